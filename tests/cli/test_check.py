@@ -22,8 +22,7 @@ def own(lines):
 
 def lines(command, *overrides):
     words = [word for override in overrides for word in ("--set", override)]
-    code, out, err = command("check", "rig.yaml", *words)
-    assert (code, err) == (0, [])
+    out = command.prints("check", "rig.yaml", *words)
     return [line.strip() for line in out.splitlines()]
 
 
@@ -146,8 +145,7 @@ def test_a_function_that_does_not_return_is_named(command, tmp_path, monkeypatch
 
     monkeypatch.setattr(slow_code, "print", show, raising=False)
     own("effort = ops.zeros(1)\nwhile not NAMED.is_set():\n    pass")
-    code, _, err = command(action, "rig.yaml", "--set", OWN)
-    assert (code, err) == (0, [])
+    command.prints(action, "rig.yaml", "--set", OWN)
     place, what = printed[0].split(": ")
     assert place in [f"{tmp_path / 'own.py'}:{line}" for line in (23, 24)]
     assert what == "'update' has not returned for 0.05 s; check its loops, or press Ctrl-C"

@@ -15,6 +15,7 @@ from cosim.execution.scheduler import Scheduler, SchedulerState
 from cosim.hardware.driver_group import DriverGroup
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.hardware import HardwareStub
+from tests.kit.refusals import raised
 from tests.kit.rigs import rig_in
 
 BODY = "{name: %s, axis: [0, 1, 0], mass: 1 kg, inertia: [0.1, 0.1, 0.1]}"
@@ -82,9 +83,7 @@ class Bench:
         return PythonEngine(self.rig.tick_model, self.virtual_plant, groups)
 
     def refused(self, what, *arguments, **keys):
-        with pytest.raises(RunError) as caught:
-            getattr(self.scheduler, what)(*arguments, **keys)
-        return str(caught.value)
+        return str(raised(RunError, getattr(self.scheduler, what), *arguments, **keys))
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +96,6 @@ def bench(rig):
     made = Bench(rig)
     yield made
     made.scheduler.close()
-
-
-# --- what is done -------------------------------------------------------------------------------------------
 
 
 def test_real_drives_are_cleared_when_all_are_open_and_none_is_on(bench):
@@ -152,9 +148,6 @@ def test_in_machine_code_there_is_nothing_to_clear(bench):
         assert scheduler.state is SchedulerState.READY
 
 
-# --- what is said -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("place", [None, "b"])
 def test_a_latched_fault_is_reported_with_the_fix(bench, place):
     bench.scheduler.prepare()
@@ -170,9 +163,6 @@ def test_a_fault_that_cannot_be_cleared_is_reported_unchanged(bench, latched):
     bench.drives["b"].refusal = RunError("b did not switch on; check its supply")
     vars(bench.drives["b"]).update(latched)
     assert bench.refused("arm") == "b did not switch on; check its supply"
-
-
-# --- the option ---------------------------------------------------------------------------------------------
 
 
 def test_without_real_motors_there_is_nothing_to_clear(command):

@@ -15,12 +15,9 @@ from cosim.cli.run_summary import bus_line, speed_text, step_error_lines
 from cosim.output.recording_reader import read_recording
 from tests.kit.rigs import controller
 
-# --- runs that go well ------------------------------------------------------------------------------
-
 
 def test_run_prints_the_table_the_energy_the_speed_and_what_was_compiled(command):
-    code, out, err = command("run", "rig.yaml")
-    assert (code, err) == (0, [])
+    out = command.prints("run", "rig.yaml")
     lines = out.splitlines()
     assert lines[0] == "swing  A link is held by a PID controller."
     assert re.fullmatch(r"joint +role +error RMS +error max +effort RMS +effort peak", lines[1])
@@ -124,8 +121,7 @@ def test_the_requested_files_are_written_and_named(command):
 
 
 def test_the_summary_of_the_library_is_the_json_of_the_command(command):
-    code, out, err = command("run", "rig.yaml", "--json", "-")
-    assert (code, err) == (0, [])
+    out = command.prints("run", "rig.yaml", "--json", "-")
     written = orjson.loads(out)
     made = load_rig("rig.yaml").run().summary
     assert set(written["speed"]) == {"ticks_per_second", "real_time_factor", "real_time_factor_with_output"}
@@ -156,12 +152,8 @@ def test_the_interpreter_by_option_and_by_environment(command, monkeypatch):
 
 
 def test_check_describes_the_rig_without_running_it(command, said):
-    code, out, err = command("check", "rig.yaml")
-    assert (code, err) == (0, [])
+    out = command.prints("check", "rig.yaml")
     said(out)
-
-
-# --- controllers of the user --------------------------------------------------------------------------
 
 
 def with_controller(command, lines, more=""):
@@ -183,12 +175,8 @@ def test_a_controller_with_a_mistake_in_it(command, lines, code, said):
 
 def test_a_controller_that_stays_in_python_is_named_with_the_reason(command, said):
     with_controller(command, "u['position'][0] > 0 or print(end='')", "schedule: {duration: 0.01}\n")
-    code, out, err = command("run", "rig.yaml")
-    assert (code, err) == (0, [])
+    out = command.prints("run", "rig.yaml")
     said(out.splitlines()[-2:])
-
-
-# --- runs that fail: exit code 1 ------------------------------------------------------------------------
 
 
 def words_of(settings):
@@ -231,9 +219,6 @@ def test_a_run_that_leaves_its_limits_stops(command, said):
     assert (code, out.splitlines()[-1]) == (1, "wrote    plot a.png")
     assert Path("a.png").read_bytes().startswith(b"\x89PNG")
     said(line, measured, r"-?0\.01\d+(?= rad/s, above)")
-
-
-# --- as a program of its own --------------------------------------------------------------------------
 
 
 def test_the_program_leaves_with_the_code_of_what_happened(command):

@@ -12,9 +12,8 @@ from cosim.cli.main import main
 from cosim.cli.option_rules import NEEDED, USELESS
 from cosim.output.run_folder import run_folder
 from tests.kit.command import RIG
+from tests.kit.refusals import raised
 from tests.kit.rigs import controller
-
-# --- words --------------------------------------------------------------------------------------------
 
 WORDS = ["run", "rum", "run a.yaml b.yaml", "new a.yaml", "run rig.yaml --set", "run rig.yaml --durtion 3"]
 DURATIONS = ["soon", "1 kg", "nan", "0", "-3", "1e300", "1e9 min", "1 us"]
@@ -75,8 +74,6 @@ def test_the_rules_are_of_options_that_exist():
             known = {option for action in commands[name]._actions for option in action.option_strings}
             assert {*of_command, *(other for others in of_command.values() for other in others)} <= known
 
-
-# --- rigs ---------------------------------------------------------------------------------------------
 
 BODY = "name: link, axis: [0, 1, 0], mass: 1, com: [1, 0, 0], inertia: [1, 1, 1]"
 LINK = f"mechanism: {{bodies: [{{{BODY}}}]}}\n"
@@ -180,9 +177,6 @@ def test_a_run_that_does_not_fit_the_disk(command, monkeypatch, said):
     assert f" {8 * columns} GB" in message and f" {4_000_000_000 // (8 * columns) / 1000:.10g} s" in message
 
 
-# --- interrupts ---------------------------------------------------------------------------------------
-
-
 def interrupted(*_):
     raise KeyboardInterrupt
 
@@ -195,8 +189,7 @@ def test_an_interrupt_is_a_failure_wherever_it_comes(command, monkeypatch):
 def test_ctrl_c_during_the_imports_is_an_interrupt(monkeypatch, capsys):
     """They take half a second of every start."""
     monkeypatch.setattr("builtins.__import__", interrupted)
-    with pytest.raises(SystemExit) as left:
-        main()
+    left = raised(SystemExit, main)
     monkeypatch.undo()
-    assert left.value.code == 1
+    assert left.code == 1
     assert capsys.readouterr().err == "interrupted\n"

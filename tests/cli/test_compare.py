@@ -19,8 +19,7 @@ def record(name, *overrides):
 
 def compared(command, *words):
     """The lines, with one space between columns."""
-    code, out, err = command("compare", *words)
-    assert (code, err) == (0, [])
+    out = command.prints("compare", *words)
     return [" ".join(line.split()) for line in out.splitlines()]
 
 
@@ -93,7 +92,6 @@ def test_the_version_is_that_of_the_package(command):
 
 def test_chosen_signals_are_plotted(command):
     words = ("--plot", "a.svg", "--plot-signals", "hinge/velocity, energy/kinetic")
-    code, out, _ = command("run", "rig.yaml", *words)
-    assert (code, out.splitlines()[-1]) == (0, "wrote    plot a.svg")
+    assert command.prints("run", "rig.yaml", *words).splitlines()[-1] == "wrote    plot a.svg"
     drawn = Path("a.svg").read_text(encoding="utf-8")
     assert "<!-- hinge/velocity -->" in drawn and "<!-- energy/kinetic -->" in drawn

@@ -9,6 +9,7 @@ import pytest
 from cosim import load_run, open_recording
 from cosim.errors import LONGEST_WORD, InputError
 from cosim.output.events import RunEvent
+from tests.kit.refusals import raised
 
 ODD = "\x1b[2J\u202e"
 SHOWN = "\\u001b[2J\\u202e"
@@ -49,10 +50,9 @@ def test_a_run_with_a_name_that_forges_lines_is_refused(recorded):
     }
     for kind, fields in names.items():
         dataclasses.replace(run, rig=dataclasses.replace(run.rig, **fields)).save(file)
-        with pytest.raises(InputError) as refused:
-            load_run(file)
+        refused = raised(InputError, load_run, file)
         what = f"the name of a {kind} must be one line of printable characters, is 'a\\nequal'; rename it"
-        assert str(refused.value) == f"{file}: {what}"
+        assert str(refused) == f"{file}: {what}"
 
 
 def test_a_recording_that_was_saved_as_a_run_has_the_same_summary(recorded):

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim import InputError, load_run, open_recording, plot_runs
+from cosim import load_run, open_recording, plot_runs
+from tests.kit.refusals import refusal
 
 
 @pytest.fixture
@@ -65,6 +66,4 @@ def test_what_does_not_fit_one_plot_is_refused(half, monkeypatch, said):
     outline = dataclasses.replace(half.rig, units={**half.rig.units, name: "furlong"})
     monkeypatch.setattr("cosim.rig.plot_runs.MOST_ROWS", 1)
     for other, signals in ((dataclasses.replace(half, rig=outline), ()), (half, ("*",))):
-        with pytest.raises(InputError) as refused:
-            plot_runs({"a": half, "b": other}, signals)
-        said(refused.value)
+        said(refusal(plot_runs, {"a": half, "b": other}, signals))

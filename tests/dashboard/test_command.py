@@ -12,14 +12,14 @@ from cosim.dashboard.command import Joining, RigChoice, dash
 from cosim.dashboard.web_page import WebAddress
 from cosim.errors import InputError
 from tests.kit.command import RIG
+from tests.kit.refusals import raised
 
 
 def refusal(source: str, choice: RigChoice | None = None, **options) -> str:
     """options: host, port, frame_rate, joining."""
     web = WebAddress(options.pop("host", "127.0.0.1"), options.pop("port", 0))
-    with pytest.raises(InputError) as caught:
-        dash(source, web, False, options.pop("frame_rate", 30.0), choice or RigChoice(), **options)
-    return str(caught.value)
+    rate = options.pop("frame_rate", 30.0)
+    return str(raised(InputError, dash, source, web, False, rate, choice or RigChoice(), **options))
 
 
 STREAM, NO_PORT = "tcp://127.0.0.1:9872", "tcp://127.0.0.1:99999"
@@ -87,9 +87,7 @@ def test_viser_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_rig_that_is_wrong_ends_the_page_with_its_lines(tmp_path: Path) -> None:
     path = tmp_path / "rig.yaml"
     path.write_text("mechanism: {bodies: []}\nscedule: {}\n")
-    with pytest.raises(InputError) as same:
-        load_rig(path)
-    assert refusal(str(path)) == str(same.value)
+    assert refusal(str(path)) == str(raised(InputError, load_rig, path))
 
 
 @pytest.mark.parametrize("words", ["", "rig.yaml --connect tcp://127.0.0.1:9872", "--connect run.mcap"])

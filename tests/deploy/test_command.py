@@ -26,8 +26,7 @@ REFUSED = [
 
 
 def test_a_module_and_its_description_are_written(command):
-    code, out, err = command("build", FOLDER / "two_link.yaml", "--target", "wasm", "-o", "new/folder")
-    assert (code, err) == (0, [])
+    out = command.prints("build", FOLDER / "two_link.yaml", "--target", "wasm", "-o", "new/folder")
     assert out.startswith("wrote    new/folder/two_link.wasm: ")
     described = json.loads(Path("new/folder/two_link.json").read_text())
     assert described["functions"] == [f"two_link_{name}" for name in (*FUNCTIONS, *LANE_FUNCTIONS)]

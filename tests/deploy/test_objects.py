@@ -16,8 +16,8 @@ from cosim.control.limits import CODES
 from cosim.deploy.header import header
 from cosim.deploy.identifiers import CName, check_names
 from cosim.deploy.object_files import PROCESSORS, object_code_of, object_files
-from cosim.errors import InputError
 from tests.kit.object_file import assert_freestanding, elf
+from tests.kit.refusals import refusal
 from tests.kit.samples import FOLDER
 
 COMPILERS = {
@@ -88,9 +88,6 @@ def test_a_period_is_in_ticks(sample):
     assert "/* controller 'arm'; does nothing unless tick % 4 == 0 */\n" in text
 
 
-# --- names that C refuses ---------------------------------------------------------------------------
-
-
 def arm(first="a-b", second="c", controllers=("x-y",)):
     """An arm whose joints and their controllers have these names."""
     body = {"axis": [0, 1, 0], "mass": 1, "inertia": [1, 1, 1]}
@@ -122,6 +119,4 @@ def test_names_that_are_one_in_c_or_none(what, command, said):
 
 
 def test_an_identifier_that_is_a_keyword(said):
-    with pytest.raises(InputError) as error:
-        check_names([CName("static_assert", "function 'assert'", "static.yaml")])
-    said(error.value)
+    said(refusal(check_names, [CName("static_assert", "function 'assert'", "static.yaml")]))

@@ -9,33 +9,14 @@ from cosim import load_rig
 from cosim.deploy.page.scene_facts import SMALLEST, scene_facts
 from cosim.output.scene.scene import Scene, SceneBody, ScenePose, Shape
 from cosim.rig.scene import scene_of_page, scene_of_rig
+from tests.kit.given import beside
 from tests.kit.samples import FOLDER
 
+GIVEN = beside(__file__)
+
 ORIGIN = ScenePose((0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0))
-ROBOT = """\
-<robot name="arm">
-  <link name="base"/>
-  <link name="upper"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
-    <visual><geometry><box size="0.1 0.2 0.3"/></geometry></visual></link>
-  <link name="lower"><inertial><origin xyz="0 0 -0.5"/><mass value="1"/>
-    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
-    <visual><geometry><mesh filename="lower.stl"/></geometry></visual></link>
-  <joint name="shoulder" type="continuous"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/></joint>
-  <joint name="elbow" type="continuous"><parent link="upper"/><child link="lower"/><origin xyz="0 0 -1"/>
-    <axis xyz="0 1 0"/></joint>
-</robot>
-"""
-TETRAHEDRON = """\
-solid lower
-facet normal 0 0 1
-outer loop
-vertex 0 0 0
-vertex 1 0 0
-vertex 0 1 0
-endloop
-endfacet
-endsolid lower
-"""
+ROBOT = GIVEN["robot"]
+TETRAHEDRON = GIVEN["tetrahedron"]
 
 
 def test_a_link_that_a_mesh_shows_is_a_bar_and_others_stay_as_the_robot_file_has_them(tmp_path) -> None:

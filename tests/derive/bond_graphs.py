@@ -4,30 +4,12 @@ from __future__ import annotations
 
 from cosim import ops
 from cosim.bondgraph import GY, IC, TF, Assembly, BondGraph, C, I, Law, R, Se, Sf, assemble
+from tests.kit.given import beside
+
+GIVEN = beside(__file__)
 
 # a motor on a rigid gear: its rotor is in derivative causality
-RIG = """\
-name: lift
-mechanism:
-  bodies:
-    - {name: arm, joint: hinge, axis: [0, 1, 0], mass: 1 kg, com: [0, 0, -0.3], inertia: [0.05, 0.05, 0.05]}
-joints:
-  hinge:
-    actuator:
-      type: bond_graph
-      graph:
-        junctions: {armature: 1, shaft: 1}
-        elements:
-          supply: {type: Se, domain: electrical, law: 2 * request}
-          winding: {type: I, domain: electrical, inertia: 0.9 mH}
-          resistance: {type: R, domain: electrical, resistance: 0.5 ohm}
-          motor: {type: GY, domain: electrical, to: rotational, constant: 0.05 N*m/A}
-          rotor: {type: I, domain: rotational, inertia: 100 g*cm^2}
-          gear: {type: TF, domain: rotational, ratio: 0.02}
-        bonds: [supply -> armature -> winding, armature -> resistance, armature -> motor -> shaft -> rotor,
-                shaft -> gear -> joint]
-      signals: {current: winding.flow}
-"""
+RIG = GIVEN["rig"]
 VOLTAGE = Law(lambda request: request / 5.0, ("request",))
 
 
@@ -77,10 +59,7 @@ def pendulum() -> Assembly:
     graph.junction("angle", "1")
     graph.add("drive", Se("rotational", Law(lambda torque: torque, ("torque",))))
     graph.bond("drive", "angle")
-    for axis, ratio in (
-        ("x", lambda q: 0.7 * ops.cos(q)),
-        ("z", lambda q: -0.7 * ops.sin(q)),
-    ):
+    for axis, ratio in (("x", lambda q: 0.7 * ops.cos(q)), ("z", lambda q: -0.7 * ops.sin(q))):
         graph.junction(f"along_{axis}", "1")
         graph.add(f"to_{axis}", TF("rotational", "translational", Law(ratio, ("angle.displacement",))))
         graph.add(f"mass_{axis}", I("translational", 2.0))

@@ -17,6 +17,7 @@ from cosim.derive.tables import quantity
 from cosim.errors import CompileError
 from tests.bondgraph.graphs import ladder
 from tests.derive.bond_graphs import GRAPHS, manipulator, motor
+from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER
 
 A, B, D = (formula_symbol(name) for name in "abd")
@@ -60,9 +61,8 @@ def test_an_operation_without_a_formula_is_refused():
     import casadi
 
     x = casadi.SX.sym("x")
-    with pytest.raises(CompileError) as caught:
-        formulas({A: x}, [casadi.remainder(x, 2.0)])
-    assert str(caught.value) == "the operation remainder has no formula; write it with others of cosim.ops"
+    words = str(raised(CompileError, formulas, {A: x}, [casadi.remainder(x, 2.0)]))
+    assert words == "the operation remainder has no formula; write it with others of cosim.ops"
 
 
 def at_state(assembly, found, x, rng):
@@ -129,9 +129,6 @@ def test_a_very_long_formula_is_shown_by_its_size():
 )
 def test_quantities(value, unit, text):
     assert quantity(value, unit) == text
-
-
-# --- large graphs ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rig", ["two_stage_gear", "hydraulic_full"])

@@ -12,7 +12,10 @@ import pytest
 from cosim.derive import comparison
 from cosim.derive.comparison import LARGEST_DIFFERENCE, compare, consistent_states, read_model
 from cosim.formulations import separate_bodies
+from tests.kit.given import beside
 from tests.kit.samples import FOLDER
+
+GIVEN = beside(__file__)
 
 URDF = """\
 <robot name="two">
@@ -23,24 +26,7 @@ URDF = """\
 HEAVY = """
   <link name="arm"><inertial><origin xyz="0.5 0 0"/><mass value="1"/>
     <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>"""
-USER_JOINT = """\
-from cosim import ops
-from cosim.multibody.mechanism import GeneralMotion
-from cosim.types import params
-
-
-@params
-class Params:
-    pass
-
-
-def load(params):
-    def place(q, t):
-        s, c = ops.sin(q[0]), ops.cos(q[0])
-        return ops.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]]), 0.3 * ops.array([c, s, 0.0])
-
-    return GeneralMotion(("angle",), ("rad",), place)
-"""
+USER_JOINT = GIVEN["user_joint"]
 LIGHT_TIP = """\
 mechanism:
   bodies:
@@ -53,8 +39,7 @@ joints:
 
 
 def test_the_report(command):
-    code, out, err = command("derive", FOLDER / "mechanisms" / "slider_crank.yaml", "--compare")
-    assert (code, err) == (0, [])
+    out = command.prints("derive", FOLDER / "mechanisms" / "slider_crank.yaml", "--compare")
     lines = out.splitlines()
     assert lines[0] == "slider_crank: 3 moving bodies, 3 dof, 2 constraint rows; accelerations at 5 random states"
     assert lines[2].split() == ["formulation", "difference", "operations", "compile", "call"]
@@ -111,8 +96,7 @@ def only(monkeypatch):
 
 def test_a_base_that_moves(command, only):
     only("separate_bodies", "cartesian")
-    code, out, err = command("derive", FOLDER / "mechanisms" / "car_axis.yaml", "--compare")
-    assert (code, err) == (0, [])
+    out = command.prints("derive", FOLDER / "mechanisms" / "car_axis.yaml", "--compare")
     assert "cartesian" in out
 
 
@@ -134,8 +118,7 @@ def test_figures_as_json(command):
 def test_a_robot_file(command, only):
     only("separate_bodies", "kane")
     Path("two.urdf").write_text(URDF.format(kind="continuous", links=HEAVY))
-    code, out, err = command("derive", "two.urdf", "--compare")
-    assert (code, err) == (0, [])
+    out = command.prints("derive", "two.urdf", "--compare")
     assert out.startswith("two: 1 moving body, 1 dof; accelerations at 5 random states\n")
 
 
@@ -168,15 +151,7 @@ def test_redundant_rows_are_left_out(only):
     assert max(row.difference for row in compared) < LARGEST_DIFFERENCE
 
 
-WRONG = [
-    "rig.yaml --compare --graph",
-    "rig.yaml a.png --compare",
-    "rig.yaml --graph --json -",
-    "none.yaml --compare",
-    "still.urdf --compare",
-    "light.urdf --compare",
-    "rig.yaml --compare --json no/f.json",
-]
+WRONG = GIVEN["wrong"]
 
 
 @pytest.mark.parametrize("words", WRONG)

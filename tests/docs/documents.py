@@ -27,9 +27,6 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = PAGES["explanation/architecture.md"]
 
 
-# --- reading Markdown -----------------------------------------------------------------------------
-
-
 def tables(text: str) -> dict[str, list[list[str]]]:
     """Heading -> rows of cells of the first table below it, its header first."""
     found: dict[str, list[list[str]]] = {}
@@ -64,8 +61,6 @@ def all_tables() -> dict[str, list[list[str]]]:
 
 
 TABLES = all_tables()
-
-# --- a field as its row shows it ------------------------------------------------------------------
 
 TYPES = {
     float: "number",

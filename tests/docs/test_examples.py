@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,6 @@ def yaml_block(word: str) -> str:
     return text
 
 
-# --- where things are -------------------------------------------------------------------------------
-
-
 def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
@@ -98,8 +96,6 @@ def test_the_architecture_names_every_room_in_the_order_of_the_import_contract()
     ]
     assert all(max(below) <= min(above) for below, above in itertools.pairwise(heights))
 
-
-# --- real motors ------------------------------------------------------------------------------------
 
 FAMILIES = TABLES["Families"][1:]
 
@@ -183,6 +179,12 @@ FMUS = {
 }
 
 
+@cache
+def is_read(file: Path, *overrides: str, for_drives: bool = False) -> bool:
+    """Once for all commands with the same rig: whether it is a rig, or one with drives."""
+    return bool(read_rig(file, overrides).drivers) if for_drives else load_rig(file, overrides) is not None
+
+
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_a_command_on_a_page_can_be_run(words, tmp_path, monkeypatch):
     _, command, *rest = words
@@ -201,13 +203,7 @@ def test_a_command_on_a_page_can_be_run(words, tmp_path, monkeypatch):
     overrides = [f"emulator.faults=[{', '.join(f'{{{text}}}' for text in faults)}]"] if faults else []
     overrides += given.get("overrides", [])
     overrides += shadow_of(ROOT / path, overrides) if given.get("shadow") else []
-    if command == "emulate":
-        assert read_rig(ROOT / path, overrides).drivers
-    else:
-        load_rig(ROOT / path, overrides)
-
-
-# --- examples ---------------------------------------------------------------------------------------
+    assert is_read(ROOT / path, *overrides, for_drives=command == "emulate")
 
 
 def complete_rigs() -> list[str]:
@@ -313,9 +309,6 @@ def test_the_example_of_a_controller_is_compiled(folder):
     assert abs(run[f"{name}/effort"]).max() > 0.0
     interpreted = load_rig(path, interpret=True).run(0.05)
     np.testing.assert_allclose(interpreted.values, run.values, rtol=0, atol=1e-9)
-
-
-# --- the command line -------------------------------------------------------------------------------
 
 
 def test_every_command_and_every_option_is_on_its_page():

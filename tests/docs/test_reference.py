@@ -100,17 +100,11 @@ def keys(cls: type) -> dict[str, dataclasses.Field]:
 CLASSES = {heading: cls for heading, (cls, _) in SECTIONS.items()} | plugins() | families()
 
 
-# --- tuning ---------------------------------------------------------------------------------------
-
-
 def test_every_margin_and_every_optimiser_is_listed():
     assert names("Figures of merit") == set(MARGINS)
     rows = {row[0].strip("`"): row[1] for row in TABLES["Optimisers"][1:]}
     assert rows == known_optimisers()
     assert names("Plants") == set(GROUPS)
-
-
-# --- the tables of keys ---------------------------------------------------------------------------
 
 
 def test_every_dataclass_of_a_section_has_its_table():
@@ -190,19 +184,13 @@ def test_the_spellings_of_units_are_listed():
     assert listed == {word: unit for word, unit in SPELLINGS.items()}
 
 
-def test_the_limits_of_a_file_are_stated():
+def test_limits_of_a_file_and_figures_of_real_motors_and_of_the_guard_are_stated():
     for number in (yaml_source.LARGEST // 10**6, yaml_values.MOST_VALUES, yaml_values.DEEPEST, size.MOST_BODIES):
         assert f" {number:,} " in TEXT
     assert f"{size.MOST_INSTRUCTIONS:,} instructions" in TEXT
     assert f"at most {part_names.LONGEST_NAME} characters" in TEXT
     assert f"more than {schema.LARGEST_NUMBER:g} in size" in TEXT.replace("1e12", "1e+12")
-
-
-def test_the_minimum_period_is_stated():
     assert f"minimum period is {schedule.show_time(schedule.SHORTEST)} of the" in TEXT
-
-
-def test_the_figures_of_real_motors_are_stated():
     least = f"at least {guard.WATCHDOG_STEPS} steps"
     assert f"{least}; default: {WATCHDOG:g} s in rigs with real motors" in TEXT
     assert f"and {SETTLING:g} s later the motors are disabled" in TEXT
@@ -210,6 +198,13 @@ def test_the_figures_of_real_motors_are_stated():
     assert emulate.VELOCITY == 2 and "default: twice the limit of the joint" in TEXT
     (port,) = (field for field in dataclasses.fields(SerialSettings) if field.name == "baudrate")
     assert f"default for `dynamixel`: {port.default:g}" in TEXT
+    stale = schedule.show_time(guard.STALE_NS)
+    assert f"default: {guard.STALE_STEPS} steps, at least {stale};" in TEXT
+    assert f"more than {LARGEST_FEEDBACK_EFFORT:.0e} N*m or N".replace("+", "") in TEXT
+    assert f"at {DERATING:g} K below the limit to 0 at it" in TEXT
+    assert f"Violations less than {PAUSE:g} s apart are one occurrence" in TEXT
+    order = ", ".join(row.key for row in LIMITS)
+    assert f"the stop reason is the last of: {order}." in TEXT
 
 
 def test_every_kind_of_fault_is_listed_with_its_place():
@@ -222,16 +217,6 @@ def test_every_kind_of_fault_is_listed_with_its_place():
         assert meanings[key].startswith(f"of {', '.join(f'`{kind}`' for kind in those)}: ") or key == "size"
 
 
-def test_the_figures_of_the_guard_are_stated():
-    stale = schedule.show_time(guard.STALE_NS)
-    assert f"default: {guard.STALE_STEPS} steps, at least {stale};" in TEXT
-    assert f"more than {LARGEST_FEEDBACK_EFFORT:.0e} N*m or N".replace("+", "") in TEXT
-    assert f"at {DERATING:g} K below the limit to 0 at it" in TEXT
-    assert f"Violations less than {PAUSE:g} s apart are one occurrence" in TEXT
-    order = ", ".join(row.key for row in LIMITS)
-    assert f"the stop reason is the last of: {order}." in TEXT
-
-
 def test_every_unit_is_listed_with_its_quantity():
     listed = {row[1].strip("`"): re.findall(r"`([^`]+)`", row[2]) for row in TABLES["Units"][1:]}
     expected: dict[str, list[str]] = {}
@@ -239,9 +224,6 @@ def test_every_unit_is_listed_with_its_quantity():
         expected.setdefault(dimension, []).append(unit)
     expected["1"].remove("1")  # written as a bare number
     assert listed == expected
-
-
-# --- what comes out, what a controller may ask for --------------------------------------------------
 
 
 SKATE = """

@@ -7,6 +7,9 @@ import re
 import pytest
 
 from tests.docs.words import CODE, EXCEPTIONS, NAMES, PAGES, PROSE, all_found, excepted, words_of
+from tests.kit.given import beside
+
+GIVEN = beside(__file__)
 
 
 def test_only_terms_of_the_field_are_used_and_every_exception_is() -> None:
@@ -18,34 +21,12 @@ def test_only_terms_of_the_field_are_used_and_every_exception_is() -> None:
         assert any(excepted(one, (exception,)) for one in every), exception
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("the run says how late it was", "says"),
-        ("ticks are on time", "on time"),
-        ("the fault and its mend", "mend"),
-        ("12 % of its bit rate", "% of its bit rate"),
-        ("motors are let go", "let go"),
-        ("the carrier of the robot", "carrier"),
-        ("the effort asked for", "asked for"),
-        ("the Python lane", "lane"),
-    ],
-)
+@pytest.mark.parametrize(("text", "word"), GIVEN["a_replaced_word_is_found"])
 def test_a_replaced_word_is_found(text: str, word: str) -> None:
     assert word in [match[0] for pattern in PROSE for match in re.finditer(pattern, text)]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SIMD lanes",
-        "Baumgarte stabilisation",
-        "the constraint depends on time",
-        "cosim asks for confirmation",
-        "line 12 of the file",
-        "the lines of a plot",
-    ],
-)
+@pytest.mark.parametrize("text", GIVEN["a_term_of_the_field_is_not_found"])
 def test_a_term_of_the_field_is_not_found(text: str) -> None:
     assert not [pattern for pattern in PROSE if re.search(pattern, text)]
 

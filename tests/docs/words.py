@@ -40,9 +40,9 @@ def words_of(name: str) -> list[str]:
     return [word.lower() for part in name.split("_") for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", part)]
 
 
-def public_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def public_names(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Classes, functions, arguments, fields and module-level values without a leading underscore."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node.lineno, node.name
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not node.name.startswith("_"):
@@ -56,11 +56,16 @@ def public_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield from ((inner.lineno, target.id) for target in inner.targets if isinstance(target, ast.Name))
 
 
+@cache
+def matches(text: str) -> list[tuple[re.Match[str], str]]:
+    """Once for a string that stands in many places."""
+    return [(match, instead) for pattern, instead in PROSE.items() for match in re.finditer(pattern, text)]
+
+
 def in_prose(path: str, line: int, kind: str, text: str) -> Iterator[Found]:
-    for pattern, instead in PROSE.items():
-        for match in re.finditer(pattern, text):
-            around = " ".join(text[max(match.start() - 45, 0) : match.end() + 30].split())
-            yield Found(path, line + text.count("\n", 0, match.start()), kind, f"{match[0]!r} in …{around}…", instead)
+    for match, instead in matches(text):
+        around = " ".join(text[max(match.start() - 45, 0) : match.end() + 30].split())
+        yield Found(path, line + text.count("\n", 0, match.start()), kind, f"{match[0]!r} in …{around}…", instead)
 
 
 @cache
@@ -72,13 +77,13 @@ def in_file(file: Path) -> tuple[Found, ...]:
 
 def in_code(file: Path) -> Iterator[Found]:
     path = str(file.relative_to(ROOT))
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    named = [(1, file.stem), *public_names(tree)]
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    named = [(1, file.stem), *public_names(nodes)]
     for line, name in named:
         for word in words_of(name):
             if word in NAMES and not name.startswith("_") and (word not in WHOLE or name.lower() == word):
                 yield Found(path, line, "name", name, NAMES[word])
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from in_prose(path, node.lineno, "string", node.value)
 

@@ -14,8 +14,6 @@ from cosim.doctor.report import conclusion
 from cosim.timing.privileges import Privilege
 from tests.doctor.doctor_helpers import CLOCK, CPUS, GOOD, HIGH, LOW, OUTLIERS, US, Instruments, recommendations
 
-# --- what is read -----------------------------------------------------------------------------------
-
 
 def test_a_machine_is_read_from_its_files(machine):
     found = read_machine(machine(**{f"{CPUS}/online": "0-1,3\n", f"{CPUS}/isolated": "1,3\n"}))
@@ -72,9 +70,6 @@ def test_preemption_is_read_from_the_most_reliable_source(machine, files, preemp
 )
 def test_virtual_machines_are_detected(machine, files):
     assert read_machine(machine(**files)).virtual
-
-
-# --- recommendations --------------------------------------------------------------------------------
 
 
 def test_a_good_machine_gets_no_recommendation(machine):
@@ -143,9 +138,6 @@ def test_the_most_useful_recommendation_comes_first(machine, said):
     files |= {"proc/sys/kernel/sched_rt_runtime_us": "950000\n"}
     privileges = (Privilege("memory", False, "a"), Privilege("priority", False, "b"))
     said(recommendations(machine, files, late=HIGH, cost=1e-6, privileges=privileges))
-
-
-# --- the result -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -10,29 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim import InputError, StoppedRun, load_rig
+from cosim import StoppedRun, load_rig
 from cosim.federation.federate import free_port
 from cosim.rig.federates import run_federate, with_federates
 from tests.kit.flywheel import flywheel
+from tests.kit.given import beside
+from tests.kit.refusals import raised, refusal
 
-RIG = """
-mechanism:
-  gravity: [0, 0, 0]
-  bodies:
-    - {name: rotor, joint: shaft, axis: [0, 0, 1], mass: 1 kg, inertia: [0.02, 0.02, 0.02]}
-    - {name: disc, joint: axle, axis: [0, 0, 1], mass: 1 kg, inertia: [0.03, 0.03, 0.03]}
-joints:
-  shaft: {initial: {velocity: 5 rad/s}}
-  axle: {initial: {velocity: 3 rad/s}}
-parts:
-  - {name: wheel, type: python.py, params: {inertia: 0.05, stiffness: 20}, step: 0.2 ms, federate: load}
-  - {name: drum, type: traced.py, params: {inertia: 0.04, stiffness: 30}, step: 0.5 ms, federate: winch}
-couplings:
-  bonds:
-    - {effort: [wheel.torque, mechanism.shaft/effort], flow: [mechanism.shaft/velocity, wheel.speed]}
-    - {effort: [drum.torque, mechanism.axle/effort], flow: [mechanism.axle/velocity, drum.speed]}
-schedule: {step: 1 ms, duration: 20 ms}
-"""
+GIVEN = beside(__file__)
+
+RIG = GIVEN["rig"]
 OF_ONE = RIG.replace(", federate: winch", "")  # one federate beside that of the mechanism
 KEPT = 10  # ticks before a part fails
 
@@ -70,23 +57,12 @@ def test_three_processes_give_the_numbers_of_one(rig):
     assert other.rig.engine["part drum"] == "Python: in the federate 'winch'"
 
 
-MEETING = """import os, time
-
-def meet(t, patience):
-    folder, name = os.path.split(__file__)
-    open(os.path.join(folder, f"{t:.7f} s {name}"), "w").close()
-    end = time.monotonic() + patience
-    while sum(f"{t:.7f} s" in each for each in os.listdir(folder)) < 2:
-        if time.monotonic() > end:
-            raise TimeoutError("the other part does not step")
-        time.sleep(1e-3)
-"""
+MEETING = GIVEN["meeting"]
 
 
-@pytest.mark.parametrize(("master", "patience"), [("jacobi", 60), ("gauss_seidel", 0.2)])
-def test_parts_in_two_federates_compute_at_the_same_time_with_jacobi(rig, master, patience):
+def test_parts_in_two_federates_compute_at_the_same_time_with_jacobi(rig):
     """Each waits within its step for the other to step."""
-    settings = f"couplings.master={master}", "couplings.order=2", "parts.0.step=1 ms", "parts.1.step=1 ms"
+    settings = "couplings.master=jacobi", "couplings.order=2", "parts.0.step=1 ms", "parts.1.step=1 ms"
     path = rig()
 
     def run_with(first: str, run):
@@ -94,26 +70,9 @@ def test_parts_in_two_federates_compute_at_the_same_time_with_jacobi(rig, master
             (path.parent / file).write_text(flywheel(first=first, imports=MEETING))
         return run(load_rig(path, settings))
 
-    def federated():
-        return run_with(
-            f"if float(t) > 0.0018: meet(float(t), {patience})", lambda rig: with_federates(rig, path, settings).run()
-        )
-
-    if master == "jacobi":
-        assert_equal_to_the_bit(run_with("float(t)", lambda rig: rig.run()), federated())
-    else:
-        with pytest.raises(StoppedRun, match=r"failed at t = 0.001 s: TimeoutError: the other part does not step"):
-            federated()
-
-
-def test_a_compiled_rig_equals_its_federates_to_rounding(rig):
-    one, other = both(rig(text=OF_ONE.replace("python.py", "traced.py")))
-    assert one.rig.engine["part wheel"] == "compiled"
-    for name in one.signals:
-        np.testing.assert_allclose(other[name], one[name], atol=1e-11, err_msg=name)
-
-
-# --- mistakes -------------------------------------------------------------------------------------------
+    meeting = "if float(t) > 0.0018: meet(float(t), 60)"
+    alone = run_with("float(t)", lambda rig: rig.run())
+    assert_equal_to_the_bit(alone, run_with(meeting, lambda rig: with_federates(rig, path, settings).run()))
 
 
 WITHOUT = RIG.replace(", federate: load", "").replace(", federate: winch", "")
@@ -131,24 +90,18 @@ MISTAKES = {
 
 @pytest.mark.parametrize("what", MISTAKES)
 def test_mistakes(rig, said, what):
-    with pytest.raises(InputError) as wrong:
-        MISTAKES[what](rig())
-    said(wrong.value)
+    said(refusal(MISTAKES[what], rig()))
 
 
 def test_a_rig_without_federates(rig, said):
     path = rig(text=WITHOUT)
-    with pytest.raises(InputError) as wrong:
-        with_federates(load_rig(path), path)
-    said(wrong.value)
+    said(refusal(with_federates, load_rig(path), path))
 
 
 def test_without_helics(rig, said, monkeypatch):
     path = rig()
     monkeypatch.setitem(sys.modules, "helics", None)
-    with pytest.raises(InputError) as wrong:
-        with_federates(load_rig(path), path)
-    said(wrong.value)
+    said(refusal(with_federates, load_rig(path), path))
 
 
 def test_no_broker(rig):
@@ -161,27 +114,11 @@ def test_no_broker(rig):
     assert (result.returncode, result.stderr) == (1, f"{address}: no broker of HELICS answers; {fix}\n")
 
 
-# --- failures -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("raise ValueError('too far')", "part 'wheel' failed at t = 0.01 s: "),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "the federate 'load' has ended with exit code -9 at t = 0.01 s"),
-        (
-            "time.sleep(100)",
-            "the federate 'load' gives no answer for part 'wheel' within 2 s at t = 0.01 s; it or the broker has ended"
-            " or hangs, or needs a longer couplings.time_limit",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("fault", "message"), GIVEN["a_federate_that_fails_stops_the_run_and_keeps_what_it_has"])
 def test_a_federate_that_fails_stops_the_run_and_keeps_what_it_has(rig, fault, message):
     limit = 2 if "sleep" in fault else 60  # a busy machine answers late
     path, settings = rig(fault, OF_ONE), [f"couplings.time_limit={limit} s"]
-    with pytest.raises(StoppedRun) as stopped:
-        with_federates(load_rig(path, settings), path, settings).run()
-    run = stopped.value.run
+    run = raised(StoppedRun, with_federates(load_rig(path, settings), path, settings).run).run
     assert message in run.fault and len(run.t) == KEPT
     assert not running_federates(path)
 
@@ -249,19 +186,7 @@ def by_hand():
 
 
 # An observer of HELICS's own interface: for each time that it gets values, a line with the time and the values.
-OBSERVER = """
-import helics as h, json, sys
-info = h.helicsCreateFederateInfo()
-h.helicsFederateInfoSetCoreInitString(info, f"--federates=1 --brokeraddress=tcp://127.0.0.1:{sys.argv[1]}")
-federate = h.helicsCreateValueFederate("observer", info)
-inputs = [h.helicsFederateRegisterSubscription(federate, *each.split("=")) for each in sys.argv[2:]]
-h.helicsFederateEnterExecutingMode(federate)
-t = 0.0
-while t < h.HELICS_TIME_MAXTIME:
-    print(json.dumps([t, *(h.helicsInputGetDouble(each) for each in inputs)]), flush=True)
-    t = h.helicsFederateRequestTime(federate, h.HELICS_TIME_MAXTIME)
-h.helicsFederateDisconnect(federate)
-"""
+OBSERVER = GIVEN["observer"]
 
 
 def test_an_observer_sees_what_is_recorded(rig, by_hand):
@@ -284,9 +209,7 @@ def test_a_federate_with_another_rig(rig, by_hand):
     hand, path = by_hand(), rig(text=OF_ONE)
     federate = hand.federate(path, "--set", "couplings.order=2")
     what = "the federate 'load' has other parts or couplings than the run; load the same rig with the same overrides"
-    with pytest.raises(InputError) as wrong:
-        with_federates(load_rig(path), path, (), hand.address).run()
-    assert str(wrong.value) == what
+    assert refusal(with_federates(load_rig(path), path, (), hand.address).run) == what
     assert federate.communicate(timeout=60)[1] == f"{what}\n" and federate.returncode == 2
 
 

@@ -18,6 +18,7 @@ from cosim.fmi import FmuPart
 from cosim.fmi.description import DESCRIPTION
 from tests.fmi import fmus
 from tests.fmi.fmus import opened
+from tests.kit.refusals import raised
 
 pytestmark = fmus.needs_gcc
 THEIRS: list[object] = []  # loggers, which live as long as the process
@@ -39,19 +40,17 @@ def archive(name: str, files: Mapping[str, str]) -> Path:
 
 def message(*arguments, **options) -> str:
     """The error of an FMU that does not open."""
-    with pytest.raises(InputError) as raised:
-        opened(*arguments, **options).close()
-    assert raised.value.exit_code == 2
-    return str(raised.value)
+    error = raised(InputError, opened, *arguments, **options)
+    assert error.exit_code == 2
+    return str(error)
 
 
 def start_of(*arguments, inputs=None, **options) -> str:
     """The error of one that does not start."""
     part = opened(*arguments, **options)
-    with pytest.raises(InputError) as raised:
-        part.start(0.0, inputs or {})
+    error = raised(InputError, part.start, 0.0, inputs or {})
     part.close()
-    return str(raised.value)
+    return str(error)
 
 
 def changed(path: Path, name: str, change) -> Path:

@@ -10,38 +10,12 @@ import pytest
 
 from cosim.fmi import FmuPart
 from cosim.types import Signal
+from tests.kit.given import beside
 
-SLAVES = {
-    "pythonfmu": """
-from pythonfmu import Fmi2Causality as Causality, Fmi2Slave, Fmi2Variability as Variability, Real as Number
+GIVEN = beside(__file__)
 
-class Summing(Fmi2Slave):
-    def __init__(self, **options):
-        super().__init__(**options)
-        self.declare()
-""",
-    "pythonfmu3": """
-from pythonfmu3 import Fmi3Causality as Causality, Fmi3Slave, Fmi3Variability as Variability, Float64 as Number
-
-class Summing(Fmi3Slave):
-    def __init__(self, **options):
-        super().__init__(**options)
-        self.time = 0.0
-        self.register_variable(Number("time", causality=Causality.independent, variability=Variability.continuous))
-        self.declare()
-""",
-}
-BODY = """
-    def declare(self):
-        self.u, self.y, self.k = 0.0, 0.0, 2.0
-        self.register_variable(Number("u", causality=Causality.input))
-        self.register_variable(Number("y", causality=Causality.output))
-        self.register_variable(Number("k", causality=Causality.parameter, variability=Variability.tunable))
-
-    def do_step(self, time, step):
-        self.y += step * self.k * self.u
-        return True
-"""
+SLAVES = GIVEN["slaves"]
+BODY = GIVEN["body"]
 
 
 @pytest.mark.parametrize("tool", SLAVES)

@@ -16,6 +16,7 @@ import pytest
 from cosim.errors import InputError, RunError
 from cosim.fmi import FmuPart
 from tests.fmi import fmus
+from tests.kit.refusals import raised
 
 pytestmark = fmus.needs_gcc
 
@@ -84,10 +85,9 @@ def test_an_fmu_that_fails_ends_the_part_and_not_the_run(folder, scratch, fault,
     steps(part, 2)
     if fault == HANGS:  # the step that hangs, alone: others may take long on a busy machine
         part._part._limit = 0.2
-    with pytest.raises(RunError) as raised:
-        part.step(0.4, 0.2, {})
+    error = raised(RunError, part.step, 0.4, 0.2, {})
     part.close()
-    said(raised.value)
+    said(error)
     with pytest.raises(RunError):
         part.step(0.6, 0.2, {})
     nothing_is_left(scratch, number)

@@ -23,8 +23,12 @@ from cosim.fmu_export.model_description import UnitOutline
 from cosim.units import UNITS, si_exponents
 from tests.kit.command import RIG
 from tests.kit.flywheel import flywheel
+from tests.kit.given import beside
+from tests.kit.refusals import raised
 from tests.kit.rigs import rig_in
 from tests.kit.samples import FOLDER
+
+GIVEN = beside(__file__)
 
 WHEEL = flywheel()
 ALIKE = WHEEL.replace("wheel_speed", "speed")
@@ -32,8 +36,7 @@ ALIKE = WHEEL.replace("wheel_speed", "speed")
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_the_command_writes_the_file(command, version):
-    code, out, err = command("fmu", "rig.yaml", "--fmi", version, "--set", "controllers.hold.kp=40")
-    assert (code, err) == (0, [])
+    out = command.prints("fmu", "rig.yaml", "--fmi", version, "--set", "controllers.hold.kp=40")
     assert out.startswith(f"wrote    rig.fmu: FMI {version}.0, ") and out.endswith(" KiB, steps of 0.001 s\n")
     with zipfile.ZipFile("rig.fmu") as archive:
         root = ElementTree.fromstring(archive.read("modelDescription.xml"))
@@ -66,13 +69,8 @@ def test_base_units_of_every_unit_agree_with_its_definition():
     assert {UNITS[unit][0] for unit in unknown} == {"B", "bit/s"}
 
 
-# --- what has no FMU --------------------------------------------------------------------------------------
-
-
 def refusal(call, *arguments):
-    with pytest.raises(CosimError) as error:
-        call(*arguments)
-    return error.value
+    return raised(CosimError, call, *arguments)
 
 
 BESIDES = {
@@ -87,17 +85,7 @@ def test_rigs_that_have_none(rig_of, said, what):
     said(refusal(fmu_of, rig, 2))
 
 
-COUPLED = """
-name: shaft
-mechanism:
-  bodies: [{name: rotor, joint: shaft, axis: [0, 0, 1], mass: 1 kg, inertia: [0.02, 0.02, 0.02]}]
-parts:
-  - {name: wheel, type: wheel.py, params: {inertia: 0.05, stiffness: 20}}
-couplings:
-  bonds:
-    - {effort: [wheel.torque, mechanism.shaft/effort], flow: [mechanism.shaft/velocity, wheel.speed]}
-schedule: {step: 1 ms, duration: 0.1 s}
-"""
+COUPLED = GIVEN["coupled"]
 
 
 def coupled(folder, part, *overrides):
@@ -130,10 +118,7 @@ def test_two_signals_of_a_part_with_the_same_name(tmp_path, said):
 def test_the_command_writes_a_part(command, version):
     Path("wheel.py").write_text(WHEEL)
     Path("shaft.yaml").write_text(COUPLED)
-    code, out, err = command(
-        "fmu", "shaft.yaml", "--part", "wheel", "--fmi", version, "--set", "parts.wheel.step=0.1 ms"
-    )
-    assert (code, err) == (0, [])
+    out = command.prints("fmu", "shaft.yaml", "--part", "wheel", "--fmi", version, "--set", "parts.wheel.step=0.1 ms")
     assert out.startswith(f"wrote    wheel.fmu: FMI {version}.0, ") and out.endswith(" KiB, steps of any length\n")
     with zipfile.ZipFile("wheel.fmu") as archive:
         assert ElementTree.fromstring(archive.read("modelDescription.xml")).attrib["modelName"] == "wheel"
@@ -141,15 +126,7 @@ def test_the_command_writes_a_part(command, version):
     assert "Steps may have any length; its integrator divides them into steps of at most 0.0001 s." in page
 
 
-WRONG = [
-    "shaft.yaml --part wheels",
-    "shaft.yaml --part wheel --input */reference_position",
-    "shaft.yaml --part wheel -o wheel.py",
-    "rig.yaml --part wheel",
-    "rig.yaml -o rig.yaml",
-    "rig.yaml -o a.zip",
-    "rigs/arm_can.yaml",
-]
+WRONG = GIVEN["wrong"]
 
 
 @pytest.mark.parametrize("words", WRONG)
@@ -180,9 +157,6 @@ def test_another_machine_is_refused(command, said, monkeypatch):
 def test_a_failing_compiler_is_reported_in_one_line(rig_of, said, monkeypatch):
     monkeypatch.setattr(export, "compiler_of", lambda platform: ["false"])
     said(refusal(fmu_of, rig_of(RIG), 2))
-
-
-# --- files ------------------------------------------------------------------------------------------------
 
 
 def test_both_compilers_give_an_fmu(rig_of, monkeypatch, tmp_path):

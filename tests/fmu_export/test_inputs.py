@@ -12,6 +12,7 @@ from cosim.errors import CosimError
 from cosim.fmu_export.export import fmu_of
 from tests.fmu_export.instances import VERSIONS, imported, written
 from tests.kit.command import RIG
+from tests.kit.refusals import raised
 
 CHAIN = """
 name: chain
@@ -261,6 +262,4 @@ def test_outputs_change_only_with_inputs_on_which_they_depend(shared_rig, export
 
 @pytest.mark.parametrize("name", ["rial/external_effort", "rail", "rail/effort", "rail/reference_position"])
 def test_inputs_that_there_are_not(shared_rig, said, name):
-    with pytest.raises(CosimError) as error:
-        fmu_of(shared_rig(CHAIN), 2, [name])
-    said(error.value)
+    said(raised(CosimError, fmu_of, shared_rig(CHAIN), 2, [name]))

@@ -12,6 +12,7 @@ from fmpy.fmi1 import FMICallException
 
 from cosim import StoppedRun
 from tests.fmu_export.instances import VERSIONS, ImportedUnit, imported, written
+from tests.kit.refusals import raised
 
 SWING = """\
 name: swing 100%
@@ -198,9 +199,8 @@ def test_a_binary_takes_its_own_model_description_only(swing, tmp_path, monkeypa
 
 def test_a_stop_of_the_guard_ends_it_with_its_reason(rig_of, tmp_path):
     rig = rig_of(SWING.replace("duration: 0.5", "duration: 0.2"))
-    with pytest.raises(StoppedRun) as stop:
-        rig.run()
-    run = stop.value.run
+    stop = raised(StoppedRun, rig.run)
+    run = stop.run
     for version in VERSIONS:
         with imported(written(rig, tmp_path, version), tmp_path / str(version)) as unit:
             unit.begin()
@@ -212,7 +212,7 @@ def test_a_stop_of_the_guard_ends_it_with_its_reason(rig_of, tmp_path):
             t = f"{unit.number * unit.step:.6g}"
             what = "joint 'hinge' is beyond its velocity limit of 2 rad/s"
             assert unit.messages == [f"stopped at tick {unit.number} (t = {t} s): {what}"]
-            assert f"stopped at tick {unit.number} (t = {t} s): joint 'hinge' moves at" in str(stop.value)
+            assert f"stopped at tick {unit.number} (t = {t} s): joint 'hinge' moves at" in str(stop)
             with pytest.raises(FMICallException):
                 unit.advance(1)
             assert unit.messages[-1] == f"fmi{version}DoStep is not allowed after a fault"

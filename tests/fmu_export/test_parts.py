@@ -21,8 +21,11 @@ from cosim.rig.reading.yaml_source import load_yaml
 from tests.fmu_export.elf import needed_libraries, symbols
 from tests.fmu_export.instances import VERSIONS, imported
 from tests.fmu_export.parts import FILES, RIG
+from tests.kit.given import beside
 from tests.kit.rigs import rig_in
 from tests.kit.samples import FOLDER
+
+GIVEN = beside(__file__)
 
 STEP = 1e-3
 WINCH = FOLDER / "cosimulation/winch.yaml"
@@ -67,9 +70,6 @@ def with_fmu(exported, file, name, version, *overrides):
     return load_rig(file, [f"parts.{number}={part}".replace("'", '"').replace("False", "false"), *overrides])
 
 
-# --- in the place of the block --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("version", "order"), [(2, 0), (3, 0), (2, 1)])
 def test_in_the_place_of_the_block_the_run_is_the_same(winch, version, order):
     override = f"couplings.order={order}"
@@ -106,9 +106,6 @@ def test_the_whole_rig_has_the_parameters_of_its_parts(pairs):
     assert "pair/torque_2" in names and "governor/bias" in names
     for name in names:
         np.testing.assert_allclose(result[name], run[name], rtol=1e-12, atol=1e-12)
-
-
-# --- in other programs ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -217,9 +214,6 @@ def test_the_binary_needs_the_c_library_only(pairs, version, tmp_path):
     assert not [name for name in symbols(binary, "--undefined-only") if name.startswith(foreign)]
 
 
-# --- on its own, against the block ----------------------------------------------------------------------
-
-
 def steps(part, inputs, lengths, start=0.5):
     """The outputs at the ends of steps from `start` [s], side by side; inputs: coefficients by name."""
     t, found = start, [part.start(start, {name: rows[0] for name, rows in inputs.items()})]
@@ -280,25 +274,7 @@ def test_second_derivatives_of_inputs_are_followed(pairs, tmp_path, name, inputs
         )
 
 
-SOURCE = """
-from cosim import ops
-from cosim.types import Signal, params
-
-@params
-class Params: ...
-
-class Source:
-    inputs, outputs, params = {{}}, {{"level": Signal((), "m")}}, Params()
-
-    def initial(self):
-        return {{}}
-
-    def {kind}(self, t, p, x, u):
-        return {{}}, {{"level": ops.cos(t)}}
-
-def load(params):
-    return Source()
-"""
+SOURCE = GIVEN["source"]
 
 
 @pytest.mark.parametrize(("kind", "level"), [("flow", np.cos(0.005)), ("update", np.cos(0.004))])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim import InputError, load_rig, open_recording
+from cosim import load_rig, open_recording
 from cosim.identification.excitation import excite
 from cosim.identification.identification import identify
 from cosim.identification.variables import choose
 from cosim.rig.reading.overlay import read_overlay
 from tests.identification.conftest import ARM, written
+from tests.kit.refusals import refusal
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +48,7 @@ def test_efforts_bound_it(tmp_path):
 
 def test_the_command_writes_a_motion_that_can_be_recorded_and_identified(arm_file, truth, tmp_path, command):
     table = tmp_path / "motion.csv"
-    code, out, error = command("identify", arm_file, "--excite", "--duration", "10", "-o", table)
-    assert (code, error) == (0, [])
+    out = command.prints("identify", arm_file, "--excite", "--duration", "10", "-o", table)
     assert f"wrote     motion {table}" in out
     overlay = table.with_suffix(".yaml")
     assert f"record it with: cosim run {arm_file} --overlay {overlay} --record F.mcap" in out
@@ -65,9 +65,7 @@ def test_the_command_writes_a_motion_that_can_be_recorded_and_identified(arm_fil
 
 def test_a_start_at_a_limit(arm_file):
     rig = load_rig(arm_file, ["joints.elbow.initial.position=2.5"])
-    with pytest.raises(InputError) as raised:
-        excite(rig, choose(rig, ["friction"]), 8.0)
-    assert str(raised.value) == (
+    assert refusal(excite, rig, choose(rig, ["friction"]), 8.0) == (
         f"{arm_file}: joint 'elbow' starts at a limit; set joints.elbow.initial between its limits"
     )
 
@@ -78,8 +76,6 @@ def test_no_controller_of_all_joints(tmp_path):
     trajectory = {"type": "quintic", "goal": 0.1, "duration": 1}
     controllers = [ARM["controllers"][0] | {"joints": ["shoulder"], "trajectory": trajectory}]
     path = written(tmp_path, controllers=controllers)
-    with pytest.raises(InputError) as raised:
-        overlay_of(load_rig(path), tmp_path / "motion.csv", 8.0)
-    assert str(raised.value) == (
+    assert refusal(overlay_of, load_rig(path), tmp_path / "motion.csv", 8.0) == (
         f"{path}: no controller moves all joints, which is how the motion is followed; add one"
     )

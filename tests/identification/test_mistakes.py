@@ -7,19 +7,21 @@ import re
 import numpy as np
 import pytest
 
-from cosim import InputError, load_rig, open_recording
+from cosim import load_rig, open_recording
 from cosim.identification.excitation import excite
 from cosim.identification.identification import identify
 from cosim.identification.variables import choose
 from tests.identification.conftest import ARM, MOTOR, written
+from tests.kit.given import beside
+from tests.kit.refusals import refusal
 from tests.kit.samples import FOLDER
+
+GIVEN = beside(__file__)
 
 
 def refused(call) -> str:
     """Why a call is refused; files without their folders."""
-    with pytest.raises(InputError) as raised:
-        call()
-    return re.sub(r"/\S+/", "", str(raised.value))
+    return re.sub(r"/\S+/", "", refusal(call))
 
 
 def table_of(path, columns):
@@ -108,18 +110,7 @@ def test_a_file_that_is_no_table(arm, tmp_path, said, content):
     said(refused(lambda: identify(arm, tmp_path / "f.csv")))
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"wanted": ["inertias"]},
-        {"wanted": ["joints.elbow.actuator.viscos"]},
-        {"cutoff": 200.0},
-        {"cutoff": 0.02},
-        {"training": 1.0},
-        {"method": "output_error"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("arguments", GIVEN["options"], ids=str)
 def test_options(arm, recording, arguments, said):
     said(refused(lambda: identify(arm, recording, **arguments)))
 
@@ -165,19 +156,6 @@ def test_a_motion_that_determines_nothing(arm_file, tmp_path, said):
     said(refused(lambda: identify(rig, tmp_path / "f.mcap", ["joints.elbow.actuator.viscous"])))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "",
-        "F.mcap --excite",
-        "--excite --method output-error",
-        "--excite --report r.html",
-        "F.mcap --duration 3",
-        "--excite -o motion.txt",
-        "--excite --duration 2",
-        "F.mcap -o rig.yaml",
-        "F.mcap -o a.yaml --report a.yaml",
-    ],
-)
+@pytest.mark.parametrize("words", GIVEN["words_of_the_command"])
 def test_words_of_the_command(command, words, said):
     said(command.refuses("identify", "rig.yaml", *words.split()))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from cosim import InputError, load_rig
+from cosim import load_rig
 from cosim.identification.closed_loop import ClosedLoop
 from cosim.identification.equation_error import sources_of
 from cosim.identification.identification import identify
@@ -18,6 +18,7 @@ from cosim.identification.recorded_motion import actuated_joints, read_motion
 from cosim.identification.variables import choose
 from cosim.rig.reading.overlay import read_overlay
 from tests.identification.conftest import ARM, MOTOR, written
+from tests.kit.refusals import refusal
 
 FRICTION = {
     "joints.shoulder.actuator.viscous": 0.9,
@@ -181,9 +182,6 @@ def test_encoders_with_increments(tmp_path):
     assert max(map(abs, off(found, FRICTION).values())) < 2.0
 
 
-# --- rigs without an equation error --------------------------------------------------------------------------
-
-
 def test_elastic_gears(tmp_path, said):
     motor = MOTOR | {"stiffness": 900, "damping": 5.0}
     path = written(
@@ -208,9 +206,7 @@ def test_elastic_gears(tmp_path, said):
     again = load_rig(path, [f"{key}={yaml.safe_dump(value)}" for key, value in keys.items()])
     assert again.numbers["joints.elbow.actuator.stiffness"] == pytest.approx(1100.0, rel=0.02)
     stiff = load_rig(written(tmp_path, "stiff.yaml"))
-    with pytest.raises(InputError) as raised:
-        choose(stiff, ["elasticity"])
-    said(raised.value)
+    said(refusal(choose, stiff, ["elasticity"]))
     assert len(choose(rig, ["elasticity"]).names) == 4
 
 
@@ -235,7 +231,7 @@ FOUR_BAR = {
     },
     "controllers": [{"name": "track", "type": "pid", "joints": ["crank"], "kp": 300, "ki": 0, "kd": 15,
                      "trajectory": {"type": "sine", "amplitude": 0.9, "frequency": 0.6, "ramp": 1}}],
-    "schedule": {"step": "1 ms", "integrator": "rk4", "duration": 10},
+    "schedule": {"step": "1 ms", "integrator": "rk4", "duration": 6},
 }  # fmt: skip
 
 
@@ -243,11 +239,7 @@ def test_closed_loops(tmp_path):
     path = tmp_path / "four_bar.yaml"
     path.write_text(yaml.safe_dump(FOUR_BAR))
     rig = load_rig(path)
-    truth = {
-        "joints.crank.actuator.viscous": 0.8,
-        "joints.crank.actuator.coulomb": 1.2,
-        "mechanism.coupler.mass": 2.5,
-    }
+    truth = {"joints.crank.actuator.viscous": 0.8, "joints.crank.actuator.coulomb": 1.2, "mechanism.coupler.mass": 2.5}
     table = recorded(rig, tmp_path / "loop.csv", truth, 1)
     found = identify(rig, table, ["friction", "mechanism.coupler.mass"])
     assert found.method == "output-error"

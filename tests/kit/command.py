@@ -45,6 +45,12 @@ class Command:
         assert "Traceback" not in out + err
         return code, out, err.splitlines()
 
+    def prints(self, *arguments):
+        """The stdout of what goes well, without a line on stderr."""
+        code, out, err = self(*arguments)
+        assert (code, err) == (0, []), err
+        return out
+
     def refuses(self, *arguments):
         """The lines of stderr for wrong input, which has no output."""
         code, out, err = self(*arguments)

@@ -183,9 +183,6 @@ def test_an_arm_on_a_root_that_is_held_tracks(new, command, text, file):
         assert f"    root.{dof}: passive, latched, from 0 {'m' if len(dof) == 1 else 'rad'}" in lines
 
 
-# --- mistakes ---
-
-
 def test_an_existing_rig_is_kept(new):
     Path("rig.yaml").write_text("mine")
     assert new(ARM) == (2, "", ["rig.yaml: exists already; choose another name, or overwrite it with --force"])

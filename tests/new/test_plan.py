@@ -25,9 +25,6 @@ def planned(kind="revolute", limit=LIMIT, inside="", **options):
     return found
 
 
-# --- positions ---
-
-
 @pytest.mark.parametrize(
     ("kind", "limit", "start", "goal"),
     [
@@ -78,9 +75,6 @@ def test_limits_that_are_all_zero_are_no_limits():
     assert list(found.replaced) == ["lower", "upper", "velocity", "effort"]
 
 
-# --- efforts and velocities ---
-
-
 @pytest.mark.parametrize("effort", [None, 0, 2.5, 1e6])
 def test_an_effort_limit_that_cannot_be_is_replaced(effort, said):
     """The link of 1 kg has its centre of mass 0.2 m beside the joint: it requires m g l and a little more."""
@@ -122,9 +116,6 @@ def test_figures_of_a_robot_with_a_free_base_and_held_joints():
     assert plan_of(text, hold=False).held == ()
 
 
-# --- motors ---
-
-
 @pytest.mark.parametrize(("effort", "velocity"), [(150.0, 3.15), (0.3, 10.0), (1000.0, 0.05)])
 def test_a_motor_reaches_its_effort_at_its_velocity(effort, velocity):
     keys = motor_keys(effort, velocity, reflected_inertia(effort, velocity))
@@ -153,9 +144,6 @@ def test_the_rotor_is_large_enough_for_explicit_integration():
     assert (plan.step, plan.integrator) == (0.25e-3, "rk4")
     assert found.rotor == pytest.approx(8.0 / 0.01 * 0.25e-3 / 1.4, rel=1e-5)
     assert found.rotor > reflected_inertia(found.effort.value, found.velocity.value)
-
-
-# --- step and integrator ---
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from cosim.output import curve
 from cosim.output.binding import bind, control_address
 from cosim.output.curve import client_key_of, is_local, is_private, key_of, own_key
 from cosim.remote.control_process import ControlServer, ControlSetup
+from tests.kit.refusals import raised
 
 STATUS = {"state": "running", "parameters": {}}
 
@@ -46,9 +47,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 def refusal(call, endpoint: str) -> InputError:
-    with pytest.raises(InputError) as caught:
-        call(endpoint)
-    return caught.value
+    return raised(InputError, call, endpoint)
 
 
 IMPOSSIBLE = {

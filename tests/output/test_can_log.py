@@ -7,10 +7,10 @@ import pytest
 from can import LogReader
 
 from cosim.drivers.transport import CanFrame
-from cosim.errors import InputError
 from cosim.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
 from cosim.output.can_log import write_can_log
 from cosim.output.recorder import Recorder
+from tests.kit.refusals import refusal
 from tests.output.test_traffic_messages import CAN, CHANNELS, PORT, START, ZERO
 
 FRAMES = (
@@ -49,14 +49,10 @@ def test_frames_are_read_back(tmp_path, suffix):
 def test_a_log_that_cannot_be_written(tmp_path, said):
     path = recorded(tmp_path / "a.mcap")
     for name in ("none/bus.log", "bus.txt"):
-        with pytest.raises(InputError) as error:
-            write_can_log(path, tmp_path / name)
-        said(error.value)
+        said(refusal(write_can_log, path, tmp_path / name))
 
 
 def test_a_recording_of_serial_ports_only(tmp_path, said):
     path = recorded(tmp_path / "a.mcap", (PORT,))
-    with pytest.raises(InputError) as error:
-        write_can_log(path, tmp_path / "bus.log")
-    said(error.value)
+    said(refusal(write_can_log, path, tmp_path / "bus.log"))
     assert not (tmp_path / "bus.log").exists()

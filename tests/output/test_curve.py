@@ -11,6 +11,7 @@ from cosim.client import subscribe
 from cosim.errors import InputError
 from cosim.output.curve import check_network, create_keys, is_local, secure, secure_client
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
+from tests.kit.refusals import refusal
 from tests.kit.streams import schema
 
 SIGNALS = (("elbow/position", "rad"),)
@@ -47,9 +48,7 @@ def test_the_secret_is_readable_by_its_owner_only_and_never_overwritten(keys, sa
     secret, public = keys
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     assert "secret" not in public.read_text()
-    with pytest.raises(InputError) as caught:
-        create_keys(secret)
-    said(caught.value)
+    said(refusal(create_keys, secret))
     secret.unlink()
     with pytest.raises(InputError):
         create_keys(secret)  # the public file is that of another key
@@ -63,15 +62,11 @@ def test_files_that_are_no_keys_are_refused(keys, tmp_path, said):
     secret.chmod(0o640)
     with zmq.Context.instance().socket(zmq.PUB) as socket:
         for file in (secret, public, *(tmp_path / name for name in ("none", "text", "short"))):
-            with pytest.raises(InputError) as caught:
-                secure(socket, file)
-            said(caught.value)
+            said(refusal(secure, socket, file))
 
 
 def test_a_place_that_cannot_be_written(tmp_path, said):
-    with pytest.raises(InputError) as caught:
-        create_keys(tmp_path / "none" / "rig.key")
-    said(caught.value)
+    said(refusal(create_keys, tmp_path / "none" / "rig.key"))
 
 
 @pytest.mark.parametrize("endpoint", ["tcp://127.0.0.1:1", "tcp://localhost:1", "tcp://[::1]:1", "ipc:///tmp/a"])

@@ -8,19 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.errors import InputError
 from cosim.output.plot import RunPlot
 from cosim.output.plot.joint_columns import BEFORE_DRIVE
-from tests.output.plot_helpers import (
-    ALL,
-    LONG,
-    assert_on_the_picture_and_apart,
-    axes_of,
-    figure_of,
-    keys,
-    run,
-    words,
-)
+from tests.kit.refusals import refusal
+from tests.output.plot_helpers import ALL, LONG, assert_on_the_picture_and_apart, axes_of, figure_of, keys, run, words
 
 
 def test_joints_columns_units_legend_and_note_are_on_the_plot():
@@ -103,9 +94,6 @@ def test_chosen_signals_have_a_row_for_each_unit():
     np.testing.assert_array_equal(first.lines[0].get_ydata(), made[1]["b/position"])
 
 
-# --- curves and axes ------------------------------------------------------------------------------------
-
-
 def test_an_effort_that_rises_from_zero_at_the_start_does_not_widen_its_axis():
     t = np.linspace(0.0, 1.0, 1001)
     rise = np.minimum(t / 0.004, 1.0)
@@ -174,9 +162,6 @@ def test_constant_and_diverged_signals_are_drawn_without_a_warning(value):
     made = run(["a"], ("position", "reference_position"))
     made[1]["a/position"][:] = value
     figure_of(made).draw_without_rendering()
-
-
-# --- rotations and joints that nothing moves ---------------------------------------------------------------
 
 
 def tumbling(joint="ball"):
@@ -250,9 +235,6 @@ def test_a_deflection_has_a_curve_for_each_axis_along_which_it_is():
     np.testing.assert_array_equal(cell.lines[1].get_ydata(), 2.0 * t)
 
 
-# --- files ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("suffixes", "start"), [("png PNG", b"\x89PNG"), ("svg svg", b"<?xml"), ("pdf pdf", b"%PDF")])
 def test_equal_runs_give_equal_files_whatever_the_settings_of_the_user_are(tmp_path, suffixes, start):
     import matplotlib
@@ -288,7 +270,5 @@ def test_matplotlib_is_imported_late_and_pyplot_with_its_windows_never():
 def test_plots_that_are_refused(tmp_path, said, name):
     path = tmp_path / name
     t, signals, units = run(["a"], ("current",) if name == "nothing.png" else ("position",), k=3)
-    with pytest.raises(InputError) as error:
-        RunPlot(t, signals, ["a"], "arm", units).save(path)
-    said(error.value)
+    said(refusal(RunPlot(t, signals, ["a"], "arm", units).save, path))
     assert not path.exists()

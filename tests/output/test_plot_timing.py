@@ -188,11 +188,7 @@ LONG_NAMES = ("read", *(f"controller_with_a_long_name_{i}" for i in range(11)), 
 
 @pytest.mark.parametrize(
     ("names", "title", "note", "settings"),
-    [
-        (NAMES, LONG, LONG, {}),
-        (LONG_NAMES, LONG, "", {"slip_ns": MS}),
-        (LONG_NAMES, "arm", LONG, {"triggered": True}),
-    ],
+    [(NAMES, LONG, LONG, {}), (LONG_NAMES, LONG, "", {"slip_ns": MS}), (LONG_NAMES, "arm", LONG, {"triggered": True})],
 )
 def test_words_keys_and_axes_stay_on_the_picture_and_apart(draw, names, title, note, settings):
     late = {(100 + 3 * i, name): 900 * US for i, name in enumerate((*names, "wake"))}

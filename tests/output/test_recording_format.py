@@ -13,14 +13,11 @@ from cosim.output.recording_index import read_index
 from cosim.output.recording_reader import read_recording
 from tests.kit.disk import small_disk
 from tests.kit.mcap_validation import CHUNK, HEAD, MAGIC, InvalidFile, records, validate
+from tests.kit.refusals import raised
 
 CHANNELS = (("arm/position", "rad"), ("arm/velocity", "rad/s"), ("lift/position", "m"), ("energy/work", "J"))
 TICKS, BLOCK = 3_000, 500
-FORMS = {
-    "protobuf": {},
-    "json": {"encoding": "json"},
-    "float32": {"numbers": "float32"},
-}
+FORMS = {"protobuf": {}, "json": {"encoding": "json"}, "float32": {"numbers": "float32"}}
 
 
 def write(path, ticks=TICKS, **options):
@@ -100,9 +97,6 @@ def test_a_recording_of_a_full_disk_is_valid(tmp_path):
         assert report.messages[1] == len(read_recording(disk / "a.mcap").t_ns) > 1_000
 
 
-# --- the validation finds mistakes --------------------------------------------------------------------
-
-
 def _flip(data, at):
     data[at] ^= 1
 
@@ -167,6 +161,4 @@ def test_the_validation_finds_a_mistake(small, tmp_path, what):
     data = bytearray(small)
     MISTAKES[what](data)
     (tmp_path / "a.mcap").write_bytes(data)
-    with pytest.raises(InvalidFile) as caught:
-        validate(tmp_path / "a.mcap")
-    assert what in str(caught.value)
+    assert what in str(raised(InvalidFile, validate, tmp_path / "a.mcap"))

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from mcap.reader import make_reader
 
-from cosim.errors import InputError, RunError
+from cosim.errors import RunError
 from cosim.output.recorder import Recorder
 from cosim.output.recording_index import recordings_of
 from cosim.output.recording_reader import RecordedSamples, read_recording
 from tests.kit.disk import small_disk
 from tests.kit.recordings import recorded_messages
+from tests.kit.refusals import refusal
 
 JOINTS = 2
 CHANNELS = tuple((f"j{joint}/s{k}", "m") for joint in range(JOINTS) for k in range(10))
@@ -81,9 +82,7 @@ def test_files_of_an_earlier_run_are_no_part_of_it(tmp_path, said):
     write(tmp_path / "a.mcap", 1_500, split_time=1.0)
     assert [index.path.name for index in recordings_of(tmp_path / "a.mcap")] == ["a.mcap", "a.1.mcap"]
     assert len(read_recording(tmp_path / "a.mcap").t_ns) == 1_500
-    with pytest.raises(InputError) as caught:
-        read_recording(tmp_path / "a*.mcap")
-    said(caught.value)
+    said(refusal(read_recording, tmp_path / "a*.mcap"))
 
 
 def test_a_full_disk_leaves_all_files_readable(tmp_path):

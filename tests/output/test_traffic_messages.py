@@ -16,6 +16,7 @@ from cosim.output.recorder import Recorder
 from cosim.output.recording_index import DAMAGED
 from cosim.output.traffic_messages import SEQUENCES, BusChannel, decode, encode
 from cosim.output.traffic_reader import NO_TRAFFIC, RecordedTraffic
+from tests.kit.refusals import raised
 
 CAN = BusChannel("arm", "moteus", "socketcan can0", ("base", "elbow"), True)
 PORT = BusChannel("hand", "dynamixel", "/dev/ttyUSB0", ("finger",), False)
@@ -131,13 +132,10 @@ def test_traffic_goes_on_in_the_next_file(tmp_path):
 def test_a_recording_without_traffic(tmp_path):
     with Recorder(tmp_path / "a.mcap", CHANNELS, {"rig": "arm"}) as recorder:
         recorder.append(np.zeros(1, np.int64), np.zeros((1, 1)))
-    with pytest.raises(InputError) as error:
-        RecordedTraffic(tmp_path / "a.mcap")
-    assert (error.value.what, error.value.place) == (NO_TRAFFIC, str(tmp_path / "a.mcap"))
+    error = raised(InputError, RecordedTraffic, tmp_path / "a.mcap")
+    assert (error.what, error.place) == (NO_TRAFFIC, str(tmp_path / "a.mcap"))
 
 
 def test_a_message_that_is_none(tmp_path):
     path = written(tmp_path / "a.mcap", [TrafficEntry(0, 0, ZERO, "nonsense", Fields())])
-    with pytest.raises(InputError) as error:
-        list(RecordedTraffic(path).entries(CAN, CanFrame))
-    assert error.value.what == DAMAGED
+    assert raised(InputError, list, RecordedTraffic(path).entries(CAN, CanFrame)).what == DAMAGED

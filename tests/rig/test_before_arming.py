@@ -8,6 +8,7 @@ from cosim import load_rig
 from cosim.drivers import moteus
 from cosim.errors import InputError, RunError
 from tests.kit.hardware import HardwareStub
+from tests.kit.refusals import raised
 from tests.kit.rigs import controller
 
 RIG = """\
@@ -66,9 +67,7 @@ def run(tmp_path, monkeypatch):
         (tmp_path / "push.py").write_text(controller(lines))
         log = []
         monkeypatch.setattr(moteus, "load", lambda params, context: Refusing(log))
-        with pytest.raises((InputError, RunError)) as caught:
-            load_rig(tmp_path / "rig.yaml").run(allow_turns=True)
-        return caught.value, log
+        return raised((InputError, RunError), load_rig(tmp_path / "rig.yaml").run, allow_turns=True), log
 
     return made
 

@@ -16,27 +16,12 @@ from cosim.output.traffic_reader import RecordedTraffic
 from cosim.rig.bus_replay import frame_type, joints_of_frames, replay_bus, rig_of_recording
 from cosim.rig.rig import load_rig
 from tests.kit.emulated import emulated
+from tests.kit.given import beside
 from tests.kit.refusals import refusal
 
-RIG = """
-drivers:
-  - {type: moteus, bus: {interface: virtual, channel: CHANNEL, fd: true}, watchdog: 5 s,
-     joints: {a: {id: 1}, c: {id: 2}}}
-  - {type: dynamixel, port: {port: PORT, baudrate: 1e6}, watchdog: 5 s, joints: {b: {id: 1}}}
-mechanism:
-  gravity: [0, 0, 0]
-  bodies:
-    - {name: first, joint: a, axis: [0, 0, 1], mass: 1, inertia: [0.01, 0.01, 0.01]}
-    - {name: second, joint: b, axis: [0, 0, 1], mass: 1, inertia: [0.01, 0.01, 0.01]}
-    - {name: third, joint: c, axis: [0, 0, 1], mass: 1, inertia: [0.01, 0.01, 0.01]}
-joints:
-  all: {limits: {lower: -3, upper: 3, velocity: 4, effort: 2}}
-controllers: [{name: all, type: pid, kp: 0.5, ki: 0, kd: 0.1, trajectory: {type: sine, amplitude: 0.2, frequency: 0.5}}]
-emulator: {voltage: 12 V}
-guard: {stale: 4 s}
-schedule: {step: 10 ms, duration: 0.3 s, realtime: {overrun: skip, warm_up: 60}}
-recording: {frame_rate: null}
-"""
+GIVEN = beside(__file__)
+
+RIG = GIVEN["rig"]
 BUS = "recording.bus=true"
 
 
@@ -54,7 +39,7 @@ def recorded(tmp_path_factory):
     path = rig_of(folder)
     with emulated(path, "schedule.step=0.001"):
         run = load_rig(path, [BUS], interpret=True).run(record=folder / "run.mcap")
-        load_rig(path, interpret=True).run(record=folder / "plain.mcap")
+    load_rig(path, ["drivers=[]", "emulator=null"]).run(0.01, record=folder / "plain.mcap")
     return folder, run
 
 

@@ -12,20 +12,12 @@ import pytest
 from cosim import InputError, StoppedRun, load_rig
 from cosim.paths import UNTRACKED
 from cosim.rig import cached_parts, input_tracking
+from tests.kit.given import beside
+from tests.kit.refusals import raised
 
-URDF = """\
-<robot name="swing">
-  <link name="base"/>
-  <link name="link">
-    <inertial><mass value="1"/><origin xyz="0 0 -0.5"/>
-      <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
-  </link>
-  <joint name="hinge" type="revolute">
-    <parent link="base"/><child link="link"/><axis xyz="0 1 0"/>
-    <limit lower="-3" upper="3" effort="100" velocity="10"/>
-  </joint>
-</robot>
-"""
+GIVEN = beside(__file__)
+
+URDF = GIVEN["urdf"]
 RIG = """\
 mechanism: {urdf: $ROBOTS/swing.urdf}
 joints: {hinge: {actuator: {type: ideal}}}
@@ -39,39 +31,7 @@ joints: {hinge: {actuator: {type: ideal}}}
 controllers: [{name: hold, type: hold.py}]
 schedule: {duration: 0.1 s}
 """
-CONTROLLER = """\
-from pathlib import Path
-
-from gains import KP
-
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, params
-
-OFFSET = float((Path(__file__).parent / "offset.txt").read_text())
-
-
-@params
-class Params:
-    pass
-
-
-class Hold:
-    inputs = joint_signals(("position",), 1)
-    outputs = joint_signals(COMMAND, 1)
-    params = Params()
-
-    def initial(self):
-        return {}
-
-    def update(self, t, p, x, u):
-        none = ops.zeros(1)
-        effort = OFFSET - KP * u["position"]
-        return {}, {"position": none, "velocity": none, "effort": effort, "kp": none, "kd": none}
-
-
-def load(params, context):
-    return Hold()
-"""
+CONTROLLER = GIVEN["controller"]
 
 
 @pytest.fixture
@@ -133,9 +93,7 @@ def test_a_run_that_is_stopped_has_the_same_reason(folder):
     Path("rig.yaml").write_text(RIG.replace("{type: ideal}", "{type: ideal}, limits: {tracking: 1e-9}"))
     reasons = []
     for _ in range(2):
-        with pytest.raises(StoppedRun) as stopped:
-            load_rig("rig.yaml").run("1 s")
-        reasons.append(str(stopped.value))
+        reasons.append(str(raised(StoppedRun, load_rig("rig.yaml").run, "1 s")))
     assert reasons[0] == reasons[1]
 
 

@@ -18,8 +18,11 @@ from cosim.rig.build.coupling_steps import check_coupling_steps
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.parts import CouplingsSpec
 from tests.kit.coupled import quarter_car, quarter_car_exact
+from tests.kit.given import beside
 from tests.kit.refusals import refusal
 from tests.rig.test_parts_only import FILES, SAMPLE, folder, in_python
+
+GIVEN = beside(__file__)
 
 __all__ = ["folder"]
 
@@ -159,8 +162,7 @@ def test_rollouts_and_the_fmu_of_the_rig_equal_its_run(folder, command):
     batch = rig.rollouts(duration=0.3, keep="all")
     np.testing.assert_array_equal(batch["coupling/steps"][0], run["coupling/steps"])
     np.testing.assert_array_equal(batch["wheel/height"][0], run["wheel/height"])
-    code, _, err = command("fmu", FILES[0], "-o", "car.fmu")
-    assert (code, err) == (0, [])
+    command.prints("fmu", FILES[0], "-o", "car.fmu")
     Path("via.yaml").write_text("parts: [{name: car, fmu: car.fmu, process: no}]\nschedule: {step: 10 ms}\n")
     again = load_rig("via.yaml").run(0.3)
     for name in run.signals:
@@ -170,8 +172,7 @@ def test_rollouts_and_the_fmu_of_the_rig_equal_its_run(folder, command):
 def test_the_report_counts_the_steps(folder, command):
     for file in FILES:
         shutil.copy(SAMPLE / file, ".")
-    code, out, err = command("run", FILES[0], "--set", control(repeats="yes"), "--json", "s.json", "--record", "r.mcap")
-    assert (code, err) == (0, [])
+    out = command.prints("run", FILES[0], "--set", control(repeats="yes"), "--json", "s.json", "--record", "r.mcap")
     steps = json.loads(Path("s.json").read_bytes())["coupling_steps"]
     assert steps["count"] > 400 and steps["repeated"] > 0
     line = f"coupling {steps['count']:,} steps, {steps['repeated']:,} more made again with a shorter one"
@@ -186,31 +187,7 @@ def test_the_report_counts_the_steps(folder, command):
     assert "  couplings: Gauss–Seidel, extrapolation of order 1, steps of 2 ms" in out.splitlines()
 
 
-SAMPLED = """
-from cosim.types import Signal, param, params
-
-
-@params
-class Params:
-    gain: float = param(default=1.0)
-
-
-class Sampled:
-    def __init__(self, params):
-        self.params = params
-        self.inputs = {"height": Signal((), "m")}
-        self.outputs = {"height": Signal((), "m")}
-
-    def initial(self):
-        return {}
-
-    def update(self, t, p, x, u):
-        return {}, {"height": p.gain * u["height"]}
-
-
-def load(params):
-    return Sampled(params)
-"""
+SAMPLED = GIVEN["sampled"]
 OFF = "couplings.step_control=null"
 
 

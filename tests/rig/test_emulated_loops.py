@@ -10,59 +10,19 @@ import pytest
 from cosim.drivers.template import codec
 from cosim.errors import InputErrors
 from cosim.rig.emulate import emulation_of
+from tests.kit.given import beside
+from tests.kit.refusals import raised
 from tests.kit.rigs import rig_in
+
+GIVEN = beside(__file__)
 
 MS = 1_000_000
 ENCODER = "{cpr: 65536, velocity: observer, bandwidth: 400 Hz}"
-RIG = """
-mechanism:
-  gravity: [0, 0, -9.81]
-  bodies: [{name: arm, joint: axis, axis: [0, 1, 0], mass: 4 kg, com: [0.2, 0, 0], inertia: [0.01, 0.05, 0.05]}]
-joints:
-  axis:
-    limits: {velocity: 6, effort: 80}
-    actuator:
-      type: drive
-      motor: {type: dc_machine, resistance: 0.5, inductance: 2 mH, torque_constant: 0.05, inertia: 2e-4}
-      control: {bandwidth: 700, current_limit: 60 A}
-      gears: [{ratio: 20}]
-      loops:
-        mode: position
-        current: {rate: 16000}
-        velocity: {rate: 4000, gain: 30, integral_time: 20 ms, limit: 3}
-        position: {rate: 1000, gain: 30, feedforward: 0}
-controllers: [{type: push.py}]
-schedule: {step: 1 ms, duration: 0.5 s, integrator: rk4}
-"""
+RIG = GIVEN["rig"]
 DRIVER = "drivers=[{type: template, mode: %s, bus: {interface: virtual, channel: loops}, joints: {axis: {id: 3, %s}}}]"
 WIRING = "direction: -1, ratio: 20, zero: 0.2"  # drive position = −20 (q − 0.2)
 # a controller that commands position and velocity
-PUSH = """
-import math
-from cosim import ops
-from cosim.types import COMMAND, FEEDBACK, joint_signals, params
-
-@params
-class Params:
-    pass
-
-class Push:
-    def __init__(self, params, context):
-        self.params = params
-        self.inputs, self.outputs = joint_signals(FEEDBACK, 1), joint_signals(COMMAND, 1)
-
-    def initial(self):
-        return {}
-
-    def update(self, t, p, x, u):
-        zero = 0.0 * u["position"]
-        target = zero + 0.4 * (1.0 - ops.cos(2.0 * math.pi * 2.0 * t))
-        speed = zero + 0.4 * 4.0 * math.pi * ops.sin(2.0 * math.pi * 2.0 * t)
-        return {}, {"position": target, "velocity": speed, "effort": zero, "kp": zero, "kd": zero}
-
-def load(params, context):
-    return Push(params, context)
-"""
+PUSH = GIVEN["push"]
 
 
 def target(mode: str, t: float) -> float:
@@ -178,9 +138,8 @@ def test_the_brake_of_an_emulated_drive_holds_while_it_is_off(rig_of) -> None:
 
 def test_a_velocity_loop_that_fits_no_step_is_refused(rig_of) -> None:
     rates = ("schedule.step=3 ms", "joints.axis.actuator.loops={velocity: {rate: 7000, gain: 1}, mode: velocity}")
-    with pytest.raises(InputErrors) as raised:
-        emulation_of(rig_of(*rates, DRIVER % ("velocity", WIRING), "joints.axis.actuator.loops.position=null").spec)
-    assert str(raised.value).endswith(
+    rig = rig_of(*rates, DRIVER % ("velocity", WIRING), "joints.axis.actuator.loops.position=null")
+    assert str(raised(InputErrors, emulation_of, rig.spec)).endswith(
         ": a step of 3 ms is no whole number of its samples, 143 µs each, in whole nanoseconds; change the rate to"
         " emulate the drive"
     )

@@ -8,6 +8,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.errors import CosimError, InputErrors
+from tests.kit.refusals import raised
 from tests.rig.test_mistakes import HEADS
 
 HEAD = HEADS["events"]  # lines 1 to 11
@@ -104,9 +105,7 @@ def test_files_that_fail(said, what):
     text, own = FAILING[what]
     Path("own.py").write_text(own)
     Path("rig.yaml").write_text(text)
-    with pytest.raises(CosimError) as caught:
-        load_rig("rig.yaml").run()
-    said(caught.value, r"tick \d+ \(t = \S+ s\)", r"\(position \S+ ")
+    said(raised(CosimError, lambda: load_rig("rig.yaml").run()), r"tick \d+ \(t = \S+ s\)", r"\(position \S+ ")
 
 
 VALUES = [

@@ -7,23 +7,14 @@ import pytest
 
 from cosim import StoppedRun, load_rig
 from tests.fmi import fmus
-from tests.kit.refusals import refusal
+from tests.kit.given import beside
+from tests.kit.refusals import raised, refusal
+
+GIVEN = beside(__file__)
 
 pytestmark = fmus.needs_gcc
 
-RIG = """
-mechanism:
-  gravity: [0, 0, 0]
-  bodies: [{name: rotor, joint: shaft, axis: [0, 0, 1], mass: 1 kg, inertia: [0.02, 0.02, 0.02]}]
-joints:
-  shaft: {prescribed: {type: sine, amplitude: 30 deg, frequency: 1 Hz}}
-parts:
-  - {name: table, fmu: FILE, params: {temperature: 30 degC}}
-couplings:
-  order: 2
-  wires: [{output: mechanism.shaft/velocity, input: table.rate}]
-schedule: {step: 2 ms, duration: 0.1 s}
-"""
+RIG = GIVEN["rig"]
 
 
 @pytest.fixture(scope="module")
@@ -53,18 +44,7 @@ def test_an_fmu_follows_the_mechanism_in_si(folder, version, interface, process)
     np.testing.assert_array_equal(rig.run().values, run.values)  # a new instance
 
 
-@pytest.mark.parametrize(
-    "override",
-    [
-        "parts.table.fmu=nowhere.fmu",
-        "parts.table.fmu=damaged.fmu",
-        "parts.table.params={temprature: 1}",
-        "parts.table.params.temperature=30 kg",
-        "parts.table.params.double=1",
-        "parts.table.outputs=[angel]",
-        "couplings.wires.0.output=mechanism.shaft/position",
-    ],
-)
+@pytest.mark.parametrize("override", GIVEN["mistakes"])
 def test_mistakes(folder, said, override):
     (folder / "damaged.fmu").write_bytes((folder / "turntable2.fmu").read_bytes()[:500])
     said(refusal(load_rig, folder / "2.yaml", [override, "parts.table.process=false"]).replace(str(folder), ""))
@@ -91,9 +71,7 @@ def faulty(folder):
 def test_an_fmu_that_fails_stops_the_run_and_keeps_what_it_has(faulty, said, fault):
     limit = ["couplings.time_limit=3 s"] if fault == 4 else []
     rig = load_rig(faulty, [f"parts.bad.params.fault={fault}", f"parts.bad.process={FAULTS[fault]}", *limit])
-    with pytest.raises(StoppedRun) as stopped:
-        rig.run()
-    run = stopped.value.run
+    run = raised(StoppedRun, rig.run).run
     assert run.fault.startswith("stopped at tick 10 (t = 0.1 s): ") and len(run.t) == 10
     said(run.fault.replace(str(faulty.parent), ""))
     np.testing.assert_allclose(run["bad/y"], 0.01 * np.arange(10), atol=1e-12)

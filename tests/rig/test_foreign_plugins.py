@@ -11,7 +11,10 @@ import pytest
 
 from cosim import load_rig
 from tests.kit.distributions import install
+from tests.kit.given import beside
 from tests.kit.refusals import refusal
+
+GIVEN = beside(__file__)
 
 # lines 1 to 5
 RIG = """\
@@ -21,126 +24,7 @@ mechanism:
     - {name: link, joint: hinge, type: JOINT, mass: 1, inertia: [1, 1, 1]}
     - {name: cart, joint: slide, type: prismatic, parent: base, axis: [1, 0, 0], mass: 1}
 """
-PARTS = {
-    "actuator": (
-        "cosim.actuators",
-        """\
-from cosim.actuators.ideal import Ideal
-from cosim.types import param, params
-@params
-class Params:
-    max_effort: float = param(min=0, default=1.0)
-def load(params):
-    return Ideal(params)
-""",
-        "joints: {slide: {actuator: {type: TYPE, max_effort: 0.5}}}\n"
-        "controllers: [{type: pid, joints: [slide], kp: 9, ki: 0, kd: 1, trajectory: STEP}]\n",
-        "rig.yaml:6 joints.slide.actuator",
-    ),
-    "trajectory": (
-        "cosim.trajectories",
-        """\
-import numpy as np
-from cosim.types import param, params
-@params
-class Params:
-    speed: float = param(default=1.0)
-class Ramp:
-    end = float("inf")
-    def __init__(self, params, start):
-        self.v, self.start = params.speed * np.ones(len(start)), start
-    def sample(self, t):
-        zero = 0 * self.start
-        return {"position": self.start + self.v * t, "velocity": self.v, "acceleration": zero, "effort": zero}
-def load(params, joints, folder, start):
-    return Ramp(params, start)
-""",
-        "joints: {slide: {prescribed: {type: TYPE, speed: 0.5}}}\n",
-        "rig.yaml:6 joints.slide.prescribed",
-    ),
-    "controller": (
-        "cosim.controllers",
-        """\
-import numpy as np
-from cosim.types import COMMAND, joint_signals, param, params
-@params
-class Params:
-    push: float = param(default=1.0)
-class Push:
-    inputs = {}
-    def __init__(self, params, n):
-        self.params, self.n, self.outputs = params, n, joint_signals(COMMAND, n)
-    def initial(self):
-        return {}
-    def update(self, t, p, x, u):
-        return {}, {name: p.push * np.ones(self.n) * (name == "effort") for name in COMMAND}
-def load(params, context):
-    return Push(params, len(context.joints))
-""",
-        "controllers: [{type: TYPE, joints: [slide], push: 0.5}]\n",
-        "rig.yaml:6 controllers[0]",
-    ),
-    "joint": (
-        "cosim.joints",
-        """\
-import numpy as np
-from cosim import ops
-from cosim.multibody.joints import GeneralMotion
-from cosim.types import param, params
-@params
-class Params:
-    reach: float = param(default=1.0)
-def load(params):
-    return GeneralMotion(("way",), ("m",), lambda q, t: (np.eye(3), ops.array([params.reach * q[0], 0.0, 0.0])))
-""",
-        "joints: {hinge: {initial: {velocity: 0.5}}}\n",
-        "rig.yaml:4 mechanism.bodies[0]",
-    ),
-    "constraint": (
-        "cosim.constraints",
-        """\
-from cosim.multibody.constraint_laws import ConstraintLaw, ReactionSpec
-from cosim.types import param, params
-@params
-class Params:
-    ratio: float = param(default=1.0)
-def load(params):
-    return ConstraintLaw((ReactionSpec("force", "N", "m"),), lambda frames, q, t: [q[0] - params.ratio * q[1]])
-""",
-        "  constraints: [{name: tie, type: TYPE, joints: [hinge, slide], params: {ratio: 2}}]\n",
-        "rig.yaml:6 mechanism.constraints[0]",
-    ),
-    "force law": (
-        "cosim.forces",
-        """\
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import param, params
-@params
-class Params:
-    size: float = param(default=1.0)
-def load(params):
-    return ForceLaw(efforts=lambda frames, q, v, t: [params.size + 0.0 * q[0]])
-""",
-        "  forces: [{name: push, type: TYPE, joints: [slide], params: {size: 2}}]\n",
-        "rig.yaml:6 mechanism.forces[0]",
-    ),
-    "driver": (
-        "cosim.drivers",
-        """\
-from cosim.drivers import odrive
-from cosim.drivers.odrive import MODES, JointParams, connection_name, device, emulate, host, traffic
-from cosim.types import params
-@params
-class Params(odrive.Params):
-    pass
-def load(params, context):
-    return odrive.load(params, context)
-""",
-        "joints: {slide: {limits: {velocity: 1, effort: 1}}}\n"
-        "drivers: [{type: TYPE, bus: {interface: virtual, channel: a}, joints: {slide: {id: 1}}}]\n",
-        "rig.yaml:7 drivers[0]",
-    ),
-}
+PARTS = GIVEN["parts"]
 SIMULATED = [kind for kind in PARTS if kind != "driver"]
 
 

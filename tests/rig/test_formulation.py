@@ -11,7 +11,7 @@ import pytest
 from cosim import RunError, compare
 from cosim.formulations import dependent_coordinates
 from cosim.formulations.cartesian import Cartesian
-from tests.kit.refusals import refusal
+from tests.kit.refusals import raised, refusal
 from tests.kit.samples import sample
 
 __all__ = ["sample"]
@@ -58,9 +58,7 @@ def test_a_run_stops_where_the_dependent_coordinates_are_singular(sample, monkey
     """The rocker turns back; a wide limit, as no step meets that position exactly."""
     monkeypatch.setattr(dependent_coordinates, "SINGULAR", 0.05)
     monkeypatch.setattr(dependent_coordinates.DependentCoordinates, "choice", [0, 1])
-    with pytest.raises(RunError) as error:
-        sample("mechanisms/four_bar", "mechanism.formulation=dependent_coordinates").run(2.0)
-    text = str(error.value)
+    text = str(raised(RunError, sample("mechanisms/four_bar", "mechanism.formulation=dependent_coordinates").run, 2.0))
     assert "stopped at tick" in text and "joint 'crank' is not finite" in text
     assert text.endswith(
         "; 'pin/force_y' depends on the other rows of the constraints in the coordinates that 'dependent_coordinates'"

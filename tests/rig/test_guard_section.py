@@ -15,49 +15,14 @@ from cosim.output.limit_alarms import PAUSE, LimitAlarms
 from cosim.rig.run import StoppedRun
 from tests.control import guard_battery
 from tests.kit.engines import armed, python_engine
+from tests.kit.given import beside
 from tests.kit.rigs import rig_in
 
+GIVEN = beside(__file__)
+
 # 1 kg on a rail, pushed with 10 N: v = 10 t, x = 5 t^2; `b` is left alone
-RIG = """
-name: rail
-mechanism:
-  gravity: [0, 0, 0]
-  bodies:
-    - {name: a, type: prismatic, axis: [1, 0, 0], mass: 1 kg}
-    - {name: b, type: continuous, parent: base, mass: 1 kg, inertia: [1, 1, 1]}
-controllers: [{name: main, type: own.py, joints: [a]}]
-schedule: {duration: 100 ms}
-"""
-OWN = """
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, param, params
-
-@params
-class Params:
-    push: float = param(default=10.0)
-    until: float = param(default=1e9)
-    kp: float = param(default=0.0)
-    aim: float = param(default=0.0)
-    swing: float = param(default=0.0)
-    fails: float = param(default=1e9)
-
-class Own:
-    def __init__(self, params, context):
-        self.params, self.outputs = params, joint_signals(COMMAND, 1)
-        self.inputs = joint_signals(("position", "reference_position"), 1)
-
-    def initial(self):
-        return {}
-
-    def update(self, t, p, x, u):
-        rest = 0.0 * u["position"]
-        push = (p.push + p.swing * ops.sin(40.0 * t)) / ops.where(t < p.fails, 1.0, 0.0)
-        effort = rest + ops.where(t < p.until, push, 0.0)
-        return {}, {"position": rest + p.aim, "velocity": rest, "effort": effort, "kp": rest + p.kp, "kd": rest}
-
-def load(params, context):
-    return Own(params, context)
-"""
+RIG = GIVEN["rig"]
+OWN = GIVEN["own"]
 
 
 @pytest.fixture

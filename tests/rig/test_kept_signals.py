@@ -26,7 +26,7 @@ from cosim.rig.run import StoppedRun
 from cosim.rig.run_file import KILLED
 from tests.kit.disk import small_disk
 from tests.kit.forked import forked
-from tests.kit.refusals import refusal
+from tests.kit.refusals import raised, refusal
 from tests.rig.test_parameters import ARM
 
 ROOT = Path(__file__).parents[2]
@@ -63,11 +63,7 @@ def summary_without_speed(run):
         ({"last": "2 s"}, slice(-2001, None), None),
         ({"last": "2 s", "every": 10}, slice(-2001, None, 10), None),
         ({"every": 7}, slice(None, None, 7), None),
-        (
-            {"signals": ["*/position", "en*/work"]},
-            slice(None),
-            ["shoulder/position", "elbow/position", "energy/work"],
-        ),
+        ({"signals": ["*/position", "en*/work"]}, slice(None), ["shoulder/position", "elbow/position", "energy/work"]),
         ({"budget": BUDGET}, slice(None), None),
         ({"budget": BUDGET, "every": 2, "signals": ["el*", "sh*"]}, slice(None, None, 2), ...),
         ({"file": "FOLDER/a.run"}, slice(None), None),
@@ -244,11 +240,10 @@ def test_the_file_of_a_killed_run_is_a_run(everything, tmp_path, signals):
 def test_a_full_disk_stops_the_run_and_keeps_what_was_written(rig, everything, tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10**15))
     with small_disk(tmp_path) as disk:
-        with pytest.raises(StoppedRun) as stopped:
-            rig.run(keep={"file": str(disk / "a.run")})
+        stopped = raised(StoppedRun, rig.run, keep={"file": str(disk / "a.run")})
         what = "cannot write the signals of the run: No space left on device"
-        assert f"{disk / 'a.run'}: {what}" in str(stopped.value)
-        run = stopped.value.run
+        assert f"{disk / 'a.run'}: {what}" in str(stopped)
+        run = stopped.run
         assert 1000 < len(run.t) < TICKS
         np.testing.assert_array_equal(run.values, everything.values[: len(run.t)])
         again = load_run(disk / "a.run")

@@ -10,6 +10,7 @@ import yaml
 from cosim import load_rig
 from cosim.errors import CosimError
 from cosim.rig.sections.rig_spec import read_rig
+from tests.kit.refusals import raised
 
 FILE = yaml.load(Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 HEADS, TABLES = FILE["heads"], FILE["tables"]
@@ -32,8 +33,7 @@ def test_a_mistake_is_refused_at_its_place(request, tmp_path, monkeypatch, said,
         request.getfixturevalue("rigs")
     monkeypatch.chdir(tmp_path)
     Path("rig.yaml").write_text(text.replace("CASE", case))
-    with pytest.raises(CosimError) as caught:
-        (read_rig if table.get("stand_ins") else load_rig)("rig.yaml", overrides)
+    caught = raised(CosimError, read_rig if table.get("stand_ins") else load_rig, "rig.yaml", overrides)
     place = f"--set {case}: " if overrides else f"rig.yaml:{table.get('place', '')}"
-    assert all(line.startswith(place) for line in str(caught.value).splitlines())
-    said(caught.value)
+    assert all(line.startswith(place) for line in str(caught).splitlines())
+    said(caught)

@@ -3,31 +3,14 @@
 import pytest
 
 from cosim.rig.sections.rig_spec import read_rig
+from tests.kit.given import beside
 from tests.kit.refusals import refusal
 
-RIG = """\
-name: "{rig}"
-description: "{description}"
-mechanism:
-  bodies:
-    - {{name: "{body}", joint: "{joint}", mass: 1, com: [0, 0, 1], inertia: [1, 1, 1]}}
-  springs:
-    - {{name: "{spring}", between: [base, {body!r}]}}
-controllers:
-  - {{name: "{controller}", type: pid, kp: 1, ki: 1, kd: 1}}
-events:
-  - {{name: "{event}", do: latch, of: {joint!r}, at: 1}}
-"""
+GIVEN = beside(__file__)
+
+RIG = GIVEN["rig"]
 NAMES = {"rig": "r", "body": "b", "joint": "j", "spring": "s", "controller": "c", "event": "e", "description": ""}
-PLACES = {
-    "rig": "1 name",
-    "description": "2 description",
-    "body": "5 mechanism.bodies[0].name",
-    "joint": "5 mechanism.bodies[0].joint",
-    "spring": "7 mechanism.springs[0].name",
-    "controller": "9 controllers[0].name",
-    "event": "11 events[0].name",
-}
+PLACES = GIVEN["places"]
 
 
 WRONG = {

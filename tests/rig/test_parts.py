@@ -9,7 +9,10 @@ import pytest
 
 from cosim import InputErrors, RunError, StoppedRun, load_rig, load_run
 from tests.kit.flywheel import flywheel
-from tests.kit.refusals import refusal
+from tests.kit.given import beside
+from tests.kit.refusals import raised, refusal
+
+GIVEN = beside(__file__)
 
 INERTIA, STIFFNESS, SPEED = (0.02, 0.05), 20.0, 5.0
 TRACED = flywheel()
@@ -155,9 +158,7 @@ def test_a_rig_returns_to_a_snapshot_with_compiled_parts_only(rig_of, said):
     engine.arm()
     ends = [engine.run(20)[0]]
     assert len(ends[0]) == 20
-    with pytest.raises(RunError) as refused:
-        engine.restore(engine.snapshot())
-    said(refused.value)
+    said(raised(RunError, engine.restore, engine.snapshot()))
     engine.restore(start)
     ends.append(engine.run(20)[0])
     engine.close()
@@ -173,31 +174,7 @@ def test_parts_in_python_run_in_real_time_from_their_start(rig_of):
         np.testing.assert_array_equal(paced[name], free[name], err_msg=name)
 
 
-COUNTER = """
-from cosim.types import Signal, params
-
-@params
-class Params:
-    pass
-
-
-class Counter:
-    inputs = {"angle": Signal((), "rad")}
-    outputs = {"seen": Signal((2,), "rad"), "count": Signal((), "1")}
-
-    def initial(self):
-        return {"last": 0.0, "count": 0.0}
-
-    def update(self, t, p, x, u):
-        now = {"last": u["angle"], "count": x["count"] + 1.0}
-        return now, {"seen": [u["angle"], x["last"]], "count": now["count"]}
-
-    params = Params()
-
-
-def load(params):
-    return Counter()
-"""
+COUNTER = GIVEN["counter"]
 
 
 def test_a_sampled_part_that_only_listens(rig_of, tmp_path):
@@ -228,23 +205,12 @@ def test_a_delayed_wire_breaks_an_algebraic_loop(rig_of, tmp_path):
     np.testing.assert_allclose(np.diff(run["b/y"]), 2.0)
 
 
-GAIN = """    inputs = {"u": Signal((), "1")}
-    outputs = {"y": Signal((), "1")}
-
-    def initial(self):
-        return {}
-
-    def flow(self, t, p, x, u):
-        return {}, {"y": u["u"] + 1.0}
-
-    params"""
+GAIN = GIVEN["gain"]
 
 
 def stopped(rig, duration=0.1):
     """The run that was stopped."""
-    with pytest.raises(StoppedRun) as caught:
-        rig.run(duration)
-    return caught.value.run
+    return raised(StoppedRun, rig.run, duration).run
 
 
 @pytest.mark.parametrize("part", [TRACED, IN_PYTHON], ids=["compiled", "in Python"])

@@ -15,7 +15,10 @@ from cosim.cli.run_summary import coarse_coupling_lines
 from cosim.coupling import CoupledParts
 from tests.fmi import fmus
 from tests.kit.coupled import quarter_car, quarter_car_exact
+from tests.kit.given import beside
 from tests.kit.refusals import refusal
+
+GIVEN = beside(__file__)
 
 SAMPLE = Path(__file__).parents[2] / "rigs" / "cosimulation"
 FILES = ("quarter_car.yaml", "chassis.py", "wheel.py")
@@ -71,20 +74,6 @@ def test_the_error_falls_with_the_square_of_the_step(folder):
     assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.3)
 
 
-def test_parts_in_python_and_the_interpreter_equal_compiled_ones(folder):
-    settings = CONSTANT, "couplings.order=2", "parts.chassis.step=1 ms", "parts.wheel.step=1 ms"
-    runs = [load_rig(FILES[0], settings, interpret=interpret).run(0.03) for interpret in (False, True)]
-    in_python(folder)
-    runs.append(load_rig(FILES[0], settings).run(0.03))
-    for name in runs[0].signals:
-        for run in runs[1:]:
-            np.testing.assert_allclose(run[name], runs[0][name], rtol=1e-9, atol=1e-9, err_msg=name)
-    assert (
-        runs[2].rig.engine["loop"] == "Python: the part 'chassis' is in Python"
-        and runs[2].rig.engine["part wheel"] == "compiled"
-    )
-
-
 def test_a_rig_has_no_signals_of_a_mechanism(folder):
     rig = load_rig(FILES[0], (CONSTANT,))
     run = rig.run(0.1)
@@ -124,7 +113,9 @@ def test_an_fmu_alone(tmp_path):
 
 
 def test_run_writes_every_file_and_prints_no_joints(folder, command):
-    out = _ok(command, "run", FILES[0], "--set", CONSTANT, "--record", "a.mcap", "--plot", "a.png", "--json", "a.json")
+    out = command.prints(
+        "run", FILES[0], "--set", CONSTANT, "--record", "a.mcap", "--plot", "a.png", "--json", "a.json"
+    )
     title, bond, speed, engine, warning, wrote = out.splitlines()
     assert title.startswith("quarter_car  ") and wrote.startswith("wrote    plot a.png, summary a.json, recording a.")
     assert re.fullmatch(r"bond     chassis-wheel: residual energy \S+ J, at most \S+ J; power at most \S+ W", bond)
@@ -135,25 +126,25 @@ def test_run_writes_every_file_and_prints_no_joints(folder, command):
     assert Path("a.png").stat().st_size > 10_000
     recorded = load_run("a.mcap")
     assert recorded.rig.bonds == ("chassis-wheel",) and recorded.joints == ()
-    _ok(command, "run", FILES[0], "--set", CONSTANT, "--set", "parts.chassis.params.mass=500", "--record", "b.mcap")
-    assert "equal, to the bit" in _ok(command, "compare", "a.mcap", "a.mcap")
-    assert "chassis/height" in _ok(command, "compare", "a.mcap", "b.mcap")
-    assert "to the bit" in _ok(command, "replay", "a.mcap", "--rerun")
-    assert _ok(command, "plot", "a.mcap", "-o", "one.png") == "wrote    one.png\n"
-    assert _ok(command, "plot", "a.mcap", "b.mcap", "-o", "two.png") == "wrote    two.png\n"
-    assert _ok(command, "export", "a.mcap", "--to", "csv") == "wrote    a.csv: 401 ticks, 6 signals\n"
+    command.prints("run", FILES[0], "--set", CONSTANT, "--set", "parts.chassis.params.mass=500", "--record", "b.mcap")
+    assert "equal, to the bit" in command.prints("compare", "a.mcap", "a.mcap")
+    assert "chassis/height" in command.prints("compare", "a.mcap", "b.mcap")
+    assert "to the bit" in command.prints("replay", "a.mcap", "--rerun")
+    assert command.prints("plot", "a.mcap", "-o", "one.png") == "wrote    one.png\n"
+    assert command.prints("plot", "a.mcap", "b.mcap", "-o", "two.png") == "wrote    two.png\n"
+    assert command.prints("export", "a.mcap", "--to", "csv") == "wrote    a.csv: 401 ticks, 6 signals\n"
     for program in ("foxglove", "plotjuggler"):
-        _ok(command, "layout", FILES[0], "--for", program)
+        command.prints("layout", FILES[0], "--for", program)
     assert "chassis-wheel" in Path("quarter_car.foxglove.json").read_text()
 
 
 def test_check_describes_the_parts(folder, command, said):
-    said(_ok(command, "check", FILES[0], "--set", CONSTANT).splitlines()[2:])
+    said(command.prints("check", FILES[0], "--set", CONSTANT).splitlines()[2:])
 
 
 def test_real_time_with_telemetry_and_control(folder, command):
     sockets = "--telemetry", "tcp://127.0.0.1:*", "--control", "tcp://127.0.0.1:*"
-    out = _ok(command, "run", FILES[0], "--realtime", "--duration", "0.2", "--record", "rt.mcap", *sockets)
+    out = command.prints("run", FILES[0], "--realtime", "--duration", "0.2", "--record", "rt.mcap", *sockets)
     assert "timing   wake-up latency" in out and "stream   tcp://127.0.0.1:" in out
     np.testing.assert_array_equal(load_run("rt.mcap")["wheel/height"], load_rig(FILES[0]).run(0.2)["wheel/height"])
 
@@ -175,52 +166,13 @@ def test_commands_for_joints_refuse(folder, command, said, name, options):
     said(command.refuses(name, FILES[0], *options.split()))
 
 
-def _ok(command, *arguments):
-    code, out, err = command(*arguments)
-    assert (code, err) == (0, []), err
-    return out
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"parts": "[]"},
-        {"joints": "{shaft: {}}"},
-        {"controllers": "[{type: pid}]"},
-        {"events": "[{do: latch, of: shaft, at: 1}]"},
-        {"drivers": "[{type: sim}]"},
-        {"guard": "{watchdog: 1 s}"},
-        {"schedule": "{integrator: rk4, substeps: 2}"},
-        {"couplings": "{wires: [{output: mechanism.shaft/velocity, input: chassis.velocity}]}"},
-        {},
-        {"mechanism": "{bodies: [{name: a, joint: b, type: fixed, mass: 1}]}"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("changes", GIVEN["what_acts_on_a_mechanism_is_refused"], ids=str)
 def test_what_acts_on_a_mechanism_is_refused(folder, said, changes):
     Path("r.yaml").write_text(rig_text(**changes))
     said(refusal(load_rig, "r.yaml"))
 
 
-CONSTANT_SPEED = """
-from cosim.types import Signal, params
-
-@params
-class Params:
-    pass
-
-class Source:
-    inputs, outputs, params = {}, {"speed": Signal((), "m/s")}, Params()
-
-    def initial(self):
-        return {"x": 0.0}
-
-    def flow(self, t, p, x, u):
-        return {"x": 0.0 * x["x"]}, {"speed": 5.0 + x["x"]}
-
-def load(params):
-    return Source()
-"""
+CONSTANT_SPEED = GIVEN["constant_speed"]
 
 
 def speed_rig(wire: str) -> str:

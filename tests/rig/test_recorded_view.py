@@ -11,28 +11,15 @@ from cosim.output.scene.scene import rotated
 from cosim.rig.rerun import rerun
 from cosim.rig.scene import scene_of_rig
 from tests.kit.foxglove import foxglove_messages, matrix
+from tests.kit.given import beside
 from tests.kit.refusals import refusal
 from tests.kit.rigs import rig_in
 
+GIVEN = beside(__file__)
+
 ROOT = Path(__file__).parents[2]
-RIGS = [
-    "rigs/ur5_sim.yaml",
-    "rigs/prescribed_wrist.yaml",
-    "rigs/mechanisms/four_bar.yaml",
-    "rigs/mechanisms/floating_chain.yaml",
-    "rigs/mechanisms/arm_on_moving_base.yaml",
-    "rigs/mechanisms/hoist.yaml",
-]
-FRAMES = """
-mechanism:
-  bodies:
-    - {name: upper, joint: a, axis: [0, 1, 0], mass: 1 kg, com: [0.2, 0, 0], inertia: [0.01, 0.02, 0.02]}
-  frames:
-    - {name: tip, link: upper, origin: {xyz: [30 cm, 0, 10 cm], rpy: [20 deg, 0, 40 deg]}}
-    - {name: mark, link: base, origin: {xyz: [1, 2, 3]}}
-joints: {a: {initial: {position: 0.3, velocity: 1}}}
-schedule: {step: 1 ms, duration: 0.1}
-"""
+RIGS = GIVEN["rigs"]
+FRAMES = GIVEN["frames"]
 
 
 def of_topic(messages, topic):

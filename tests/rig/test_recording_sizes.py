@@ -15,7 +15,7 @@ from cosim.rig.outline import outline_of
 from cosim.rig.recording_room import JSON_VALUE, VALUE, bytes_per_tick, scarce_room
 from cosim.rig.run import StoppedRun
 from tests.kit.disk import small_disk
-from tests.kit.refusals import refusal
+from tests.kit.refusals import raised, refusal
 from tests.rig.test_run_forms import MOVING
 
 
@@ -46,9 +46,8 @@ def test_the_words_without_shapes(said):
 def test_a_full_disk_leaves_every_tick_of_the_run_and_the_recording_its_reason(tmp_path):
     rig = Rig.from_dict({**MOVING, "schedule": {"step": "1 ms", "duration": 20.0}})
     with small_disk(tmp_path) as disk:
-        with pytest.raises(StoppedRun) as stopped:
-            rig.run(record=disk / "a.mcap")
-        recorded, run = open_recording(disk / "a.mcap"), stopped.value.run
+        run = raised(StoppedRun, rig.run, record=disk / "a.mcap").run
+        recorded = open_recording(disk / "a.mcap")
         end = f"the recording ends after t = {recorded.t[-1]:.6g} s, before its run: No space left on device"
         assert recorded.fault == recorded.lacks == end
         assert len(run.t) >= len(recorded.t) > 500

@@ -22,33 +22,14 @@ from cosim.rig.rig_files import files_of
 from cosim.rig.session import run_session
 from cosim.rig.unpacked_rig import rig_of_files
 from tests.kit.command import Command
+from tests.kit.given import beside
 from tests.kit.refusals import refusal
 from tests.rig.test_parameters import ARM
 from tests.rig.test_run_forms import MOVING
 
-OWN = """
-import numpy as np
-from numpy import sin
-from gains import KP
-from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+GIVEN = beside(__file__)
 
-@params
-class Params:
-    scale: float = param(default=1.0)
-
-class Own:
-    def __init__(self, params, context):
-        self.params, self.inputs, self.outputs = params, joint_signals(FEEDBACK, 2), joint_signals(COMMAND, 2)
-
-    def initial(self):
-        return {}
-
-    def update(self, t, p, x, u):
-        rest = {name: np.zeros(2) for name in COMMAND}
-        return {}, rest | {"effort": p.scale * KP * (0.1 * sin(t) - u["position"])}
-
-load = Own
-"""
+OWN = GIVEN["own"]
 
 
 @pytest.fixture

@@ -7,6 +7,10 @@ import pytest
 
 from cosim.errors import InputError
 from cosim.rig.sections.rig_spec import read_rig
+from tests.kit.given import beside
+from tests.kit.refusals import raised
+
+GIVEN = beside(__file__)
 
 ARM = """\
 controllers:
@@ -49,29 +53,7 @@ def test_a_joint_without_settings_is_free(rigs):
     assert set(joint.limits.values()) == {math.inf}
 
 
-FULL = """\
-name: full
-description: every section
-joints:
-  all:
-    actuator: {type: motor, resistance: 2}
-    encoder: {cpr: 4096}
-  shoulder:
-    initial: {position: 30 deg, velocity: 0.5}
-    limits: {upper: 60 deg, velocity: 90 deg/s}
-    encoder: {delay: 1}
-  elbow:
-    actuator: {type: motor, resistance: 500 mohm, gear: 100}
-  lift:
-    prescribed: {type: line, goal: 5 mm}
-controllers:
-  - type: pd
-    period: 4 ms
-    kp: {shoulder: 1, elbow: 2}
-    trajectory: {type: line, goal: [45 deg, 0], time: 2}
-schedule: {step: 2 ms, duration: 1 min, integrator: rosenbrock, substeps: 3, seed: 7}
-telemetry: {publish: "tcp://127.0.0.1:5556", rate: 20}
-"""
+FULL = GIVEN["full"]
 
 
 def test_joints_of_a_full_rig(rigs):
@@ -184,32 +166,7 @@ def test_overrides_name_themselves(rigs, said):
     said(rigs.mistakes(rigs.mechanism + ARM, *overrides))
 
 
-WRONG = """\
-name: 7
-mechanism:
-  urdf: two.urdf
-  gravity: [0, 0, down]
-joints:
-  all:
-    encoder: {cpr: many}
-  hinge:
-    initial: {position: 1 V}
-    latchde: true
-  hing:
-    actuator: {type: motor}
-controllers:
-  - name: arm
-    type: pd
-    period: 1.5 ms
-    joints: [hinge, knee]
-    kp: [1, 2, 3]
-  - type: pid
-    joints: [hinge]
-schedule:
-  duration: 0.5 ms
-  integrator: rk5
-telemetry: {share: 3}
-"""
+WRONG = GIVEN["wrong"]
 
 
 def test_many_mistakes_in_the_order_of_their_lines(rigs, said):
@@ -235,7 +192,6 @@ def test_a_urdf_that_is_nearly_named_right(rigs, said):
 
 def test_broken_yaml_is_one_error(rigs):
     Path("rig.yaml").write_text("mechanism: [\n")
-    with pytest.raises(InputError) as caught:
-        read_rig("rig.yaml")
-    assert str(caught.value).startswith("rig.yaml:2: broken YAML: ")
-    assert caught.value.exit_code == 2
+    caught = raised(InputError, read_rig, "rig.yaml")
+    assert str(caught).startswith("rig.yaml:2: broken YAML: ")
+    assert caught.exit_code == 2

@@ -6,31 +6,11 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
+from tests.kit.given import beside
 
-ARM = """\
-mechanism:
-  gravity: [0, 0, 0]
-  bodies:
-    - {name: boom, joint: hub, axis: [0, 0, 1]}
-    - {name: load, type: fixed, parent: boom, origin: {xyz: [1, 0, 0]}, mass: 0.2 kg, inertia: [1e-4, 1e-4, 1e-4]}
-  elastic:
-    - link: boom
-      beam:
-        length: 1 m
-        section: {shape: rectangle, width: 10 mm, height: 20 mm}
-        density: 2700 kg/m^3
-        youngs_modulus: 70 GPa
-        modes: {bend_y: 3}
-        damping_ratio: 0.02
-  frames: [{name: tool, link: load}]
-joints:
-  hub:
-    actuator: {type: dc_motor, resistance: 0.4 ohm, inductance: 0.8 mH, torque_constant: 0.1 N*m/A,
-               rotor_inertia: 0.3 kg*cm^2, voltage_limit: 48 V, current_limit: 12 A, ratio: 50, bandwidth: 150 Hz}
-controllers:
-  - {type: feedforward_pd, joints: [hub], kp: 800, kd: 40, trajectory: {type: quintic, goal: 20 deg, duration: 0.5 s}}
-schedule: {step: 0.1 ms, duration: 0.6 s}
-"""
+GIVEN = beside(__file__)
+
+ARM = GIVEN["arm"]
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +62,6 @@ def test_a_deflection_is_along_the_beam_in_its_place():
 
 def test_input_shaping_finds_almost_the_same_frequency():
     shaped = "controllers.0.trajectory.shaping={type: zvd, modes: [auto]}"
-    ends = [rig(elements, shaped).run()["hub/reference_position"] for elements in (None, 8)]
+    ends = [rig(elements, shaped).run()["hub/reference_position"] for elements in (None, 6)]
     assert np.abs(ends[0] - ends[1]).max() < 0.05 * np.ptp(ends[0])
     assert np.abs(ends[0] - rig().run()["hub/reference_position"]).max() > 0.2 * np.ptp(ends[0])

@@ -12,7 +12,7 @@ import pytest
 from cosim import compare, load_run
 from cosim.rig import Rig
 from cosim.rig.run import StoppedRun
-from tests.kit.refusals import refusal
+from tests.kit.refusals import raised, refusal
 from tests.rig.test_parameters import ARM
 
 MOVING = {
@@ -68,14 +68,13 @@ def test_a_stopped_run_keeps_its_reason(tmp_path):
     wild = Rig.from_dict({**ARM, "joints": {"all": {"actuator": {"type": "ideal"}, "limits": {"velocity": 0.01}}},
                           "controllers": [{**ARM["controllers"][0], "trajectory": {"type": "sine", "amplitude": 1.0,
                                                                                     "frequency": 2.0}}]})  # fmt: skip
-    with pytest.raises(StoppedRun) as caught:
-        wild.run()
-    error = pickle.loads(pickle.dumps(caught.value))
-    assert str(error) == str(caught.value)
+    caught = raised(StoppedRun, wild.run)
+    error = pickle.loads(pickle.dumps(caught))
+    assert str(error) == str(caught)
     error.run.save(tmp_path / "a.npz")
     again = load_run(tmp_path / "a.npz")
-    same(again, caught.value.run)
-    assert again.summary["outcome"] == caught.value.run.fault != ""
+    same(again, caught.run)
+    assert again.summary["outcome"] == caught.run.fault != ""
 
 
 @pytest.mark.parametrize("realtime", [False, True])

@@ -9,6 +9,7 @@ from cosim.errors import MOST_ERRORS, MOST_SHOWN, ErrorList, InputError, InputEr
 from cosim.rig.reading.schema import Reading, read, read_fields
 from cosim.rig.reading.yaml_values import dotted
 from cosim.types import PerJoint, param, params
+from tests.kit.refusals import raised
 
 
 @params
@@ -182,10 +183,9 @@ def test_bounds_hold_for_every_element(said, key, least):
 
 def test_reading_ends_after_many_mistakes():
     errors = ErrorList()
-    with pytest.raises(InputErrors) as caught:
-        read(Inner, {f"k{i}": 1 for i in range(1000)}, ("arm",), Reading(place, errors))
-    assert len(caught.value.errors) == MOST_ERRORS
-    *shown, last = str(caught.value).splitlines()
+    caught = raised(InputErrors, read, Inner, {f"k{i}": 1 for i in range(1000)}, ("arm",), Reading(place, errors))
+    assert len(caught.errors) == MOST_ERRORS
+    *shown, last = str(caught).splitlines()
     assert shown == [f"rig.yaml:2 arm: unknown key 'k{i}'; known: delay" for i in range(MOST_SHOWN)]
     assert last == "… and at least 80 more; correct these first"
 

@@ -76,7 +76,7 @@ def test_a_recording_is_refused_in_one_line_or_shown(tmp_path, run):
 
     whole = json.loads(outline_json(run.rig))
     show(write(whole))
-    check(islice(spoiled(whole), 0, None, 3), write)  # of each place other values
+    check(islice(spoiled(whole), 0, None, 5), write)  # of each place other values
 
 
 def test_a_saved_run_is_refused_in_one_line_or_shown(tmp_path, run):
@@ -92,7 +92,7 @@ def test_a_saved_run_is_refused_in_one_line_or_shown(tmp_path, run):
 
     whole = json.loads(arrays["run"].tobytes())
     show(write(whole))
-    check(islice(spoiled(whole), 1, None, 5), write)
+    check(islice(spoiled(whole), 1, None, 7), write)
 
 
 @pytest.mark.parametrize(

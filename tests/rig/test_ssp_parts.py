@@ -13,53 +13,14 @@ from cosim.cli.describe import describe
 from cosim.rig.rig_files import files_of
 from tests.fmi import fmus
 from tests.fmi.test_system_structure import NAMES, assert_valid
-from tests.kit.refusals import refusal
+from tests.kit.given import beside
+from tests.kit.refusals import raised, refusal
+
+GIVEN = beside(__file__)
 
 pytestmark = fmus.needs_gcc
 
-SYSTEM = """<ssd:SystemStructureDescription NAMES name="drive" version="1.0">
-<ssd:System name="drive">
-<ssd:Connectors>
-<ssd:Connector name="speed" kind="input"><ssc:Real unit="rad/s"/></ssd:Connector>
-<ssd:Connector name="torque" kind="output"/>
-<ssd:Connector name="spare" kind="output"/>
-<ssd:Connector name="stiffness" kind="parameter"/>
-<ssd:Connector name="twisted" kind="output"><ssc:Real unit="deg"/></ssd:Connector>
-</ssd:Connectors>
-<ssd:ParameterBindings><ssd:ParameterBinding><ssd:ParameterValues><ssv:ParameterSet name="p" version="1.0">
-<ssv:Parameters>
-<ssv:Parameter name="stiffness"><ssv:Real value="30"/></ssv:Parameter>
-<ssv:Parameter name="meter.gauge.temperature"><ssv:Real value="40"/></ssv:Parameter>
-</ssv:Parameters></ssv:ParameterSet></ssd:ParameterValues></ssd:ParameterBinding></ssd:ParameterBindings>
-<ssd:Elements>
-<ssd:Component name="spring" source="resources/spring2.fmu" implementation="CoSimulation"/>
-<ssd:System name="meter">
-<ssd:Connectors><ssd:Connector name="in" kind="input"/></ssd:Connectors>
-<ssd:Elements>
-<ssd:Component name="gauge" source="resources/turntable2.fmu" implementation="ModelExchange"/>
-<ssd:Component name="echo.1" source="resources/turntable2.fmu" implementation="CoSimulation"/>
-</ssd:Elements>
-<ssd:Connections>
-<ssd:Connection startConnector="in" endElement="gauge" endConnector="rate"/>
-<ssd:Connection startElement="gauge" startConnector="angle" endElement="echo.1" endConnector="rate">
-<ssc:LinearTransformation factor="2" offset="5"/></ssd:Connection>
-</ssd:Connections>
-</ssd:System>
-</ssd:Elements>
-<ssd:Connections>
-<ssd:Connection startConnector="speed" endElement="spring" endConnector="speed"/>
-<ssd:Connection startConnector="speed" endElement="meter" endConnector="in"/>
-<ssd:Connection startElement="spring" startConnector="torque" endConnector="torque"/>
-<ssd:Connection startConnector="stiffness" endElement="spring" endConnector="stiffness"/>
-<ssd:Connection startElement="spring" startConnector="twist" endConnector="twisted">
-<ssc:LinearTransformation factor="-1" offset="90"/></ssd:Connection>
-</ssd:Connections>
-</ssd:System>
-<ssd:Units>
-<ssc:Unit name="rad/s"><ssc:BaseUnit rad="1" s="-1"/></ssc:Unit>
-<ssc:Unit name="deg"><ssc:BaseUnit rad="1" factor="0.017453292519943295"/></ssc:Unit>
-</ssd:Units>
-</ssd:SystemStructureDescription>""".replace("NAMES", NAMES)
+SYSTEM = GIVEN["system"].replace("NAMES", NAMES)
 
 BODY = """
 mechanism:
@@ -78,21 +39,7 @@ couplings:
     - {effort: [drive.torque, mechanism.shaft/effort], flow: [mechanism.shaft/velocity, drive.speed]}
 """
 )
-SINGLE = (
-    BODY
-    + """
-parts:
-  - {name: spring, fmu: resources/spring2.fmu, interface: co_simulation, params: {stiffness: 30}, process: false}
-  - {name: gauge, fmu: resources/turntable2.fmu, interface: model_exchange, params: {temperature: 40}, process: false}
-  - {name: echo, fmu: resources/turntable2.fmu, interface: co_simulation, process: false}
-couplings:
-  bonds:
-    - {effort: [spring.torque, mechanism.shaft/effort], flow: [mechanism.shaft/velocity, spring.speed]}
-  wires:
-    - {output: mechanism.shaft/velocity, input: gauge.rate}
-    - {output: gauge.angle, input: echo.rate, factor: 2, offset: OFFSET}
-""".replace("OFFSET", repr(5.0 * 0.017453292519943295))
-)
+SINGLE = BODY + GIVEN["single"].replace("OFFSET", repr(5.0 * 0.017453292519943295))
 
 
 def write(folder: Path, system: str = SYSTEM, name: str = "drive.ssp") -> None:
@@ -191,9 +138,10 @@ def test_a_delayed_connection_in_a_system(folder):
 
 def test_an_ssd_file_and_processes(folder):
     (folder / "drive.ssd").write_text(SYSTEM)
-    expected = run_with(folder)
-    for settings in (["parts.drive.ssp=drive.ssd"], ["parts.drive.process=true"]):
-        np.testing.assert_array_equal(run_with(folder, *settings).values, expected.values)
+    short = "schedule.duration=20 ms"
+    expected = run_with(folder, short)
+    for setting in ("parts.drive.ssp=drive.ssd", "parts.drive.process=true"):
+        np.testing.assert_array_equal(run_with(folder, short, setting).values, expected.values)
 
 
 def test_the_archive_is_a_file_of_the_rig(folder):
@@ -209,28 +157,7 @@ def test_check_shows_the_parts(folder, capsys):
     assert "wire mechanism.shaft/velocity -> drive/meter/gauge.rate\n" in text
 
 
-WRONG_ENDS = """
-couplings.bonds.0.effort=[drive.torqe, mechanism.shaft/effort]
-couplings.bonds.0.effort=[drive.spare, mechanism.shaft/effort]
-couplings.bonds.0.effort=[drive.twisted, mechanism.shaft/effort]
-couplings.wires=[{output: mechanism.shaft/velocity, input: drive.sped}]
-couplings.wires=[{output: mechanism.shaft/velocity, input: drive/meter/echo_1.rate}]
-couplings.wires=[{output: mechanism.shaft/velocity, input: drive/metre/echo_1.rate}]
-couplings.wires=[{output: drive.torque, input: drive.stiffness, factor: 1}]
-couplings={bonds: [], wires: [{output: mechanism.shaft/position, input: drive.speed}]}
-couplings.sequence=[mechanism, drive]
-parts.drive.params={sprng.stiffness: 1}
-parts.drive.params={spring.stifness: 1}
-parts.drive.params={meter.gauge.temperature: -50 degC}
-parts.drive.initial={spring.sped: 1}
-parts.drive.initial={meter.echo.1.rate: fast}
-parts.drive.initial={meter.gauge.rate: 3 rad/s}
-parts.drive.locals=[meter.in]
-parts.drive.locals=[spring.twit]
-parts.drive.ssp=drvie.ssp
-parts.drive.ssp=rig.yaml
-parts.drive.ssp=resources/spring2.fmu
-""".strip()
+WRONG_ENDS = GIVEN["wrong_ends"].strip()
 
 
 @pytest.mark.parametrize("setting", WRONG_ENDS.splitlines())
@@ -241,20 +168,7 @@ def test_mistakes_in_the_rig_have_its_line(folder, said, setting):
 
 
 # what of the system is replaced, and the line of the mistake
-WRONG_SYSTEMS = [
-    ('startConnector="twist"', 'startConnector="twst"', 35),
-    ('endElement="gauge" endConnector="rate"', 'endElement="gauge" endConnector="temperature"', 24),
-    ('startElement="spring" startConnector="torque"', 'startElement="spring" startConnector="speed"', 33),
-    ('<ssc:LinearTransformation factor="2" offset="5"/>', "", 25),
-    ('name="echo.1"', 'name=""', 21),
-    ('name="echo.1"', 'name="gauge"', 21),
-    (
-        '<ssd:Component name="spring"',
-        '<ssd:Component name="meter/gauge" source="resources/spring2.fmu"/>\n<ssd:Component name="spring"',
-        21,
-    ),
-    ('"meter.gauge.temperature"', '"meter.gauge.temprature"', 20),
-]
+WRONG_SYSTEMS = GIVEN["wrong_systems"]
 
 
 @pytest.mark.parametrize(("old", "new", "line"), WRONG_SYSTEMS)
@@ -266,19 +180,7 @@ def test_mistakes_in_a_system_have_their_file_and_line(folder, said, old, new, l
     said(words.replace(str(folder), ""))
 
 
-LOOP = """<ssd:SystemStructureDescription NAMES name="loop" version="1.0">
-<ssd:System name="loop">
-<ssd:Elements>
-<ssd:Component name="one" source="resources/passing2.fmu"/>
-<ssd:Component name="two" source="resources/passing2.fmu"/>
-</ssd:Elements>
-<ssd:Connections>
-<ssd:Connection startElement="one" startConnector="real_out" endElement="two" endConnector="real_in"/>
-<ssd:Connection startElement="two" startConnector="real_out" endElement="one" endConnector="real_in">
-<ssc:LinearTransformation factor="0.5" offset="1"/></ssd:Connection>
-</ssd:Connections>
-</ssd:System>
-</ssd:SystemStructureDescription>""".replace("NAMES", NAMES)
+LOOP = GIVEN["loop"].replace("NAMES", NAMES)
 
 
 def test_a_loop_in_a_system_is_named_and_broken_by_initial(folder, said):
@@ -307,10 +209,9 @@ def test_an_fmu_of_a_system_that_crashes_is_named_by_its_archive(folder):
     (folder / "bad.yaml").write_text(
         BODY + "parts:\n  - {name: bad, ssp: bad.ssp, params: {part.when: 0.01, part.fault: 5}}\n"
     )
-    with pytest.raises(StoppedRun) as stopped:
-        load_rig(folder / "bad.yaml").run()
-    assert f"{folder}/bad.ssp/resources/faulty2.fmu bad/part: crashed (SIGSEGV)" in str(stopped.value)
-    assert len(stopped.value.run.t) == 9
+    stopped = raised(StoppedRun, load_rig(folder / "bad.yaml").run)
+    assert f"{folder}/bad.ssp/resources/faulty2.fmu bad/part: crashed (SIGSEGV)" in str(stopped)
+    assert len(stopped.run.t) == 9
 
 
 @pytest.mark.parametrize("text", [SYSTEM, LOOP, FAULTY])

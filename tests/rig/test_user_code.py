@@ -7,43 +7,18 @@ import pytest
 
 from cosim.errors import InputErrors
 from cosim.rig.sections.rig_spec import read_rig
+from tests.kit.given import beside
+from tests.kit.refusals import raised
+
+GIVEN = beside(__file__)
 
 # line 10 is that of `place`, line 11 the first in it
-JOINT = """\
-import math
-import numpy as np
-from cosim import ops
-from cosim.multibody.joints import GeneralMotion
-from cosim.types import param, params
-@params
-class Params:
-    reach: float = param(unit="m", above=0, default=1.0)
-def load(params):
-    def place(q, t):
-        {body}
-    return {made}
-"""
+JOINT = GIVEN["joint"]
 TURN = "np.eye(3), ops.array([params.reach * q[0], 0.0, 0.0])"
 MADE = "GeneralMotion(('way',), ('m',), place)"
 
 # line 10 is that of `f`, line 11 the first in it
-LAW = """\
-import math
-import numpy as np
-from cosim import ops
-from cosim.multibody.constraint_laws import ConstraintLaw, ReactionSpec
-from cosim.types import param, params
-@params
-class Params:
-    ratio: float = param(default=2.0)
-def load(params):
-    def f(frames, q, t):
-        {body}
-    def a(frames, q, v, t):
-        {rate}
-    row = ReactionSpec("force", "N", "m")
-    return {made}
-"""
+LAW = GIVEN["law"]
 
 
 @pytest.fixture(autouse=True)
@@ -57,9 +32,7 @@ def read(text):
 
 
 def mistake(text):
-    with pytest.raises(InputErrors) as caught:
-        read(text)
-    (line,) = str(caught.value).splitlines()
+    (line,) = str(raised(InputErrors, read, text)).splitlines()
     return line.replace(str(Path.cwd()), "")
 
 
@@ -206,19 +179,7 @@ def test_a_law_of_time():
 
 
 # line 9 is that of `f`, line 10 the first in it
-FORCE = """\
-import math
-from cosim import ops
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import param, params
-@params
-class Params:
-    size: float = param(default=2.0)
-def load(params):
-    def f(frames, q, v, t):
-        {body}
-    return {made}
-"""
+FORCE = GIVEN["force"]
 
 
 def force(body="return [frames[0].linear, -params.size * frames[0].linear]", made="ForceLaw(f)", keys=""):
@@ -237,22 +198,7 @@ def test_a_force_law():
     assert found.law.wrenches is not None and found.law.efforts is None
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"made": "None"},
-        {"made": "ForceLaw()"},
-        {"made": "ForceLaw(efforts=f)"},
-        {"body": "return [frames[0].linear]"},
-        {"body": "return 1.0"},
-        {"body": "return q[7]"},
-        {"body": "return [math.sin(q[0]) * frame.linear for frame in frames]"},
-        {"body": "return [t * frame.linear for frame in frames]"},
-        {"keys": "points: [[0, 0, 0]]"},
-        {"keys": "params: {sise: 1}"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("parts", GIVEN["mistakes_of_a_force_law"], ids=str)
 def test_mistakes_of_a_force_law(said, parts):
     line = mistake(force(**parts))
     assert line.startswith("rig.yaml:4 mechanism.forces[0].")

@@ -8,25 +8,11 @@ from cosim.multibody.elastic.table import read_table
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.user_code import read_shapes
 from tests.docs.documents import PAGES, blocks
+from tests.kit.given import beside
 
-SHAPES = """\
-import numpy as np
+GIVEN = beside(__file__)
 
-from cosim.multibody.elastic.shape_functions import ShapeFunctions
-from cosim.types import param, params
-
-
-@params
-class Params:
-    length: float = param(unit="m", above=0)
-
-
-def load(params):
-    def linear(x):
-        return np.array([[0.0, np.sin(np.pi * x / params.length), 0.0]])
-
-    return ShapeFunctions(params.length, lambda x: 2.0, (("sine", "m"),), linear, [[100.0]])
-"""
+SHAPES = GIVEN["shapes"]
 
 
 @pytest.fixture

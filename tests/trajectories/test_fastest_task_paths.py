@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from cosim.compile import ArrayPort, compile
-from cosim.errors import InputError
 from cosim.multibody import Model
 from cosim.multibody.description.urdf import parse_urdf
 from cosim.trajectories import arc, line, time_optimal
 from cosim.trajectories._paths import PathTrajectory
 from cosim.types import Limits, TrajectoryContext
 from tests.kit.messages import Said
+from tests.kit.refusals import raised, refusal
 from tests.trajectories.test_task_paths import motion, poses, start_of
 from tests.trajectories.test_task_paths import planned as planned_for
 from tests.trajectories.test_time_optimal import axis
@@ -134,9 +134,7 @@ def test_limits_of_the_joints_velocities_and_accelerations() -> None:
 
 
 def test_a_joint_without_limits_is_refused(said: Said) -> None:
-    with pytest.raises(InputError) as caught:
-        planned(line, GANTRY, [INF, 5.0], frame="trolley", displacement=(1.0, 1.0, 0.0))
-    said(caught.value)
+    said(refusal(planned, line, GANTRY, [INF, 5.0], frame="trolley", displacement=(1.0, 1.0, 0.0)))
 
 
 @pytest.mark.parametrize(
@@ -151,9 +149,7 @@ def test_a_joint_without_limits_is_refused(said: Said) -> None:
     ],
 )
 def test_keys_that_do_not_fit_together(keys: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        line.Params(frame="tool0", displacement=(1.0, 0.0, 0.0), **keys)
-    assert str(caught.value) == message
+    assert str(raised(ValueError, line.Params, frame="tool0", displacement=(1.0, 0.0, 0.0), **keys)) == message
 
 
 def test_a_line_of_the_joints_is_the_same_motion() -> None:

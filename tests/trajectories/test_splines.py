@@ -14,6 +14,7 @@ from cosim.trajectories._piecewise import PiecewisePolynomial
 from cosim.trajectories._splines import spline_coefficients
 from cosim.types import Trajectory
 from tests.kit.messages import Said
+from tests.kit.refusals import raised
 
 JOINTS = ("shoulder", "elbow")
 START = np.array([0.2, -0.4])
@@ -73,9 +74,9 @@ def test_a_spline_has_the_least_bend_or_jerk_among_curves_through_its_points(
 ) -> None:
     """Its derivative is orthogonal to that of every admissible variation."""
     trajectory = through(degree=degree, ends=ends)
-    t = np.linspace(0.0, TIMES[-1], 30001)[:-1]
-    top = np.gradient(sampled(trajectory, t, "acceleration"), t, axis=0) if order == 3 else None
-    top = sampled(trajectory, t, "acceleration") if top is None else top
+    t = (np.arange(1500) + 0.5) * TIMES[-1] / 1500  # no sample at a knot
+    top = sampled(trajectory, t, "acceleration")
+    top = np.gradient(top, t, axis=0) if order == 3 else top
     free = {"natural": 0, "clamped": order - 1}[ends]
     for power in range(3):
         polynomial = np.polynomial.Polynomial.fromroots(TIMES[:-1]) * np.polynomial.Polynomial([-0.5, 1.0]) ** power
@@ -106,9 +107,9 @@ def test_via_points_without_times_are_passed_when_it_costs_the_least_jerk() -> N
     times = trajectory.row_at.begins[1:]
     points = np.array([START, *VIA, (1.0, 2.0)])
     least = minimum_jerk.squared_jerk(times, points)
-    t = np.linspace(0.0, 2.0, 20001)
+    t = np.linspace(0.0, 2.0, 4001)
     jerk = np.diff(sampled(trajectory, t, "acceleration"), axis=0) / t[1]
-    assert least == pytest.approx((jerk**2).sum() * t[1], rel=1e-6)
+    assert least == pytest.approx((jerk**2).sum() * t[1], rel=1e-5)
     np.testing.assert_allclose(sampled(trajectory, times[1:-1], "position"), VIA, atol=1e-13)
     for k in (1, 2, 3):
         for shift in (-1e-3, 1e-3):
@@ -136,16 +137,12 @@ def test_given_times_are_kept() -> None:
     ids=str,
 )
 def test_a_spline_refuses_wrong_times(keys: dict[str, Any], said: Said) -> None:
-    with pytest.raises(ValueError) as caught:
-        through(**keys)
-    said(caught.value)
+    said(raised(ValueError, through, **keys))
 
 
 @pytest.mark.parametrize("times", [(0.5,), (0.5, 0.4, 1.0), (0.5, 0.9, 2.0)], ids=str)
 def test_least_jerk_refuses_wrong_times(times: tuple[float, ...], said: Said) -> None:
-    with pytest.raises(ValueError) as caught:
-        smooth(via=VIA, times=times)
-    said(caught.value)
+    said(raised(ValueError, smooth, via=VIA, times=times))
 
 
 def test_a_rig_takes_points_as_lists_or_by_joint(rig_of: Any) -> None:

@@ -18,6 +18,10 @@ from cosim.errors import InputError, InputErrors
 from cosim.trajectories import chirp, minimum_jerk, multisine, quintic, sine, spline, trapezoidal, waypoints
 from cosim.trajectories.trapezoidal import Trapezoidal
 from cosim.types import Trajectory
+from tests.kit.given import beside
+from tests.kit.refusals import raised, refusal
+
+GIVEN = beside(__file__)
 
 KINDS: dict[str, ModuleType] = {
     module.__name__.rpartition(".")[2]: module
@@ -47,19 +51,10 @@ CASES = {
         "trapezoidal",
         {"goal": (1.2, -0.5), "max_velocity": (0.5, 3.0), "max_acceleration": (2.0, 0.8), "delay": 0.3},
     ),
-    "sine": (
-        "sine",
-        {"amplitude": (0.3, 0.1), "frequency": (0.7, 2.0), "phase": (0.0, 0.5), "offset": (0.0, 0.1)},
-    ),
+    "sine": ("sine", {"amplitude": (0.3, 0.1), "frequency": (0.7, 2.0), "phase": (0.0, 0.5), "offset": (0.0, 0.1)}),
     "sine ramp": (
         "sine",
-        {
-            "amplitude": (0.3, 0.1),
-            "frequency": (0.7, 2.0),
-            "phase": (0.4, 0.5),
-            "offset": (0.0, 0.1),
-            "ramp": 1.3,
-        },
+        {"amplitude": (0.3, 0.1), "frequency": (0.7, 2.0), "phase": (0.4, 0.5), "offset": (0.0, 0.1), "ramp": 1.3},
     ),
     "chirp": ("chirp", {"amplitude": (0.3, 0.1), "f0": 0.5, "f1": 3.0, "duration": 2.5}),
     "chirp ramp": ("chirp", {"amplitude": (0.3, 0.1), "f0": 0.5, "f1": 3.0, "duration": 2.5, "ramp": 0.6}),
@@ -109,9 +104,6 @@ def test_derivatives_match_central_differences(case: Trajectory) -> None:
         np.testing.assert_allclose(now[rate], slope, atol=2e-6 * max(1.0, np.abs(now[rate]).max()))
 
 
-# --- multisine ------------------------------------------------------------------------------------
-
-
 def test_a_multisine_has_its_frequencies_alone_and_its_peak() -> None:
     period, rate = 2.0, 500.0
     trajectory = make("multisine", amplitude=(3.0, 1.0), f0=1.0, f1=20.0, period=period, periods=4, of="effort")
@@ -137,9 +129,6 @@ def test_a_multisine_has_its_frequencies_alone_and_its_peak() -> None:
 def test_a_multisine_without_frequencies(keys: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         multisine.Params(amplitude=(1.0, 1.0), **keys)  # type: ignore[arg-type]
-
-
-# --- quintic ------------------------------------------------------------------------------------
 
 
 def test_minimum_jerk_is_the_polynomial_and_rests_outside() -> None:
@@ -173,9 +162,6 @@ def test_quintic_returns_to_its_own_start() -> None:
     for t, expected in ((0.0, [0, 1]), (3.0, [1, 3]), (4.0, [0.5, 2.0]), (5.0, [0, 1]), (8.0, [0, 1])):
         np.testing.assert_allclose(quintic.sample(t)["position"], expected, atol=1e-15)
     np.testing.assert_allclose(quintic.sample(4.0)["velocity"], [-15 / 16, -15 / 8])
-
-
-# --- trapezoidal --------------------------------------------------------------------------------
 
 
 def test_the_slowest_joint_moves_at_its_bounds_and_all_arrive_together() -> None:
@@ -214,9 +200,6 @@ def test_joints_that_have_arrived_stay() -> None:
         np.testing.assert_array_equal(sample["position"], START)
         np.testing.assert_array_equal(sample["velocity"], 0.0)
         np.testing.assert_array_equal(sample["acceleration"], 0.0)
-
-
-# --- sine and chirp -----------------------------------------------------------------------------
 
 
 def test_sine_oscillates_about_the_start() -> None:
@@ -265,15 +248,10 @@ def test_chirp_of_effort_keeps_the_positions() -> None:
 
 
 def test_chirp_ramps_must_fit() -> None:
-    with pytest.raises(ValueError) as caught:
-        make("chirp", amplitude=(1.0, 1.0), f0=1.0, f1=4.0, duration=2.0, ramp=1.5)
-    assert str(caught.value) == "two ramps of 1.5 s do not fit in 2 s; shorten ramp"
-    with pytest.raises(ValueError) as caught:
-        make("chirp", amplitude=(1.0, 1.0), f0=1.0, f1=4.0, duration=2.0, delay=1.0)
-    assert str(caught.value) == "after a delay the velocity would jump; set ramp"
-
-
-# --- waypoints ----------------------------------------------------------------------------------
+    words = str(raised(ValueError, make, "chirp", amplitude=(1.0, 1.0), f0=1.0, f1=4.0, duration=2.0, ramp=1.5))
+    assert words == "two ramps of 1.5 s do not fit in 2 s; shorten ramp"
+    words = str(raised(ValueError, make, "chirp", amplitude=(1.0, 1.0), f0=1.0, f1=4.0, duration=2.0, delay=1.0))
+    assert words == "after a delay the velocity would jump; set ramp"
 
 
 def test_waypoints_pass_every_row_as_the_clamped_spline_does(folder: Path) -> None:
@@ -325,54 +303,16 @@ def test_too_many_waypoints_are_refused_before_they_are_compiled(tmp_path: Path,
     monkeypatch.setattr(KINDS["waypoints"], "MOST_POSITIONS", 7)
     path = tmp_path / "long.csv"
     path.write_text("t,shoulder,elbow\n" + "".join(f"{k},0,0\n" for k in range(4)))
-    with pytest.raises(InputError) as caught:
-        make("waypoints", tmp_path, file="long.csv")
-    assert str(caught.value) == f"{path}:5: 4 rows for 2 joints are too many; keep 3 or fewer"
+    words = refusal(make, "waypoints", tmp_path, file="long.csv")
+    assert words == f"{path}:5: 4 rows for 2 joints are too many; keep 3 or fewer"
 
 
-@pytest.mark.parametrize(
-    ("text", "messages"),
-    [
-        ("", ["{}: the file is empty; write a header t,<joint>,… and a row per waypoint"]),
-        (
-            "t,shouldr,elbow\n0,1,2\n1,2,3\n",
-            ["{}:1: no column 'shoulder'; did you mean 'shouldr'?"],
-        ),
-        (
-            "time [s],a\n0,1\n",
-            [
-                "{}:1: no column 't'; known: time [s], a",
-                "{}:1: no column 'shoulder'; known: time [s], a",
-                "{}:1: no column 'elbow'; known: time [s], a",
-            ],
-        ),
-        ("\nt,elbow,elbow,shoulder\n0,1,2,3\n", ["{}:2: two columns 'elbow'; keep one"]),
-        (
-            "t,shoulder,elbow\n0,1,x\n\n1,nan,2\n2,,0\n",
-            [
-                "{}:2 elbow: expected a finite number, got 'x'",
-                "{}:4 shoulder: expected a finite number, got 'nan'",
-                "{}:5 shoulder: expected a finite number, got ''",
-            ],
-        ),
-        ("t,shoulder,elbow\n0,1,2\n1,2\n", ["{}:3: expected 3 cells as in the header, got 2"]),
-        ("t,shoulder,elbow\n0,1,2\n", ["{}:2: two waypoints or more are needed, got 1"]),
-        ("t,shoulder,elbow\n", ["{}:1: two waypoints or more are needed, got 0"]),
-        (
-            "t,shoulder,elbow\n0,1,2\n1,1,1\n1,2,2\n0.5,0,0\n2,0,0\n",
-            [
-                "{}:4 t: time must increase, but 1 s follows 1 s",
-                "{}:5 t: time must increase, but 0.5 s follows 1 s",
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "messages"), GIVEN["errors_in_a_csv_file_are_reported"])
 def test_errors_in_a_csv_file_are_reported(tmp_path: Path, text: str, messages: list[str]) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        make("waypoints", tmp_path, file="bad.csv")
-    errors = caught.value.errors if isinstance(caught.value, InputErrors) else [caught.value]
+    caught = raised(InputError, make, "waypoints", tmp_path, file="bad.csv")
+    errors = caught.errors if isinstance(caught, InputErrors) else [caught]
     assert [str(error) for error in errors] == [message.format(path) for message in messages]
 
 
@@ -384,9 +324,7 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
         "folder.csv": "cannot be read: it is a folder; give a file",
         "binary.csv": "is not a CSV file in UTF-8",
     }.items():
-        with pytest.raises(InputError) as caught:
-            make("waypoints", tmp_path, file=name)
-        assert str(caught.value) == f"{tmp_path / name}: {what}"
+        assert refusal(make, "waypoints", tmp_path, file=name) == f"{tmp_path / name}: {what}"
 
 
 def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path) -> None:
@@ -398,9 +336,7 @@ def test_waypoints_are_read_from_files_only(tmp_path):
     """A FIFO without a writer would never end."""
     os.mkfifo(tmp_path / "fifo")
     for path, kind in {tmp_path / "fifo": "a FIFO", tmp_path: "a folder"}.items():
-        with pytest.raises(InputError) as caught:
-            waypoints.read_waypoints(path, ("a",))
-        assert str(caught.value) == f"{path}: cannot be read: it is {kind}; give a file"
+        assert refusal(waypoints.read_waypoints, path, ("a",)) == f"{path}: cannot be read: it is {kind}; give a file"
 
 
 @pytest.mark.parametrize(

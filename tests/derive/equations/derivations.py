@@ -125,9 +125,6 @@ def assert_equal(d, found, state, tolerance, but=()):
             assert np.abs(found[name] - expected).max(initial=0.0) <= allowed * scale, name
 
 
-# --- files of code: functions of a state that give all components, as arrays ---
-
-
 def written_file(d, to, path):
     path.write_text("\n".join(file_lines(d, to, path)) + "\n", encoding="utf-8")
     return path

@@ -16,7 +16,6 @@ from cosim.derive.equations.code import instructions, operations_of, written
 from cosim.derive.equations.components import EquationTerm
 from cosim.derive.equations.files import function_names
 from cosim.derive.equations.languages import MATLAB, PYTHON, C
-from cosim.errors import InputError
 from tests.derive.equations.derivations import (
     GCC,
     OWN,
@@ -29,6 +28,7 @@ from tests.derive.equations.derivations import (
     written_file,
 )
 from tests.kit.levels import chosen
+from tests.kit.refusals import refusal
 from tests.kit.samples import kinds_of, size_of
 
 TOLERANCE = 1e-12
@@ -108,8 +108,6 @@ def run_octave(program, folder):
     return run.stdout
 
 
-# --- the operations one by one ---
-
 OF_TWO = {
     "where": lambda x, y: ops.where(x < y, x, y * y),
     "and_not": lambda x, y: ops.where(ops.logical_and(x < y, ops.logical_not(x <= -0.5)), 3.0, x),
@@ -156,12 +154,8 @@ def traced(function):
 
 def test_an_operation_that_a_language_lacks():
     x = casadi.SX.sym("x")
-    with pytest.raises(InputError) as error:
-        written({"x": x}, casadi.remainder(x, 2.0), "out", MATLAB)
-    assert str(error.value) == "--to: the operation remainder does not exist in this language; choose another one"
-
-
-# --- headers ---
+    words = refusal(written, {"x": x}, casadi.remainder(x, 2.0), "out", MATLAB)
+    assert words == "--to: the operation remainder does not exist in this language; choose another one"
 
 
 @pytest.mark.parametrize(("to", "first"), [("c", "q[0]"), ("python", "q[0]"), ("matlab", "q(1)"), ("text", "q1")])
@@ -195,9 +189,6 @@ def test_places_of_parameters_by_name(tmp_path):
         assert f"  model.index.{name} = {k};" in said.splitlines()
 
 
-# --- counts ---
-
-
 def test_operations_are_counted():
     x = casadi.SX.sym("x", 3)
     y = casadi.sin(x[0]) * x[1] + x[2] / x[1] - x[0] ** 2
@@ -211,11 +202,11 @@ def test_a_term_that_is_used_twice_is_computed_once():
     x = casadi.SX.sym("x", 2)
     product = casadi.sin(x[0]) * x[1]
     lines, _ = written({"q": x}, casadi.vertcat(product + 1, product - 1), "out", C)
-    assert lines == [
+    assert lines == ["const double x1 = sin(q[0]) * q[1];", "out[0] = x1 + 1.0;", "out[1] = x1 - 1.0;"] or lines == [
         "const double x1 = sin(q[0]) * q[1];",
-        "out[0] = x1 + 1.0;",
+        "out[0] = 1.0 + x1;",
         "out[1] = x1 - 1.0;",
-    ] or lines == ["const double x1 = sin(q[0]) * q[1];", "out[0] = 1.0 + x1;", "out[1] = x1 - 1.0;"]
+    ]
 
 
 def test_nothing_is_multiplied_by_zero_or_one():

@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.derive.equations.derivations import RIGS
+from tests.kit.given import beside
+
+GIVEN = beside(__file__)
 
 PARALLEL_BARS = RIGS / "mechanisms" / "four_bar.yaml"
 
 
 def test_a_file_of_code(command, said):
-    code, out, err = command("derive", "rig.yaml", "swing.c", "--equations", "--to", "c")
-    assert (code, err) == (0, [])
+    out = command.prints("derive", "rig.yaml", "swing.c", "--equations", "--to", "c")
     said(out)
     assert "void swing_forward_dynamics(const double q[1], const double v[1], const double tau[1], double out[1])" in (
         Path("swing.c").read_text()
@@ -34,23 +36,7 @@ def test_a_mechanism_with_loops_has_its_tree_and_its_constraints(command):
     assert "inverse_dynamics" in out
 
 
-BAD = [
-    "--equations --frame linc",
-    "--equations --load tip",
-    "--equations --load ''",
-    "--equations --load base",
-    "--equations --frame base",
-    "--equations --frame link --frame link",
-    "no/swing.c --equations --to c",
-    "swing.py --equations --to c",
-    "swing.c --equations",
-    "swing.f90 --equations --to c",
-    "my-swing.m --equations --to matlab",
-    "end.m --equations --to matlab",
-    "--graph --symbols",
-    "--bondgraph --to c",
-    "--graph --equations",
-]
+BAD = GIVEN["bad"]
 
 
 @pytest.mark.parametrize("words", BAD)

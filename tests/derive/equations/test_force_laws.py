@@ -9,24 +9,11 @@ from cosim.derive.equations.components import derived
 from cosim.derive.equations.files import file_lines
 from tests.derive.equations.derivations import assert_equal, states
 from tests.derive.equations.reading import evaluated, read_text
+from tests.kit.given import beside
 
-LAW = """\
-from cosim import ops
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import param, params
+GIVEN = beside(__file__)
 
-@params
-class Params:
-    stiffness: float = param(unit="N/m", above=0)
-
-def load(params):
-    def wrenches(frames, q, v, t):
-        (ball,) = frames
-        height, speed = ball.position[2], ball.linear
-        floor = ops.where(height < 0.0, -params.stiffness * height, 0.0)
-        return [-0.3 * ops.sqrt(speed @ speed + 1e-2) * speed + FLOOR * ops.array([0.0, 0.0, 1.0])]
-    return ForceLaw(wrenches)
-"""
+LAW = GIVEN["law"]
 RIG = """\
 name: ball
 mechanism:

@@ -44,8 +44,6 @@ def test_loops_constraints_and_springs_at_other_places(name, tmp_path):
         assert_equal(rebuilt, values(state | {"p": p}), state, 1e-12)
 
 
-# --- names ---
-
 ODD = """\
 <robot name="my robot-1.0">
   <link name="base.link"/>

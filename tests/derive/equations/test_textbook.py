@@ -29,10 +29,7 @@ def test_the_two_link_arm_is_that_of_textbooks():
     same(found["coriolis"], {(1,): h * v2 * v1 + h * (v1 + v2) * v2, (2,): -h * v1 * v1})
     same(
         found["gravity"],
-        {
-            (1,): (m1 * lc1 + m2 * l1) * g * cos(q1) + m2 * lc2 * g * cos(q1 + q2),
-            (2,): m2 * lc2 * g * cos(q1 + q2),
-        },
+        {(1,): (m1 * lc1 + m2 * l1) * g * cos(q1) + m2 * lc2 * g * cos(q1 + q2), (2,): m2 * lc2 * g * cos(q1 + q2)},
     )
     same(found["viscous_friction"], {(1,): b1 * v1, (2,): b2 * v2})
 

@@ -13,6 +13,9 @@ from cosim.derive.mechanism_picture.pen import PIN, coil, hatches, hull
 from cosim.derive.mechanism_picture.stage import stage_of
 from cosim.rig.rig import load_rig
 from tests.derive.equations.derivations import OWN, RIGS
+from tests.kit.given import beside
+
+GIVEN = beside(__file__)
 
 FOUR_BAR = RIGS / "mechanisms" / "four_bar.yaml"
 SLIDER_CRANK = RIGS / "mechanisms" / "slider_crank.yaml"
@@ -111,9 +114,6 @@ def test_spatial_mechanisms_fit_their_picture(rig):
     assert not stage.view.planar
 
 
-# --- symbols ---
-
-
 def test_hatches_are_on_the_side_of_the_ground():
     line = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]])
     strokes = np.array(hatches(line, side=-1))
@@ -133,25 +133,12 @@ def test_the_hull_of_a_square_with_points_within():
     assert hull(points).tolist() == [[0, 0], [1, 0], [1, 1], [0, 1]]
 
 
-# --- the command ---
-
-URDF = """\
-<robot name="two">
-  <link name="base"><visual><geometry><box size="1 1 0.1"/></geometry></visual></link>
-  <link name="arm">
-    <visual><origin xyz="0 0 0.5"/><geometry><cylinder radius="0.1" length="1"/></geometry></visual>
-    <visual><origin xyz="0 0 1"/><geometry><sphere radius="0.2"/></geometry></visual>
-    <inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
-  </link>
-  <joint name="hinge" type="KIND"><parent link="base"/><child link="arm"/></joint>
-</robot>
-"""
+URDF = GIVEN["urdf"]
 
 
 def test_a_picture_is_written_the_same_every_time(command, said):
     words = ("derive", SLIDER_CRANK, "--picture", "--labels", "--times", "0, 100 ms")
-    code, out, err = command(*words, "a.svg")
-    assert (code, err) == (0, [])
+    out = command.prints(*words, "a.svg")
     said(out)
     assert command(*words, "b.svg")[0] == 0
     assert Path("a.svg").read_bytes() == Path("b.svg").read_bytes()
@@ -167,22 +154,7 @@ def test_a_manipulator_is_drawn_where_it_is_mounted(command, said):
     said(command("derive", platform, "a.svg", "--picture", "--mount", arm, "--on", "flange")[1])
 
 
-WRONG = [
-    "four_bar.yaml",
-    "four_bar.yaml a.gif",
-    "four_bar.yaml a",
-    "four_bar.yaml a.svg --at 1,2",
-    "four_bar.yaml a.svg --at 1,2,x",
-    "four_bar.yaml a.svg --times 1,-2",
-    "four_bar.yaml a.svg --times '1 m'",
-    "four_bar.yaml a.svg --times 1 --at 0",
-    "fixed.urdf a.svg",
-    "none.yaml a.svg",
-    "../arm_can.yaml a.svg --times 0",
-    "../robots/ur5.urdf a.svg --times 0",
-    "platform.yaml a.svg --on flange",
-    "platform.yaml a.svg --mount rigs/../two_link.yaml --on flange --times 1",
-]
+WRONG = GIVEN["wrong"]
 
 
 @pytest.mark.parametrize("words", WRONG)
