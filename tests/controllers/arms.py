@@ -44,8 +44,14 @@ MOTION = "trajectory: {type: quintic, goal: [20 deg, -40 deg], duration: 0.8 s}"
 
 
 def arm(
-    folder: Path, controller: str, disturbance: str = "{}", effort: str = "200", duration: float = 2.0, more: str = ""
+    folder: Path,
+    controller: str,
+    disturbance: str = "{}",
+    effort: str = "200",
+    duration: float = 2.0,
+    more: str = "",
+    interpret: bool = False,
 ) -> Rig:
     """controller: its keys as a mapping; disturbance: its parameters; effort: limit of the joints [N m]."""
     text = ARM.format(controller=controller, disturbance=disturbance, effort=effort, duration=duration, more=more)
-    return rig_in(folder, text, disturbance=DISTURBANCE)
+    return rig_in(folder, text, interpret=interpret, disturbance=DISTURBANCE)
