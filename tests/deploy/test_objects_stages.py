@@ -8,11 +8,10 @@ from cosim import load_rig
 from cosim.control.limits import CODES, NOT_FINITE, STALE
 from cosim.deploy.stages import NOT_ARMED, STOPPED
 from cosim.execution.native_engine import NativeEngine
-from cosim.execution.python_engine import PythonEngine
 from cosim.tick.arming import armed, start_of
 from cosim.tick.virtual_plant import VirtualPlant
 from tests.kit.objects import ObjectRig
-from tests.system.test_real_joints import DRIVERS, arm, real, simulated  # noqa: F401 a fixture
+from tests.system.test_real_joints import DRIVERS, arm, engine_of, real  # noqa: F401 a fixture
 
 CONTROLLERS = (
     "controllers=[{type: computed_torque, joints: [shoulder], bandwidth: 3 Hz},"
@@ -98,7 +97,7 @@ def test_a_real_joint_is_controlled_as_by_the_engine(arm):  # noqa: F811
         return 0.3 + 0.2 * np.sin(3.0 * t), 0.6 * np.cos(3.0 * t)
 
     plant = VirtualPlant(rig.tick_model)
-    engine = PythonEngine(rig.tick_model, plant, [simulated(rig, plant), real(rig, plant, motion, 0.4e-3)])
+    engine = engine_of(rig, plant, real(rig, plant, motion, 0.4e-3))
     engine.open()
     engine.arm()
     places = [

@@ -200,8 +200,8 @@ sys.stdin.read()
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory of another process by /proc")
 def test_stalled_subscribers_cost_no_memory_however_long_the_run_lasts(tmp_path):
-    """One that connects and never reads; after the queues are full, three times as many ticks add nothing. The queue
-    of the kernel is short for a file."""
+    """One that connects and never reads; after the queues are full, as many ticks again add nothing. The queue of the
+    kernel is short for a file."""
     with RemoteSink(publishing(f"ipc://{tmp_path / 'rig'}"), newest=100_000) as remote:
         program = [sys.executable, "-c", STALLED, remote.endpoint]
         stalled = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -221,7 +221,7 @@ def test_stalled_subscribers_cost_no_memory_however_long_the_run_lasts(tmp_path)
             stalled.kill()
             stalled.communicate()
     assert remote.missed == 0
-    assert held[-1] - held[0] < 1 << 20, held
+    assert held[-1] - held[1] < 1 << 20, held
 
 
 def test_nothing_of_a_stream_fails_the_run(tmp_path):

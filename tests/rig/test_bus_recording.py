@@ -69,10 +69,10 @@ def test_traffic_is_complete_from_opening_to_closing(recorded, driver):
     before = calls[: calls.index("enable")]  # with motors off the joints are measured alone
     assert before[0] == "open" and set(before[1:]) == {"read"}
     assert calls[-1] == "close" and "stop" in calls
-    assert calls.count("write") >= len(run.t)
+    (report,) = (each for each in run.connections if each["driver"] == driver)
+    assert calls.count("write") >= len(run.t) - report["unsent"]
     assert [entry.number for entry in entries] == list(range(len(entries)))
     sent = [entry for entry in entries if entry.what == Passing.SENT]
-    report = next(each for each in run.connections if each["driver"] == driver)
     assert len(sent) == report["sent"]
     assert sum(entry.what == Passing.RECEIVED for entry in entries) == report["received"]
     stopped = [entry for entry in entries if entry.what == "stop"]
@@ -86,8 +86,10 @@ def test_commands_and_states_are_those_of_the_signals(recorded):
     folder, run = recorded
     entries = entries_of(folder, "moteus")
     writes = [np.frombuffer(entry.content.numbers).reshape(5, -1) for entry in entries if entry.what == "write"]
-    # the drive closes the loop of the controller
-    assert np.array_equal([write[0, 0] for write in writes[-len(run.t) :]], run["a/reference_position"])
+    # the drive closes the loop of the controller; on a machine that stalls a command may expire unsent
+    (unsent,) = (each["unsent"] for each in run.connections if each["driver"] == "moteus")
+    commands, references = [write[0, 0] for write in writes[unsent - len(run.t) :]], iter(run["a/reference_position"])
+    assert all(command in references for command in commands)  # in their order
     ends = [entry.content.numbers for entry in entries if entry.what == "returned" and entry.content.numbers]
     states = [np.frombuffer(numbers).reshape(4, -1)[0, 1] for numbers in ends]
     assert set(run["c/measured_position"].tolist()) <= set(states)

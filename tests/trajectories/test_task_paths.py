@@ -281,7 +281,7 @@ def test_times_and_speeds_out_of_bounds_are_refused(rig_of: Any, kind: str, keys
 
 
 def test_a_rig_names_the_place_of_a_line_out_of_reach(rig_of: Any, said: Said) -> None:
-    said(refusal(rig_of(RIG.replace("LENGTH", "-3 m")).run))
+    said(refusal(rig_of, RIG.replace("LENGTH", "-3 m")))
 
 
 CLOSED = """
@@ -304,7 +304,7 @@ CLOSED = """
     ],
 )
 def test_closed_loops_are_refused(rig_of: Any, trajectory: str, what: str) -> None:
-    assert refusal(rig_of(CLOSED.replace("TRAJECTORY", trajectory)).run).endswith(
+    assert refusal(rig_of, CLOSED.replace("TRAJECTORY", trajectory)).endswith(
         f"controllers[0].trajectory: {what} mechanisms without closed loops and without parts that depend on time; give"
         " the joints another trajectory"
     )
