@@ -4,14 +4,15 @@
 
 Random mutants of ROOMS, of each room as many: the tests of the gate that run the mutated lines run first, those of the
 room before the others, and where all pass the tests that are not in the gate. FOLDER: of `tests.kit.coverage_by_test`,
-which says what they run; for code that leaves no lines they are those of the room. The shortest run first, until one
-fails, in SECONDS. With `--write`, tests that alone notice a mutant go to `tests/gate.json`. Exit code 1 if the gate
-notices less than `--least` of them.
+which says what they run; for code that leaves no lines, or runs when a module is imported, they are those of the room
+and those that run other lines of the module. The shortest run first, until one fails, in SECONDS. With `--write`, tests
+that alone notice a mutant go to `tests/gate.json`. Exit code 1 if the gate notices less than `--least` of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import random
@@ -55,6 +56,16 @@ def chosen(count: int, seed: int) -> list[Mutant]:
     return found
 
 
+def runs_at_import(mutant: Mutant) -> bool:
+    """Whether no call runs its lines: which tests did is by chance, they imported the module first."""
+    bodies = [
+        range(node.body[0].lineno, (node.end_lineno or 0) + 1)
+        for node in ast.walk(ast.parse((ROOT / mutant.module).read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return not any(mutant.lines.start in body for body in bodies)
+
+
 class Judge:
     """Runs tests on copies of the checkout."""
 
@@ -79,11 +90,13 @@ class Judge:
     def _running(self, mutant: Mutant) -> list[tuple[str, list[str]]]:
         """Tests that run the mutated lines, in the order in which they run: of the gate, and others."""
         bits, file = sum(1 << line for line in mutant.lines), mutant.module.as_posix()
-        found = [test for test, row in self._tests.items() if row.lines.get(file, 0) & bits]
         near = tuple(f"{stage[-1]}/" for stage in stages(mutant.module, ()))
-        if not found:
-            found = [test for test in self._tests if test.startswith(near)]
-        found = sorted((test for test in found if not self._unfit.get(test)), key=lambda test: self._tests[test].cost)
+        if runs_at_import(mutant):
+            bits = -1  # any line
+        running = {test for test, row in self._tests.items() if row.lines.get(file, 0) & bits}
+        if bits < 0 or not running:
+            running |= {test for test in self._tests if test.startswith(near)}
+        found = sorted((test for test in running if not self._unfit.get(test)), key=lambda test: self._tests[test].cost)
         of_gate, others = [
             [test for test in found if self._choice.leaves_out(test) is left_out] for left_out in (False, True)
         ]
