@@ -85,16 +85,16 @@ class Setup:
                 file.write_text(CONTROLLER)
                 keys.append(f"controllers.arm.type={file}")
             path = sample_rig()
-            # compiled before, as a thread that keeps the interpreter busy takes half of what it needs
-            with load_rig(path, keys, interpret=False).scheduler() as scheduler, self.disturbed():
+            with load_rig(path, keys, interpret=False).scheduler() as scheduler:
                 try:
                     scheduler.prepare()
                     scheduler.arm()
                 except CosimError as error:
                     raise NotMeasured(str(error)) from error
-                scheduler.start(self.ticks(seconds))
-                while scheduler.read() is not None:
-                    pass
+                with self.disturbed():
+                    scheduler.start(self.ticks(seconds))
+                    while scheduler.read() is not None:
+                        pass
                 if scheduler.fault:
                     raise RunError(scheduler.fault, str(path))
                 return scheduler.timing
