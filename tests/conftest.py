@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cosim.rig.cached_parts import CachedParts
-from tests.kit import coverage_by_test, durations, levels, messages, real_time, run_again
+from tests.kit import coverage_by_test, durations, levels, messages, real_time
 from tests.kit.command import command
 from tests.kit.messages import said
 from tests.kit.rigs import rig_of
@@ -91,7 +91,6 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     levels.leave_out(config, items)
     durations.sort_and_mark(items, durations.read())
-    run_again.mark(config, items)
     if config.getoption(messages.OPTION):
         messages.begin_update(items)
 

@@ -108,7 +108,7 @@ def main(arguments: list[str]) -> int:
     configuration.write_text(CONFIGURATION)
     os.environ |= {FOLDER: str(folder), "COVERAGE_PROCESS_START": str(configuration), TEST: ""}
     failed = Failed()
-    code = pytest.main(["--full", "-p", "no:rerunfailures", *arguments[1:]], plugins=[failed])
+    code = pytest.main(["--full", *arguments[1:]], plugins=[failed])
     rows = {test: row for test, row in failed.measured.items() if test not in failed.tests}
     (folder / TESTS).write_text(json.dumps(rows))
     return int(code)

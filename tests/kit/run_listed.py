@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-OPTIONS = ("-n0", "-x", "-q", "--full", "-p", "no:cacheprovider", "-p", "no:rerunfailures", "--no-header", "--tb=line")
+OPTIONS = ("-n0", "-x", "-q", "--full", "-p", "no:cacheprovider", "--no-header", "--tb=line")
 
 FAILED = "failed: "
 
