@@ -14,7 +14,7 @@ from tests.conformance.families import FLOATS, WHOLE_NUMBERS, Case, addresses, c
 from .lockstep import Lockstep
 
 IN_PYTHON = (case for case in cases() if case.line != "udp_multicast" and not case.compiled)
-SETTABLE = [case for case in IN_PYTHON if hook(case.module, "configuration")]  # type: ignore
+SETTABLE = [case for case in IN_PYTHON if hook(case.module, "configuration")]  # type: ignore[arg-type]
 # a setting of each family, the name of it in its emulated drive, and another value
 CHANGED = {
     "moteus": ("servo.max_velocity_derate", 3.5),

@@ -16,7 +16,7 @@ from .marks import IN_PYTHON, over
 from .test_other_programs import repeated
 from .wires import Desk
 
-SEARCHED = [case for case in (*stepped_cases(), *adapters()) if hook(case.module, "scan") is not None]  # type: ignore
+SEARCHED = [case for case in (*stepped_cases(), *adapters()) if hook(case.module, "scan") is not None]  # type: ignore[arg-type]
 ON_A_LINE = over(*SEARCHED, *IN_PYTHON)
 
 
@@ -93,7 +93,7 @@ def test_no_drive_is_found_where_none_is(case, tmp_path, monkeypatch):
 def test_a_bus_that_another_program_uses_is_refused(case, tmp_path):
     with Bench(case, tmp_path) as bench:
         key, data = connection(bench)
-        commands = {(item.id, item.remote) for item in hook(case.module, "scan").commands()}  # type: ignore
+        commands = {(item.id, item.remote) for item in hook(case.module, "scan").commands()}  # type: ignore[arg-type]
         context = Rig(read_rig(tmp_path / "rig.yaml"), interpret=True).contexts[bench.spec.name]
         own = [item for item in own_items(bench.spec, context) if (item.id, item.remote) in commands]
         assert own  # commands of this program's own driver are among them

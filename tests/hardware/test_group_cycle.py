@@ -30,13 +30,12 @@ class Playing(HardwareStub):
     """A drive, and its cycle for machine code, whose samples (t_ns, position, velocity) are set by a test."""
 
     joints = ("elbow",)
-    context = 0
 
     def __init__(self) -> None:
         self.sample = (0, 0.0, 0.0)
         self.commands, self.states, self.t_ns = np.zeros((1, len(COMMAND))), np.zeros((1, 4)), np.zeros(1, np.int64)
         self._played = CALL(self._play)
-        self.read_cycle = self.write = self.stop = ctypes.cast(self._played, ctypes.c_void_p).value
+        self.address = ctypes.cast(self._played, ctypes.c_void_p).value
 
     def compile(self) -> Cycle:
         return Cycle(self)
@@ -54,7 +53,7 @@ class Cycle:
 
     def __init__(self, drive: Playing) -> None:
         self.commands, self.states, self.t_ns = drive.commands, drive.states, drive.t_ns
-        self.read = self.write = self.stop = drive.read_cycle
+        self.read = self.write = self.stop = drive.address
         self.context = 0
 
     def hand_back(self) -> None:

@@ -89,12 +89,11 @@ class Judge:
 
     def _running(self, mutant: Mutant) -> list[tuple[str, list[str]]]:
         """Tests that run the mutated lines, in the order in which they run: of the gate, and others."""
-        bits, file = sum(1 << line for line in mutant.lines), mutant.module.as_posix()
+        file, at_import = mutant.module.as_posix(), runs_at_import(mutant)
+        bits = -1 if at_import else sum(1 << line for line in mutant.lines)  # -1: any line
         near = tuple(f"{stage[-1]}/" for stage in stages(mutant.module, ()))
-        if runs_at_import(mutant):
-            bits = -1  # any line
         running = {test for test, row in self._tests.items() if row.lines.get(file, 0) & bits}
-        if bits < 0 or not running:
+        if at_import or not running:
             running |= {test for test in self._tests if test.startswith(near)}
         found = sorted((test for test in running if not self._unfit.get(test)), key=lambda test: self._tests[test].cost)
         of_gate, others = [

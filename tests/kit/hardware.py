@@ -1,4 +1,4 @@
-"""What a HardwareDriver has beside a Driver, for test doubles of real drives without faults."""
+"""A real drive without faults that does nothing, for test doubles."""
 
 from types import SimpleNamespace
 from typing import Any

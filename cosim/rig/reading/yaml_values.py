@@ -95,14 +95,14 @@ class _Loader(_Composer, yaml.SafeLoader):
         self.file = file
 
 
-LIBYAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may be built without it
+_LIBYAML: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may be built without it
 
 
-class _FastLoader(_Composer, LIBYAML):
+class _FastLoader(_Composer, _LIBYAML):
     """Reads by libyaml, in a small part of the time."""
 
     def __init__(self, text: str, file: str) -> None:
-        LIBYAML.__init__(self, text)
+        _LIBYAML.__init__(self, text)
         Composer.__init__(self)
         self.file = file
 

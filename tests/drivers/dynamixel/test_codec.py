@@ -199,5 +199,5 @@ def test_late_answers_are_waited_for_and_discarded(line, said):
     line.says(b"x" * 20)  # all that was asked for
     receive(link)
     begun = time.monotonic()
-    assert settle(link, now() + 10**9) == 1
-    assert time.monotonic() - begun < 1.0
+    assert settle(link, now() + 60 * 10**9) == 1
+    assert time.monotonic() - begun < 30.0  # it does not wait for its deadline
