@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cosim.rig.cached_parts import CachedParts
-from tests.kit import coverage_by_test, durations, levels, messages, real_time
+from tests.kit import coverage_by_test, crashes, durations, levels, messages, real_time
 from tests.kit.command import command
 from tests.kit.messages import said
 from tests.kit.rigs import rig_of
@@ -65,6 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(durations.ProcessorTime())
+    crashes.register(config)
     real_time.register(config)
     if coverage_by_test.FOLDER in os.environ:
         config.pluginmanager.register(coverage_by_test.CoverageByTest())

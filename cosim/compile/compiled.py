@@ -25,6 +25,7 @@ from cosim.types import Numeric
 INTERPRET_VARIABLE = "COSIM_INTERPRET"
 
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
+_METHOD = np.dtype([("name", "u8"), ("call", "u8"), ("flags", "i4"), ("doc", "u8")], align=True)  # PyMethodDef
 
 Output = np.ndarray | Sequence[np.ndarray] | None  # array(s) to fill
 
@@ -216,19 +217,13 @@ class Compiled(_Function):
 
     def _builtin(self, address: int) -> Callable[..., Numeric]:
         """A builtin function object of the generated entry; its `__self__`, this object, keeps the code alive."""
-
-        class MethodDef(ctypes.Structure):
-            _fields_ = [
-                ("name", ctypes.c_char_p),
-                ("call", ctypes.c_void_p),
-                ("flags", ctypes.c_int),
-                ("doc", ctypes.c_char_p),
-            ]
-
-        self._definition = MethodDef(self.name.encode(), address, _METH_FASTCALL_KEYWORDS, None)
+        name = self.name.encode()
+        definition = np.array((ctypes.cast(name, ctypes.c_void_p).value, address, _METH_FASTCALL_KEYWORDS, 0), _METHOD)
+        # CPython reads the definition until the very end of the builtin. Of what is garbage together, it may clear any
+        # object first, ctypes' included; not so a tuple of bytes and an array, which the builtin has as its module
         new = ctypes.pythonapi.PyCFunction_NewEx
-        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-        return new(ctypes.addressof(self._definition), self, None)
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
+        return new(definition.ctypes.data, self, (name, definition))
 
 
 def _output_ports(routine: RoutineBase) -> list[ArrayPort]:

@@ -20,6 +20,13 @@ from cosim.errors import is_users_file
 FIX = "raise an exception instead"
 # what they do by default leaves the process alive
 HARMLESS = {"SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGWINCH"}
+CRASHES = {
+    "SIGSEGV": "a segmentation fault",
+    "SIGBUS": "a bus error",
+    "SIGFPE": "an arithmetic exception",
+    "SIGILL": "an illegal instruction",
+    "SIGABRT": "an abort",
+}
 
 _running: list[int] = []  # processes, each as often as it runs code of a user; forked ones inherit the list
 
@@ -89,7 +96,10 @@ def _killed_by(number: int) -> str:
     """The signal to the own process in words, where it would end it."""
     try:
         known = signal.Signals(number)
-        if known is not signal.SIGKILL and (known.name in HARMLESS or signal.getsignal(known) is not signal.SIG_DFL):
+        handler = signal.getsignal(known)
+        # a handler of C code (None), such as faulthandler's, ends the process after a crash
+        ends = handler is signal.SIG_DFL or (handler is None and known.name in CRASHES)
+        if known is not signal.SIGKILL and (known.name in HARMLESS or not ends):
             return ""
     except ValueError:  # 0, which asks whether the process is there, or none at all
         return ""

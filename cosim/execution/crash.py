@@ -20,14 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.compile.jit import Library
+from cosim.compile.process_exits import CRASHES
 
-CRASHES = {
-    "SIGSEGV": "a segmentation fault",
-    "SIGBUS": "a bus error",
-    "SIGFPE": "an arithmetic exception",
-    "SIGILL": "an illegal instruction",
-    "SIGABRT": "an abort",
-}
 WHAT = "{what} in native code ended the process of the run; real motors stop by the watchdogs of their drives."
 FIX = "Check the libraries that controllers and parts call; with PYTHONFAULTHANDLER=1 the place is shown instead"
 EXIT = 0  # the number of a call of `exit`, which is none of a signal

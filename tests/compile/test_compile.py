@@ -1,9 +1,11 @@
 """Compiled functions: arguments and results as in Python, errors for wrong arrays, the cache on disk."""
 
+import ctypes
 import gc
 import math
 import sys
 import weakref
+from functools import partial
 
 import casadi
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 from cosim import ops
 from cosim.compile import ArrayPort, Compiled, Interpreted, Routine, compile
+from cosim.compile.cpython_entry import layout_is_known
 from cosim.compile.jit import vector_lanes
 from cosim.errors import CompileError
 from tests.compile.calls import ports
@@ -274,6 +277,27 @@ def test_code_that_nobody_holds_is_given_back():
 
 
 # --- the reference --------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not layout_is_known(), reason="compiled functions are no builtins here")
+def test_what_the_builtin_is_made_of_outlives_it_when_all_are_garbage():
+    """CPython reads the definition of a builtin as it frees it; garbage is freed in any order."""
+    code = pair_code()
+    address = ctypes.c_int64.from_address(id(code.native) + 16).value
+    flags = ctypes.c_int32.from_address(address + 16)
+    before, after, kept = flags.value, [], []
+
+    def fill_what_is_free(_):
+        kept.extend(bytearray(b"\xff" * 32) for _ in range(5000))
+        after.append(flags.value)
+        flags.value = before
+
+    code.first = np.zeros(3)
+    code.last = partial(code.native, np.zeros(3))
+    freed = weakref.ref(code.first, fill_what_is_free)
+    del code
+    gc.collect()
+    assert freed() is None and after == [before]
 
 
 @pytest.mark.parametrize(("word", "expected"), [("1", Interpreted), ("0", Compiled), ("", Compiled)])

@@ -80,6 +80,21 @@ def test_functions_that_end_the_process_raise_in_code_of_a_user(end):
         exec(called_by_the_run, given)
 
 
+HANDLED = """
+import signal
+from cosim.compile.process_exits import refuse_exits, user_code
+refuse_exits()
+with user_code():
+    signal.raise_signal(signal.SIGSEGV)
+"""
+
+
+def test_a_crash_that_faulthandler_shows_ends_the_process_too():
+    environment = {**os.environ, "PYTHONFAULTHANDLER": "1"}
+    done = subprocess.run([sys.executable, "-c", HANDLED], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "the signal SIGSEGV to the own process" in done.stderr
+
+
 # in real time one in which the thread of the loop matters
 @pytest.mark.parametrize(
     ("update", "paced"), [("os._exit(0)", False), ("signal.pthread_kill(threading.get_ident(), 11)", True)]
