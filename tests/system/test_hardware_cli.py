@@ -300,3 +300,9 @@ def test_nothing_moves_without_consent_and_then_a_run_reports_what_moved(arm, co
     names = {f"{message.topic[1:]}/{key}" for message in recorded_messages(record)[:20] for key in message.fields}
     assert {f"joints/{name}/age" for name in ("base", "shoulder", "elbow")} <= names
     assert arm.modes() == STOPPED
+
+
+def test_a_run_that_ends_by_itself_leaves_the_drives_off(arm):
+    code, out, err = ended(arm.start("--duration", SHORT, "--yes"))
+    assert (code, err) == (0, []) and any(line.startswith("bus      moteus on ") for line in out)
+    assert arm.modes() == STOPPED
