@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, solve_discrete_are
 
-from cosim.controllers._linear_model import LinearModel, MotionLinearisation
-from cosim.errors import InputError, SectionError
-from cosim.types import Array, ControllerContext
+from cosim.core.errors import InputError, SectionError
+from cosim.core.types import Array, ControllerContext
+from cosim.plugins.controllers._linear_model import LinearModel, MotionLinearisation
 
 MOST_MODELS = 200  # of a motion: an arm hardly turns between two of them
 System = tuple[Array, Array]  # (A, B)

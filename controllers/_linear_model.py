@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import expm
 
-from cosim.errors import InputError, SectionError, did_you_mean
-from cosim.types import Array, ControllerContext
-from cosim.units import parse_quantity
+from cosim.core.errors import InputError, SectionError, did_you_mean
+from cosim.core.types import Array, ControllerContext
+from cosim.core.units import parse_quantity
 
 FRICTION_SPEED = 1.0  # rad/s or m/s, at which dry friction has its full value
 

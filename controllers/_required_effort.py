@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim import ops
-from cosim.types import ALL, Array, ControllerContext, Numeric, Signals, joint_signals
+from cosim.core import ops
+from cosim.core.types import ALL, Array, ControllerContext, Numeric, Signals, joint_signals
 
 CREEP_SPEED = 0.01  # rad/s or m/s, below which dry friction is smoothed
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
-from cosim.errors import InputError
-from cosim.types import ControllerContext, Numeric, Signals, joint_signals
+from cosim.core import ops
+from cosim.core.errors import InputError
+from cosim.core.types import ControllerContext, Numeric, Signals, joint_signals
 
 LEAST_MOBILITY = 1e-9  # 1/kg or 1/(kg m²) of a direction in which the frame cannot move
 

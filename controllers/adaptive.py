@@ -21,11 +21,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from cosim import ops
-from cosim.controllers._checks import check_effort_mode
-from cosim.controllers._required_effort import CREEP_SPEED
-from cosim.errors import InputError, SectionError
-from cosim.types import (
+from cosim.core import ops
+from cosim.core.errors import InputError, SectionError
+from cosim.core.types import (
     ALL,
     COMMAND,
     REFERENCE,
@@ -40,6 +38,8 @@ from cosim.types import (
     param,
     params,
 )
+from cosim.plugins.controllers._checks import check_effort_mode
+from cosim.plugins.controllers._required_effort import CREEP_SPEED
 
 # the parameters of a link as signals of the controller, and their units
 LOAD_SIGNALS = (

@@ -9,9 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim import ops
-from cosim.controllers._required_effort import RequiredEffort, drive_friction
-from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.types import (
+    COMMAND,
+    REFERENCE,
+    ControllerContext,
+    Numeric,
+    PerJoint,
+    State,
+    joint_signals,
+    param,
+    params,
+)
+from cosim.plugins.controllers._required_effort import RequiredEffort, drive_friction
 
 
 @params

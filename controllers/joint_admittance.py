@@ -11,11 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim import ops
-from cosim.controllers._admittance import next_rate
-from cosim.controllers._external_effort import ExternalEffort
-from cosim.controllers._required_effort import RequiredEffort
-from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.types import (
+    COMMAND,
+    REFERENCE,
+    ControllerContext,
+    Numeric,
+    PerJoint,
+    State,
+    joint_signals,
+    param,
+    params,
+)
+from cosim.plugins.controllers._admittance import next_rate
+from cosim.plugins.controllers._external_effort import ExternalEffort
+from cosim.plugins.controllers._required_effort import RequiredEffort
 
 
 @params

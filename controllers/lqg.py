@@ -16,12 +16,9 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag, solve_discrete_are
 
-from cosim import ops
-from cosim.controllers._checks import check_effort_mode
-from cosim.controllers._linear_model import LinearModel
-from cosim.controllers._linear_regulator import LinearRegulator, Weights
-from cosim.errors import InputError
-from cosim.types import (
+from cosim.core import ops
+from cosim.core.errors import InputError
+from cosim.core.types import (
     COMMAND,
     REFERENCE,
     Array,
@@ -35,6 +32,9 @@ from cosim.types import (
     param,
     params,
 )
+from cosim.plugins.controllers._checks import check_effort_mode
+from cosim.plugins.controllers._linear_model import LinearModel
+from cosim.plugins.controllers._linear_regulator import LinearRegulator, Weights
 
 
 @params

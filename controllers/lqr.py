@@ -12,10 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from cosim import ops
-from cosim.controllers._checks import check_effort_mode
-from cosim.controllers._linear_regulator import AlongWeights, LinearRegulator
-from cosim.types import (
+from cosim.core import ops
+from cosim.core.types import (
     COMMAND,
     REFERENCE,
     ControllerContext,
@@ -28,6 +26,8 @@ from cosim.types import (
     param,
     params,
 )
+from cosim.plugins.controllers._checks import check_effort_mode
+from cosim.plugins.controllers._linear_regulator import AlongWeights, LinearRegulator
 
 
 @params

@@ -22,14 +22,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import block_diag
 
-from cosim import ops
-from cosim.compile.table_over_time import TableOverTime
-from cosim.controllers._along_reference import system_at
-from cosim.controllers._checks import check_below_half_the_rate, check_effort_mode
-from cosim.controllers._linear_regulator import AlongWeights, LinearRegulator
-from cosim.controllers._quadratic_program import QuadraticProgram
-from cosim.errors import InputError
-from cosim.types import (
+from cosim.core import ops
+from cosim.core.compile.table_over_time import TableOverTime
+from cosim.core.errors import InputError
+from cosim.core.types import (
     COMMAND,
     REFERENCE,
     Array,
@@ -43,6 +39,10 @@ from cosim.types import (
     param,
     params,
 )
+from cosim.plugins.controllers._along_reference import system_at
+from cosim.plugins.controllers._checks import check_below_half_the_rate, check_effort_mode
+from cosim.plugins.controllers._linear_regulator import AlongWeights, LinearRegulator
+from cosim.plugins.controllers._quadratic_program import QuadraticProgram
 
 SOFTNESS = 1e-3  # of bounds of the state, see `QuadraticProgram`
 MOST_NUMBERS = 200_000  # of the programs along a reference: what compiles in a few seconds

@@ -18,10 +18,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cosim import filters, ops
-from cosim.controllers._checks import check_below_half_the_rate, check_no_shorter_than_a_period
-from cosim.servo.pi import next_integral
-from cosim.types import (
+from cosim.core import filters, ops
+from cosim.core.servo.pi import next_integral
+from cosim.core.types import (
     COMMAND,
     REFERENCE,
     ControllerContext,
@@ -34,6 +33,7 @@ from cosim.types import (
     param,
     params,
 )
+from cosim.plugins.controllers._checks import check_below_half_the_rate, check_no_shorter_than_a_period
 
 
 @params

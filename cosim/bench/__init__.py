@@ -12,9 +12,9 @@ from cosim.bench import report
 from cosim.bench.paired_timing import FULL, QUICK
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, BenchRow, measure_case
-from cosim.compile import interpreting
-from cosim.compile.compiled import INTERPRET_VARIABLE
-from cosim.errors import InputError, RunError, did_you_mean
+from cosim.core.compile import interpreting
+from cosim.core.compile.compiled import INTERPRET_VARIABLE
+from cosim.core.errors import InputError, RunError, did_you_mean
 from cosim.output import console
 from cosim.output.output_files import write_file
 

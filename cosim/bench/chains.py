@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cosim.bench.rows_chain import mechanism
-from cosim.multibody import Model
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 
 GRAVITY = 9.81  # m/s², along −z
 

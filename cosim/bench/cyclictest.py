@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim.bench.peers import MissingPeer
 from cosim.bench.rows import NotMeasured
-from cosim.errors import CosimError
+from cosim.core.errors import CosimError
 
 PROGRAM = "cyclictest"
 LONGEST = 100_000  # µs in the histogram; of longer latencies only the maximum is known

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cosim.bench.rows import NotMeasured
-from cosim.hardware.emulation.server import EmulationServer
+from cosim.execution.hardware.emulation.server import EmulationServer
 from cosim.rig.emulate import emulation_of
 from cosim.rig.sections.rig_spec import read_rig
 

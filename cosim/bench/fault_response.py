@@ -15,10 +15,10 @@ from cosim import load_rig
 from cosim.bench.emulated_rigs import ONE_CAN_BUS, can_rig
 from cosim.bench.emulation import emulation_for, serving
 from cosim.bench.peers import import_peer
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.core.types import BusItem, JointState
+from cosim.execution.hardware.emulation.server import EmulationServer
 from cosim.execution.python_engine import PythonEngine
-from cosim.hardware.emulation.server import EmulationServer
-from cosim.types import BusItem, JointState
 
 COMMANDS = 100  # of a run, before the fault is injected
 LIMIT = 4.0  # s; a run that does not notice the fault ends by itself

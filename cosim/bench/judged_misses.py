@@ -7,8 +7,8 @@ import numpy as np
 from cosim.bench import cyclictest, late_answers
 from cosim.bench.rows import NotMeasured
 from cosim.bench.rows_realtime import last_cpu, misses_beside
-from cosim.timing.deadlines import DeadlineRecord
-from cosim.timing.pacing import Pacing
+from cosim.execution.timing.deadlines import DeadlineRecord
+from cosim.simulation.loop.pacing import Pacing
 
 PERIOD_US = 1000
 MAX_MISSED = 1e-3  # of all ticks

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from cosim.core.types import BusItem
 from cosim.execution.posix_signals import raise_on_termination
+from cosim.execution.timing.deadlines import DeadlineRecord, task_index
 from cosim.rig.emulate import emulation_of, serve_rig
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.timing.deadlines import DeadlineRecord, task_index
-from cosim.types import BusItem
 
 PROMISED_NS = 500_000  # from the arrival of a frame at a drive to its answer
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cosim.bench.emulation import READY, emulation_for
-from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import acquire, quiet_interpreter
-from cosim.types import Connection
+from cosim.core.types import Connection
+from cosim.execution.timing.privileges import acquire, quiet_interpreter
+from cosim.simulation.loop.pacing import Pacing
 
 BAUDRATE = 1_000_000
 BYTE_NS = 10 * 1_000_000_000 // BAUDRATE  # a start bit, eight data bits, a stop bit

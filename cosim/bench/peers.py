@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from cosim.bench.paired_timing import RepeatedCall
-from cosim.errors import CosimError
-from cosim.multibody import Model
-from cosim.multibody.description.topology import depth_first
-from cosim.multibody.mechanism import Joint, Mechanism
+from cosim.core.errors import CosimError
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.topology import depth_first
+from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 
 
 class MissingPeer(CosimError):

@@ -23,8 +23,8 @@ import numpy as np
 
 from cosim.bench.paired_timing import RepeatedCall
 from cosim.bench.rows import NotMeasured
-from cosim.compile.jit import Library
-from cosim.trust.private_cache import code_folder
+from cosim.core.compile.jit import Library
+from cosim.core.trust.private_cache import code_folder
 
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
 LONGEST_BUILD = 600  # s

@@ -11,7 +11,7 @@ from cosim.bench import paired_timing
 from cosim.bench.linkages import Linkage
 from cosim.bench.paired_timing import Budget, RepeatedCall
 from cosim.bench.peers import import_peer, pinocchio_tree, relative_difference
-from cosim.multibody.mechanism import LoopJoint, Mechanism
+from cosim.mechanics.multibody.mechanism import LoopJoint, Mechanism
 
 
 class PinocchioMethod(NamedTuple):

@@ -13,9 +13,9 @@ import numpy as np
 
 from cosim.bench.paired_timing import RepeatedCall
 from cosim.bench.peers import robot_file
-from cosim.errors import InputError
-from cosim.multibody import Model
-from cosim.multibody.description.urdf import parse_urdf
+from cosim.core.errors import InputError
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.urdf import parse_urdf
 
 UR5 = "ur_description/urdf/ur5_robot.urdf"
 PANDA = "panda_description/urdf/panda.urdf"

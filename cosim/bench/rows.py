@@ -13,8 +13,8 @@ import numpy as np
 
 from cosim.bench.paired_timing import Budget, RepeatedCall, Samples, time_pairs
 from cosim.bench.peers import MissingPeer
-from cosim.errors import CosimError
-from cosim.units import UNITS
+from cosim.core.errors import CosimError
+from cosim.core.units import UNITS
 
 CPU_TIME = time.thread_time  # other programs hardly change it
 MAX_DIFFERENCE = 1e-9  # relative, between results that must be equal
@@ -60,7 +60,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class BenchCase:
-    """A row to measure. about: what is timed; against: the other column; unit: of `cosim.units`, or
+    """A row to measure. about: what is timed; against: the other column; unit: of `cosim.core.units`, or
     the counted things; on_request: measured only if a part of its name is given."""
 
     name: str

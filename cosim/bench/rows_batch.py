@@ -13,9 +13,9 @@ from cosim.bench.paired_timing import Budget
 from cosim.bench.peers import relative_difference
 from cosim.bench.robots import TALOS, UR5, load_robot, random_state, repeated_call
 from cosim.bench.rows import BenchCase, Measurement, Target
-from cosim.compile import Compiled, cpython_entry, emit, mathlib
-from cosim.compile.jit import Library, vector_lanes
-from cosim.compile.routine import with_callees
+from cosim.core.compile import Compiled, cpython_entry, emit, mathlib
+from cosim.core.compile.jit import Library, vector_lanes
+from cosim.core.compile.routine import with_callees
 
 STATES = 256
 

@@ -14,8 +14,8 @@ from cosim.bench.paired_timing import Budget
 from cosim.bench.peers import Pinocchio, relative_difference
 from cosim.bench.robots import random_state, repeated_call
 from cosim.bench.rows import BenchCase, Measurement, Target
-from cosim.multibody import Model
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 
 SHORT, LONG = 50, 1000
 AGAINST_PINOCCHIO = (10, 50, 200)  # Pinocchio runs out of memory for longer chains

@@ -13,12 +13,12 @@ from cosim.bench.paired_timing import Budget, RepeatedCall, Samples, repetitions
 from cosim.bench.peers import relative_difference
 from cosim.bench.peers_mosaik import Update, run_loop
 from cosim.bench.rows import CPU_TIME, BenchCase, Measurement, Target
-from cosim.compile.routine import Routine
-from cosim.coupling import BlockPart, CoupledParts, PowerBond, Wire
-from cosim.coupling.python_master import PythonMaster
-from cosim.timing.native_loop import NativeLoop
-from cosim.timing.tick_ring import LoopTask, RoutineCall, SharedWord, TickProgram, TickRing
-from cosim.types import Array, Numeric, Signal, Signals, State, param, params
+from cosim.core.compile.routine import Routine
+from cosim.core.types import Array, Numeric, Signal, Signals, State, param, params
+from cosim.simulation.coupling import BlockPart, CoupledParts, PowerBond, Wire
+from cosim.simulation.coupling.python_master import PythonMaster
+from cosim.simulation.loop.native_loop import NativeLoop
+from cosim.simulation.loop.tick_ring import LoopTask, RoutineCall, SharedWord, TickProgram, TickRing
 
 STEP = 1e-3  # s, of the coupling and of the parts
 COMPARED = 2000  # steps

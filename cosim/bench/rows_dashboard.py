@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from cosim.access.private_folder import private_folder
 from cosim.bench.headless import headless_browser
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
-from cosim.client.subscriber import Subscriber, subscribe
-from cosim.errors import RunError
+from cosim.core.access.private_folder import private_folder
+from cosim.core.errors import RunError
+from cosim.output.client.subscriber import Subscriber, subscribe
 
 SIZE = {"width": 1280, "height": 720}
 PATIENCE = 60_000  # ms

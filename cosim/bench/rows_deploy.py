@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from cosim import load_rig
+from cosim.apps.deploy.native_code import NativeCode
+from cosim.apps.deploy.object_files import object_files
+from cosim.apps.deploy.page.page import page_of
+from cosim.apps.deploy.tick_code import TickCode, tick_code
+from cosim.apps.deploy.wasm_rig import wasm_rig
 from cosim.bench.paired_timing import Budget, RepeatedCall, Samples
 from cosim.bench.peers import import_peer, relative_difference
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, Target, beside
-from cosim.compile.compilation import compiled_here
-from cosim.compile.targets import targets
-from cosim.deploy.native_code import NativeCode
-from cosim.deploy.object_files import object_files
-from cosim.deploy.page.page import page_of
-from cosim.deploy.tick_code import TickCode, tick_code
-from cosim.deploy.wasm_rig import wasm_rig
-from cosim.errors import RunError
+from cosim.core.compile.compilation import compiled_here
+from cosim.core.compile.targets import targets
+from cosim.core.errors import RunError
 from cosim.rig.rig import Rig
 
 COMPARED = 1000  # ticks

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from cosim import load_rig
+from cosim.apps.deploy.page.page import page_of
 from cosim.bench.headless import headless_browser
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, Target
-from cosim.compile.targets import targets
-from cosim.deploy.page.page import page_of
-from cosim.errors import RunError
+from cosim.core.compile.targets import targets
+from cosim.core.errors import RunError
 
 SIZE = {"width": 1280, "height": 720}
 DRAWN = "[data-drawn]"

@@ -20,7 +20,7 @@ from cosim.bench.rows import BenchCase, Measurement, Target
 from cosim.bench.rows_compile import first_run
 from cosim.bench.rows_precision import PAIRS_OF_RADAU, Problem, loosest, ours, problem_of, scipy_method, timed
 from cosim.bench.rows_runs import loop_alone
-from cosim.bondgraph import BondGraph, C, I, R, Se, assemble
+from cosim.mechanics.bondgraph import BondGraph, C, I, R, Se, assemble
 
 ONE, SIX = "rigs/bench/full_drive.yaml", "rigs/drives/industrial_arm.yaml"
 WRONG = 0.01  # largest error, relative

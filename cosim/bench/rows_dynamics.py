@@ -14,8 +14,8 @@ from cosim.bench.peers_generated_c import compiled_c, expression, generated_c, n
 from cosim.bench.robots import PANDA, TALOS, UR5, load_robot, random_state, repeated_call
 from cosim.bench.rows import BenchCase, Measurement, Target, beside
 from cosim.bench.rows_chain import mechanism
-from cosim.compile import Compiled
-from cosim.multibody import Model
+from cosim.core.compile import Compiled
+from cosim.mechanics.multibody import Model
 
 FASTER = Target("ratio", 3.0)
 FASTER_THAN_C = Target("ratio", 1.2)

@@ -16,9 +16,9 @@ from cosim.bench.peers_exudyn import Cables, tube
 from cosim.bench.robots import repeated_call, rig_path
 from cosim.bench.rows import CPU_TIME, BenchCase, Measurement, Target
 from cosim.bench.rows_drives import real_time
-from cosim.multibody import Model
-from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 
 ARM = "rigs/bench/flexible_arm.yaml"
 LINKS, MODES = (1, 2, 4, 8, 16), (1, 2, 3, 4, 5, 6)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ctypes
 from functools import partial
 
+from cosim.apps.derive.equations.command import read_model
+from cosim.apps.derive.equations.components import derived
+from cosim.apps.derive.equations.files import c_function, file_lines
 from cosim.bench.paired_timing import Budget, RepeatedCall
 from cosim.bench.peers import relative_difference
 from cosim.bench.peers_generated_c import compiled_c, native_loop
 from cosim.bench.robots import random_state, rig_path
 from cosim.bench.rows import BenchCase, Measurement, Target, beside
-from cosim.compile import Compiled
-from cosim.derive.equations.command import read_model
-from cosim.derive.equations.components import derived
-from cosim.derive.equations.files import c_function, file_lines
+from cosim.core.compile import Compiled
 
 ROBOT = "rigs/robots/ur5.urdf"
 NOT_SLOWER = Target("ratio", 1.0)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from cosim import load_rig
+from cosim.apps.deploy.fmu.export import fmu_of
 from cosim.bench.paired_timing import Budget, RepeatedCall
 from cosim.bench.peers import import_peer, relative_difference
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, beside
-from cosim.errors import RunError
-from cosim.fmu_export.export import fmu_of
+from cosim.core.errors import RunError
 
 NAMES = tuple(f"{joint}_joint/position" for joint in ("shoulder_pan", "shoulder_lift", "elbow"))
 COMPARED = 1000  # ticks

@@ -17,9 +17,9 @@ from cosim.bench.peers import import_peer, relative_difference
 from cosim.bench.peers_generated_c import compiled_c
 from cosim.bench.peers_libcosim import coupled_by_libcosim
 from cosim.bench.rows import CPU_TIME, BenchCase, Measurement, Target
-from cosim.coupling import CoupledParts, Wire
-from cosim.coupling.couplings import Terminal
-from cosim.fmi import FmuPart
+from cosim.simulation.coupling import CoupledParts, Wire
+from cosim.simulation.coupling.couplings import Terminal
+from cosim.simulation.fmi import FmuPart
 
 COMPARED = 20  # steps
 STEPS = 1000  # of a repetition: what fmpy prepares counts little

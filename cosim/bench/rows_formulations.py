@@ -13,10 +13,10 @@ from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.peers import relative_difference
 from cosim.bench.robots import random_state, repeated_call
 from cosim.bench.rows import BenchCase, Measurement, Target
-from cosim.compile import ArrayPort, Compiled, compile
-from cosim.formulations import load_formulation
-from cosim.formulations.cartesian.system import Cartesian
-from cosim.multibody import Model
+from cosim.core.compile import ArrayPort, Compiled, compile
+from cosim.mechanics.formulations import load_formulation
+from cosim.mechanics.formulations.cartesian.system import Cartesian
+from cosim.mechanics.multibody import Model
 
 LENGTHS = (10, 50, 200, 1000)
 LOOPS = (20, 50, 200, 1000)  # lengths whose code is the same loops

@@ -25,14 +25,14 @@ from cosim.bench.paced_link import BAUDRATE, BYTE_NS
 from cosim.bench.paired_timing import Budget, Samples, time_pairs, undisturbed
 from cosim.bench.peers import import_peer
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
-from cosim.errors import CosimError, RunError
+from cosim.core.errors import CosimError, RunError
+from cosim.core.types import BusItem
+from cosim.execution.timing import deadlines
+from cosim.execution.timing.privileges import acquire, quiet_interpreter
 from cosim.rig.build.drivers import cycle_traffic
 from cosim.rig.rig import Rig
 from cosim.rig.sections.drivers import DriverSpec
-from cosim.timing import deadlines
-from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import acquire, quiet_interpreter
-from cosim.types import BusItem
+from cosim.simulation.loop.pacing import Pacing
 
 TICK_VIRTUAL = 200e-6  # s for it without a link
 COMPILED_TICK, COMPILED_P99 = 60e-6, 150e-6  # s for it with the buses in machine code

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 
 from cosim import Rig, load_rig
+from cosim.apps.identification.equation_error import sources_of
+from cosim.apps.identification.excitation import excite, overlay_of
+from cosim.apps.identification.identification import EQUATION_ERROR, OUTPUT_ERROR, identify
+from cosim.apps.identification.recorded_motion import read_motion, samples_of
+from cosim.apps.identification.results import SURE
+from cosim.apps.identification.variables import choose
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.peers import MissingPeer, import_peer
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, Target
-from cosim.identification.equation_error import sources_of
-from cosim.identification.excitation import excite, overlay_of
-from cosim.identification.identification import EQUATION_ERROR, OUTPUT_ERROR, identify
-from cosim.identification.recorded_motion import read_motion, samples_of
-from cosim.identification.results import SURE
-from cosim.identification.variables import choose
 from cosim.rig.reading.overlay import overlay_text, read_overlay
 
 SECONDS = 60.0

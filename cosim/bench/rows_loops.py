@@ -15,7 +15,7 @@ from cosim.bench.peers import import_peer, relative_difference
 from cosim.bench.peers_loops import ClosedPinocchio, mujoco_linkage
 from cosim.bench.robots import repeated_call
 from cosim.bench.rows import BenchCase, Measurement, Target
-from cosim.multibody.mechanism import Mechanism
+from cosim.mechanics.multibody.mechanism import Mechanism
 
 FEW, MANY = 20, 200
 CROSSING = (2, 3, 5, 10)  # four-bars, where the two eliminations are compared

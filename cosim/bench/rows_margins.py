@@ -10,17 +10,17 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import yaml
 
+from cosim.apps.tuning.hardware import HardwareReplay
+from cosim.apps.tuning.trying import Trying
+from cosim.apps.tuning.tune import tune
 from cosim.bench.emulated_rigs import free_channels, set_options
 from cosim.bench.emulation import subprocess_ready
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.robots import rig_path
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.core.units import parse_any
 from cosim.rig.rig import load_rig
-from cosim.tuning.hardware import HardwareReplay
-from cosim.tuning.trying import Trying
-from cosim.tuning.tune import tune
-from cosim.units import parse_any
 
 MORE = 1.2  # times the masses, inertias and frictions of the model
 GAINS = {"arm.kp": "x1.5..x3", "arm.kd": "x1.5..x3"}

@@ -19,10 +19,10 @@ from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.peers import relative_difference
 from cosim.bench.robots import random_state
 from cosim.bench.rows import BenchCase, Measurement
-from cosim.compile import Routine
-from cosim.formulations import load_formulation
-from cosim.multibody import Model, assembly
-from cosim.types import Numeric
+from cosim.core.compile import Routine
+from cosim.core.types import Numeric
+from cosim.mechanics.formulations import load_formulation
+from cosim.mechanics.multibody import Model, assembly
 
 REFERENCE = "separate_bodies"
 # those that develop the equations of a tree of any joints; without loops, dependent coordinates are composite bodies

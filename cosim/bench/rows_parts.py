@@ -14,7 +14,7 @@ from cosim import load_rig
 from cosim.bench.paired_timing import Budget, Samples, StopwatchClock, repetitions, undisturbed
 from cosim.bench.rows import BenchCase, Measurement, Target
 from cosim.bench.rows_fmu_parts import fmu
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 
 RIG = """
 mechanism:

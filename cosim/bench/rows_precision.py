@@ -18,8 +18,8 @@ from cosim.bench import paired_timing
 from cosim.bench.paired_timing import Budget
 from cosim.bench.robots import rig_path
 from cosim.bench.rows import CPU_TIME, BenchCase, Measurement, NotMeasured, Target
-from cosim.compile import ArrayPort, compile
-from cosim.tick.tick_model import TickModel
+from cosim.core.compile import ArrayPort, compile
+from cosim.simulation.tick.tick_model import TickModel
 
 STIFF_ARM = "rigs/bench/stiff_arm.yaml"
 ERROR = 1e-7  # rad and rad/s

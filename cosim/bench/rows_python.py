@@ -12,8 +12,8 @@ from cosim.bench import paired_timing
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, Target
-from cosim.errors import RunError
-from cosim.units import format_seconds
+from cosim.core.errors import RunError
+from cosim.core.units import format_seconds
 
 # PD gains about a reference; the list keeps it in Python
 CONTROLLER = """

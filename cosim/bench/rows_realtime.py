@@ -20,11 +20,11 @@ from cosim.bench import cyclictest
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
-from cosim.errors import CosimError, RunError
-from cosim.timing import privileges
-from cosim.timing.daemon_executor import busy
-from cosim.timing.deadlines import DeadlineRecord
-from cosim.timing.pacing import Pacing
+from cosim.core.errors import CosimError, RunError
+from cosim.execution.timing import privileges
+from cosim.execution.timing.daemon_executor import busy
+from cosim.execution.timing.deadlines import DeadlineRecord
+from cosim.simulation.loop.pacing import Pacing
 
 CHANCE = 0.01  # probability to call ours worse than cyclictest although both miss equally often
 PARTS = 10  # of a run, a p99 for each

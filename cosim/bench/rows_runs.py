@@ -16,12 +16,12 @@ from cosim import load_rig
 from cosim.bench.paired_timing import Budget, Samples, undisturbed
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, Target
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 from cosim.output.recorder import Recorder
 from cosim.output.sample_encoding import Encoding
 from cosim.rig.outline import channels_of
 from cosim.rig.rig import Rig
-from cosim.timing.tick_ring import SharedWord, TickRing
+from cosim.simulation.loop.tick_ring import SharedWord, TickRing
 
 PLACES = 512  # of the ring of the ticks alone
 LONG, SHORT = 200, 5  # s

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from cosim.apps.scenario.runs import ScenarioFiles, run_scenarios
 from cosim.bench.paired_timing import FULL, Budget, Samples
 from cosim.bench.robots import rig_path
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
-from cosim.errors import RunError
-from cosim.hardware.emulation.fault_kinds import KINDS, AtJoint
+from cosim.core.errors import RunError
+from cosim.execution.hardware.emulation.fault_kinds import KINDS, AtJoint
 from cosim.rig.sections.expectations import COMPLETED
-from cosim.scenario.runs import ScenarioFiles, run_scenarios
 
 RIG = "rigs/arm_can.yaml"
 COUNT, QUICK_COUNT, CORES, DURATION = 200, 50, 2, 2.0  # s

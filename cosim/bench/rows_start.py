@@ -17,7 +17,7 @@ from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.peers import robot_file
 from cosim.bench.robots import SAMPLE_RIG, UR5, sample_rig
 from cosim.bench.rows import BenchCase, Measurement, Target
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 
 # the monotonic clock is one for all processes of a machine
 FRAME = """

@@ -12,7 +12,7 @@ from cosim.bench.paired_timing import Budget, RepeatedCall
 from cosim.bench.peers import import_peer, mujoco_arm, relative_difference
 from cosim.bench.robots import random_state, sample_rig
 from cosim.bench.rows import BenchCase, Measurement, Target, beside
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 from cosim.rig.rig import Rig
 
 STEPS = 300  # of the comparison of accuracies; 0.3 s

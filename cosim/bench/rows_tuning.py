@@ -12,13 +12,13 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from cosim.apps.tuning.tune import tune
 from cosim.bench import paired_timing
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.peers import MissingPeer, import_peer, mujoco_arm
 from cosim.bench.robots import sample_rig
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target
 from cosim.rig.rig import Rig, load_rig
-from cosim.tuning.tune import tune
 
 GAINS = {"arm.kp": "x0.2..x5", "arm.kd": "x0.2..x5"}
 PLANTS = {"inertia": "20 %", "friction": "20 %"}  # and that of the rig: five

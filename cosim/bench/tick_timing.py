@@ -9,13 +9,13 @@ from contextlib import closing, contextmanager
 import numpy as np
 
 from cosim.bench.emulation import SteppedClock, emulation_for, serving
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 from cosim.execution.engine import Engine
+from cosim.execution.timing.clock_sources import PythonClock
 from cosim.rig.rig import Rig
-from cosim.timing.clock_sources import PythonClock
-from cosim.timing.clocks import native_clock
-from cosim.timing.pacing import Pacing, settings
-from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
+from cosim.simulation.loop.clocks import native_clock
+from cosim.simulation.loop.pacing import Pacing, settings
+from cosim.simulation.loop.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 
 FEEDBACK_NS = 5_000_000  # in which drives must report their position after they are enabled
 DEADLINE_NS = 1_000_000_000  # of every task

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cosim.cli import commands, commissioning_commands, remote_commands
 from cosim.cli.option_rules import check_options
-from cosim.errors import InputError, did_you_mean
-from cosim.output.binding import CONTROL_EXAMPLE, STREAM_EXAMPLE
+from cosim.core.access.binding import CONTROL_EXAMPLE, STREAM_EXAMPLE
+from cosim.core.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from cosim.rig.reading.yaml_source import Override

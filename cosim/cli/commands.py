@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cosim.errors import CosimError, InputError
+from cosim.core.errors import CosimError, InputError
 
 if TYPE_CHECKING:
-    from cosim.analysis.relay import RelayRequest
+    from cosim.apps.analysis.relay import RelayRequest
     from cosim.rig.reading.yaml_source import Override
 
 
@@ -146,7 +146,7 @@ def scenario(
     record: Path | None,
 ) -> None:
     """Run the scenarios of a rig: inject their faults in simulated time, and compare the reactions."""
-    from cosim.scenario.command import scenario_rig
+    from cosim.apps.scenario.command import scenario_rig
 
     scenario_rig(rig, files, overrides, only, jobs, junit, json, record)
 
@@ -175,7 +175,7 @@ def check(rig: Path | None, overrides: list[Override], eds: Path | None, untrust
 
 def _check_data_sheet(eds: Path, rig: Path | None, overrides: list[Override]) -> None:
     """Raises RunError for a drive that does not fit."""
-    from cosim.errors import RunError
+    from cosim.core.errors import RunError
     from cosim.rig.data_sheets import check_data_sheet
 
     lines, fits = check_data_sheet(eds, rig, overrides)
@@ -200,9 +200,9 @@ def analyze(
     yes: bool,
 ) -> None:
     """Linearise a rig at a state: poles, frequency responses, margins and steps of its loops; and measure them."""
-    from cosim.analysis.command import analyze_rig, write_excitation
-    from cosim.analysis.experiment import Measuring
-    from cosim.analysis.relay import RelayRequest
+    from cosim.apps.analysis.command import analyze_rig, write_excitation
+    from cosim.apps.analysis.experiment import Measuring
+    from cosim.apps.analysis.relay import RelayRequest
     from cosim.output.console import quantity_of
 
     seconds = quantity_of(at, "s", "--at", (0.0, math.inf), "a time such as 0.5 or 500 ms")
@@ -238,7 +238,7 @@ def _analyze_with_relay(
     request: RelayRequest,
     yes: bool,
 ) -> None:
-    from cosim.analysis.command import analyze_with_relay
+    from cosim.apps.analysis.command import analyze_with_relay
     from cosim.cli.confirm import MotorQuestion
 
     out = sys.stderr if json == "-" else sys.stdout
@@ -255,7 +255,7 @@ def learn(
     recording: Path | None,
 ) -> None:
     """Learn the feedforward of a repeated motion from the errors of its runs."""
-    from cosim.learning.command import learn_rig
+    from cosim.apps.learning.command import learn_rig
     from cosim.output.console import quantity_of
     from cosim.output.slow_code import named_when_slow
 
@@ -280,7 +280,7 @@ def identify(
     anyway: bool,
 ) -> None:
     """Find masses, inertias and frictions of a rig from a recording, or design a motion to record."""
-    from cosim.identification.command import excite_rig, identify_rig
+    from cosim.apps.identification.command import excite_rig, identify_rig
     from cosim.output.console import duration_of, quantity_of
     from cosim.output.slow_code import named_when_slow
 
@@ -317,10 +317,10 @@ def tune(
     **options: Any,
 ) -> None:
     """Find gains: many simulated runs with other parameters, for the smallest cost within limits."""
+    from cosim.apps.tuning.command import read_options, try_on_hardware, trying_on, tune_rig
+    from cosim.apps.tuning.notebook import open_session
     from cosim.cli.confirm import MotorQuestion, check_confirmable
     from cosim.output.slow_code import named_when_slow
-    from cosim.tuning.command import read_options, try_on_hardware, trying_on, tune_rig
-    from cosim.tuning.notebook import open_session
 
     given = read_options(options)
     if replay is not None and on_hardware is None:
@@ -339,8 +339,8 @@ def tune(
 
 def sessions(folders: list[Path], trial: int | None, record: str | None) -> None:
     """List tuning sessions, show one, compare several, or run a trial again."""
-    from cosim.tuning.notebook import sessions as show
-    from cosim.tuning.session_folder import PARENT
+    from cosim.apps.tuning.notebook import sessions as show
+    from cosim.apps.tuning.session_folder import PARENT
 
     show(folders or [Path(PARENT)], trial, record)
 
@@ -398,7 +398,7 @@ def replay(
 
 def explain(recording: Path, last: str, json: str | None) -> None:
     """Say in plain words what happened in the last second before a recorded run stopped."""
-    from cosim.post_mortem.command import explain_recording
+    from cosim.apps.post_mortem.command import explain_recording
 
     explain_recording(recording, last, json)
 
@@ -447,7 +447,7 @@ def fmu(
     overrides: list[Override],
 ) -> None:
     """Write a rig, or one of its parts, as an FMU, which other programs run in co-simulation."""
-    from cosim.fmu_export.command import export_fmu
+    from cosim.apps.deploy.fmu.command import export_fmu
     from cosim.output.slow_code import named_when_slow
 
     with named_when_slow():
@@ -464,7 +464,7 @@ def build(
     overrides: list[Override],
 ) -> None:
     """Write the ticks of a rig as code for another machine, with a description of it."""
-    from cosim.deploy.command import build as build_rig
+    from cosim.apps.deploy.command import build as build_rig
     from cosim.output.slow_code import named_when_slow
 
     def write(trusted: bool) -> None:
@@ -490,14 +490,14 @@ def new(
     force: bool,
 ) -> None:
     """Write a first rig for a robot file: actuators, gains and a small motion that follow from its model."""
-    from cosim.new.command import new_rig
+    from cosim.apps.new.command import new_rig
 
     new_rig(rig, robot, bandwidth, actuator, floating, arguments, packages, force)
 
 
 def key(file: Path) -> None:
     """Write keys for telemetry and control in a network: a secret file for the rig, FILE.pub for its clients."""
-    from cosim.output.curve import create_keys
+    from cosim.core.access.curve import create_keys
 
     public = create_keys(file)
     print(f"wrote {file}, which only you may read, and {public} for clients")
@@ -535,25 +535,25 @@ def derive(
     if compare and file is not None:
         raise InputError(f"'{file}' would hold no picture; --compare writes its figures with --json", "derive")
     if graph:
-        from cosim.derive.graph_report import derive_graph
+        from cosim.apps.derive.graph_report import derive_graph
 
         derive_graph(mechanism, file)
     elif bondgraph:
-        from cosim.derive.bond_graph_report import derive_bond_graph
+        from cosim.apps.derive.bond_graph_report import derive_bond_graph
 
         if to not in ("text", "latex"):
             raise InputError(f"bond graphs are printed as text or latex, not as {to}; choose one of them", "--to")
         derive_bond_graph(mechanism, file, joint, form, to)
     elif compare:
-        from cosim.derive.comparison import derive_comparison
+        from cosim.apps.derive.comparison import derive_comparison
 
         derive_comparison(mechanism, json)
     elif picture:
-        from cosim.derive.mechanism_picture.command import derive_picture
+        from cosim.apps.derive.mechanism_picture.command import derive_picture
 
         derive_picture(mechanism, file, at, times, labels, mount, on)
     else:
-        from cosim.derive.equations.command import Options, derive_equations
+        from cosim.apps.derive.equations.command import Options, derive_equations
 
         derive_equations(mechanism, file, to, Options(symbols, frames, load, point_masses, at, mount, on))
 
@@ -567,7 +567,7 @@ def bench(json: Path, only: str | None, quick: bool) -> None:
 
 def doctor(duration: str, cpu: int | None, json: Path | None) -> None:
     """Measure whether this machine can run loops in real time, and recommend settings."""
-    from cosim.doctor import main as examine
+    from cosim.apps.doctor import main as examine
 
     examine(duration, cpu, json)
 
@@ -587,10 +587,10 @@ def dash(
     frame_rate: float,
 ) -> None:
     """Show a rig, a run or a recording in the browser: a rig is run, and controlled from the page."""
-    from cosim.dashboard.command import Joining, RigChoice
-    from cosim.dashboard.command import dash as serve
-    from cosim.dashboard.web_page import WebAddress
-    from cosim.output.binding import stream_address
+    from cosim.apps.dashboard.command import Joining, RigChoice
+    from cosim.apps.dashboard.command import dash as serve
+    from cosim.apps.dashboard.web_page import WebAddress
+    from cosim.core.access.binding import stream_address
 
     if source is not None and connect is not None:
         raise InputError(f"pass one of '{source}' and --connect {connect}", "dash")
@@ -614,8 +614,8 @@ def foxglove(
     key: str | None,
 ) -> None:
     """Show a run live in Foxglove, and let it set parameters with --allow-set."""
-    from cosim.foxglove.command import FoxgloveAddress, serve
-    from cosim.output.binding import stream_address
+    from cosim.apps.foxglove.command import FoxgloveAddress, serve
+    from cosim.core.access.binding import stream_address
 
     serve(address or stream_address(), FoxgloveAddress(host, port, allow_host, allow_origin, allow_set), key)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cosim.cli.confirm import MOTORS, TURNS, Asking, confirm
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 
 if TYPE_CHECKING:
     from cosim.rig.reading.yaml_source import Override
@@ -31,7 +31,7 @@ def _word(*names: str, **settings: Any) -> Word:
 
 def scan(bus: str | None, port: str | None, family: str | None, output: Path | None) -> None:
     """Find the drives on a bus or serial port, and write the section `drivers` of a rig."""
-    from cosim.commissioning.scan_command import scan_bus
+    from cosim.apps.commissioning.scan_command import scan_bus
 
     scan_bus(bus, port, family, output)
 
@@ -40,7 +40,7 @@ def probe(
     rig: Path, joints: list[str], overrides: list[Override], effort: float, travel: str, yes: bool, clear_faults: bool
 ) -> None:
     """Check the wiring of real joints by a small bounded motion of each."""
-    from cosim.commissioning.probe_command import probe_rig, settings_of
+    from cosim.apps.commissioning.probe_command import probe_rig, settings_of
 
     settings = settings_of(effort, travel)
     loaded = _loaded(rig, overrides)
@@ -61,7 +61,7 @@ def jog(
     clear_faults: bool,
 ) -> None:
     """Move one real joint slowly under the guard, by keys or by a given way."""
-    from cosim.commissioning.jog_command import jog_joint
+    from cosim.apps.commissioning.jog_command import jog_joint
 
     held = [name.strip() for name in hold.split(",") if name.strip()]
     loaded = _loaded(rig, overrides)
@@ -85,7 +85,7 @@ def home(
     clear_faults: bool,
 ) -> None:
     """Find the zero of real joints at their hard stops, or by the homing of their drives; write an overlay."""
-    from cosim.commissioning.calibrate_command import HomeOptions, home_joints
+    from cosim.apps.commissioning.calibrate_command import HomeOptions, home_joints
 
     options = HomeOptions(at, towards, speed, effort, travel)
     loaded = _loaded(rig, overrides)
@@ -107,7 +107,7 @@ def calibrate(
     clear_faults: bool,
 ) -> None:
     """Find direction, ratio and zero of a real joint by marks, or its cogging; write an overlay."""
-    from cosim.commissioning.calibrate_command import CoggingOptions, calibrate_by_marks, calibrate_cogging
+    from cosim.apps.commissioning.calibrate_command import CoggingOptions, calibrate_by_marks, calibrate_cogging
 
     if bool(marks) == cogging:
         raise InputError("give either marks to which the joint is moved by hand, or --cogging", "cosim calibrate")
@@ -131,7 +131,7 @@ def drives(
     action: Literal["save", "compare", "restore"], rig: Path, file: Path, overrides: list[Override], yes: bool
 ) -> None:
     """Save the settings of the drives of a rig, compare them with a file, or restore them from it."""
-    from cosim.commissioning.drives_command import drives_of
+    from cosim.apps.commissioning.drives_command import drives_of
 
     drives_of(_loaded(rig, overrides), action, file, lambda lines: _confirm(lines, yes, SETTINGS))
 
@@ -154,7 +154,7 @@ def _confirmed(rig: Rig, yes: bool, clear_faults: bool) -> Callable[[Sequence[st
     def confirmed(lines: Sequence[str]) -> None:
         _confirm(lines, yes)
         if clear_faults:
-            from cosim.commissioning.session import CommissioningSession
+            from cosim.apps.commissioning.session import CommissioningSession
 
             CommissioningSession(rig, "clear").clear_faults()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.console import refuse_inputs
 from cosim.output.layouts.foxglove import foxglove_layout
 from cosim.output.layouts.plotjuggler import plotjuggler_layout, recording_name, stream_name

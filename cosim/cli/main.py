@@ -29,7 +29,7 @@ def main() -> None:
 def _run() -> int:
     """The exit code of the command. Imports are here because Ctrl-C may come during them."""
     from cosim.cli.command_line import parse
-    from cosim.errors import CosimError, InputError, RunError, where_raised
+    from cosim.core.errors import CosimError, InputError, RunError, where_raised
     from cosim.execution.posix_signals import raise_on_termination
 
     raise_on_termination()  # an orderly stop completes the recording

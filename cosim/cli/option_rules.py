@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 
 Rules = Mapping[str, Mapping[str, Sequence[str]]]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 
 
 def set_(values: list[str], connect: str | None, key: Path | None, force: bool) -> None:
     """Set parameters of a run while it runs, all between the same two ticks."""
-    from cosim.client import connect as connected
+    from cosim.output.client import connect as connected
 
     changes = _assignments(values)
     with connected(connect, "cosim set", key=key) as client, client.control(force):
@@ -19,7 +19,7 @@ def set_(values: list[str], connect: str | None, key: Path | None, force: bool) 
 
 def get(names: list[str], connect: str | None, key: Path | None) -> None:
     """Print parameters of a run while it runs."""
-    from cosim.client import connect as connected
+    from cosim.output.client import connect as connected
     from cosim.output.text_table import TextTable
 
     with connected(connect, "cosim get", key=key) as client:
@@ -36,7 +36,7 @@ def get(names: list[str], connect: str | None, key: Path | None) -> None:
 
 def stop(connect: str | None, key: Path | None, force: bool, now: bool) -> None:
     """Stop a run while it runs: a controlled stop where it has one, or immediately."""
-    from cosim.client import connect as connected
+    from cosim.output.client import connect as connected
 
     with connected(connect, "cosim stop", key=key) as client:
         if now:

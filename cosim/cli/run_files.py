@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosim.errors import CosimError, InputError, RunError, near_names
+from cosim.core.errors import CosimError, InputError, RunError, near_names
 from cosim.output.output_files import write_file
 from cosim.rig.outline import outline_of
 from cosim.rig.run import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from cosim.output.binding import control_address, stream_address
+from cosim.core.access.binding import control_address, stream_address
 from cosim.rig.reading.yaml_source import Override, load_yaml
 
 # key of the section `telemetry` -> its option, and what returns the address without one

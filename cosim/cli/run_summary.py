@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cosim.errors import RunError, plural
-from cosim.formulations import SEPARATE_BODIES
+from cosim.core.errors import RunError, plural
+from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
 from cosim.rig.proven_units import unit_lines
@@ -24,7 +24,7 @@ from cosim.rig.summary import (
 )
 
 if TYPE_CHECKING:
-    from cosim.hardware.bus_report import BusReport
+    from cosim.execution.hardware.bus_report import BusReport
 
 # relative energy residual, of the whole or of a bond, above which a run is called coarse
 COARSE = 0.01

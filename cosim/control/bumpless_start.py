@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.controlled_stop import ControlledStop
-from cosim.ops import is_symbolic
-from cosim.types import Numeric, Trajectory
+from cosim.core import ops
+from cosim.core.ops import is_symbolic
+from cosim.core.types import Numeric, Trajectory
 
 
 class BumplessStart(NamedTuple):

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.guard import Guard
 from cosim.control.limits import CODES, LIMIT_OF, LIMITS, NOT_FINITE, SATURATE, STOP
-from cosim.types import Array, Numeric
+from cosim.core import ops
+from cosim.core.types import Array, Numeric
 
 CONTROLLED = tuple(CODES[row.key] for row in LIMITS if row.stop_category == 1)
 REQUESTED = 0.5  # the reason of a stop that was requested, below all fault codes

@@ -7,12 +7,12 @@ from numbers import Real
 
 import numpy as np
 
-from cosim import ops
-from cosim.compile.trace import origin
-from cosim.errors import WrongResult, did_you_mean, shortened
-from cosim.layout import Layout
-from cosim.ops import is_symbolic
-from cosim.types import COMMAND, Controller, Numeric, Signals, State, signals_of
+from cosim.core import ops
+from cosim.core.compile.trace import origin
+from cosim.core.errors import WrongResult, did_you_mean, shortened
+from cosim.core.layout import Layout
+from cosim.core.ops import is_symbolic
+from cosim.core.types import COMMAND, Controller, Numeric, Signals, State, signals_of
 
 
 def accepted(result: object, block: Controller, layout: Layout, n: int) -> tuple[State, dict[str, Numeric]]:

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
-from cosim.types import Numeric, State
+from cosim.core import ops
+from cosim.core.types import Numeric, State
 
 ANCHORS = 4  # earlier samples that are kept …
 SPACING = 0.008  # s, at least between two of them

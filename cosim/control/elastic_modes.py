@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.errors import InputError
-from cosim.types import Array, MechanismModel
+from cosim.core.errors import InputError
+from cosim.core.types import Array, MechanismModel
 
 STEP = 1e-6  # m, rad, m/s or rad/s, of differences
 ITERATIONS = 20  # of the equilibrium

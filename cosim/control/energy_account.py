@@ -5,9 +5,9 @@ Both are known at samples only. Between two of them the work is that of the trap
 
 from __future__ import annotations
 
-from cosim import ops
 from cosim.control.guard import is_finite
-from cosim.types import Numeric
+from cosim.core import ops
+from cosim.core.types import Numeric
 
 
 def effort_of_drive(reported: Numeric, commanded: Numeric) -> Numeric:

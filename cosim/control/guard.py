@@ -13,20 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from cosim import ops
-from cosim.control.limits import (
-    BITS,
-    CODES,
-    LIMITS,
-    NOT_FINITE,
-    SATURATE,
-    STALE,
-    STOP,
-    WARN,
-    GuardInputs,
-    GuardLimit,
-)
-from cosim.types import Array, Limits, Numeric, requested_effort
+from cosim.control.limits import BITS, CODES, LIMITS, NOT_FINITE, SATURATE, STALE, STOP, WARN, GuardInputs, GuardLimit
+from cosim.core import ops
+from cosim.core.types import Array, Limits, Numeric, requested_effort
 
 LARGEST = 1.7976931348623157e308  # the largest finite double
 # N*m or N; where efforts are cut, a larger effort of gains counts as not finite: its rounding error would be noticeable

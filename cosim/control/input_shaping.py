@@ -18,11 +18,11 @@ from typing import Literal
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.retiming import retimed
 from cosim.control.vibrations import KEYS, vibrations
-from cosim.errors import SectionError
-from cosim.types import Array, Numeric, Trajectory, TrajectoryContext, param, params
+from cosim.core import ops
+from cosim.core.errors import SectionError
+from cosim.core.types import Array, Numeric, Trajectory, TrajectoryContext, param, params
 
 RATES = ("velocity", "acceleration", "effort")
 MOST_DAMPING = 0.9

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
-from cosim import ops
-from cosim.types import Array, Numeric
-from cosim.units import JOINT_DIMENSIONS
+from cosim.core import ops
+from cosim.core.types import Array, Numeric
+from cosim.core.units import JOINT_DIMENSIONS
 
 Action = Literal["warn", "saturate", "stop"]
 WARN: Action = "warn"

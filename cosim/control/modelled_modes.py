@@ -13,21 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.control_loop import DeclaredInputs
 from cosim.control.controller_result import accepted
 from cosim.control.elastic_modes import elastic_modes, implicit_step
-from cosim.layout import Layout
-from cosim.types import (
-    ALL,
-    Controller,
-    ControllerContext,
-    Numeric,
-    Signals,
-    State,
-    joint_signals,
-    signals_of,
-)
+from cosim.core import ops
+from cosim.core.layout import Layout
+from cosim.core.types import ALL, Controller, ControllerContext, Numeric, Signals, State, joint_signals, signals_of
 
 FOLLOWED = ("reference_position", "reference_velocity", "reference_acceleration")
 

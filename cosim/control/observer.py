@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
 from cosim.control import sample_times
-from cosim.types import Numeric, param, params
-from cosim.units import TURN
+from cosim.core import ops
+from cosim.core.types import Numeric, param, params
+from cosim.core.units import TURN
 
 # time constants of the observer for which a velocity is held while the acceleration decays
 HELD = 3.0

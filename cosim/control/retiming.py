@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim import ops
-from cosim.compile import ArrayPort, compile_for_batches
 from cosim.control.elastic_modes import elastic_modes, implicit_step
 from cosim.control.vibrations import Vibrations
-from cosim.types import Array, Numeric, Trajectory, TrajectoryContext
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, compile_for_batches
+from cosim.core.types import Array, Numeric, Trajectory, TrajectoryContext
 
 STEPS = 60  # per period of the fastest vibration that is shaped for
 MOST_STEPS = 20_000  # longer motions keep their speed

@@ -5,8 +5,8 @@ Pure, (n,) each, SI; updated with each measurement, before the guard.
 
 from __future__ import annotations
 
-from cosim import ops
-from cosim.types import Numeric
+from cosim.core import ops
+from cosim.core.types import Numeric
 
 # fraction of the effort limit from which on a joint is pushed with full effort
 FULL_EFFORT = 0.95

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
-from cosim.compile.while_loop import repeated_while
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import POSITION_TOLERANCE
-from cosim.types import Array, Numeric, Trajectory
+from cosim.core import ops
+from cosim.core.compile.while_loop import repeated_while
+from cosim.core.types import Array, Numeric, Trajectory
 
 # top speed and top acceleration of a quintic, top slope of a smoothstep, of unit length in unit time
 QUINTIC_SPEED, QUINTIC_ACCELERATION, SMOOTHSTEP_SLOPE = 1.875, 10.0 / 3.0**0.5, 1.5

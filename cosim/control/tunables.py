@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.types import Numeric, Parameters
+from cosim.core.types import Numeric, Parameters
 
 
 class Leaf(NamedTuple):

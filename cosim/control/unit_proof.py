@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.differentiated import UNKNOWN
-from cosim.types import Numeric, State
+from cosim.core import ops
+from cosim.core.types import Numeric, State
 
 ABOVE = 5.0  # times the noise and the resolution, that the motion of a block is at least
 BLOCKS = 8  # with fewer of them nothing is known

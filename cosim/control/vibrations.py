@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.control.elastic_modes import elastic_modes
-from cosim.errors import SectionError, did_you_mean
-from cosim.types import Array, Trajectory, TrajectoryContext
+from cosim.core.errors import SectionError, did_you_mean
+from cosim.core.types import Array, Trajectory, TrajectoryContext
 
 AUTO = "auto"
 MOST_MODES = 3  # of auto: the number of impulses grows by each of them

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.compile.jit import Library
-from cosim.compile.process_exits import CRASHES
+from cosim.core.compile.jit import Library
+from cosim.core.compile.process_exits import CRASHES
 
 WHAT = "{what} in native code ended the process of the run; real motors stop by the watchdogs of their drives."
 FIX = "Check the libraries that controllers and parts call; with PYTHONFAULTHANDLER=1 the place is shown instead"

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.compile.ptx import INSTALL, THREADS
-from cosim.compile.targets import PTX, targets
-from cosim.errors import CosimError, InputError, RunError
-from cosim.types import Array
+from cosim.core.compile.ptx import INSTALL, THREADS
+from cosim.core.compile.targets import PTX, targets
+from cosim.core.errors import CosimError, InputError, RunError
+from cosim.core.types import Array
 
 PLACE = "device"
 ON_CPU = "or use device='cpu'"

@@ -15,11 +15,11 @@ import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import BITS, LIMIT_OF, SATURATE
+from cosim.core.types import State
 from cosim.execution.drive_loops import unstable_gains
 from cosim.execution.rig_state import MAX_SAMPLES, MIN_TICKS, WINDOW, Cause, RigState
 from cosim.execution.stiffness import stiff_plant
-from cosim.formulations import SEPARATE_BODIES, dependent_row
-from cosim.types import State
+from cosim.mechanics.formulations import SEPARATE_BODIES, dependent_row
 
 # what is left of a row of the constraints, relative to it, below which a step may reach the singular configuration
 NEARLY_DEPENDENT = 0.1

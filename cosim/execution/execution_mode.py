@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from cosim.execution.engine import Engine
-from cosim.timing.privileges import Privilege, quiet_interpreter
-from cosim.timing.tick_ring import LoopStatus, StopRequest, TickProgram, TickRing
+from cosim.execution.timing.privileges import Privilege, quiet_interpreter
+from cosim.simulation.loop.tick_ring import LoopStatus, StopRequest, TickProgram, TickRing
 
 FIRST_BLOCK, GROWTH = 32, 4  # ticks; blocks of a free run grow until one takes BLOCK_TIME [s] or has BLOCK_BYTES
 BLOCK_TIME = 0.02

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from cosim.core.types import Array
 from cosim.execution.rig_state import MAX_SIZE, ROUNDING, Cause, RigState
-from cosim.integrators.methods import INTEGRATORS, System
-from cosim.plant.plant import Plant
-from cosim.types import Array
+from cosim.mechanics.integrators.methods import INTEGRATORS, System
+from cosim.simulation.plant.plant import Plant
 
 MOST_SUBSTEPS = 1 << 16  # that are worth trying
 RESOLVED = 1.0  # rad of a mode per substep, in those that are proposed

@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from cosim.control.limits import LIMITS, GuardLimit
-from cosim.units import JOINT_DIMENSIONS
+from cosim.core.units import JOINT_DIMENSIONS
 
 UNKNOWN = "other"
 # word -> the beginning of its sentences; the first group is the name of what failed

@@ -8,15 +8,15 @@ import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, STALE, GuardLimit
+from cosim.core.types import State, requested_effort
+from cosim.core.units import JOINT_DIMENSIONS
 from cosim.execution.divergence import likely_cause
 from cosim.execution.rig_state import PLAUSIBLE, RigState
-from cosim.plant.event_stepper import PlantFault
-from cosim.plant.integration import MAX_STEPS
-from cosim.tick.coupled_plant import Coupling, CouplingFault
-from cosim.tick.tick_functions import FIRST_OF_PARTS
-from cosim.tick.tick_model import TickModel
-from cosim.types import State, requested_effort
-from cosim.units import JOINT_DIMENSIONS
+from cosim.simulation.plant.event_stepper import PlantFault
+from cosim.simulation.plant.integration import MAX_STEPS
+from cosim.simulation.tick.coupled_plant import Coupling, CouplingFault
+from cosim.simulation.tick.tick_functions import FIRST_OF_PARTS
+from cosim.simulation.tick.tick_model import TickModel
 
 # rad, m or per s; a joint whose motion is within this did not make an effort overflow
 OVERFLOWING = 1e100

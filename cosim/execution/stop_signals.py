@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.compile.jit import Library
-from cosim.compile.process_exits import raise_signal
+from cosim.core.compile.jit import Library
+from cosim.core.compile.process_exits import raise_signal
 from cosim.execution.posix_signals import termination_signals
 
 # Stores the value of the present order at its address and proceeds to the next one; address 0 ends the list. Then calls

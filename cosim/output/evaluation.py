@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cosim.compile import BatchFunction, Interpreted
+from cosim.core.compile import BatchFunction, Interpreted
+from cosim.core.types import Sink
+from cosim.core.units import format_seconds
+from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime, values
 from cosim.output.events import EventMonitor, RunEvent
-from cosim.tick.tick_block import TickBlock
-from cosim.timing.deadlines import DeadlineRecord, TaskTime, values
-from cosim.types import Sink
-from cosim.units import format_seconds
+from cosim.simulation.tick.tick_block import TickBlock
 
 RECENT_TICKS = 4096  # before a missed deadline, for its cause during the run
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO
 
-from cosim.errors import CosimError, InputError, RunError
+from cosim.core.errors import CosimError, InputError, RunError
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RECORDING = (".mcap",)

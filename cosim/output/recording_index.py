@@ -13,9 +13,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.core.paths import open_file, unreadable
 from cosim.output.recording_footer import BROKEN, ENDED, ENTRY, FOOTER_LENGTH, HEADER, INDEX_HEAD, parts_of
-from cosim.paths import open_file, unreadable
 
 if TYPE_CHECKING:
     from mcap.data_stream import ReadDataStream

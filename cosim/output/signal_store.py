@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.errors import RunError
-from cosim.output.growing_table import GrowingTable, SlidingTable
+from cosim.core.errors import RunError
+from cosim.core.growing_table import GrowingTable, SlidingTable
 from cosim.output.store_file import StoreFile
 
 BLOCK = 4096  # rows that are moved to the file at once

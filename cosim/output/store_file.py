@@ -19,10 +19,10 @@ from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.core.paths import open_file
+from cosim.core.trust.plain_data import from_json, of_shape
 from cosim.output.output_files import write_error
-from cosim.paths import open_file
-from cosim.trust.plain_data import from_json, of_shape
 
 SUFFIX = ".run"
 MAGIC = b"cosimrun"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cosim.timing.spread import SPREAD
-from cosim.units import format_seconds
+from cosim.core.units import format_seconds
+from cosim.execution.timing.spread import SPREAD
 
 WORDS = ("timing", "tick", "missed", "slip", "lost", "system")  # with which lines begin
 MAX_CAUSES = 4  # by name

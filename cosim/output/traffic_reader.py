@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError
-from cosim.hardware.traffic.traffic_log import TrafficEntry
+from cosim.core.errors import InputError
+from cosim.execution.hardware.traffic.traffic_log import TrafficEntry
 from cosim.output.recording_index import DAMAGED, recordings_of
 from cosim.output.recording_reader import RecordedSamples
 from cosim.output.traffic_messages import SEQUENCES, BusChannel, decode

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cosim.compile.jit import cached, store
+from cosim.core.compile.jit import cached, store
+from cosim.core.trust.private_cache import private_cache
 from cosim.rig.input_tracking import Inputs, InputTracker
-from cosim.trust.private_cache import private_cache
 
 T = TypeVar("T")
 

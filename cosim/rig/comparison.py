@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.signal_store import BLOCK
 from cosim.rig.run import Run, load_run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.rig.build.driver_context import torque_constant
 from cosim.rig.build.family_modules import families, hook
 from cosim.rig.reading.yaml_source import Override

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cosim import ops
-from cosim.compile import Routine
-from cosim.compile.jacobian import Jacobian
-from cosim.compile.jit import vector_lanes
-from cosim.errors import CompileError, InputError, InputErrors, RunError, did_you_mean, plural
+from cosim.core import ops
+from cosim.core.compile import Routine
+from cosim.core.compile.jacobian import Jacobian
+from cosim.core.compile.jit import vector_lanes
+from cosim.core.errors import CompileError, InputError, InputErrors, RunError, did_you_mean, plural
+from cosim.core.types import Array, Numeric
 from cosim.execution.gradients import GradientArrays, Gradients
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.differentiability import check_differentiable
@@ -22,11 +23,10 @@ from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.rig.parameters import tunables_of, unit_of, unknown_parameter, values_of
 from cosim.rig.rollout_batch import Faults
 from cosim.rig.rollouts import accumulation_of, first_memories, opened_model, reason_of_stop
-from cosim.tick.accumulation import Accumulation, UserMetric
-from cosim.tick.reverse_program import reverse_program
-from cosim.tick.tick_model import TickModel
-from cosim.timing.reverse_loop import ReverseLoop, ReverseProgram
-from cosim.types import Array, Numeric
+from cosim.simulation.loop.reverse_loop import ReverseLoop, ReverseProgram
+from cosim.simulation.tick.accumulation import Accumulation, UserMetric
+from cosim.simulation.tick.reverse_program import reverse_program
+from cosim.simulation.tick.tick_model import TickModel
 
 Metrics = str | UserMetric | Sequence[str | UserMetric]
 Parameters = str | Sequence[str] | Mapping[str, ArrayLike]

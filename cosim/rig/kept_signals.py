@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.core.run_folder import run_folder
+from cosim.core.units import show_time
 from cosim.execution.execution_mode import block_ticks
 from cosim.output.output_files import write_error
-from cosim.output.run_folder import run_folder
 from cosim.output.signal_store import KeptTicks, SignalStore
 from cosim.output.store_file import SUFFIX, WHAT, StoreFile
 from cosim.rig.outline import RigOutline
 from cosim.rig.signal_patterns import matching_columns
-from cosim.units import show_time
 
 if TYPE_CHECKING:
     from cosim.rig.sections.keep import KeepSpec
-    from cosim.tick.tick_model import TickModel
+    from cosim.simulation.tick.tick_model import TickModel
 
 _numbers = itertools.count()
 

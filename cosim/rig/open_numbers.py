@@ -16,26 +16,26 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from cosim import ops
-from cosim.compile import ArrayPort, Interpreted
-from cosim.compile.compiled import BatchFunction, compile_for_batches
-from cosim.compile.trace import OpenNumbers
 from cosim.control.tunables import Tunables
-from cosim.errors import CompileError, InputError, InputErrors, SourceLocation, where_raised
-from cosim.multibody.description.inertia import check_inertia, inertia_matrix
-from cosim.multibody.friction import JointFriction
-from cosim.multibody.inertial_parameters import ELEMENTS
-from cosim.multibody.mechanism import Inertial, Joint
-from cosim.plant.encoder import Encoders
-from cosim.plant.plant import Plant
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, Interpreted
+from cosim.core.compile.compiled import BatchFunction, compile_for_batches
+from cosim.core.compile.trace import OpenNumbers
+from cosim.core.errors import CompileError, InputError, InputErrors, SourceLocation, where_raised
+from cosim.core.types import Actuator, Array, Numeric
+from cosim.core.units import JOINT_DIMENSIONS, UNITS
+from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
+from cosim.mechanics.multibody.friction import JointFriction
+from cosim.mechanics.multibody.inertial_parameters import ELEMENTS
+from cosim.mechanics.multibody.mechanism import Inertial, Joint
 from cosim.rig.build.control_loops import build_loops
 from cosim.rig.build.friction import friction_laws, with_friction
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
-from cosim.tick.tick_model import TickModel
-from cosim.types import Actuator, Array, Numeric
-from cosim.units import JOINT_DIMENSIONS, UNITS
+from cosim.simulation.plant.encoder import Encoders
+from cosim.simulation.plant.plant import Plant
+from cosim.simulation.tick.tick_model import TickModel
 
 JOINT_NUMBERS = {"damping": "joint damping", "friction": "joint effort"}  # … and their units
 

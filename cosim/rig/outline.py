@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from cosim.errors import InputError, shortened
-from cosim.formulations import SEPARATE_BODIES
-from cosim.timing import deadlines
-from cosim.units import JOINT_DIMENSIONS
+from cosim.core.errors import InputError, shortened
+from cosim.core.units import JOINT_DIMENSIONS
+from cosim.execution.timing import deadlines
+from cosim.mechanics.formulations import SEPARATE_BODIES
 
 if TYPE_CHECKING:
     from cosim.rig.build.wired_rig import WiredRig

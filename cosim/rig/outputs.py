@@ -10,12 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from cosim.core.types import Level, Sink
 from cosim.output.output_files import RECORDING, check_suffix
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.outline import RigOutline
 from cosim.rig.recorded_run import StreamSummary
-from cosim.tick.tick_block import TickBlock
-from cosim.types import Level, Sink
+from cosim.simulation.tick.tick_block import TickBlock
 
 if TYPE_CHECKING:
     from cosim.output.evaluation import Evaluation
@@ -158,6 +158,6 @@ def open_outputs(
 
 def _is_open(telemetry: TelemetrySpec, endpoint: str) -> bool:
     """Whether other users of this machine can read a stream."""
-    from cosim.output.curve import is_private
+    from cosim.core.access.curve import is_private
 
     return telemetry.key is None and not is_private(endpoint)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cosim.errors import InputError, InputErrors, SourceLocation
+from cosim.core.errors import InputError, InputErrors, SourceLocation
+from cosim.core.types import Array
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.open_numbers import RigNumber, numbers_of
 from cosim.rig.parameters import read_number, reading_of, refusals, tunables_of, unknown_parameter
-from cosim.types import Array
 
 
 @dataclass(frozen=True)

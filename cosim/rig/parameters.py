@@ -12,7 +12,7 @@ import numpy as np
 from cosim.control.control_loop import ControlLoop
 from cosim.control.filtered_controller import FilteredParameters
 from cosim.control.scheduled_controller import ScheduledParameters, at_points
-from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
+from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_mean
 from cosim.rig.build.control_loops import controller_context
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading import schema

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.errors import CosimError, InputError, RunError
+from cosim.core.errors import CosimError, InputError, RunError
+from cosim.execution.remote.control_link import ControlLink, LostControl
+from cosim.execution.remote.control_process import ControlSetup
+from cosim.execution.remote.desk import Order
 from cosim.execution.scheduler import SchedulerState
-from cosim.remote.control_link import ControlLink, LostControl
-from cosim.remote.control_process import ControlSetup
-from cosim.remote.desk import Order
 from cosim.rig.changes import places_of
 from cosim.rig.consent import Agreement
 from cosim.rig.parameters import read_values, values_from

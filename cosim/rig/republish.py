@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
 from cosim.rig.run import Run
 from cosim.rig.stream import check_names, schema_of_outline

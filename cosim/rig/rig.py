@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cosim.compile import interpreting
-from cosim.errors import InputError, plural
+from cosim.core.compile import interpreting
+from cosim.core.errors import InputError, plural
+from cosim.core.trust.data_only import reads_data_only
+from cosim.core.units import parse_quantity
 from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.run_status import RunStatus
@@ -21,8 +23,6 @@ from cosim.rig.input_tracking import key_of
 from cosim.rig.outline import channels_of
 from cosim.rig.run import Run
 from cosim.rig.session import make_engine, make_scheduler, run_session, ticks_of
-from cosim.trust.data_only import reads_data_only
-from cosim.units import parse_quantity
 
 if TYPE_CHECKING:
     from cosim.rig.consent import GivenConsent
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cosim.rig.rollouts import Device, Keep
     from cosim.rig.sections.keep import Keep as KeepSignals
     from cosim.rig.sections.rig_spec import RigSpec
-    from cosim.tick.accumulation import UserMetric
+    from cosim.simulation.tick.accumulation import UserMetric
 
 NO_PARAMETERS: Mapping[str, ParameterValue] = {}
 NO_ARRAYS: Mapping[str, ArrayLike] = {}
@@ -185,7 +185,7 @@ class Rig(WiredRig):
         metrics: names out of `cosim.METRICS`, or functions of (t, signals by name) that are integrated over time;
         parameters: names out of `parameters` and `numbers`, at their values in the rig, or name -> one number or one
         row per run, (k,) or (k, n), in SI, as in `rollouts`; duration: see `run`; objective: of the metrics by name,
-        (joints,) each, to one number, with `cosim.ops` (default: the sum of them all); threads: one per core by
+        (joints,) each, to one number, with `cosim.core.ops` (default: the sum of them all); threads: one per core by
         default; tape: most bytes for what a run leaves for its way back, a run that needs more is computed twice.
         Raises InputErrors for names, shapes and values that do not fit, and for a rig without derivative, with what has
         none. Raises RunError where the run is stopped; of several runs those are NaN.

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosim.errors import CosimError, InputError
-from cosim.multibody.description.robot_file import SUFFIXES as ROBOTS
-from cosim.multibody.description.robot_file import format_of, read_robot
-from cosim.paths import expand, locate
+from cosim.core.errors import CosimError, InputError
+from cosim.core.paths import expand, locate
+from cosim.mechanics.multibody.description.robot_file import SUFFIXES as ROBOTS
+from cosim.mechanics.multibody.description.robot_file import format_of, read_robot
 from cosim.rig.input_tracking import InputTracker, modules_of_user
 from cosim.rig.reading.overlay import overlays_of
 from cosim.rig.reading.yaml_source import Override, load_yaml

@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
-from cosim.errors import CompileError, InputError, InputErrors, did_you_mean
+from cosim.core.errors import CompileError, InputError, InputErrors, did_you_mean
+from cosim.core.types import Array
 from cosim.execution.gpu_rollouts import GpuRollouts
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.rollouts import Rollouts
@@ -18,10 +19,9 @@ from cosim.rig.open_numbers import holding_bristles, opened
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.rig.rollout_batch import Faults, RolloutBatch
 from cosim.rig.rollout_starts import Starts, read_starts
-from cosim.tick.accumulation import Accumulation, UserMetric
-from cosim.tick.metrics import METRICS
-from cosim.tick.tick_model import TickModel
-from cosim.types import Array
+from cosim.simulation.tick.accumulation import Accumulation, UserMetric
+from cosim.simulation.tick.metrics import METRICS
+from cosim.simulation.tick.tick_model import TickModel
 
 Keep = Literal["final", "all"]
 Device = Literal["cpu", "cuda"]

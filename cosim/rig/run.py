@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosim.errors import RunError, escaped
+from cosim.core.errors import RunError, escaped
 from cosim.rig.outline import check_names
 from cosim.rig.recorded_run import RecordedRun
 from cosim.rig.run_file import read_recorded, read_run, save_run

@@ -15,8 +15,13 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 
-from cosim.errors import CosimError, InputError
-from cosim.hardware.bus_report import BusReport
+from cosim.core.errors import CosimError, InputError
+from cosim.core.paths import open_file
+from cosim.core.trust.plain_data import WrongShape, from_json, of_shape
+from cosim.core.types import Level
+from cosim.execution.hardware.bus_report import BusReport
+from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.execution.timing.privileges import Privilege
 from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.output_files import writing
@@ -25,13 +30,8 @@ from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.signal_store import BLOCK, SignalStore
 from cosim.output.store_file import SUFFIX as STORE_SUFFIX
 from cosim.output.store_file import StoreFile, read_store
-from cosim.paths import open_file
 from cosim.rig.outline import RigOutline
 from cosim.rig.recorded_run import Change, RecordedRun, StreamSummary
-from cosim.timing.deadlines import DeadlineRecord, TaskTime
-from cosim.timing.privileges import Privilege
-from cosim.trust.plain_data import WrongShape, from_json, of_shape
-from cosim.types import Level
 
 if TYPE_CHECKING:
     from cosim.output.recording_reader import RecordedSamples

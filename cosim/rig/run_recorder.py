@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cosim.compile import BatchFunction
-from cosim.errors import RunError
+from cosim.core.compile import BatchFunction
+from cosim.core.errors import RunError
+from cosim.core.types import Level, Sink
 from cosim.execution.scheduler import Scheduler
 from cosim.output.evaluation import Evaluation, MissMonitor
 from cosim.output.events import EventMonitor, RunEvent
@@ -25,12 +26,11 @@ from cosim.rig.outputs import Outputs
 from cosim.rig.recorded_run import Change
 from cosim.rig.run import Run
 from cosim.rig.summary import followed_signals, sampled_signals
-from cosim.tick.tick_block import TickBlock
-from cosim.types import Level, Sink
+from cosim.simulation.tick.tick_block import TickBlock
 
 if TYPE_CHECKING:
-    from cosim.hardware.bus_report import BusReport
-    from cosim.hardware.traffic.traffic_log import TrafficLog
+    from cosim.execution.hardware.bus_report import BusReport
+    from cosim.execution.hardware.traffic.traffic_log import TrafficLog
     from cosim.rig.traffic_recording import TrafficRecording
 
 

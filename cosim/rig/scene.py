@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cosim.compile import ArrayPort, BatchFunction, compile_for_batches
-from cosim.compile.portable import PortableFunction
-from cosim.errors import CompileError, CosimError
-from cosim.multibody.model import Model
-from cosim.multibody.part_names import shown_name
+from cosim.core.compile import ArrayPort, BatchFunction, compile_for_batches
+from cosim.core.compile.portable import PortableFunction
+from cosim.core.errors import CompileError, CosimError
+from cosim.mechanics.multibody.model import Model
+from cosim.mechanics.multibody.part_names import shown_name
 from cosim.output.scene.build import scene_of
 from cosim.output.scene.scene import Scene
 from cosim.output.scene.visuals import Visual, read_visuals

@@ -8,11 +8,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosim.errors import CosimError, InputError, RunError
+from cosim.core.errors import CosimError, InputError, RunError
+from cosim.core.units import LONGEST
 from cosim.execution.engine import Engine
 from cosim.execution.execution_mode import PlannedChange
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
+from cosim.execution.timing.privileges import left_to_loop
 from cosim.output.run_status import RunStatus
 from cosim.output.timing_report import timing_lines
 from cosim.rig.build.wired_rig import WiredRig
@@ -28,11 +30,9 @@ from cosim.rig.run_file import finish_store
 from cosim.rig.run_recorder import RunRecorder, evaluation_of
 from cosim.rig.run_words import ENDED, OrderedStop
 from cosim.rig.status_reports import StatusReports
-from cosim.timing.privileges import left_to_loop
-from cosim.units import LONGEST
 
 if TYPE_CHECKING:
-    from cosim.hardware.traffic.traffic_log import TrafficLog
+    from cosim.execution.hardware.traffic.traffic_log import TrafficLog
     from cosim.rig.remote_control import RemoteControl
     from cosim.rig.sections.keep import KeepSpec
 
@@ -51,7 +51,7 @@ def make_engine(rig: WiredRig, traffic: TrafficLog | None = None) -> Engine:
     from cosim.execution.bus_engine import BusEngine
     from cosim.execution.python_engine import PythonEngine
     from cosim.rig.build.drivers import driver_groups, safety_of
-    from cosim.tick.virtual_plant import VirtualPlant
+    from cosim.simulation.tick.virtual_plant import VirtualPlant
 
     plant = VirtualPlant(model)
     groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant, traffic)
@@ -180,7 +180,7 @@ def _traffic_of(rig: WiredRig) -> TrafficLog | None:
     """For the traffic of the real drivers of a rig that records it."""
     if not (rig.hardware and rig.run_spec.recording.bus):
         return None
-    from cosim.hardware.traffic.traffic_log import TrafficLog
+    from cosim.execution.hardware.traffic.traffic_log import TrafficLog
 
     return TrafficLog([driver.name for driver in rig.spec.drivers])
 

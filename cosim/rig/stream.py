@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cosim.errors import InputError, SourceLocation
+from cosim.core.errors import InputError, SourceLocation
 from cosim.output.stream.messages import SAMPLE_FIELDS
 from cosim.output.stream.stream_sink import StreamConfig
 from cosim.rig.build.wired_rig import WiredRig

@@ -6,7 +6,7 @@ import math
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from cosim.errors import plural
+from cosim.core.errors import plural
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.signal_statistics import BLOCK, SignalFigures, SignalStatistics
 from cosim.rig.outline import ConstraintOutline, RigOutline
@@ -14,7 +14,7 @@ from cosim.rig.proven_units import SIGNAL, UnitsSummary, proven_units
 from cosim.rig.recorded_run import RecordedRun, StreamSummary
 
 if TYPE_CHECKING:
-    from cosim.hardware.bus_report import BusReport
+    from cosim.execution.hardware.bus_report import BusReport
 
 REST = 1e-12  # J
 SAFE = 1.5  # by which an estimated error should be below its tolerance
@@ -317,7 +317,7 @@ def _step_error(rig: RigOutline, signals: Figures) -> StepErrorSummary | None:
     if not peaks:
         return None
     joint = max(peaks, key=lambda name: peaks[name])
-    from cosim.integrators.methods import INTEGRATORS
+    from cosim.mechanics.integrators.methods import INTEGRATORS
 
     assert rig.integrator is not None  # of joints
     order, needed = INTEGRATORS[rig.integrator].estimate, rig.substeps

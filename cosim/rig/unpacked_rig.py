@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.core.trust.unpacking import unpack_files
 from cosim.rig.foreign_rig import is_own, reading_data_only
 from cosim.rig.input_tracking import modules_of_user
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
-from cosim.trust.unpacking import unpack_files
 
 
 def rig_of_files(

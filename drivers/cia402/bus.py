@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from cosim.drivers.cia402 import codec, profile
-from cosim.drivers.cia402.client import Client, request_write
-from cosim.drivers.cia402.feedback import FeedbackStore
-from cosim.drivers.cia402.process_data import CommandCoder
-from cosim.drivers.transport import CanFrame, Connection
+from cosim.plugins.drivers.cia402 import codec, profile
+from cosim.plugins.drivers.cia402.client import Client, request_write
+from cosim.plugins.drivers.cia402.feedback import FeedbackStore
+from cosim.plugins.drivers.cia402.process_data import CommandCoder
+from cosim.plugins.drivers.transport import CanFrame, Connection
 
 SEND_NS = 20_000_000  # for frames sent outside of the cycle
 MAX_FRAMES = 32  # frames per drive that are received in a row, so that a babbling node cannot block the cycle

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from cosim.drivers.cia402 import codec, faults, process_data, profile, sdo, setup
-from cosim.drivers.cia402.bus import Bus, command_frames, own_frames
-from cosim.drivers.cia402.client import TIMEOUT_NS, NoAnswer
-from cosim.drivers.cia402.factor_group import Declared, velocity_unit_of
-from cosim.drivers.cia402.homing import home
-from cosim.drivers.cia402.params import JointParams, Params
-from cosim.drivers.cia402.process_data import CommandCoder, ProcessMap
-from cosim.drivers.common.driver import ENABLE_NS, MotorDriver
-from cosim.drivers.transport import CanFrame, Connection
-from cosim.types import DriverContext
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.cia402 import codec, faults, process_data, profile, sdo, setup
+from cosim.plugins.drivers.cia402.bus import Bus, command_frames, own_frames
+from cosim.plugins.drivers.cia402.client import TIMEOUT_NS, NoAnswer
+from cosim.plugins.drivers.cia402.factor_group import Declared, velocity_unit_of
+from cosim.plugins.drivers.cia402.homing import home
+from cosim.plugins.drivers.cia402.params import JointParams, Params
+from cosim.plugins.drivers.cia402.process_data import CommandCoder, ProcessMap
+from cosim.plugins.drivers.common.driver import ENABLE_NS, MotorDriver
+from cosim.plugins.drivers.transport import CanFrame, Connection
 
 if TYPE_CHECKING:
-    from cosim.drivers.common.frame_layout import CycleLayout
+    from cosim.plugins.drivers.common.frame_layout import CycleLayout
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
     """
 
     modes = frozenset(profile.MODES)
-    cycle_module = "cosim.drivers.cia402.cycle"
+    cycle_module = "cosim.plugins.drivers.cia402.cycle"
 
     def __init__(self, params: Params, context: DriverContext, link: Connection[CanFrame]) -> None:
         super().__init__(context, link, params.watchdog)
@@ -313,7 +313,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self._bus.synchronise(deadline_ns)
 
     def _cycle_layout(self) -> CycleLayout:
-        from cosim.drivers.cia402.cycle import CycledDrive, layout
+        from cosim.plugins.drivers.cia402.cycle import CycledDrive, layout
 
         stops = list(self._stop_items())
         store, temperatures = self._store, [wired.temperature for wired in self._wiring]

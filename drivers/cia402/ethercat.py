@@ -21,11 +21,11 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from cosim.drivers.cia402 import codec, profile, sdo
-from cosim.drivers.transport import BaseConnection, CanFrame
-from cosim.drivers.transport.connection import Locate
-from cosim.errors import InputError
-from cosim.types import param, params
+from cosim.core.errors import InputError
+from cosim.core.types import param, params
+from cosim.plugins.drivers.cia402 import codec, profile, sdo
+from cosim.plugins.drivers.transport import BaseConnection, CanFrame
+from cosim.plugins.drivers.transport.connection import Locate
 
 BITRATE = 100e6  # bit/s
 OVERHEAD = 8 + 14 + 2 + 12 + 4 + 12  # bytes: preamble, Ethernet, EtherCAT, datagram, check sequence, gap

@@ -24,7 +24,7 @@ import math
 import re
 from typing import NamedTuple
 
-from cosim.units import DEGREE, RPM, TURN, UNITS
+from cosim.core.units import DEGREE, RPM, TURN, UNITS
 
 Ratio = tuple[int, int]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from cosim.drivers.cia402 import codec, faults, process_data, profile
-from cosim.drivers.cia402.process_data import ProcessMap
-from cosim.drivers.common.position_rate import smoothed_rate
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.cia402 import codec, faults, process_data, profile
+from cosim.plugins.drivers.cia402.process_data import ProcessMap
+from cosim.plugins.drivers.common.position_rate import smoothed_rate
+from cosim.plugins.drivers.transport import CanFrame
 
 _STATUS, _MOTION, _EMERGENCY, _HEARTBEAT, _OWN = range(5)
 PDOS = tuple(codec.TPDO + number * codec.PDO_STRIDE for number in range(4))

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cosim.drivers.cia402.factor_group import Manufacturer, VelocityUnit
-from cosim.units import RPM
+from cosim.core.units import RPM
+from cosim.plugins.drivers.cia402.factor_group import Manufacturer, VelocityUnit
 
 MAXON, KINCO, COPLEY, INGENIA = 0xFB, 0x681168, 0xAB, 0x29C  # 1018h.1
 ALL_BITS, HIGH_WORD = 0xFFFFFFFF, 0xFFFF0000

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from cosim.drivers.cia402.ethercat import EthercatParams
-from cosim.drivers.cia402.factor_group import velocity_unit_of
-from cosim.drivers.common import wiring
-from cosim.drivers.transport import CanParams
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.plugins.drivers.cia402.ethercat import EthercatParams
+from cosim.plugins.drivers.cia402.factor_group import velocity_unit_of
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.transport import CanParams
 
 
 @params

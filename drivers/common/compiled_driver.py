@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cosim.drivers.common import exchange
-from cosim.drivers.common.exchange import COMMAND_SIZE, EXCHANGE, FIELD, LAST_SIZE, RECEIVED_FRAME, SENT_FRAME
-from cosim.drivers.common.feedforward_field import FeedforwardField
-from cosim.drivers.common.frame_layout import CycleLayout, ReceivedFrame, SentFrame, count_numbers
-from cosim.drivers.common.wiring import Units
-from cosim.drivers.transport.compiled_link import EXTENDED, CompiledLink
-from cosim.types import COMMAND, Array, CycleOutcome, JointCommand
+from cosim.core.types import COMMAND, Array, CycleOutcome, JointCommand
+from cosim.plugins.drivers.common import exchange
+from cosim.plugins.drivers.common.exchange import COMMAND_SIZE, EXCHANGE, FIELD, LAST_SIZE, RECEIVED_FRAME, SENT_FRAME
+from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
+from cosim.plugins.drivers.common.frame_layout import CycleLayout, ReceivedFrame, SentFrame, count_numbers
+from cosim.plugins.drivers.common.wiring import Units
+from cosim.plugins.drivers.transport.compiled_link import EXTENDED, CompiledLink
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 _PAUSE = 1e-5  # s between looks at a message that is being sent

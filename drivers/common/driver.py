@@ -33,12 +33,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from cosim.drivers.common.feedforward_field import FeedforwardField
-from cosim.drivers.common.power_on_turns import PowerOnTurns
-from cosim.drivers.common.wiring import JointParams, Units
-from cosim.drivers.transport import CanBus, CanFrame, Connection
-from cosim.errors import CosimError, InputError, RunError, SilentDrive
-from cosim.types import (
+from cosim.core.errors import CosimError, InputError, RunError, SilentDrive
+from cosim.core.types import (
     AddedTurns,
     Array,
     DriverContext,
@@ -47,11 +43,15 @@ from cosim.types import (
     JointState,
     closed_loop_effort,
 )
+from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
+from cosim.plugins.drivers.common.power_on_turns import PowerOnTurns
+from cosim.plugins.drivers.common.wiring import JointParams, Units
+from cosim.plugins.drivers.transport import CanBus, CanFrame, Connection
 
 if TYPE_CHECKING:
-    from cosim.drivers.common.compiled_driver import CompiledDriver
-    from cosim.drivers.common.frame_layout import CycleLayout
-    from cosim.drivers.transport.compiled_link import CompiledLink
+    from cosim.plugins.drivers.common.compiled_driver import CompiledDriver
+    from cosim.plugins.drivers.common.frame_layout import CycleLayout
+    from cosim.plugins.drivers.transport.compiled_link import CompiledLink
 
 Item = TypeVar("Item", bound=CanFrame | bytes)  # of the connection
 Joint = TypeVar("Joint", bound=JointParams)
@@ -98,7 +98,7 @@ class ListedCommand(NamedTuple):
 
 
 class MotorDriver(ABC, Generic[Item, Joint]):
-    """n joints, each with a drive, behind one connection. Satisfies `cosim.types.HardwareDriver`.
+    """n joints, each with a drive, behind one connection. Satisfies `cosim.core.types.HardwareDriver`.
 
     Arrays and lists are per joint, in the order of the context; k is the index of a joint.
     """
@@ -284,19 +284,19 @@ class MotorDriver(ABC, Generic[Item, Joint]):
 
     def load_cycle(self) -> None:
         """Compile its cycle, or load what was compiled before: takes seconds the first time on a machine."""
-        import_module("cosim.drivers.common.compiled_driver")
+        import_module("cosim.plugins.drivers.common.compiled_driver")
         import_module(self.cycle_module)
         self._compiled_link()
 
     def compile(self) -> CompiledDriver:
         """Its cycle in machine code, in the mode in which the motors are on; after `load_cycle`."""
-        from cosim.drivers.common.compiled_driver import CompiledDriver
+        from cosim.plugins.drivers.common.compiled_driver import CompiledDriver
 
         return CompiledDriver(self, self._cycle_layout(), self._compiled_link()(self.link))
 
     def _compiled_link(self) -> Callable[[Any], CompiledLink]:
         """What makes its connection, once it is open, one in machine code."""
-        from cosim.drivers.transport.can_socket import CanSocket
+        from cosim.plugins.drivers.transport.can_socket import CanSocket
 
         return CanSocket
 

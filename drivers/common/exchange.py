@@ -12,8 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from cosim.drivers.common.frame_layout import Kind, Role
-from cosim.drivers.transport.compiled_link import (
+from cosim.core.machine_code import (
+    array_at,
+    call_at,
+    doubles_at,
+    entry,
+    entry_of,
+    fence,
+    given_function,
+    i64,
+    machine_code,
+    now,
+    words_at,
+)
+from cosim.core.types import Array, CycleOutcome
+from cosim.plugins.drivers.common.frame_layout import Kind, Role
+from cosim.plugins.drivers.transport.compiled_link import (
     DAMAGED,
     ERROR_FRAME,
     FRAME,
@@ -27,20 +41,6 @@ from cosim.drivers.transport.compiled_link import (
     bytes_at,
     wait_readable,
 )
-from cosim.machine_code import (
-    array_at,
-    call_at,
-    doubles_at,
-    entry,
-    entry_of,
-    fence,
-    given_function,
-    i64,
-    machine_code,
-    now,
-    words_at,
-)
-from cosim.types import Array, CycleOutcome
 
 HUGE = 1e30  # commands are smaller
 ANY = 64  # numbers of an array whose size its user knows

@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
-from cosim.drivers.transport import BaseConnection, CanParams, SerialParams, device_link, host_link
-from cosim.errors import InputError
-from cosim.types import DriverContext
+from cosim.core.errors import InputError
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.transport import BaseConnection, CanParams, SerialParams, device_link, host_link
 
 
 class BusOrPort(Protocol):

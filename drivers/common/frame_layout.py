@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from cosim.drivers.transport.compiled_link import LinkFrame
-from cosim.types import Array
+from cosim.core.types import Array
+from cosim.plugins.drivers.transport.compiled_link import LinkFrame
 
 
 class Kind(IntEnum):

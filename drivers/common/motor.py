@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
-from cosim.servo.commanded import CommandedLoops
+from cosim.core.servo.commanded import CommandedLoops
 
 # what may be wrong with a motor from outside; every family has an error code of its own for each
 FAULT_CAUSES = ("overtemperature", "overcurrent", "undervoltage", "encoder")

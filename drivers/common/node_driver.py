@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from cosim.drivers.common.driver import ENABLE_NS, STOP_NS, Item, Joint, MotorDriver
-from cosim.drivers.transport import Connection, Traffic
-from cosim.types import Array, DeviceEmulator, DriverContext
+from cosim.core.types import Array, DeviceEmulator, DriverContext
+from cosim.plugins.drivers.common.driver import ENABLE_NS, STOP_NS, Item, Joint, MotorDriver
+from cosim.plugins.drivers.transport import Connection, Traffic
 
 Request = Literal["state", "identity", "enable", "clear"]
 

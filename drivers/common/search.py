@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport import CanFrame
 
 
 class Question(NamedTuple):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import cmath
 
-from cosim.drivers.common.motor import Motor
+from cosim.plugins.drivers.common.motor import Motor
 
 PHASES = 1.5  # power of a three-phase motor, by voltage and current of its quadrature axis
 POLE_PAIRS = 7

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cosim.types import param
-from cosim.units import TURN
+from cosim.core.types import param
+from cosim.core.units import TURN
 
 
 @dataclass(frozen=True, kw_only=True)  # families add fields that must be given

@@ -18,7 +18,7 @@ import math
 import struct
 from typing import NamedTuple
 
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport import CanFrame
 
 ENTER, EXIT, CLEAR = 0xFC, 0xFD, 0xFB
 REGISTERS, READ, WRITE, REFRESH = 0x7FF, 0x33, 0x55, 0xCC  # an identifier, and what is to be done

@@ -14,13 +14,13 @@ from functools import partial
 
 import numpy as np
 
-from cosim.drivers.common.driver import ListedCommand
-from cosim.drivers.common.node_driver import ANSWER_TIME, OFF, SWITCHED_OFF, NodeDriver, Request
-from cosim.drivers.mit import codec, models
-from cosim.drivers.mit.params import JointParams
-from cosim.drivers.transport import CanFrame, Connection
-from cosim.errors import CosimError
-from cosim.types import Array, DriverContext, closed_loop_effort
+from cosim.core.errors import CosimError
+from cosim.core.types import Array, DriverContext, closed_loop_effort
+from cosim.plugins.drivers.common.driver import ListedCommand
+from cosim.plugins.drivers.common.node_driver import ANSWER_TIME, OFF, SWITCHED_OFF, NodeDriver, Request
+from cosim.plugins.drivers.mit import codec, models
+from cosim.plugins.drivers.mit.params import JointParams
+from cosim.plugins.drivers.transport import CanFrame, Connection
 
 REGISTER_TOLERANCE = 1e-4  # relative, of ranges stored as 32-bit floats
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import struct
 
-from cosim.drivers.common.emulated_drive import WATCHDOG, CountingDrive, EmulatedDrives
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.mit import codec
-from cosim.drivers.mit.params import JointParams
-from cosim.drivers.mit.registers import SETTINGS, stored_by
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.common.emulated_drive import WATCHDOG, CountingDrive, EmulatedDrives
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.mit import codec
+from cosim.plugins.drivers.mit.params import JointParams
+from cosim.plugins.drivers.mit.registers import SETTINGS, stored_by
+from cosim.plugins.drivers.transport import CanFrame
 
 # a Damiao drive has no code for its encoder, a Mini Cheetah none for its watchdog
 DAMIAO_CODES = {"overtemperature": 12, "overcurrent": 10, "undervoltage": 9, "encoder": 14, WATCHDOG: 13}

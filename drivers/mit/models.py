@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import re
 
-from cosim.drivers.mit.codec import Ranges
-from cosim.errors import did_you_mean
+from cosim.core.errors import did_you_mean
+from cosim.plugins.drivers.mit.codec import Ranges
 
 MAX_KP, MAX_KD = 500.0, 5.0
 CUSTOM = "custom"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cosim.drivers.common import wiring
-from cosim.drivers.mit.codec import Ranges
-from cosim.drivers.mit.models import CUSTOM, ranges_of
-from cosim.drivers.transport import CanParams
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.mit.codec import Ranges
+from cosim.plugins.drivers.mit.models import CUSTOM, ranges_of
+from cosim.plugins.drivers.transport import CanParams
 
 
 @params

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.modbus import codec
+from cosim.plugins.drivers.modbus import codec
 
 FUNCTION, MEI = 43, 14
 BASIC, INDIVIDUAL = 1, 4  # codes: the basic objects, one of them; 2 and 3 for more of them

@@ -10,9 +10,9 @@ from __future__ import annotations
 from math import copysign, inf, isfinite, nan, sqrt
 from typing import ClassVar
 
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.odrive import codes
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.odrive import codes
 
 
 class Axis:

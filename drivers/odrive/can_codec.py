@@ -10,8 +10,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-from cosim.drivers.transport import CanFrame
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.transport import CanFrame
 
 BROADCAST = 0x3F  # a command to this node is for every drive; a drive with this node id has no address yet
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.common.unknown_requests import UnknownRequests
-from cosim.drivers.odrive import can_codec as can
-from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.axis import Axis
-from cosim.drivers.odrive.properties import FUNCTION, PARAMETERS, S1_0_6_10, Endpoints
-from cosim.drivers.transport import CanFrame
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.common.unknown_requests import UnknownRequests
+from cosim.plugins.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.odrive import codes
+from cosim.plugins.drivers.odrive.axis import Axis
+from cosim.plugins.drivers.odrive.properties import FUNCTION, PARAMETERS, S1_0_6_10, Endpoints
+from cosim.plugins.drivers.transport import CanFrame
 
 HARDWARE, FIRMWARE = (5, 2, 0), (0, 6, 10)
 SERIAL = 0x3943_0000_0000  # of the first drive; the next ones are consecutive

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Annotated
 
-from cosim.drivers.common import wiring
-from cosim.drivers.common.fault_texts import check_fault_texts
-from cosim.drivers.serial_text.codec import pattern_of
-from cosim.drivers.transport import UartParams
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.common.fault_texts import check_fault_texts
+from cosim.plugins.drivers.serial_text.codec import pattern_of
+from cosim.plugins.drivers.transport import UartParams
 
 _SETTINGS = ("id", "mode", "watchdog", "effort_limit")
 _MEASURED = ("position", "velocity", "effort", "temperature")

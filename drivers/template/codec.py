@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport import CanFrame
 
 COMMAND, REQUEST, MOTION, STATUS, IDENTITY = 0x100, 0x180, 0x200, 0x280, 0x300
 FORMATS = {COMMAND: "<BBHf", REQUEST: "<I", MOTION: "<ff", STATUS: "<fhBB", IDENTITY: "<BxHf"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cosim.types import param, params
+from cosim.core.types import param, params
 
 OWN_KEYS = ("interface", "channel", "bitrate", "data_bitrate", "fd")
 RESERVED = {"receive_own_messages": "a node never receives its own frames", "can_filters": "drivers set the filters"}

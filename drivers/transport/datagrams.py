@@ -13,9 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.drivers.transport.arrival import AT_ONCE_NS, CLOCK_SET_NS, MAX_AGE_NS, TRIES
-from cosim.drivers.transport.arrival import both_clocks as clocks_now
-from cosim.drivers.transport.compiled_link import (
+from cosim.core.machine_code import WALL, array_at, clock, entry, external, i32, i64, machine_code, now, words_at
+from cosim.core.types import Array
+from cosim.plugins.drivers.transport.arrival import AT_ONCE_NS, CLOCK_SET_NS, MAX_AGE_NS, TRIES
+from cosim.plugins.drivers.transport.arrival import both_clocks as clocks_now
+from cosim.plugins.drivers.transport.compiled_link import (
     AGAIN,
     ARRIVAL,
     ERROR_FRAME,
@@ -32,8 +34,6 @@ from cosim.drivers.transport.compiled_link import (
     pause,
     system_error,
 )
-from cosim.machine_code import WALL, array_at, clock, entry, external, i32, i64, machine_code, now, words_at
-from cosim.types import Array
 
 RAW_CAN, UDP_MULTICAST = 0, 1  # how a message carries a frame
 

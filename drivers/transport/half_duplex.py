@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from cosim.drivers.transport.bus_load import BYTE_BITS, Traffic
-from cosim.drivers.transport.connection import CanFrame
-from cosim.types import Connection
+from cosim.core.types import Connection
+from cosim.plugins.drivers.transport.bus_load import BYTE_BITS, Traffic
+from cosim.plugins.drivers.transport.connection import CanFrame
 
 PATIENCE = 3  # response times after which an answer is taken for lost
 MAX_CHUNKS = 64

@@ -11,10 +11,10 @@ import time
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from cosim.drivers.transport.bus_load import BYTE_BITS
-from cosim.drivers.transport.connection import BaseConnection, Locate, now, one_line
-from cosim.drivers.transport.connection_params import SerialParams
-from cosim.errors import InputError, SourceLocation
+from cosim.core.errors import InputError, SourceLocation
+from cosim.plugins.drivers.transport.bus_load import BYTE_BITS
+from cosim.plugins.drivers.transport.connection import BaseConnection, Locate, now, one_line
+from cosim.plugins.drivers.transport.connection_params import SerialParams
 
 if TYPE_CHECKING:
     from serial.serialutil import SerialBase

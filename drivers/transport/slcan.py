@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from cosim.drivers.transport.bus_load import FD_LENGTHS, frame_weight, weights
-from cosim.drivers.transport.connection import BaseConnection, CanFrame, ConnectionLost, Locate, now
-from cosim.drivers.transport.connection_params import CanParams, SerialParams
-from cosim.drivers.transport.pty import Pty
-from cosim.errors import InputError, SourceLocation
+from cosim.core.errors import InputError, SourceLocation
+from cosim.plugins.drivers.transport.bus_load import FD_LENGTHS, frame_weight, weights
+from cosim.plugins.drivers.transport.connection import BaseConnection, CanFrame, ConnectionLost, Locate, now
+from cosim.plugins.drivers.transport.connection_params import CanParams, SerialParams
+from cosim.plugins.drivers.transport.pty import Pty
 
 OK, BELL = b"\r", b"\a"
 BAUDRATE = 115200  # of the serial link, by default

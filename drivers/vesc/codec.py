@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from cosim.drivers.transport import CanFrame
-from cosim.drivers.transport.content_packets import extended_frame
-from cosim.drivers.vesc import values
+from cosim.plugins.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport.content_packets import extended_frame
+from cosim.plugins.drivers.vesc import values
 
 FW_VERSION, GET_VALUES, GET_MCCONF, GET_APPCONF, REBOOT, ALIVE, FORWARD_CAN = 0, 4, 14, 17, 29, 30, 34
 GET_VALUES_SELECTIVE = 50

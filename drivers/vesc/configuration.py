@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim.drivers.vesc import codec
-from cosim.drivers.vesc.driver import VescDriver
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.vesc import codec
+from cosim.plugins.drivers.vesc.driver import VescDriver
 
 SET_MCCONF, SET_APPCONF = 13, 16
 PARTS = {"motor": (codec.GET_MCCONF, SET_MCCONF), "app": (codec.GET_APPCONF, SET_APPCONF)}

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from cosim.drivers.common.driver import STOP_NS
-from cosim.drivers.common.node_driver import OFF, SWITCHED_OFF, NodeDriver, Request
-from cosim.drivers.transport import CanFrame, Connection
-from cosim.drivers.vesc import codec, faults
-from cosim.drivers.vesc.params import JointParams
-from cosim.drivers.vesc.wires import VescWire
-from cosim.errors import RunError
-from cosim.types import Array, DriverContext
+from cosim.core.errors import RunError
+from cosim.core.types import Array, DriverContext
+from cosim.plugins.drivers.common.driver import STOP_NS
+from cosim.plugins.drivers.common.node_driver import OFF, SWITCHED_OFF, NodeDriver, Request
+from cosim.plugins.drivers.transport import CanFrame, Connection
+from cosim.plugins.drivers.vesc import codec, faults
+from cosim.plugins.drivers.vesc.params import JointParams
+from cosim.plugins.drivers.vesc.wires import VescWire
 
 FIRMWARE = (6, 7)
 TURN = 2 * math.pi

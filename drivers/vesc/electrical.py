@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.common.windings import PHASES
-from cosim.servo.commanded import CommandedLoops
+from cosim.core.servo.commanded import CommandedLoops
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.common.windings import PHASES
 
 MODES = ("duty", "brake", "handbrake")
 LARGEST_DUTY = 0.95

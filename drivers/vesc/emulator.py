@@ -7,10 +7,10 @@ import math
 import struct
 from typing import Any
 
-from cosim.drivers.common.emulated_drive import CountingDrive, EmulatedDrives
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.transport import CanFrame
-from cosim.drivers.transport.content_packets import (
+from cosim.plugins.drivers.common.emulated_drive import CountingDrive, EmulatedDrives
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport.content_packets import (
     ASK,
     ASK_AS_REQUEST,
     SILENT,
@@ -20,10 +20,10 @@ from cosim.drivers.transport.content_packets import (
     frames,
     packet,
 )
-from cosim.drivers.vesc import codec, electrical, values
-from cosim.drivers.vesc.electrical import Electrical
-from cosim.drivers.vesc.params import JointParams
-from cosim.drivers.vesc.ping import PING_CAN, pong
+from cosim.plugins.drivers.vesc import codec, electrical, values
+from cosim.plugins.drivers.vesc.electrical import Electrical
+from cosim.plugins.drivers.vesc.params import JointParams
+from cosim.plugins.drivers.vesc.ping import PING_CAN, pong
 
 BOOT_NS, NEVER_NS = 150_000_000, 1 << 62
 CONFIGURATION = 480  # bytes of the motor's and of the app's

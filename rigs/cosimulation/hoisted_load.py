@@ -1,7 +1,7 @@
 """A load on an elastic rope that is wound on a drum: speed of the drum in, torque on it out."""
 
-from cosim import ops
-from cosim.types import Signal, param, params
+from cosim.core import ops
+from cosim.core.types import Signal, param, params
 
 GRAVITY = 9.81  # m/s²
 

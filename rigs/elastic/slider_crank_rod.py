@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cosim.multibody.elastic.shape_functions import ShapeFunctions
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.elastic.shape_functions import ShapeFunctions
 
 
 @params

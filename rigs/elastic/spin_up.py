@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cosim import ops
-from cosim.types import PerJoint, param, params
+from cosim.core import ops
+from cosim.core.types import PerJoint, param, params
 
 TURN = 2.0 * np.pi
 

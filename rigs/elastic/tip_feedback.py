@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from cosim import ops
-from cosim.types import COMMAND, PerJoint, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.types import COMMAND, PerJoint, joint_signals, param, params
 
 
 @params

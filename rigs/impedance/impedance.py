@@ -8,8 +8,8 @@ moved by `displacement` along a smooth path.
 
 import numpy as np
 
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.types import COMMAND, joint_signals, param, params
 
 
 @params

@@ -1,8 +1,8 @@
 """A wall below a frame: a stiff spring with a damper that pushes and never pulls."""
 
-from cosim import ops
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import param, params
+from cosim.core import ops
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.force_laws import ForceLaw
 
 
 @params

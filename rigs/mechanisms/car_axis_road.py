@@ -1,8 +1,8 @@
 """The road under a car's axis: a plate that tilts about its near end, the height of its far end being a sine."""
 
-from cosim import ops
-from cosim.multibody.joints import GeneralMotion
-from cosim.types import param, params
+from cosim.core import ops
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.joints import GeneralMotion
 
 
 @params

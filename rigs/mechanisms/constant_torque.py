@@ -1,7 +1,7 @@
 """A motor that gives a constant effort, whatever its joint does."""
 
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.types import COMMAND, joint_signals, param, params
 
 
 @params

@@ -1,7 +1,7 @@
 """Pushes a body on a planar joint (dofs x, y, angle) along its own x axis, and turns it."""
 
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.types import COMMAND, joint_signals, param, params
 
 
 @params

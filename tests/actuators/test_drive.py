@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from cosim import Rig, load_rig
-from cosim.actuators import dc_motor, drive
-from cosim.bondgraph.components import dc_machine, gear_stage, pmsm, shaft
-from cosim.bondgraph.components._current_control import CurrentControl
-from cosim.bondgraph.graph import Machine, Stage
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.mechanics.bondgraph.components import dc_machine, gear_stage, pmsm, shaft
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl
+from cosim.mechanics.bondgraph.graph import Machine, Stage
+from cosim.plugins.actuators import dc_motor, drive
 from tests.bondgraph.simulation import Simulation, bench
 from tests.kit.messages import Said
 

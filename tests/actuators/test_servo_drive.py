@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from cosim.errors import InputError, InputErrors
+from cosim.core.errors import InputError, InputErrors
 from tests.kit.rigs import controller
 
 R, L, K, B, J = 0.5, 2e-3, 0.05, 2e-4, 4e-4  # of the motor, with the load

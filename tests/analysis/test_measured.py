@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from cosim import InputError, load_rig
-from cosim.analysis.experiment import at_rest, measure
-from cosim.analysis.linearisation import linearise
-from cosim.analysis.measured import linear_loop, measured_response
+from cosim.apps.analysis.experiment import at_rest, measure
+from cosim.apps.analysis.linearisation import linearise
+from cosim.apps.analysis.measured import linear_loop, measured_response
 from cosim.rig.run import Run
 from tests.kit.messages import Said
 from tests.kit.refusals import raised

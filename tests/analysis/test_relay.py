@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from cosim import load_rig
-from cosim.analysis.relay import RelayPoint, RelayRequest, measure_relay
+from cosim.apps.analysis.relay import RelayPoint, RelayRequest, measure_relay
 from tests.kit.messages import Said
 from tests.kit.refusals import refusal
 from tests.kit.samples import FOLDER

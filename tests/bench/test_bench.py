@@ -12,7 +12,7 @@ from cosim import bench
 from cosim.bench import paired_timing, peers, report, robots
 from cosim.bench.paired_timing import Budget, Samples
 from cosim.bench.rows import BenchCase, BenchRow, Measurement, Target, measure_case
-from cosim.errors import InputError, RunError
+from cosim.core.errors import InputError, RunError
 from tests.bench.named_rows import TINY
 
 

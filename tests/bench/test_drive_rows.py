@@ -7,7 +7,7 @@ import pytest
 
 from cosim.bench import rows_drives
 from cosim.bench.paired_timing import Budget
-from cosim.bondgraph import assemble
+from cosim.mechanics.bondgraph import assemble
 
 QUICK = Budget(pairs=1, block=1e-4, starts=1)
 

@@ -8,8 +8,8 @@ from cosim.bench import fault_response
 from cosim.bench.fault_response import FaultCase, FaultObserver
 from cosim.bench.paired_timing import Budget
 from cosim.bench.rows import measure_case
-from cosim.errors import RunError
-from cosim.types import JointState
+from cosim.core.errors import RunError
+from cosim.core.types import JointState
 from tests.bench.named_rows import named
 
 

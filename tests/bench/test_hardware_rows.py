@@ -17,9 +17,9 @@ from cosim.bench.paired_timing import Samples
 from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target, measure_case
 from cosim.bench.rows_hardware import FrameCounts, judge_frames
 from cosim.bench.tick_timing import BackToBackClock
-from cosim.drivers.transport import CanFrame
-from cosim.errors import InputError, RunError
-from cosim.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.core.errors import InputError, RunError
+from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.plugins.drivers.transport import CanFrame
 from tests.bench.named_rows import TINY, named
 
 ROOT = Path(__file__).parents[2]

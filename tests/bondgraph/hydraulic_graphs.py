@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cosim.bondgraph import BondGraph, I, Law, Se
-from cosim.bondgraph.components import cylinder, orifice, pressure_pump, spool_valve
+from cosim.mechanics.bondgraph import BondGraph, I, Law, Se
+from cosim.mechanics.bondgraph.components import cylinder, orifice, pressure_pump, spool_valve
 from tests.bondgraph.graphs import graph_of
 
 AREA, STROKE, MASS, FORCE, SUPPLY = 0.0201, 1.0, 6000.0, 15e3, 1e6  # SI units, of both worked models

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from cosim import ops
-from cosim.bondgraph import Assembly, BondGraph, Se, Sf, assemble
-from cosim.compile import ArrayPort, compile
-from cosim.compile.jacobian import Jacobian
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.compile.jacobian import Jacobian
+from cosim.mechanics.bondgraph import Assembly, BondGraph, Se, Sf, assemble
 from tests.bondgraph.graphs import given
 
 Inputs = Callable[[float], Mapping[str, float]]

@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import cosim.deploy.page
+import cosim.apps.deploy.page
 from cosim import load_rig
+from cosim.apps.dashboard.gain_range import gain_range
 from cosim.control.limits import LIMIT_OF, LIMITS
-from cosim.dashboard.gain_range import gain_range
 from cosim.output.limit_alarms import alarm_texts
 from tests.kit.rig_page import RigPage, built_page, evaluated
 
 UR5 = Path("rigs/ur5_sim.yaml")
-PAGE = Path(cosim.deploy.page.__file__).parent / "web"
+PAGE = Path(cosim.apps.deploy.page.__file__).parent / "web"
 GAIN = "arm.kp/elbow_joint"
 ERROR = ("elbow_joint/reference_position", "elbow_joint/position")
 TOLERANCE = 1e-10

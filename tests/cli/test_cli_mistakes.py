@@ -10,7 +10,7 @@ import pytest
 from cosim.cli.command_line import command_parser
 from cosim.cli.main import main
 from cosim.cli.option_rules import NEEDED, USELESS
-from cosim.output.run_folder import run_folder
+from cosim.core.run_folder import run_folder
 from tests.kit.command import RIG
 from tests.kit.refusals import raised
 from tests.kit.rigs import controller

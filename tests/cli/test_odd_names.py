@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cosim import load_run, open_recording
-from cosim.errors import LONGEST_WORD, InputError
+from cosim.core.errors import LONGEST_WORD, InputError
 from cosim.output.events import RunEvent
 from tests.kit.refusals import raised
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cosim import load_rig, open_recording
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from tests.kit.disk import small_disk
 
 CSV = ("export", "a.mcap", "--to", "csv", "-o")

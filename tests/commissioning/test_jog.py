@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.commissioning.jog import DEAD_MAN, JogPlan, hold_names, jog
-from cosim.commissioning.keys import decode, terminal_keys
-from cosim.commissioning.motion import HoldingLoop
-from cosim.commissioning.reasons import fault_reason
-from cosim.commissioning.session import CommissioningSession, MotionBounds
+from cosim.apps.commissioning.jog import DEAD_MAN, JogPlan, hold_names, jog
+from cosim.apps.commissioning.keys import decode, terminal_keys
+from cosim.apps.commissioning.motion import HoldingLoop
+from cosim.apps.commissioning.reasons import fault_reason
+from cosim.apps.commissioning.session import CommissioningSession, MotionBounds
 from cosim.control.limits import CODES, LIMITS, NOT_FINITE, STALE
-from cosim.errors import InputError, RunError
-from cosim.tick.tick_functions import GUARD_INPUTS, REAL_GUARD_INPUTS
-from cosim.types import COMMAND
+from cosim.core.errors import InputError, RunError
+from cosim.core.types import COMMAND
+from cosim.simulation.tick.tick_functions import GUARD_INPUTS, REAL_GUARD_INPUTS
 
 from .lockstep import Lockstep, arm
 

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from cosim.commissioning import scan as scanning
-from cosim.commissioning.scan import FamilyReport, connection_of, drivers_text, report_lines
-from cosim.drivers.common.search import FoundDrive, Question
-from cosim.drivers.transport import CanFrame
+from cosim.apps.commissioning import scan as scanning
+from cosim.apps.commissioning.scan import FamilyReport, connection_of, drivers_text, report_lines
+from cosim.plugins.drivers.common.search import FoundDrive, Question
+from cosim.plugins.drivers.transport import CanFrame
 from tests.kit.connection import FakeConnection
 
 
@@ -87,7 +87,7 @@ def test_a_bus_in_use_by_a_program_of_this_machine_is_refused(command, said):
     bus = "interface: udp_multicast, channel: 239.71.22.101, fd: true"
     holder = [
         "import sys",
-        "from cosim.drivers.transport import CanBus, CanParams",
+        "from cosim.plugins.drivers.transport import CanBus, CanParams",
         "CanBus(CanParams(interface='udp_multicast', channel='239.71.22.101', fd=True), lambda *k: None).open()",
         "print('open', flush=True)",
         "sys.stdin.read()",

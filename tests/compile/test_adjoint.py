@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import ArrayPort, Routine, compile
-from cosim.compile.adjoint import Differentiation, tape_sizes
-from cosim.compile.routine import call_when
-from cosim.compile.row_lookup import RowLookup
-from cosim.compile.trace import OpenNumbers
-from cosim.compile.while_loop import repeated_while
-from cosim.errors import CompileError
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, Routine, compile
+from cosim.core.compile.adjoint import Differentiation, tape_sizes
+from cosim.core.compile.routine import call_when
+from cosim.core.compile.row_lookup import RowLookup
+from cosim.core.compile.trace import OpenNumbers
+from cosim.core.compile.while_loop import repeated_while
+from cosim.core.errors import CompileError
 
 
 def compiled(routine):

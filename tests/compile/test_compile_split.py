@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import ArrayPort, Routine, compile, split, stack_array
-from cosim.compile.jit import vector_lanes
-from cosim.compile.routine import call_when, with_callees
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, Routine, compile, split, stack_array
+from cosim.core.compile.jit import vector_lanes
+from cosim.core.compile.routine import call_when, with_callees
 from tests.compile.calls import run
 
 LANES = vector_lanes()

@@ -5,11 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import ArrayPort, compile, like_items
-from cosim.compile.alike import Alike, groups
-from cosim.compile.jit import vector_lanes
-from cosim.compile.routine import Routine, call_when
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, compile, like_items
+from cosim.core.compile.alike import Alike, groups
+from cosim.core.compile.jit import vector_lanes
+from cosim.core.compile.routine import Routine, call_when
 from tests.compile.calls import ports
 
 RNG = np.random.default_rng(7)

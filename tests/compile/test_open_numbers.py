@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile.jacobian import Jacobian
-from cosim.compile.routine import Routine, call_when
-from cosim.compile.trace import OpenNumbers
-from cosim.compile.while_loop import WhileLoop
+from cosim.core import ops
+from cosim.core.compile.jacobian import Jacobian
+from cosim.core.compile.routine import Routine, call_when
+from cosim.core.compile.trace import OpenNumbers
+from cosim.core.compile.while_loop import WhileLoop
 from tests.compile.calls import run
 
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import Routine, compile
-from cosim.compile.jacobian import Jacobian
-from cosim.compile.row_lookup import RowLookup
-from cosim.compile.trace import inlined, symbols
-from cosim.errors import CompileError
+from cosim.core import ops
+from cosim.core.compile import Routine, compile
+from cosim.core.compile.jacobian import Jacobian
+from cosim.core.compile.row_lookup import RowLookup
+from cosim.core.compile.trace import inlined, symbols
+from cosim.core.errors import CompileError
 from tests.compile.calls import ports
 
 

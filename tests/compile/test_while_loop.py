@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import Routine, compile, mathlib
-from cosim.compile.jacobian import Jacobian
-from cosim.compile.jit import vector_lanes
-from cosim.compile.routine import call_when, with_callees
-from cosim.compile.trace import RoutineBase
-from cosim.compile.while_loop import WhileLoop
-from cosim.errors import CompileError
-from cosim.timing.native_loop import NativeLoop
-from cosim.timing.tick_ring import LoopStatus, LoopTask, RoutineCall, SharedWord, TickProgram, TickRing
+from cosim.core import ops
+from cosim.core.compile import Routine, compile, mathlib
+from cosim.core.compile.jacobian import Jacobian
+from cosim.core.compile.jit import vector_lanes
+from cosim.core.compile.routine import call_when, with_callees
+from cosim.core.compile.trace import RoutineBase
+from cosim.core.compile.while_loop import WhileLoop
+from cosim.core.errors import CompileError
+from cosim.simulation.loop.native_loop import NativeLoop
+from cosim.simulation.loop.tick_ring import LoopStatus, LoopTask, RoutineCall, SharedWord, TickProgram, TickRing
 from tests.compile.calls import ports, run
 
 LANES = vector_lanes()

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cosim.hardware.emulation.fault_injection import InjectedFault
+from cosim.apps.scenario.stand import Stand
+from cosim.apps.scenario.stepped_engine import OFF, SteppedEngine
+from cosim.execution.hardware.emulation.fault_injection import InjectedFault
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.emulator import read_emulator
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.scenario.stand import Stand
-from cosim.scenario.stepped_engine import OFF, SteppedEngine
 from tests.kit.forked import forked
 
 from .families import write_rig

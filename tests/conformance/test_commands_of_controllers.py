@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
+from cosim.apps.scenario.stand import Stand
+from cosim.apps.scenario.stepped_engine import SteppedEngine
 from cosim.rig.run import StoppedRun
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.scenario.stand import Stand
-from cosim.scenario.stepped_engine import SteppedEngine
 from tests.kit.emulated import emulated
 
 from .families import JOINTS, SCALES, Case, addresses, load_cycle, rig, section, write_rig

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from cosim import load_rig, open_recording
+from cosim.apps.dashboard import command as dashboard
+from cosim.apps.dashboard.command import Joining, dash
+from cosim.apps.dashboard.look import Look
+from cosim.apps.dashboard.web_page import WebAddress
+from cosim.apps.foxglove.command import FoxgloveAddress, open_bridge
 from cosim.cli.command_line import command_parser
-from cosim.dashboard import command as dashboard
-from cosim.dashboard.command import Joining, dash
-from cosim.dashboard.look import Look
-from cosim.dashboard.web_page import WebAddress
-from cosim.foxglove.command import FoxgloveAddress, open_bridge
 from cosim.rig import provenance
 from cosim.rig.republish import republish
 from tests.fmi import fmus

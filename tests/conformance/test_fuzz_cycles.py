@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.drivers.common import compiled_driver
-from cosim.drivers.common.node_driver import NodeDriver
-from cosim.drivers.dynamixel import packet_link
-from cosim.drivers.moteus import fdcanusb_link
-from cosim.drivers.transport import CanFrame, byte_stream, can_socket, datagrams, now
-from cosim.types import CycleOutcome
+from cosim.core.types import CycleOutcome
+from cosim.plugins.drivers.common import compiled_driver
+from cosim.plugins.drivers.common.node_driver import NodeDriver
+from cosim.plugins.drivers.dynamixel import packet_link
+from cosim.plugins.drivers.moteus import fdcanusb_link
+from cosim.plugins.drivers.transport import CanFrame, byte_stream, can_socket, datagrams, now
 from tests.kit.guarded_memory import GuardedNumpy
 
 from .families import cases, load_cycle

@@ -6,8 +6,8 @@ from collections import deque
 import numpy as np
 import pytest
 
-from cosim.drivers.transport import CanFrame
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.transport import CanFrame
 from tests.conformance.marks import (
     EVERY,
     IN_PYTHON,

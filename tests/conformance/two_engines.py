@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from can import Message
 
-from cosim.drivers.common.compiled_driver import CompiledDriver
-from cosim.drivers.common.frame_layout import CycleLayout, ReceivedFrame, Role
-from cosim.drivers.dynamixel import codec as dynamixel
-from cosim.drivers.dynamixel.packet_link import BusPacket
-from cosim.drivers.moteus.fdcanusb import AdapterHost, received_line
-from cosim.drivers.transport import CanBus, CanFrame, SerialPort, now
-from cosim.drivers.transport.can_socket import CanSocket
-from cosim.drivers.transport.datagrams import RAW_CAN, UDP_MULTICAST, SocketMemory
-from cosim.drivers.transport.multicast import MulticastInbox
-from cosim.errors import RunError, SourceLocation
-from cosim.types import COMMAND, FEEDBACK, CycleOutcome, JointCommand, JointState
+from cosim.core.errors import RunError, SourceLocation
+from cosim.core.types import COMMAND, FEEDBACK, CycleOutcome, JointCommand, JointState
+from cosim.plugins.drivers.common.compiled_driver import CompiledDriver
+from cosim.plugins.drivers.common.frame_layout import CycleLayout, ReceivedFrame, Role
+from cosim.plugins.drivers.dynamixel import codec as dynamixel
+from cosim.plugins.drivers.dynamixel.packet_link import BusPacket
+from cosim.plugins.drivers.moteus.fdcanusb import AdapterHost, received_line
+from cosim.plugins.drivers.transport import CanBus, CanFrame, SerialPort, now
+from cosim.plugins.drivers.transport.can_socket import CanSocket
+from cosim.plugins.drivers.transport.datagrams import RAW_CAN, UDP_MULTICAST, SocketMemory
+from cosim.plugins.drivers.transport.multicast import MulticastInbox
 
 from .families import Bench, Case
 from .wires import Tape

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from cosim.types import COMMAND
+from cosim.core.types import COMMAND
 
 DATA = yaml.safe_load(Path(__file__).with_name("guard_cases.yaml").read_text())
 STEP, SOFT_START = 0.01, 0.5  # s

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, compile
 from cosim.control.input_shaping import ShapedTrajectory, Shaping, residual_vibration
-from cosim.errors import InputError
-from cosim.trajectories import quintic, sine
-from cosim.types import Trajectory
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.errors import InputError
+from cosim.core.types import Trajectory
+from cosim.plugins.trajectories import quintic, sine
 from tests.kit.rigs import rig_in
 
 KEYS = ("position", "velocity", "acceleration", "effort")

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.analysis.linearisation import linearise
-from cosim.analysis.loops import is_stable
-from cosim.errors import CosimError
+from cosim.apps.analysis.linearisation import linearise
+from cosim.apps.analysis.loops import is_stable
+from cosim.core.errors import CosimError
 from cosim.rig.rig import Rig
 from tests.control.elastic_arms import two_link_arm
 from tests.kit.refusals import raised

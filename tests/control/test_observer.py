@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from scipy.integrate import cumulative_trapezoid
 
-from cosim import ops
-from cosim.compile import compile
 from cosim.control.observer import (
     JointMotion,
     ObserverParams,
@@ -19,7 +17,9 @@ from cosim.control.observer import (
     time_constant,
     update,
 )
-from cosim.units import TURN
+from cosim.core import ops
+from cosim.core.compile import compile
+from cosim.core.units import TURN
 from tests.compile.calls import ports
 
 H = 1e-3  # s

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.start_blend import BlendBounds, blended, ends
 from cosim.control.trajectory_samples import TrajectorySamples
-from cosim.trajectories._splines import spline_through
-from cosim.trajectories.quintic import Quintic
-from cosim.trajectories.sine import Sine
+from cosim.plugins.trajectories._splines import spline_through
+from cosim.plugins.trajectories.quintic import Quintic
+from cosim.plugins.trajectories.sine import Sine
 
 STEP = 0.01  # s
 INF = np.full(2, np.inf)

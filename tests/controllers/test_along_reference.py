@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from cosim.analysis.linearisation import linearise
-from cosim.controllers._along_reference import costs_to_go, gains_of
+from cosim.apps.analysis.linearisation import linearise
+from cosim.plugins.controllers._along_reference import costs_to_go, gains_of
 from tests.controllers.arms import arm
 from tests.kit.engines import python_rows
 from tests.kit.refusals import raised

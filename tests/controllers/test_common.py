@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.core.types import PerJoint
+from cosim.core.units import JOINT_DIMENSIONS
 from cosim.rig.reading.plugins import CONTROLLER
-from cosim.types import PerJoint
-from cosim.units import JOINT_DIMENSIONS
 from tests.controllers.test_contract import MODEL, N, context
 from tests.controllers.test_controllers import make
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.controllers import joint_admittance, joint_impedance, task_impedance
-from cosim.controllers._external_effort import ExternalEffort
-from cosim.controllers._tracking_effort import TrackingEffort
-from cosim.errors import InputError
-from cosim.multibody import Model
-from cosim.types import ControllerContext
+from cosim.core.errors import InputError
+from cosim.core.types import ControllerContext
+from cosim.mechanics.multibody import Model
+from cosim.plugins.controllers import joint_admittance, joint_impedance, task_impedance
+from cosim.plugins.controllers._external_effort import ExternalEffort
+from cosim.plugins.controllers._tracking_effort import TrackingEffort
 from tests.kit.engines import python_rows
 from tests.kit.messages import Said
 from tests.kit.refusals import raised

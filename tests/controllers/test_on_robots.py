@@ -99,7 +99,7 @@ CASES = {
 
 
 def test_every_controller_is_tried():
-    assert CASES.keys() == {name_of(module) for module in modules("cosim.controllers")}
+    assert CASES.keys() == {name_of(module) for module in modules("cosim.plugins.controllers")}
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if not name.endswith(("impedance", "admittance"))])

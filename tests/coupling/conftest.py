@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cosim.coupling import time_limit
+from cosim.simulation.coupling import time_limit
 
 
 class Clock:

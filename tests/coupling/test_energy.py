@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.coupling import BlockPart, CoupledParts, PowerBond
-from cosim.coupling.stepped_block import SteppedBlock
-from cosim.types import Numeric, Signal, Signals, State
+from cosim.core.types import Numeric, Signal, Signals, State
+from cosim.simulation.coupling import BlockPart, CoupledParts, PowerBond
+from cosim.simulation.coupling.stepped_block import SteppedBlock
 from tests.kit.coupled import BOND, Factor, TwoMasses
 
 LOSSLESS = TwoMasses()

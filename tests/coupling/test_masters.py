@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from cosim.coupling import BlockPart, CoupledParts, CoupledRun, EnergyControl, EnergyCorrection, Wire
-from cosim.coupling.coupled_parts import MASTERS
-from cosim.coupling.extrapolation import line_before, polynomial, times_before, value_at
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.simulation.coupling import BlockPart, CoupledParts, CoupledRun, EnergyControl, EnergyCorrection, Wire
+from cosim.simulation.coupling.coupled_parts import MASTERS
+from cosim.simulation.coupling.extrapolation import line_before, polynomial, times_before, value_at
 from tests.coupling.test_energy import LOSSLESS, WithoutWork, energy_error
 from tests.kit.coupled import BOND, Gain, Lag, SampledGain, TwoMasses, quarter_car, quarter_car_exact
 from tests.kit.refusals import raised

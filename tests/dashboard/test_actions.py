@@ -2,8 +2,8 @@
 
 import pytest
 
-from cosim.dashboard.actions import COMMANDS, Situation, control_buttons, control_line, run_buttons, tunable
-from cosim.remote.requests import COMMANDS as KNOWN
+from cosim.apps.dashboard.actions import COMMANDS, Situation, control_buttons, control_line, run_buttons, tunable
+from cosim.execution.remote.requests import COMMANDS as KNOWN
 
 
 def now(state: str, **parts) -> Situation:

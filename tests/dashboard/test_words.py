@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cosim.dashboard.curves import joint_charts, signal_chart, values_of
-from cosim.dashboard.health import at_limits, figures, spread
-from cosim.dashboard.run_control import Note
-from cosim.dashboard.source import JointAbout, PageEvent, Status
-from cosim.dashboard.words import MOST_EVENTS, control_html, events_html, gathered, headline
+from cosim.apps.dashboard.curves import joint_charts, signal_chart, values_of
+from cosim.apps.dashboard.health import at_limits, figures, spread
+from cosim.apps.dashboard.run_control import Note
+from cosim.apps.dashboard.source import JointAbout, PageEvent, Status
+from cosim.apps.dashboard.words import MOST_EVENTS, control_html, events_html, gathered, headline
 
 UNITS = {"a/position": "rad", "a/reference_position": "rad", "a/effort": "N*m", "b/position": "m"}
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cosim.deploy.lane_code import LANE_FUNCTIONS
-from cosim.deploy.tick_code import FUNCTIONS
+from cosim.apps.deploy.lane_code import LANE_FUNCTIONS
+from cosim.apps.deploy.tick_code import FUNCTIONS
 from tests.kit.samples import FOLDER
 
 REFUSED = [

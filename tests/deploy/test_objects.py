@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.compile.targets import targets
+from cosim.apps.deploy.header import header
+from cosim.apps.deploy.identifiers import CName, check_names
+from cosim.apps.deploy.object_files import PROCESSORS, object_code_of, object_files
 from cosim.control.limits import CODES
-from cosim.deploy.header import header
-from cosim.deploy.identifiers import CName, check_names
-from cosim.deploy.object_files import PROCESSORS, object_code_of, object_files
+from cosim.core.compile.targets import targets
 from tests.kit.object_file import assert_freestanding, elf
 from tests.kit.refusals import refusal
 from tests.kit.samples import FOLDER

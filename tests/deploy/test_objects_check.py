@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.compile.object_code import CodeTarget
-from cosim.deploy import check, playing
-from cosim.deploy.playing import TOOLS, Played, check_tools, played
-from cosim.errors import InputError, RunError
+from cosim.apps.deploy import check, playing
+from cosim.apps.deploy.playing import TOOLS, Played, check_tools, played
+from cosim.core.compile.object_code import CodeTarget
+from cosim.core.errors import InputError, RunError
 from cosim.execution.execution_mode import PlannedChange
 from cosim.rig.recorded_run import Change
 from tests.kit.command import RIG

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cosim.compile.operations import OF_TWO
-from cosim.deploy.page.page import SCRIPTS, check_functions, known_functions, source, stripped
+from cosim.apps.deploy.page.page import SCRIPTS, check_functions, known_functions, source, stripped
+from cosim.core.compile.operations import OF_TWO
 from tests.kit.command import RIG
 from tests.kit.refusals import refusal
 from tests.kit.rig_page import built_page

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.deploy.page.references import with_open_references
+from cosim.apps.deploy.page.references import with_open_references
 from tests.kit.samples import FOLDER
 
 TICKS = 900

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.compile.object_code import object_code
-from cosim.compile.signed_zeros import with_signed_zeros
-from cosim.compile.targets import HOST, targets
-from cosim.deploy.lane_code import LANE_FUNCTIONS
-from cosim.deploy.playing import TOOLS, Played, played
-from cosim.deploy.tick_code import tick_code
+from cosim.apps.deploy.lane_code import LANE_FUNCTIONS
+from cosim.apps.deploy.playing import TOOLS, Played, played
+from cosim.apps.deploy.tick_code import tick_code
+from cosim.core.compile.object_code import object_code
+from cosim.core.compile.signed_zeros import with_signed_zeros
+from cosim.core.compile.targets import HOST, targets
 from cosim.execution.native_engine import NativeEngine
 from tests.kit.levels import chosen
 from tests.kit.linked_code import linked

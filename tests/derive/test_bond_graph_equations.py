@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import sympy
 
-from cosim import ops
-from cosim.bondgraph import BondGraph, I, Law, R, Se, assemble
-from cosim.bondgraph.equations import Variable
-from cosim.compile.trace import symbols
-from cosim.derive.bond_graph_equations import GraphFormulas, Named, equation_lines, formulas_of, latex_lines
-from cosim.derive.bond_graph_report import graph_actuators, outputs_of
-from cosim.derive.symbolic import as_text, formula_symbol, formulas, simplified
-from cosim.derive.tables import quantity
-from cosim.errors import CompileError
+from cosim.apps.derive.bond_graph_equations import GraphFormulas, Named, equation_lines, formulas_of, latex_lines
+from cosim.apps.derive.bond_graph_report import graph_actuators, outputs_of
+from cosim.apps.derive.symbolic import as_text, formula_symbol, formulas, simplified
+from cosim.apps.derive.tables import quantity
+from cosim.core import ops
+from cosim.core.compile.trace import symbols
+from cosim.core.errors import CompileError
+from cosim.mechanics.bondgraph import BondGraph, I, Law, R, Se, assemble
+from cosim.mechanics.bondgraph.equations import Variable
 from tests.bondgraph.graphs import ladder
 from tests.derive.bond_graphs import GRAPHS, manipulator, motor
 from tests.kit.refusals import raised
@@ -62,7 +62,7 @@ def test_an_operation_without_a_formula_is_refused():
 
     x = casadi.SX.sym("x")
     words = str(raised(CompileError, formulas, {A: x}, [casadi.remainder(x, 2.0)]))
-    assert words == "the operation remainder has no formula; write it with others of cosim.ops"
+    assert words == "the operation remainder has no formula; write it with others of cosim.core.ops"
 
 
 def at_state(assembly, found, x, rng):

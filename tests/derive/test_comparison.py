@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cosim.derive import comparison
-from cosim.derive.comparison import LARGEST_DIFFERENCE, compare, consistent_states, read_model
-from cosim.formulations import separate_bodies
+from cosim.apps.derive import comparison
+from cosim.apps.derive.comparison import LARGEST_DIFFERENCE, compare, consistent_states, read_model
+from cosim.mechanics.formulations import separate_bodies
 from tests.kit.given import beside
 from tests.kit.samples import FOLDER
 

@@ -19,18 +19,19 @@ import numpy as np
 import pytest
 import yaml
 
-from cosim import Rig, load_rig, ops
+from cosim import Rig, load_rig
+from cosim.apps.deploy.fmu.export import fmu_of_part
+from cosim.apps.new.command import new_rig
 from cosim.cli.command_line import command_parser
 from cosim.cli.run_shadow import shadow_of
-from cosim.drivers.common.wiring import JointParams, Units
+from cosim.core import ops
+from cosim.core.units import parse_quantity
 from cosim.execution.scheduler import SchedulerState
-from cosim.fmu_export.export import fmu_of_part
-from cosim.new.command import new_rig
+from cosim.plugins.drivers.common.wiring import JointParams, Units
+from cosim.plugins.trajectories.waypoints import read_waypoints
 from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.run import Run
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.trajectories.waypoints import read_waypoints
-from cosim.units import parse_quantity
 from tests.conformance.rules import RULES
 from tests.docs.documents import ARCHITECTURE, DOCS, PAGES, README, ROOT, TABLES, TEXT, blocks, tables
 
@@ -102,7 +103,7 @@ FAMILIES = TABLES["Families"][1:]
 
 @pytest.mark.parametrize("row", FAMILIES, ids=lambda row: row[0].strip("`"))
 def test_a_family_is_listed_with_its_modes(row):
-    module = importlib.import_module(f"cosim.drivers.{row[0].strip('`')}")
+    module = importlib.import_module(f"cosim.plugins.drivers.{row[0].strip('`')}")
     modes, *_ = row[3].split(";")
     assert set(re.findall(r"`(\w+)`", modes)) == module.MODES
     fields = {field.name for field in dataclasses.fields(module.Params)}
@@ -258,7 +259,7 @@ def test_the_examples_of_a_trajectory_and_an_actuator_run_and_are_compiled(tmp_p
 
 
 def test_every_function_of_ops_is_listed():
-    (rows,) = (rows for heading, rows in TABLES.items() if heading == "The functions of `cosim.ops`")
+    (rows,) = (rows for heading, rows in TABLES.items() if heading == "The functions of `cosim.core.ops`")
     listed = {name for row in rows[1:] for name in re.findall(r"`(\w+)`", row[0])}
     own = {
         name for name, item in vars(ops).items() if callable(item) and getattr(item, "__module__", "") == ops.__name__

@@ -14,21 +14,27 @@ import pytest
 import yaml
 
 from cosim import load_rig
+from cosim.apps.tuning.measures import MARGINS
+from cosim.apps.tuning.optimisers import known_optimisers
+from cosim.apps.tuning.plants import GROUPS
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import SETTLING
 from cosim.control.guard import LARGEST_FEEDBACK_EFFORT
 from cosim.control.limits import DERATING, LIMITS
-from cosim.drivers.common import wiring
-from cosim.drivers.common.feedforward_field import FeedforwardField
-from cosim.drivers.common.motor import FAULT_CAUSES
-from cosim.drivers.dynamixel import SerialSettings
+from cosim.core.access.binding import STREAM_EXAMPLE
+from cosim.core.types import COMMAND, joint_signals, signals_of
+from cosim.core.units import SPELLINGS, UNITS
+from cosim.execution.hardware.emulation import fault_kinds
 from cosim.execution.scheduler import ALLOWED, SchedulerState
-from cosim.hardware.emulation import fault_kinds
-from cosim.output.binding import STREAM_EXAMPLE
+from cosim.execution.timing import deadlines, spread
 from cosim.output.limit_alarms import PAUSE
 from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
 from cosim.output.stream.reading import Schema
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
+from cosim.plugins.drivers.common.motor import FAULT_CAUSES
+from cosim.plugins.drivers.dynamixel import SerialSettings
 from cosim.rig import emulate
 from cosim.rig.build.control_loops import HoldTrajectory
 from cosim.rig.build.drivers import bus_report
@@ -40,14 +46,8 @@ from cosim.rig.recorded_run import StreamSummary
 from cosim.rig.sections import constraints, guard, joint_definition, schedule, size
 from cosim.rig.sections.guard import WATCHDOG
 from cosim.rig.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary
-from cosim.tick.metrics import METRICS
-from cosim.tick.tick_model import ORDER
-from cosim.timing import deadlines, spread
-from cosim.tuning.measures import MARGINS
-from cosim.tuning.optimisers import known_optimisers
-from cosim.tuning.plants import GROUPS
-from cosim.types import COMMAND, joint_signals, signals_of
-from cosim.units import SPELLINGS, UNITS
+from cosim.simulation.tick.metrics import METRICS
+from cosim.simulation.tick.tick_model import ORDER
 from tests.controllers.test_contract import context, loaded
 from tests.docs.documents import ROOT, TABLES, TEXT, expected_cells, names
 
@@ -64,11 +64,11 @@ def section(entry: str | list[str]) -> tuple[type, set[str]]:
 _FILE = Path(__file__).with_name("sections.yaml")
 SECTIONS = {heading: section(entry) for heading, entry in yaml.safe_load(_FILE.read_text(encoding="utf-8")).items()}
 PACKAGES = {
-    "Actuator": "cosim.actuators",
-    "Trajectory": "cosim.trajectories",
-    "Controller": "cosim.controllers",
-    "Driver": "cosim.drivers",
-    "Component": "cosim.bondgraph.components",
+    "Actuator": "cosim.plugins.actuators",
+    "Trajectory": "cosim.plugins.trajectories",
+    "Controller": "cosim.plugins.controllers",
+    "Driver": "cosim.plugins.drivers",
+    "Component": "cosim.mechanics.bondgraph.components",
 }
 
 
@@ -87,7 +87,8 @@ def families() -> dict[str, type]:
     """Heading -> JointParams of every family of drivers."""
     found = [heading.split()[1] for heading in plugins() if heading.startswith("Driver ")]
     return {
-        f"Joints of {name}": importlib.import_module(f"cosim.drivers.{name.strip('`')}").JointParams for name in found
+        f"Joints of {name}": importlib.import_module(f"cosim.plugins.drivers.{name.strip('`')}").JointParams
+        for name in found
     }
 
 
@@ -117,7 +118,9 @@ def test_every_dataclass_of_a_section_has_its_table():
     }
     common = {base for cls in schemas for base in cls.__mro__[1:]}  # what several sections have
     of_plugins = {
-        cls for cls in schemas if cls.__module__.startswith(("cosim.drivers", "cosim.bondgraph", "cosim.servo"))
+        cls
+        for cls in schemas
+        if cls.__module__.startswith(("cosim.plugins.drivers", "cosim.mechanics.bondgraph", "cosim.core.servo"))
     }
     assert schemas - common - of_plugins == {cls for cls, _ in SECTIONS.values()} - of_plugins
 
@@ -155,7 +158,7 @@ def test_a_table_agrees_with_its_dataclass(heading):
     ],
 )
 def test_rows_show_unit_default_and_bounds(field, cells):
-    types = importlib.import_module("cosim.types")
+    types = importlib.import_module("cosim.core.types")
     cls = types.params(type("Params", (), {"__annotations__": {"a": float}, "a": field(types)}))
     assert expected_cells(cls, dataclasses.fields(cls)[0]) == cells
 

@@ -7,11 +7,11 @@ import gzip
 import numpy as np
 import pytest
 
-from cosim.doctor import assess
-from cosim.doctor.assessment import latency_statistics, max_rate
-from cosim.doctor.machine import IdleState, read_machine, steal_time
-from cosim.doctor.report import conclusion
-from cosim.timing.privileges import Privilege
+from cosim.apps.doctor import assess
+from cosim.apps.doctor.assessment import latency_statistics, max_rate
+from cosim.apps.doctor.machine import IdleState, read_machine, steal_time
+from cosim.apps.doctor.report import conclusion
+from cosim.execution.timing.privileges import Privilege
 from tests.doctor.doctor_helpers import CLOCK, CPUS, GOOD, HIGH, LOW, OUTLIERS, US, Instruments, recommendations
 
 

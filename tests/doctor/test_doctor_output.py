@@ -12,11 +12,11 @@ import numpy as np
 import orjson
 import pytest
 
-from cosim.doctor import assess, latency
-from cosim.doctor.assessment import Assessment
-from cosim.doctor.report import conclusion, facts, format_time, histogram, to_json
-from cosim.errors import InputError, RunError
-from cosim.timing.privileges import Privilege
+from cosim.apps.doctor import assess, latency
+from cosim.apps.doctor.assessment import Assessment
+from cosim.apps.doctor.report import conclusion, facts, format_time, histogram, to_json
+from cosim.core.errors import InputError, RunError
+from cosim.execution.timing.privileges import Privilege
 from tests.doctor.doctor_helpers import CPUS, HIGH, LOW, OUTLIERS, Instruments
 
 

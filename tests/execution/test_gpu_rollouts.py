@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cosim import InputError, Rig, RunError, load_rig
-from cosim.compile import ptx, stack_array
-from cosim.compile.ptx import LOCAL_BYTES
+from cosim.core.compile import ptx, stack_array
+from cosim.core.compile.ptx import LOCAL_BYTES
 from cosim.execution import gpu_rollouts
 from cosim.execution.cuda_device import MEMORY_FRACTION
 from cosim.execution.gpu_rollouts import MOST_TICKS, next_ticks

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.errors import InputError, RunError
+from cosim.core.errors import InputError, RunError
 from cosim.execution.scheduler import SchedulerState
-from cosim.timing import privileges
-from cosim.timing.tick_ring import SharedWord
+from cosim.execution.timing import privileges
+from cosim.simulation.loop.tick_ring import SharedWord
 from tests.execution.scheduler_helpers import MS, Ticks, failing
 from tests.kit.rigs import rig_in
 

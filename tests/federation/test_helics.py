@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cosim import StoppedRun, load_rig
-from cosim.federation.federate import free_port
 from cosim.rig.federates import run_federate, with_federates
+from cosim.simulation.federation.federate import free_port
 from tests.kit.flywheel import flywheel
 from tests.kit.given import beside
 from tests.kit.refusals import raised, refusal

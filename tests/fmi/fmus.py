@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from cosim.fmi import FmuPart
+from cosim.simulation.fmi import FmuPart
 
 GCC = shutil.which("gcc") or ""
 needs_gcc = pytest.mark.skipif(not GCC, reason="no gcc: the FMUs of the tests are not compiled")

@@ -7,8 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from cosim.coupling.part import Part
-from cosim.types import Signal
+from cosim.core.types import Signal
+from cosim.simulation.coupling.part import Part
 from tests.fmi import fmus
 from tests.fmi.fmus import opened
 

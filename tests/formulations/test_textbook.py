@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from cosim.formulations import known_formulations, load_formulation
-from cosim.formulations.augmented_bodies import augmented_tree
-from cosim.formulations.wittenburg import structure
-from cosim.multibody import Model
-from cosim.multibody.constraint_laws import knife_edge
-from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
+from cosim.mechanics.formulations import known_formulations, load_formulation
+from cosim.mechanics.formulations.augmented_bodies import augmented_tree
+from cosim.mechanics.formulations.wittenburg import structure
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.constraint_laws import knife_edge
+from cosim.mechanics.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 from tests.formulations.mechanisms import tree
 
 G = 9.81

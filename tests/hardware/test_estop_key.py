@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from cosim.hardware.estop import EstopParams, open_estop
+from cosim.execution.hardware.estop import EstopParams, open_estop
 from tests.hardware.estop_helpers import Terminal, place, refused, stays
 
 KEYS = [("space", b" "), (" ", b" "), ("esc", b"\x1b"), ("q", b"q"), ("q", b"Q"), ("Q", b"q"), ("~", b"~")]

@@ -10,10 +10,10 @@ import pytest
 
 from cosim import load_rig
 from cosim.control.plausibility import JUMP_TIME, is_stale, jumped, longest_span, shaft_slips
-from cosim.errors import RunError
-from cosim.hardware.driver_group import DriverGroup
-from cosim.hardware.manager import FIRST_READS, HardwareManager
-from cosim.tick.virtual_plant import VirtualPlant
+from cosim.core.errors import RunError
+from cosim.execution.hardware.driver_group import DriverGroup
+from cosim.execution.hardware.manager import FIRST_READS, HardwareManager
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.hardware import HardwareStub
 
 MS = 1_000_000  # ns

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim.identification.inertia_variables import numbers_of_inertia, pseudo_inertia, upper_factor
-from cosim.multibody.description.inertia import inertia_matrix
+from cosim.apps.identification.inertia_variables import numbers_of_inertia, pseudo_inertia, upper_factor
+from cosim.mechanics.multibody.description.inertia import inertia_matrix
 
 BODIES = [
     (2.0, [0.2, -0.1, 0.3], [0.02, 0.03, 0.04, 0.001, -0.002, 0.003]),

@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.identification.closed_loop import ClosedLoop
-from cosim.identification.equation_error import sources_of
-from cosim.identification.identification import identify
-from cosim.identification.output_error import covariance
-from cosim.identification.recorded_motion import actuated_joints, read_motion
-from cosim.identification.variables import choose
+from cosim.apps.identification.closed_loop import ClosedLoop
+from cosim.apps.identification.equation_error import sources_of
+from cosim.apps.identification.identification import identify
+from cosim.apps.identification.output_error import covariance
+from cosim.apps.identification.recorded_motion import actuated_joints, read_motion
+from cosim.apps.identification.variables import choose
 from cosim.rig.reading.overlay import read_overlay
 from tests.identification.conftest import ARM, MOTOR, written
 from tests.kit.refusals import refusal

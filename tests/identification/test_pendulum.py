@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.identification.identification import identify
+from cosim.apps.identification.identification import identify
 from tests.identification import pendulum
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig, open_recording
-from cosim.identification.identification import identify
+from cosim.apps.identification.identification import identify
 from tests.identification import pendulum
 from tests.identification.test_mistakes import table_of
 from tests.kit.refusals import refusal

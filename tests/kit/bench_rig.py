@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim import ops
+from cosim.core import ops
+from cosim.core.types import Numeric
 from cosim.execution.native_engine import NativeEngine
-from cosim.plant.external_efforts import ORDER
 from cosim.rig.rig import Rig
-from cosim.tick.memory_call import MemoryCall
-from cosim.tick.tick_model import SHADOWS, TickModel
-from cosim.types import Numeric
+from cosim.simulation.plant.external_efforts import ORDER
+from cosim.simulation.tick.memory_call import MemoryCall
+from cosim.simulation.tick.tick_model import SHADOWS, TickModel
 
 BLOCK = 100_000  # ticks
 

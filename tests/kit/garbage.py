@@ -9,8 +9,8 @@ from typing import Any
 import zmq
 from orjson import dumps, loads
 
-from cosim.output.curve import client_key_of, secure_client
-from cosim.remote.requests import COMMANDS, BadRequest, read_request
+from cosim.core.access.curve import client_key_of, secure_client
+from cosim.execution.remote.requests import COMMANDS, BadRequest, read_request
 
 HUGE = (b"1e999", b"-1e308", b"9" * 400, b"18446744073709551616", b"0." + b"1" * 5000, b"-0", b"NaN", b"Infinity")
 WRONG = (None, True, -1, 1e300, 2**63, "", "arm.kp", "\x00", "1e999", "n" * 600, [], [1], [[]], {}, {"arm.kp": {}})

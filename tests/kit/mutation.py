@@ -1,6 +1,7 @@
 """How many mutants of a module its tests notice.
 
-    python -m tests.kit.mutation cosim/plant/encoder.py drivers/odrive/axis.py [--count 12] [--seed 0] [--jobs 2]
+    python -m tests.kit.mutation cosim/simulation/plant/encoder.py drivers/odrive/axis.py [--count 12] [--seed 0]
+    [--jobs 2]
 
 Takes `count` random mutants of each module, runs the tests on a copy of the checkout and prints the mutants that got
 away. The fast tests of the room run first, then the slow ones, until one fails; `--tests 'PATHS OPTIONS'` runs these

@@ -14,9 +14,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from cosim.bondgraph import TF, BondGraph, Law, Se
-from cosim.bondgraph.components import dc_machine
-from cosim.bondgraph.graph import Machine
+from cosim.mechanics.bondgraph import TF, BondGraph, Law, Se
+from cosim.mechanics.bondgraph.components import dc_machine
+from cosim.mechanics.bondgraph.graph import Machine
 from tests.bondgraph.graphs import motor
 
 

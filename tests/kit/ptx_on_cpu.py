@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cosim.compile.object_code import llvm, object_code, target_machine
+from cosim.core.compile.object_code import llvm, object_code, target_machine
 from tests.kit.linked_code import linked
 
 _SPECIAL = ("%ctaid.x", "%ntid.x", "%tid.x")

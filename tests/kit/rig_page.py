@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cosim.deploy.command import build
-from cosim.deploy.page.page import source
+from cosim.apps.deploy.command import build
+from cosim.apps.deploy.page.page import source
 
 DRAWN = 60_000  # ms
 

@@ -32,8 +32,8 @@ import can
 from mcap.exceptions import McapError
 from mcap.stream_reader import StreamReader
 
-from cosim.client import connect
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.output.client import connect
 from tests.kit.processes import child
 
 RIG = Path(__file__).parents[2] / "rigs" / "bench" / "one_can_bus.yaml"
@@ -72,7 +72,7 @@ class Scenario:
 HELPERS = {
     "publisher": ("cosim.output.sink_process", 0),
     "recorder": ("cosim.output.sink_process", 1),
-    "control": ("cosim.remote.control_process", 0),
+    "control": ("cosim.execution.remote.control_process", 0),
 }
 LOST_CONTROL = "control by 'soak' was lost: the process of the control socket "
 # a controller that stays in Python, with the parameters of that of the rig

@@ -9,11 +9,11 @@ import casadi
 import numpy as np
 import pytest
 
-from cosim.multibody import Model
-from cosim.multibody.assembly import find_redundant
-from cosim.multibody.differentiate import Derived, along
-from cosim.multibody.joints import REVOLUTE, GeneralMotion, kind_of
-from cosim.multibody.mechanism import Joint, Link, LoopJoint, Mechanism, Pose, Spring
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.assembly import find_redundant
+from cosim.mechanics.multibody.differentiate import Derived, along
+from cosim.mechanics.multibody.joints import REVOLUTE, GeneralMotion, kind_of
+from cosim.mechanics.multibody.mechanism import Joint, Link, LoopJoint, Mechanism, Pose, Spring
 from tests.multibody.random_frames import at, close, heavy, turn
 
 X, Y, Z = np.eye(3)

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from scipy.linalg import expm, logm
 from scipy.spatial.transform import Rotation
 
-from cosim import ops
-from cosim.compile import ArrayPort, compile
-from cosim.multibody import joints
-from cosim.multibody.coordinates import MOTION, ROTATION, SMALL, multiplied, numbers, rotation_of
-from cosim.multibody.joints import GeneralMotion, general, screw
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, compile
+from cosim.mechanics.multibody import joints
+from cosim.mechanics.multibody.coordinates import MOTION, ROTATION, SMALL, multiplied, numbers, rotation_of
+from cosim.mechanics.multibody.joints import GeneralMotion, general, screw
 
 SPACES = {"numbers": numbers(3), "rotation": ROTATION, "motion": MOTION}
 KINDS = {

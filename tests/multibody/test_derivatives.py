@@ -8,9 +8,9 @@ import pytest
 
 from cosim import Rig, load_rig
 from cosim.bench.peers import Pinocchio
-from cosim.errors import CompileError, InputError
-from cosim.multibody import Model, derivatives
-from cosim.multibody.mechanism import Inertial, Joint, Link, Pose
+from cosim.core.errors import CompileError, InputError
+from cosim.mechanics.multibody import Model, derivatives
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Pose
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER

@@ -10,7 +10,7 @@ from exudyn.itemInterface import LoadForceVector, RevoluteJoint2D
 
 from cosim import load_rig
 from cosim.bench.peers_exudyn import Cables, tube
-from cosim.multibody import Model
+from cosim.mechanics.multibody import Model
 from tests.kit.samples import FOLDER
 
 TURN = 2.0 * np.pi

@@ -7,8 +7,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from cosim.multibody import Model
-from cosim.multibody.description.urdf import parse_urdf
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.urdf import parse_urdf
 from tests.kit.samples import FOLDER
 from tests.oracle.conftest import ROBOTS
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import zmq
 
-from cosim.client import subscribe
-from cosim.errors import InputError
-from cosim.output.curve import check_network, create_keys, is_local, secure, secure_client
+from cosim.core.access.curve import check_network, create_keys, is_local, secure, secure_client
+from cosim.core.errors import InputError
+from cosim.output.client import subscribe
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
 from tests.kit.refusals import refusal
 from tests.kit.streams import schema

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 from cosim.output.recorder import Recorder
 from cosim.output.recording_index import read_index
 from cosim.output.recording_reader import read_recording

@@ -5,10 +5,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from cosim.cli.run_summary import step_error_lines
-from cosim.compile import ArrayPort, compile
-from cosim.errors import InputErrors
-from cosim.integrators.methods import INTEGRATORS
-from cosim.plant import multirate
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.errors import InputErrors
+from cosim.mechanics.integrators.methods import INTEGRATORS
+from cosim.simulation.plant import multirate
 from tests.kit.refusals import raised
 from tests.plant.event_runs import FOUR_BAR, EventRun, with_events
 from tests.plant.test_integration import ARM, March, order_of

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from cosim.errors import InputErrors
-from cosim.plant.sampling import due, nearest_steps, samples_per_tick, whole_substeps
+from cosim.core.errors import InputErrors
+from cosim.simulation.plant.sampling import due, nearest_steps, samples_per_tick, whole_substeps
 from tests.kit.refusals import raised
 from tests.kit.rigs import controller
 

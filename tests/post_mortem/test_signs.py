@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
+from cosim.apps.post_mortem.limit_signs import CHECKED, fraction_of, limit_signs
+from cosim.apps.post_mortem.sign import growth
+from cosim.apps.post_mortem.signs import age_signs, bond_signs, event_signs, number_signs, timing_signs, tracking_signs
+from cosim.apps.post_mortem.window import StopWindow
 from cosim.control.limits import LIMIT_OF, LIMITS
+from cosim.execution.timing import deadlines
+from cosim.execution.timing.deadlines import TaskTime
 from cosim.output.events import RunEvent
-from cosim.post_mortem.limit_signs import CHECKED, fraction_of, limit_signs
-from cosim.post_mortem.sign import growth
-from cosim.post_mortem.signs import age_signs, bond_signs, event_signs, number_signs, timing_signs, tracking_signs
-from cosim.post_mortem.window import StopWindow
-from cosim.timing import deadlines
-from cosim.timing.deadlines import TaskTime
 
 STEP, TICKS = 1e-3, 100
 T = np.arange(TICKS) * STEP

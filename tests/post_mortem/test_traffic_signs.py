@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from cosim.drivers.transport import CanFrame
-from cosim.hardware.traffic.recorded_calls import DriverCall
-from cosim.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
+from cosim.apps.post_mortem.traffic_signs import failures, silences, silent_in, traffic_signs
+from cosim.execution.hardware.traffic.recorded_calls import DriverCall
+from cosim.execution.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
 from cosim.output.traffic_messages import BusChannel
-from cosim.post_mortem.traffic_signs import failures, silences, silent_in, traffic_signs
+from cosim.plugins.drivers.transport import CanFrame
 from cosim.rig.rig import load_rig
 from cosim.rig.run import StoppedRun, open_recording
 from tests.kit.emulated import emulated

@@ -16,12 +16,12 @@ import pytest
 import zmq
 from orjson import loads
 
-from cosim.client import connect
-from cosim.errors import CosimError, InputError, RunError
-from cosim.remote import control_link, control_process
-from cosim.remote.control_link import ENDED, HANGS, LOOK, SILENCE, ControlLink, LostControl
-from cosim.remote.control_process import ControlSetup
-from cosim.remote.desk import Order
+from cosim.core.errors import CosimError, InputError, RunError
+from cosim.execution.remote import control_link, control_process
+from cosim.execution.remote.control_link import ENDED, HANGS, LOOK, SILENCE, ControlLink, LostControl
+from cosim.execution.remote.control_process import ControlSetup
+from cosim.execution.remote.desk import Order
+from cosim.output.client import connect
 from tests.kit.garbage import Stranger, garbage, raw_client
 from tests.kit.processes import runs, until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from orjson import dumps
 
-from cosim.remote.desk import MAX_OPEN, ControlDesk, Order
+from cosim.execution.remote.desk import MAX_OPEN, ControlDesk, Order
 
 A, B = (b"a",), (b"b", b"")
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from orjson import dumps
 
-from cosim.remote.requests import COMMANDS, MAX_BYTES, BadRequest, read_request
+from cosim.execution.remote.requests import COMMANDS, MAX_BYTES, BadRequest, read_request
 
 EXAMPLES = {"take": {"client": "a"}, "set": {"values": {"arm.kp": 3}}, "marker": {"text": "here"}}
 

@@ -18,15 +18,15 @@ def load(*parts): return parts
 class Params:
 """
 PARTS = {
-    "cosim.actuators": {
+    "cosim.plugins.actuators": {
         "ideal": "    pass",
         "motor": "    resistance: float = param(unit='ohm', above=0)\n    gear: float = param(default=1.0)",
     },
-    "cosim.trajectories": {
+    "cosim.plugins.trajectories": {
         "line": "    goal: PerJoint = param(unit='joint position')\n    time: float = param(default=1.0)",
         "still": "    pass",
     },
-    "cosim.controllers": {
+    "cosim.plugins.controllers": {
         "pd": "    kp: PerJoint = param(min=0)\n    kd: PerJoint = param(min=0, default=0.0)",
         "none": "    pass",
     },

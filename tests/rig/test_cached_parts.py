@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cosim import InputError, StoppedRun, load_rig
-from cosim.paths import UNTRACKED
+from cosim.core.paths import UNTRACKED
 from cosim.rig import cached_parts, input_tracking
 from tests.kit.given import beside
 from tests.kit.refusals import raised

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from cosim import StoppedRun, load_rig, load_run
-from cosim.coupling import CoupledParts, EnergyControl, PowerBond
-from cosim.coupling.python_master import PythonMaster
-from cosim.errors import SourceLocation
+from cosim.core.errors import SourceLocation
 from cosim.rig.build.coupling_steps import check_coupling_steps
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.parts import CouplingsSpec
+from cosim.simulation.coupling import CoupledParts, EnergyControl, PowerBond
+from cosim.simulation.coupling.python_master import PythonMaster
 from tests.kit.coupled import quarter_car, quarter_car_exact
 from tests.kit.given import beside
 from tests.kit.refusals import refusal

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cosim import compare, load_run, open_recording
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.recording_index import read_index
 from cosim.output.recording_reader import RecordedSamples
 from cosim.rig import Rig

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_matrix, save_npz
 
-from cosim.multibody.model import Model
+from cosim.mechanics.multibody.model import Model
 from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.refusals import refusal
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.drivers.template import codec
-from cosim.errors import InputErrors
+from cosim.core.errors import InputErrors
+from cosim.plugins.drivers.template import codec
 from cosim.rig.emulate import emulation_of
 from tests.kit.given import beside
 from tests.kit.refusals import raised

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cosim import load_rig
-from cosim.errors import CosimError, InputErrors
+from cosim.core.errors import CosimError, InputErrors
 from tests.kit.refusals import raised
 from tests.rig.test_mistakes import HEADS
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import cosim
-from cosim import Rig, RunError, load_rig, ops
+from cosim import Rig, RunError, load_rig
+from cosim.core import ops
 from cosim.rig.open_numbers import numbers_of
 from tests.kit.refusals import raised, refusal
 from tests.kit.samples import COVERED, FOLDER, few_samples
@@ -278,7 +279,7 @@ def test_an_objective_in_plain_python_is_refused(arm):
     def branching(metrics):
         return 1.0 if metrics["error_rms"][0] > 1 else 2.0
 
-    assert refusal(arm.gradient, "error_rms", "hold.kp", objective=branching).endswith("use cosim.ops.where")
+    assert refusal(arm.gradient, "error_rms", "hold.kp", objective=branching).endswith("use cosim.core.ops.where")
 
 
 def test_whole_counts_of_an_encoder_have_no_derivative(said):

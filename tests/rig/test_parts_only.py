@@ -12,7 +12,7 @@ import pytest
 
 from cosim import load_rig, load_run
 from cosim.cli.run_summary import coarse_coupling_lines
-from cosim.coupling import CoupledParts
+from cosim.simulation.coupling import CoupledParts
 from tests.fmi import fmus
 from tests.kit.coupled import quarter_car, quarter_car_exact
 from tests.kit.given import beside

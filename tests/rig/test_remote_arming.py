@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from cosim.remote.desk import Order
+from cosim.core.units import TURN
+from cosim.execution.remote.desk import Order
 from cosim.rig.consent import Agreement
 from cosim.rig.remote_control import RemoteControl
-from cosim.units import TURN
 from tests.execution.test_motion_plan import bench_of  # noqa: F401 a fixture
 
 

@@ -203,7 +203,7 @@ def test_a_function_of_signals_is_integrated_over_time(arm):
         return signals["elbow/effort"] ** 2 + t
 
     def both(t, signals):
-        return cosim.ops.array([signals["elbow/velocity"], signals["shoulder/velocity"]])
+        return cosim.core.ops.array([signals["elbow/velocity"], signals["shoulder/velocity"]])
 
     batch = arm.rollouts(gains(), keep="all", metrics=[loss, both, "error_rms"])
     expected = (batch["elbow/effort"] ** 2 + batch.t).sum(axis=1) * 1e-3

@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from cosim.hardware.emulation.fault_injection import FaultInjection
+from cosim.apps.scenario.stand import Stand
+from cosim.execution.hardware.emulation.fault_injection import FaultInjection
 from cosim.output.signal_statistics import BLOCK, SignalStatistics
 from cosim.rig.outline import outline_of
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.rig.summary import _joint, followed_signals, sampled_signals
-from cosim.scenario.stand import Stand
 from tests.kit.samples import FOLDER
 
 PAUSE, STALE = 40, "60 ms"  # ticks without an answer

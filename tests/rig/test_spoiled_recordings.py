@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from cosim import compare, load_run, open_recording
+from cosim.apps.dashboard.poses import Poses
+from cosim.apps.dashboard.replay import Replay
+from cosim.apps.post_mortem.explanation import explain
 from cosim.cli.run_summary import print_summary
-from cosim.dashboard.poses import Poses
-from cosim.dashboard.replay import Replay
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.recorder import Recorder
 from cosim.output.recording_topics import CHANGES_TOPIC, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.view3d.drawing_text import read_drawing
-from cosim.post_mortem.explanation import explain
 from cosim.rig.run_file import outline_json
 from tests.kit.rigs import rig_in
 from tests.kit.spoiled import spoiled

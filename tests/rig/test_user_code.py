@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.errors import InputErrors
+from cosim.core.errors import InputErrors
 from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.given import beside
 from tests.kit.refusals import raised

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosim.errors import InputError, InputErrors
+from cosim.core.errors import InputError, InputErrors
 from cosim.rig.reading import yaml_source, yaml_values
 from cosim.rig.reading.yaml_source import LARGEST, load_yaml, override
 from cosim.rig.reading.yaml_values import MOST_VALUES, dotted

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cosim.plant.encoder import Encoders
-from cosim.scenario.faulty_ticks import ENCODER_FAULTS, FaultyEncoders
-from cosim.scenario.runs import ScenarioFiles
-from cosim.scenario.stand import Stand
+from cosim.apps.scenario.faulty_ticks import ENCODER_FAULTS, FaultyEncoders
+from cosim.apps.scenario.runs import ScenarioFiles
+from cosim.apps.scenario.stand import Stand
+from cosim.simulation.plant.encoder import Encoders
 from tests.scenario.helpers import SIM, fault, file_of, scenario
 
 PERIOD, N = 1e-3, 2

@@ -7,12 +7,12 @@ import shutil
 import pytest
 
 from cosim import open_recording
-from cosim.errors import InputError, InputErrors
+from cosim.apps.scenario import walk
+from cosim.apps.scenario.faulty_ticks import SimulatedFaults
+from cosim.apps.scenario.runs import ScenarioFiles, run_scenarios
+from cosim.apps.scenario.stand import in_simulated_time
+from cosim.core.errors import InputError, InputErrors
 from cosim.rig.rig import Rig
-from cosim.scenario import walk
-from cosim.scenario.faulty_ticks import SimulatedFaults
-from cosim.scenario.runs import ScenarioFiles, run_scenarios
-from cosim.scenario.stand import in_simulated_time
 from tests.scenario.helpers import AT, CAN, LASTS, RIGS, SIM, fault, file_of, results_of, scenario
 
 MOVING = {"signal": "elbow/velocity", "below": "-5 deg/s"}

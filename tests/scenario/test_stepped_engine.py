@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from cosim.apps.scenario.stand import Stand
+from cosim.apps.scenario.stepped_engine import SteppedEngine
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.scenario.stand import Stand
-from cosim.scenario.stepped_engine import SteppedEngine
 from tests.conformance.families import Case, addresses, rig, section, stepped_cases, write_rig
 from tests.scenario.helpers import CAN, RIGS, SIM, results_of, scenario
 

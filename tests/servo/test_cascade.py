@@ -5,13 +5,21 @@ import math
 import numpy as np
 import pytest
 
-from cosim.servo import brake, cascade, encoder
-from cosim.servo.brake import HoldingBrake
-from cosim.servo.cascade import CurrentLoop, DriveLimits, Measured, PositionLoop, ServoLoops, Setpoints, VelocityLoop
-from cosim.servo.commanded import CommandedLoops
-from cosim.servo.encoder import ShaftEncoder
-from cosim.servo.pi import next_integral
-from cosim.types import BRAKE
+from cosim.core.servo import brake, cascade, encoder
+from cosim.core.servo.brake import HoldingBrake
+from cosim.core.servo.cascade import (
+    CurrentLoop,
+    DriveLimits,
+    Measured,
+    PositionLoop,
+    ServoLoops,
+    Setpoints,
+    VelocityLoop,
+)
+from cosim.core.servo.commanded import CommandedLoops
+from cosim.core.servo.encoder import ShaftEncoder
+from cosim.core.servo.pi import next_integral
+from cosim.core.types import BRAKE
 
 VELOCITY = VelocityLoop(gain=2.0, integral_time=0.01, limit=3.0, rate=1000.0)  # T / T_i = 0.1
 POSITION = PositionLoop(gain=5.0, feedforward=0.5, rate=500.0)

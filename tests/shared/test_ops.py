@@ -9,10 +9,10 @@ import casadi
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import ArrayPort, Compiled, compile, operations
-from cosim.compile.jit import vector_lanes
-from cosim.compile.mathlib import REDUCIBLE
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, Compiled, compile, operations
+from cosim.core.compile.jit import vector_lanes
+from cosim.core.compile.mathlib import REDUCIBLE
 
 LANES = vector_lanes()
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e300, -1e300, 5e-324, math.inf, -math.inf, math.nan)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import Rig
-from cosim.controllers.computed_torque import largest_bandwidth
+from cosim.plugins.controllers.computed_torque import largest_bandwidth
 from tests.kit.rigs import rig_in
 
 # a reference that steps to `goal` before the run: at rest from t = 0

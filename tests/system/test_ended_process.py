@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cosim import open_recording
-from cosim.compile.process_exits import ProcessExit, refuse_exits, user_code
-from cosim.errors import PACKAGE
+from cosim.core.compile.process_exits import ProcessExit, refuse_exits, user_code
+from cosim.core.errors import PACKAGE
 from cosim.execution.crash import FIX, WHAT
 from tests.kit.command import RIG, command
 from tests.kit.processes import until
@@ -168,7 +168,7 @@ def test_what_ends_a_program_without_a_run_or_from_outside_stays_what_it_is():
     assert python("-c", crash) == (-signal.SIGSEGV, "")
     killed = (
         "import os, signal\n"
-        "from cosim.compile.process_exits import refuse_exits, user_code\n"
+        "from cosim.core.compile.process_exits import refuse_exits, user_code\n"
         "from cosim.execution.stop_signals import StopSignals\n"
         "refuse_exits()\n"
         "with user_code(), StopSignals():\n"

@@ -7,12 +7,12 @@ import pytest
 
 from cosim.cli.run_summary import bond_lines
 from cosim.control.bumpless_start import BumplessStart
+from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine
-from cosim.hardware.driver_group import DriverGroup
 from cosim.output.limit_alarms import alarm_texts
 from cosim.rig.rig import Rig, load_rig
-from cosim.tick.arming import armed
-from cosim.tick.virtual_plant import VirtualPlant
+from cosim.simulation.tick.arming import armed
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit import engines
 from tests.kit.hardware import HardwareStub
 from tests.kit.rigs import rig_in

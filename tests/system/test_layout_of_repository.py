@@ -84,11 +84,11 @@ def test_a_class_name_means_one_thing():
 def test_what_breaks_the_rules_is_found(tmp_path: Path):
     files = {
         "cosim/clock.py": "",
-        "cosim/types.py": "",
+        "cosim/core/types.py": "",
         "cosim/plot/__init__.py": "",
-        "cosim/timing/__init__.py": '"""Clocks."""',
-        "cosim/timing/clocks.py": "class Place: ...\nclass Params: ...",
-        "cosim/drivers/b.py": "class Place: ...",  # a link to the next in the real repository
+        "cosim/execution/timing/__init__.py": '"""Clocks."""',
+        "cosim/simulation/loop/clocks.py": "class Place: ...\nclass Params: ...",
+        "cosim/plugins/drivers/b.py": "class Place: ...",  # a link to the next in the real repository
         "drivers/b.py": "def f():\n    class Place: ...",
         "controllers/c.py": "class Params: ...\nclass Other: ...",
         **{f"tests/{name}/__init__.py": "" for name in ("kit", "timing", "clock")},
@@ -99,4 +99,4 @@ def test_what_breaks_the_rules_is_found(tmp_path: Path):
     assert flat_modules(tmp_path) == {"clock"}
     assert rooms_without_purpose(tmp_path) == ["plot"]
     assert folders_without_counterpart(tmp_path) == ({"plot"}, {"clock"})
-    assert ambiguous_classes(tmp_path) == {"Place": ["cosim/timing/clocks.py", "drivers/b.py"]}
+    assert ambiguous_classes(tmp_path) == {"Place": ["cosim/simulation/loop/clocks.py", "drivers/b.py"]}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.errors import InputErrors, RunError
+from cosim.core.errors import InputErrors, RunError
 from cosim.output.recording_reader import read_recording
 from cosim.rig.run import StoppedRun
 from tests.kit.engines import python_rows

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from orjson import loads
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.view3d.motion import TOPICS
 from cosim.rig.outline import signal_units
 from cosim.rig.run import StoppedRun

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim import load_rig, ops
+from cosim import load_rig
 from cosim.cli.describe import describe
+from cosim.core import ops
+from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine
-from cosim.hardware.driver_group import DriverGroup
 from cosim.rig.outline import signal_units
-from cosim.tick.tick_model import SHADOWS
-from cosim.tick.virtual_plant import VirtualPlant
+from cosim.simulation.tick.tick_model import SHADOWS
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.bench_rig import Bench, largest_residuals, on_bench, run_on
 from tests.kit.engines import armed
 from tests.kit.hardware import HardwareStub

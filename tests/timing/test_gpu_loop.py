@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.compile.object_code import object_code
+from cosim.core.compile.object_code import object_code
 from cosim.rig.rollouts import accumulation_of
-from cosim.timing.gpu_loop import ARRAYS, KERNEL, NUMBERS, GpuLoop
+from cosim.simulation.loop.gpu_loop import ARRAYS, KERNEL, NUMBERS, GpuLoop
 from tests.kit.linked_code import linked
 from tests.kit.samples import FOLDER
 

@@ -14,10 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from cosim.errors import InputError, SourceLocation
-from cosim.timing import privileges
-from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import (
+from cosim.core.errors import InputError, SourceLocation
+from cosim.execution.timing import privileges
+from cosim.execution.timing.privileges import (
     Privilege,
     acquire,
     allowed_cpus,
@@ -26,6 +25,7 @@ from cosim.timing.privileges import (
     quiet_interpreter,
     refuse_missing,
 )
+from cosim.simulation.loop.pacing import Pacing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the privileges are those of Linux")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.timing.spread import spread, spreads
+from cosim.execution.timing.spread import spread, spreads
 
 RNG = np.random.default_rng(0)
 SERIES = {

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from cosim.timing.watchdog import Watchdog
+from cosim.execution.timing.watchdog import Watchdog
 
 MS = 1_000_000
 LONG = 30.0  # s; a test that waits for it has failed

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from cosim.trajectories import minimum_jerk, quintic, spline
-from cosim.trajectories._piecewise import PiecewisePolynomial
-from cosim.trajectories._splines import spline_coefficients
-from cosim.types import Trajectory
+from cosim.core.types import Trajectory
+from cosim.plugins.trajectories import minimum_jerk, quintic, spline
+from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
+from cosim.plugins.trajectories._splines import spline_coefficients
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 

@@ -12,16 +12,16 @@ import pytest
 import yaml
 
 from cosim import METRICS, InputError, RunError, load_rig, load_run, tune
+from cosim.apps.tuning.hardware import HardwareReplay, steps_between
+from cosim.apps.tuning.hardware_report import write_hardware_report
+from cosim.apps.tuning.notebook import open_session
+from cosim.apps.tuning.real_figures import figures_of_run
+from cosim.apps.tuning.setup import evaluator_of
+from cosim.apps.tuning.trials import Trial
+from cosim.apps.tuning.trying import Trying
 from cosim.rig.reading.overlay import read_overlay
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.rig.sections.tuning import TuningKeys
-from cosim.tuning.hardware import HardwareReplay, steps_between
-from cosim.tuning.hardware_report import write_hardware_report
-from cosim.tuning.notebook import open_session
-from cosim.tuning.real_figures import figures_of_run
-from cosim.tuning.setup import evaluator_of
-from cosim.tuning.trials import Trial
-from cosim.tuning.trying import Trying
 from tests.kit.command import Command
 from tests.kit.simulated_drives import simulated_drives
 from tests.tuning.textbook import turntable

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cosim.core.units import format_seconds
+from cosim.execution.timing.deadlines import DeadlineRecord, task_index
+from cosim.execution.timing.spread import spread
 from cosim.output.plot.curves import thin
 from cosim.output.plot.glyphs import drawable
 from cosim.output.plot.style import (
@@ -30,9 +33,6 @@ from cosim.output.plot.style import (
     save,
 )
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, shorten_to_width
-from cosim.timing.deadlines import DeadlineRecord, task_index
-from cosim.timing.spread import spread
-from cosim.units import format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

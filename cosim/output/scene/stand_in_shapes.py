@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.multibody.joints import joint_axes
-from cosim.multibody.mechanism import Inertial, Joint, Pose
+from cosim.mechanics.multibody.joints import joint_axes
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Pose
 from cosim.output.scene.scene import Role, Shape, ShapeKind, placement
 
 BAR = 0.7  # diameter of a bar over that of the joint at its start

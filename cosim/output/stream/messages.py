@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from cosim.trust.plain_data import WrongShape
-from cosim.types import Level
+from cosim.core.trust.plain_data import WrongShape
+from cosim.core.types import Level
 
 Format = Literal["json", "msgpack"]
 Template: TypeAlias = "dict[str, int | Template]"  # name -> column, or what is below it

@@ -6,9 +6,9 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from cosim.errors import InputError
-from cosim.trust.plain_data import WrongShape, from_json, from_msgpack, of_shape
-from cosim.types import Level
+from cosim.core.errors import InputError
+from cosim.core.trust.plain_data import WrongShape, from_json, from_msgpack, of_shape
+from cosim.core.types import Level
 
 Number = float | None  # JSON has null for what is not finite
 Time = Annotated[float, Meta(gt=-9.2e9, lt=9.2e9)]  # s, whose nanoseconds fit into 64 bits

@@ -16,18 +16,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from cosim.compile.portable import PortableFunction
-from cosim.errors import InputError
-from cosim.output.scene.scene import (
-    ROLE_COLORS,
-    Scene,
-    SceneBody,
-    ScenePose,
-    SceneSpring,
-    Shape,
-    ShapeKind,
-    rotated,
-)
+from cosim.core.compile.portable import PortableFunction
+from cosim.core.errors import InputError
+from cosim.output.scene.scene import ROLE_COLORS, Scene, SceneBody, ScenePose, SceneSpring, Shape, ShapeKind, rotated
 from cosim.output.view3d.drawing import Drawing, Poses
 from cosim.output.view3d.view import FixedLink
 

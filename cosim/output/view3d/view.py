@@ -11,8 +11,8 @@ import numpy as np
 from cosim.output.scene.scene import Scene, ScenePose, placement, rotated
 
 if TYPE_CHECKING:
-    from cosim.multibody.mechanism import Pose
-    from cosim.multibody.model import Model
+    from cosim.mechanics.multibody.mechanism import Pose
+    from cosim.mechanics.multibody.model import Model
 
 
 class FixedLink(NamedTuple):

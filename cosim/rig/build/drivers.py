@@ -11,22 +11,22 @@ from typing import Protocol, TypedDict, cast, runtime_checkable
 
 import numpy as np
 
-from cosim.errors import InputError, InputErrors, SourceLocation, listed
-from cosim.hardware.bus_report import BusReport
-from cosim.hardware.driver_group import DriverGroup
-from cosim.hardware.estop import Estop, open_estop
-from cosim.hardware.manager import HardwareManager
-from cosim.hardware.traffic.recorded_connection import RecordedConnection
-from cosim.hardware.traffic.recorded_driver import RecordedDriver
-from cosim.hardware.traffic.traffic_log import TrafficLog
+from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
+from cosim.core.types import BusItem, Connection, DriverContext, HardwareDriver, Limits
+from cosim.execution.hardware.bus_report import BusReport
+from cosim.execution.hardware.driver_group import DriverGroup
+from cosim.execution.hardware.estop import Estop, open_estop
+from cosim.execution.hardware.manager import HardwareManager
+from cosim.execution.hardware.traffic.recorded_connection import RecordedConnection
+from cosim.execution.hardware.traffic.recorded_driver import RecordedDriver
+from cosim.execution.hardware.traffic.traffic_log import TrafficLog
 from cosim.rig.build.driver_context import real_joints
 from cosim.rig.build.strangers import stranger_of
 from cosim.rig.reading.driver_family import CycleTraffic
 from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.guard import GuardSpec, watchdog_time
-from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import BusItem, Connection, DriverContext, HardwareDriver, Limits
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 
 LESS_LOAD = "use a longer schedule.step, a higher bit rate, or two buses"
 

@@ -9,17 +9,17 @@ from collections.abc import Iterable
 import numpy as np
 
 from cosim.control.limits import LIMITS
-from cosim.errors import InputErrors
-from cosim.integrators.methods import INTEGRATORS
-from cosim.plant.sampling import samples_per_tick
+from cosim.core.errors import InputErrors
+from cosim.core.servo.cascade import ServoLoops
+from cosim.core.types import Actuator, Array
+from cosim.core.units import format_seconds, show_time
+from cosim.mechanics.integrators.methods import INTEGRATORS
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.joints import JointSpec
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.sections.schedule import ScheduleSpec
-from cosim.servo.cascade import ServoLoops
-from cosim.types import Actuator, Array
-from cosim.units import format_seconds, show_time
+from cosim.simulation.plant.sampling import samples_per_tick
 
 LONGEST_STEP_NS = 1_000_000  # of the emulated drives
 # rate · step of the fastest actuator; the explicit integrators are stable up to 2

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from cosim.errors import InputError, SourceLocation, did_you_mean
+from cosim.core.errors import InputError, SourceLocation, did_you_mean
 from cosim.rig.reading.driver_family import DriverFamily
 from cosim.rig.reading.plugins import DRIVER, find, known_names
 

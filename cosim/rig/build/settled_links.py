@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from cosim.control.elastic_modes import equilibrium
-from cosim.errors import InputError, InputErrors
-from cosim.multibody.elastic.link import ElasticLink
-from cosim.plant.plant import Plant
+from cosim.core.errors import InputError, InputErrors
+from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.elastic import AT
 from cosim.rig.sections.rig_spec import RigSpec
+from cosim.simulation.plant.plant import Plant
 
 
 def with_settled_links(plant: Plant, spec: RigSpec, reading: Reading) -> Plant:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from cosim.rig.sections.rig_spec import RigSpec
-    from cosim.tick.tick_model import TickModel
+    from cosim.simulation.tick.tick_model import TickModel
 
 KNOWN = "known"  # name of this data among the cached parts
 _SPEC = ("name", "path", "description", "drivers")

@@ -16,11 +16,11 @@ from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 
 import numpy as np
 
-from cosim.errors import CosimError, SourceLocation
+from cosim.core.errors import CosimError, SourceLocation
+from cosim.core.types import BusItem, Connection, DriverContext, Limits
 from cosim.rig.build.family_modules import families, hook
 from cosim.rig.reading.driver_family import DriverFamily
 from cosim.rig.sections.drivers import DriverSpec
-from cosim.types import BusItem, Connection, DriverContext, Limits
 
 ASK_NS = 80_000_000  # for the answer to one family's question
 MAX_ITEMS = 2_000  # so that a babbling node cannot block the search

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-from cosim.compile import ArrayPort, BatchFunction, Interpreted, compile_for_batches, interpreting
-from cosim.errors import InputError
+from cosim.core.compile import ArrayPort, BatchFunction, Interpreted, compile_for_batches, interpreting
+from cosim.core.errors import InputError
+from cosim.execution.timing.deadlines import TaskTime
 from cosim.rig.build.stand_ins import KNOWN, known_parts, stand_ins
 from cosim.rig.cached_parts import CachedParts
 from cosim.rig.sections.joints_needed import require_joints
-from cosim.timing.deadlines import TaskTime
 
 if TYPE_CHECKING:
     from cosim.control.guard import Guard
-    from cosim.errors import SourceLocation
-    from cosim.plant.plant import Plant
+    from cosim.core.errors import SourceLocation
+    from cosim.core.types import DriverContext, Limits
     from cosim.rig.sections.rig_spec import RigSpec
-    from cosim.tick.tick_model import TickModel
-    from cosim.types import DriverContext, Limits
+    from cosim.simulation.plant.plant import Plant
+    from cosim.simulation.tick.tick_model import TickModel
 
 
 class WiredRig:

@@ -16,7 +16,7 @@ import yaml
 from yaml.composer import Composer
 from yaml.resolver import Resolver
 
-from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation, shortened
+from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation, shortened
 
 # plain data of a file: None, bool, int, float, str, or lists and mappings of such
 YamlValue: TypeAlias = Any

@@ -7,21 +7,21 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from cosim.errors import InputError, did_you_mean
-from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
-from cosim.multibody.elastic.cross_sections import DIMENSIONS, Material, section_of
-from cosim.multibody.elastic.geometric_stiffness import GeometricStiffness
-from cosim.multibody.elastic.link import ElasticLink
-from cosim.multibody.elastic.rigid_elements import RigidElements, rigid_elements
-from cosim.multibody.elastic.table import read_table
-from cosim.multibody.mechanism import Link
+from cosim.core.errors import InputError, did_you_mean
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
+from cosim.mechanics.multibody.elastic.cross_sections import DIMENSIONS, Material, section_of
+from cosim.mechanics.multibody.elastic.geometric_stiffness import GeometricStiffness
+from cosim.mechanics.multibody.elastic.link import ElasticLink
+from cosim.mechanics.multibody.elastic.rigid_elements import RigidElements, rigid_elements
+from cosim.mechanics.multibody.elastic.table import read_table
+from cosim.mechanics.multibody.mechanism import Link
 from cosim.rig.reading.names import Reference
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.geometry import Origin
 from cosim.rig.sections.user_code import read_shapes
-from cosim.types import param, params
 
 AT = ("mechanism", "elastic")
 EndName = Literal["clamped", "pinned", "free"]
@@ -297,7 +297,7 @@ def _of_table(keys: TableKeys, path: tuple, reading: Reading) -> ElasticLink | N
 
 
 def _of_finite_elements(keys: FiniteElementKeys, path: tuple, reading: Reading) -> ElasticLink | None:
-    from cosim.multibody.elastic.finite_elements import FiniteElements  # imports scipy.sparse
+    from cosim.mechanics.multibody.elastic.finite_elements import FiniteElements  # imports scipy.sparse
 
     files = [reading.file(getattr(keys, key), (*path, key)) for key in ("mass", "stiffness", "nodes")]
     interfaces = keys.interfaces or {}

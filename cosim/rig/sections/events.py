@@ -8,14 +8,14 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
-from cosim.errors import did_you_mean
+from cosim.core.errors import did_you_mean
+from cosim.core.types import param, params
 from cosim.rig.reading.names import Reference, Title
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.dofs import Dofs
 from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.mechanism import MechanismSpec
-from cosim.types import param, params
 
 
 @params

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cosim import filters, ops
-from cosim.errors import InputErrors, SectionError, did_you_mean
-from cosim.filters import Section
+from cosim.core import filters, ops
+from cosim.core.errors import InputErrors, SectionError, did_you_mean
+from cosim.core.filters import Section
+from cosim.core.types import PerJoint, param, params
 from cosim.rig.reading.schema import Reading, read, show
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.types import PerJoint, param, params
 
 
 @params

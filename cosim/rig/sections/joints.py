@@ -9,16 +9,16 @@ from typing import Any, Literal, NamedTuple
 from cosim.control.cogging import Cogging
 from cosim.control.limits import POSITION_TOLERANCE
 from cosim.control.plausibility import starts_outside
-from cosim.errors import did_you_mean
-from cosim.multibody.friction import JointFriction
-from cosim.multibody.joints import JointKind
-from cosim.multibody.mechanism import Joint
+from cosim.core.errors import did_you_mean
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.friction import JointFriction
+from cosim.mechanics.multibody.joints import JointKind
+from cosim.mechanics.multibody.mechanism import Joint
 from cosim.rig.reading import bond_graphs  # noqa: F401 (adds the reader of parameters that are bond graphs)
 from cosim.rig.reading.plugins import ACTUATOR, TRAJECTORY, Plugin, PluginKind, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.limits import JointLimits
-from cosim.types import param, params
 
 
 @params

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 
 
 def require_joints(joints: Collection[str], path: Path, command: str) -> None:

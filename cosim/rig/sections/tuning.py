@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from cosim.core.types import param, params
 from cosim.rig.reading.schema import READERS, KeyPath, Reading, show
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.types import param, params
 
 
 class NamedFigure(dict[str, Any]):

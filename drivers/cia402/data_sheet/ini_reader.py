@@ -10,7 +10,16 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from cosim.drivers.cia402.data_sheet.sheet import TYPE_BITS, Entry, Sheet, fail, identity_of, number, unread, utf_16
+from cosim.plugins.drivers.cia402.data_sheet.sheet import (
+    TYPE_BITS,
+    Entry,
+    Sheet,
+    fail,
+    identity_of,
+    number,
+    unread,
+    utf_16,
+)
 
 _OBJECT = re.compile(r"([0-9A-F]{1,4})(?:SUB([0-9A-F]{1,2}))?", re.IGNORECASE)
 _ACCESS = {"ro": "ro", "rw": "rw", "wo": "wo", "const": "const", "rwr": "rw", "rww": "rw"}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from cosim.errors import InputError, SourceLocation, shortened
-from cosim.paths import open_file
+from cosim.core.errors import InputError, SourceLocation, shortened
+from cosim.core.paths import open_file
 
 MOST_BYTES = 16_000_000  # of a file
 LONGEST = 400  # characters of a value that is no number

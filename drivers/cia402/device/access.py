@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cosim.drivers.cia402 import codec, profile, sdo
-from cosim.drivers.cia402.device import machine, mapping, motion, objects
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.cia402.device.objects import OBJECTS
+from cosim.plugins.drivers.cia402 import codec, profile, sdo
+from cosim.plugins.drivers.cia402.device import machine, mapping, motion, objects
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.cia402.device.objects import OBJECTS
 
 
 def _i32(value: float) -> int:

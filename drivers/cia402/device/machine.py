@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cosim.drivers.cia402 import codec, faults, profile
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.cia402.device.objects import ERRORS_KEPT
-from cosim.drivers.cia402.profile import (
+from cosim.plugins.drivers.cia402 import codec, faults, profile
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.cia402.device.objects import ERRORS_KEPT
+from cosim.plugins.drivers.cia402.profile import (
     DISABLE_VOLTAGE,
     DISABLED,
     ENABLE,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from cosim.drivers.cia402 import faults, profile
-from cosim.drivers.cia402.device import machine
-from cosim.drivers.cia402.device.node import Node
-from cosim.units import RPM
+from cosim.core.units import RPM
+from cosim.plugins.drivers.cia402 import faults, profile
+from cosim.plugins.drivers.cia402.device import machine
+from cosim.plugins.drivers.cia402.device.node import Node
 
 _TORQUE, _MAX_TORQUE, _TORQUE_OFFSET, _VELOCITY_OFFSET = 0x607100, 0x607200, 0x60B200, 0x60B100
 _POSITION, _VELOCITY, _LOWER, _UPPER, _MAX_SPEED = 0x607A00, 0x60FF00, 0x607D01, 0x607D02, 0x608000

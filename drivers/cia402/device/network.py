@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cosim.drivers.cia402 import codec, faults, profile
-from cosim.drivers.cia402.device import machine, mapping, motion, objects, pdo, server
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.cia402 import codec, faults, profile
+from cosim.plugins.drivers.cia402.device import machine, mapping, motion, objects, pdo, server
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.transport import CanFrame
 
 _SYNC, _PRODUCER, _CONSUMERS, _COMMUNICATION_ERROR = 0x100500, 0x101700, 0x101601, 0x102901
 _STATE_OF = {codec.START: codec.RUNNING, codec.STOP: codec.STOPPED, codec.PRE_OPERATIONAL: codec.PREPARED}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from cosim.drivers.cia402 import faults, sdo
-from cosim.drivers.cia402.device import access, machine, objects
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.cia402 import faults, sdo
+from cosim.plugins.drivers.cia402.device import access, machine, objects
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.transport import CanFrame
 
 _SYNCHRONOUS = 240  # the largest synchronous transmission type
 _ON_EVENT = (254, 255)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cosim.drivers.cia402 import codec, sdo
-from cosim.drivers.cia402.device import access, objects
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.cia402 import codec, sdo
+from cosim.plugins.drivers.cia402.device import access, objects
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.transport import CanFrame
 
 MAX_SIZE = 4096  # bytes that a client may announce
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from cosim.drivers.moteus import registers as reg
-from cosim.drivers.moteus.device.commands import COMMANDS, NOTHING
-from cosim.drivers.moteus.device.servo import Servo
-from cosim.drivers.moteus.registers import Mode, to_raw, to_value
+from cosim.plugins.drivers.moteus import registers as reg
+from cosim.plugins.drivers.moteus.device.commands import COMMANDS, NOTHING
+from cosim.plugins.drivers.moteus.device.servo import Servo
+from cosim.plugins.drivers.moteus.registers import Mode, to_raw, to_value
 
 DONE, UNKNOWN, NOT_WRITABLE, DISCARD = range(4)  # DISCARD: the rest of the frame is for another drive
 

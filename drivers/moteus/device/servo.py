@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 
-from cosim.drivers.moteus import faults
-from cosim.drivers.moteus.device.control import torque
-from cosim.drivers.moteus.device.field import commands_field
-from cosim.drivers.moteus.device.servo_state import ServoState
-from cosim.drivers.moteus.registers import Mode
+from cosim.plugins.drivers.moteus import faults
+from cosim.plugins.drivers.moteus.device.control import torque
+from cosim.plugins.drivers.moteus.device.field import commands_field
+from cosim.plugins.drivers.moteus.device.servo_state import ServoState
+from cosim.plugins.drivers.moteus.registers import Mode
 
 _ENABLING_NS, _CALIBRATING_NS = 2_000_000, 9_000_000  # from the command to the first torque
 

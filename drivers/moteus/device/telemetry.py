@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from cosim.drivers.moteus.device.servo import Servo
+from cosim.plugins.drivers.moteus.device.servo import Servo
 
 # type: (its bytes in a schema, format of its value)
 _TYPES: dict[str, tuple[bytes, str]] = {

@@ -8,8 +8,8 @@ import sympy
 from sympy.parsing.sympy_parser import parse_expr
 from sympy.printing.pycode import PythonCodePrinter
 
-from cosim.derive.equations.latex import latex_lines
-from cosim.derive.equations.text import printed, text_lines
+from cosim.apps.derive.equations.latex import latex_lines
+from cosim.apps.derive.equations.text import printed, text_lines
 from tests.derive.equations.derivations import derivation
 from tests.kit.latex_formulas import equations as latex_equations
 from tests.kit.latex_formulas import formula as latex_formula

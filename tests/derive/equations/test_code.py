@@ -10,12 +10,12 @@ import casadi
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile.trace import column, symbols
-from cosim.derive.equations.code import instructions, operations_of, written
-from cosim.derive.equations.components import EquationTerm
-from cosim.derive.equations.files import function_names
-from cosim.derive.equations.languages import MATLAB, PYTHON, C
+from cosim.apps.derive.equations.code import instructions, operations_of, written
+from cosim.apps.derive.equations.components import EquationTerm
+from cosim.apps.derive.equations.files import function_names
+from cosim.apps.derive.equations.languages import MATLAB, PYTHON, C
+from cosim.core import ops
+from cosim.core.compile.trace import column, symbols
 from tests.derive.equations.derivations import (
     GCC,
     OWN,

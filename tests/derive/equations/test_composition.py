@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.derive.equations.command import read_model
-from cosim.derive.equations.components import derived
-from cosim.derive.equations.composition import comparison_lines, compose, composed
+from cosim.apps.derive.equations.command import read_model
+from cosim.apps.derive.equations.components import derived
+from cosim.apps.derive.equations.composition import comparison_lines, compose, composed
 from tests.derive.equations.derivations import OWN, RIGS, assert_equal, evaluated, states, values_of
 
 UR5 = RIGS / "robots" / "ur5.urdf"

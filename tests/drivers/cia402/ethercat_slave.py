@@ -12,12 +12,12 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-from cosim.drivers.cia402 import codec, sdo
-from cosim.drivers.cia402.device import network
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.cia402.params import EmulatedParams
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.transport import CanFrame, now
+from cosim.plugins.drivers.cia402 import codec, sdo
+from cosim.plugins.drivers.cia402.device import network
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.cia402.params import EmulatedParams
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.transport import CanFrame, now
 
 ETHERTYPE = 0x88A4
 APRD, APWR, APRW, FPRD, FPWR, FPRW, BRD, BWR, BRW, LRD, LWR, LRW, ARMW, FRMW = range(1, 15)

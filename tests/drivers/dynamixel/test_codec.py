@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel.codec import Decoder, Packet, RegisterBlock
-from cosim.drivers.dynamixel.packet_link import PacketLink
-from cosim.drivers.dynamixel.sync_reader import INCOMPLETE_NS, SILENT_NS
-from cosim.drivers.transport import now
-from cosim.drivers.transport.compiled_link import FRAME
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel.codec import Decoder, Packet, RegisterBlock
+from cosim.plugins.drivers.dynamixel.packet_link import PacketLink
+from cosim.plugins.drivers.dynamixel.sync_reader import INCOMPLETE_NS, SILENT_NS
+from cosim.plugins.drivers.transport import now
+from cosim.plugins.drivers.transport.compiled_link import FRAME
 from tests.kit.serial_line import SerialLine, receive, settle
 
 HEX = bytes.fromhex

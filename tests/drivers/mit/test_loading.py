@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.errors import InputErrors
+from cosim.core.errors import InputErrors
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from tests.conformance.families import Bench, Case, rig, section, write_rig

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from pymodbus.framer import FramerRTU
 from pymodbus.pdu import DecodePDU, ExceptionResponse, register_message
 
-from cosim.drivers.modbus import codec
-from cosim.drivers.modbus.codec import RtuRequest
+from cosim.plugins.drivers.modbus import codec
+from cosim.plugins.drivers.modbus.codec import RtuRequest
 from tests.conformance.families import FLOATS, WHOLE_NUMBERS, Case
 from tests.drivers.loading import mistakes_of
 

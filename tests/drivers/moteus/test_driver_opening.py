@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from cosim.drivers.moteus import faults
-from cosim.drivers.moteus.codec import SERVER_DATA, tunnel
-from cosim.drivers.moteus.diagnostic import get
-from cosim.drivers.transport import CanFrame
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.moteus import faults
+from cosim.plugins.drivers.moteus.codec import SERVER_DATA, tunnel
+from cosim.plugins.drivers.moteus.diagnostic import get
+from cosim.plugins.drivers.transport import CanFrame
 from tests.drivers.bench import refused
 from tests.kit.clock import MS
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.moteus.fdcanusb import (
+from cosim.plugins.drivers.moteus.fdcanusb import (
     AdapterDevice,
     AdapterHost,
     parse_received,
@@ -21,9 +21,9 @@ from cosim.drivers.moteus.fdcanusb import (
     with_checksum,
     without_checksum,
 )
-from cosim.drivers.moteus.fdcanusb_link import FdcanusbLink
-from cosim.drivers.transport import CanFrame, ConnectionLost, now
-from cosim.drivers.transport.compiled_link import SENT
+from cosim.plugins.drivers.moteus.fdcanusb_link import FdcanusbLink
+from cosim.plugins.drivers.transport import CanFrame, ConnectionLost, now
+from cosim.plugins.drivers.transport.compiled_link import SENT
 from tests.kit.connection import FakeConnection
 from tests.kit.serial_line import SerialLine, receive, send
 

@@ -6,9 +6,9 @@ from scipy.linalg import eigh
 from scipy.optimize import brentq
 from scipy.special import iv, jv
 
-from cosim.multibody import Model
-from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from tests.multibody.elastic.beams import at, section
 
 LENGTH, MASS, STIFFNESS = 2.0, 1.5, 30.0

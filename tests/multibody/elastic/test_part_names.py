@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cosim import InputError
-from cosim.multibody.part_names import given_names, part_of, shown_name, whole_of
+from cosim.mechanics.multibody.part_names import given_names, part_of, shown_name, whole_of
 from cosim.rig.rig import load_rig
 from cosim.rig.scene import scene_of_rig, view_of
 from tests.derive.equations.derivations import RIGS

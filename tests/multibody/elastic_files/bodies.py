@@ -7,11 +7,11 @@ from scipy import sparse
 from scipy.io import mmwrite
 from scipy.linalg import eigh
 
-from cosim.multibody import Model
-from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
-from cosim.multibody.elastic.finite_elements import FiniteElements
-from cosim.multibody.elastic.modal_link import gram
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
+from cosim.mechanics.multibody.elastic.finite_elements import FiniteElements
+from cosim.mechanics.multibody.elastic.modal_link import gram
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from tests.multibody.elastic_files.meshes import ABOUT_Y, ABOUT_Z, AREA, DENSITY, LENGTH, SHEAR, TORSION, YOUNG
 
 TIP = np.array([LENGTH, 0.0, 0.0])

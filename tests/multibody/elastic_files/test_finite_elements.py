@@ -7,12 +7,12 @@ import pytest
 from scipy.linalg import eigh
 from scipy.sparse import save_npz
 
-from cosim.multibody.elastic import finite_elements
-from cosim.multibody.elastic.consistent_mass import NodalMass, rigid_motions
-from cosim.multibody.elastic.geometric_stiffness import GeometricStiffness
-from cosim.multibody.elastic.modal_link import gram
-from cosim.multibody.mechanism import Inertial
-from cosim.trust.private_cache import private_cache
+from cosim.core.trust.private_cache import private_cache
+from cosim.mechanics.multibody.elastic import finite_elements
+from cosim.mechanics.multibody.elastic.consistent_mass import NodalMass, rigid_motions
+from cosim.mechanics.multibody.elastic.geometric_stiffness import GeometricStiffness
+from cosim.mechanics.multibody.elastic.modal_link import gram
+from cosim.mechanics.multibody.mechanism import Inertial
 from tests.multibody.elastic import test_elastic_motion as benchmark
 from tests.multibody.elastic_files.bodies import TIP, arm, beam, files_of, frequencies, nodes_at, swing
 from tests.multibody.elastic_files.meshes import LENGTH, Bar, beam_mesh, brick_mesh, frame_mesh, tension_mesh

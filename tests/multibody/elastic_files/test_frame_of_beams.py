@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from cosim.multibody import Model
-from cosim.multibody.mechanism import Joint, Link, Mechanism
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.mechanism import Joint, Link, Mechanism
 from tests.multibody.elastic_files.bodies import ROOT, files_of, frequencies
 from tests.multibody.elastic_files.meshes import Bar, frame_mesh
 from tests.multibody.elastic_files.test_finite_elements import THIN

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cosim.errors import InputError
-from cosim.multibody.elastic.finite_elements import read_matrix
-from cosim.multibody.elastic.table import read_table
+from cosim.core.errors import InputError
+from cosim.mechanics.multibody.elastic.finite_elements import read_matrix
+from cosim.mechanics.multibody.elastic.table import read_table
 from tests.kit.refusals import raised
 from tests.multibody.elastic_files.bodies import TIP, files_of
 from tests.multibody.elastic_files.meshes import beam_mesh, brick_mesh

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from cosim.errors import InputError
-from cosim.multibody.elastic.modal_link import gram
-from cosim.multibody.elastic.shape_functions import ShapeFunctions
-from cosim.multibody.elastic.table import read_table
+from cosim.core.errors import InputError
+from cosim.mechanics.multibody.elastic.modal_link import gram
+from cosim.mechanics.multibody.elastic.shape_functions import ShapeFunctions
+from cosim.mechanics.multibody.elastic.table import read_table
 from tests.multibody.elastic_files.bodies import TIP, arm, beam, frequencies, swing
 from tests.multibody.elastic_files.meshes import AREA, DENSITY, LENGTH
 

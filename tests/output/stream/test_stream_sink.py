@@ -10,7 +10,7 @@ import pytest
 import zmq
 from orjson import loads
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.stream import stream_sink
 from cosim.output.stream.publisher import Publisher
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
