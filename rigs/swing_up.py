@@ -4,13 +4,12 @@ Far from upright the motor pushes along the motion while the energy is below tha
 against it above (Åström and Furuta, Swinging up a pendulum by energy control, 2000). Once the pendulum comes
 close enough to upright a PD law takes over for good.
 
-`update` is a pure function of plain operators and `cosim.core.ops`, so it becomes machine code with the rest of
+`update` is a pure function of plain operators and `cosim.plugin.ops`, so it becomes machine code with the rest of
 the rig. That is why choices are `ops.where` instead of `if`, and why the memory, whether the pendulum has
 been caught, is a state that goes in and comes out.
 """
 
-from cosim.core import ops
-from cosim.core.types import COMMAND, joint_signals, param, params
+from cosim.plugin import COMMAND, joint_signals, ops, param, params
 
 
 @params

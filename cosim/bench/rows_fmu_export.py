@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cosim import load_rig
-from cosim.apps.deploy.fmu.export import fmu_of
+from cosim.apps.deploy.fmu_export.export import fmu_of
 from cosim.bench.paired_timing import Budget, RepeatedCall
 from cosim.bench.peers import import_peer, relative_difference
 from cosim.bench.robots import sample_rig

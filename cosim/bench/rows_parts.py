@@ -34,7 +34,7 @@ WHEEL = "{name: wheel, type: wheel.py, params: {inertia: 0.05, stiffness: 20}, s
 # a wheel behind a torsional spring; `math` keeps it in Python
 BLOCK = """
 import math
-from cosim.types import Signal, param, params
+from cosim.plugin import Signal, param, params
 
 
 @params

@@ -18,7 +18,7 @@ from cosim.core.units import format_seconds
 # PD gains about a reference; the list keeps it in Python
 CONTROLLER = """
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, REFERENCE, joint_signals, params
+from cosim.plugin import COMMAND, FEEDBACK, REFERENCE, joint_signals, params
 
 
 @params

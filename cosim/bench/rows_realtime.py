@@ -32,7 +32,7 @@ PARTS = 10  # of a run, a p99 for each
 # not traceable: its `if` depends on a number
 CONTROLLER = """
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, REFERENCE, PerJoint, joint_signals, param, params
+from cosim.plugin import COMMAND, FEEDBACK, REFERENCE, PerJoint, joint_signals, param, params
 
 @params
 class Params:

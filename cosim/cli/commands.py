@@ -447,7 +447,7 @@ def fmu(
     overrides: list[Override],
 ) -> None:
     """Write a rig, or one of its parts, as an FMU, which other programs run in co-simulation."""
-    from cosim.apps.deploy.fmu.command import export_fmu
+    from cosim.apps.deploy.fmu_export.command import export_fmu
     from cosim.output.slow_code import named_when_slow
 
     with named_when_slow():

@@ -185,7 +185,7 @@ class Rig(WiredRig):
         metrics: names out of `cosim.METRICS`, or functions of (t, signals by name) that are integrated over time;
         parameters: names out of `parameters` and `numbers`, at their values in the rig, or name -> one number or one
         row per run, (k,) or (k, n), in SI, as in `rollouts`; duration: see `run`; objective: of the metrics by name,
-        (joints,) each, to one number, with `cosim.core.ops` (default: the sum of them all); threads: one per core by
+        (joints,) each, to one number, with `cosim.plugin.ops` (default: the sum of them all); threads: one per core by
         default; tape: most bytes for what a run leaves for its way back, a run that needs more is computed twice.
         Raises InputErrors for names, shapes and values that do not fit, and for a rig without derivative, with what has
         none. Raises RunError where the run is stopped; of several runs those are NaN.

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from cosim.core.types import param, params
-from cosim.mechanics.multibody.elastic.shape_functions import ShapeFunctions
+from cosim.plugin import ShapeFunctions, param, params
 
 
 @params

@@ -1,8 +1,6 @@
 """A wall below a frame: a stiff spring with a damper that pushes and never pulls."""
 
-from cosim.core import ops
-from cosim.core.types import param, params
-from cosim.mechanics.multibody.force_laws import ForceLaw
+from cosim.plugin import ForceLaw, ops, param, params
 
 
 @params

@@ -54,7 +54,7 @@ def test_an_operation_without_machine_code_is_reported_with_its_location():
 
     assert compile_error(inverse_error) == (
         f"{line(inverse_error)} {inverse_error.__qualname__}: 'inverse_error' uses the operation erfinv,"
-        " which has no machine code here; write it with the functions of cosim.core.ops"
+        " which has no machine code here; write it with the functions of cosim.plugin.ops"
     )
 
 

@@ -24,8 +24,8 @@ SWING = 0.005  # N·m/rad of measured position
 TICKS = 24
 OWN = """
 import math
-from cosim import ops
-from cosim.types import COMMAND, Signal, joint_signals, param, params
+from cosim.plugin import ops
+from cosim.plugin import COMMAND, Signal, joint_signals, param, params
 
 @params
 class Params:

@@ -27,8 +27,8 @@ from tests.rig.test_user_code import JOINT, MADE, TURN
 
 MARK = "from pathlib import Path\nPath({mark!r}).touch()\n"
 CONTROLLER = """
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, params
+from cosim.plugin import ops
+from cosim.plugin import COMMAND, joint_signals, params
 @params
 class Params:
     pass

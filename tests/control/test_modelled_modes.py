@@ -39,7 +39,7 @@ DRIVEN = """joints: {{hub: {{actuator: {{type: ideal}}}}}}
 controllers: [{{type: {type}, joints: [hub], trajectory: {motion}, {keys}}}]"""
 # commands a PD loop and shows what it knows of the first mode
 WATCH = """
-from cosim.types import COMMAND, REFERENCE, Signal, joint_signals, params
+from cosim.plugin import COMMAND, REFERENCE, Signal, joint_signals, params
 
 
 @params
@@ -75,8 +75,8 @@ def load(params, context):
 RIGID = """
 import numpy as np
 
-from cosim import ops
-from cosim.types import COMMAND, REFERENCE, PerJoint, joint_signals, param, params
+from cosim.plugin import ops
+from cosim.plugin import COMMAND, REFERENCE, PerJoint, joint_signals, param, params
 
 
 @params

@@ -22,9 +22,9 @@ from tests.kit.rigs import rig_in
 UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
 FORCE = np.array([10.0, -20.0, 30.0])
 PUSH = """
-from cosim import ops
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import param, params
+from cosim.plugin import ops
+from cosim.plugin import ForceLaw
+from cosim.plugin import param, params
 
 @params
 class Params:
@@ -42,9 +42,9 @@ def load(params):
     return ForceLaw(wrenches, timed=True)
 """
 WALL = """
-from cosim import ops
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import param, params
+from cosim.plugin import ops
+from cosim.plugin import ForceLaw
+from cosim.plugin import param, params
 
 @params
 class Params:

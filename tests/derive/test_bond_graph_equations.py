@@ -62,7 +62,7 @@ def test_an_operation_without_a_formula_is_refused():
 
     x = casadi.SX.sym("x")
     words = str(raised(CompileError, formulas, {A: x}, [casadi.remainder(x, 2.0)]))
-    assert words == "the operation remainder has no formula; write it with others of cosim.core.ops"
+    assert words == "the operation remainder has no formula; write it with others of cosim.plugin.ops"
 
 
 def at_state(assembly, found, x, rng):

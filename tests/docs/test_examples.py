@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from cosim import Rig, load_rig
-from cosim.apps.deploy.fmu.export import fmu_of_part
+from cosim.apps.deploy.fmu_export.export import fmu_of_part
 from cosim.apps.new.command import new_rig
 from cosim.cli.command_line import command_parser
 from cosim.cli.run_shadow import shadow_of
@@ -259,7 +259,7 @@ def test_the_examples_of_a_trajectory_and_an_actuator_run_and_are_compiled(tmp_p
 
 
 def test_every_function_of_ops_is_listed():
-    (rows,) = (rows for heading, rows in TABLES.items() if heading == "The functions of `cosim.core.ops`")
+    (rows,) = (rows for heading, rows in TABLES.items() if heading == "The functions of `cosim.plugin.ops`")
     listed = {name for row in rows[1:] for name in re.findall(r"`(\w+)`", row[0])}
     own = {
         name for name, item in vars(ops).items() if callable(item) and getattr(item, "__module__", "") == ops.__name__

@@ -243,8 +243,8 @@ joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}, body.rz: {friction: {m
 events: [{do: brake, of: body, effort: 1, at: 1}]
 """
 BREEZE = """
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import params
+from cosim.plugin import ForceLaw
+from cosim.plugin import params
 @params
 class Params:
     pass

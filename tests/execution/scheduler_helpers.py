@@ -44,7 +44,7 @@ controllers:
 # `float` keeps it in Python
 PUSH = """
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, param, params
 
 
 @params

@@ -27,7 +27,7 @@ schedule: {step: 1 ms}
 # `float` keeps it in Python
 OWN = """
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, param, params
 
 @params
 class Params:

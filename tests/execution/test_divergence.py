@@ -141,7 +141,7 @@ def test_large_rigs_stop_without_eigenvalues(tmp_path, monkeypatch, said):
 
 
 FAILING = """
-from cosim.types import params
+from cosim.plugin import params
 @params
 class Params:
     pass

@@ -27,8 +27,8 @@ controllers:
 schedule: {duration: 100 ms}
 """
 OWN = """
-from cosim import ops
-from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+from cosim.plugin import ops
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, param, params
 
 @params
 class Params:

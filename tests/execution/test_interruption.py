@@ -34,7 +34,7 @@ OWN = """
 import sys
 import threading
 import numpy as np
-from cosim.types import COMMAND, joint_signals, params
+from cosim.plugin import COMMAND, joint_signals, params
 
 WAITS, GO_ON = threading.Event(), threading.Event()
 

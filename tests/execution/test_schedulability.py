@@ -37,7 +37,7 @@ schedule:
 OWN = """
 import time
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, param, params
 
 @params
 class Params:

@@ -36,7 +36,7 @@ IMMEDIATE, CONTROLLED = "{}", "{deceleration: 4}"
 OWN = """
 import signal
 import numpy as np
-from cosim.types import COMMAND, joint_signals, params
+from cosim.plugin import COMMAND, joint_signals, params
 
 SIGNALS = {}  # tick -> number of the signal
 

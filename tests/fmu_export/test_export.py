@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.apps.deploy.fmu import export, linking, platforms
-from cosim.apps.deploy.fmu.export import fmu_of, fmu_of_part
-from cosim.apps.deploy.fmu.model_description import UnitOutline
+from cosim.apps.deploy.fmu_export import export, linking, platforms
+from cosim.apps.deploy.fmu_export.export import fmu_of, fmu_of_part
+from cosim.apps.deploy.fmu_export.model_description import UnitOutline
 from cosim.core.errors import CosimError
 from cosim.core.units import UNITS, si_exponents
 from tests.kit.command import RIG

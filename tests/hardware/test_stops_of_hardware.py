@@ -31,7 +31,7 @@ schedule: {duration: 100 ms}
 # `float` keeps it in Python
 PUSH = """
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, joint_signals, params
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, params
 
 @params
 class Params:

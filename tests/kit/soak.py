@@ -78,7 +78,7 @@ LOST_CONTROL = "control by 'soak' was lost: the process of the control socket "
 # a controller that stays in Python, with the parameters of that of the rig
 IN_PYTHON = """\
 import numpy as np
-from cosim.types import COMMAND, joint_signals, param, params
+from cosim.plugin import COMMAND, joint_signals, param, params
 
 @params
 class Params:

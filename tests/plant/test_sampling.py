@@ -14,7 +14,7 @@ from tests.kit.rigs import controller
 # a motor without losses in its gear, whose PI controller of the speed holds its voltage between samples
 SAMPLED = """
 import numpy as np
-from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Signal, param, params
+from cosim.plugin import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Signal, param, params
 
 @params
 class Params:

@@ -12,7 +12,7 @@ from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from tests.kit.refusals import refusal
 
 HEAD = """
-from cosim.types import PerJoint, param, params
+from cosim.plugin import PerJoint, param, params
 def load(*parts): return parts
 @params
 class Params:

@@ -279,7 +279,7 @@ def test_an_objective_in_plain_python_is_refused(arm):
     def branching(metrics):
         return 1.0 if metrics["error_rms"][0] > 1 else 2.0
 
-    assert refusal(arm.gradient, "error_rms", "hold.kp", objective=branching).endswith("use cosim.core.ops.where")
+    assert refusal(arm.gradient, "error_rms", "hold.kp", objective=branching).endswith("use cosim.plugin.ops.where")
 
 
 def test_whole_counts_of_an_encoder_have_no_derivative(said):

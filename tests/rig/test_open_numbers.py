@@ -190,7 +190,7 @@ def test_a_number_on_which_the_form_of_the_code_depends(tmp_path, said):
     (tmp_path / "spring.py").write_text(
         """
 import math
-from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, param, params
+from cosim.plugin import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, param, params
 
 @params
 class Params:

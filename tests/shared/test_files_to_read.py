@@ -24,7 +24,7 @@ OWN = {
     "cosim/apps/deploy": "its own files, results of compilers",
     "cosim/apps/doctor/machine.py": "/proc",
     "cosim/simulation/fmi/description.py": "in memory",
-    "cosim/apps/deploy/fmu": "in memory, results of linkers",
+    "cosim/apps/deploy/fmu_export": "in memory, results of linkers",
     "cosim/mechanics/multibody/elastic/finite_elements.py": "cache",
     "cosim/apps/new/command.py": "the rig that it replaces, a regular file",
     "cosim/rig/cached_parts.py": "cache",

@@ -12,7 +12,7 @@ from tests.kit.rigs import rig_in
 # a reference that steps to `goal` before the run: at rest from t = 0
 GOAL = """
 import numpy as np
-from cosim.types import PerJoint, param, params
+from cosim.plugin import PerJoint, param, params
 
 @params
 class Params:

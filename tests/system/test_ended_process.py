@@ -22,7 +22,7 @@ OWN = """\
 import ctypes, os, signal, sys, threading
 from os import _exit
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, joint_signals, params
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, params
 
 @params
 class Params:
@@ -82,7 +82,7 @@ def test_functions_that_end_the_process_raise_in_code_of_a_user(end):
 
 HANDLED = """
 import signal
-from cosim.compile.process_exits import refuse_exits, user_code
+from cosim.core.compile.process_exits import refuse_exits, user_code
 refuse_exits()
 with user_code():
     signal.raise_signal(signal.SIGSEGV)

@@ -10,8 +10,8 @@ from tests.kit.samples import FOLDER
 MECHANISMS = FOLDER / "mechanisms"
 SKATER = "skater.py"  # the constraint of skate.yaml
 HAND = """
-from cosim import ops
-from cosim.types import params
+from cosim.plugin import ops
+from cosim.plugin import params
 
 
 @params

@@ -35,7 +35,7 @@ def check_rig(rig: WiredRig, kind: FileKind) -> None:
     check_machine_code(rig, kind)
     for number, loop in enumerate(rig.tick_model.loops):
         if why := rig.tick_model.untraceable.get(loop.name):
-            what = f"controller '{loop.name}' runs in Python ({why}); {kind.needs}: write it with cosim.core.ops"
+            what = f"controller '{loop.name}' runs in Python ({why}); {kind.needs}: write it with cosim.plugin.ops"
             raise InputError(what, rig.place(("controllers", number)))
     if rig.tick_model.coupling is not None:
         for name in rig.tick_model.coupling.parts:
@@ -59,7 +59,7 @@ def check_part(rig: WiredRig, name: str, kind: FileKind) -> None:
         what = f"part '{name}' is an FMU itself; {fix}"
         raise InputError(what, place_of_part(rig, name))
     if why := part.untraceable:
-        what = f"part '{name}' runs in Python ({why}); {kind.needs}: write it with cosim.core.ops"
+        what = f"part '{name}' runs in Python ({why}); {kind.needs}: write it with cosim.plugin.ops"
         raise InputError(what, place_of_part(rig, name))
 
 

@@ -81,7 +81,7 @@ def formulas(inputs: Mapping[Formula, Numeric], expressions: Sequence[Numeric]) 
 def applied(name: str, operands: Sequence[Formula]) -> Formula:
     """The formula of an operation of casadi. Raises CompileError for one without a formula."""
     if name not in OPERATIONS:
-        raise CompileError(f"the operation {name.lower()} has no formula; write it with others of cosim.core.ops")
+        raise CompileError(f"the operation {name.lower()} has no formula; write it with others of cosim.plugin.ops")
     return OPERATIONS[name](*operands)
 
 

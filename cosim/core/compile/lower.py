@@ -78,7 +78,7 @@ def lower(trace: Trace, supported: Callable[[str], bool], place: str) -> Graph:
             if not supported(name):
                 raise CompileError(
                     f"'{trace.name}' uses the operation {name.lower()}, which has no machine code here;"
-                    " write it with the functions of cosim.core.ops",
+                    " write it with the functions of cosim.plugin.ops",
                     place,
                 )
             value[out_of(k)[0]] = _simplified(graph, name, [value[i] for i in in_of(k)])

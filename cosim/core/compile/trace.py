@@ -268,7 +268,7 @@ def _returned(value: Numeric, fn: Callable[..., Numeric]) -> np.ndarray:
             return array
     except (TypeError, ValueError, AttributeError):
         pass
-    what = f"returns {type(value).__name__}; return an array made by cosim.core.ops, or a tuple of arrays"
+    what = f"returns {type(value).__name__}; return an array made by cosim.plugin.ops, or a tuple of arrays"
     raise CompileError(what, origin(fn))
 
 
@@ -281,7 +281,7 @@ def _forbid_float_conversion() -> None:
         def converted(symbol: Numeric) -> Numeric:
             if not symbol.is_constant():
                 raise TypeError(
-                    "a traced value is not a number yet; use cosim.core.ops instead of float, math and numpy"
+                    "a traced value is not a number yet; use cosim.plugin.ops instead of float, math and numpy"
                 )
             return convert(symbol)
 
@@ -294,7 +294,7 @@ def _forbid_float_conversion() -> None:
 def _why_untraceable(error: BaseException) -> str:
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if "truth value" in text:
-        return "a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.core.ops.where"
+        return "a Python `if`, `and`, `min` or comparison chain on a traced value; use cosim.plugin.ops.where"
     return f"cannot be traced: {type(error).__name__}: {text}"
 
 

@@ -39,7 +39,7 @@ def read_motion(type: str, params: YamlValue, path: tuple, reading: Reading) -> 
     return _read(
         JOINT,
         GeneralMotion,
-        "GeneralMotion of cosim.mechanics.multibody.joints",
+        "GeneralMotion of cosim.plugin",
         _check_motion,
         type,
         params,
@@ -59,7 +59,7 @@ def read_law(
     return _read(
         CONSTRAINT,
         ConstraintLaw,
-        "ConstraintLaw of cosim.mechanics.multibody.constraint_laws",
+        "ConstraintLaw of cosim.plugin",
         check,
         type,
         params,
@@ -76,14 +76,12 @@ def read_force_law(
     def check(law: ForceLaw) -> None:
         _check_force_law(law, links, nq, nv)
 
-    return _read(
-        FORCE, ForceLaw, "ForceLaw of cosim.mechanics.multibody.force_laws", check, type, params, path, reading
-    )
+    return _read(FORCE, ForceLaw, "ForceLaw of cosim.plugin", check, type, params, path, reading)
 
 
 def read_shapes(type: str, params: YamlValue, path: tuple, reading: Reading) -> ShapeFunctions | None:
     """The mode shapes of a link along x that the section at `path` names by its `type`; None after an error."""
-    words = "ShapeFunctions of cosim.mechanics.multibody.elastic.shape_functions"
+    words = "ShapeFunctions of cosim.plugin"
     return _read(SHAPES, ShapeFunctions, words, _check_shapes, type, params, path, reading)
 
 
@@ -157,9 +155,7 @@ def _check_independent(motion: GeneralMotion, q: np.ndarray) -> None:
 def _check_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
     """Raises ValueError for an invalid law."""
     if not law.rows or not all(isinstance(row, ReactionSpec) for row in law.rows):
-        raise ValueError(
-            "the law has no rows; give it one ReactionSpec of cosim.mechanics.multibody.constraint_laws per equation"
-        )
+        raise ValueError("the law has no rows; give it one ReactionSpec of cosim.plugin per equation")
     for k, row in enumerate(law.rows):
         if not all(isinstance(text, str) for text in row):
             raise ValueError(f"row {k + 1} is {tuple(row)}; give its name and its units as text")

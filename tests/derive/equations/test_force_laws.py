@@ -49,4 +49,4 @@ def test_a_law_that_cannot_be_traced(command, to):
     rig = written(LAW.replace("FLOOR", "(floor if height < 0.0 else 0.0)"))
     (said,) = command.refuses("derive", rig, "--equations", "--to", to)
     assert said.startswith("rig.yaml:")
-    assert "use cosim.core.ops.where" in said
+    assert "use cosim.plugin.ops.where" in said

@@ -63,8 +63,8 @@ def by_functions():
     Path("shapes.py").write_text("""\
 import numpy as np
 
-from cosim.multibody.elastic.shape_functions import ShapeFunctions
-from cosim.types import params
+from cosim.plugin import ShapeFunctions
+from cosim.plugin import params
 
 
 @params

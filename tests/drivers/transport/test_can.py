@@ -235,7 +235,7 @@ GROUP = "239.74.16.3"
 BUS = CanParams("udp_multicast", GROUP)
 OTHER = f"""
 import sys
-from cosim.drivers.transport import CanParams, bus_lock, {{end}}_link
+from cosim.plugins.drivers.transport import CanParams, bus_lock, {{end}}_link
 bus_lock.NAMESPACE = {{namespace!r}}
 link = {{end}}_link(CanParams("udp_multicast", "{GROUP}"), lambda *keys: None)
 link.open()

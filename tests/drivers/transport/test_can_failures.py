@@ -299,8 +299,8 @@ def test_options_that_are_not_for_the_interface(more, said):
 def test_nothing_is_printed_or_logged_and_python_can_is_not_imported_early():
     program = """
 import gc, sys
-from cosim.errors import InputError, SourceLocation
-from cosim.drivers.transport import CanParams, host_link
+from cosim.plugin import InputError, SourceLocation
+from cosim.plugins.drivers.transport import CanParams, host_link
 assert not {"can", "serial"} & set(sys.modules)
 place = lambda *keys: SourceLocation("rig.yaml")
 for params in (CanParams("slcan", "/nowhere/port"), CanParams("pcan", "x"), CanParams("kvaser", "0")):

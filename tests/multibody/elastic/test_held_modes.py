@@ -96,8 +96,8 @@ def table(**more):
 
 SHAPES = """\
 import numpy as np
-from cosim.multibody.elastic.shape_functions import ShapeFunctions
-from cosim.types import params
+from cosim.plugin import ShapeFunctions
+from cosim.plugin import params
 
 @params
 class Params:

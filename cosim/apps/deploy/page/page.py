@@ -77,7 +77,7 @@ def check_functions(needed: Sequence[str]) -> None:
         names = ", ".join(f"'{name}'" for name in missing)
         what = f"the ticks need {names}, which a page does not have"
         raise InputError(
-            f"{what}; use --target wasm and give it to the module, or compute it with cosim.core.ops", "--target"
+            f"{what}; use --target wasm and give it to the module, or compute it with cosim.plugin.ops", "--target"
         )
 
 

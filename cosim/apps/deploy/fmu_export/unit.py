@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cosim.apps.deploy.exportable import FileKind
-from cosim.apps.deploy.fmu.model_description import UnitOutline
-from cosim.apps.deploy.fmu.variables import UnitVariable
+from cosim.apps.deploy.fmu_export.model_description import UnitOutline
+from cosim.apps.deploy.fmu_export.variables import UnitVariable
 
 FMU = FileKind("an FMU", "cosim fmu", "couple the file in the importer")
 

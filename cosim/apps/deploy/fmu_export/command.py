@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cosim.apps.deploy.fmu.export import packed
-from cosim.apps.deploy.fmu.model_description import UnitOutline
-from cosim.apps.deploy.fmu.part_unit import unit_of_part
-from cosim.apps.deploy.fmu.rig_unit import unit_of_rig
+from cosim.apps.deploy.fmu_export.export import packed
+from cosim.apps.deploy.fmu_export.model_description import UnitOutline
+from cosim.apps.deploy.fmu_export.part_unit import unit_of_part
+from cosim.apps.deploy.fmu_export.rig_unit import unit_of_rig
 from cosim.core.errors import InputError
 from cosim.output.console import refuse_inputs
 from cosim.output.output_files import check_output, identity, write_file

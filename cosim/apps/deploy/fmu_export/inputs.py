@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.apps.deploy.fmu.tunable_part import TunablePart
-from cosim.apps.deploy.fmu.variables import UnitVariable
+from cosim.apps.deploy.fmu_export.tunable_part import TunablePart
+from cosim.apps.deploy.fmu_export.variables import UnitVariable
 from cosim.core import ops
 from cosim.core.compile.trace import OpenNumbers
 from cosim.core.errors import InputError, did_you_mean

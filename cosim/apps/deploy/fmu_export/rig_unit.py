@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cosim.apps.deploy.exportable import check_rig
-from cosim.apps.deploy.fmu.dependencies import inputs_of_signals
-from cosim.apps.deploy.fmu.inputs import opened
-from cosim.apps.deploy.fmu.model_description import UnitOutline
-from cosim.apps.deploy.fmu.rig_code import rig_code
-from cosim.apps.deploy.fmu.rig_data import rig_data
-from cosim.apps.deploy.fmu.unit import FMU, UnitContent
-from cosim.apps.deploy.fmu.variables import variables_of
+from cosim.apps.deploy.fmu_export.dependencies import inputs_of_signals
+from cosim.apps.deploy.fmu_export.inputs import opened
+from cosim.apps.deploy.fmu_export.model_description import UnitOutline
+from cosim.apps.deploy.fmu_export.rig_code import rig_code
+from cosim.apps.deploy.fmu_export.rig_data import rig_data
+from cosim.apps.deploy.fmu_export.unit import FMU, UnitContent
+from cosim.apps.deploy.fmu_export.variables import variables_of
 from cosim.apps.deploy.tick_code import observe_routine
 from cosim.rig.build.wired_rig import WiredRig
 

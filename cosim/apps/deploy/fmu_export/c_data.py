@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from cosim.apps.deploy.fmu.variables import UnitVariable
+from cosim.apps.deploy.fmu_export.variables import UnitVariable
 
 
 def data_text(

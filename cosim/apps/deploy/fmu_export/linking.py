@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from cosim.apps.deploy.fmu.platforms import Platform
+from cosim.apps.deploy.fmu_export.platforms import Platform
 from cosim.core.errors import InputError, RunError
 
 SOURCES = Path(__file__).parent / "c"

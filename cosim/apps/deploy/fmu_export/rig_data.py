@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from cosim.apps.deploy.fault_codes import FAULTS as WHOLE_FAULTS
 from cosim.apps.deploy.fault_codes import PART_FAULTS
-from cosim.apps.deploy.fmu.c_data import array, data_text, number, text
-from cosim.apps.deploy.fmu.variables import UnitVariable
+from cosim.apps.deploy.fmu_export.c_data import array, data_text, number, text
+from cosim.apps.deploy.fmu_export.variables import UnitVariable
 from cosim.control.limits import LIMITS, NOT_FINITE, STALE
 from cosim.simulation.plant.event_stepper import PlantFault
 from cosim.simulation.tick.tick_model import TickModel

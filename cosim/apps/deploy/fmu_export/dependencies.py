@@ -12,7 +12,7 @@ from functools import reduce
 from itertools import chain
 from operator import or_
 
-from cosim.apps.deploy.fmu.variables import UnitVariable
+from cosim.apps.deploy.fmu_export.variables import UnitVariable
 from cosim.core.compile.operations import LEAVES
 from cosim.core.compile.routine import Routine
 from cosim.core.compile.split import dependencies_first

@@ -9,14 +9,14 @@ import zipfile
 from collections.abc import Sequence
 
 from cosim.apps.deploy.c_functions import objects_of
-from cosim.apps.deploy.fmu.c_data import text
-from cosim.apps.deploy.fmu.linking import compiler_of, linked
-from cosim.apps.deploy.fmu.model_description import UnitOutline, description
-from cosim.apps.deploy.fmu.part_unit import unit_of_part
-from cosim.apps.deploy.fmu.platforms import Platform, this_platform
-from cosim.apps.deploy.fmu.rig_unit import unit_of_rig
-from cosim.apps.deploy.fmu.unit import UnitContent
-from cosim.apps.deploy.fmu.variables import UnitVariable
+from cosim.apps.deploy.fmu_export.c_data import text
+from cosim.apps.deploy.fmu_export.linking import compiler_of, linked
+from cosim.apps.deploy.fmu_export.model_description import UnitOutline, description
+from cosim.apps.deploy.fmu_export.part_unit import unit_of_part
+from cosim.apps.deploy.fmu_export.platforms import Platform, this_platform
+from cosim.apps.deploy.fmu_export.rig_unit import unit_of_rig
+from cosim.apps.deploy.fmu_export.unit import UnitContent
+from cosim.apps.deploy.fmu_export.variables import UnitVariable
 from cosim.rig.build.wired_rig import WiredRig
 
 LICENSE = """\

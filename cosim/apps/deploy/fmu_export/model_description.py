@@ -10,7 +10,7 @@ from importlib.metadata import version as version_of
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from cosim.apps.deploy.fmu.variables import UnitVariable
+from cosim.apps.deploy.fmu_export.variables import UnitVariable
 from cosim.core.units import UNITS, si_exponents
 
 LOG_CATEGORIES = {"logStatusError": "errors", "logStatusDiscard": "steps that cannot be taken"}
