@@ -201,7 +201,7 @@ def test_a_fault_of_the_command_line_is_one(command):
 @pytest.fixture
 def far(tmp_path, monkeypatch):
     """far(code): a family `far` by an entry point of another package, whose module has this code."""
-    entries = EntryPoints([EntryPoint("far", "far_family", "cosim.plugins.drivers")])
+    entries = EntryPoints([EntryPoint("far", "far_family", "cosim.drivers")])
     monkeypatch.setattr(plugins, "entry_points", lambda group: entries.select(group=group))
     monkeypatch.syspath_prepend(tmp_path)
 
