@@ -218,7 +218,9 @@ class Compiled(_Function):
     def _builtin(self, address: int) -> Callable[..., Numeric]:
         """A builtin function object of the generated entry; its `__self__`, this object, keeps the code alive."""
         name = self.name.encode()
-        definition = np.array((ctypes.cast(name, ctypes.c_void_p).value, address, _METH_FASTCALL_KEYWORDS, 0), _METHOD)
+        definition = np.array(
+            (ctypes.cast(ctypes.c_char_p(name), ctypes.c_void_p).value, address, _METH_FASTCALL_KEYWORDS, 0), _METHOD
+        )
         # CPython reads the definition until the very end of the builtin. Of what is garbage together, it may clear any
         # object first, ctypes' included; not so a tuple of bytes and an array, which the builtin has as its module
         new = ctypes.pythonapi.PyCFunction_NewEx
