@@ -6,6 +6,7 @@ the rest of a program does.
 
 from __future__ import annotations
 
+import gc
 import time
 import timeit
 from collections.abc import Callable
@@ -58,7 +59,9 @@ class HostInstruments:
     """`Instruments` of this machine. Raises RunError where the system has no absolute sleep."""
 
     def clock_cost(self) -> float:
-        times = (min(timeit.repeat(what, repeat=TIMES, number=READS)) for what in (time.monotonic_ns, _nothing))
+        # a call of C code that does next to nothing; one of Python code would take as long as the reading
+        calls = (time.monotonic_ns, gc.isenabled)
+        times = (min(timeit.repeat(call, repeat=TIMES, number=READS)) for call in calls)
         read, called = (seconds / READS for seconds in times)
         return max(read - called, 0.0)
 
@@ -79,9 +82,6 @@ class HostInstruments:
             good, privileges = worker.run(privileged)
             python = worker.run(lambda: _python(counts[PYTHON_SLEEP], worker))
         return WakeupLatencies({UNPRIVILEGED: plain, PRIVILEGED: good, PYTHON_SLEEP: python}, privileges)
-
-
-def _nothing() -> None: ...
 
 
 class _Worker:
