@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import itertools
 import re
 import shlex
 import shutil
@@ -78,24 +77,19 @@ def test_every_link_has_a_target(name):
             assert anchor in {slug(found) for found in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)}, target
 
 
-def test_the_architecture_names_every_room_in_the_order_of_the_import_contract():
-    rows = tables(ARCHITECTURE)["Rooms"][1:]
-    listed = [re.findall(r"`([^`]+)`", row[0]) for row in rows]
+def test_the_architecture_names_every_room_and_its_parts_in_the_order_of_the_import_contract():
+    rows = {
+        re.findall(r"`cosim/(\w+)/`", room)[0]: set(re.findall(r"`(\w+)/`", parts))
+        for room, parts in tables(ARCHITECTURE)["Rooms"][1:]
+    }
     package = ROOT / "cosim"
-    files = {file.name for file in package.glob("*.py") if not file.name.startswith("__")}
-    rooms = {f"cosim/{init.parent.name}/" for init in package.glob("*/__init__.py") if not init.parent.is_symlink()}
-    named = {word for words in listed for word in words}
-    assert named == {f"cosim/{name}" for name in files} | rooms | {"controllers/", "drivers/", "rigs/", "tests/"}
+    assert rows == {
+        room: {init.parent.name for init in (package / room).glob("*/__init__.py")}
+        for room in (init.parent.name for init in package.glob("*/__init__.py"))
+    }
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    contracts = tools["importlinter"]["contracts"]
-    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
-    height = {room: place for place, layer in enumerate(reversed(layers)) for room in re.findall(r"\w+", layer)}
-    heights = [
-        {height[word.removeprefix("cosim/").strip("/").removesuffix(".py")] for word in words}
-        for words in listed
-        if not {"rigs/", "tests/"} & set(words)
-    ]
-    assert all(max(below) <= min(above) for below, above in itertools.pairwise(heights))
+    contract, *_ = (each for each in tools["importlinter"]["contracts"] if each["type"] == "layers")
+    assert list(rows) == contract["layers"][::-1]
 
 
 FAMILIES = TABLES["Families"][1:]
