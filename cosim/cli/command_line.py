@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 ABOUT = "Robotics control co-simulation with hardware in the loop."
 WIDTH = 110  # columns of a help text
 INDENT = 30  # of what it says about an option
+# former commands: what to run instead
+ELSEWHERE = {"bench": "run python -m benchmarks in a checkout of the project"}
 
 
 class CommandParser(ArgumentParser):
@@ -73,6 +75,8 @@ def parse(words: list[str]) -> Callable[[], None]:
     known = parser.commands.choices
     if not words or words[0].startswith("-"):
         parser.parse_args(words or ["--help"])
+    elif words[0] in ELSEWHERE:
+        raise InputError(f"'{words[0]}' is no command any more; {ELSEWHERE[words[0]]}", parser.prog)
     elif words[0] not in known:
         parser.error(f"there is no command '{words[0]}'{did_you_mean(words[0], known)}")
     given = vars(known[words[0]].parse_command(words[1:]))
@@ -511,12 +515,6 @@ def command_parser() -> CommandParser:
     names = _word("names", metavar="NAME", nargs="*", help="parameters; default: all")
     parser.add_command(remote_commands.get, names, connect, public)
     parser.add_command(remote_commands.stop, connect, public, force, _flag("--now", "immediately, motors off"))
-    parser.add_command(
-        commands.bench,
-        _word("--json", metavar="F.json", type=Path, default=Path("bench.json"), help="where to write the figures"),
-        _word("--only", metavar="TEXT", help="only rows whose name contains this"),
-        _flag("--quick", "fewer repetitions"),
-    )
     parser.add_command(
         commands.doctor,
         _word("--duration", metavar="S", default="5 s", help="how long to measure, e.g. 5 or 2 min"),

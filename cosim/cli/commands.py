@@ -558,13 +558,6 @@ def derive(
         derive_equations(mechanism, file, to, Options(symbols, frames, load, point_masses, at, mount, on))
 
 
-def bench(json: Path, only: str | None, quick: bool) -> None:
-    """Measure this program and its peers side by side, in one run, and print the ratios."""
-    from cosim.bench import main as measure
-
-    measure(json, only, quick)
-
-
 def doctor(duration: str, cpu: int | None, json: Path | None) -> None:
     """Measure whether this machine can run loops in real time, and recommend settings."""
     from cosim.apps.doctor import main as examine

@@ -8,10 +8,10 @@ import numpy as np
 import orjson
 import pytest
 
-from cosim import bench
-from cosim.bench import paired_timing, peers, report, robots
-from cosim.bench.paired_timing import Budget, Samples
-from cosim.bench.rows import BenchCase, BenchRow, Measurement, Target, measure_case
+import benchmarks as bench
+from benchmarks import paired_timing, peers, report, robots
+from benchmarks.paired_timing import Budget, Samples
+from benchmarks.rows import BenchCase, BenchRow, Measurement, Target, measure_case
 from cosim.core.errors import InputError, RunError
 from tests.bench.named_rows import TINY
 
@@ -188,7 +188,7 @@ def test_differences_are_relative_to_the_largest_value():
 
 @pytest.fixture
 def run(monkeypatch, tmp_path, capsys):
-    """`cosim bench` over given cases, as quick as can be: (what JSON says, what was printed)."""
+    """`python -m benchmarks` over given cases, as quick as can be: (what JSON says, what was printed)."""
     monkeypatch.setattr(bench, "QUICK", TINY)
 
     def run(cases, only=None):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks import rows_tuning
+from benchmarks.paired_timing import QUICK
+from benchmarks.robots import sample_rig
+from benchmarks.rows import measure_case
 from cosim import load_rig
-from cosim.bench import rows_tuning
-from cosim.bench.paired_timing import QUICK
-from cosim.bench.robots import sample_rig
-from cosim.bench.rows import measure_case
 
 CASES = {case.name: case for case in rows_tuning.CASES}
 

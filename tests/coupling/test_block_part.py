@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.bench.rows_coupling import STEP, MassParams, MassWithSpring, PulledMass, native_steps
+from benchmarks.rows_coupling import STEP, MassParams, MassWithSpring, PulledMass, native_steps
 from cosim.core.errors import InputError
 from cosim.core.types import Signal, param, params
 from cosim.simulation.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, PowerBond, Wire

@@ -18,7 +18,7 @@ def test_every_test_that_the_page_names_exists():
 
 def test_the_page_names_every_module_that_starts_a_process_or_a_thread():
     """Beside a run; those of other commands end with their command."""
-    commands = {"apps", "bench", "cli"}
+    commands = {"apps", "cli"}
     starts = re.compile(r"subprocess\.Popen\(|threading\.Thread\(|os\.fork\(")
     files = [path for folder in ("cosim", "drivers") for path in (ROOT / folder).rglob("*.py")]
     modules = {path.relative_to(ROOT) for path in files if starts.search(path.read_text())}

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from benchmarks import linkages
 from cosim import InputError, RunError, load_rig
-from cosim.bench import linkages
 from cosim.mechanics.formulations.cartesian import load
 from cosim.mechanics.formulations.cartesian.absolute import integrate
 from cosim.mechanics.multibody import Model, assembly

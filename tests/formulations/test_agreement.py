@@ -6,10 +6,10 @@ from functools import cache
 import numpy as np
 import pytest
 
+from benchmarks.chains import general_chain
+from benchmarks.peers import MissingPeer
+from benchmarks.robots import PANDA, TALOS, load_robot
 from cosim import load_rig
-from cosim.bench.chains import general_chain
-from cosim.bench.peers import MissingPeer
-from cosim.bench.robots import PANDA, TALOS, load_robot
 from cosim.core.compile import ArrayPort, compile
 from cosim.mechanics.formulations import known_formulations, load_formulation
 from cosim.mechanics.formulations.dependent_coordinates import DependentCoordinates

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.rows_chain import mechanism as chain
 from cosim import InputError, load_rig
-from cosim.bench.rows_chain import mechanism as chain
 from cosim.core.compile import ArrayPort, Compiled, compile
 from cosim.core.types import Numeric
 from cosim.mechanics.formulations import load_formulation

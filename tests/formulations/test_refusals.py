@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from benchmarks.linkages import ladder
 from cosim import InputError, load_rig
-from cosim.bench.linkages import ladder
 from cosim.core.compile import ArrayPort, compile
 from cosim.core.compile.trace import symbols
 from cosim.mechanics.formulations import dependent_row, known_formulations, load_formulation

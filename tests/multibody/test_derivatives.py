@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from benchmarks.peers import Pinocchio
 from cosim import Rig, load_rig
-from cosim.bench.peers import Pinocchio
 from cosim.core.errors import CompileError, InputError
 from cosim.mechanics.multibody import Model, derivatives
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Pose

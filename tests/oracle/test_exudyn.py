@@ -8,8 +8,8 @@ import numpy as np
 import yaml
 from exudyn.itemInterface import LoadForceVector, RevoluteJoint2D
 
+from benchmarks.peers_exudyn import Cables, tube
 from cosim import load_rig
-from cosim.bench.peers_exudyn import Cables, tube
 from cosim.mechanics.multibody import Model
 from tests.kit.samples import FOLDER
 

@@ -19,7 +19,7 @@ FUNCTIONS = {("", "load_certificate"), ("np", "load"), ("trimesh", "load"), ("zi
 MAY_READ = re.compile(rf"\b(open|{'|'.join([*METHODS, *(name for _, name in FUNCTIONS)])})\(")
 # who opens what nobody names: the files of the program, of its caches and of the system, and what it wrote itself
 OWN = {
-    "cosim/bench": "its own files",
+    "benchmarks": "its own files",
     "cosim/core/compile": "cache, libraries",
     "cosim/apps/deploy": "its own files, results of compilers",
     "cosim/apps/doctor/machine.py": "/proc",

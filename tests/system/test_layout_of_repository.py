@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 FLAT = {"__init__", "__main__", "plugin"}  # the promised names
 PLUGINS = ("controllers", "drivers")  # folders beside the package
 # folders of tests that belong to no single room
-ACROSS = {"browser", "conformance", "docs", "kit", "oracle", "shared", "system"}
+ACROSS = {"bench", "browser", "conformance", "docs", "kit", "oracle", "shared", "system"}
 # names that every plug-in of a kind gives to its own part
 CONTRACT = {"Client", "Emulator", "JointParams", "Node", "Params"}
 
