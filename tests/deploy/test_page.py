@@ -58,7 +58,7 @@ def test_what_is_known_of_the_rig(ur5) -> None:
 
 
 def test_all_scripts_are_put_together() -> None:
-    folder = Path(__file__).parents[2] / "cosim" / "deploy" / "page" / "web"
+    folder = Path(__file__).parents[2] / "cosim" / "apps" / "deploy" / "page" / "web"
     assert {f"{name}.js" for name in ("start", *SCRIPTS)} == {file.name for file in folder.glob("*.js")}
 
 

@@ -82,7 +82,7 @@ def test_the_timing_of_ticks_is_a_topic_of_the_rig(tmp_path):
     with Recorder(tmp_path / "a.mcap", channels, {}, "json") as recorder:
         recorder.append(np.array([MS]), np.array([[0.5, 2e-5, np.nan]]))
     assert recorded_messages(tmp_path / "a.mcap")[1] == (
-        "cosim.execution.timing",
+        "cosim.timing",
         "/timing",
         MS,
         {"latency": 2e-5, "step": None},
