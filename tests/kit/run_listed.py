@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 OPTIONS = ("-n0", "-x", "-q", "--full", "-p", "no:cacheprovider", "--no-header", "--tb=line")
 
 FAILED = "failed: "
+MEMORY = 8 << 30  # bytes; a mutant may grow something for ever
 
 
 class Listed:
@@ -39,6 +41,7 @@ class Listed:
 
 
 def main(arguments: list[str]) -> int:
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     tests: list[str] = json.loads(Path(arguments[0]).read_text())
     files = dict.fromkeys(test.partition("::")[0] for test in tests)
     code = pytest.main([*OPTIONS, *files], plugins=[Listed(tests, float(arguments[1]))])
