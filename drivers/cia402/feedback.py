@@ -57,7 +57,7 @@ class FeedbackStore:
             self._routes[codec.HEARTBEAT + node] = (_HEARTBEAT, k)
 
     def use_own(self, k: int, node: int, own: ProcessMap | None, temperature: int | None) -> None:
-        """The process data of a drive: None for those of the driver. temperature: the mapped object with it."""
+        """The process data of a drive: None for the driver's. temperature: the mapped object with it."""
         for cob_id in (base + node for base in PDOS):
             self._routes.pop(cob_id, None)
             self._own.pop(cob_id, None)

@@ -56,7 +56,7 @@ COMMAND_SIZE = 11
 STATE_POSITION, STATE_VELOCITY, STATE_EFFORT, STATE_TEMPERATURE, FAULTY = range(5)
 STATE_SIZE = 5
 
-FIELD = np.dtype([("at", "i8"), ("kind", "i8"), ("number", "i8")])  # number: its place among those of all joints
+FIELD = np.dtype([("at", "i8"), ("kind", "i8"), ("number", "i8")])  # number: its place among all joints'
 SENT_FRAME = np.dtype([(name, "i8") for name in ("data", "first", "fields", "period", "phase")])
 RECEIVED_FRAME = np.dtype(
     [

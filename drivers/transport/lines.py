@@ -1,6 +1,6 @@
 """Lines of text in a stream of bytes, and the checksum that they may end with.
 
-The checksum is that of NMEA 0183: an asterisk and the exclusive or of all bytes before it, two hexadecimal digits.
+The checksum follows NMEA 0183: an asterisk and the exclusive or of all bytes before it, two hexadecimal digits.
 """
 
 from __future__ import annotations

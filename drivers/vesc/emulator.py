@@ -124,7 +124,7 @@ class VescDrive(CountingDrive):
             return content[:1] + values.encode(self._quantities(t_ns), fields=values.SETUP_VALUES)
         if command == GET_VALUES_SETUP_SELECTIVE and len(rest) >= 4:
             return content[:5] + values.encode(self._quantities(t_ns), mask, values.SETUP_VALUES)
-        if command == codec.SET_LIMITS and len(content) >= codec.LIMITS.size:  # those of the input current may follow
+        if command == codec.SET_LIMITS and len(content) >= codec.LIMITS.size:  # limits of the input current may follow
             self.limits = codec.LIMITS.unpack_from(content)[5:]
             return content[:1] if content[3] else b""
         if command == codec.REBOOT:
