@@ -9,7 +9,7 @@ Y θ are the efforts of the load, by the regressor of the inverse dynamics, and 
 manipulators, IJRR 6(3), 1987); θ̂ becomes θ where the motion excites it persistently. With the parameters scaled by
 their bounds, Γ is one number.
 
-C(q, v) w is that of the Christoffel symbols, which makes Ṁ − 2 C skew-symmetric, out of the inverse dynamics alone:
+C(q, v) w uses the Christoffel symbols, so that Ṁ − 2 C is skew-symmetric, by the inverse dynamics alone:
 with its velocity terms c(q, v), quadratic in v, C(q, v) w = (c(q, v + w) − c(q, v − w)) / 4.
 −K s is a PD loop in the drive, with the gains K Λ and K. While an effort is at its limit nothing is adapted.
 """

@@ -4,7 +4,7 @@
     M = K_v (v* − v) + I + J a_r + reference effort,   within the effort limit.
 
 The effort goes to the drive, whose current loop is the innermost one. Per period T, I grows by (T / T_i) K_v (v* − v);
-beyond the limit it is driven back by back-calculation with the time T_i. The loops are those of
+beyond the limit it is driven back by back-calculation with the time T_i. The loops come from
 `cosim.core.servo.cascade`, which simulated and emulated drives run at rates of their own.
 """
 
