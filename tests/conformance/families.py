@@ -161,7 +161,7 @@ def _all_stepped() -> list[Case]:
 @cache
 def real_cases() -> tuple[Case, ...]:
     """A family on each kind of line between processes in real time, in Python and in machine code: the first one, or
-    that of COSIM_FAMILY where it has such a line."""
+    COSIM_FAMILY where it has such a line."""
     found: dict[Any, Case] = {}
     for case in sorted(cases(), key=lambda case: case.family != os.environ.get("COSIM_FAMILY")):
         if case.line != "virtual":

@@ -20,7 +20,7 @@ from tests.kit.refusals import raised, refusal
 GIVEN = beside(__file__)
 
 RIG = GIVEN["rig"]
-OF_ONE = RIG.replace(", federate: winch", "")  # one federate beside that of the mechanism
+OF_ONE = RIG.replace(", federate: winch", "")  # one federate beside the mechanism
 KEPT = 10  # ticks before a part fails
 
 

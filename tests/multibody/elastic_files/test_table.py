@@ -76,7 +76,7 @@ def test_frequencies_stand_for_the_stiffness(tmp_path):
 
 
 def test_second_order_displacements_stiffen_a_turning_beam(tmp_path):
-    """The table with those of the beam has its centrifugal stiffness, and without them a negative one."""
+    """With the beam's the table has its centrifugal stiffness, and without them a negative one."""
     arrays = sampled(counts=(1, 0, 0, 0))
     bending = beam((1, 0, 0, 0))
     stiffened = type(bending)(bending.length, bending.section, bending.modes)
