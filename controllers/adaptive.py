@@ -80,7 +80,7 @@ class Adaptive:
     least scaled values."""
 
     def __init__(self, params: Params, context: ControllerContext) -> None:
-        """Raises InputError for drives with loops of their own, closed loops, and where nothing is adapted."""
+        """Raises InputError for drives with their own loops, closed loops, and where nothing is adapted."""
         check_effort_mode(context, "feedforward_pd")
         if context.model.constraint_rows:
             raise InputError("the mechanism has closed loops, which this controller does not know; use feedforward_pd")

@@ -59,7 +59,7 @@ class Params(AlongWeights):
 
 class Mpc:
     def __init__(self, params: Params, context: ControllerContext) -> None:
-        """Raises InputError for drives with loops of their own, an observer that is too fast, and as
+        """Raises InputError for drives with their own loops, an observer that is too fast, and as
         `LinearRegulator`."""
         check_effort_mode(context, "feedforward_pd")
         check_below_half_the_rate("observer", params.observer, context)

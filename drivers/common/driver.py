@@ -394,7 +394,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
                 raise self._joint_error(k, f"{what}; check its encoder")
 
     def check_finite(self, cmd: JointCommand | ListedCommand, requested: Iterable[float]) -> None:
-        """Raises RunError for a command with a number that is none, or too large."""
+        """Raises RunError for a command with a number that is not finite, or too large."""
         rows = zip(cmd.position, cmd.velocity, cmd.kp, cmd.kd, requested, strict=True)
         bad = [
             k

@@ -2,7 +2,7 @@
 
 Commands become the numbers of frames by a pure function of the family, and these become bytes by `frame_layout`;
 received bytes become numbers, and these become a state by another pure function. What is not nominal (a fault of a
-drive, a number that is none, a command that is not finite, a connection that fails) ends the cycle with a
+drive, a number or a command that is not finite, a connection that fails) ends the cycle with a
 `CycleOutcome`: the driver in Python takes over, finds the same and reports it.
 """
 

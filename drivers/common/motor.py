@@ -7,7 +7,7 @@ from typing import Protocol
 
 from cosim.core.servo.commanded import CommandedLoops
 
-# what may be wrong with a motor from outside; every family has an error code of its own for each
+# what may be wrong with a motor from outside; every family has its own error code for each
 FAULT_CAUSES = ("overtemperature", "overcurrent", "undervoltage", "encoder")
 
 

@@ -106,7 +106,7 @@ def state(master: int, head: int, ranges: Ranges, value: DriveState, tail: bytes
 
 
 def decode_state(frame: CanFrame, ranges: Ranges, damiao: bool) -> DriveState | None:
-    """None for a frame that is none or not complete."""
+    """None for an unknown or incomplete frame."""
     data = frame.data
     if frame.extended or frame.remote or len(data) not in ((8,) if damiao else (6, 8)):
         return None

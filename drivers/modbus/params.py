@@ -111,7 +111,7 @@ class StatusBits(MapEntry):
     """A register with bits."""
 
     on: int = param(min=1, max=0xFFFF, doc="bits that are all set while the drive is on")
-    fault: int = param(min=0, max=0xFFFF, default=0, doc="bits of which any is set with a fault")
+    fault: int = param(min=0, max=0xFFFF, default=0, doc="mask: a fault sets any of these bits")
 
 
 @params

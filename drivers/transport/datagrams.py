@@ -212,7 +212,7 @@ def _content(at: int, size: int, end: int) -> tuple[int, int, int]:
 
 @machine_code
 def _whole(data: Array, head: int, at: int, size: int) -> int:
-    """The whole number of an item that begins at `head`, its content at `at`; negative if it is none."""
+    """The whole number of an item that begins at `head`, its content at `at`; negative for another item."""
     kind, value = int(data[head]), 0
     if kind < 0x80:
         return kind

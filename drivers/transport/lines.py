@@ -14,7 +14,7 @@ class LineSplitter:
     """Splits received chunks into lines; a line of `limit` bytes or more is dropped whole, and counted."""
 
     def __init__(self, limit: int, ends: bytes = b"\r\n") -> None:
-        """ends: the bytes of which each ends a line."""
+        """ends: the bytes that end a line."""
         self.dropped = 0
         self._limit, self._ends = limit, re.compile(b"[" + re.escape(ends) + b"]")
         self._rest, self._dropping = b"", False

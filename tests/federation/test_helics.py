@@ -146,7 +146,7 @@ while helics.helicsBrokerIsConnected(broker):
 
 
 class ByHand:
-    """A broker in a process of its own, and federates that are started beside the run."""
+    """A broker in its own process, and federates that are started beside the run."""
 
     def __init__(self, count: int) -> None:
         self.port, self._processes = free_port(), []

@@ -157,7 +157,7 @@ SCENARIOS = (
 
 @contextmanager
 def process(*arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """A command of cosim in a session of its own, which is killed at the end."""
+    """A command of cosim in its own session, which is killed at the end."""
     command = [sys.executable, "-m", "cosim", *map(str, arguments)]
     pipe = subprocess.PIPE
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}

@@ -234,7 +234,7 @@ def test_without_inertia_it_vanishes_with_the_square_of_the_tick(tmp_path):
 
 
 class Simulated(Drive):
-    """A simulated motor with an ideal torque loop on an arm of its own, without delay."""
+    """A simulated motor with an ideal torque loop on its own arm, without delay."""
 
     def read(self, out, deadline_ns):
         while self.arm.t_ns < self.plant.t_ns:

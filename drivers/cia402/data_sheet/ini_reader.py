@@ -108,7 +108,7 @@ def _plain(section: _Section, key: str) -> int | None:
 
 
 def _entry(path: Path, name: str, section: _Section, node: int) -> Entry | None:
-    """Raises InputError for a data type or an access that is none; None for a record, which has only sub-indices."""
+    """Raises InputError for an unknown data type or access; None for a record, which has only sub-indices."""
     if "DATATYPE" not in section:
         return None
     kind = section["DATATYPE"]

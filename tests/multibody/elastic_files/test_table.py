@@ -16,8 +16,8 @@ COUNTS = (2, 1, 1, 0)
 
 
 def sampled(count=101, counts=COUNTS):
-    """The arrays of a table of the beam: sections of equal length around its nodes, half ones at the ends. Like those
-    of the beam they turn by twist alone; a node without mass at the tip, for what is attached, also by bending."""
+    """The arrays of a table of the beam: sections of equal length around its nodes, half ones at the ends. Like the
+    beam's they turn by twist alone; a node without mass at the tip, for what is attached, also by bending."""
     theory = beam(counts)
     x = np.linspace(0.0, LENGTH, count)
     part = np.full(count, LENGTH / (count - 1))
