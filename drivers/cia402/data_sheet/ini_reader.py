@@ -1,6 +1,6 @@
 """Reads EDS and DCF files (CiA 306): sections of `key=value`, each object and each sub-index a section.
 
-An own small reader, since the standard library's knows no line numbers. Files are in UTF-8, in UTF-16 or in
+A small reader with line numbers, which the standard library lacks. Files are in UTF-8, in UTF-16 or in
 Windows-1252.
 """
 
