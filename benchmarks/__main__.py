@@ -11,7 +11,7 @@ from cosim.cli.main import run_program
 
 
 def parse(words: list[str]) -> Callable[[], None]:
-    """The measurement with its options. Raises InputError for words that are none, SystemExit after a help text."""
+    """The measurement with its options. Raises InputError for unknown words, SystemExit after a help text."""
     import benchmarks
 
     parser = CommandParser(prog="python -m benchmarks", description=benchmarks.__doc__)

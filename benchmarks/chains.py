@@ -56,7 +56,7 @@ def sympy_equations(n: int, method: str) -> tuple[Any, Any, list[Any]]:
     from sympy.physics import mechanics
 
     q, u, tau = mechanics.dynamicsymbols(f"q:{n}"), mechanics.dynamicsymbols(f"u:{n}"), sympy.symbols(f"tau:{n}")
-    t = sympy.Symbol("t")  # that of dynamicsymbols
+    t = sympy.Symbol("t")  # the time of dynamicsymbols
     rates = u if method == "KanesMethod" else [x.diff(t) for x in q]
     ground, origin = mechanics.ReferenceFrame("N"), mechanics.Point("O")
     origin.set_vel(ground, 0)

@@ -24,8 +24,8 @@ def latencies_of_cyclictest(seconds: float) -> np.ndarray:
 
 
 def judge(timing: DeadlineRecord, late: np.ndarray, latencies: np.ndarray) -> tuple[str, bool]:
-    """(what is judged; whether these misses are few enough): at most MAX_MISSED of all ticks, or no more than those of
-    cyclictest.
+    """(what is judged; whether these misses are few enough): at most MAX_MISSED of all ticks, or no more than
+    cyclictest's.
 
     late: as `late_answers.printed_times`.
     """

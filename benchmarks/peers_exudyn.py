@@ -21,7 +21,7 @@ def tube(diameter: float, wall: float = 1e-3, modulus: float = 70e9, density: fl
 
 
 class Cables:
-    """A planar system of cables in exudyn; angles and places are those of the undeformed state. At first it turns
+    """A planar system of cables in exudyn; angles and places refer to the undeformed state. At first it turns
     about the origin at a rate [rad/s]."""
 
     def __init__(self, rate: float = 0.0) -> None:
@@ -93,7 +93,7 @@ class Cables:
         return node
 
     def paths(self, nodes: Sequence[int], duration: float, step: float, times: np.ndarray) -> list[np.ndarray]:
-        """(len(times), 2) m for each node; its times are not exactly those of its steps."""
+        """(len(times), 2) m for each node; its times do not lie exactly on its steps."""
         sensed = self.exudyn.OutputVariableType.Position
         sensors = [
             self.mbs.AddSensor(self.items.SensorNode(nodeNumber=node, storeInternal=True, outputVariableType=sensed))

@@ -2,7 +2,7 @@
 
 The expressions are built from Pinocchio's model by its algorithms (Featherstone, Rigid Body Dynamics Algorithms, tables
 5.1 and 7.1, in local frames), as its C++ templates do; its Python packages lack `pinocchio.casadi`. They have 8 to 13 %
-fewer operations than those of the templates for the forward dynamics of UR5, TALOS and a chain, and up to 3 % fewer for
+fewer operations than the templates for the forward dynamics of UR5, TALOS and a chain, and up to 3 % fewer for
 the inverse dynamics.
 """
 
@@ -115,7 +115,7 @@ def _symmetric(matrix: Any) -> Any:
 
 
 def _places(joints: list[_Joint], q: Any) -> list[tuple[Any, Any]]:
-    """(rotation, position) of each joint's frame in that of its parent."""
+    """(rotation, position) of each joint's frame in its parent's."""
     import casadi
 
     found = []

@@ -47,7 +47,7 @@ class Measurement:
     """The result of a case: times, the relative difference of the two results (`agreement`), and a note.
 
     growth: the ratio is ours / other (relative cost) instead of other / ours (speed-up). quartiles: of the ratio, if
-    not those of the samples. failed: a reason to miss the target besides the figure; allowed: the target is met
+    not the samples'. failed: a reason to miss the target besides the figure; allowed: the target is met
     whatever the figure is, for a reason in the note.
     """
 
@@ -127,7 +127,7 @@ class BenchRow:
 def beside(
     ours: RepeatedCall, peer: Callable[[], tuple[RepeatedCall, float]], budget: Budget, note: str = ""
 ) -> Measurement:
-    """CPU time of ours beside that of a peer, or alone with the reason where the peer is missing.
+    """CPU time of ours beside a peer's, or alone with the reason where the peer is missing.
 
     peer() gives its calls and the relative difference of the two results; raises MissingPeer or NotMeasured."""
     try:

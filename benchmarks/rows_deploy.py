@@ -27,7 +27,7 @@ from cosim.rig.rig import Rig
 
 COMPARED = 1000  # ticks
 LANES = 2
-WASM_COST = 1.7  # of a tick, times that of native code
+WASM_COST = 1.7  # of a tick, as a multiple of native code
 BUILD_TIME = 3.0  # s, once the rig is traced
 
 
@@ -117,7 +117,7 @@ def object_tick(budget: Budget) -> Measurement:
 
 
 def wasm_lanes(budget: Budget) -> Measurement:
-    """Ours: ticks of two runs side by side, per run. Other: those of one run."""
+    """Ours: ticks of two runs side by side, per run. Other: ticks of one run."""
     rig = load_rig(sample_rig(), interpret=False)
     both, alone = WasmTicks(rig, LANES), WasmTicks(rig, 1)
 

@@ -1,6 +1,6 @@
 """Full servo drives with elastic stages, backlash and bristle friction: real time, work against precision, assembly.
 
-Errors are those of position and velocity of the load at the ticks, relative to their spans, against Radau of scipy with
+Errors are in position and velocity of the load at the ticks, relative to their spans, against Radau of scipy with
 a tight tolerance. Efforts change at every tick, as by a controller.
 """
 

@@ -43,7 +43,7 @@ class StartedFmu:
 
 
 def fmu_tick(budget: Budget) -> Measurement:
-    """Ours: the ticks in the FMU. Other: those of the loop, with the rows that they leave for the recording."""
+    """Ours: the ticks in the FMU. Other: ticks of the loop, with the rows that they leave for the recording."""
     path = sample_rig()
     rig = load_rig(path, interpret=False)
     engine, content = rig.engine(), fmu_of(rig, 2)

@@ -19,7 +19,7 @@ PAIRS = 40
 
 
 def against_a_run(budget: Budget) -> Measurement:
-    """Twelve gains; the run is that of one rig, whose signals are not kept."""
+    """Twelve gains; the run has one rig, whose signals are not kept."""
     rig = load_rig(sample_rig(), interpret=False)
     gains = {name: np.asarray(rig.parameters[name], dtype=float) for name in GAINS}
 

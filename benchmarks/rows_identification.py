@@ -126,7 +126,7 @@ def against_mujoco(method: str, budget: Budget) -> Measurement:
     ]
     note += (
         f"; of the {len(both)} that the peer finds too {true[0]} are true within {CLOSE:g} of its own intervals, which"
-        f" take its errors for independent, {true[1]} where those of a run are allowed to be alike; both find the same"
+        f" take its errors for independent, {true[1]} where errors of a run may be alike; both find the same"
         f" {len(alike)} of {len(both)}; median errors: {_middle(ours, both, recorded):.2g} %,"
         f" {_middle(peer.found, both, recorded):.2g} %"
     )

@@ -80,7 +80,7 @@ def of_formulation(name: str, chain: Callable[[int], Model], n: int) -> int:
 
 def by_bodies(name: str, chain: Callable[[int], Model], sizes: Sequence[int], budget: Budget) -> Measurement:
     """Beside the separate bodies for the longest of the chains; the note has the counts of others, and up to how many
-    bodies they are fewer than those of other formulations."""
+    bodies they are fewer than in other formulations."""
     sizes = sizes[: budget.of(len(sizes), 3)]
     n, model = sizes[-1], chain(sizes[-1])
     counts = [f"{of_formulation(name, chain, size)} for {size}" for size in sizes if size in SHOWN]
@@ -121,7 +121,7 @@ def of_ladder(name: str, n: int) -> int:
 
 def by_loops(name: str, sizes: Sequence[int], budget: Budget) -> Measurement:
     """Beside the separate bodies for the longest ladder; the note has the counts of all, and up to how many loops they
-    are fewer than those of the separate bodies."""
+    are fewer than for the separate bodies."""
     sizes = sizes[: budget.of(len(sizes), 2)]
     n, counts = sizes[-1], [of_ladder(name, size) for size in sizes]
     model, state = planar_ladder(n), parallelograms(ladder(n)).state

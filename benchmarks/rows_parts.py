@@ -93,7 +93,7 @@ def ticks(path: Path, clock: StopwatchClock, budget: Budget) -> Measurement:
                 raise RunError(f"the rig stopped while it was timed: {stopped}", str(path))
 
         with undisturbed(all_processors=True):
-            # a run begins with a thread of its own: long ones, as those of `rig.run`
+            # a run begins with a thread of its own: long ones, as in `rig.run`
             count = repetitions(run, 10 * budget.block, clock)
             times = []
             for _ in range(budget.pairs):

@@ -25,7 +25,7 @@ PAIRS = 20
 
 
 def _parameters(rig: Rig, k: int) -> dict[str, np.ndarray]:
-    """Gains from half to one and a half of those of the rig."""
+    """Gains from half to one and a half of the rig's."""
     factors = np.random.default_rng(0).uniform(0.5, 1.5, (k, 1))
     return {name: factors * np.atleast_1d(values) for name, values in rig.parameters.items()}
 

@@ -51,7 +51,7 @@ def tick(integrator: str, budget: Budget) -> Measurement:
         return partial(fall, model), _difference(rig, mujoco, model, data, order)
 
     found = beside(ours, peer, budget)
-    notes.append("agreement is that of the bare arms' accelerations")
+    notes.append("agreement of the bare arms' accelerations")
     return Measurement(found.samples, found.agreement, "; ".join([*([found.note] if found.note else []), *notes]))
 
 

@@ -21,7 +21,7 @@ from cosim.apps.tuning.tune import tune
 from cosim.rig.rig import Rig, load_rig
 
 GAINS = {"arm.kp": "x0.2..x5", "arm.kd": "x0.2..x5"}
-PLANTS = {"inertia": "20 %", "friction": "20 %"}  # and that of the rig: five
+PLANTS = {"inertia": "20 %", "friction": "20 %"}  # and the rig's: five
 TRIALS, RUNS, SECONDS = 199, 1000, 5.0  # and the gains of the rig: 200 on five plants
 STEPS = 500  # of a run in MuJoCo that is timed
 SESSIONS = 3

@@ -125,7 +125,7 @@ def _passive(context: ControllerContext, passive: dict[str, Any]) -> dict[int, f
 
 
 def _position(given: Any, unit: str, joint: str) -> float:
-    """The position [rad or m] of a passive joint. Raises ValueError for what is none, or has another unit."""
+    """The position [rad or m] of a passive joint. Raises ValueError for anything else, or another unit."""
     if isinstance(given, str):
         return parse_quantity(given, unit, f"joint '{joint}'")
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not math.isfinite(given):

@@ -117,7 +117,7 @@ class LinearRegulator:
 
     @property
     def gains(self) -> Array:
-        """Those of the first model; see `table`."""
+        """The gains of the first model; see `table`."""
         return self.table.items[0]["gains"]
 
     def _weights(self, params: Weights, context: ControllerContext) -> tuple[Array, Array]:

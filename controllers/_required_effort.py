@@ -25,7 +25,7 @@ class RequiredEffort:
     """A function of the inputs `inputs` of a controller."""
 
     def __init__(self, context: ControllerContext, index: Array | None = None) -> None:
-        """index: (n,) of the joints whose accelerations are given, by default those of the controller."""
+        """index: (n,) of the joints whose accelerations are given, by default the controller's."""
         self.inputs: Signals = joint_signals(ALL, context.model.nv)
         self._equations = context.model.equations
         self._index = context.index if index is None else index

@@ -9,7 +9,7 @@ Y θ are the efforts of the load, by the regressor of the inverse dynamics, and 
 manipulators, IJRR 6(3), 1987); θ̂ becomes θ where the motion excites it persistently. With the parameters scaled by
 their bounds, Γ is one number.
 
-C(q, v) w is that of the Christoffel symbols, which makes Ṁ − 2 C skew-symmetric, out of the inverse dynamics alone:
+C(q, v) w uses the Christoffel symbols, so that Ṁ − 2 C is skew-symmetric, by the inverse dynamics alone:
 with its velocity terms c(q, v), quadratic in v, C(q, v) w = (c(q, v + w) − c(q, v − w)) / 4.
 −K s is a PD loop in the drive, with the gains K Λ and K. While an effort is at its limit nothing is adapted.
 """
@@ -80,7 +80,7 @@ class Adaptive:
     least scaled values."""
 
     def __init__(self, params: Params, context: ControllerContext) -> None:
-        """Raises InputError for drives with loops of their own, closed loops, and where nothing is adapted."""
+        """Raises InputError for drives with their own loops, closed loops, and where nothing is adapted."""
         check_effort_mode(context, "feedforward_pd")
         if context.model.constraint_rows:
             raise InputError("the mechanism has closed loops, which this controller does not know; use feedforward_pd")

@@ -53,7 +53,7 @@ class Params(Weights, Noise):
 
 class Lqg:
     def __init__(self, params: Params, context: ControllerContext) -> None:
-        """Raises InputError for drives with loops of their own, and as `LinearRegulator`."""
+        """Raises InputError for drives with their own loops, and as `LinearRegulator`."""
         check_effort_mode(context, "feedforward_pd")
         self._n = len(context.joints)
         self.params = params

@@ -41,7 +41,7 @@ class Params(AlongWeights):
 
 class Lqr:
     def __init__(self, params: Params, context: ControllerContext) -> None:
-        """Raises InputError for drives with loops of their own, and as `LinearRegulator`."""
+        """Raises InputError for drives with their own loops, and as `LinearRegulator`."""
         check_effort_mode(context, "feedforward_pd")
         n = len(context.joints)
         self.params = params

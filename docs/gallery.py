@@ -59,7 +59,7 @@ def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
 
 
 def run(words: str, file: Path) -> str:
-    """What `cosim derive RIG …` prints when it writes `file`; rigs are those of the repository."""
+    """What `cosim derive RIG …` prints when it writes `file`; rigs come from the repository."""
     command, *rest = shlex.split(words)
     paths = [str(ROOT / word) if word.startswith("rigs/") else word for word in rest]
     out = io.StringIO()

@@ -2,7 +2,7 @@
 EtherCAT (CoE) by `ethercat`.
 
 SYNC and the heartbeat that feeds the drives' watchdog are sent with every command. The SDO client is this family's own:
-that of the package `canopen` waits for answers in its own threads, and logs; the tests use it as a reference.
+the one in the package `canopen` waits for answers in its own threads, and logs; the tests use it as a reference.
 """
 
 from __future__ import annotations

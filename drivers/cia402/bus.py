@@ -40,7 +40,7 @@ def own_frames(
     effort: float,
     step: codec.Step,
 ) -> Iterable[CanFrame]:
-    """As `command_frames`, to a drive with process data of its own."""
+    """As `command_frames`, to a drive with its own process data."""
     numbers = codec.command_numbers(mode, position, velocity, effort, step)
     for number, data in coder.data(control, numbers):
         yield CanFrame(codec.RPDO + number * codec.PDO_STRIDE + node, data)
@@ -54,7 +54,7 @@ class Bus:
         self.nodes, self.link = tuple(nodes), link
         self.store = FeedbackStore(self.nodes)
         self.client = Client(link, self.store.take)
-        self.coders: list[CommandCoder | None] = [None] * len(self.nodes)  # of drives with process data of their own
+        self.coders: list[CommandCoder | None] = [None] * len(self.nodes)  # of drives with their own process data
         self.heartbeat_frame = codec.heartbeat(master, codec.RUNNING)
         self.sync_sent = False  # since the last `receive_answers`
 

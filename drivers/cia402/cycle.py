@@ -171,7 +171,7 @@ def _received(k: int, drive: CycledDrive) -> Iterator[ReceivedFrame]:
 
 
 def _sent_to_own(k: int, drive: CycledDrive, own: ProcessMap, mode: str) -> Iterator[SentFrame]:
-    """To a drive with process data of its own: what is not commanded is in the template."""
+    """To a drive with its own process data: what is not commanded is in the template."""
     places = process_data.commanded(mode)
     coder = process_data.CommandCoder(own, mode, profile.MODES[mode])
     templates = dict(coder.data(profile.ENABLE, (0, 0, 0)))

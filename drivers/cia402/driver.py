@@ -61,7 +61,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         return self._store.lost
 
     def _call(self, k: int, action: Callable[[int], T]) -> T:
-        """The result of an action on drive k; its errors are reported as those of the drive."""
+        """The result of an action on drive k; its errors are reported as the drive's."""
         try:
             return action(k)
         except NoAnswer:
@@ -131,7 +131,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self._use_own(k, own, None if temperature is None else setup.mapped_temperature(temperature))
 
     def _use_own(self, k: int, own: ProcessMap | None, temperature: int | None) -> None:
-        """The process data of a drive: None for those of the driver."""
+        """The process data of a drive: None for the driver's."""
         properties, scale = self._properties[k], abs(float(self.units.scale[k]))
         limit = min(properties.max_torque, 32767 * abs(properties.step.effort)) * scale
         step, self._own[k] = properties.step, own

@@ -62,7 +62,7 @@ def supported(mode: int) -> int:
 
 
 def state_of(statusword: int) -> int | None:
-    """The state in a statusword; None if it is none of CiA 402."""
+    """The state in a statusword; None if CiA 402 has no such state."""
     return _STATE_OF[statusword & 0x7F]
 
 

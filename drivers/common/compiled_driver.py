@@ -185,7 +185,7 @@ class CompiledDriver:
         self._set(cycles=0, polled=0, halts=0, lost=0, errors=0)
 
     def check(self, outcome: CycleOutcome) -> None:
-        """Raises the error that ended a read or a write, if it is that of a connection, of a stop or of a command."""
+        """Raises the error that ended a read or a write, if it belongs to a connection, a stop or a command."""
         if outcome is CycleOutcome.LOST:
             raise self._link.lost(int(self._record["error"][0]))
         if outcome is CycleOutcome.NOT_SENT:

@@ -12,7 +12,7 @@ send, receive and switch off. Everything that a user of a driver can rely on is 
   to what the drive's command can carry, and counted (`feedforward`).
 * Feedback is polled: every command requests it; `read` requests it if no command was sent since the last `read`, in a
   way that does not feed the drives' watchdogs.
-* `read` returns when all drives have answered, at the latest at its deadline. The time of a measurement is that of the
+* `read` returns when all drives have answered, at the latest at its deadline. A measurement has the time of the
   drive that was heard longest ago; it does not advance when a drive is silent.
 * Errors until it is open are `InputError`s at the joint's address in the rig; later ones are `RunError`s that start
   with the joint's name. `ConnectionLost` is raised by the connection, from any call but `stop` and `close`. What the
@@ -394,7 +394,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
                 raise self._joint_error(k, f"{what}; check its encoder")
 
     def check_finite(self, cmd: JointCommand | ListedCommand, requested: Iterable[float]) -> None:
-        """Raises RunError for a command with a number that is none, or too large."""
+        """Raises RunError for a command with a number that is not finite, or too large."""
         rows = zip(cmd.position, cmd.velocity, cmd.kp, cmd.kd, requested, strict=True)
         bad = [
             k

@@ -1,6 +1,6 @@
 """What families of drives have in common beside the driver: the two ends of their connection, and checks when loaded.
 
-A family's `Params` has a field `bus` (`CanParams`), a field `port` (`SerialParams`), or both, of which one is given.
+A family's `Params` has a field `bus` (`CanParams`), a field `port` (`SerialParams`), or both, and one of them is given.
 """
 
 from __future__ import annotations

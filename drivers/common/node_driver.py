@@ -145,7 +145,7 @@ class NodeDriver(MotorDriver[Item, Joint]):
             self._tripped[k] = fault or (0 if mode else SWITCHED_OFF)
 
     def _target(self, position: float, velocity: float, effort: float) -> float:
-        """For commands with one target: that of the mode."""
+        """For commands with one target: the mode's."""
         return {"position": position, "velocity": velocity, "effort": effort}[self._mode]
 
     def _fault_codes(self) -> list[int]:

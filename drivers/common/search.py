@@ -28,7 +28,7 @@ class Question(NamedTuple):
 
 
 class FoundDrive(NamedTuple):
-    """A drive that has answered. keys: those of its joint in a rig, empty for one that must be set up first; about:
+    """A drive that has answered. keys: of its joint in a rig, empty for one that must be set up first; about:
     model, firmware and serial number in words, and the keys that the drive does not report; listens: 11-bit identifiers
     that it may take for commands."""
 

@@ -43,7 +43,7 @@ def load(params: Params, context: DriverContext) -> Driver:
 
 
 def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator:
-    """The device side. The torque constant is that of the model, not of the motor."""
+    """The device side. The torque constant is the model's, not the motor's."""
     pairs = zip(context.wiring, motors, strict=True)
     return Emulator([Node(w.id, MODELS[w.model], MODELS[w.model].effort(w.torque_constant), m) for w, m in pairs])
 

@@ -32,6 +32,6 @@ def write(driver: DynamixelDriver, k: int, changes: Mapping[str, float]) -> None
 
 
 def _registers(driver: DynamixelDriver, k: int) -> dict[str, t.Register]:
-    """Those of the model, by name."""
+    """The registers of the model, by name."""
     table = t.registers(driver._models[k])
     return {name: table[address] for address, name in NAMES.items() if address in table and address not in OWN}

@@ -3,7 +3,7 @@
 Modes of the drives: effort is current control (0), velocity is velocity control (1), position is current-based position
 control (5) with the joint's effort limit as its goal current, or extended position control (4) in drives that have no
 current. Only current control has a field for the effort: there the host closes the loop with kp and kd and the last
-measurement. Velocity and position loops are those of the drive, with the gains configured in it.
+measurement. Velocity and position loops run in the drive, with the gains configured in it.
 
 Every packet feeds the drive's watchdog, reads too. Reads must not keep a drive running that receives no commands:
 therefore a read sends no request unless a command was sent recently.

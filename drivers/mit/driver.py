@@ -1,7 +1,7 @@
 """Drives with the Mini Cheetah protocol behind the driver contract.
 
-A command has position, velocity, both gains and effort, whatever the mode: in `effort` mode the gains are those of the
-command, in the others those of the rig. Drives keep an effort field around 0: its codes are ± half a step there.
+A command has position, velocity, both gains and effort, whatever the mode: in `effort` mode the gains come from the
+command, in the others from the rig. Drives keep an effort field around 0: its codes are ± half a step there.
 
 Every frame to a drive that answers as a Mini Cheetah feeds its watchdog, if it has one, and none only requests its
 state. While it is on, a read repeats the last command for at most half of `watchdog`; a read after `watchdog` without a

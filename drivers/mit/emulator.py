@@ -17,7 +17,7 @@ DAMIAO_CODES = {"overtemperature": 12, "overcurrent": 10, "undervoltage": 9, "en
 CODES = {"overtemperature": 1, "overcurrent": 2, "undervoltage": 4, "encoder": 5, WATCHDOG: 0, "": 0}
 
 NEVER_NS = 1 << 62
-DELIVERED = {  # of a DM4310; the ranges are those of the rig
+DELIVERED = {  # of a DM4310; the ranges come from the rig
     "UV_Value": 15.0,
     "KT_Value": 0.945,
     "OT_Value": 100.0,

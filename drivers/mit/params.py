@@ -22,7 +22,7 @@ class Params:
 
 @dataclass(frozen=True, kw_only=True)
 class JointParams(wiring.JointParams):
-    """The drive of a joint. Its position is that of its output."""
+    """The drive of a joint. Its position refers to its output."""
 
     id: int = param(min=1, max=255)
     master: int = param(min=0, max=0x7FE, default=0, doc="identifier of what the drive sends: MST_ID of a Damiao drive")

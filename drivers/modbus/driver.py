@@ -156,7 +156,7 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
     def _send_commands(
         self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
     ) -> None:
-        if self._is_on:  # those of the last cycle; while drives are switched on, that precedes the first command
+        if self._is_on:  # requests of the last cycle; while drives are switched on, before the first command
             self.link.forget()
         super()._send_commands(position, velocity, effort, deadline_ns)
         while self.link.pending and (item := self.link.receive(deadline_ns)) is not None:

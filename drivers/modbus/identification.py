@@ -48,7 +48,7 @@ def texts(node: int, data: bytes) -> list[str]:
 
 
 def _objects(data: bytes) -> list[str]:
-    """Those of the answer that begins here; none if it is not complete or damaged."""
+    """The objects of the answer that begins here; none if it is incomplete or damaged."""
     found, at = [], HEAD
     for _ in range(data[HEAD - 1] if len(data) >= HEAD else 0):
         size = data[at + 1] if len(data) > at + 1 else codec.MAX_FRAME

@@ -67,7 +67,7 @@ class Params:
 
 @dataclass(frozen=True, kw_only=True)  # `id` has no default, but the fields of every family before it do
 class JointParams(wiring.JointParams):
-    """The drive of a joint. Its position is that of its output, after the ratio that is configured in the drive."""
+    """The drive of a joint. Its position refers to its output, after the ratio that is configured in the drive."""
 
     id: int = param(min=1, max=126, doc="id.id of the drive")
 

@@ -84,7 +84,7 @@ send = sender(_put_line)
 
 @machine_code
 def _digit(byte: int) -> int:
-    """The value of a hexadecimal digit; negative if it is none."""
+    """The value of a hexadecimal digit; negative for another character."""
     if 48 <= byte <= 57:
         return byte - 48
     letter = byte | 32

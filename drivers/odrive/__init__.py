@@ -37,7 +37,7 @@ __all__ = [
     "with_valid_checksum",
 ]
 
-# encoders of one turn, such as that of the board, lose them; one with a battery, such as an RLS Orbis, keeps them
+# encoders of one turn, such as the board's, lose them; one with a battery, such as an RLS Orbis, keeps them
 # (forum of ODrive Robotics, topic 13268)
 TURNS_AT_POWER_OFF = "unknown"
 

@@ -81,7 +81,7 @@ class CanDriver(ODrive[CanFrame]):
                 self.link.send(can.request(node, can.GET_VERSION), self._now() + RETRY_NS)
 
     def _endpoints(self, k: int) -> Endpoints:
-        """The numbers of the parameters in the drive's firmware; those of another one would write other parameters."""
+        """The numbers of the parameters in the drive's firmware; with others it would write other parameters."""
         hardware, firmware = (".".join(map(str, self._versions[k][part])) for part in (slice(1, 4), slice(4, 7)))
         runs = f"{self._drive_name(k)} runs firmware {firmware} on hardware {hardware}"
         if not firmware.startswith("0.6."):

@@ -208,7 +208,7 @@ def write(axis: Axis, name: str, value: float, t_ns: int) -> bool:
 
 
 def _input_position(node: Node, values: tuple[float, ...], t_ns: int) -> None:
-    """The feedforward fields were decoded with the default scale; that of the drive may differ."""
+    """The feedforward fields were decoded with the default scale; the drive's may differ."""
     axis = node.axis
     velocity, torque = (value * can.FEEDFORWARD for value in values[1:])
     axis.input_vel = velocity / TURN / axis.input_vel_scale if axis.input_vel_scale else 0.0

@@ -36,7 +36,7 @@ def encode(kind: int, node: int, *values: float) -> CanFrame:
 
 
 def decode(frame: CanFrame) -> tuple[int, tuple] | None:
-    """(kind, values); None for a frame that is none of the protocol or not complete."""
+    """(kind, values); None for a frame outside the protocol or an incomplete one."""
     kind = frame.id & ~0x7F
     layout = FORMATS.get(kind)
     if layout is None or frame.extended or frame.remote or struct.calcsize(layout) != len(frame.data):

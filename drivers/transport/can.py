@@ -51,7 +51,7 @@ class CanBus(BaseConnection[CanFrame]):
     """A node on a CAN bus; items are CanFrames.
 
     `t_ns` of a frame is the monotonic time of its arrival if the interface time-stamps frames with the wall clock.
-    Other interfaces use clocks of their own; then `t_ns` is the time at which the frame was received here, later than
+    Other interfaces use their own clocks; then `t_ns` is the time at which the frame was received here, later than
     its arrival by the time that it was queued.
     """
 

@@ -68,7 +68,7 @@ class SerialPort(BaseConnection[bytes]):
             raise self._unusable_error()
         try:
             whole = self._write_port(item) if self._descriptor < 0 else self._write_descriptor(item, deadline_ns)
-        except Exception as error:  # OSError, those of pyserial, any when another thread closes the port
+        except Exception as error:  # OSError, pyserial's own, any when another thread closes the port
             raise self.connection_failed(error) from error
         if not whole:
             raise self.not_sent()

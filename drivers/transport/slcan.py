@@ -39,7 +39,7 @@ VERSION, NUMBER, STATUS = "V1013", "NC051M", "F00"
 
 
 class SlcanAdapter(BaseConnection[CanFrame]):
-    """An adapter on a bus with one more node, that of the emulated drives; items are CanFrames.
+    """An adapter on a bus with one more node, the emulated drives; items are CanFrames.
 
     At another bit rate than `params.bitrate` frames in both directions are lost and count as errors, as do invalid
     frames and noise. A command at the wrong time (some hosts open twice) is only answered with a bell.

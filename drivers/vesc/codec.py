@@ -1,7 +1,7 @@
 """Bytes of VESC firmware 6 and 7: commands and answers, which are the content of packets and frames, and setpoints.
 
 The first byte of a command is its number (`COMM_PACKET_ID` of the firmware's datatypes.h, here without COMM_); numbers
-are big endian. A setpoint has a CAN frame of its own.
+are big endian. A setpoint has its own CAN frame.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The configuration of a VESC: that of its motor and of its app, as the firmware stores them.
+"""The configuration of a VESC: its motor's and its app's, as the firmware stores them.
 
 What the bytes mean changes with the firmware. They are kept as they are, in numbers of four bytes by their place, and
 written to a drive of the same firmware only; the firmware refuses others by their signature, the first four bytes.

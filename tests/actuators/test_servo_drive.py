@@ -179,7 +179,7 @@ def test_the_loops_keep_the_limit_of_an_overload(run_of) -> None:
 
 
 def test_without_a_sampled_current_loop_the_request_of_the_continuous_one_is_held(run_of) -> None:
-    """Mode effort takes the effort at the samples of the velocity loop: the run is that of a drive without loops."""
+    """Mode effort takes the effort at the samples of the velocity loop: the run is as without loops."""
     held, plain = (
         run_of("effort", "0.03 * ops.sin(40.0 * t)", f"{LOOPS}={loops}", "schedule.substeps=4")
         for loops in (f"{{mode: effort, velocity: {{gain: 1, rate: {MIDDLE}}}}}", "null")

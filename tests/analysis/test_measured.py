@@ -1,4 +1,4 @@
-"""Loops measured by experiments are those of the linear rig, in software and from recordings; what is refused."""
+"""Loops measured by experiments equal the linear rig's, in software and from recordings; what is refused."""
 
 from __future__ import annotations
 

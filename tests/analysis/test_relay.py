@@ -1,4 +1,4 @@
-"""Relay experiments: the plant at its limit cycle is that of the textbook and of the linear rig; what is refused."""
+"""Relay experiments: the plant at its limit cycle is as in the textbook and the linear rig; what is refused."""
 
 from __future__ import annotations
 

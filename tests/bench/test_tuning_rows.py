@@ -15,7 +15,7 @@ CASES = {case.name: case for case in rows_tuning.CASES}
 
 
 def test_the_loop_in_mujoco_is_the_same_closed_loop():
-    """In any order of joints, its errors are those of the rig."""
+    """In any order of joints, its errors equal the rig's."""
     rig = load_rig(sample_rig(), interpret=False)
     error = rows_tuning.MujocoLoop(rig).tracking_error()
     joints = rig.run(rows_tuning.SECONDS).summary["joints"]

@@ -50,7 +50,7 @@ def pushed_cylinder(graph: BondGraph, component: BondGraph, force: float = -FORC
 
 
 def loaded_cylinder(graph: BondGraph, force: float = -FORCE, mass: float = MASS, **keys: Any) -> BondGraph:
-    """keys: of the cylinder beside those of the worked models."""
+    """keys: of the cylinder, beside the worked models'."""
     worked = {"area_a": AREA, "area_b": AREA, "stroke": STROKE, "extension": 0.5, "dead_volume": 1e-4}
     return pushed_cylinder(graph, built(cylinder, **{**worked, **keys}), force, mass)
 

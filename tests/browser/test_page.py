@@ -73,14 +73,14 @@ def kept(browser, ur5: Path) -> Iterator[RigPage]:
 
 @pytest.fixture
 def page(kept: RigPage) -> Iterator[RigPage]:
-    """That of the UR5, at its start and with its own parameters."""
+    """The page of the UR5, at its start and with its own parameters."""
     kept.do("rig.pause(), rig.restore(), rig.reset()")
     yield kept
     assert kept.errors == []
 
 
 class Engine:
-    """A rig in the compiled engine; signals are those of the last tick."""
+    """A rig in the compiled engine; signals are from the last tick."""
 
     def __init__(self, path: Path) -> None:
         self.rig = load_rig(path, ["schedule.realtime=no"])
@@ -264,7 +264,7 @@ def test_it_says_of_a_stop_by_the_guard_what_the_engine_says(opened, tmp_path, w
 
 
 def test_it_knows_every_figure_of_the_messages_of_limits() -> None:
-    """But those of limits that only joints with real motors have."""
+    """Except for limits that only joints with real motors have."""
     source = (PAGE / "stop_reason.js").read_text()
     known = set(re.findall(r"^    (\w+): \(\) =>", source, re.M))
     texts = [row.reason + row.controlled_stop for row in LIMITS if row.key != "units"]

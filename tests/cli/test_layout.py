@@ -1,4 +1,4 @@
-"""Layouts: every curve exists in the stream or the recording of its rig; the ready ones are those of the command."""
+"""Layouts: every curve exists in the stream or the recording of its rig; the ready ones come from the command."""
 
 import json
 import re

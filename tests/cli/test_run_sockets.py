@@ -1,4 +1,4 @@
-"""The options `--telemetry` and `--control`: without a value they are those of the rig, or the usual ones."""
+"""The options `--telemetry` and `--control`: without a value they are the rig's, or the usual ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Homing and calibration recover what the emulated drives have, and their overlays are those of a run."""
+"""Homing and calibration recover what the emulated drives have, and their overlays serve a run."""
 
 import math
 

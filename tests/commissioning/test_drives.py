@@ -26,7 +26,7 @@ CHANGED = {
     "vesc": ("motor bytes 400-403", 0xFEDCBA98),
 }
 
-LEAST = {"modbus": 2}  # settings: those of the map
+LEAST = {"modbus": 2}  # settings: the map's
 
 
 def session_of(case: Case, folder) -> tuple[Lockstep, CommissioningSession]:

@@ -112,7 +112,7 @@ def test_adjoints_are_derived_once():
 
 
 def newton(z, a, b):
-    """One iteration for z³ + a z = b, with a routine of its own."""
+    """One iteration for z³ + a z = b, with its own routine."""
     value, slope = CUBIC(z[1:], a), 3.0 * z[1] * z[1] + a[0]
     change = (b[0] - value[0]) / slope
     return ops.array([z[0] + 1.0, z[1] + change]), ops.where(ops.absolute(change) > 1e-7, 1.0, 0.0)

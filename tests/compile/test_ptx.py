@@ -100,7 +100,7 @@ EXACT = {"fmod": math.fmod, "remainder": math.remainder}
 
 @pytest.mark.parametrize("name", NAMES)
 def test_functions_of_the_c_library(name):
-    """Arguments in their order; errors in units of the last place, far below those of another function."""
+    """Arguments in their order; errors in units of the last place, far below another function's."""
     two = name in OF_TWO
     lines = [
         "  %twice = mul i64 %run, 2", element("%at", "%inputs", index="%twice"), element("%next", "%at", index="1"),

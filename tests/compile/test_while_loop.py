@@ -275,7 +275,7 @@ def test_it_describes_itself_as_routines_do():
 
 
 def refused(function, make):
-    """The message, without the place, which is that of the function."""
+    """The message, without the place, which is the function's."""
     with pytest.raises(CompileError) as caught:
         make()
     place = f"{__file__}:{function.__code__.co_firstlineno} {function.__qualname__}: "

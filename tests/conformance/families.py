@@ -129,7 +129,7 @@ def lines(module: ModuleType) -> dict[str, tuple[str, type]]:
 
 @cache
 def cases() -> tuple[Case, ...]:
-    """All cases; a folder that is not a family has a test of its own."""
+    """All cases; a folder that is not a family has its own test."""
     good = [name for name in folders() if not lacking(name)]
     found = [
         Case(name, line) for name in good for line in lines(importlib.import_module(f"cosim.plugins.drivers.{name}"))
@@ -161,7 +161,7 @@ def _all_stepped() -> list[Case]:
 @cache
 def real_cases() -> tuple[Case, ...]:
     """A family on each kind of line between processes in real time, in Python and in machine code: the first one, or
-    that of COSIM_FAMILY where it has such a line."""
+    COSIM_FAMILY where it has such a line."""
     found: dict[Any, Case] = {}
     for case in sorted(cases(), key=lambda case: case.family != os.environ.get("COSIM_FAMILY")):
         if case.line != "virtual":
@@ -220,7 +220,7 @@ def channel() -> int:
 
 
 def section(case: Case, folder: Path, **keys: Any) -> dict[str, Any]:
-    """The driver's section of a rig without its joints, on a connection of its own."""
+    """The driver's section of a rig without its joints, on its own connection."""
     field, kind = lines(case.module)[case.line]
     number = channel()
     if case.line == "pty":

@@ -77,7 +77,7 @@ def test_a_changed_scale_is_found_in_the_first_call_that_it_changes(case, tmp_pa
     assert first.recorded != first.now
     commands = [call.begin.content for call in calls_of(entries) if call.what == "write"]
     efforts = [np.frombuffer(given.numbers).reshape(len(COMMAND), -1)[2, 0] for given in commands]
-    resolution = 0.001  # N·m, coarser than that of any command
+    resolution = 0.001  # N·m, coarser than any command's
     assert 0 < efforts[commands.index(first.given)] < 2 * (efforts[1] + resolution)
 
 

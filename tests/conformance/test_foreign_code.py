@@ -1,6 +1,6 @@
 """What a recording or a stream of somebody else brings is neither run nor opened without consent, by any command.
 
-The commands are those of the command line: one that is added and takes a recording or an address has no row here, and
+The commands come from the command line: one that is added and takes a recording or an address has no row here, and
 fails.
 """
 

@@ -56,8 +56,8 @@ def traffic(desk) -> tuple[list[Any], list[Any]]:
 
 
 def decoders(family: str) -> dict[str, list[Callable[[Any], object]]]:
-    """Functions and incremental decoders (`feed`) of all modules of a family, and those of the transport that they use,
-    that take an item, by the annotation of the parameter; those of text in its codecs. Without encoders."""
+    """Functions and incremental decoders (`feed`) of all modules of a family, and of the transport that they use,
+    that take an item, by the annotation of the parameter; of text in its codecs. Without encoders."""
     found: dict[str, list[Callable[[Any], object]]] = {"bytes": [], "CanFrame": [], "str": []}
     for info in pkgutil.iter_modules(importlib.import_module(f"cosim.plugins.drivers.{family}").__path__):
         module = importlib.import_module(f"cosim.plugins.drivers.{family}.{info.name}")

@@ -35,7 +35,7 @@ ITEMS = COUNT // 40  # of each kind
 OFTEN = 10  # items between two sound answers of all drives
 BURSTS, BURST = 10, 150  # items at once, more than a link takes in one call
 MEMORY = (compiled_driver, datagrams, can_socket, byte_stream, fdcanusb_link, packet_link)
-# what a driver in Python keeps of a fault until it is enabled again, by family; those of `NodeDriver` need no entry
+# what a driver in Python keeps of a fault until it is enabled again, by family; a `NodeDriver` needs no entry
 FORGET: dict[str, Callable[[Any], object]] = {
     "moteus": lambda driver: driver._fault.__init__([0] * len(driver.joints)),
     "cia402": lambda driver: driver._store.set_operational(True),

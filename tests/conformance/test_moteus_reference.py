@@ -439,7 +439,7 @@ def test_a_motor_without_windings_is_refused(calibrated: Callable[..., Bench]) -
         calibrated({"type": "ideal"}, calibrate)
 
 
-# --- the codec of moteus drives against that of the package ---
+# --- the codec of moteus drives against the package's ---
 
 
 def test_the_same_command_in_both_codecs() -> None:

@@ -1,6 +1,6 @@
 """A driver in Python and its compiled cycle, side by side: the same bytes come to both, and both send into memory.
 
-The lines here are those of a bus or a port without the hardware: a driver keeps its own connection, whose socket or
+The lines here stand for a bus or a port without the hardware: a driver keeps its own connection, whose socket or
 port is replaced; the compiled cycle has its own link on one end of a pair of sockets of this process.
 """
 
@@ -79,7 +79,7 @@ class PythonBus:
 
 
 class CanLine:
-    """packed: messages of `udp_multicast`, else those of raw CAN sockets."""
+    """packed: messages of `udp_multicast`, else of raw CAN sockets."""
 
     half_duplex = False
 
@@ -217,7 +217,7 @@ class AdapterLine(ByteLine):
 
 
 class AnsweringTape(Tape):
-    """What is to be read comes after the next thing that is written; `meter` and `now` are those of a connection."""
+    """What is to be read comes after the next thing that is written; `meter` and `now` are as in a connection."""
 
     now, lost = staticmethod(now), False
 

@@ -61,7 +61,7 @@ def groups() -> list[tuple[float, float, list[dict]]]:
 
 
 def verify(cases: list[dict], safe: Any, fault_codes: Any, alarms: Any) -> None:
-    """The result of `check` is that of the cases, bit for bit."""
+    """The result of `check` is as in the cases, bit for bit."""
     commanded = command(cases)
     for k, case in enumerate(cases):
         expect = case.get("expect", {})

@@ -180,7 +180,7 @@ def estimate(bandwidth, every=1, delay=0.0, seed=5):
 
 
 def bounds(x, bandwidth):
-    """(of |velocity|, of |position − that of the sample|) at any age, from what is known at the sample."""
+    """(of |velocity|, of |position − sampled position|) at any age, from what is known at the sample."""
     T, h = time_constant(bandwidth), x.horizon
     velocity = np.abs(x.velocity) + np.abs(x.acceleration) * (h + T)
     return velocity, velocity * (h + 4.0 * T)

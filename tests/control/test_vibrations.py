@@ -106,7 +106,7 @@ def test_prescribed_motion_is_the_derivative_of_itself_and_keeps_its_path(rig_of
 
 
 def test_the_simulated_end_is_that_of_a_run(rig_of) -> None:
-    """The change of the speed is found on a motion that is simulated with longer steps than those of a run."""
+    """The change of the speed is found on a motion that is simulated with longer steps than a run's."""
     rig = rig_of(prescribed_arm())
     model, motions = rig.plant.controller_model, rig.plant.prescribed
     together = JointlyPrescribed(list(motions.values()))
@@ -146,7 +146,7 @@ def test_frequencies_are_those_of_the_beam_with_its_joint_held(rig_of) -> None:
 
 
 def test_a_floating_base_moves_with_the_modes(rig_of) -> None:
-    """A clamped-free beam on a free body of little mass: the frequencies are those of a beam with both ends free."""
+    """A clamped-free beam on a free body of little mass: the frequencies are as with both ends free."""
     text = prescribed(trajectory("{type: zvd, modes: [arm.bend_y_1]}")).replace(
         "bodies: [{name", "bodies: [{name: craft, joint: base, type: free, mass: 1e-5, inertia: [1, 1, 1e-7]}, {name"
     )

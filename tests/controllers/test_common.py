@@ -46,7 +46,7 @@ def test_a_drive_with_a_loop_of_its_own_is_refused(name):
 
 @pytest.mark.parametrize("name", sorted(KEYS.keys() - {"cascade"}))
 def test_the_friction_of_the_mechanism_is_compensated_by_default(name):
-    """That of the reference velocity, with the state on the reference; of `adaptive` at w, which is that velocity."""
+    """At the reference velocity, with the state on the reference; of `adaptive` at w, which is that velocity."""
     at = {"reference_velocity": np.array([0.5, -0.25]), "velocity": np.array([0.5, -0.25])}
     at["all_velocity"] = np.zeros(3)
     at["all_velocity"][context(False).index] = at["velocity"]

@@ -131,7 +131,7 @@ def required(q: Any, v: Any, a: Any) -> Any:
 
 
 def with_passive(q: Any, v: Any, a: Any, effort: float = 0.0) -> Any:
-    """The accelerations with that of joint b, which moves under this effort, its friction and its spring."""
+    """The accelerations, including joint b's, which moves under this effort, its friction and its spring."""
     a[1] = 0.0
     a[1] = (effort - DAMPING[1] * v[1] - required(q, v, a)[1]) / INERTIA[1, 1]
     return a

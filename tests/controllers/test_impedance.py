@@ -148,7 +148,7 @@ def test_an_impedance_never_gives_more_energy_than_it_got(rig_of: Any, controlle
 
 
 def test_a_controller_that_cancels_the_coriolis_effects_is_not_passive() -> None:
-    """Why the effort of an impedance keeps them: the work of C(q, v) v is that of the changing inertia."""
+    """Why the effort of an impedance keeps them: the work of C(q, v) v comes from the changing inertia."""
     model, rng = Model.from_urdf(UR5), np.random.default_rng(0)
     kept, cancelled = [], []
     for _ in range(20):

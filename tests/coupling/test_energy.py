@@ -15,7 +15,7 @@ LOSSLESS = TwoMasses()
 
 
 class WithoutWork:
-    """A part that is known by its contract only: its work is that of the trapezoidal rule."""
+    """A part that is known by its contract only: its work follows the trapezoidal rule."""
 
     def __init__(self, part: BlockPart) -> None:
         inner = SteppedBlock(part)

@@ -1,5 +1,5 @@
 """Rigs as modules of WebAssembly and as objects for other processors: the same run as in the engine. In WebAssembly and
-in native code without fused multiply-add they have the same bits, on other processors those of the engine."""
+in native code without fused multiply-add they have the same bits, on other processors the engine's."""
 
 import ctypes
 import platform
@@ -38,7 +38,7 @@ SAMPLES = chosen(
 HAD = set[tuple[str, ...]]().union(*map(kinds_of, SAMPLES))
 SAMPLES += chosen([name for name in NAMES if name not in COVERED], lambda name: kinds_of(name) - HAD, size_of)
 OTHERS = [target for target in TOOLS if target != platform.machine()]
-# rigs whose code is long enough to take seconds for each processor; their kinds of operations are those of others
+# rigs whose code is long enough to take seconds for each processor; their kinds of operations occur in others
 LONG = {"bench/stiff_arm", "impedance/ur5_contact"}
 on_x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the code without fused operations is for x86-64")
 

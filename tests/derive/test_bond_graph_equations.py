@@ -103,7 +103,7 @@ def test_the_equations_are_those_that_are_integrated(name):
 @pytest.mark.parametrize("lines", [equation_lines, latex_lines])
 @pytest.mark.parametrize("graph", [motor, manipulator])
 def test_equations_are_written(said, graph, lines):
-    """Those of a manipulator are loops of several unknowns: equations of motion."""
+    """A manipulator's are loops of several unknowns: equations of motion."""
     said(lines(formulas_of(graph(), {"current": Variable("f", 0)} if graph is motor else {})))
 
 

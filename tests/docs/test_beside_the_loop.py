@@ -17,7 +17,7 @@ def test_every_test_that_the_page_names_exists():
 
 
 def test_the_page_names_every_module_that_starts_a_process_or_a_thread():
-    """Beside a run; those of other commands end with their command."""
+    """Beside a run; with other commands they end with the command."""
     commands = {"apps", "cli"}
     starts = re.compile(r"subprocess\.Popen\(|threading\.Thread\(|os\.fork\(")
     files = [path for folder in ("cosim", "drivers") for path in (ROOT / folder).rglob("*.py")]

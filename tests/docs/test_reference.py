@@ -93,7 +93,7 @@ def families() -> dict[str, type]:
 
 
 def keys(cls: type) -> dict[str, dataclasses.Field]:
-    """The fields that a table shows: those of a family's joints without the wiring that all share."""
+    """The fields that a table shows: of a family's joints without the wiring that all share."""
     shared = dataclasses.fields(wiring.JointParams) if cls in families().values() else ()
     return {field.name: field for field in dataclasses.fields(cls) if field.name not in {f.name for f in shared}}
 
@@ -280,7 +280,7 @@ OF_SOME = {
     "<bond>/residual_energy": r"hoist-mechanism/residual_energy",
     **{f"coupling/{what}": rf"coupling/{what}" for what in ("step", "steps", "repeated")},
 }
-# those of real joints, of the elbow on a dynamometer
+# figures of real joints, of the elbow on a dynamometer
 OF_REAL = {
     f"<joint>/{what}"
     for what in (
@@ -335,7 +335,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"shadows.<joint>.{key}" for key in get_type_hints(ShadowSummary)}
     fields |= {f"units.<joint>.{key}" for key in get_type_hints(UnitsSummary)}
     own = get_type_hints(LoadBondSummary).keys() - get_type_hints(DriveBondSummary).keys()
-    fields |= {f"load_motors.<joint>.{key}" for key in ("residual", *own)}  # and the others as those of real joints
+    fields |= {f"load_motors.<joint>.{key}" for key in ("residual", *own)}  # and the others as for real joints
     fields |= {f"stream.{key}" for key in StreamSummary.__annotations__}
     fields = {*fields, "guard.<joint>.<limit>"} - {"stream"}
     assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"parameters", "engine"}

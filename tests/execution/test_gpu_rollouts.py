@@ -177,7 +177,7 @@ def test_a_mechanism_whose_arrays_are_on_the_heap_of_the_cpu(driver_of, tmp_path
 
 @pytest.mark.parametrize(("name", "function"), [("crane", "atan2"), ("drives/backlash", "pow")])
 def test_functions_of_another_library_differ_by_rounding(driver_of, name, function):
-    """Those of GPUs are not those of the C library."""
+    """GPUs have other functions than the C library."""
     driver_of()
     rig = load_rig(FOLDER / f"{name}.yaml")
     given = {"duration": 60 * rig.tick_model.step, "keep": "all"}

@@ -311,6 +311,6 @@ def test_doubtful_turns_are_confirmed_a_second_time(bench_of, said, case):
         assert ("Type yes again to confirm these turns: " in out.getvalue()) == (answers != "no\n")
         if confirmed:
             said(out.getvalue())
-    # --yes needs an option of its own for them
+    # --yes needs its own option for them
     said(raised(RunError, lambda: consent_of("", yes=True)[0](plan, "")))
     assert consent_of("", yes=True, allow_turns=True)[0](plan, "") is True

@@ -257,7 +257,7 @@ def opened(*arguments: Any, **options: Any) -> FmuPart:
 
 
 def build(folder: Path, model: str, version: int, platform: str = "", **options: object) -> Path:
-    """An FMU of a model in a folder. platform: of the binary, that of this machine if empty; options: of
+    """An FMU of a model in a folder. platform: of the binary, this machine's if empty; options: of
     `description`."""
     import fmpy
 

@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def scratch(folder, monkeypatch) -> Path:
-    """Where files of processes are kept; those of the compiler are elsewhere."""
+    """Where files of processes are kept; the compiler's are elsewhere."""
     for model in (("linear", 3), ("ball", 3), ("faulty", 2)):
         fmus.library(*model)
     scratch = folder.absolute() / "scratch"

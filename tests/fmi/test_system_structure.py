@@ -252,7 +252,7 @@ def test_inputs_of_systems_have_start_values(folder):
     ],
 )
 def test_parameters_are_converted_from_their_unit_to_that_of_the_fmu(folder, name, value, unit, expected):
-    """A unit that only the FMU defines is that of the FMU."""
+    """A unit that only the FMU defines is the FMU's."""
     fmus.build(folder, "turntable", 2)
     description = FmuDescription(folder / "turntable2.fmu")
     variables = FmuVariables(description.description, description.version, SourceLocation("turntable2.fmu"))

@@ -310,7 +310,7 @@ def test_the_number_of_operations_is_linear_in_the_bodies() -> None:
 
 
 def test_what_it_refuses() -> None:
-    """A joint without a composition, and a body whose only inertia is that of a rotor."""
+    """A joint without a composition, and a body whose only inertia is a rotor's."""
     motion = GeneralMotion(("angle",), ("rad",), REVOLUTE.place)
     mechanism = chain(2)
     own = replace(mechanism.joints[1], kind="general", motion=motion)

@@ -183,7 +183,7 @@ def test_without_its_file_a_rig_is_shown_and_what_is_no_value_changes_nothing(se
 
 
 def test_a_set_before_the_first_schema_has_its_own_reason(said):
-    """What the run has is not known then; a schema without a control socket may be that of a run that begins."""
+    """What the run has is not known then; a schema without a control socket may come from a run that begins."""
     reasons = []
     parameters = RunParameters(None, refused="")
     parameters.report = lambda what, level, number: reasons.append(what)

@@ -1,4 +1,4 @@
-"""Feedback of several drivers together: first samples, late ones, and those of load motors."""
+"""Feedback of several drivers together: first samples, late ones, and load motors."""
 
 import threading
 import time
@@ -125,7 +125,7 @@ def stopped(bench, *rows):
 
 
 def test_a_silent_load_motor_stops_the_run_by_the_shortest_limit(bench, said):
-    """… which is that of its joint: simulated joints have none."""
+    """… which is its joint's: simulated joints have none."""
     manager, motor, load = bench
     load.sample, at = (1000 * MS, 0.0, 0.0), 1020 * MS
     motor.sample = (at, 0.0, 0.0)

@@ -34,7 +34,7 @@ def test_it_tells_more_than_the_first_random_one(motion):
 
 
 def test_efforts_bound_it(tmp_path):
-    """Those of the arm itself, its friction apart."""
+    """The efforts of the arm itself, its friction apart."""
     limits = ARM["joints"]["all"]["limits"] | {"effort": 8.0}
     joints = {"all": ARM["joints"]["all"] | {"limits": limits}, "elbow": ARM["joints"]["elbow"]}
     largest = []

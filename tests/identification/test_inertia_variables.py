@@ -1,4 +1,4 @@
-"""Ten variables of a link: 0 is the inertia of the rig, and every value is that of a possible body."""
+"""Ten variables of a link: 0 is the inertia of the rig, and every value belongs to a possible body."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_the_delay_of_positions(arm_file, noisy, tmp_path, ticks):
 
 
 def test_derivatives_are_those_of_the_runs(arm_file, noisy):
-    """Those of the gradient of a run, which is differentiated backwards."""
+    """They equal the gradient of a run, which is differentiated backwards."""
 
     names = ("joints.elbow.actuator.viscous", "joints.elbow.actuator.coulomb")
     rig = load_rig(arm_file)
@@ -158,7 +158,7 @@ def test_derivatives_are_those_of_the_runs(arm_file, noisy):
 
 
 def test_errors_that_are_alike_widen_the_intervals():
-    """Of a mean: that of noise of first order with correlation ρ has the variance σ² (1 + ρ) / (1 − ρ) / n."""
+    """The mean of noise of first order with correlation ρ has the variance σ² (1 + ρ) / (1 − ρ) / n."""
     rng = np.random.default_rng(0)
     n, rho = 20_000, 0.8
     white = rng.normal(size=(n, 1))

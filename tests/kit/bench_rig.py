@@ -30,7 +30,7 @@ class Bench:
     load_delay: int = 0  # ticks until load motors exert a command
 
     def load(self, t: Numeric, q: Numeric, v: Numeric) -> Numeric:
-        """(nv,) effort on the joints beside that of the mechanism and of the drives."""
+        """(nv,) effort on the joints beside the mechanism's and the drives'."""
         return np.zeros(self.model.nv)
 
     def exerted(self, t: Numeric, commands: Numeric) -> Numeric:
@@ -60,7 +60,7 @@ def on_bench(rig: Rig, bench: Rig) -> TickModel:
 
 @dataclass
 class BenchedTicks(TickModel):
-    """The ticks of a rig with real joints, and those of its bench between them."""
+    """The ticks of a rig with real joints, and of its bench between them."""
 
     bench: Bench | None = None
 

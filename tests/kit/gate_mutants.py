@@ -2,11 +2,11 @@
 
     python -m tests.kit.gate_mutants FOLDER [--count 300] [--seed 0] [--jobs 2] [--least 0.98] [--write]
 
-Random mutants of FOLDERS, of each as many: the tests of the gate that run the mutated lines run first, those of the
-room before the others, and where all pass the tests that are not in the gate. FOLDER: of `tests.kit.coverage_by_test`,
-which says what they run; for code that leaves no lines, or runs when a module is imported, they are those of the room
-and those that run other lines of the module. The shortest run first, until one fails, in SECONDS. With `--write`, tests
-that alone notice a mutant go to `tests/gate.json`. Exit code 1 if the gate notices less than `--least` of them.
+Random mutants of FOLDERS, of each as many: the tests of the gate that run the mutated lines run first, the room's
+before the others, and where all pass the tests that are not in the gate. FOLDER: of `tests.kit.coverage_by_test`, which
+says what they run; for code that leaves no lines, or runs when a module is imported, they are the room's and the ones
+that run other lines of the module. The shortest run first, until one fails, in SECONDS. With `--write`, tests that
+alone notice a mutant go to `tests/gate.json`. Exit code 1 if the gate notices less than `--least` of them.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def mutants(source: str) -> Iterator[Mutated]:
             parent, (field, k) = at(tree, path[:-1]), path[-1]
             what = f"{name}: {ast.unparse(node)} -> {ast.unparse(variant)}"
             seen[what] += 1
-            # of the variant alone: those of the whole tree take longer than most checks of a mutant
+            # of the variant alone: the whole tree's take longer than most checks of a mutant
             put(parent, field, k, ast.fix_missing_locations(ast.copy_location(variant, node)))
             yield Mutated(what if seen[what] == 1 else f"{what} ({seen[what]})", tree, lines)
             put(parent, field, k, node)

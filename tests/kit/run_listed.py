@@ -1,6 +1,6 @@
 """Tests of a list in its order, until one fails: `python -m tests.kit.run_listed LIST SECONDS`.
 
-LIST: a file in JSON. Prints the test that failed and ends with 1; after these seconds of processor time, with those of
+LIST: a file in JSON. Prints the test that failed and ends with 1; after these seconds of processor time, including
 programs that tests have started, or if all pass, with 0.
 """
 

@@ -1,6 +1,6 @@
 """Constrained motion: reactions, energy, machine code, kept and cut loops, rows that repeat others, springs.
 
-An acceleration is that of the constrained mechanism when G q̈ + γ = 0 and M q̈ + h − τ = Gᵀ λ for some λ.
+An acceleration belongs to the constrained mechanism when G q̈ + γ = 0 and M q̈ + h − τ = Gᵀ λ for some λ.
 """
 
 import dataclasses
@@ -53,7 +53,7 @@ def leaning(mechanism, random):
 
 
 def third_crank(mechanism, random):
-    """Another crank beside those of the first rung, parallel to them: its loop adds nothing new."""
+    """Another crank beside the first rung's, parallel to them: its loop adds nothing new."""
     pose = mechanism.joints[1].pose @ at(0.2, 0.0, 0.0)
     crank = dataclasses.replace(mechanism.joints[1], name="middle0", child="m", pose=pose)
     closing = dataclasses.replace(mechanism.loops[0].joint, name="third", parent="m")

@@ -233,7 +233,7 @@ POSED = {
 @quick
 @given(seeds)
 def test_a_joint_moved_by_time(name, seed):
-    """Its drift is what the joint does at v = t, its bias that of the joint at v + t and q̈ = 1."""
+    """Its drift is what the joint does at v = t, its bias what it does at v + t and q̈ = 1."""
     kind, random = KINDS[name], np.random.default_rng(seed)
     (q, v), t = random.uniform(-2, 2, (2, kind.nv)), random.uniform(-2, 2)
     found, own = POSED[name].hinge(q, v, t), kind.hinge(q + 0.5 * t * t, v + t, 0.0)

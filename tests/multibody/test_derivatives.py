@@ -138,7 +138,7 @@ def test_the_dynamics_by_the_inertial_parameters(name: str) -> None:
 
 
 def test_the_regressor_is_that_of_pinocchio() -> None:
-    """That of the whole arm, and that of each link."""
+    """Of the whole arm, and of each link."""
     import pinocchio
 
     model, peer = peer_of(PEER_UR5)

@@ -1,4 +1,4 @@
-"""Elastic links: motions are those of exudyn's beams in absolute nodal coordinates, which know no floating frame.
+"""Elastic links: motions equal exudyn's beams in absolute nodal coordinates, which know no floating frame.
 
 Its cables are cut into elements, ours have modes: two discretisations of the same beam.
 """

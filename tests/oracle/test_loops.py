@@ -1,4 +1,4 @@
-"""Loops and constraints: accelerations and reactions are those of Pinocchio, of MuJoCo's matrices, of dense equations.
+"""Loops and constraints: accelerations and reactions as by Pinocchio, MuJoCo's matrices, dense equations.
 
 States satisfy the constraints: loops are cut where random coordinates put their frames, velocities are projected.
 Errors are relative: the largest absolute difference over the largest absolute value of the expected array.

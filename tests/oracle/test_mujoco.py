@@ -1,4 +1,4 @@
-"""Accelerations are those of MuJoCo for the same URDF text, with damping and rotors on both sides."""
+"""Accelerations equal MuJoCo's for the same URDF text, with damping and rotors on both sides."""
 
 import math
 import xml.etree.ElementTree as ET

@@ -51,7 +51,7 @@ def test_the_secret_is_readable_by_its_owner_only_and_never_overwritten(keys, sa
     said(refusal(create_keys, secret))
     secret.unlink()
     with pytest.raises(InputError):
-        create_keys(secret)  # the public file is that of another key
+        create_keys(secret)  # the public file belongs to another key
     assert not secret.exists()
 
 

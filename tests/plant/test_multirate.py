@@ -1,4 +1,4 @@
-"""Drives with steps of their own: order, stiff drives against Radau, SIMD lanes, events, energies and bad input."""
+"""Drives with their own steps: order, stiff drives against Radau, SIMD lanes, events, energies and bad input."""
 
 import numpy as np
 import pytest

@@ -48,7 +48,7 @@ def test_mistakes_are_named(said):
         assert len(str(caught.value).splitlines()) == 1
     with pytest.raises(BadRequest) as caught:
         read_request(b'{"id": 3, "command": "jump"}')
-    assert caught.value.id == 3  # that of its request
+    assert caught.value.id == 3  # its request's
 
 
 words = st.text("a.é\n", max_size=4)

@@ -1,4 +1,4 @@
-"""A rig whose inputs are those of an earlier run is not built again; any other one is."""
+"""A rig with the inputs of an earlier run is not built again; any other one is."""
 
 import os
 import subprocess

@@ -72,7 +72,7 @@ def test_parts_in_python_and_the_interpreter_equal_compiled_ones(folder, steps, 
 
 
 def constant(step, steps=""):
-    """The settings of steps of constant length, or those of a step control."""
+    """The settings of steps of constant length, or of a step control."""
     return (steps,) if "step_control" in steps else ("couplings.step_control=null", f"couplings.step={step}")
 
 

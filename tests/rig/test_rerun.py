@@ -34,7 +34,7 @@ OWN = GIVEN["own"]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A rig in a folder beside that of its robot and its table, with a controller in Python that imports a module."""
+    """A rig in a folder beside its robot's and its table's, with a controller in Python that imports a module."""
     (tmp_path / "rigs").mkdir()
     (tmp_path / "robots").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path / "rigs"))

@@ -1,4 +1,4 @@
-"""Figures of a real joint are those of its samples: one figure per sample, at the time at which it was taken."""
+"""Figures of a real joint come from its samples: one figure per sample, at the time at which it was taken."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_links_that_start_in_their_sag_stay_there(tmp_path):
 
 
 def test_the_sag_is_that_of_a_cantilever(tmp_path):
-    """m g L⁴ / (8 EI), and that of the jib as a load at the tip: P L³ / (3 EI) + P a L² / (2 EI), a half its length;
+    """m g L⁴ / (8 EI), and of the jib as a load at the tip: P L³ / (3 EI) + P a L² / (2 EI), a half its length;
     three modes of a clamped beam carry the load at its tip to some thousandths."""
     rig_of = rig(tmp_path)
     model, q = rig_of.plant.full_model, rig_of.plant.start.q

@@ -12,12 +12,12 @@ from tests.kit.refusals import raised
 
 GIVEN = beside(__file__)
 
-# line 10 is that of `place`, line 11 the first in it
+# line 10 has `place`, line 11 is the first in it
 JOINT = GIVEN["joint"]
 TURN = "np.eye(3), ops.array([params.reach * q[0], 0.0, 0.0])"
 MADE = "GeneralMotion(('way',), ('m',), place)"
 
-# line 10 is that of `f`, line 11 the first in it
+# line 10 has `f`, line 11 is the first in it
 LAW = GIVEN["law"]
 
 
@@ -178,7 +178,7 @@ def test_a_law_of_time():
     assert read(law(body="return [q[0] - t]", made="ConstraintLaw((row,), f, timed=True)")).constraints[0].law.timed
 
 
-# line 9 is that of `f`, line 10 the first in it
+# line 9 has `f`, line 10 is the first in it
 FORCE = GIVEN["force"]
 
 

@@ -1,4 +1,4 @@
-"""Faults of encoders in the ticks: the same as those of emulated encoders, and none without a fault."""
+"""Faults of encoders in the ticks: the same as in emulated encoders, and none without a fault."""
 
 import numpy as np
 import pytest

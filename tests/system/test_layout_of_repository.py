@@ -29,7 +29,7 @@ def flat_modules(root: Path) -> set[str]:
 
 
 def rooms_without_purpose(root: Path) -> list[str]:
-    """Rooms whose `__init__` has no docstring that begins with a sentence of its own."""
+    """Rooms whose `__init__` has no docstring that begins with its own sentence."""
     docs = {room.name: ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or "" for room in rooms(root)}
     return [name for name, doc in docs.items() if not doc.split("\n\n")[0].rstrip().endswith((".", ":"))]
 

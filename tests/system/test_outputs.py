@@ -28,7 +28,7 @@ UNSTABLE = "controllers.hold.kd=1e9"
 
 
 def messages(path):
-    """topic -> [(time in ns, message)] as the mcap package reads them; counts without those of the view in 3D."""
+    """topic -> [(time in ns, message)] as the mcap package reads them; counts without the view in 3D."""
     from mcap.reader import make_reader
 
     found: dict[str, list] = {}

@@ -50,7 +50,7 @@ def test_derived_equations_spare_the_constraint_of_the_rig(spared):
     spared(SKATER, "derive", "skate.yaml", SKATER, *PYTHON)
     Path("a.png").hardlink_to(SKATER)  # a picture of bond graphs, too
     spared(SKATER, "derive", "skate.yaml", "a.png", "--bondgraph")
-    # and those of a rig with a mistake
+    # and the inputs of a rig with a mistake
     text = Path("skate.yaml").read_text()
     Path("skate.yaml").write_text(f"{text}\nschedul: 3\n")
     spared(SKATER, "derive", "skate.yaml", SKATER, *PYTHON)

@@ -1,6 +1,6 @@
 """The simulated twins of real joints on a bench in simulated time: 15 min without a fault, and faults of each kind.
 
-The bench has masses 3 % and friction 5 % above those of the model, an encoder with noise and 16 bit, and samples that
+The bench has masses 3 % and friction 5 % above the model's, an encoder with noise and 16 bit, and samples that
 are one tick late. The limits are twice the largest residuals of five minutes without a fault.
 """
 
@@ -148,14 +148,14 @@ class Freeze(Bench):
 
 
 class Drift(Bench):
-    """The position drifts by 20 mrad/s; the velocity is that of another sensor."""
+    """The position drifts by 20 mrad/s; the velocity comes from another sensor."""
 
     def measured(self, t, q, v):
         return q + 0.02 * (t - FAULT) * since(t), v
 
 
 class DriftOfBoth(Bench):
-    """Position and velocity are those of one encoder, which drifts."""
+    """Position and velocity come from one encoder, which drifts."""
 
     def measured(self, t, q, v):
         return q + 0.02 * (t - FAULT) * since(t), v + 0.02 * since(t)

@@ -47,7 +47,7 @@ class Host:
 
 
 def memories_of(rig) -> np.ndarray:
-    """RUNS memories at t = 0 with gains of their own."""
+    """RUNS memories at t = 0 with their own gains."""
     model = rig.tick_model
     memories = np.repeat(model.memory()[None], RUNS, axis=0)
     memories[:, model.layout.place("parameters").where] *= np.linspace(0.9, 1.0, RUNS)[:, None]

@@ -187,7 +187,7 @@ YIELD = 2e-5  # s that a thread which waits for another leaves to it
 
 
 class Reader:
-    """Reads a ring while a loop fills it in a thread of its own."""
+    """Reads a ring while a loop fills it in its own thread."""
 
     def __init__(self, rings, run):
         self.rings, thread = rings, threading.Thread(target=run)

@@ -27,7 +27,7 @@ from cosim.execution.timing.privileges import (
 )
 from cosim.simulation.loop.pacing import Pacing
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the privileges are those of Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the privileges of Linux")
 
 FIFO, MEMORY, AWAKE = "fixed priority (SCHED_FIFO)", "locked memory", "processor kept awake"
 

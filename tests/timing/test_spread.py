@@ -1,4 +1,4 @@
-"""Order statistics of blocks equal those of all numbers at once."""
+"""Order statistics of blocks are the same as of all numbers at once."""
 
 import numpy as np
 import pytest

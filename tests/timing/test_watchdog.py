@@ -75,7 +75,7 @@ def ended():
 
 @pytest.fixture
 def held():
-    """(watchdog of 100 ms on a time of its own, that time, its barks)."""
+    """(watchdog of 100 ms on its own time, that time, its barks)."""
     time, barks = Time(), Barks()
     dog = Watchdog(0.1, barks, time.clock, time.sleep)
     yield dog, time, barks

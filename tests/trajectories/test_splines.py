@@ -72,7 +72,7 @@ def test_clamped_ends_are_at_rest(degree: Any, zero: tuple[str, ...]) -> None:
 def test_a_spline_has_the_least_bend_or_jerk_among_curves_through_its_points(
     degree: Any, order: int, ends: Any
 ) -> None:
-    """Its derivative is orthogonal to that of every admissible variation."""
+    """Its derivative is orthogonal to every admissible variation's."""
     trajectory = through(degree=degree, ends=ends)
     t = (np.arange(1500) + 0.5) * TIMES[-1] / 1500  # no sample at a knot
     top = sampled(trajectory, t, "acceleration")

@@ -42,7 +42,7 @@ def axis(direction: str, friction: str = "") -> Model:
 def planned(
     model: Model, points: Any, effort: float | None = INF, velocity: float = INF, start: Any = None, **keys: Any
 ) -> PathTrajectory:
-    """effort: of all joints, None: those of the model."""
+    """effort: of all joints, None: the model's."""
     start = model.neutral() if start is None else np.array(start)
     n = model.nv
     limits = model.limits if effort is None else Limits(*np.outer((-INF, INF, velocity, effort), np.ones(n)))

@@ -1,4 +1,4 @@
-"""Sessions on workers of Dask: equal to those of one machine, and what is lost with a worker."""
+"""Sessions on workers of Dask: equal to sessions on one machine, and what is lost with a worker."""
 
 import os
 import signal

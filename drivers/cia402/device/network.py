@@ -74,7 +74,7 @@ def _take_heartbeat(node: Node, producer: int) -> None:
 
 
 def _check_heartbeats(node: Node) -> None:
-    """Check for missed heartbeats; 1029h is the reaction of the node, 6007h that of the motor."""
+    """Check for missed heartbeats; 1029h is the reaction of the node, 6007h of the motor."""
     for sub in (0, 1):
         heard = node.heard[sub]
         if heard is None or node.t_ns - heard <= 1_000_000 * (node.value(_CONSUMERS + sub) & 0xFFFF):

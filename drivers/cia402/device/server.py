@@ -48,7 +48,7 @@ def _download(node: Node, key: int, frame: bytes) -> bytes:
     if frame[0] & sdo.EXPEDITED:
         data = sdo.expedited_data(frame)
         if not frame[0] & sdo.SIZED and key in objects.OBJECTS and objects.OBJECTS[key].kind:
-            data = data[: objects.width(key) // 8]  # without a size: that of the object
+            data = data[: objects.width(key) // 8]  # without a size: as long as the object
         access.download(node, key, data)
     else:
         if access.find(key).access in ("ro", "const"):

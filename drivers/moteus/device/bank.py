@@ -12,7 +12,7 @@ from cosim.plugins.drivers.moteus.registers import Mode, to_raw, to_value
 
 DONE, UNKNOWN, NOT_WRITABLE, DISCARD = range(4)  # DISCARD: the rest of the frame is for another drive
 
-# registers that only store a value: digital outputs, clock trim, PWM outputs; and those of unused pins
+# registers that only store a value: digital outputs, clock trim, PWM outputs; and registers of unused pins
 _WRITABLE = frozenset((0x05C, 0x05D, 0x071, *range(0x076, 0x080)))
 _IDLE = frozenset((0x05E, 0x05F, 0x072, 0x074, 0x140, 0x141, *range(0x060, 0x065), *range(0x068, 0x06D)))
 

@@ -59,7 +59,7 @@ class Servo(ServoState):
         self.set_output(position, exact=True)
 
     def require_reindex(self) -> None:
-        """Discard the reference of the output: the position is that of the rotor within a turn."""
+        """Discard the reference of the output: the position is the rotor's within a turn."""
         self.offset, self.home = -round(self.encoder), 0
 
     def recapture(self) -> None:

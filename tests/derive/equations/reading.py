@@ -92,7 +92,7 @@ def evaluated(d, parsed):
 
 
 def compiled(steps, elements):
-    """The values of the elements as a function of those of the symbols."""
+    """The values of the elements as a function of the symbols'."""
     names = sorted({s.name for f in [*(f for _, f in steps), *elements.values()] for s in f.free_symbols})
     own = {name for name, _ in steps}
     given = [name for name in names if name not in own]

@@ -1,4 +1,4 @@
-"""Numbers of a mechanism as symbols: equations with other values are those of the mechanism built with them."""
+"""Numbers of a mechanism as symbols: other values give the equations of the mechanism built with them."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The equations by symbols are those of textbooks, written by hand, formula by formula."""
+"""The equations by symbols equal the textbooks', written by hand, formula by formula."""
 
 import sympy
 

@@ -1,4 +1,4 @@
-"""Frames of the Mini Cheetah protocol: those of manuals and of another client, and any bytes."""
+"""Frames of the Mini Cheetah protocol: from manuals and another client, and any bytes."""
 
 from types import SimpleNamespace
 

@@ -264,7 +264,7 @@ REQUESTS: dict[str, tuple[dict, object]] = {
 
 
 def requests_of_the_client() -> list[str]:
-    """Those of its methods that send a request."""
+    """Its methods that send a request."""
     methods = inspect.getmembers(ModbusClientMixin, inspect.isfunction)
     return [name for name, method in methods if "device_id" in inspect.signature(method).parameters]
 

@@ -192,7 +192,7 @@ def test_a_fault_while_switching_on(bench, said):
 
 
 def test_a_late_line_of_the_console_is_not_taken_for_the_value():
-    """The first answer is that of an earlier request."""
+    """The first answer belongs to an earlier request."""
     lines, text = iter([b"9.900000\r\n", b"4.000000\r\n", b"4.000000\r\n"]), [b""]
 
     def write_data(data: bytes) -> None:

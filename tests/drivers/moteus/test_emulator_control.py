@@ -113,7 +113,7 @@ def test_current_mode(device: Bench) -> None:
     device.run(15)
     assert device.rotor.effort == pytest.approx(0.3)
     device.run(200)
-    assert device.servo.mode == Mode.CURRENT, "the watchdog is that of position and within modes only"
+    assert device.servo.mode == Mode.CURRENT, "the watchdog acts in position and within modes only"
 
 
 def test_stay_within(device: Bench) -> None:

@@ -168,7 +168,7 @@ def test_one_changed_byte_breaks_the_seal() -> None:
         assert without_checksum(bytes(changed))[1] is False
 
 
-# --- the lines of an fdcanusb in machine code; that they are those of the adapter in Python is conformance ---
+# --- the lines of an fdcanusb in machine code; that they equal the adapter's in Python is conformance ---
 
 FRAMES = [
     CanFrame(0x8001, bytes(range(64)), True, True, True),
@@ -179,7 +179,7 @@ FRAMES = [
 
 @pytest.mark.parametrize("checksums", [False, True])
 def test_frames_of_every_kind_are_equal_to_the_byte(checksums):
-    """Those of a driver are of one kind."""
+    """A driver's are of one kind."""
     with SerialLine() as line:
         adapter = AdapterHost(line.port, checksums)
         for frame in FRAMES:

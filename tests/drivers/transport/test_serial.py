@@ -15,7 +15,7 @@ from cosim.plugins.drivers.transport import ConnectionLost, Pty, SerialParams, S
 
 from .conftest import SOON, assert_patient, lost, place, soon
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are those of Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs pseudo terminals of Linux")
 HOUR = 3_600_000_000_000  # ns
 
 

@@ -14,7 +14,7 @@ from cosim.plugins.drivers.transport import CanFrame, CanParams, device_link, ho
 
 from .conftest import SOON, assert_patient, lost, place
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are those of Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs pseudo terminals of Linux")
 BIT = 5e5
 AT_ONCE = {"sleep_after_open": 0}
 

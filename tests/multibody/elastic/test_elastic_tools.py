@@ -63,7 +63,7 @@ def test_derivatives_with_a_loop():
 
 
 def test_regressors():
-    """Rigid bodies alone: those of elastic links are constants."""
+    """Rigid bodies alone: elastic links have constants."""
     model = model_of(chain)
     e = model.equations
     q, v, qdd = random_state(model)

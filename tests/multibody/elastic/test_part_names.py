@@ -64,7 +64,7 @@ OF_ELEMENTS = "check", "derive --compare --json out.json"
     ("kind", "line"), [*(("modes", line) for line in REPORTS), *(("rigid elements", line) for line in OF_ELEMENTS)]
 )
 def test_no_report_has_a_name_of_a_part(command, kind, line):
-    """Joints that are counted are those of the file."""
+    """The joints of the file are counted."""
     Path("boom.yaml").write_text(BOOM.replace("KEYS", KINDS[kind]))
     first, *more = line.split()
     code, out, err = command(first, "boom.yaml", *more)

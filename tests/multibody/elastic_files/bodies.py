@@ -19,7 +19,7 @@ ROOT = Pose.identity()
 
 
 def beam(counts, shear=None, **options):
-    """shear: its stiffness relative to that of the section, whose inertia then resists bending."""
+    """shear: its stiffness relative to the section's, whose inertia then resists bending."""
     inertia = DENSITY * (ABOUT_Y + ABOUT_Z), DENSITY * ABOUT_Y, DENSITY * ABOUT_Z
     against_shear = constant(SHEAR * AREA * 5 / 6 * (shear or 1.0))
     section = BeamSection(

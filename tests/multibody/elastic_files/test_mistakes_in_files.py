@@ -265,7 +265,7 @@ def test_finite_elements_with_options_that_are_wrong(case, tmp_path, said):
     said(said_of(fe(tmp_path / "files", **OPTIONS[case]).link, tmp_path / "files"))
 
 
-# --- matrices that are not those of a free body at the nodes that come with them ---
+# --- matrices that no free body has at the nodes that come with them ---
 
 BY_COMPONENT = np.argsort(np.arange(30) % 6, kind="stable")
 
