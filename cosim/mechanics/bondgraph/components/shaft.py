@@ -35,7 +35,7 @@ def beyond_backlash(twist: Numeric, backlash: float) -> Numeric:
 
 
 def without_pulling(damping: Numeric, spring: Numeric) -> Numeric:
-    """The damper's torque, at most as large as that of the spring."""
+    """The damper's torque, at most as large as the spring's."""
     largest = ops.absolute(spring)
     return ops.clip(damping, -largest, largest)
 

@@ -2,9 +2,9 @@
 
 Exact in the mass matrix M, by products of rigid motions and modes with it: mass, center of mass and inertia, and with
 modes ∫φ, ∫ρ × φ and ∫φ·φ. The other integrals, ∫ρ φᵀ and ∫φ φᵀ, need the parts along x, y and z of displacements
-alone. They are exact where M treats x, y and z alike and apart, as that of solid elements does. Otherwise they are
-those of the translations of the nodes, corrected so that they agree with the exact ones: they have the exact momenta,
-and their kinetic energy is no more than the exact one, so that what is left is positive.
+alone. They are exact where M treats x, y and z alike and apart, as with solid elements. Otherwise they are taken over
+the translations of the nodes, corrected so that they agree with the exact ones: they have the exact momenta, and their
+kinetic energy is no more than the exact one, so that what is left is positive.
 """
 
 from __future__ import annotations
