@@ -67,7 +67,7 @@ class CudaDriver:
 
     def give_back(self, name: str, *arguments: Any) -> None:
         """A call that frees something. After a launch that failed, calls fail until the context is gone, which frees
-        all; the error that counts is that of the launch."""
+        all; the launch's error is the one that counts."""
         with suppress(CosimError):
             self(name, *arguments)
 

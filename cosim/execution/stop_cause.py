@@ -1,6 +1,6 @@
 """The cause of a stop as one word, from the sentence with the reason of a stop.
 
-The words are the keys of the table of limits, and those of OTHERS for what drivers, connections and controllers report.
+The words are the keys of the table of limits, and of OTHERS for what drivers, connections and controllers report.
 """
 
 from __future__ import annotations
