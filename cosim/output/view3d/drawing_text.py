@@ -30,7 +30,7 @@ KINDS = tuple(kind for kind in get_args(ShapeKind) if kind != "mesh")  # a mesh 
 
 
 def write_drawing(drawing: Drawing, poses: PortableFunction | None) -> str:
-    """poses: those of the drawing, None where they are not arithmetic alone."""
+    """poses: of the drawing, None where they are not arithmetic alone."""
     notes = drawing.scene.notes if poses is not None else (*drawing.scene.notes, STANDS)
     data = {
         "version": VERSION,
