@@ -62,7 +62,7 @@ def number(element: XmlElement, name: str, default: float) -> float:
 
 @dataclass(frozen=True)
 class SspFolder:
-    """The folder of a system: extracted from an archive, or that of a `.ssd` file. shown: its name in messages; root:
+    """The folder of a system: extracted from an archive, or with a `.ssd` file. shown: its name in messages; root:
     what an archive may not leave."""
 
     path: Path

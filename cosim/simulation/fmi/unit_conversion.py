@@ -33,7 +33,7 @@ NAMED: dict[str, Exponents] = {
     "H": (1, 2, -2, -2, 0, 0, 0, 0),
     "degC": (0, 0, 0, 0, 1, 0, 0, 0),
 }
-ZEROS = {"degC": 273.15}  # K, of units whose zero is not that of their base units
+ZEROS = {"degC": 273.15}  # K, of units with another zero than their base units
 _FACTOR = re.compile(r"([*/]?)([^*/^]+)(?:\^(-?\d+))?")
 _EXPONENT = re.compile(r"(?<=[A-Za-zΩ°])(-?\d+)")
 _DIVISOR = re.compile(r"/\(([^()]*)\)")
