@@ -54,7 +54,7 @@ class Inputs:
         return variables and all(_digest(_content(path)) == digest for path, digest in self.files.items())
 
     def alone_with(self, own: Container[str]) -> bool:
-        """Whether this process has no modules of the user but those of the files `own`, if any input is one: they may
+        """Whether this process has no modules of the user except the files `own`, if any input is one: they may
         have been changed in it."""
         code = any(path.endswith(".py") for path in self.files)
         return not code or all(file in own for _, file in modules_of_user())

@@ -107,7 +107,7 @@ def first_memories(
 
 
 def reason_of_stop(model: TickModel, first: Callable[[slice], Array], number: int, count: int) -> str:
-    """Of a run of `count` ticks that was stopped: that of the same run by itself."""
+    """Why a run of `count` ticks was stopped, found by the same run alone."""
     single = NativeEngine(model)
     single.memory[:] = first(slice(number, number + 1))[0]
     return single.run(count)[1]

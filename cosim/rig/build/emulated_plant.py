@@ -52,7 +52,7 @@ def current_controlled(joint: JointSpec) -> JointSpec:
     """Drives with a protocol control the current: with a voltage of 0, a motor that is off would brake."""
     plugin = joint.actuator
     loops = servo_loops(joint)
-    if loops is not None:  # those of position and velocity are in the emulated drives
+    if loops is not None:  # the position and velocity loops are in the emulated drives
         changes: dict[str, object] = {"loops": dataclasses.replace(loops, mode="effort", encoder=None)}
     elif plugin is not None and getattr(plugin.params, "drive", None) == "voltage":
         changes = {"drive": "current"}

@@ -1,4 +1,4 @@
-"""Overlays: a YAML file of values that replace those of a rig, as `--set` does; its keys are paths with dots."""
+"""Overlays: a YAML file of values that replace a rig's, as `--set` does; its keys are paths with dots."""
 
 from __future__ import annotations
 
