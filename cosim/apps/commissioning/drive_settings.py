@@ -31,7 +31,7 @@ Values = dict[str, float]
 
 
 class Difference(NamedTuple):
-    """A setting of a drive that is not that of a file; None: there is none."""
+    """A setting of a drive that differs from a file's; None: there is none."""
 
     joint: str
     name: str

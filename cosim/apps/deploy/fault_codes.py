@@ -39,7 +39,7 @@ class FaultCode(NamedTuple):
 
 
 def fault_codes() -> Sequence[FaultCode]:
-    """In the order of their codes, which is that of precedence."""
+    """In the order of their codes, and so of precedence."""
     parts = {int(FIRST_OF_PARTS) + fault: (f"part_{fault.name}", text) for fault, text in PART_FAULTS.items()}
     whole = {NOT_FINITE + fault: (fault.name, text) for fault, text in FAULTS.items()} | parts
     of_limits = [(CODES[row.key], row.key, f"beyond the {row.meaning}", f"{OF_JOINT} {row.reason}") for row in LIMITS]

@@ -117,7 +117,7 @@ def _poses(model: Model, q: np.ndarray, t: float) -> np.ndarray:
 
 
 def closed(model: Model, text: str) -> np.ndarray:
-    """(nq,): positions such as `0.1, 0.2`, with loops closed next to them; those of modes may be left out, all of them.
+    """(nq,): positions such as `0.1, 0.2`, with loops closed next to them; modes may be left out, but only all of them.
     Raises InputError."""
     try:
         q = np.array([float(word) for word in text.split(",")])
