@@ -69,7 +69,7 @@ class _ShowVersion(Action):
 def parse(words: list[str]) -> Callable[[], None]:
     """The chosen command with its arguments; of no words, the help text.
 
-    Raises InputError for words that are none, SystemExit after a help text.
+    Raises InputError for unknown words, SystemExit after a help text.
     """
     parser = command_parser()
     known = parser.commands.choices

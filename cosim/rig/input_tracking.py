@@ -177,7 +177,7 @@ def _is_of_user(path: str) -> bool:
 
 
 def modules_of_user() -> Iterator[tuple[str, str]]:
-    """(name, file) of the user's modules in this process; the script that runs is none."""
+    """(name, file) of the user's modules in this process; the script that runs is not one."""
     for name, module in tuple(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if name != "__main__" and isinstance(file, str) and file.endswith(".py") and _is_of_user(os.path.abspath(file)):

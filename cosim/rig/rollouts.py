@@ -127,7 +127,7 @@ def check_compiled(rig: WiredRig, what: str) -> None:
 
 
 def _unknown(names: Collection[str], numbers: tuple[str, ...]) -> frozenset[str]:
-    """Raises InputErrors for a name that is none of the numbers that are given."""
+    """Raises InputErrors for a name that is not among the given numbers."""
     errors = [
         InputError(f"'{name}' is no number of the plant that is given{did_you_mean(name, numbers)}", "unknown")
         for name in names

@@ -66,7 +66,7 @@ def settings_text(session: CommissioningSession, values: Mapping[str, Values]) -
 
 
 def read_file(path: Path, session: CommissioningSession) -> dict[str, Values]:
-    """Joint -> its settings. Raises InputError for a file that is none, or of other drives."""
+    """Joint -> its settings. Raises InputError for an invalid file, or one of other drives."""
     source = load_yaml(path, least="one joint")
     found: dict[str, Values] = {}
     for name, row in source.data.items():

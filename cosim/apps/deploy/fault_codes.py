@@ -29,7 +29,7 @@ _NOT_FINITE = "has a motion or a command that is not finite; check its controlle
 
 
 class FaultCode(NamedTuple):
-    """code: of a fault, below 0 of what is none; about: what it means; text: of a run that it stops, a template with
+    """code: of a fault, below 0 if it is no fault; about: what it means; text: of a run that it stops, a template with
     the fields of `stop_reason.figures`, of the joint whose `guard_fault` has the code."""
 
     code: int

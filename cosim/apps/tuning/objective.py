@@ -130,7 +130,7 @@ def read_objective(
 ) -> Objective:
     """minimise: figure -> weight, None for 1; limits: figure -> bound, as a number in SI or text with a unit.
 
-    Raises InputErrors for figures that do not exist and for weights and bounds that are none.
+    Raises InputErrors for figures that do not exist and for invalid weights and bounds.
     """
     errors = list[InputError]()
     terms, bounds = list[tuple[Measure, float]](), list[Limit]()

@@ -62,7 +62,7 @@ def read_plants(rig: Rig, given: Mapping[str, Any], samples: int | None, seed: i
     """given: a group of GROUPS, or a pattern of names of `Rig.numbers` -> the fraction by which they vary; samples: so
     many random plants in this box besides the rig's, instead of its corners; tuned: numbers that are varied.
 
-    Raises SectionError for names that do not exist, and for fractions that are none.
+    Raises SectionError for names that do not exist, and for invalid fractions.
     """
     if not given:
         if samples is not None:

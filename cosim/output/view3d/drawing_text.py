@@ -44,7 +44,7 @@ def write_drawing(drawing: Drawing, poses: PortableFunction | None) -> str:
 
 
 def read_drawing(text: Any, place: str) -> Drawing:
-    """place: of the text, for messages. Raises InputError for text that is none."""
+    """place: of the text, for messages. Raises InputError for an invalid text."""
     if not text:
         raise InputError("has no drawing of its mechanism; runs that this version records or publishes have one", place)
     try:

@@ -32,9 +32,9 @@ UNCHECKED = {key: math.inf for row in LIMITS if row.reference == "required" for 
 def emulated_plant(spec: RigSpec) -> RigSpec:
     """The rig without controllers and events, for `cosim emulate`.
 
-    Joints with a simulated motor beside the real ones are latched; joints without a motor move freely. The step is that
-    of the emulated drives: at most 1 ms, with as many substeps as their actuators need. Raises InputErrors at an
-    actuator that is too fast.
+    Joints with a simulated motor beside the real ones are latched; joints without a motor move freely. The step is the
+    emulated drives': at most 1 ms, with as many substeps as their actuators need. Raises InputErrors at an actuator
+    that is too fast.
     """
     real = {name for driver in spec.drivers for name in driver.joints}
     simulated = {name for controller in spec.controllers for name in controller.joints} - real

@@ -218,7 +218,7 @@ def _connection(
 
 
 def _no_signal(part: HasSignals, name: str, dot: str, signal: str, kind: str) -> str:
-    """What is wrong with an end `name``dot``signal` that is none of the signals of `kind`, inputs or outputs."""
+    """What is wrong with an end `name``dot``signal` that is not among the signals of `kind`, inputs or outputs."""
     known: Signals = getattr(part, kind)
     if not dot:
         return f"'{name}' names no {kind[:-1]}; write {name}.<{kind[:-1]}>{did_you_mean('', known)}"

@@ -70,7 +70,7 @@ class SspFolder:
     root: Path | None = None
 
     def read(self, file: Path, expected: str) -> XmlElement:
-        """The root element of a file. Raises InputError for one that is none, or that has another root element."""
+        """The root element of a file. Raises InputError for an invalid one, or one that has another root element."""
         shown = self.name(file)
         try:
             text = read_file(file)

@@ -77,7 +77,7 @@ def conversion_of(name: str, base: Mapping[str, float] | None, relative: bool = 
 
 @cache
 def exponents_of(unit: str) -> Exponents | None:
-    """The base units of an SI unit of `cosim.core.units`; None of one that is none, such as bytes."""
+    """The base units of an SI unit of `cosim.core.units`; None of other units, such as bytes."""
     total = [0] * len(BASE_UNITS)
     for sign, symbol, power in _FACTOR.findall(unit):
         if symbol not in NAMED:

@@ -23,9 +23,9 @@ from cosim.mechanics.multibody.spatial import Hinge
 from cosim.mechanics.multibody.sweeps import Unrolled
 from cosim.mechanics.multibody.tree import Tree
 
-# relative to a row, below which the part of it that acts in the plane is none
+# relative to a row, below which the part of it that acts in the plane counts as 0
 NOTHING = 1e-9
-# relative to a moment of inertia, below which a smaller one of the same body is none
+# relative to a moment of inertia, below which a smaller one of the same body counts as 0
 ROUNDING = 1e-12
 
 

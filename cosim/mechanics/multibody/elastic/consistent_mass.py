@@ -18,7 +18,7 @@ from cosim.mechanics.multibody.elastic.mass_points import modal_mass_of
 from cosim.mechanics.multibody.elastic.modal_link import RigidBody
 from cosim.mechanics.multibody.elastic_bodies import ModalMass
 
-FLAT = 1e-6  # a direction in which the mass extends less than this, relative to the longest one, is none
+FLAT = 1e-6  # a direction in which the mass extends less than this, relative to the longest one, counts as flat
 NOTHING = 1e-12  # part of a modal mass that is rounding
 SEED = 1e-8  # part of the isotropic rest that stands in where nodes do not translate
 

@@ -18,7 +18,7 @@ import numpy as np
 from cosim.core.types import Array
 from cosim.mechanics.multibody.elastic_bodies import ModalMass
 
-# a direction in which the mass extends less than this, relative to the longest one, is none
+# a direction in which the mass extends less than this, relative to the longest one, counts as flat
 FLAT = 1e-9
 
 
