@@ -35,7 +35,7 @@ class CommandParser(ArgumentParser):
         raise InputError(f"{message}; see {self.prog} --help", self.prog)
 
     def parse_command(self, words: list[str]) -> Namespace:
-        """The words after that of the command; arguments may stand behind options."""
+        """The words after the command; arguments may stand behind options."""
         given, rest = self.parse_known_intermixed_args(words)
         if not rest:
             check_options(self.prog.rpartition(" ")[2], words)
@@ -51,7 +51,7 @@ class CommandParser(ArgumentParser):
     def add_command(self, run: Callable[..., None], *words: tuple[tuple[str, ...], dict[str, Any]]) -> None:
         """A command with the name of the function that runs it, and its line of help."""
         about = (run.__doc__ or "").splitlines()[0]
-        name = run.__name__.rstrip("_")  # without that of a name of Python
+        name = run.__name__.rstrip("_")  # without the underscore that Python needs
         parser = self.commands.add_parser(name, help=about, description=about)
         parser.set_defaults(command=run)
         for names, settings in words:
@@ -69,7 +69,7 @@ class _ShowVersion(Action):
 def parse(words: list[str]) -> Callable[[], None]:
     """The chosen command with its arguments; of no words, the help text.
 
-    Raises InputError for words that are none, SystemExit after a help text.
+    Raises InputError for unknown words, SystemExit after a help text.
     """
     parser = command_parser()
     known = parser.commands.choices
@@ -104,7 +104,7 @@ def _overrides_of(overlay: str) -> list[Override]:
 
 
 def _tuning_words() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """The options of a session: those of the section `tuning` of the rig are added to it or replace it."""
+    """The options of a session, which add to the section `tuning` of the rig or replace it."""
     pairs = (
         ("--parameter", "parameters", "NAME=LOW..HIGH", "what is varied, e.g. arm.kp=10..2000 or arm.kd=x0.2..x5"),
         ("--minimise", "minimise", "FIGURE=WEIGHT", "a term of the cost, e.g. error_rms or effort_rms=0.001"),
@@ -120,12 +120,12 @@ def _tuning_words() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     yield _word("--trials", metavar="N", type=int, help="after which it ends; default: 200")
     yield _word("--batch", metavar="N", type=int, help="trials that are proposed together; default: 16")
     yield _word("--seed", metavar="N", type=int, help="of all random numbers; default: 0")
-    yield _word("--duration", metavar="S", help="of each run, e.g. 2.5 or 500 ms; default: that of the rig")
+    yield _word("--duration", metavar="S", help="of each run, e.g. 2.5 or 500 ms; default: the rig's")
     yield _word("--session", metavar="FOLDER", help="where it is kept; default: tuning/RIG_1, _2, …")
     yield _flag("--resume", "go on with a session, by default with the latest one of the rig")
     yield _word("--dask", metavar="ADDRESS", help="of a Dask scheduler whose workers evaluate, e.g. tcp://host:8786")
     yield _word("--on-hardware", metavar="RIG", type=Path, help="try the best trials on this rig with real motors")
-    yield _word("--replay", metavar="SESSION", type=Path, help="those of this session, without another search")
+    yield _word("--replay", metavar="SESSION", type=Path, help="trials of this session, without another search")
     numbers = {"type": int, "action": "append", "default": []}
     yield _word("--trial", metavar="N", help="try this trial instead; may be repeated", **numbers)
     yield _word("--candidates", metavar="N", type=int, default=3, help="how many trials are tried; default: 3")
@@ -169,14 +169,14 @@ def command_parser() -> CommandParser:
             metavar="ENDPOINT",
             nargs="?",
             const="",
-            help=f"publish samples live, e.g. at {STREAM_EXAMPLE}; default: that of the rig, or for this user alone",
+            help=f"publish samples live, e.g. at {STREAM_EXAMPLE}; default: the rig's, or for this user alone",
         ),
         _word(
             "--control",
             metavar="ENDPOINT",
             nargs="?",
             const="",
-            help=f"open a control socket, e.g. {CONTROL_EXAMPLE}; default: that of the rig, or for this user alone",
+            help=f"open a control socket, e.g. {CONTROL_EXAMPLE}; default: the rig's, or for this user alone",
         ),
         _flag("--wait", "wait until a client starts the run"),
         _word(
@@ -351,7 +351,7 @@ def command_parser() -> CommandParser:
         commands.compare,
         _word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),
         _word("b", type=Path, help="the run to compare with it"),
-        _flag("--align", "shift b in time, so that the motions of its joints fit those of a best"),
+        _flag("--align", "shift b in time, so that the motions of its joints fit a's best"),
     )
     parser.add_command(
         commands.replay,
@@ -507,7 +507,7 @@ def command_parser() -> CommandParser:
         _flag("--labels", "of --picture: with the names of joints and frames"),
     )
     commissioning_commands.add_commands(parser.add_command, rig, overrides, overlay)
-    connect = _word("--connect", metavar="ADDRESS", help="of the run; default: that of --control without a value")
+    connect = _word("--connect", metavar="ADDRESS", help="of the run; default: as for --control without a value")
     public = _word("--key", metavar="F.pub", type=Path, help="the public key of an encrypted run")
     force = _flag("--force", "take control from the client that holds it")
     values = _word("values", metavar="NAME=VALUE", nargs="+", help="e.g. arm.kp=800 or 'arm.kp=800 N*m/rad'")
@@ -545,7 +545,7 @@ def command_parser() -> CommandParser:
             metavar="ADDRESS",
             nargs="?",
             const="",
-            help=f"of the stream of a run that exists, e.g. {STREAM_EXAMPLE}; default: that of --telemetry without one",
+            help=f"of the stream of a run that exists, e.g. {STREAM_EXAMPLE}; default: as for --telemetry without one",
         ),
         _word("--control", metavar="ADDRESS", help="of its control socket; default: the one that the stream names"),
         _word("--key", metavar="F.pub", help="the public key of an encrypted run"),
@@ -570,7 +570,7 @@ def command_parser() -> CommandParser:
             "address",
             metavar="ADDRESS",
             nargs="?",
-            help="of the stream; default: that of --telemetry",
+            help="of the stream; default: as for --telemetry",
         ),
         _word("--host", default="127.0.0.1", metavar="ADDRESS", help="who may connect; default: this machine alone"),
         _word("--port", type=int, default=8765, metavar="N", help="for Foxglove; 0: any; default: 8765"),

@@ -31,7 +31,7 @@ def run_program(parse: Parse) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show µ shows ?
-    # threads for matrices far larger than those of a rig, whose start takes as long as the import of numpy
+    # threads for matrices far larger than a rig's, whose start takes as long as the import of numpy
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from cosim.output.plain_text import plain_output

@@ -49,7 +49,7 @@ def reference_of(run: Run, path: Path, overrides: Sequence[Override], interpret:
 
 
 def print_errors(run: Run, reference: Run) -> None:
-    """Print how far the signals of a finished run are from those of its reference."""
+    """Print how far the signals of a finished run are from its reference."""
     comparison = compare(reference, run)
     print(f"reference  {INTEGRATOR} with steps for a tolerance of {TOLERANCE:g}, {_cost(run, reference)}")
     if not differing_signals(comparison):

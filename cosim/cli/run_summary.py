@@ -275,7 +275,7 @@ def structure_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
     if n := len(rows):
         named = ", ".join(rows[:NAMED]) + (f" and {n - NAMED} more" if n > NAMED else "")
         verb = "is" if n == 1 else "are"
-        lines.append(f"note     {named} {verb} redundant; reactions are those of least norm")
+        lines.append(f"note     {named} {verb} redundant; reactions have least norm")
     if summary["immobile"]:
         lines.append(f"note     {summary['immobile']}")
     return [*lines, *event_lines([event for event in summary["events"] if event["level"] == "info"])]

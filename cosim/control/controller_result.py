@@ -55,7 +55,7 @@ def _output(name: str, y: Mapping[str, Numeric], shape: tuple[int, ...]) -> Nume
 
 
 def _described(value: object) -> str:
-    """What is no real number, and the type of its first element that is none."""
+    """What is no real number, and the type of its first such element."""
     elements = np.array(value, dtype=object).flat
     kind = next(type(element).__name__ for element in elements if not _is_number(element))
     return f"{shortened(' '.join(repr(value).split()))} ({kind})"

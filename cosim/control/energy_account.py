@@ -1,6 +1,6 @@
 """The energy account of a coupling through hardware: the work of a drive, from samples of its effort and velocity.
 
-Both are known at samples only. Between two of them the work is that of the trapezoidal rule. Pure, SI.
+Both are known at samples only; the work between two samples is computed by the trapezoidal rule. Pure, SI.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Efforts over time from a file, added to those of a reference: what iterative learning found, or measurements."""
+"""Efforts over time from a file, added to a reference's efforts: what iterative learning found, or measurements."""
 
 from __future__ import annotations
 

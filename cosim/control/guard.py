@@ -189,7 +189,7 @@ def _is_sound(feedback: Mapping[str, Numeric], command: Mapping[str, Numeric], c
 def _clamped_position(guard: Guard, x: GuardInputs, position: Numeric) -> tuple[Numeric, dict[str, Numeric]]:
     """(commanded position within the limits that saturate, by limit key where it was clamped)."""
     clamped = {}
-    for row in reversed(guard.acting):  # the last clamp is that of the joint's range
+    for row in reversed(guard.acting):  # the joint's range clamps last
         if row.position_bounds is not None:
             before, bounds = position, row.position_bounds(x)
             position = ops.where(guard.has_action(SATURATE, row.key), ops.clip(before, *bounds), before)

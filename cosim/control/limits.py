@@ -202,7 +202,7 @@ def _default_excursion(bounds: Mapping[str, float]) -> float:
     return min(EXCURSION_TIME * bounds["velocity"], EXCURSION_FRACTION * (bounds["upper"] - bounds["lower"]))
 
 
-# In order of precedence: the stop reason is that of the last limit exceeded. Limits of stop category 1 come first, so
+# In order of precedence: the last limit exceeded gives the stop reason. Limits of stop category 1 come first, so
 # that none of them hides one that stops immediately.
 LIMITS: tuple[GuardLimit, ...] = (
     GuardLimit(
@@ -333,7 +333,7 @@ LIMITS: tuple[GuardLimit, ...] = (
     GuardLimit(
         "shadow_drive",
         "joint effort",
-        meaning="greatest effort of the drive of a real joint beside that of its twin, either way",
+        meaning="greatest effort of a real joint's drive beyond its twin's, either way",
         default_action=STOP,
         stop_category=0,
         needs_twin=True,
@@ -347,7 +347,7 @@ LIMITS: tuple[GuardLimit, ...] = (
     GuardLimit(
         "shadow_effort",
         "joint effort",
-        meaning="greatest effort on a real joint beside that of its twin, either way",
+        meaning="greatest effort on a real joint beyond its twin's, either way",
         default_action=STOP,
         stop_category=0,
         needs_twin=True,

@@ -64,7 +64,7 @@ class ModelledModes:
         return {"controller": state, "modes": modes | followed | {"called": np.ones(1)}}, outputs
 
     def _now(self, t: Numeric, x: State, u: Mapping[str, Numeric]) -> dict[str, Numeric]:
-        """Position and velocity of the modes, a period after those of x."""
+        """Position and velocity of the modes, a period after x."""
         equations, period, half = self._context.model.equations, self._context.period, 0.5 * self._context.period
         locked = u["all_locked"] > 0.5
         chart, v, a = u["all_position"], u["all_velocity"], u["all_acceleration"]

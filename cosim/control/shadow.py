@@ -1,7 +1,7 @@
 """Residuals of a real joint against its simulated twin: what the mechanism, its drive and its sensor have done that the
 model does not explain.
 
-The effort is that of the momentum observer of De Luca and Mattone (IEEE ICRA 2003 and 2005; Haddadin, De Luca and
+The effort comes from the momentum observer of De Luca and Mattone (IEEE ICRA 2003 and 2005; Haddadin, De Luca and
 Albu-Schäffer, IEEE Trans. Robotics 33, 2017),
 
     r = K (p − ∫ (τ + Cᵀv − g + r) dt),    p = M(q) v,

@@ -36,7 +36,7 @@ class ParameterTree:
 
 
 def leaves_of(params: Parameters | ParameterTree) -> dict[str, Leaf]:
-    """Those of a dataclass: its floats and tuples of floats, but for those declared as constant."""
+    """The tunable values of a dataclass: its floats and tuples of floats, except those declared as constant."""
     if isinstance(params, ParameterTree):
         return params.leaves()
     found = {}

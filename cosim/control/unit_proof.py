@@ -4,12 +4,12 @@ Each proof compares y with x over blocks of samples, by least squares of
 
     y = factor · x + c · z                    (both through the origin)
 
-with an interval that is BELIEF standard errors + ROUGH · |factor| wider than from this factor to that of the regression
-of x on y. z is what else may be in y:
+with an interval from this factor to the one by regression of x on y, widened by BELIEF standard errors + ROUGH ·
+|factor|. z is what else may be in y:
 
     proof      y                                 x                               z
     velocity   ∫ reported velocity dt            change of the position          change of the reported velocity
-    motion     change of the measured position   that of the commanded motion    the same
+    motion     change of the measured position   change of the commanded one     the same
     effort     ∫ reported effort dt              ∫ requested effort dt           change of the reported effort
     model      ∫ reported effort dq              work that the model has taken   way
 
@@ -105,7 +105,7 @@ class UnitSample(NamedTuple):
 
 
 def proofs_of(closed: np.ndarray) -> tuple[tuple[Proof, ...], ...]:
-    """The proofs of n joints, (ROWS, n): in each row those of the joints. closed: bool (n,), whether a drive follows
+    """The proofs of n joints, (ROWS, n): one per row and joint. closed: bool (n,), whether a drive follows
     positions or velocities, or else efforts."""
     return (
         tuple(VELOCITY for _ in closed),
@@ -226,7 +226,7 @@ def outside(low: Numeric, high: Numeric, tolerance: Numeric, small: Numeric) -> 
 
 
 def fitted(sums: Sequence[Numeric]) -> tuple[Numeric, Numeric, Numeric]:
-    """(factor by the regression of y on x, by that of x on y, half of the interval of each), (n,) each, by the SUMS of
+    """(factor by the regression of y on x, factor by x on y, half of the interval of each), (n,) each, by the SUMS of
     a proof; both without what z explains.
 
     Where x is uncertain too, as a request that the drive follows later, the first one is too small by the fraction of x

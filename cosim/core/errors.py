@@ -158,7 +158,7 @@ def describe_exception(error: BaseException) -> str:
 
 
 def one_line(text: str) -> str:
-    """`text` without its middle if it is long, and without that of a long word; what does not print is escaped."""
+    """`text` with the middle of a long text or a long word cut out; what does not print is escaped."""
     return _cut(escaped(_cut(text)))  # escapes are longer
 
 
@@ -172,7 +172,7 @@ def _without_middle(text: str, length: int, gap: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` with escapes for line breaks and what a terminal would obey; those of JSON, which stays the same."""
+    """`text` with JSON escapes for line breaks and for what a terminal would obey; JSON stays the same."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)

@@ -54,7 +54,7 @@ def notch(frequency: Numeric, width: Numeric, depth: Numeric, period: float) -> 
     """A notch: the gain `depth` at the frequency [Hz], 1 at rest and far from it. width: of the band [Hz] that a notch
     of depth 0 attenuates by 3 dB or more. Frequency and width are below half the rate, 1 / (2 period)."""
     k, band = _warped(frequency, period), _warped(width, period)
-    # in the bilinear transform the width is that of β = damping · k / (1 + k²)
+    # in the bilinear transform β = damping · k / (1 + k²) sets the width
     damping = band * (1.0 + k * k)
     scale = 1.0 / (1.0 + damping + k * k)
     middle = 2.0 * (k * k - 1.0) * scale

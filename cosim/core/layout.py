@@ -58,7 +58,7 @@ class Layout:
         return numbers if _NUMBERS.issuperset(map(type, numbers)) else None
 
     def check(self, tree: State) -> dict[tuple[str, ...], Numeric]:
-        """The arrays of a tree by path. Raises ValueError for other keys and shapes than those of the example."""
+        """The arrays of a tree by path. Raises ValueError for keys and shapes that differ from the example."""
         found = dict(leaves(tree))
         if found.keys() != self.places.keys():
             odd = sorted(".".join(p) for p in found.keys() ^ self.places.keys())

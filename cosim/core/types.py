@@ -731,7 +731,7 @@ class ControllerContext:
     prescribed: Array  # bool (nv,): dofs of the mechanism with a prescribed trajectory
     drive_controlled: tuple[str, ...] = ()  # of the joints, those whose drives close a velocity or position loop
     start: Array = field(default_factory=lambda: np.zeros(0))  # (nv,) positions of the mechanism at the start of a run
-    # the model with the numbers of the rig, for what is computed when a controller is loaded: those of `model` may be
+    # the model with the numbers of the rig, for what is computed when a controller is loaded: in `model` they may be
     # inputs of the code
     nominal: MechanismModel | None = None
     trajectory: Trajectory | None = None  # of the n joints, for numbers; None: it holds the positions at the start
@@ -754,7 +754,7 @@ class TrajectoryContext:
     position: Array  # (nq,) coordinates at which the rig starts
     limits: Limits  # of the n joints
     prescribed: Mapping[int, Trajectory] = field(default_factory=dict)  # of other dofs, by index
-    # indices of the dofs that nothing drives, without those of elastic links
+    # indices of the dofs that nothing drives, except dofs of elastic links
     passive: Array = field(default_factory=lambda: np.zeros(0, dtype=int))
 
     def positions_at(self, t: float) -> Array:

@@ -168,8 +168,7 @@ def given_unit(text: str) -> str | None:
 
 
 def si_exponents(unit: str) -> dict[str, int] | None:
-    """The exponents of the base units, those of SI and rad, in the dimension of a unit of UNITS; None for one of data,
-    which has none."""
+    """The exponents of the SI base units and rad in the dimension of a unit of UNITS; None for a unit of data."""
     found: dict[str, int] = {}
     for sign, word, power in re.findall(r"([*/]?)([A-Za-z1]+)(?:\^([0-9]+))?", UNITS[unit][0]):
         if word not in _SI_WORDS:
@@ -186,7 +185,7 @@ def show_quantity(value: float, unit: str, digits: int = 4) -> str:
 
 
 def unit_sign(unit: str) -> str:
-    """A unit as texts show it, that of a pure number empty."""
+    """A unit as texts show it; empty for a pure number."""
     return "" if unit == "1" else unit.replace("*", "·")
 
 

@@ -2,7 +2,7 @@
 
 Coordinates that are singular nearby, of a formulation that chose them; else gains that are unstable at the step, else a
 plant too stiff for the integrator; a reference beyond the limits of its joint. Where there is none of these it may be a
-drive that was saturated, which instability causes too. Those of the joint that stopped the run come first. The loop
+drive that was saturated, which instability causes too. Causes at the joint that stopped the run come first. The loop
 itself computes nothing of this.
 """
 
@@ -37,7 +37,7 @@ def likely_cause(stop: RigState) -> str:
 
 
 def _found(find: Callable[[RigState], list[Cause]], stop: RigState) -> list[Cause]:
-    """The state is that of a failed run, and trajectories may be a user's: the stop reason comes in any case."""
+    """The state comes from a failed run, and trajectories may be a user's: the stop reason is reported in any case."""
     with suppress(Exception):
         return find(stop)
     return []

@@ -320,5 +320,5 @@ def _rounded_up(value: float) -> float:
 
 
 def _unit(value: float) -> float:
-    """That of the second digit."""
+    """The place value of the second digit."""
     return 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0.0 else 0.0

@@ -20,7 +20,7 @@ BLOCK_TIME = 0.02
 BLOCK_BYTES = 1 << 20
 RECENT_TICKS = 4096  # whose rows stay where they are, for the cause of a fault
 
-# takes rows (k, nr) and stamps of finished ticks; they may be those of a ring, see `UnpacedTicks`
+# takes rows (k, nr) and stamps of finished ticks; they may lie in a ring, see `UnpacedTicks`
 StoreBlock = Callable[[np.ndarray, np.ndarray], object]
 
 

@@ -38,7 +38,7 @@ def stiff_plant(stop: RigState) -> list[Cause]:
     rates = np.linalg.eigvals(A)
 
     def growth(substeps: int) -> float:
-        """Per tick, beyond that of the motion itself."""
+        """Per tick, beyond the growth of the motion itself."""
         h = tick_model.step / substeps
         own = math.exp(min(tick_model.step * max(0.0, float(np.real(rates).max())), 700.0))
         largest = np.max(np.abs(np.linalg.eigvals(_one_step(tick_model.integrator, A, coordinates, h))))

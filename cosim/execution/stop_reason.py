@@ -41,7 +41,7 @@ class Reason(NamedTuple):
 
 
 def stop_reason(tick_model: TickModel, tick: int, memory: np.ndarray, rows: np.ndarray) -> str:
-    """memory: that of the tick at whose end the guard or the plant has a fault; rows (k, nr): up to that tick."""
+    """memory: of the tick at whose end the guard or the plant has a fault; rows (k, nr): up to that tick."""
     parts, t = tick_model.layout.unpack(memory), tick * tick_model.step
     fault = float(tick_model.plant_fault(t, tick_model.plant.layout.pack(parts["plant"]))) - NOT_FINITE
     stopped = parts["controlled_stop"]["reason"] and parts["fault"] == parts["controlled_stop"]["reason"]

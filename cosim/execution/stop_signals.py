@@ -158,7 +158,7 @@ def _handler() -> _Handler:
 
 
 def _put_before(number: int) -> None:
-    """Put the compiled handler before that of Python, which is installed."""
+    """Put the compiled handler before Python's, which is installed."""
     if not hasattr(signal, "siginterrupt"):
         return  # no POSIX signals; Python's handler alone
     install = ctypes.CDLL(None).signal

@@ -66,7 +66,7 @@ def check_output(
 
 
 def check_suffix(path: Path, suffixes: Sequence[str], option: str) -> None:
-    """Raises InputError where the name, or that of the file to which it links, has none of these suffixes."""
+    """Raises InputError where the name, or the name of the file it links to, has none of these suffixes."""
     for name in (path, Path(os.path.realpath(path))):
         if name.suffix.lower() not in suffixes:
             where = f"{path}: " if name == path or name.name == path.name else f"{path}: links to {name}: "

@@ -48,5 +48,5 @@ def plain_output(stdout: TextIO, stderr: TextIO) -> Iterator[None]:
 
 
 def direct(stream: TextIO) -> TextIO:
-    """The stream below that of `plain_output`."""
+    """The stream that `plain_output` wraps."""
     return stream.direct if isinstance(stream, PlainText) else stream

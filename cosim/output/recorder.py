@@ -3,8 +3,8 @@
 One topic per joint, `/joints/<joint>`, has a message of its interfaces per tick, so a viewer plots
 `/joints/elbow_joint.position`; `/energy` holds the energies of the rig, `/timing` the timing of its
 ticks, `/log` the events, and `/changes` what was changed while it ran. The topics of `cosim.output.view3d` have the
-mechanism in 3D for Foxglove; nothing here reads them. Those of `cosim.output.traffic_messages` have the bus traffic.
-Format: https://mcap.dev/spec; samples in Protobuf or JSON (`cosim.output.sample_encoding`), events in JSON.
+mechanism in 3D for Foxglove; nothing here reads them. The topics of `cosim.output.traffic_messages` have the bus
+traffic. Format: https://mcap.dev/spec; samples in Protobuf or JSON (`cosim.output.sample_encoding`), events in JSON.
 """
 
 from __future__ import annotations

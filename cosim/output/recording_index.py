@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 METADATA = "run"
 CONTINUED = "continued"  # metadata of a file after which the run goes on in another: its name
-PART = "part"  # key of the metadata of the run: number of the file among those of the run
+PART = "part"  # key of the metadata of the run: number of the file within the run
 MAGIC_BYTES = 8
 DATA_END = 15  # opcode
 CRC = struct.Struct("<I")

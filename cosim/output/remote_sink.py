@@ -65,7 +65,7 @@ class RemoteSink:
     `close`. Of a recording all ticks are kept there; of a stream the newest ones, and `missed` counts the others.
 
     A process that fails does not stop the run: `failure` has the reason, and further calls do nothing; `close` of a
-    recording raises it. When the process of the run dies, that of a recording finishes the file with all it got.
+    recording raises it. When the process of the run dies, the process of a recording finishes the file with all it got.
     """
 
     def __init__(self, config: SinkConfig, evaluation: Evaluation | None = None, newest: int | None = None) -> None:

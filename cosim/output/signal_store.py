@@ -17,8 +17,9 @@ BLOCK = 4096  # rows that are moved to the file at once
 
 @dataclass(frozen=True)
 class KeptTicks:
-    """signals: number of those of a tick; columns: kept ones, None for all; every: ticks whose number is a multiple of
-    it; last: number of ticks at the end, None for all; budget: of the memory [bytes]; expected: ticks of the run."""
+    """Which samples of a run are kept. signals: number in a tick; columns: kept ones, None for all; every: ticks whose
+    number is a multiple of it; last: number of ticks at the end, None for all; budget: of the memory [bytes]; expected:
+    ticks of the run."""
 
     signals: int
     columns: np.ndarray | None

@@ -2,8 +2,8 @@
 
     "cosimrun", length of the header (u64), header (JSON), rows of float64: t, then the signals; the rest as a zip file
 
-The rows are appended as they come, so the file of a run that was killed has all rows but those of its last block, and
-no rest. Numbers are little-endian.
+The rows are appended as they come, so the file of a run that was killed has all rows but its last block, and no rest.
+Numbers are little-endian.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ EVENT = (
     ("whole_numbers", _SFIXED64, _REPEATED),
     ("numbers", _DOUBLE, _REPEATED),
 )
-EntryFields = tuple[int, int, int, str, Any, int]  # those of a TrafficEntry, also after msgpack
+EntryFields = tuple[int, int, int, str, Any, int]  # fields of a TrafficEntry, also after msgpack
 _FLAGS = 5  # field of the first one
 _ARRIVAL = 9
 _TIME = struct.Struct("<Q")

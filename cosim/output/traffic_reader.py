@@ -13,7 +13,7 @@ from cosim.output.recording_reader import RecordedSamples
 from cosim.output.traffic_messages import SEQUENCES, BusChannel, decode
 
 NO_TRAFFIC = "holds no bus traffic; record it with 'cosim run RIG --record F.mcap --record-bus'"
-_BROKEN = (ValueError, IndexError, KeyError, TypeError)  # of a message that is none
+_BROKEN = (ValueError, IndexError, KeyError, TypeError)  # of an invalid message
 
 
 class RecordedTraffic:

@@ -92,7 +92,7 @@ def _driver_of(rig: Rig, bus: BusChannel, place: str) -> DriverSpec:
         raise InputError(f"{own}, the rig has other drivers: {known}; {fix}", place)
     if (spec.plugin.name, spec.joints) != (bus.family, bus.joints):
         other = f"{spec.plugin.name}: {', '.join(spec.joints)}"
-        raise InputError(f"{own}, that of the rig is another one ({other}); {fix}", place)
+        raise InputError(f"{own}, the rig's driver is another one ({other}); {fix}", place)
     return spec
 
 

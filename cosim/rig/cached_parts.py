@@ -51,7 +51,7 @@ class CachedParts:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the inputs are still those of the parts that were found."""
+        """Whether the inputs have not changed since the parts were cached."""
         return self._inputs is not None and self._inputs.unchanged
 
     def tracked(self) -> InputTracker:
@@ -72,7 +72,7 @@ class CachedParts:
         return found
 
     def forget(self) -> None:
-        """Keep no further parts: the rig is no longer that of its inputs."""
+        """Keep no further parts: the rig no longer matches its inputs."""
         self._key = ""
 
     def save(self) -> None:

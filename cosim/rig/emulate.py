@@ -28,7 +28,7 @@ from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.simulation.loop.pacing import Pacing
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 
-# drive limits relative to those of the guard, where not given
+# drive limits relative to the guard's, where not given
 EFFORT, VELOCITY = 1.5, 2.0
 TORQUE_CONSTANT = 0.1  # N·m/A, where neither drive nor actuator has one
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def with_federates(rig: Rig, path: str | Path, overrides: Iterable[Override] = (), address: str | None = None) -> Rig:
     """The rig with its parts in federates. path, overrides: what it was loaded from; address: HOST:PORT of the broker
     where the others join, None for a broker and processes of its own. Raises InputError: no part has a federate, the
-    address is none, or HELICS is not installed."""
+    address is invalid, or HELICS is not installed."""
     from cosim.simulation.federation import Federation, federated
     from cosim.simulation.federation.federate import checked_address, load_helics
     from cosim.simulation.tick.coupled_plant import signals_of_plant

@@ -54,7 +54,7 @@ class Inputs:
         return variables and all(_digest(_content(path)) == digest for path, digest in self.files.items())
 
     def alone_with(self, own: Container[str]) -> bool:
-        """Whether this process has no modules of the user but those of the files `own`, if any input is one: they may
+        """Whether this process has no modules of the user except the files `own`, if any input is one: they may
         have been changed in it."""
         code = any(path.endswith(".py") for path in self.files)
         return not code or all(file in own for _, file in modules_of_user())
@@ -177,7 +177,7 @@ def _is_of_user(path: str) -> bool:
 
 
 def modules_of_user() -> Iterator[tuple[str, str]]:
-    """(name, file) of the user's modules in this process; the script that runs is none."""
+    """(name, file) of the user's modules in this process; the script that runs is not one."""
     for name, module in tuple(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if name != "__main__" and isinstance(file, str) and file.endswith(".py") and _is_of_user(os.path.abspath(file)):

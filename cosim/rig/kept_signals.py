@@ -86,7 +86,7 @@ def existing_folder(folder: Path) -> Path:
 
 
 def _temporary(name: str) -> Path:
-    """A file for a run that has outgrown its budget. It is removed with the run; that of a killed program stays."""
+    """A file for a run that has outgrown its budget. It is removed with the run; a killed program leaves it behind."""
     folder = run_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)

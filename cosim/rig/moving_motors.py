@@ -64,7 +64,7 @@ def real_limits(rig: WiredRig, name: str) -> str:
 
 
 def _limits(rig: WiredRig, name: str, effort: float) -> tuple[str, str]:
-    """The limits of a motor: those of the rig, and defaults."""
+    """The limits of a motor: from the rig, and defaults."""
     k, given = rig.joints.index(name), rig.spec.joints[name].limits
     bounds = {key: float(values[k]) for key, values in rig.guard.bounds.items()} | {"effort": effort}
     own, default = [], []

@@ -246,7 +246,7 @@ def with_numbers(rig: WiredRig, names: Sequence[str], values: Array, unknown: Co
 
 
 def _with(rig: WiredRig, names: Sequence[str], values: Numeric, unknown: Collection[str]) -> TickModel:
-    """The ticks with these numbers or symbols (n,) in the place of those of the rig."""
+    """The ticks with these numbers or symbols (n,) in place of the rig's."""
     numbers, base = numbers_of(rig), rig.tick_model
     changes, reading = _changes(numbers, names, values), Reading(rig.spec.source.place, [], rig.spec.path.parent)
     plant = _plant(rig, changes)
@@ -311,7 +311,7 @@ def _drives(rig: WiredRig, changes: Changes) -> dict[str, Actuator]:
 
 
 def _plant(rig: WiredRig, changes: Changes) -> Plant:
-    """The plant with symbols in it; its initial state is that of its numbers."""
+    """The plant with symbols in it; its initial state comes from the rig's numbers."""
     plant, mechanism = rig.plant, rig.plant.mechanism
     if changes.of_mechanism:
         links = (replace(link, inertial=changes.inertials.get(link.name, link.inertial)) for link in mechanism.links)

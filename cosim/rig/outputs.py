@@ -36,7 +36,7 @@ class Outputs:
     remotes: list[RemoteSink] = field(default_factory=list)
     stream: RemoteSink | None = None
     failed: list[RemoteSink] = field(default_factory=list)  # of the processes, those whose end was reported
-    recording: Any = None  # of the sinks, that of the recording
+    recording: Any = None  # the sink of the recording
     schema: Any = field(default_factory=dict)  # of the stream, a Schema
     describe_stream: Callable[[Any], None] | None = None  # publishes a schema
     open: bool = False  # the stream, to other users of this machine

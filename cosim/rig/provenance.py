@@ -21,8 +21,8 @@ GIT_TIME = 2.0  # s for an answer
 
 
 def attachments_of(rig: WiredRig) -> tuple[tuple[str, bytes], ...]:
-    """(name, content): everything that the rig was read from, and the rig as it ran, after overrides. They are known
-    from then on as those of this user."""
+    """(name, content): everything that the rig was read from, and the rig as it ran, after overrides. From then on they
+    are known as this user's own."""
     files = files_of(rig)
     remember_own(files)
     return tuple(files.contents.items())

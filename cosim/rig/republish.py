@@ -30,7 +30,7 @@ def republish(
 
     speed: of the replay, relative to the run; ready: called with the endpoint before the first sample; clock [s] and
     sleep: of the machine. The timestamps of samples advance with the time of the run.
-    Raises InputError for a run without ticks, a speed that is none, and an endpoint that cannot be bound.
+    Raises InputError for a run without ticks, an invalid speed, and an endpoint that cannot be bound.
     """
     if not len(run.t):
         raise InputError("the run has no tick; there is nothing to publish", run.rig.name)

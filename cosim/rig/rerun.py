@@ -57,7 +57,7 @@ class RecordedRig(NamedTuple):
 
 
 def recorded(path: str | Path, compiled: bool = False, trust: bool = False) -> RecordedRig:
-    """compiled: the rig, also where that of the run was not; trust: see `rig_of_files`.
+    """compiled: the rig, also where the run's was not; trust: see `rig_of_files`.
 
     Raises InputError for a recording that cannot be run again: of real motors, of 32-bit numbers, of plug-ins that have
     changed, and for one that lacks ticks before its end.

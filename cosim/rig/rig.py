@@ -88,8 +88,8 @@ class Rig(WiredRig):
     def set(self, name: str, value: ParameterValue) -> None:
         """Set a parameter such as `arm.kp` for all further runs, without building anything anew.
 
-        value: a number in SI or text with a unit, one for all joints or one per joint; `arm.kp/elbow` is that of one
-        joint. Raises InputErrors for a name that does not exist and for a value that the rig file could not have.
+        value: a number in SI or text with a unit, one for all joints or one per joint; `arm.kp/elbow` is one joint's.
+        Raises InputErrors for a name that does not exist and for a value that the rig file could not have.
         """
         from cosim.rig.parameters import set_values
 
@@ -120,8 +120,8 @@ class Rig(WiredRig):
         joint has moved since, to raise InputError where the motion is not wanted;
         allow_turns: real joints stand where their drives report, also where these may have lost whole turns without
         power, and may rotate by more than a turn to the start of their trajectory;
-        keep: `all` signals of all ticks, those of the `final` tick, or keys of the section `keep`, such as
-        `{"every": 10, "signals": ["*/position"]}` (default: the rig's). The summary is that of all ticks in any case.
+        keep: `all` signals of all ticks, only the `final` tick, or keys of the section `keep`, such as
+        `{"every": 10, "signals": ["*/position"]}` (default: the rig's). The summary covers all ticks in any case.
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds everything up to
         then. Raises RunError if the first tick fails.
         """

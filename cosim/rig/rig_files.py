@@ -46,7 +46,7 @@ class RigFiles:
 
 
 def files_of(rig: WiredRig) -> RigFiles:
-    """Every file that the rig was built from, but those of installed programs."""
+    """Every file that the rig was built from, except files of installed programs."""
     import yaml
 
     path, source = rig.spec.path.absolute(), rig.spec.source

@@ -107,7 +107,7 @@ def first_memories(
 
 
 def reason_of_stop(model: TickModel, first: Callable[[slice], Array], number: int, count: int) -> str:
-    """Of a run of `count` ticks that was stopped: that of the same run by itself."""
+    """Why a run of `count` ticks was stopped, found by the same run alone."""
     single = NativeEngine(model)
     single.memory[:] = first(slice(number, number + 1))[0]
     return single.run(count)[1]
@@ -127,7 +127,7 @@ def check_compiled(rig: WiredRig, what: str) -> None:
 
 
 def _unknown(names: Collection[str], numbers: tuple[str, ...]) -> frozenset[str]:
-    """Raises InputErrors for a name that is none of the numbers that are given."""
+    """Raises InputErrors for a name that is not among the given numbers."""
     errors = [
         InputError(f"'{name}' is no number of the plant that is given{did_you_mean(name, numbers)}", "unknown")
         for name in names

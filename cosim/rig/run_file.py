@@ -105,7 +105,7 @@ def save_run(run: RecordedRun, path: str | Path) -> None:
 
 
 def _save_store(run: RecordedRun, path: str | Path) -> None:
-    """A file like that of a run on the disk."""
+    """A file like a run's on the disk."""
     if isinstance(run.values, np.memmap) and Path(path).exists() and os.path.samefile(run.values.filename or "", path):
         raise InputError("the signals of the run are in this file; give another one", str(path))
     store = StoreFile(path, 1 + len(run.signals), {"rig": dataclasses.asdict(run.rig), "signals": run.signals})
@@ -215,7 +215,7 @@ def _fields(arrays: Mapping[str, np.ndarray], values: np.ndarray) -> dict[str, A
 
 
 def _check_columns(rig: RigOutline, kept: Sequence[str] | None, values: np.ndarray) -> None:
-    """Raises WrongShape where the values are not those of these signals."""
+    """Raises WrongShape where the values do not fit these signals."""
     names = tuple(rig.units) if kept is None else kept
     if values.shape[1] != len(names) or not set(names) <= set(rig.units) or len(set(names)) < len(names):
         raise WrongShape("it has other signals than the file")

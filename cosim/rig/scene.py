@@ -92,7 +92,7 @@ def _scene(rig: WiredRig, visuals: Mapping[str, Sequence[Visual]], notes: Sequen
 
 
 def _visuals(rig: WiredRig) -> tuple[dict[str, list[Visual]], list[str]]:
-    """Those of a URDF; a robot file of another format has none that are read."""
+    """The visuals of a URDF; robot files of other formats have none that are read."""
     file, section = rig.spec.mechanism.urdf, rig.spec.source.data.get("mechanism", {})
     if file is None or section.get("urdf") is None:
         return {}, []

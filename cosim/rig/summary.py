@@ -44,7 +44,7 @@ Figures = Mapping[str, SignalFigures]
 
 class JointSummary(TypedDict):
     """Errors and positions [rad or m] over the whole run, speed [per s], efforts [N·m or N]; errors are None where
-    there is no reference. Of a real joint they are those of its samples, at the times at which these were taken."""
+    there is no reference. Of a real joint they are from its samples, at the times at which these were taken."""
 
     role: str
     error_rms: float | None
@@ -86,20 +86,20 @@ class BondSummary(TypedDict):
 
 
 class PartBondSummary(BondSummary):
-    """That of parts. residual_relative: the largest residual energy relative to RMS power times duration, which is at
-    least the energy that went through the bond."""
+    """The bond of two parts. residual_relative: the largest residual energy relative to RMS power times duration, which
+    is at least the energy that went through the bond."""
 
     residual_relative: float
 
 
 class DriveBondSummary(BondSummary):
-    """That of a drive. effort: `reported`, or `commanded` if the drive reported none at times."""
+    """The bond of a drive. effort: `reported`, or `commanded` if the drive reported none at times."""
 
     effort: str
 
 
 class LoadBondSummary(DriveBondSummary):
-    """That of a load motor. error_rms, error_max: of the exerted effort against its command [N·m or N]; delay [s];
+    """The bond of a load motor. error_rms, error_max: of the exerted effort against its command [N·m or N]; delay [s];
     inertia_error, damping_error: what the errors add to the emulated load."""
 
     error_rms: float
@@ -256,7 +256,7 @@ def speed_text(summary: RunSummary) -> str:
 
 
 def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tuple[str, str | None]]:
-    """Those of the signals whose figures over the run are in its summary."""
+    """The signals whose figures over the run are in its summary."""
     followed: dict[str, tuple[str, str | None]] = {}
     for name in rig.joints:
         if _is_sampled(name, signals):
@@ -278,7 +278,7 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
 
 
 def sampled_signals(rig: RigOutline, signals: Container[str]) -> dict[str, str]:
-    """Those of `followed_signals` that count once per sample -> the signal with the time of their samples."""
+    """The `followed_signals` that count once per sample -> the signal with the time of their samples."""
     measured = (*_MEASURED.values(), _MEASURED_ERROR)
     joints = [name for name in rig.joints if _is_sampled(name, signals)]
     return {f"{name}/{what}": f"{name}/{_SAMPLE_TIME}" for name in joints for what in measured}
@@ -300,7 +300,7 @@ def _has_motion(signals: Figures, name: str) -> bool:
 
 
 def statistics_of(run: RecordedRun) -> SignalStatistics:
-    """Those of the run, or of a run from a file that has none, of its ticks."""
+    """The statistics of a run; of its ticks, if it comes from a file without statistics."""
     if run.statistics is not None:
         return run.statistics
     followed, sampled = followed_signals(run.rig, run.signals), sampled_signals(run.rig, run.signals)

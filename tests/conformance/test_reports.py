@@ -179,7 +179,7 @@ def test_a_limit_beyond_the_drives_own_is_refused(case, tmp_path, limit):
 def test_two_joints_at_one_node_are_a_mistake(case, tmp_path):
     first, _ = addresses(case)
     path = write_rig(tmp_path / "rig.yaml", rig(section(case, tmp_path), (first, dict(first))))
-    with pytest.raises(InputErrors, match="is that of joint 'a' already; give each drive its own"):
+    with pytest.raises(InputErrors, match="belongs to joint 'a' already; give each drive its own"):
         read_rig(path)
 
 

@@ -209,7 +209,7 @@ def test_what_modes_need(tmp_path: Path, what: str, said) -> None:
 
 
 def test_modes_of_closed_loops_are_refused() -> None:
-    with pytest.raises(CosimError, match=": the modes are those of mechanisms without closed loops; give 'frequency'"):
+    with pytest.raises(CosimError, match=": the modes are known only without closed loops; give 'frequency'"):
         load_rig("rigs/elastic/slider_crank.yaml", [f"joints.crank.prescribed={trajectory(AUTO)}"]).plant  # noqa: B018
 
 

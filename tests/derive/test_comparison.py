@@ -69,7 +69,7 @@ def test_a_link_without_mass_whose_joint_has_a_rotor(command, said):
     assert (code, err) == (0, [])
     assert document["refused"] == {
         "cartesian": "bodies have no inertia along joint 'tip', only its rotor has",
-        "planar_bodies": "the axis of joint 'tip' is not parallel to that of 'arm'",
+        "planar_bodies": "the axes of joints 'tip' and 'arm' are not parallel",
     }
     assert max(row["difference"] for row in document["formulations"]) < LARGEST_DIFFERENCE
     assert command("check", "tip.yaml")[0] == 0

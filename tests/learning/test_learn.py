@@ -133,7 +133,7 @@ def test_the_command_prints_the_error_of_each_run(two_link: Any, tmp_path: Path,
     two_link()
     out = command.prints("learn", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", "--iterations", 2)
     lines = out.splitlines()
-    assert lines[0] == "run 0   error RMS 100 % of that of run 0"
+    assert lines[0] == "run 0   error RMS 100 % of run 0"
     assert [line.split("  ")[0] for line in lines] == ["run 0", "run 1", "run 2", "wrote"]
     errors = [float(line.split("RMS ")[1].split()[0]) for line in lines[:3]]
     assert errors == sorted(errors, reverse=True)

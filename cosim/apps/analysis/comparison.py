@@ -1,4 +1,4 @@
-"""A measured loop beside that of the linear rig: crossover, margins, and the largest deviation of both."""
+"""A measured loop beside the linear rig's: crossover, margins, and the largest deviation of both."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class MeasuredLoop:
 
 
 def measured_lines(loops: Sequence[MeasuredLoop]) -> Iterator[str]:
-    """A table, each cell with the measured figure and that of the linear rig."""
+    """A table, each cell with the measured figure and the linear rig's."""
     columns = ("crossover", "phase margin", "gain margin", "peak |S|", "gain", "phase", "from", "to")
     table = TextTable(["measured | linear"], columns)
     for loop in loops:

@@ -94,6 +94,6 @@ def excitation_of(
 
 
 def _below_poles(linear: LinearRig, highest: float) -> float:
-    """A frequency below that of the slowest pole, all in Hz."""
+    """A frequency below the slowest pole's, all in Hz."""
     speeds = np.abs(poles(linear))
     return SLOWER * float(np.min(speeds[speeds > 1e-9 / linear.step], initial=TURN * highest)) / TURN

@@ -1,13 +1,13 @@
 """A tick of a rig linearised at a state: x(k + 1) = A x(k) + B d(k), y(k) = C x(k) + D d(k).
 
-The derivative of a tick is the product of those of its calls, each by exact differentiation. The time, parameters and
+The derivative of a tick is the product of the derivatives of its calls, each exact. The time, parameters and
 the modes of the plant are held; encoders measure without their quantisation; a saturation has the slope that it has at
 the state. Disturbances d enter where loops are broken: efforts requested of the drives, and measured positions.
 
 Tasks of several rates repeat after a hyper-period, the least common multiple of their ticks. k then counts
 hyper-periods, and A is the product of the derivatives of their ticks (the monodromy matrix; Bittanti and Colaneri,
 Periodic Systems, 2009, §3). A loop is seen at the rate of its controller: its disturbances change with each call of the
-controller and are held until the next one, and its outputs are those of the ticks in which it is called.
+controller and are held until the next one, and its outputs are taken in the ticks in which it is called.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Frequency responses measured on a running rig, simulated or real, from its recorded signals.
 
-An effort d is added to that of the controller; the effort requested of the drive is then u = d + the controller's.
+An effort d is added to the controller's; the effort requested of the drive is then their sum u.
 The discrete transforms of both give S = U / D and the loop gain L = D / U − 1. Over whole periods of a periodic
 excitation, and over a run that begins and ends at rest, they have no leakage (Pintelon and Schoukens, System
 Identification, §2.4, §2.7).

@@ -9,7 +9,7 @@ import numpy as np
 from cosim.apps.analysis.linearisation import LinearRig
 
 DELAY = 1e-4  # |z| of a mode that ends within a tick; several of them at 0 are found up to this size
-UNDAMPED = 1e-4  # a smaller growth is that of the steps of an oscillation without damping
+UNDAMPED = 1e-4  # a smaller growth comes from the steps of an oscillation without damping
 HELD = 1e-8  # |z − 1| of what is held or integrated
 
 

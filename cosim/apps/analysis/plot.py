@@ -105,7 +105,7 @@ def _draw_relay(axes: tuple[Axes, Axes, Axes], point: RelayPoint, omega: Array, 
 
 
 def _phase(loop: np.ndarray) -> np.ndarray:
-    """In degrees, without jumps, that of the lowest frequency from −315 to 45: loops of one kind lie side by side."""
+    """In degrees, without jumps, from −315 to 45 at the lowest frequency: loops of one kind lie side by side."""
     angle = np.degrees(np.unwrap(np.angle(loop)))
     return angle - 360.0 * math.ceil((angle[0] - 45.0) / 360.0)
 

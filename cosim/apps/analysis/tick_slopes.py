@@ -40,7 +40,7 @@ def places_of(call: MemoryCall) -> tuple[Array, Array]:
 
 
 def slope_of(call: MemoryCall, tick_model: TickModel) -> tuple[Slope, bool]:
-    """(its exact derivative, True); of steps whose number depends on the state, (that of the motion in the present
+    """(its exact derivative, True); for steps whose number depends on the state, (the motion's in the present
     modes, held over the tick: the exponential of the linearised plant, False).
 
     Raises CompileError for a call that has no derivative.

@@ -31,7 +31,7 @@ Values = dict[str, float]
 
 
 class Difference(NamedTuple):
-    """A setting of a drive that is not that of a file; None: there is none."""
+    """A setting of a drive that differs from a file's; None: there is none."""
 
     joint: str
     name: str
@@ -66,7 +66,7 @@ def settings_text(session: CommissioningSession, values: Mapping[str, Values]) -
 
 
 def read_file(path: Path, session: CommissioningSession) -> dict[str, Values]:
-    """Joint -> its settings. Raises InputError for a file that is none, or of other drives."""
+    """Joint -> its settings. Raises InputError for an invalid file, or one of other drives."""
     source = load_yaml(path, least="one joint")
     found: dict[str, Values] = {}
     for name, row in source.data.items():

@@ -55,12 +55,12 @@ def restore_drives(session: CommissioningSession, file: Path, confirm: Callable[
     if not wanted:
         print(f"the drives have the settings of {file}")
         return
-    confirm([f"{session.rig.spec.name}: these settings become those of {file}; motors are off", *lines_of(wanted)])
+    confirm([f"{session.rig.spec.name}: these settings are restored from {file}; motors are off", *lines_of(wanted)])
     left = restore(session, wanted)
     for line in lines_of(left):
         print(line)
     if left:
-        what = f"{len(left)} of {len(wanted)} settings are not those of {file}"
+        what = f"{len(left)} of {len(wanted)} settings differ from {file}"
         raise RunError(f"{what}; see the ranges in the manual", str(session.rig.spec.path))
     print(f"{len(wanted)} {plural(len(wanted), 'setting')} restored")
 

@@ -52,7 +52,7 @@ def home_at_stop(
     bounds = MotionBounds(
         plan.effort * strongest, 4.0 * plan.speed + MARGIN * fastest, plan.travel, in_range=False, ignored=ignored
     )
-    # gravity is that of a posture that is not known yet: the integral part of the loop carries it
+    # gravity depends on a posture that is not known yet: the integral part of the loop carries it
     expect = {name: ExpectedJoint(expected(session.rig, session.check())[name].inertia, 0.0)}
     with session.live([name], bounds, "effort", abort) as live:
         start = float(live.position[0])

@@ -48,7 +48,7 @@ def jog(
     keys: Keys | None = None,
     show: Callable[[JogReading], object] = lambda reading: None,
 ) -> JogReading:
-    """Move a joint; the last reading. Its motor, and those of held joints, are off afterwards.
+    """Move a joint; the last reading. Its motor and the motors of held joints are off afterwards.
 
     Raises RunError for whatever stopped the motion before its end.
     """

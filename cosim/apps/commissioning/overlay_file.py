@@ -25,6 +25,6 @@ def wiring_key(spec: DriverSpec, joint: str, key: str) -> str:
 
 
 def write_overlay(path: Path, rig: Path, values: Mapping[str, Any]) -> None:
-    """Add values to an overlay, or replace them in it. Raises InputError for a file that is none."""
+    """Add values to an overlay, or replace them in it. Raises InputError for a file that is no overlay."""
     known = dict(load_yaml(path).data) if path.exists() and path.stat().st_size else {}
     path.write_text(overlay_text({**known, **values}, str(rig)), encoding="utf-8")

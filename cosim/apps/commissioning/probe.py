@@ -7,7 +7,7 @@ bound, until the joint moves. With u the effort, q the position and v the veloci
     ∫ u dt = J v + B q + (G ± F) t + K ∫ q dt                               (the balance of momentum of one joint)
 
 gives the inertia J, the viscous friction B, the effort of gravity G and the dry friction F, by least squares over both
-directions; the change K of gravity with the position is that of the model. A motor that acts against its encoder, and
+directions; the change K of gravity with the position comes from the model. A motor that acts against its encoder, and
 one that moves another joint's encoder, show without a model; a wrong ratio or a swapped address changes J, and a wrong
 direction or zero changes G.
 """

@@ -142,7 +142,7 @@ def _ask(
     withheld: list[int],
 ) -> list[ScannedDrive]:
     """Put the questions of a search to the drives. listening: identifiers that drives of other families may take for
-    commands; withheld: receives those of items that were not sent therefore."""
+    commands; withheld: receives the identifiers that were not sent therefore."""
     question = next(search)
     while True:
         answers: list[BusItem] = []

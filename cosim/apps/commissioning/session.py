@@ -53,7 +53,7 @@ class MotionBounds:
 
 
 class CommissioningSession:
-    """The real joints of a rig. clock: that of the connections to the drives."""
+    """The real joints of a rig. clock: of the connections to the drives."""
 
     def __init__(self, rig: WiredRig, what: str, clock: Clock | None = None) -> None:
         """what: is done with joints, for the message. Raises InputError for a rig without real joints."""
@@ -79,7 +79,7 @@ class CommissioningSession:
     def group(
         self, spec: DriverSpec, joints: Sequence[str], mode: str | None = None, limits: Limits | None = None
     ) -> DriverGroup:
-        """The driver of some of the joints of a section, in a mode and with limits (default: those of the rig); not
+        """The driver of some of the joints of a section, in a mode and with limits (default: the rig's); not
         open."""
         index = np.array([self.rig.joints.index(name) for name in joints], dtype=int)
         whole = self.rig.contexts[spec.name]
@@ -116,7 +116,7 @@ class CommissioningSession:
         return positions
 
     def check(self) -> dict[str, float]:
-        """Joint -> position, of all real joints [rad or m]; all motors are off, those of load motors too.
+        """Joint -> position, of all real joints [rad or m]; all motors are off, load motors too.
 
         Raises InputError for a drive that does not answer or is another one, RunError for one without a position.
         """
@@ -163,7 +163,7 @@ class CommissioningSession:
         mode: str | None = None,
         abort: Callable[[], str] = lambda: "",
     ) -> Iterator[LiveJoints]:
-        """Switch these joints on, in a mode (default: that of the rig); they are off after the block.
+        """Switch these joints on, in a mode (default: the rig's); they are off after the block.
 
         abort: called in every tick, a reason to stop or "". Raises InputError and RunError.
         """

@@ -39,9 +39,10 @@ OVER = ("ended", "failed", "gone")
 
 
 class Situation(NamedTuple):
-    """state: of the run; real: it moves motors; own: this page starts it; controlled: its control socket answers;
-    mine: control is held here; holder: who else holds it; socket: the run has a control socket, as far as is known;
-    turns: those of a joint are to be confirmed, see `MotionPlan.confirm_turns`, which has a button of its own."""
+    """What the page knows of a run. state: of the run; real: it moves motors; own: this page starts it; controlled: its
+    control socket answers; mine: control is held here; holder: who else holds it; socket: the run has a control socket,
+    as far as is known; turns: of a joint, which are to be confirmed by their own button, see
+    `MotionPlan.confirm_turns`."""
 
     state: str
     real: bool
@@ -70,7 +71,7 @@ def control_buttons(now: Situation) -> tuple[str, ...]:
 
 
 def tunable(now: Situation) -> bool:
-    """Whether gains can be chosen: those of a run under control here, or of the next one."""
+    """Whether gains can be chosen, for a run under control here or for the next one."""
     return now.mine or (now.own and now.state in OVER)
 
 

@@ -55,7 +55,7 @@ class RigChoice(NamedTuple):
 
 
 class Joining(NamedTuple):
-    """How a run is joined. control: address of its control socket, by default that of its stream's schema; key: file
+    """How a run is joined. control: address of its control socket, by default from its stream's schema; key: file
     with the public key of both."""
 
     control: str | None = None

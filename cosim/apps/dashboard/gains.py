@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim.apps.dashboard.source import ParameterAbout, Value
 
-ONE_MOVE = 1.0  # s within which changes of the same number are one move: that of a slider
+ONE_MOVE = 1.0  # s within which changes of the same number are one move of a slider
 
 
 class Move(NamedTuple):

@@ -1,4 +1,4 @@
-"""The samples that charts show: those of the last seconds, or all of a recording."""
+"""The samples that charts show: the last seconds, or all of a recording."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class RunProcess:
     """`cosim run RIG --realtime --control --wait`, again and again at the same two addresses of this user."""
 
     def __init__(self, rig: str, options: Sequence[str] = (), record: Path | None = None) -> None:
-        """options: further words of `cosim run`; record: of the first run, those of the others are numbered."""
+        """options: further words of `cosim run`; record: file of the first run; files of later runs are numbered."""
         self.rig, self._options = rig, tuple(options)
         self._recordings = None if record is None else numbered(record)
         self._folder = tempfile.TemporaryDirectory(prefix="dash-", dir=private_folder())

@@ -14,7 +14,7 @@ from cosim.apps.dashboard.stream_reader import value_of
 from cosim.apps.dashboard.watch import Watch
 from cosim.core.errors import CosimError
 
-SETTLED = 1.0  # s after a move here, until which the values of the run do not replace those of the page
+SETTLED = 1.0  # s after a move here, until which the values of the run do not replace the page's
 
 
 class LiveRun:

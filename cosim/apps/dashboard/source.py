@@ -25,7 +25,7 @@ class JointAbout(NamedTuple):
 
 
 class ParameterAbout(NamedTuple):
-    """joints: those of a list of values."""
+    """What is known of a parameter. joints: of a list of values."""
 
     unit: str
     lower: float | None

@@ -18,7 +18,7 @@ NONE: Mapping[int, Sequence[RoutineBase]] = MappingProxyType({})
 def definitions(routines: Sequence[RoutineBase], in_lanes: Mapping[int, Sequence[RoutineBase]] = NONE) -> str:
     """LLVM IR of the routines and of all that they call, each once; in_lanes: others by a number of SIMD lanes."""
     wanted = {1: routines, **in_lanes}
-    # scalar code has those of TOGETHER lanes
+    # scalar code has the sines for TOGETHER lanes
     sines = (mathlib.sincos(lanes) for lanes in wanted if lanes != mathlib.TOGETHER)
     needed = {
         f"{item.symbol}.{lanes}": item.definition(lanes)

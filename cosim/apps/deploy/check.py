@@ -75,7 +75,7 @@ def _without_memory(code: TickCode) -> list[str]:
 
 
 def _first_parameters(rig: WiredRig, known: RecordedRig) -> list[PlannedChange]:
-    """Those of the recording, where they are others than the built ones."""
+    """The parameters of the recording, where they differ from the built ones."""
     before, after = (each.tick_model.parameters for each in (rig, known.rig))
     places = np.flatnonzero(before != after)
     first = rig.tick_model.layout.place("parameters").where.start

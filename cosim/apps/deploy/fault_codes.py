@@ -29,7 +29,7 @@ _NOT_FINITE = "has a motion or a command that is not finite; check its controlle
 
 
 class FaultCode(NamedTuple):
-    """code: of a fault, below 0 of what is none; about: what it means; text: of a run that it stops, a template with
+    """code: of a fault, below 0 if it is no fault; about: what it means; text: of a run that it stops, a template with
     the fields of `stop_reason.figures`, of the joint whose `guard_fault` has the code."""
 
     code: int
@@ -39,7 +39,7 @@ class FaultCode(NamedTuple):
 
 
 def fault_codes() -> Sequence[FaultCode]:
-    """In the order of their codes, which is that of precedence."""
+    """In the order of their codes, and so of precedence."""
     parts = {int(FIRST_OF_PARTS) + fault: (f"part_{fault.name}", text) for fault, text in PART_FAULTS.items()}
     whole = {NOT_FINITE + fault: (fault.name, text) for fault, text in FAULTS.items()} | parts
     of_limits = [(CODES[row.key], row.key, f"beyond the {row.meaning}", f"{OF_JOINT} {row.reason}") for row in LIMITS]

@@ -6,8 +6,8 @@
                                                 guard stopped a lane in the next one: others have completed that
     void NAME_lanes_signals(const double *memory, double *signals)
 
-Element k of lane j is at `lanes · k + j`, of the memory and of the signals. The memory of a lane is that of one run,
-and its `fault` says whether the guard stopped it.
+Element k of lane j is at `lanes · k + j`, of the memory and of the signals. Each lane has the memory of one run, and
+its `fault` says whether the guard stopped it.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _TASKS = {
 
 
 def prototypes(model: TickModel, name: str) -> Sequence[Prototype]:
-    """Of code with stages; that of a rig with real motors has no whole ticks."""
+    """Of code with stages; code of a rig with real motors has no whole ticks."""
     real = bool(model.plant.real)
     start = "the memory before `arm`" if real else "the memory at t = 0, armed"
     whole = Prototype(

@@ -52,7 +52,7 @@ class StageCode:
 
 
 def stage_code(model: TickModel, name: str, blend: float, row: int) -> StageCode:
-    """name: with which the functions begin; blend [s]: see `start_of`; row: where that of the last tick is."""
+    """name: with which the functions begin; blend [s]: see `start_of`; row: place of the last tick's row."""
     return _Stages(model, name, blend, row).code()
 
 
@@ -116,7 +116,7 @@ class _Stages:
         return model.plant.layout.pack(model.plant.initial()), np.zeros(model.nv), np.zeros(model.nv)
 
     def _read(self, calls: Sequence[RoutineCall]) -> str:
-        """The row keeps what the memory holds at the beginning of the tick, as that of the compiled loop does."""
+        """The row keeps what the memory holds at the beginning of the tick, as in the compiled loop."""
         text = self._begin_tick("void", "read")
         text.copy("%memory", text.place("%memory", self.row), self.program.early)
         time = text.place("%memory", self.row + self.program.time)

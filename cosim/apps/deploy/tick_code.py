@@ -9,7 +9,7 @@
     void NAME_poses(const double *memory, double *poses)
                                                 (bodies, 3, 4): axes and origins of the moving bodies in the base frame
 
-The memory is that of `TickModel.layout`, followed by the row of the last tick, and by what the stages of a tick keep.
+The memory has `TickModel.layout`, then the row of the last tick, and what the stages of a tick keep.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def _draw_bond(axes: Any, bond: BondPath) -> None:
 
 
 def number_place(bond: BondPath) -> Point:
-    """Of the number of a bond: beside its middle, or that of its longest part, opposite to the half arrow."""
+    """The place of a bond's number: beside the middle of its longest part, opposite to the half arrow."""
     start, end = max(pairwise(bond.points), key=lambda part: dist(*part))
     _, side = _directions(start, end)
     x, y = ((start[k] + end[k]) / 2 - 0.1 * side[k] for k in (0, 1))

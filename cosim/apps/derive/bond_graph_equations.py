@@ -42,7 +42,7 @@ LETTERS = {"flow": "f", "effort": "e", "ratio": "m", "displacement": "q", "momen
 
 
 class Parameter(NamedTuple):
-    """value: SI; unit: that of SI."""
+    """A number of an element, in SI."""
 
     element: str
     letter: str

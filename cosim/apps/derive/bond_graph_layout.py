@@ -227,8 +227,8 @@ def _way(graph: CheckedGraph, start: str, end: str) -> list[str]:
 
 
 def _path(tail: str, head: str, labels: Mapping[str, Label], columns: Mapping[str, float]) -> tuple[Point, ...]:
-    """From the letters of one to those of the other, outside of their texts: straight, or where texts of others are in
-    the way, with bends at the borders of layers."""
+    """From the letters of one to the letters of the other, outside of their texts: straight, or where texts of others
+    are in the way, with bends at the borders of layers."""
     a, b = labels[tail].place, labels[head].place
     others = [box for name, label in labels.items() if name not in (tail, head) for box in label.boxes]
 

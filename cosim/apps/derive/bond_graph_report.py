@@ -79,7 +79,7 @@ def graph_actuators(path: Path) -> dict[str, GraphActuator]:
 
 
 def chosen(actuators: dict[str, GraphActuator], path: Path, joint: str | None) -> dict[str, GraphActuator]:
-    """Those of one joint, or all. Raises InputError for none."""
+    """The actuators of one joint, or all. Raises InputError for none."""
     if not actuators:
         what = "no actuator of this rig is a bond graph; give a joint an actuator of the type bond_graph"
         raise InputError(what, str(path))

@@ -37,7 +37,7 @@ State = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, v, τ
 
 @dataclass(frozen=True)
 class Compared:
-    """A formulation of a mechanism; the difference is that of q̈ to the separate bodies, relative to the largest.
+    """A formulation of a mechanism; difference: of q̈ to the separate bodies, relative to the largest.
     left_out: states at which the coordinates that it chose in advance are singular."""
 
     name: str

@@ -17,7 +17,7 @@ from cosim.mechanics.multibody.description.structure import Structure
 RADIUS = 0.19  # of a body
 GAP, WAYPOINT_GAP = 0.86, 0.45  # between bodies of a layer; between a waypoint of a cut joint and its neighbour
 MIN_LAYER_GAP = 0.55  # between the rims of bodies in neighbouring layers
-WAYPOINT_WEIGHT = 0.01  # relative to that of a body
+WAYPOINT_WEIGHT = 0.01  # relative to a body's
 
 LABEL_POSITIONS = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72)  # on a curve, in order of preference
 STEEP_LABEL_POSITIONS = 0.76, 0.68, 0.6, 0.5, 0.4  # on a steep curve: near its end, away from other curves

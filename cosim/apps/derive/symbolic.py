@@ -32,7 +32,7 @@ TRUTH_VALUES = Relational, BooleanFunction, BooleanAtom
 
 
 class Min(sympy.Function):
-    """The smaller of two. That of sympy compares its arguments whenever it is built, which takes most of the time of a
+    """The smaller of two. sympy's own compares its arguments whenever it is built, which takes most of the time of a
     derivation; printers know it by its name."""
 
     nargs = 2

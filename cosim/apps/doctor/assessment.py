@@ -164,5 +164,5 @@ def _throttling(d: Assessment) -> str | None:
     )
 
 
-# after the privileges: free changes first, then those of the system, then those that seldom matter
+# after the privileges: free changes first, then changes of the system, then what seldom matters
 CHECKS = (_load, _governor, _clock, _isolated_cpu, _host, _preemption, _isolate, _throttling)

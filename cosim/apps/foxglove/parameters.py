@@ -22,7 +22,7 @@ Report = Callable[[str, StatusLevel, str], None]
 
 
 class RunParameters:
-    """Read and set by the threads of the server. A set is that of all of its parameters, or of none."""
+    """The parameters of a run, read and set by threads of the server. A set changes all of its parameters, or none."""
 
     def __init__(self, key: str | None, refused: str) -> None:
         """key: file of the public key of the run; refused: why nothing can be set, empty if it can."""

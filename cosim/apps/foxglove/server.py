@@ -34,7 +34,7 @@ END_LIMIT = 5.0  # s
 
 
 class ParameterStore(Protocol):
-    """What clients read and set; called by other threads than that of the server."""
+    """What clients read and set; called by other threads than the server's."""
 
     def get(self, names: Sequence[str]) -> dict[str, Any]:
         """All, where there are no names."""
@@ -61,7 +61,8 @@ class Channel:
 
 
 class FoxgloveServer:
-    """Methods of the first part may be called by any thread; those of the second run in that of the server.
+    """A server for Foxglove. Methods of the first part may be called by any thread; the second part runs in its own
+    thread.
 
     wanted: numbers of the channels that somebody has subscribed to.
     """

@@ -31,7 +31,7 @@ STRAYED = 0.5  # position error of another motion, as a fraction of the motion
 @dataclass
 class ClosedLoop:
     """Runs of a rig along a recording of its motion; known: whether the models of its controllers have the numbers that
-    are looked for too, as in a recording of a simulated rig, or keep those of the rig file, as with a real machine."""
+    are looked for too, as in a recording of a simulated rig, or keep the rig file's, as with a real machine."""
 
     rig: Rig
     variables: Variables
@@ -94,7 +94,7 @@ class ClosedLoop:
         return self._delayed(found if parameters else np.repeat(found, len(x), axis=0), delays)
 
     def _starts(self) -> dict[str, float]:
-        """Initial positions that are not those of the rig."""
+        """Initial positions that differ from the rig's."""
         if self.first:
             return {}
         starts = dict(zip(self.rig.joints, self.rig.plant.start_positions, strict=True))
@@ -148,7 +148,7 @@ class ClosedLoop:
         return base, np.moveaxis(slope, 0, 2)
 
     def check(self, rows: int) -> None:
-        """Raises InputError for a recording of another motion than that of the rig."""
+        """Raises InputError for a recording of another motion than the rig's."""
         motion, n = self.motion, len(self.motion.joints)
         if fix := unit_of_time(motion):
             raise InputError(fix, motion.path)

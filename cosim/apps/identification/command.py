@@ -94,7 +94,7 @@ def excite_rig(
     write_file(table, motion.table().encode(), "motion")
     write_file(overlay, overlay_text(keys, str(path)).encode(), "overlay")
     best, first = motion.information
-    print(f"{rig.run_spec.name}: {duration:g} s, log det {best:.1f}, {best - first:.1f} above that of a random motion")
+    print(f"{rig.run_spec.name}: {duration:g} s, log det {best:.1f}, {best - first:.1f} above a random motion's")
     print(f"wrote     motion {table}")
     print(f"wrote     overlay {overlay}")
     print(f"record it with: cosim run {path} --overlay {overlay} --record F.mcap")

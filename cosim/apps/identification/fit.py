@@ -2,8 +2,8 @@
 
 The variables x minimise Σ (e / σ)² + Σ x² (Levenberg 1944, Marquardt 1963), with exact derivatives. σ, the noise of
 each joint, follows from the errors themselves. The second sum is 1 for a change of the order of the numbers themselves:
-it decides only what the motion leaves open, which stays as it is in the rig. Intervals are those of the
-linearised problem.
+it decides only what the motion leaves open, which stays as it is in the rig. Intervals come from the linearised
+problem.
 
 The error is linear in masses, first moments and inertias about the frames of links, and in frictions. So all samples
 are reduced to a triangle (QR) in these, on which the search runs; it is made anew until nothing changes, for what is

@@ -55,7 +55,7 @@ def identify(
     which numbers are found; method: `equation-error`, of the equations of motion, or `output-error`, of simulated runs
     (default: the former where the rig has one). Raises InputError for a rig whose equations are not known, for a
     recording of another rig, one that is too short or has no motion or no signal of a joint, one of another motion than
-    that of the rig (of simulated runs), and for a motion that determines none of them.
+    the rig's (of simulated runs), and for a motion that determines none of them.
     """
     if method is None:
         method = EQUATION_ERROR if has_equation_error(rig) else OUTPUT_ERROR
@@ -93,7 +93,7 @@ def _failure(found: Identification, chosen: Variables, training: float) -> str:
     what = f"the numbers explain {_percent(worst.explained)} of the mean square of {signal} in the part that checks"
     if worst.explained >= LEAST:
         return f"{what}, but {cause}" if cause else ""
-    return f"{what}{least}; {cause or 'no other sign or unit explains it, so check those of the drives and the rig'}"
+    return f"{what}{least}; {cause or 'no other sign or unit explains it, so check both in the drives and the rig'}"
 
 
 def _percent(fraction: float) -> str:
@@ -131,8 +131,8 @@ def by_equation_error(
 
 
 def _visible(chosen: Variables, equation: EquationError, samples: MotionSamples, place: str) -> tuple[Seen, Variables]:
-    """What the motion determines of the chosen variables, and those of which it determines anything. Raises InputError
-    for none."""
+    """What the motion determines of the chosen variables, and the variables of which it determines anything. Raises
+    InputError for none."""
     error, start = SampledError(chosen, equation, samples), np.zeros(chosen.size)
     noise = noise_at_start(error)
     reduced = Reduced.at(error, start, noise)

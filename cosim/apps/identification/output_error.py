@@ -4,7 +4,7 @@ The variables x minimise Σ (e / σ)² + Σ x², as in `fit`, with the errors of
 follows from the errors themselves.
 
 Errors that are left are hardly ever independent: currents have slow parts that no number explains. Their covariance
-Γ, of all signals together, is that of their spectrum S, and the covariance of x is H⁻¹ (Jᵀ Γ J + 1) H⁻¹ with
+Γ, of all signals together, follows from their spectrum S, and the covariance of x is H⁻¹ (Jᵀ Γ J + 1) H⁻¹ with
 H = Jᵀ J + 1, the sandwich of an estimate that does not know Γ (Hansen, Econometrica 50, 1982). The fit makes the errors
 small where the numbers act; each line of the spectrum is what it would be without its part in the fit (MacKinnon and
 White, Journal of Econometrics 29, 1985).

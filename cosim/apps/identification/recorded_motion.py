@@ -163,7 +163,7 @@ def _check(motion: RecordedMotion, table: bool) -> None:
             raise fail(f"{what}, and {count - 1} others are uneven too; record all ticks, or interpolate them evenly")
         raise fail(f"{what}; record all ticks, or cut the file there")
     if np.ptp(motion.position, axis=0).max() < STILL:
-        raise fail("no joint moves; record a motion, such as that of 'cosim identify --excite'")
+        raise fail("no joint moves; record a motion, such as one from 'cosim identify --excite'")
 
 
 def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> MotionSamples:

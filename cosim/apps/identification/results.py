@@ -44,7 +44,7 @@ class FoundNumber:
 @dataclass(frozen=True)
 class JointCheck:
     """The root mean square of the signal of the drive of a joint in the part that checks, of what the numbers of the
-    rig and the found ones leave unexplained of it, and of what those of the rig expect it to be."""
+    rig and the found ones leave unexplained of it, and of what the rig's expect it to be."""
 
     joint: str
     drive: float
@@ -192,7 +192,7 @@ class Identification:
             yield f"combined  {quantity.title} is found only in combination with others"
 
     def as_json(self) -> dict[str, Any]:
-        """SI; intervals are halves of those of 95 %."""
+        """SI; intervals are half-widths at 95 %."""
         return {
             "rig": self.rig.run_spec.name,
             "recording": self.motion.path,
@@ -246,7 +246,7 @@ class Identification:
         return round(float(self.values[-1]) / self.rig.tick_model.step)
 
     def _section(self, joint: str, key: str) -> dict[str, Any]:
-        """A section of a joint as the file has it, that of `all` where the joint has none of its own."""
+        """A section of a joint as the file has it, or the one of `all` where the joint has none."""
         joints: Mapping[str, Any] = self.rig.spec.source.data["joints"]
         own, all_ = (joints.get(name) or {} for name in (joint, "all"))
         return copy.deepcopy(own.get(key) or all_.get(key) or {})

@@ -72,7 +72,7 @@ def cause_of(rig: Rig, motion: RecordedMotion, explained: Callable[[RecordedMoti
 
 
 def unit_of_positions(rig: Rig, motion: RecordedMotion, simulated: Array) -> str:
-    """In which unit the positions are those of a simulated run (k, n), in words with the fix; empty for none."""
+    """The unit in which the positions fit a simulated run (k, n), in words with the fix; empty for none."""
     for suspicion in of_positions(rig, motion):
         recorded = suspicion.motion.position
         strayed = np.sqrt(np.mean((recorded - simulated) ** 2, axis=0))

@@ -44,7 +44,7 @@ DEFAULT = ("inertia", "friction")
 @dataclass(frozen=True)
 class VariableBlock:
     """Variables that belong together, by default one: the logarithm of a number's ratio. title, and the numbers of the
-    rig that follow from them; start: the values (n,) at 0; rig: those of the rig, which may be 0; scale: of each value
+    rig that follow from them; start: the values (n,) at 0; rig: the rig's, which may be 0; scale: of each value
     (n,), a change of the order of itself."""
 
     title: str

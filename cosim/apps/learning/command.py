@@ -47,7 +47,7 @@ def learn_rig(
         def show(repetition: Repetition) -> None:
             first.append(repetition)
             size = relative_error(repetition.error_rms, first[0].error_rms)
-            print(f"run {repetition.number:<3} error RMS {100.0 * size:.3g} % of that of run 0", flush=True)
+            print(f"run {repetition.number:<3} error RMS {100.0 * size:.3g} % of run 0", flush=True)
 
         with options_named():
             learned = learn(rig, iterations, gain, cutoff, show)

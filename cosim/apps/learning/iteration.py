@@ -87,7 +87,7 @@ class Learned:
 
 
 def relative_error(rms: Array, first: Array) -> float:
-    """The root of the mean square over the joints of their errors (n,), each relative to that of the first run."""
+    """The root of the mean square over the joints of their errors (n,), each relative to the first run's."""
     moved = first > 0.0
     return float(np.sqrt(np.mean(np.square(rms[moved] / first[moved])))) if moved.any() else 0.0
 

@@ -62,7 +62,7 @@ USUAL = {
 
 @dataclass(frozen=True)
 class PlannedValue:
-    """A value, and why the rig has another one than the robot file; "": it is that of the file."""
+    """A value, and why the rig has another one than the robot file; "": it is the file's."""
 
     value: float
     reason: str = ""

@@ -73,7 +73,7 @@ def _joints(plan: Plan) -> Iterator[str]:
         yield "# A dc_motor here reaches the effort limit at the velocity limit; put in the data of your motors."
     if any(motors) and not all(motors):
         yield "# Joints with strong friction have one, because friction that meets no rotor inertia needs tiny steps."
-    yield "# Limits that are not given here are those of the robot file, and in the comment of the joint."
+    yield "# Limits that are not given here come from the robot file, and are in the comment of the joint."
     yield "joints:"
     for name in plan.held:
         yield f"  {yaml_text(name)}: {{latched: true}}  # several dofs, no actuator: held; without this line it is free"

@@ -51,7 +51,7 @@ CHECKED: Mapping[str, Checked] = {
     "residual_energy": Checked("residual energy", _signal("residual_energy")),
     "load_residual_energy": Checked("residual energy of the load motor", _signal("load_residual_energy")),
     "shadow_drive": Checked("effort of the drive beside its twin", _signal("shadow_drive")),
-    "shadow_effort": Checked("effort beside that of its twin", _signal("shadow_effort")),
+    "shadow_effort": Checked("effort beyond its twin's", _signal("shadow_effort")),
     "shadow_slip": Checked("motion beyond the measured velocity", _signal("shadow_slip")),
     "shadow_position": Checked("distance from the predicted position", _signal("shadow_position")),
     "units": Checked("disagreement of units", _signal("unit_disagreement")),

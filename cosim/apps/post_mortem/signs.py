@@ -36,7 +36,7 @@ def tracking_signs(window: StopWindow) -> Iterator[Sign]:
 
 
 def bond_signs(window: StopWindow) -> Iterator[Sign]:
-    """Residual energies of bonds of parts that grew until the stop; those of joints have limits."""
+    """Residual energies of bonds of parts that grew until the stop; joints have limits for theirs."""
     for name in window.signals:
         bond, _, what = name.rpartition("/")
         if what != "residual_energy" or bond in window.limits:
@@ -79,7 +79,7 @@ def age_signs(window: StopWindow) -> Iterator[Sign]:
 
 def timing_signs(window: StopWindow) -> Iterator[Sign]:
     """Ticks of a run in real time that took longer than a step, from due to the end of `write`, and the longest part of
-    the first one. Deadlines are not recorded; that of `write` is at most one step unless the rig has a longer one."""
+    the first one. Deadlines are not recorded; `write` has one at most a step long unless the rig gives a longer one."""
     total = window.signals.get(END_TO_END)
     if total is None:
         return

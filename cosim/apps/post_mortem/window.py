@@ -12,8 +12,8 @@ from cosim.output.events import RunEvent
 
 @dataclass(frozen=True)
 class StopWindow:
-    """t (k,) of consecutive ticks [s], the last one that of the stop; signals: name -> (k,), SI; units: of signals;
-    limits: joint -> finite bounds by rig key; step [s]; events: within these ticks."""
+    """The last ticks of a run that stopped. t (k,) of consecutive ticks [s], up to the stop; signals: name -> (k,), SI;
+    units: of signals; limits: joint -> finite bounds by rig key; step [s]; events: within these ticks."""
 
     t: np.ndarray
     signals: Mapping[str, np.ndarray]

@@ -34,7 +34,7 @@ UNPOWERED = ("motor_fault", "power_loss")
 
 class FaultyEncoders(Encoders):
     """Encoders whose faults are a part of their state, (n,) each: an offset `jump`, one that grows at `rate` and has
-    come to `drift`, a velocity beyond that of the joint by `slip`, noise with a standard `deviation`, and truth values
+    come to `drift`, a velocity beyond the joint's by `slip`, noise with a standard `deviation`, and truth values
     `frozen` and `blind` (no number)."""
 
     faulty: np.ndarray  # bool (n,): joints that have faults at times

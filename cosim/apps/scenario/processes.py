@@ -20,7 +20,7 @@ def fork(run: Callable[[], object], errors: Path) -> int:
     """The id of a new process that calls run() and ends; what it raises is written to the file `errors`."""
     gc.freeze()  # what exists is shared with the new process: it is not to be visited there
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads: those of libraries wait for work
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads: libraries' threads wait for work
         pid = os.fork()
     if pid:
         return pid
@@ -46,8 +46,8 @@ class Children:
         self._own: set[int] = set()  # each holds a token
 
     def start(self, run: Callable[[], object], errors: Path, wait: bool) -> bool:
-        """In a process with a token of its own if there is one. wait: else with that of this process, which waits for
-        its end; otherwise it is not started. Whether it was."""
+        """In a process with a token of its own if there is one. wait: else with the token of this process, which waits
+        for its end; otherwise it is not started. Whether it was."""
         self.reap()
         if self._tokens.take():
             self._own.add(fork(run, errors))

@@ -30,7 +30,7 @@ Progress = Callable[[int, int], object]  # results so far, of how many
 
 @dataclass(frozen=True)
 class ScenarioFiles:
-    """A rig, further files with scenarios and with values that replace those of the rig, and overrides."""
+    """A rig, further files with scenarios and with values that replace the rig's, and overrides."""
 
     rig: Path
     files: tuple[Path, ...] = ()

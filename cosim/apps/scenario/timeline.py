@@ -22,7 +22,7 @@ class TimedFault:
 
 class Timeline:
     """The faults of a scenario in their order. A fault with a condition, and one that follows, waits until the one
-    before it has begun; a condition is that of the signals of the tick before."""
+    before it has begun; a condition is checked on the signals of the tick before."""
 
     def __init__(self, faults: Sequence[TimedFault], step: float) -> None:
         """step [s]"""

@@ -152,7 +152,7 @@ def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def _pairs(texts: Sequence[str], option: str, needed: bool) -> dict[str, str | None] | None:
     """`NAME=VALUE` of an option that may be repeated; None for none. needed: whether it must have a value.
 
-    Raises InputError for a text that is none.
+    Raises InputError for an invalid text.
     """
     found: dict[str, str | None] = {}
     for text in texts:

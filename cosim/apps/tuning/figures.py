@@ -134,7 +134,7 @@ def draw_sides(t: Array, sides: Sequence[tuple[str, str, Array, Array]], title: 
 
 
 def draw_measured_loop(measured: MeasuredLoop, title: str) -> list[ReportChart]:
-    """The Bode diagram of a loop on the real rig, beside that of the simulated one."""
+    """The Bode diagram of a loop on the real rig, beside the simulated one's."""
     response, linear = measured.response, measured.linear
     hertz, angle = response.omega / TURN, np.unwrap(np.angle(linear))
     real = angle + np.angle(response.loop / linear)  # on the branch of the simulated one

@@ -1,6 +1,6 @@
 """Candidates of a session tried on the real rig, each of them guarded.
 
-Before each run its gains are simulated on all plants. From the last safe gains, those of the first run, the way to a
+Before each run its gains are simulated on all plants. From the last safe gains, at first the first run's, the way to a
 candidate is in small steps, each a run of its own, confirmed by a human. A failure ends it: the motors are stopped by
 the guard of the rig, and a run with the last safe gains returns the rig to its start. Margins that are limits are
 measured with the best gains, in an experiment for each joint.
@@ -132,7 +132,7 @@ class HardwareReplay:
         return done
 
     def _real_run(self, values: Array, seconds: float | None, lines: Sequence[str]) -> tuple[Run | None, str]:
-        """The run with these gains and why it was stopped; seconds: by default those of the session; lines: what is
+        """The run with these gains and why it was stopped; seconds: by default the session's; lines: what is
         asked before it."""
         duration = self.session.request.duration if seconds is None else seconds
         return self._recorded(self.rig, f"run_{len(self.runs)}", values, duration, lines)
@@ -140,7 +140,7 @@ class HardwareReplay:
     def _recorded(
         self, rig: Rig, name: str, values: Array, duration: float | None, lines: Sequence[str]
     ) -> tuple[Run | None, str]:
-        """A run in a file of this name, and why it was stopped; duration [s]: by default that of the rig; lines: asked
+        """A run in a file of this name, and why it was stopped; duration [s]: by default the rig's; lines: asked
         before it."""
         record, parameters, consent = self.folder / f"{name}.mcap", self._parameters(values), asking(self.ask, lines)
         try:
@@ -152,7 +152,7 @@ class HardwareReplay:
 
     def _measured(self, run: Run) -> tuple[dict[str, float | None], float, str]:
         """(figures, cost, what is wrong with them) of a run: a limit that the gains of the rig held, or a cost that is
-        much larger than that of the last safe run."""
+        much larger than in the last safe run."""
         objective = self.session.evaluator.objective
         ticks = min(len(run.t), round(self.session.evaluator.seconds / self.rig.tick_model.step) + 1)
         figures = figures_of_run(run, self.rig, objective, ticks)
@@ -168,14 +168,14 @@ class HardwareReplay:
                 broken = broken or limit.breach(float(value[0]))
         safe = next((done.costs[1] for done in reversed(self.runs) if done.good), math.inf)
         if cost > WORSE * safe and not broken:
-            broken = f"the cost is {cost / safe:.1f} times that of the last safe run"
+            broken = f"the cost is {cost / safe:.1f} times the last safe run's"
         return real, cost, broken
 
     # --- margins ---
 
     def _measure_margins(self) -> None:
-        """Of the best run. Gains that do not have the margins that the session promises have failed, and those of the
-        next best run are measured. Raises RunError for the first failure, after all of them."""
+        """Of the best run. Gains without the margins that the session promises have failed, and the next best run is
+        measured. Raises RunError for the first failure, after all of them."""
         failed = ""
         while (best := self.best) is not None and (why := self._lacking_margin(best)):
             failed = failed or f"{best.name}: {why}"

@@ -31,8 +31,8 @@ AMPLITUDE = 0.05  # of the largest effort of the joint: above the resolution and
 
 @dataclass(frozen=True)
 class RealMargins:
-    """Of the loop of a joint. name: of the gains; each figure -> value: with the plant of the rig, the smallest of all
-    plants, and measured; loop: its response beside that of the rig; failure: which limit does not hold, else ""."""
+    """Margins of a joint's loop. name: of the gains; each figure -> value: with the plant of the rig, the smallest of
+    all plants, and measured; loop: its response beside the rig's; failure: which limit does not hold, else ""."""
 
     name: str
     joint: str

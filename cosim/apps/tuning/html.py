@@ -39,7 +39,7 @@ class ReportPage:
         self._parts.append(f"<pre>{escape(text)}</pre>")
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Columns of words are aligned to the left, those of numbers to the right."""
+        """Columns of words are aligned to the left, columns of numbers to the right."""
         words = [all(not cell or cell[0].isalpha() for cell in column) for column in zip(*rows, strict=True)]
 
         def cells(row: Sequence[str], tag: str) -> str:

@@ -75,7 +75,7 @@ def read_measure(rig: Rig, name: str, place: str) -> Measure:
 
 
 def _unit(rig: Rig, figure: str, joint: str | None) -> str:
-    """In SI; of joints of both kinds that of rotational ones."""
+    """In SI; for joints of both kinds, the unit of rotational ones."""
     if figure in MARGINS:
         return MARGINS[figure].unit
     unit, units = METRICS[figure].unit, rig.plant.model.dof_units

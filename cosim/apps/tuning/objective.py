@@ -73,7 +73,7 @@ class Objective:
         return [*(measure for measure, _ in self.terms), *(limit.measure for limit in self.limits)]
 
     def unit(self, measure: Measure) -> str:
-        """In which people see the values of a figure: that of its limit, else that of SI."""
+        """In which people see the values of a figure: its limit's, else SI."""
         return next((limit.unit for limit in self.limits if limit.measure.name == measure.name), measure.unit)
 
     def shown(self, measure: Measure, value: float) -> float:
@@ -101,7 +101,7 @@ class Objective:
         return np.where(np.isfinite(total), total, np.inf)
 
     def joined(self, costs: Array) -> float:
-        """One cost of those of the plants (p,)."""
+        """One cost from the plants' costs (p,)."""
         return float(costs.max() if self.robust == "worst" else costs.mean())
 
     def limited(self, figures: Mapping[str, Array]) -> list[tuple[Limit, Array]]:
@@ -130,7 +130,7 @@ def read_objective(
 ) -> Objective:
     """minimise: figure -> weight, None for 1; limits: figure -> bound, as a number in SI or text with a unit.
 
-    Raises InputErrors for figures that do not exist and for weights and bounds that are none.
+    Raises InputErrors for figures that do not exist and for invalid weights and bounds.
     """
     errors = list[InputError]()
     terms, bounds = list[tuple[Measure, float]](), list[Limit]()

@@ -22,15 +22,15 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "inertia": ("mass", "inertia", "rotor_inertia"),
     "friction": ("coulomb", "static", "viscous", "friction", "damping"),
 }
-# the damping of a drive is that of its elastic gear
+# the damping of a drive belongs to its elastic gear
 NO_FRICTION = "joints.*.actuator.damping"
 MOST_CORNERS = 4  # groups whose corners are all taken
 
 
 @dataclass(frozen=True)
 class Plants:
-    """factors (p, groups) of p plants, the first one that of the rig; members: group -> names of its numbers; values:
-    name -> (n,) of the rig."""
+    """The plants of a session. factors (p, groups) of p plants, the first one the rig's; members: group -> names of its
+    numbers; values: name -> (n,) of the rig."""
 
     groups: tuple[str, ...]
     factors: Array
@@ -60,9 +60,9 @@ NOMINAL = Plants((), np.ones((1, 0)), {}, {})
 
 def read_plants(rig: Rig, given: Mapping[str, Any], samples: int | None, seed: int, tuned: set[str]) -> Plants:
     """given: a group of GROUPS, or a pattern of names of `Rig.numbers` -> the fraction by which they vary; samples: so
-    many random plants in this box besides that of the rig, instead of its corners; tuned: numbers that are varied.
+    many random plants in this box besides the rig's, instead of its corners; tuned: numbers that are varied.
 
-    Raises SectionError for names that do not exist, and for fractions that are none.
+    Raises SectionError for names that do not exist, and for invalid fractions.
     """
     if not given:
         if samples is not None:

@@ -1,6 +1,6 @@
-"""Figures of merit of one run that is over, such as that of a real rig: the definitions of rollouts, on its signals.
+"""Figures of merit of one run that is over, such as a real rig's: the definitions of rollouts, on its signals.
 
-Those of a real joint are of its samples, each of which counts until the next one, and not of the estimated motion.
+Of a real joint they use its samples, each of which counts until the next one, and not the estimated motion.
 """
 
 from __future__ import annotations

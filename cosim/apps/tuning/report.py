@@ -129,7 +129,7 @@ def _results(page: ReportPage, session: SessionData, start: Trial, best: Trial) 
         values = (_number(objective.shown(measure, x)) for pair in pairs for x in pair)
         rows.append([measure.name, *values, limits.get(measure.name, ""), unit_sign(objective.unit(measure))])
     page.table(["figure", START, "worst plant", BEST, "worst plant", "limit", "unit"], rows)
-    page.text("A figure of the cost is summed over joints; one with a limit is that of the worst joint.", note=True)
+    page.text("A figure of the cost is summed over joints; one with a limit is the worst joint's.", note=True)
 
 
 def _evidence(page: ReportPage, session: SessionData, start: Trial, best: Trial) -> None:

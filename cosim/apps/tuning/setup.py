@@ -24,7 +24,7 @@ from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
 from cosim.rig.sections.tuning import TuningKeys
 
-# keys whose options are added to those of the rig; the others replace them
+# keys whose options are added to the rig's; the others replace them
 ADDED = ("parameters", "limits", "plants")
 
 
@@ -67,7 +67,7 @@ def evaluator_of(rig: Rig, request: TuningKeys) -> TrialEvaluator:
 
 @contextmanager
 def placed(rig: Rig, given: Mapping[str, Any]) -> Iterator[None]:
-    """Errors of the section `tuning` have the line of the file of the rig, except those of `given`."""
+    """Errors of the section `tuning` have the line of the file of the rig, except errors of `given`."""
 
     def located(error: SectionError) -> InputError:
         key, *rest = error.keys

@@ -37,7 +37,7 @@ class Trial:
 
 
 def read_trial(line: bytes) -> Trial:
-    """Raises ValueError for a line that is none."""
+    """Raises ValueError for a line that is no trial."""
     try:
         data: dict[str, Any] = orjson.loads(line)
         outcome = TrialOutcome(

@@ -58,7 +58,7 @@ def check_fits(real: Rig, evaluator: TrialEvaluator) -> None:
     if not real.hardware:
         raise InputError("has no real motors; give a rig with drivers", place)
     if real.joints != own.joints:
-        raise InputError(f"has the joints {', '.join(real.joints)}, not those of the session", place)
+        raise InputError(f"has the joints {', '.join(real.joints)}, not the session's", place)
     known, before = tunables_of(real), tunables_of(own)
     for name in dict.fromkeys(d.parameter for d in evaluator.space.dimensions):
         if name not in before:

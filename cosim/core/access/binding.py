@@ -1,4 +1,4 @@
-"""Addresses of ZeroMQ sockets: those of this user, what is wrong with one, and the fix."""
+"""Addresses of ZeroMQ sockets: this user's own, what is wrong with an address, and the fix."""
 
 from __future__ import annotations
 
@@ -85,11 +85,11 @@ def bind(socket: Any, endpoint: str, what: str) -> str:
 
 
 class _Taken(Exception):
-    """Why a file cannot become that of a socket, and the fix."""
+    """A file that cannot become a socket: why, and the fix."""
 
 
 def _bind_file(socket: Any, endpoint: str) -> None:
-    """ZeroMQ deletes whatever file has the name of the socket: that of another program, or of no socket at all. And
+    """ZeroMQ deletes any file that has the name of the socket, even one of another program or no socket at all. And
     other users may connect to the socket, if its mode allows it. Raises _Taken or zmq.ZMQError."""
     path = Path(endpoint.removeprefix(IPC))
     with _locked(path.parent):

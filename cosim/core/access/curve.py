@@ -3,8 +3,8 @@
 A key file is a ZeroMQ certificate with both keys of the server, which its owner alone may read; the file beside it with
 the suffix `.pub` has the public key. Clients need that file: without it the handshake fails. A socket that takes
 commands at an address that all users of this machine can reach has the key of the user, which clients of the same user
-find by themselves. It also keeps out pages in a browser: ZeroMQ without a key takes the bytes of an HTTP request for
-those of its first protocol.
+find by themselves. It also keeps out pages in a browser: ZeroMQ without a key reads an HTTP request as its first
+protocol.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def is_private(endpoint: str) -> bool:
 
 
 def key_of(endpoint: str, key: str | None) -> str | None:
-    """The file of the keys for a socket that takes commands there: the given one, or that of the user where others can
+    """The file of the keys for a socket that takes commands there: the given one, or the user's own where others can
     reach it. Raises InputError."""
     return key if key is not None or is_private(endpoint) else str(own_key())
 
 
 def client_key_of(address: str, key: str | Path | None) -> str | Path | None:
-    """The file of the key for a client of such a socket: the given one, or that of the user, where it exists."""
+    """The file of the key for a client of such a socket: the given one, or the user's own, if it exists."""
     if key is not None or is_private(address) or not is_local(address):
         return key
     file = private_folder() / OWN_KEY

@@ -2,9 +2,9 @@
 
 A loopback address authenticates nobody: every page in a browser of this machine, and all of its users, can connect.
 So a request needs the token of the server, which is random and printed with its address. A page of another origin must
-not get further even with the token, so `Origin` must be that of the server itself, or one that was allowed. `Host`
-must name this machine: a name that an attacker has directed to 127.0.0.1 (DNS rebinding) would make the page of the
-attacker one of the same origin.
+not get further even with the token, so `Origin` must be the server's own, or an allowed one. `Host` must name this
+machine: a name that an attacker has directed to 127.0.0.1 (DNS rebinding) would make the page of the attacker one of
+the same origin.
 """
 
 from __future__ import annotations

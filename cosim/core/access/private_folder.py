@@ -30,7 +30,7 @@ def private_folder() -> Path:
 
 
 def _parents(user: int) -> Iterator[Path]:
-    """With sudo the variable may be that of another user."""
+    """With sudo the variable may belong to another user."""
     if given := os.environ.get("XDG_RUNTIME_DIR"):
         yield Path(given)
     yield Path(f"/run/user/{user}")

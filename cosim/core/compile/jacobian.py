@@ -102,7 +102,7 @@ class ImplicitJacobian(Jacobian):
 class Linearisation:
     """(fn(x, *others), ∂fn/∂x) together, up to rounding, for fn: (n,) -> (m,); inlined where it is called with symbols.
 
-    Quotients are products with reciprocals: those of the value and of the derivatives have many divisors in common.
+    Quotients are products with reciprocals: value and derivatives share many divisors.
     """
 
     def __init__(self, fn: Callable[..., Numeric], shapes: Sequence[Shape]) -> None:

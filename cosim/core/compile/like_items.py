@@ -2,8 +2,8 @@
 
 Nodes are alike if their operations down to the leaves are the same, whichever elements of an array and whichever
 constants they use. Like nodes that are connected form an item; items with the same operations form a class. A class
-with many items becomes an `ItemLoop`: differing constants become a table, values that all items use are shared. The
-operations of an item and their order are those of the graph, so that every bit stays as it is.
+with many items becomes an `ItemLoop`: differing constants become a table, values that all items use are shared. Items
+keep the operations of the graph and their order, so results are equal to the bit.
 
 Operations in a row, such as a sum over all items, become a `Fold`; the rest stays in the graph. The rest, loops over
 items and folds take turns: a value is computed in the first turn of its phase in which all it needs is known.
@@ -55,7 +55,7 @@ class _Colors:
 
     def __init__(self, graph: Graph) -> None:
         nodes = graph.nodes
-        self.order: list[int] = []  # operands first, those of the first call first
+        self.order: list[int] = []  # operands first, call by call
         self.ends: list[int] = []  # of what each call needs, in this order
         self.of: dict[int, int] = {}
         numbers: dict[GraphNode, int] = {}
@@ -222,7 +222,7 @@ class _Rolling:
             self.nodes[last] = ("RESULT", len(self.calls) - 1, 0, 0)
 
     def _replace(self, described: Any, items: list[_Item], turn: int) -> None:
-        """Replace the results of these items by those of a loop."""
+        """Replace these items by a loop over them."""
         self.operations += len(items) * (len(described) - 1)
         items = sorted(items, key=lambda item: [self.nodes[k][-1] for k in item.leaves if self.nodes[k][0] in LEAVES])
         arguments: dict[Hashable, list[int]] = {}  # nodes of each array

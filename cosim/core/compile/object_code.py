@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 
 class CodeTarget(NamedTuple):
-    """What code is made for, in LLVM's words; `features` with commas, on top of those of the CPU. lanes: doubles per
-    vector register."""
+    """A processor that code is made for, in LLVM's words; `features` with commas, in addition to the CPU's. lanes:
+    doubles per vector register."""
 
     triple: str
     cpu: str

@@ -60,7 +60,7 @@ def _refuse(what: str) -> NoReturn:
 
 
 _real_exit: Callable[[int], NoReturn] = os._exit
-raise_signal = signal.raise_signal  # that of Python, for the program itself
+raise_signal = signal.raise_signal  # Python's own, for the program itself
 
 
 @cache

@@ -41,7 +41,7 @@ class Routine(RoutineBase):
 
     @classmethod
     def of_trace(cls, trace: Trace, fn: Callable[..., Numeric]) -> Self:
-        """The routine of a trace that was derived from that of `fn`, with vectors as arguments."""
+        """The routine of a trace derived from the trace of `fn`, with vectors as arguments."""
         made = cls.__new__(cls)
         made._set(fn, trace, [(column.numel(),) for column in trace.inputs])
         return made

@@ -12,8 +12,8 @@ from cosim.core.types import Array, Numeric, State
 
 
 class TableOverTime:
-    """arrays = TableOverTime(begins, items, name)(t): those of the last item that begins at t or before, else of the
-    first; constants of the code where there is one item alone.
+    """A lookup table: TableOverTime(begins, items, name)(t) has the arrays of the last item that begins at t or before,
+    else of the first; a single item becomes constants of the code.
 
     begins (k,): times [s] that increase; items: dicts of the same names and shapes."""
 

@@ -16,7 +16,7 @@ HOST, PTX = "host", "ptx"
 
 @cache
 def targets() -> dict[str, CodeTarget]:
-    """By name; those of a family of processors have a CPU that nearly all in use contain."""
+    """By name; a processor family is a CPU whose instructions nearly all members in use have."""
     return {
         HOST: host(),
         "x86_64": CodeTarget("x86_64-unknown-linux-gnu", "x86-64-v3", lanes=4),
@@ -58,6 +58,6 @@ def _llvm(program: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def _too_old(cpu: str) -> bool:
-    """Of a GPU: before that of the table."""
+    """Whether a GPU is older than the one in the table."""
     capability, oldest = (re.fullmatch(r"sm_(\d+)\D?", name) for name in (cpu, targets()[PTX].cpu))
     return capability is not None and oldest is not None and int(capability[1]) < int(oldest[1])

@@ -260,7 +260,7 @@ def trace(fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str) -> Tra
 
 
 def _returned(value: Numeric, fn: Callable[..., Numeric]) -> np.ndarray:
-    """The value returned by a function, as an array. Raises CompileError if it is none."""
+    """The value returned by a function, as an array. Raises CompileError for anything else."""
     try:
         array = ops.array(value if isinstance(value, (list, np.ndarray)) else ops._boxed(value))
         elements = np.asarray(array).ravel()

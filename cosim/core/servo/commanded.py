@@ -15,7 +15,7 @@ DEFAULT = ServoLoops(velocity=VelocityLoop(gain=0.2), position=PositionLoop(gain
 
 
 class CommandedLoops:
-    """Called once per sample of the velocity loop. The loops are those of a joint; calls are in the coordinates of the
+    """The servo loops of a joint, called once per sample of the velocity loop. Calls are in the coordinates of the
     drive: drive position = scale · (joint position − zero), joint effort = scale · drive effort."""
 
     def __init__(

@@ -3,7 +3,7 @@
 An absolute encoder knows the angle when it is switched on. One with an index counts from 0 then, and knows the angle
 from the first sample after its index pulse on, which it gives once per turn.
 
-The speed is a difference of samples, or that of a tracking observer: the straight line through all samples so far
+The speed is a difference of samples, or comes from a tracking observer: the straight line through all samples so far
 whose squared error at the k-th last one has the weight θᵏ, θ = exp(−2π f T) (fading-memory filter of degree 1;
 N. Morrison, "Introduction to Sequential Smoothing and Prediction", 1969). Both of its poles are at θ.
 """

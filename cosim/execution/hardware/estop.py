@@ -1,4 +1,4 @@
-"""The emergency stop: a key of the terminal, a file such as that of a GPIO pin, or a message on a CAN bus.
+"""The emergency stop: a key of the terminal, a file such as a GPIO pin's, or a message on a CAN bus.
 
 Every input is polled in each tick and never blocks. It fails safe: an input that cannot be read stops the run. A silent
 CAN bus is a failure only with a heartbeat; without it, a broken cable is detected only where the bus reports an error.

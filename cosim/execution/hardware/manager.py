@@ -205,7 +205,7 @@ class HardwareManager:
             self._disconnected.discard(k)
 
     def _real_groups(self) -> list[DriverGroup]:
-        """Those of real drives; which of them have lost their connection is noted."""
+        """The groups of real drives; notes which of them have lost their connection."""
         real = [group for group in self.groups if group.real]
         self._disconnected |= {k for k, group in enumerate(real) if group.disconnected()}
         return real

@@ -2,7 +2,7 @@
 
 Everything is computed from the stamps that a loop leaves, int64 (k, 3 + T) in ns of the monotonic clock, a row per
 tick: when it was due, when it woke, when each of the T tasks ended, in running order (one that was not due in this tick
-ends with the one before), and the CPU time of the loop's thread at the end. `numbers` (k,) are those of the ticks.
+ends with the one before), and the CPU time of the loop's thread at the end. `numbers` (k,): of the ticks.
 The stamps of a long run are in a file: what goes through them all does so in blocks, in bounded memory.
 """
 

@@ -1,7 +1,7 @@
 """Median, 99th percentile and maximum of times that come in blocks: exact, in bounded memory.
 
 The blocks are read several times. The element of a rank in the sorted times is found by counting: how many are in each
-of BINS intervals between the lowest and the highest, then again within that of the rank until it is one number.
+of BINS intervals between the lowest and the highest, then again within the interval of the rank until it is one number.
 """
 
 from __future__ import annotations

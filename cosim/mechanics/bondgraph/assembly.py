@@ -183,7 +183,7 @@ class Assembly:
         return {name: energy.value(known) for name, energy in stored.items()}
 
     def _of_kinds(self, *kinds: str) -> list[str]:
-        """Elements of one port of these kinds, but those of domains whose products are no power."""
+        """Elements of one port of these kinds, except in domains where effort times flow is no power."""
         of_kinds = (name for name, element in self.graph.elements.items() if element.kind in kinds)
         return [name for name in of_kinds if carries_power(self.graph, name)]
 

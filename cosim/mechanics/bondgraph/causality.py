@@ -112,7 +112,7 @@ def _consequences(found: Causality, name: str, bond: int) -> list[tuple[int, str
     rest = [k for k in graph.at(name) if k != bond]
     computes_effort = found.effort_from[bond] == name
     if kind in ("TF", "GY"):
-        # a transformer gets an effort on one side and computes that of the other, a gyrator gets or computes both
+        # a transformer gets the effort of one side and computes the other's, a gyrator gets or computes both
         same = kind == "GY"
         return [(k, name if computes_effort == same else graph.other(name, k)) for k in rest]
     if kind not in ("0", "1"):

@@ -83,13 +83,13 @@ TRANSDUCERS: dict[str, Mapping[tuple[str, str], str]] = {"TF": RATIOS, "GY": GYR
 
 @dataclass(frozen=True)
 class Element:
-    """kind: of `KINDS`; domains: of its port or ports, in and out, none of a junction; value: SI, or a `Law`.
+    """An element of a bond graph. kind: of `KINDS`; domains: of its ports, in and out, none of a junction; value: SI,
+    or a `Law`.
 
     initial: of its state, or of the states of a field; energy: of an I or C whose value is a law, the stored energy [J]
-    as a law of its momentum or displacement, without which it is integrated; of a field, that of the states of its
-    ports. stores: what each port of a field stores; ports: names under which bonds mean them, without which they are in
-    the order of the bonds. gives: what an R by a law computes; inverse: its law, solved for
-    the other side.
+    as a law of its momentum or displacement, without which it is integrated; of a field, as a law of its ports' states.
+    stores: what each port of a field stores; ports: names under which bonds mean them, without which they are in the
+    order of the bonds. gives: what an R by a law computes; inverse: its law, solved for the other side.
     """
 
     kind: str

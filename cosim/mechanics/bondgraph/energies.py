@@ -39,7 +39,7 @@ def recorded_variable(equations: GraphEquations, signal: str, own: str) -> Varia
 def _energy_of(equations: GraphEquations, name: str) -> Function:
     kind = equations.graph.elements[name].kind
     if kind not in (*STORAGES, *INTEGRALS):
-        fix = "record that of a storage, a resistance or a source"
+        fix = "record the energy of a storage, a resistance or a source"
         raise GraphError(f"'{name}' neither stores nor dissipates energy; {fix}", name)
     if not carries_power(equations.graph, name):
         raise GraphError(f"effort times flow of '{name}' is no power; record its displacement or its flow", name)

@@ -152,7 +152,7 @@ class GraphEquations:
     def _signal_of(self, name: str, what: str, own: str) -> Variable:
         element = self.graph.elements[name]
         if not element.is_junction and len(element.domains) > 1:
-            raise GraphError(f"its law uses the {what} of '{name}', which has several; use that of a junction", own)
+            raise GraphError(f"its law uses the {what} of '{name}', which has several; use a junction's", own)
         if what in ("effort", "flow"):
             common = {"0": "effort", "1": "flow"}.get(element.kind, what)
             if common != what:

@@ -192,7 +192,7 @@ class CheckedGraph:
 
     @property
     def named_bonds(self) -> list[Bond]:
-        """The bonds with the names that a graph under construction has: those of ports of fields too."""
+        """The bonds with their names in a graph under construction, names of field ports included."""
         ports = {(number, end.element): f"{end.element}.{end.port}" for end, number in self.at_port.items()}
         return [Bond(*(ports.get((number, name), name) for name in bond)) for number, bond in enumerate(self.bonds)]
 
@@ -227,8 +227,8 @@ class CheckedGraph:
         return path
 
     def meant(self, signal: str, own: str, kinds: Sequence[str] = OWN) -> tuple[str, str]:
-        """(element, `effort`, `flow`, …) that the law of `own` means by the name of a signal: that of an element
-        in its component, or in one around it. Raises GraphError for a signal that does not exist."""
+        """(element, `effort`, `flow`, …) that the law of `own` means by the name of a signal, for an element in its
+        component or in one around it. Raises GraphError for a signal that does not exist."""
         if signal in OWN:
             return own, signal
         target, _, what = signal.rpartition(".")

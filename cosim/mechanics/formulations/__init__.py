@@ -72,7 +72,7 @@ def known_formulations() -> dict[str, ModuleType]:
 
 
 def unknown_formulation(name: str) -> str | None:
-    """What is wrong with a name that is none, None for the name of a formulation."""
+    """What is wrong with an unknown name, None for the name of a formulation."""
     names = _names()
     return None if name in names else f"there is no formulation '{name}'{did_you_mean(name, names)}"
 
@@ -84,7 +84,7 @@ def _names() -> list[str]:
 def load_formulation(name: str, equations: MechanismEquations, place: str = "formulation") -> Formulation:
     """The formulation of the equations of a model, `model.equations`.
 
-    Raises InputError for a name that is none, for what is no equations, such as the model itself, and for a formulation
+    Raises InputError for an unknown name, for what is no equations, such as the model itself, and for a formulation
     that cannot treat the mechanism."""
     if (wrong := unknown_formulation(name)) is not None:
         raise InputError(wrong, place)

@@ -27,10 +27,10 @@ ZERO = SpatialVector(np.zeros(3), np.zeros(3))
 
 class HingeState(NamedTuple):
     """The motion of a body relative to its parent. Velocity: Σ columns q̇ + drift; acceleration: Σ columns q̈ + bias;
-    both of its origin and of its axes, along its axes, as an observer on the parent sees them. The dofs are those of
-    its joint; of a node they are the modes of its parent, and modes do not move the frame of their body."""
+    both of its origin and of its axes, along its axes, as an observer on the parent sees them. The dofs belong to its
+    joint; of a node they are the modes of its parent, and modes do not move the frame of their body."""
 
-    rotation: Numeric  # (3, 3), from the axes of the body to those of its parent
+    rotation: Numeric  # (3, 3), from the axes of the body to its parent's
     position: Numeric  # (3,) its origin in the axes of its parent
     columns: tuple[SpatialVector, ...]
     velocity: SpatialVector

@@ -116,7 +116,7 @@ class AugmentedTree(NamedTuple):
         return {(i, j): self.b0[i] - d.get((i, j), 0.0) for i in self.members for j in self.members}
 
     def about_barycentre(self, i: int) -> list[PointMass]:
-        """The masses of body i with their b_ij in place of d, those of the bodies before it included."""
+        """The masses of body i and the bodies before it, with their b_ij in place of d."""
         beyond = {j for point in self.points[i] for j in point.bodies}
         before = [j for j in self.members if j not in beyond]
         rest = self.mass - ops.total(point.mass for point in self.points[i])

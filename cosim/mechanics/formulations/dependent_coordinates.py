@@ -98,7 +98,7 @@ class DependentCoordinates:
 
     @cached_property
     def choice(self) -> list[int]:
-        """The dependent dofs of machine code: of several states with closed loops, those of the best condition.
+        """The dependent dofs of machine code: the best conditioned ones of several states with closed loops.
         Raises InputError where the rows are dependent in all of them."""
         best, chosen, G = 0.0, [], np.zeros((0, self.equations.nv))
         rng = np.random.default_rng(0)

@@ -1,8 +1,8 @@
 """Kane's equations of trees of elastic bodies, f_p + f*_p = 0, with partial velocities per kind of generalised speed.
 
-A point of a body is at ζ = ρ + u in the frame at its hinge. The generalised speeds are those of the hinges and the
-modal rates. Per unit of speed p the frame has the partial velocities V_p and ω_p, and in the frame the point has V_pη,
-which is 0 but for the modes of the body. With the acceleration R̈ of the hinge (9, 31–35)
+A point of a body is at ζ = ρ + u in the frame at its hinge. The generalised speeds are the hinges' speeds and the modal
+rates. Per unit of speed p the frame has the partial velocities V_p and ω_p, and in the frame the point has V_pη, which
+is 0 but for the modes of the body. With the acceleration R̈ of the hinge (9, 31–35)
 
     −f*_p = V_p·∫R̈_m + ω_p·∫ζ × R̈_m + ∫V_pη·R̈_m,    R̈_m = R̈ + ω̇ × ζ + ω × (ω × ζ) + 2 ω × u̇ + ü,
 
@@ -12,9 +12,9 @@ which is 0 but for the modes of the body. With the acceleration R̈ of the hinge
 
 f_p holds the applied forces, and for a mode −(K η + N η̇) (29) with the hardening of the link.
 
-The integrals are those over the mass points of `ModalMass`, and over its rest, where u = Σ φ_μ η_μ as in the paper and
+The integrals go over the mass points of `ModalMass`, and over its rest, where u = Σ φ_μ η_μ as in the paper and
 h4 and h5 are its integrals. Beyond the paper: points recede while the body bends, so V_pη depends on the shape;
-sections turn and have inertia; what hangs on an elastic body moves with its modes, so V_p and ω_p are those of the
+sections turn and have inertia; what hangs on an elastic body moves with its modes, so V_p and ω_p are taken at the
 place of the hinge. The paper prints h3 and h5 where the moment of Coriolis forces has their transposes.
 """
 

@@ -5,7 +5,7 @@ With the partial velocities v_r of the centre of mass and ω_r of the axes of ev
     f_r = Σ (v_r · F + ω_r · T) + τ_r,    f*_r = −Σ (v_r · m a + ω_r · (J α + ω × J ω)),
     a = Σ v_s q̈_s + a′,    α = Σ ω_s q̈_s + α′.
 
-The generalised speeds are the velocities v of the joints. Constraints are those of Wang and Huston: f + f* + Gᵀ λ = 0.
+The generalised speeds are the velocities v of the joints. Constraints follow Wang and Huston: f + f* + Gᵀ λ = 0.
 """
 
 from __future__ import annotations

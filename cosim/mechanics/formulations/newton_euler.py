@@ -1,6 +1,6 @@
 """Recursive Newton–Euler equations: the mass matrix column by column, the bias from q̈ = 0.
 
-Outward, from the ground to the tips, along the axes of each body (Aᵀ takes vectors from those of the parent):
+Outward, from the ground to the tips, along the axes of each body (Aᵀ takes vectors from the parent's axes):
 
     ω = Aᵀ ω_p + Ω,    ω̇ = Aᵀ ω̇_p + Aᵀ ω_p × Ω + Ω̊,
     p̈ = Aᵀ (p̈_p + ω̇_p × d + ω_p × (ω_p × d)) + 2 Aᵀ ω_p × d̊ + d̊̊,

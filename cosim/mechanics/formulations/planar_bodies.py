@@ -55,7 +55,7 @@ def refusal(equations: MechanismEquations) -> str | None:
         if kind is not REVOLUTE and not (kind is PLANAR and k == first):
             return f"joint '{joint.name}' is not revolute; only the first joint may be planar instead"
         if np.linalg.norm(np.cross(axes[k][:, 2], axes[first][:, 2])) > PARALLEL:
-            return f"the axis of joint '{joint.name}' is not parallel to that of '{tree.joints[first].name}'"
+            return f"the axes of joints '{joint.name}' and '{tree.joints[first].name}' are not parallel"
     return without_barycentre(equations)
 
 
@@ -88,7 +88,7 @@ class PlanarTree(NamedTuple):
     """One tree. The vectors of its augmented bodies are (2,), in the plane, where all coordinates are 0."""
 
     augmented: AugmentedTree
-    plane: np.ndarray  # (2, 3) its axes in ground axes; the normal is that of the first joint
+    plane: np.ndarray  # (2, 3) its axes in ground axes; the normal is the first joint's axis
     floats: bool
 
     def points(self, i: int) -> list[PointMass]:

@@ -164,8 +164,8 @@ class TreeDerivatives:
 
 @dataclass
 class _BodyMotion:
-    """Of a body in ground axes, at the ground's origin: its axes and origin, its velocity, that of its base, the hinge
-    s and ψ̇ = v × s."""
+    """A body's motion in ground axes, at the ground's origin: its axes and origin, its velocity and its base's, the
+    hinge s and ψ̇ = v × s."""
 
     rotation: Numeric
     position: Numeric

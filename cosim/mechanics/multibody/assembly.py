@@ -165,7 +165,7 @@ def consistent_velocities(
         given = [repr(name) for name in fixed if name not in prescribed]
         subject, fix = "the initial velocities", "change the initial positions"
         if given:
-            fix = f"change or remove that of {' or '.join(given)}"
+            fix = f"change or remove the velocity of {' or '.join(given)}"
         elif fixed:
             subject, fix = f"the prescribed motions of {' and '.join(map(repr, fixed))}", "change one of them"
         what = f"{subject} contradict '{constraint}' by {remaining[row]:.3g} {unit}"

@@ -11,7 +11,7 @@ from cosim.core import ops
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.spatial import SpatialInertia, SpatialVector
 
-# of rigid bodies the types of this module and of `spatial`, of elastic ones those of `elastic_bodies` and
+# rigid bodies have the types of this module and of `spatial`, elastic ones the types of `elastic_bodies` and
 # `elastic_spatial`, with the same fields and functions
 AnyBody = Any
 AnyMotion = Any
@@ -79,7 +79,7 @@ class BodyMotion(NamedTuple):
         return acceleration
 
     def with_rate(self, velocity: SpatialVector) -> SpatialVector:
-        """A velocity of the body with that of its own modes."""
+        """A velocity of the body with the rates of its own modes."""
         return velocity
 
     def passed_on(self, at_parent: SpatialVector, here: SpatialVector) -> AnyVector:
@@ -123,6 +123,6 @@ def transport_inertia(body: AnyBody, motion: AnyMotion, m: AnyInertia) -> AnyIne
 
 
 def transport_velocity(body: AnyBody, motion: AnyMotion, above: AnyVector) -> AnyVector:
-    """The velocity of the body, the angular one included, from that of its parent, each along own axes."""
+    """The linear and angular velocity of the body from its parent's, each along own axes."""
     carried = above.linear + ops.cross(above.angular, motion.position)
     return motion.with_rate(SpatialVector(to_body(body, motion, carried) + motion.slip, motion.omega))

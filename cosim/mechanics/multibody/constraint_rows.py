@@ -66,7 +66,7 @@ class _Attached:
         return [_frame(GROUND_PLACEMENT if body == GROUND else placed[body], pose) for body, pose in self.frames]
 
     def _chosen(self, q: Numeric, v: Numeric) -> tuple[Numeric, Numeric]:
-        """The coordinates and velocities of its joints, from those of all joints of the tree."""
+        """The coordinates and velocities of its joints, out of all joints of the tree."""
         return (q[self.coordinates], v[self.dofs]) if self.kinds else (np.zeros(0), np.zeros(0))
 
 

@@ -79,7 +79,7 @@ class ConstraintSet:
         ]
 
     def levels(self, tree: Tree, mimics: Sequence[ConstraintRow]) -> list[int]:
-        """The body (or GROUND) at which each solved row is eliminated; rows of mimics follow those of constraints."""
+        """The body (or GROUND) at which each solved row is eliminated; rows of mimics follow rows of constraints."""
         parent_of_dof = [tree.parents[k] for k, kind in enumerate(tree.kinds) for _ in range(kind.nv)]
         bodies_of = [[*(body for body, _ in c.frames), *(parent_of_dof[dof] for dof in c.dofs)] for c in self.members]
         touched = [bodies_of[self.owners[r]] for r in self.solved] + [

@@ -117,5 +117,5 @@ class CopiesRoutine:
 
 
 def _joined(parts: Sequence[Numeric]) -> Numeric:
-    """One vector from those of the trees, or the sum of their numbers."""
+    """One vector from the trees' vectors, or the sum of their numbers."""
     return ops.concatenate(list(parts)) if np.ndim(parts[0]) else ops.total(parts)

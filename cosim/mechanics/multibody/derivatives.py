@@ -1,9 +1,9 @@
 """Exact derivatives of the dynamics.
 
-Those of the inverse dynamics τ = ID(q, v, q̈) follow by differentiation of its sweep, or in closed form for many dofs
-(`analytical_derivatives`). Those of the forward and the hybrid dynamics of a tree follow from them by the implicit
-function theorem (Carpentier and Mansard, Analytical derivatives of rigid body dynamics algorithms, RSS 2018):
-∂q̈/∂x = −M⁻¹ ∂ID/∂x at the solution q̈, ∂q̈/∂τ = M⁻¹. With constraints they are those of the constrained solution itself.
+Inverse dynamics τ = ID(q, v, q̈): by differentiation of its sweep, or in closed form for many dofs
+(`analytical_derivatives`). Forward and hybrid dynamics of a tree: from these by the implicit function theorem
+(Carpentier and Mansard, Analytical derivatives of rigid body dynamics algorithms, RSS 2018): ∂q̈/∂x = −M⁻¹ ∂ID/∂x at
+the solution q̈, ∂q̈/∂τ = M⁻¹. With constraints the constrained solution itself is differentiated.
 
 ∂/∂q is along the velocities of the dofs: column k is the change per unit of motion of dof k, as `Model.integrate` adds
 it.
@@ -25,7 +25,7 @@ from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.inertial_parameters import inertial_parameters
 
 MOST_DOFS = 64  # their code grows with the cube
-# from so many dofs of the tree on, derivatives in closed form are shorter than those of the sweep
+# from so many dofs of the tree on, derivatives in closed form are shorter than by the sweep
 CLOSED_FORM_FROM = 7
 
 
@@ -99,7 +99,7 @@ class DynamicsDerivatives:
         by_coordinates, by_velocity, by_effort = np.split(found, [self.nq, self.nq + self.nv], axis=1)
         return by_coordinates @ self._motion(q), by_velocity, by_effort
 
-    # --- with respect to the inertial parameters of the bodies, at those of the mechanism ---
+    # --- with respect to the inertial parameters of the bodies, at the mechanism's own ---
 
     def inverse_dynamics_regressor(self, q: Numeric, v: Numeric, qdd: Numeric, *t: Numeric) -> Numeric:
         """Y (nv, 10 n): ID = Y π + what does not depend on π."""

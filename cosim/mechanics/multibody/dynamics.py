@@ -96,10 +96,10 @@ def accelerate(
     loads: Sequence[Numeric],
     *given: Numeric,
 ) -> tuple[AnyVector, tuple[Numeric, Numeric]]:
-    """The body's acceleration from that of its joint's base, and (q̈, τ) of the joint."""
+    """The body's acceleration from its joint base's, and (q̈, τ) of the joint."""
     accelerations, efforts = [], []
     for s, column, u, qdd, tau, prescribed_dof in zip(motion.hinge, columns, loads, *given, strict=True):
-        # a few operations follow from a: that of the next body waits for them
+        # few operations depend on a: the next body's a waits for them
         free = ops.where(prescribed_dof, 0.0, tau + u)
         q_acc = free * column.gain - column.drive.dot(a) + ops.where(prescribed_dof, qdd, 0.0)
         efforts.append(ops.where(prescribed_dof, column.U * qdd + column.response.dot(a) - u, tau))

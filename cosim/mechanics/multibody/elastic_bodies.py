@@ -215,7 +215,7 @@ class NodeMotion(NamedTuple):
     omega: Numeric
     bias: SpatialVector
     modes: tuple[SpatialVector, ...]
-    axes: Numeric  # its own in those of its parent
+    axes: Numeric  # its own along its parent's
 
     @property
     def below(self) -> Numeric:

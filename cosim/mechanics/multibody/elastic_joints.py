@@ -86,7 +86,7 @@ def are_modes(kinds: Iterable[JointKind]) -> Array:
 
 @cache
 def modes_kind(motion: GeneralMotion) -> ModesKind:
-    """Of the modes with the names and units of the motion; its place is that of the undeformed body."""
+    """The kind of the modes with the names and units of the motion; its place is the undeformed body's."""
     names = tuple(zip(motion.names, motion.units, strict=True))
     return ModesKind(numbers(len(names)), names, motion.place, _no_motion)
 

@@ -1,4 +1,4 @@
-"""Spatial quantities of an elastic body: those of its frame, and one number more for each of its modes.
+"""Spatial quantities of an elastic body: its frame's, and one number more for each of its modes.
 
 A vector is (linear, angular, modal): of accelerations, modal is η̈; of forces, the generalised forces of the modes. The
 inertia is the symmetric matrix [A Bᵀ Fᵀ; B C Nᵀ; F N H]: A, B, C as in `spatial`, row μ of F and N is the force and the
@@ -65,13 +65,13 @@ class ElasticInertia(NamedTuple):
         return SpatialInertia(self.a, self.b, self.c)
 
     def rotated(self, rotation: Numeric) -> SpatialInertia:
-        """That of the frame, which is all its parent feels, along other axes: see `SpatialInertia.rotated`."""
+        """The inertia of the frame, which is all its parent feels, along other axes: see `SpatialInertia.rotated`."""
         return self.rigid.rotated(rotation)
 
     def without(
         self, direction: ElasticVector, response: ElasticVector, gain: Numeric, keep: Numeric
     ) -> ElasticInertia:
-        """See `SpatialInertia.without`; the direction is that of one mode."""
+        """See `SpatialInertia.without`; the direction is along one mode."""
         mu = int(np.flatnonzero(direction.modal)[0])
         left = self._less_outer(response * gain, response)
         left.f[mu, :], left.n[mu, :] = response.linear * keep, response.angular * keep

@@ -54,7 +54,7 @@ class MechanismEquations(ConfigurationSpace):
         super().__init__([kind for joint, kind in pairs if joint.mimic is None])
         self.tree, self.gravity, self.constraints = tree, gravity, constraints
         self.sweeps = tree.sweeps
-        self.q_map, self.v_map = mimic_maps(tree)  # from the independent coordinates to those of all joints
+        self.q_map, self.v_map = mimic_maps(tree)  # from the independent coordinates to all joints'
         self.nv_tree = len(self.v_map.leader)
         self._rolled: dict[tuple[str, tuple[bytes | None, ...]], RolledRoutine | CopiesRoutine] = {}
 

@@ -46,7 +46,7 @@ class Friction:
         return self.coulomb + load + (self.static - self.coulomb) * ops.exp(-(ratio * ratio))
 
     def sliding_effort(self, v: Numeric, load: Numeric = 0.0) -> Numeric:
-        """g(v) s(v), without bristles: that of `lugre` at a constant speed well above v_0."""
+        """g(v) s(v), without bristles: as `lugre` at a constant speed well above v_0."""
         return self.dry_friction(v, load) * ops.smooth_sign(v, self.creep_speed)
 
     def slip(self, v: Numeric, force: Numeric, load: Numeric = 0.0) -> Numeric:

@@ -50,8 +50,8 @@ def held_error(model: Model, rows: Array, held: Array) -> InputError | None:
 
 
 def shortening_error(model: Model, here: Array, near: Array) -> InputError | None:
-    """For a link that cannot bend because its ends are held along it. here, near: G (r, nv), scaled, with the rank of
-    `near` above that of `here`; None where the modes are not why."""
+    """For a link that cannot bend because its ends are held along it. here, near: G (r, nv), scaled, with a greater
+    rank of `near` than of `here`; None where the modes are not why."""
     modes = are_modes(model.kinds)
     if np.linalg.matrix_rank(here[:, ~modes], HELD) < np.linalg.matrix_rank(near[:, ~modes], HELD):
         return None

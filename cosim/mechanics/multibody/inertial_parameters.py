@@ -3,7 +3,7 @@
 Of each body ten numbers: m, m c (3) [kg m], and the inertia about the origin Ixx, Iyy, Izz, Ixy, Ixz, Iyz [kg m²], in
 the frame of the link that its joint moves. Links that are fixed to it are parts of the body.
 
-Those of an elastic body are of its undeformed shape. They are constants: other numbers would need other modes.
+An elastic body has the numbers of its undeformed shape. They are constants: other numbers would need other modes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def inertial_parameters(tree: Tree) -> Array:
 
 
 def with_inertial_parameters(tree: Tree, parameters: Numeric) -> Tree:
-    """The tree with these parameters (10 n,), numbers or symbols; those of elastic bodies have no effect."""
+    """The tree with these parameters (10 n,), numbers or symbols; they have no effect on elastic bodies."""
     bodies = []
     for k, (joint, body) in enumerate(zip(tree.joints, tree.bodies, strict=True)):
         if isinstance(body, ElasticBody):

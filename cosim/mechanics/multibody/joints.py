@@ -214,7 +214,7 @@ KINDS: dict[str, Callable[[Joint], JointKind]] = {
 }
 
 
-# those of elastic links, which no file names
+# joints of elastic links, which no file names
 OF_ELASTIC_LINKS: dict[str, Callable[[Joint], JointKind]] = {
     "modes": lambda joint: modes_kind(joint.motion),
     "node": lambda joint: node_kind(joint.node),

@@ -240,7 +240,7 @@ def centroidal_momentum_matrix(
 
 
 def _in_ground_axes(momentum: AnyVector, here: Placement) -> SpatialVector:
-    """Linear momentum, and angular momentum about the origin of the ground, from those of a body about its own."""
+    """Linear momentum, and angular momentum about the origin of the ground, from a body's momenta about its own."""
     linear = here.rotation @ momentum.linear
     return SpatialVector(linear, here.rotation @ momentum.angular + ops.cross(here.position, linear))
 

@@ -1,7 +1,7 @@
 """Reactions of least norm where constraint rows depend on others.
 
 Rows that share a dof form a group; groups are separate problems. With the rows G_d = B G_i of a group, G_i those that
-are solved for, the efforts of λ_i are those of λ_i − Bᵀ λ_d and λ_d for any λ_d, and |λ|² is least for
+are solved for, λ_i has the same efforts as λ_i − Bᵀ λ_d and λ_d for any λ_d, and |λ|² is least for
 
     (E + B Bᵀ) λ_d = B λ_i,    B = G_d G_iᵀ (G_i G_iᵀ)⁻¹.
 """

@@ -2,7 +2,7 @@
 
 τ is linear in mass m, first moment m c and inertia about the link's origin (Atkeson, An and Hollerbach, Estimation of
 inertial parameters of manipulator loads and links, IJRR 5(3), 1986): its derivative with respect to them is exact and
-does not depend on their values. Their order is that of `inertial_parameters`, in the axes of the link.
+does not depend on their values. Their order is as in `inertial_parameters`, in the axes of the link.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LinkRegressor:
         return self._jacobians[key](np.zeros(PER_BODY), q, v, qdd, *t)
 
     def _effort(self, body: int, pose: Pose, parameters: Numeric, *arguments: Numeric) -> Numeric:
-        """τ (nv,) with these parameters added to those of the body."""
+        """τ (nv,) with these parameters added to the body's."""
         tree = self.equations.tree
         bodies = (*tree.bodies[:body], _loaded(tree.bodies[body], parameters, pose), *tree.bodies[body + 1 :])
         loaded = MechanismEquations(replace(tree, bodies=bodies), self.equations.gravity, self.equations.constraints)

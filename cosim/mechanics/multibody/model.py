@@ -502,8 +502,8 @@ class Model:
         return solve_pose(self, frame, pose, q0, posture, dofs, tolerance, restarts)
 
     def body_poses(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
-        """(n, 3, 4): axes (3, 3) and origin of each of the n moving bodies, in ground axes; their order is that of the
-        joints that move, mimic joints included."""
+        """(n, 3, 4): axes (3, 3) and origin of each of the n moving bodies, in ground axes; in the order of the joints
+        that move, mimic joints included."""
         return self._call("body_poses", q, *t, out=out)
 
     # --- compilation ---

@@ -51,7 +51,7 @@ class ClosureSearch:
 
     def nearest(self, q: np.ndarray) -> np.ndarray:
         """Coordinates (nq,) that satisfy the rows on their intended branch, as near to the guess as any that are found;
-        q: those of other dofs.
+        q: with the coordinates of other dofs.
 
         If no such coordinates are found, the ones on another branch, else the ones with the smallest violation."""
         best, rank, rng = q, (VIOLATED, np.inf), np.random.default_rng(0)

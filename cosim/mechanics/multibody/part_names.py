@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-PART = "@"  # between the name of a link and that of its part
+PART = "@"  # between the names of a link and its part
 
 
 def part_of(link: str, part: object) -> str:

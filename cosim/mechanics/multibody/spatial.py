@@ -1,9 +1,9 @@
 """Spatial quantities: this module defines their order and their reference point.
 
 A spatial vector is (linear, angular), six numbers along the axes of the body it belongs to, taken at the
-origin of that body's frame. Accelerations are those of the material point at the origin, as an accelerometer
-plus gravity would give them (not Featherstone's spatial acceleration): a body at rest in free fall has
-a = (g, 0), and the velocity of the origin does not enter the dynamics.
+origin of that body's frame. Accelerations refer to the material point at the origin, as an accelerometer plus gravity
+would give them (not Featherstone's spatial acceleration): a body at rest in free fall has a = (g, 0), and the velocity
+of the origin does not enter the dynamics.
 
 A spatial inertia is the symmetric matrix [A Bᵀ; B C] of 3×3 blocks that maps an acceleration (a, α) to
 a force and a moment, f = A a + Bᵀ α and n = B a + C α. A rigid body has A = m E, B = m c×, C = J about

@@ -16,7 +16,7 @@ from cosim.core.compile.pytree import Pytree
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.joints import JointKind
 
-Column: TypeAlias = Any  # one value per body, as made by the functions below; its class is that of the sweeps
+Column: TypeAlias = Any  # one value per body, as made by the functions below; its class belongs to the sweeps
 
 
 class Sweeps(Protocol):

@@ -44,7 +44,7 @@ class Tree:
 
     @property
     def given_frames(self) -> dict[str, tuple[int, Pose]]:
-        """Those of `frames` that a user can name."""
+        """The `frames` that a user can name."""
         return {name: self.frames[name] for name in given_names(self.frames)}
 
     @property

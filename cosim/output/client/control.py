@@ -39,7 +39,7 @@ class _Reply(dict[str, Any]):
 def connect(
     address: str | None = None, name: str = "client", timeout: float = 2.0, key: str | Path | None = None
 ) -> ControlClient:
-    """A client of the run whose control socket has this address, by default that of `--control` without a value.
+    """A client of the run whose control socket has this address, by default as for `--control` without a value.
 
     name: how others see it; timeout [s]: for each answer; key: file of the public key of the run, see `telemetry.key`;
     a run of this user on this machine needs none.

@@ -43,7 +43,7 @@ class Sample:
 def subscribe(
     address: str | None = None, signals: str | Sequence[str] = (), key: str | None = None, every: bool = False
 ) -> Subscriber:
-    """Follow the stream of a run at this address, by default that of `--telemetry` without a value; it may start later.
+    """Follow the stream of a run at this address, by default as for `--telemetry` without a value; it may start later.
 
     signals: only these, names or patterns such as `*/position`; key: file with the public key of an encrypted stream;
     every: every sample that arrives, instead of the newest one. Raises InputError for what is no address or no key.

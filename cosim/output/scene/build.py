@@ -28,7 +28,7 @@ def scene_of(
 ) -> Scene:
     """start: positions (nq,) at the start; actuated: joints with a drive; visuals: of the links of the robot file, see
     `read_visuals`. A body without visuals is shown as bars between its joints, an elastic link as straight pieces along
-    its deflection. The bodies are those of `model.drawn`."""
+    its deflection. The bodies come from `model.drawn`."""
     model = model.drawn
     tree = model.equations.tree
     timed = model.equations.timed

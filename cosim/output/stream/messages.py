@@ -1,7 +1,7 @@
 """The messages of a stream as plain maps, and their encodings.
 
-The first key is that of its kind: `timestamp` for a sample, `schema`, `event`. Every message has a number
-`timestamp`: PlotJuggler takes it as the time, until the first message without it.
+The first key shows the kind: `timestamp` for a sample, `schema`, `event`. Every message has a number `timestamp`:
+PlotJuggler takes it as the time, until the first message without it.
 """
 
 from __future__ import annotations

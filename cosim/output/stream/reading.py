@@ -28,7 +28,7 @@ class JointFields(TypedDict):
 
 
 class DeclaredParameter(TypedDict):
-    """joints: those of a list of values."""
+    """A parameter that clients can set. joints: of a list of values."""
 
     unit: str
     min: Number
@@ -41,8 +41,8 @@ class ParameterFields(DeclaredParameter):
 
 
 class Schema(TypedDict):
-    """What a subscriber needs to know of a rig, in SI; what is not known is None. `signals`, those of the samples with
-    their units, are added by the sink. See the reference of the stream for each field."""
+    """What a subscriber needs to know of a rig, in SI; what is not known is None. The sink adds `signals`, the samples'
+    with their units. See the reference of the stream for each field."""
 
     version: int
     rig: str

@@ -30,7 +30,7 @@ KINDS = tuple(kind for kind in get_args(ShapeKind) if kind != "mesh")  # a mesh 
 
 
 def write_drawing(drawing: Drawing, poses: PortableFunction | None) -> str:
-    """poses: those of the drawing, None where they are not arithmetic alone."""
+    """poses: of the drawing, None where they are not arithmetic alone."""
     notes = drawing.scene.notes if poses is not None else (*drawing.scene.notes, STANDS)
     data = {
         "version": VERSION,
@@ -44,7 +44,7 @@ def write_drawing(drawing: Drawing, poses: PortableFunction | None) -> str:
 
 
 def read_drawing(text: Any, place: str) -> Drawing:
-    """place: of the text, for messages. Raises InputError for text that is none."""
+    """place: of the text, for messages. Raises InputError for an invalid text."""
     if not text:
         raise InputError("has no drawing of its mechanism; runs that this version records or publishes have one", place)
     try:

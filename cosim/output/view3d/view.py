@@ -61,7 +61,7 @@ def mounts_of(model: Model) -> list[Pose]:
 
 
 def in_link_frames(scene: Scene, mounts: np.ndarray) -> Scene:
-    """The scene with shapes in the frames of these links (n, 3, 4) instead of those of the moving bodies."""
+    """The scene with shapes in the frames of these links (n, 3, 4) instead of the moving bodies'."""
     ground, *moving = scene.bodies
     bodies = tuple(
         body._replace(shapes=tuple(shape._replace(pose=_within(mount, shape.pose)) for shape in body.shapes))

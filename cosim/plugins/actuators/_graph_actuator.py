@@ -39,7 +39,7 @@ class GraphActuator:
         moving: Mapping[str, Numeric] | None = None,
     ) -> None:
         """graph: bonds to `joint`, and takes the inputs `request`, `position`, `velocity`; moving: states that are
-        velocities at t = 0 -> their ratio to that of the joint.
+        velocities at t = 0 -> their ratio to the joint's velocity.
 
         Raises GraphError for a graph that cannot be, and one whose inertia on the joint changes.
         """
@@ -122,7 +122,7 @@ class GraphActuator:
         return DOMAINS[domain].displacement
 
     def _rigid_inertias(self) -> set[str]:
-        """Inertias whose flow is a multiple of that of the joint."""
+        """Inertias whose flow is a multiple of the joint's velocity."""
         of, rate = self.assembly.equations.of, Variable("input", "velocity", 1)
 
         def follows(variable: Variable, seen: set[Variable]) -> bool:

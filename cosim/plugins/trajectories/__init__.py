@@ -2,5 +2,5 @@
 
 A module has `Params`, the keys of its section in a rig, and
 `load(params, joints, folder, start) -> Trajectory`, where `joints` are the names of the n joints,
-`folder` is that of the rig file and `start` (n,) are the joints' initial positions.
+`folder` is the folder of the rig file and `start` (n,) are the joints' initial positions.
 """

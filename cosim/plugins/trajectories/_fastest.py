@@ -1,7 +1,7 @@
 """The fastest motion along a given path of the joints within their limits of velocity, acceleration and effort.
 
-The efforts are those of the inverse dynamics along the path, friction included. They are affine in u = s̈ and, but for
-friction and dampers, in x = ṡ²: what they lack is added as a constant at the x of the solution before, until that no
+The efforts come from the inverse dynamics along the path, friction included. They are affine in u = s̈ and, but for
+friction and dampers, in x = ṡ²: what they lack is added as a constant at the x of the solution before, until it no
 longer changes. Limits hold at the grid points exactly; between them they may be exceeded by the curvature over a piece,
 so the motion is measured on a finer grid, and the limits are reduced by the excess.
 """
@@ -65,8 +65,8 @@ class MotionLimits:
         effort_fraction: float,
         key: str = "max_acceleration",
     ) -> MotionLimits:
-        """own: of the joints; velocity, acceleration: (n,) further limits, None: of the velocity a part of that of the
-        joints, of the acceleration none."""
+        """own: of the joints; velocity, acceleration: (n,) further limits; None: a fraction of the joints' velocity
+        limit, and no limit of acceleration."""
         slower = VELOCITY_FRACTION * own.velocity if velocity is None else np.minimum(own.velocity, velocity)
         none = np.full(len(own.velocity), np.inf)
         return cls(slower, none if acceleration is None else np.array(acceleration), effort_fraction * own.effort, key)

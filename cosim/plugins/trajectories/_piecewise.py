@@ -41,7 +41,7 @@ class PiecewisePolynomial:
         return self._evaluated(x - row[:1], row)
 
     def many(self, x: Array) -> tuple[Array, Array, Array]:
-        """(value, first, second derivative), (k, n) each, at numbers x (k,); at the end those of the last piece."""
+        """(value, first, second derivative), (k, n) each, at numbers x (k,); at the end from the last piece."""
         begun = np.searchsorted(self.row_at.begins[:-1], x, side="right") - 1
         rows = self.row_at.rows[begun]
         value, rate, bend = self._evaluated((x - rows[:, 0])[None, :], rows.T)

@@ -22,7 +22,7 @@ def spline_coefficients(x: Array, points: Array, degree: int, ends: str) -> Arra
     """(degree + 1, m - 1, n) of the spline through points (m, n) at x (m,), in the form of `PiecewisePolynomial.of`.
 
     Among all functions through the points with these ends, the cubic spline has the least integral of the squared
-    second derivative, the quintic one that of the squared third derivative, the jerk.
+    second derivative, the quintic one of the squared jerk.
     """
     from scipy.interpolate import make_interp_spline
 

@@ -32,7 +32,7 @@ TOLERANCE = 1e-8  # m and rad between the frame and its path, at and between the
 PIECES, MOST_PIECES = 50, 6400
 NEWTON_STEPS = 20
 RANK = 1e-9  # singular value of the Jacobian, relative to the largest one, that counts as 0
-RANDOM_PLACES = 8  # within 1 rad or m of the start, where the rank of the Jacobian is that of most places
+RANDOM_PLACES = 8  # within 1 rad or m of the start, where the Jacobian has its generic rank
 LARGEST_STEP = 0.5  # rad or m of a joint from point to point: more is the jump at a singularity
 Vector = tuple[float, float, float]
 

@@ -25,7 +25,7 @@ class Params(PathTiming):
     axis: Vector = param(doc="direction of the axis in ground axes, about which the angle is positive")
     angle: float = param(unit="rad", doc="of the arc; a whole turn is a circle")
     orientation: Literal["keep", "turn", "free"] = param(
-        default="keep", doc="keep: that of the start; turn: with the arc; free: any"
+        default="keep", doc="keep: as at the start; turn: with the arc; free: any"
     )
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ class Params:
     f1: float = param(unit="Hz", min=0, doc="frequency at the end")
     duration: float = param(unit="s", above=0, doc="time of the sweep")
     of: Literal["position", "effort"] = param(
-        default="position", doc="quantity of the sweep; an effort is added to that of the controller"
+        default="position", doc="quantity of the sweep; an effort is added to the controller's"
     )
     ramp: float = param(unit="s", min=0, default=0.0, doc="fade-in time, and fade-out time at the end")
     delay: float = param(unit="s", min=0, default=0.0, doc="time before the sweep")

@@ -26,7 +26,7 @@ class Params(PathTiming):
     frame: str = param(doc="a link of the mechanism")
     displacement: Vector | None = param(unit="m", default=None, doc="from the initial position, in ground axes")
     goal: Vector | None = param(unit="m", default=None, doc="position in ground axes, instead of a displacement")
-    orientation: Literal["keep", "free"] = param(default="keep", doc="keep: that of the start; free: any")
+    orientation: Literal["keep", "free"] = param(default="keep", doc="keep: as at the start; free: any")
     rpy: Vector | None = param(
         unit="rad", default=None, doc="roll, pitch, yaw at the goal, of the frame in ground axes"
     )

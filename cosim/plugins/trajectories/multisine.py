@@ -1,8 +1,8 @@
 """A sum of sines on a grid of frequencies: the periodic excitation of frequency responses.
 
-The phases are those of Schroeder, which keep the peak of the sum low: it sweeps the frequencies once in a period T, the
-k-th of N at the time T k / N, so that φ(k + 1) = φ(k) − (ω(k + 1) − ω(k)) T k / N (Synthesis of low-peak-factor
-signals, IEEE Transactions on Information Theory 16(1), 1970).
+Schroeder's phases keep the peak of the sum low: it sweeps the frequencies once in a period T, the k-th of N at the time
+T k / N, so that φ(k + 1) = φ(k) − (ω(k + 1) − ω(k)) T k / N (Synthesis of low-peak-factor signals, IEEE Transactions on
+Information Theory 16(1), 1970).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Params:
     periods: int = param(min=3, default=5, doc="repetitions, the first and the last one faded in and out")
     count: int = param(min=1, max=200, default=40, doc="sines at most, evenly spaced on a logarithmic axis")
     of: Literal["position", "effort"] = param(
-        default="position", doc="quantity of the sum; an effort is added to that of the controller"
+        default="position", doc="quantity of the sum; an effort is added to the controller's"
     )
 
     def __post_init__(self) -> None:

@@ -37,7 +37,7 @@ def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) ->
 
 
 def _coefficients(times: Array, positions: Array, between: str) -> Array:
-    """(4, m - 1, n): those of the powers 3, 2, 1, 0 of the time since the start of each piece.
+    """(4, m - 1, n): coefficients of the powers 3, 2, 1, 0 of the time since the start of each piece.
 
     monotone: the slopes of Fritsch and Butland, SIAM J. Sci. Stat. Comput. 5 (1984), 300, and 0 at both ends.
     """

@@ -73,7 +73,7 @@ def _check_dofs(spec: CouplingsSpec) -> None:
         (part, _, effort), (_, _, flow) = bond.effort[1].partition("."), bond.flow[0].partition(".")
         dofs = effort.rpartition("/")[0], flow.rpartition("/")[0]
         if part == MECHANISM and dofs[0] != dofs[1]:
-            what = f"the effort acts on '{dofs[0]}', the flow is that of '{dofs[1]}', and their product is no power"
+            what = f"the effort acts on '{dofs[0]}', the flow belongs to '{dofs[1]}', and their product is no power"
             errors.append(InputError(f"{what}; take both of one dof, or use wires", str(bond)))
     if errors:
         raise InputErrors(errors)
@@ -118,7 +118,7 @@ def _check_samples(spec: PartSpec, part: BlockPart, step: float, reading: Readin
 def _check_quantities(
     spec: CouplingsSpec, couplings: Couplings, known: Mapping[str, HasSignals], reading: Reading
 ) -> None:
-    """Record numbers of wires whose unit is not that of the input."""
+    """Record numbers of wires whose unit is not the input's."""
     for member, key in zip(spec.members, spec.keys, strict=True):
         part, _, signal = member.inputs[0].partition(".")
         for name in ("initial", "offset"):

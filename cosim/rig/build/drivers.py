@@ -60,7 +60,7 @@ def driver_groups(
     traffic: TrafficLog | None = None,
 ) -> list[DriverGroup]:
     """One group for the simulated motors and one for each driver; the index of load motors is their place in
-    `load_motors`. joints, limits (nv,): of the whole rig; traffic: where that of the drivers is recorded.
+    `load_motors`. joints, limits (nv,): of the whole rig; traffic: log of the drivers' traffic.
 
     Raises InputError for a driver whose traffic cannot be recorded."""
     real = real_joints(drivers)
@@ -163,7 +163,7 @@ def safety_of(guard: GuardSpec, hardware: bool, step: float, place: Callable[[tu
 def bus_loads(drivers: Sequence[DriverSpec], contexts: Mapping[str, DriverContext]) -> dict[str, float]:
     """Driver -> the fraction of its bus that commands and replies use in the worst case.
 
-    Raises InputError for a bus that cannot carry them, also those of several families together.
+    Raises InputError for a bus that cannot carry them, also for several families together.
     """
     loads: dict[str, float] = {}
     sharing: dict[str, list[str]] = {}

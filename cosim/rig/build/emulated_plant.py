@@ -32,9 +32,9 @@ UNCHECKED = {key: math.inf for row in LIMITS if row.reference == "required" for 
 def emulated_plant(spec: RigSpec) -> RigSpec:
     """The rig without controllers and events, for `cosim emulate`.
 
-    Joints with a simulated motor beside the real ones are latched; joints without a motor move freely. The step is that
-    of the emulated drives: at most 1 ms, with as many substeps as their actuators need. Raises InputErrors at an
-    actuator that is too fast.
+    Joints with a simulated motor beside the real ones are latched; joints without a motor move freely. The step is the
+    emulated drives': at most 1 ms, with as many substeps as their actuators need. Raises InputErrors at an actuator
+    that is too fast.
     """
     real = {name for driver in spec.drivers for name in driver.joints}
     simulated = {name for controller in spec.controllers for name in controller.joints} - real
@@ -52,7 +52,7 @@ def current_controlled(joint: JointSpec) -> JointSpec:
     """Drives with a protocol control the current: with a voltage of 0, a motor that is off would brake."""
     plugin = joint.actuator
     loops = servo_loops(joint)
-    if loops is not None:  # those of position and velocity are in the emulated drives
+    if loops is not None:  # the position and velocity loops are in the emulated drives
         changes: dict[str, object] = {"loops": dataclasses.replace(loops, mode="effort", encoder=None)}
     elif plugin is not None and getattr(plugin.params, "drive", None) == "voltage":
         changes = {"drive": "current"}

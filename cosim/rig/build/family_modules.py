@@ -15,7 +15,7 @@ from cosim.rig.reading.plugins import DRIVER, find, known_names
 
 
 def families(name: str | None = None) -> Iterator[tuple[str, DriverFamily]]:
-    """(name, family) of all families that can be imported, or of one. Raises InputError for a name that is none."""
+    """(name, family) of all families that can be imported, or of one. Raises InputError for an unknown name."""
     known = known_names(DRIVER)
     if name is not None and name not in known:
         raise InputError(f"no family of drives '{name}'{did_you_mean(name, known)}", "--family")

@@ -139,7 +139,7 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
         "unbrake": set[str]().union(*(event.dofs for event in spec.events if event.do == "brake")),
     }
     known: tuple[str, ...] = ()
-    if any(event.signal or event.over for event in spec.events):  # those of the modes are not in the plant yet
+    if any(event.signal or event.over for event in spec.events):  # the plant has no signals of modes yet
         holding = [f"{dof}/holding_effort" for dof in sorted(held["unlatch"] | held["unbrake"])]
         known = (*plant.signals, *holding, *(f"{dof}/brake_slip" for dof in sorted(held["unbrake"])))
     given = {*plant.prescribed, *plant.real}

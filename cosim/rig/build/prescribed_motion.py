@@ -1,7 +1,7 @@
 """The motion of prescribed joints, and what trajectories that are planned with the model know of the rig.
 
-The modes of elastic links that a motion is shaped for are those of the whole mechanism. So these trajectories are
-shaped when the plant is there, those with equal `shaping` together.
+A motion is shaped for the elastic modes of the whole mechanism. So these trajectories are shaped when the plant is
+there, those with equal `shaping` together.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _LIMITS = ("velocity",)
 
 
 class StandIn:
-    """Has some attributes of an object; the others are those of the object itself, which is then made."""
+    """Some attributes of an object; the others come from the object itself, which is then made."""
 
     def __init__(self, known: Mapping[str, Any], complete: Callable[[], Any]) -> None:
         self.__dict__.update(known)

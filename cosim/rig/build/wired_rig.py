@@ -63,7 +63,7 @@ class WiredRig:
         return rig
 
     def _complete(self) -> WiredRig:
-        """This rig after it was built. Raises InputError if its files are not those of its known parts any more."""
+        """This rig after it was built. Raises InputError if its files have changed since its parts were cached."""
         if (read := self._read) is not None:
             if not self.cached.unchanged:
                 raise InputError("a file of the rig has changed since it was loaded; load it again", "rig")

@@ -35,8 +35,8 @@ T = TypeVar("T")
 
 
 class Plugin(NamedTuple):
-    """A section of the rig that names a module: its `type`, the module, the parameters in the section, and those of the
-    options of its kind that it has, by key."""
+    """A section of the rig that names a module: its `type`, the module, the parameters in the section, and by key the
+    parameters of its options."""
 
     type: str
     module: ModuleType

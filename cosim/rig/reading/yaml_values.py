@@ -190,7 +190,7 @@ class _Builder:
         return self.build(node, path)
 
     def _merged(self, node: yaml.MappingNode, path: tuple) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        """Key -> its node and that of its value, those of `<<` merges included; the keys are checked once."""
+        """Key -> the nodes of key and value, `<<` merges included; the keys are checked once."""
         if id(node) in self._pairs:
             return self._pairs[id(node)]
         own: dict[str, tuple[yaml.Node, yaml.Node]] = {}

@@ -56,7 +56,7 @@ class ControllerSpec:
 
     deadline_ns: from when a tick is due, default one step; priority: higher ones are called first within a tick;
     fallback: takes over its joints permanently when it fails; schedules: of its parameters;
-    filters: of the effort of both; modes: where it has those of elastic links from, None: the default.
+    filters: of the effort of both; modes: source of the modes of elastic links, None: the default.
     """
 
     name: str

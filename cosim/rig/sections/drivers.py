@@ -188,7 +188,7 @@ def _check_addresses(drivers: list[DriverSpec], reading: Reading) -> None:
         connections.setdefault((connection, family), spec.name)
         for joint, wired in spec.wiring.items():
             if other := nodes.get((connection, wired.address)):
-                what = f"node {wired.address} on {connection} is that of joint '{other}' already"
+                what = f"node {wired.address} on {connection} belongs to joint '{other}' already"
                 reading.fail(spec.at("joints", joint, wired.key), f"{what}; give each drive its own")
             nodes.setdefault((connection, wired.address), joint)
 

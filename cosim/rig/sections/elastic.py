@@ -167,7 +167,7 @@ class BeamKeys:
 class TableKeys:
     file: str = param(doc=".npz or .json")
     damping_ratio: float = param(min=0, max=1, default=0.0)
-    mass: float | None = param(unit="kg", above=0, default=None, doc="compared with that of the nodes")
+    mass: float | None = param(unit="kg", above=0, default=None, doc="compared with the nodes' mass")
 
 
 @params
@@ -240,7 +240,7 @@ class ElasticKeys:
 def with_elastic(
     links: Sequence[Link], items: Sequence[YamlValue], ground: str, reading: Reading, findings: Diagnostics
 ) -> list[Link]:
-    """The links with those of the list made elastic; errors are recorded."""
+    """The links, with the listed ones made elastic; errors are recorded."""
     found = {link.name: link for link in links}
     bent: dict[str, Link] = {}
     for i, data in enumerate(items):
@@ -273,7 +273,7 @@ def _bent(link: Link, keys: ElasticKeys, path: tuple, reading: Reading, findings
         elastic = replace(elastic, settled=keys.settled)
     if link.inertial is not None:
         source = keys.source.replace("_", " ")
-        what = f"link '{link.name}': its mass of {link.inertial.mass:.4g} kg is replaced by that of its {source},"
+        what = f"link '{link.name}': its mass of {link.inertial.mass:.4g} kg is replaced by the mass of its {source},"
         findings.note(f"{what} {elastic.mass:.4g} kg", reading.place(path))
     return replace(link, inertial=None, elastic=elastic, elastic_frame=keys.origin.pose)
 

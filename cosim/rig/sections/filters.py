@@ -43,7 +43,7 @@ FREQUENCIES = ("frequency", "width")  # below half the rate
 
 @dataclass(frozen=True)
 class FilterSpec:
-    """A filter of the effort of the joints at `index` (k,) of those of its controller."""
+    """A filter of the effort of the joints at `index` (k,) of its controller."""
 
     params: LowPass | Notch
     joints: tuple[str, ...]

@@ -40,7 +40,7 @@ _LimitKeys = _dataclass(
 
 @params
 class JointActions(_JointActionKeys):
-    """The actions of one joint's limits that differ from those of the rig."""
+    """The actions of one joint's limits that differ from the rig's."""
 
     @property
     def given(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The section `mechanism.numbers`: masses, inertias and frictions in place of those of the robot file or the bodies."""
+"""The section `mechanism.numbers`: masses, inertias and frictions that replace the robot file's or the bodies'."""
 
 from __future__ import annotations
 

@@ -127,8 +127,8 @@ def _home(federate: str | None) -> str:
 
 @dataclass(frozen=True)
 class PartSpec:
-    """step [s]: of its integrator, None for that of the schedule; key: its place in the rig; federate: of HELICS, None
-    for that of the mechanism."""
+    """A part of a rig. step [s]: of its integrator, None for the schedule's; key: its place in the rig; federate: of
+    HELICS, None for the mechanism's."""
 
     name: str
     plugin: Plugin
@@ -175,9 +175,9 @@ class FmuSpec:
 
 @dataclass(frozen=True)
 class CouplingsSpec:
-    """keys: of each bond and wire, its place in the rig; elsewhere: see `JoinedMembers`; quantities: texts with a unit
-    by their places, still to be compared with that of the input; residual_limits [J]: of each
-    bond, inf for none; step [s]: of the coupling within a tick, the first one with a step control."""
+    """The couplings of a rig. keys: of each bond and wire, its place in the rig; elsewhere: see `JoinedMembers`;
+    quantities: texts with a unit by their places, still to be compared with the input's; residual_limits [J]: of
+    each bond, inf for none; step [s]: of the coupling within a tick, the first one with a step control."""
 
     sequential: bool = True
     order: int = 1

@@ -164,7 +164,7 @@ def read_rig_mechanism(path: Path) -> MechanismSpec:
 
 
 def _in_order(errors: list[InputError], file: str) -> list[InputError]:
-    """By line, then those of other files; equal errors, as from a wrong default for all joints, once."""
+    """By line, then errors of other files; equal errors, as from a wrong default for all joints, once."""
 
     def key(error: InputError) -> tuple[bool, int]:
         place = error.place
@@ -303,7 +303,7 @@ def _check_guard(
         if joint.limits["effort"] == float("inf"):
             lack = f"joint '{name}' has none; give joints.{name}.limits.effort"
         elif actions["effort"] != SATURATE:
-            lack = f"that of joint '{name}' has the action {actions['effort']}; use saturate"
+            lack = f"joint '{name}' has the action {actions['effort']} for it; use saturate"
         if not lack:
             continue
         for row in LIMITS:

@@ -23,7 +23,7 @@ class ScenarioKeys:
     faults: list = param(doc="what is injected")
     expect: list = param(doc="the reaction: one sentence or a list of them")
     set: dict | None = param(default=None, doc="values of the rig that are replaced, as by --set")
-    duration: float | None = param(unit="s", above=0, default=None, doc="of the run; default: that of the rig")
+    duration: float | None = param(unit="s", above=0, default=None, doc="of the run; default: the rig's")
 
 
 @params

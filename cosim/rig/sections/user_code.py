@@ -1,8 +1,7 @@
 """User-defined joints, constraint laws and force laws: loaded and checked before use.
 
-Their functions must return arrays of the right shape and be traceable, those of joints and constraints also be
-differentiable. An error names the line of
-the user's file.
+Their functions must return arrays of the right shape and be traceable, for joints and constraints also differentiable.
+An error names the line of the user's file.
 """
 
 from __future__ import annotations
@@ -201,7 +200,7 @@ def _check_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
     owners = [(name, written) for name, written, size in parts for _ in range(size)]
     for k, (row, (name, written)) in enumerate(zip(law.rows, owners, strict=True)):
         if row.residual_unit.endswith("/s") != (name == "rate"):
-            must = "end in '/s', those of residual not" if name == "rate" else "not end in '/s', those of rate do"
+            must = "end in '/s', units of residual not" if name == "rate" else "not end in '/s', units of rate do"
             unit = row.residual_unit
             what = f"row {k + 1}, '{row.name}', is one of {name}, and what vanishes in it has the unit '{unit}'"
             raise ValueError(f"{what}; units of {name} must {must} ({origin(written)})")

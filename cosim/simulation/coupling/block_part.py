@@ -33,9 +33,9 @@ def zeros_of(signals: Signals) -> dict[str, Array]:
 
 @dataclass
 class BlockPart:
-    """block: a ContinuousBlock, or a DiscreteBlock whose period is `step`. step [s]: the longest of its integrator; a
-    step of the coupling is divided evenly. initial: its state at the start, by default that of `block.initial()`.
-    ports: (input, output) pairs whose product is a power; their work is integrated with the state.
+    """A block as a part. block: a ContinuousBlock, or a DiscreteBlock whose period is `step`. step [s]: the longest of
+    its integrator; a step of the coupling is divided evenly. initial: its state at the start, by default
+    `block.initial()`. ports: (input, output) pairs whose product is a power; their work is integrated with the state.
 
     The outputs of a DiscreteBlock are held from a sample to the next. Its state as a part has these behind its own.
     """

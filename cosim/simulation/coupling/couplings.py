@@ -182,7 +182,7 @@ def _connections(parts: Mapping[str, HasSignals], coupling: PowerBond | Wire) ->
     pairs = set(product(*map(_units, units)))
     if any((e, f) in POWERS for f, e in pairs) and not POWERS & pairs:
         flow_unit, effort_unit = map(unit_sign, units)
-        what = f"{flow_unit} is the unit of a flow, and {effort_unit} that of an effort"
+        what = f"{flow_unit} is the unit of a flow, and {effort_unit} of an effort"
         raise InputError(f"{what}; exchange `effort` and `flow`", str(coupling))
     if not POWERS & pairs:
         known = ", ".join(f"{unit_sign(e)} and {unit_sign(f)}" for e, f in sorted(POWERS))
@@ -218,7 +218,7 @@ def _connection(
 
 
 def _no_signal(part: HasSignals, name: str, dot: str, signal: str, kind: str) -> str:
-    """What is wrong with an end `name``dot``signal` that is none of the signals of `kind`, inputs or outputs."""
+    """What is wrong with an end `name``dot``signal` that is not among the signals of `kind`, inputs or outputs."""
     known: Signals = getattr(part, kind)
     if not dot:
         return f"'{name}' names no {kind[:-1]}; write {name}.<{kind[:-1]}>{did_you_mean('', known)}"
@@ -230,5 +230,5 @@ def _no_signal(part: HasSignals, name: str, dot: str, signal: str, kind: str) ->
 
 
 def _units(unit: str) -> tuple[str, ...]:
-    """The units that a unit stands for: that of a joint for both of its kinds."""
+    """The units that a unit stands for: a joint's for both of its kinds."""
     return JOINT_DIMENSIONS.get(unit, (unit,))

@@ -136,7 +136,7 @@ class CompiledMaster:
 
     @cached_property
     def _work_places(self) -> dict[str, list[int]]:
-        """Of each part: the places of the works of its ports among those of all bonds."""
+        """Part -> the places of the works of its ports among all bonds."""
         ends = [part for part, _ in self.couplings.bond_ends()]
         return {name: [k for k, end in enumerate(ends) if end == name] for name in self.parts}
 

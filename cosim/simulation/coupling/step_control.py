@@ -10,7 +10,7 @@ with E the energy that went through the bond, and a PI controller of Gustafsson'
 
     h′ = h · clip(safety · ε^−(k_I + k_P) · ε_before^k_P, 0.2, 1.5).
 
-The numbers are those of the implementation in the open simulation platform's libcosim (`ecco_algorithm`). A step with
+The numbers come from the implementation in the open simulation platform's libcosim (`ecco_algorithm`). A step with
 ε > 1 is repeated where all parts can repeat steps; the method itself never does.
 """
 

@@ -1,6 +1,6 @@
 """One federate of HELICS, in simulated time: what it publishes, and messages to other federates that take no time.
 
-Messages are commands of HELICS. Its time is that of the simulation, so what parts exchange within a step of their
+Messages are commands of HELICS. Its time is simulated time, so what parts exchange within a step of their
 coupling needs a channel beside it. Federates that wait for each other at HELICS_TIME_MAXTIME may be granted the next
 time before the answer, and those that iterate force all others to.
 """

@@ -120,7 +120,7 @@ class Federation:
         return Federate(MECHANISM, address, self._outputs())
 
     def _outputs(self) -> Signals:
-        """What is published: the outputs of all parts, and those of the mechanism that couplings use."""
+        """What is published: all outputs of parts, and the mechanism's that couplings use."""
         used = {key: self.mechanism[key] for key in self.coupling.used_outputs}
         parts = {MECHANISM: used, **{name: part.outputs for name, part in self.coupling.parts.items()}}
         return {f"{name}/{key}": signal for name, outputs in parts.items() for key, signal in outputs.items()}

@@ -1,4 +1,4 @@
-"""A federate beside that of the mechanism: it answers what is asked of its parts until the run ends."""
+"""A federate beside the mechanism's: it answers what is asked of its parts until the run ends."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def part_name(elements: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class SystemPart:
-    """An FMU of a system. name: with those of the systems around it, `arm/motor`; the others: for `FmuPart`. outputs:
+    """An FMU of a system. name: after the systems around it, `arm/motor`; the others: for `FmuPart`. outputs:
     all outputs of the FMU, and other variables that connections or the caller read."""
 
     name: str

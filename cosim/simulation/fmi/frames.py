@@ -57,7 +57,7 @@ def unpack(data: Mapping[str, bytes], signals: Signals) -> dict[str, Array]:
 
 
 def unpack_coefficients(data: Mapping[str, bytes], signals: Signals) -> dict[str, Array]:
-    """Coefficients (k + 1, ...) of signals of these shapes; those of unknown names as (k + 1,)."""
+    """Coefficients (k + 1, ...) of signals of these shapes; of unknown names as (k + 1,)."""
     return {
         name: np.frombuffer(value).reshape(-1, *(signals[name].shape if name in signals else ()))
         for name, value in data.items()

@@ -34,7 +34,7 @@ class FmuOptions:
 
 
 class Instance:
-    """An FMU in this process; `begin`, `advance` and `capture` are those of its interface."""
+    """An FMU in this process; `begin`, `advance` and `capture` depend on its interface."""
 
     order: int
     variable: bool

@@ -27,7 +27,7 @@ CLOSE = 1e-12  # relative to a step: what is shorter is not integrated
 
 
 class ModelExchange(Instance):
-    """The solver is that of Dormand and Prince, or Radau IIA of order 5 where the options say stiff."""
+    """An FMU solved here by Dormand and Prince's method, or Radau IIA of order 5 where the options say stiff."""
 
     order = ORDER
     variable = True

@@ -136,7 +136,7 @@ class RemoteInstance:
 
     @contextmanager
     def _answered(self, when: str, limit: float, error: Callable[..., CosimError]) -> Iterator[None]:
-        """Raises the error of a process that does not answer; the arguments are those of `_ask`."""
+        """Raises the error of a process that does not answer; arguments as of `_ask`."""
         try:
             yield
         except TimeoutError:

@@ -62,7 +62,7 @@ def number(element: XmlElement, name: str, default: float) -> float:
 
 @dataclass(frozen=True)
 class SspFolder:
-    """The folder of a system: extracted from an archive, or that of a `.ssd` file. shown: its name in messages; root:
+    """The folder of a system: extracted from an archive, or with a `.ssd` file. shown: its name in messages; root:
     what an archive may not leave."""
 
     path: Path
@@ -70,7 +70,7 @@ class SspFolder:
     root: Path | None = None
 
     def read(self, file: Path, expected: str) -> XmlElement:
-        """The root element of a file. Raises InputError for one that is none, or that has another root element."""
+        """The root element of a file. Raises InputError for an invalid one, or one that has another root element."""
         shown = self.name(file)
         try:
             text = read_file(file)

@@ -79,7 +79,7 @@ def transformation(element: XmlElement) -> tuple[float, float]:
 
 
 def _value(typed: XmlElement, units: dict[str, Any], factor: float = 1.0, offset: float = 0.0) -> Any:
-    """A value for `FmuPart`, in its unit, else in that of the FMU."""
+    """A value for `FmuPart`, in its unit, else in the FMU's."""
     kind, text = kind_of(typed), attribute(typed, "value")
     if kind in ("String", "Enumeration"):
         return text

@@ -12,7 +12,7 @@ from cosim.core.types import Array, Signals
 
 
 class _SignalPlace(NamedTuple):
-    """where: the index of a signal in a vector of all elements; that of a scalar is a number."""
+    """A signal in a vector of all elements. where: its index, a number for a scalar."""
 
     name: str
     where: int | slice

@@ -190,7 +190,7 @@ class _Flattening:
     # --- reading ------------------------------------------------------------------------------------
 
     def _add(self, element: XmlElement, at: ElementPath) -> None:
-        """An element and those in it; parameters of outer levels replace those of inner ones."""
+        """An element and those in it; parameters of outer levels override inner ones."""
         self._nodes[at] = _Component(element, _connectors(element))
         names = set()
         for inner in (e for group in children(element, "Elements") for e in group.children):
@@ -280,8 +280,8 @@ class _Flattening:
         return edges[0].start, edges
 
     def _wire(self, edges: list[_Edge], source: ElementPath, output: str, target: ElementPath, name: str) -> SystemWire:
-        """From an output to an input, of which one may be a connector of the system: its unit, where it has none, is
-        that of the other one."""
+        """From an output to an input, of which one may be a connector of the system: where it has no unit, it takes the
+        other one's."""
         last = edges[-1].element
         variables = [
             self._variable(at, variable, edge) if at else None

@@ -33,7 +33,7 @@ NAMED: dict[str, Exponents] = {
     "H": (1, 2, -2, -2, 0, 0, 0, 0),
     "degC": (0, 0, 0, 0, 1, 0, 0, 0),
 }
-ZEROS = {"degC": 273.15}  # K, of units whose zero is not that of their base units
+ZEROS = {"degC": 273.15}  # K, of units with another zero than their base units
 _FACTOR = re.compile(r"([*/]?)([^*/^]+)(?:\^(-?\d+))?")
 _EXPONENT = re.compile(r"(?<=[A-Za-zΩ°])(-?\d+)")
 _DIVISOR = re.compile(r"/\(([^()]*)\)")
@@ -77,7 +77,7 @@ def conversion_of(name: str, base: Mapping[str, float] | None, relative: bool = 
 
 @cache
 def exponents_of(unit: str) -> Exponents | None:
-    """The base units of an SI unit of `cosim.core.units`; None of one that is none, such as bytes."""
+    """The base units of an SI unit of `cosim.core.units`; None of other units, such as bytes."""
     total = [0] * len(BASE_UNITS)
     for sign, symbol, power in _FACTOR.findall(unit):
         if symbol not in NAMED:

@@ -104,7 +104,7 @@ class InUnitOfFmu:
 
 @dataclass(frozen=True)
 class InUnit:
-    """A number, or a list of numbers, in a unit, which must be of the kind of that of the variable."""
+    """A number, or a list of numbers, in a unit of the same kind as the variable's."""
 
     value: Any
     unit: Conversion
@@ -136,7 +136,7 @@ class FmuVariables:
         return [v for v in self.with_causality("input") if v.storage is not None]
 
     def outputs(self, wanted: Sequence[str] | None) -> list[FmuVariable]:
-        """Those of causality output, or the wanted ones."""
+        """The variables of causality output, or the wanted ones."""
         if wanted is None:
             return [v for v in self.with_causality("output") if v.storage is not None]
         known = [v.name for v in self.with_causality("output", "local")]

@@ -1,7 +1,7 @@
 """The compiled loop of one run of many on a GPU: a thread takes its run out of interleaved arrays, runs ticks up to a
 given one or to a fault, and puts the run back.
 
-While its ticks run, a run is in memory of its thread. The arithmetic is that of the loop of one rig.
+While its ticks run, a run is in memory of its thread. The arithmetic is the same as in the loop of one rig.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class _LoopWriter(TickText):
         self("  br i1 %faulty, label %ended, label %sound", "sound:")
 
     def _merged_ends(self) -> list[str]:
-        """The end time of each task, after a fault that of the judge for those after it."""
+        """The end time of each task; after a fault, the judge's for tasks after it."""
         judge = self.ticks.judge
         self("  br label %ended", "ended:")
         cut = f"[ {self.ends[judge]}, %task.{judge}.done ]"

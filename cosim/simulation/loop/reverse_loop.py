@@ -60,7 +60,7 @@ class ReverseTask:
 class ReverseProgram:
     """The ticks of a rig, and the accumulation of its metrics.
 
-    The memory is that of a tick, then a row, the accumulators, and whether there was a fault; see `TickProgram` for the
+    The memory holds a tick, then a row, the accumulators, and whether there was a fault; see `TickProgram` for the
     other fields.
     """
 

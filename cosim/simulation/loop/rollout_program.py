@@ -37,7 +37,7 @@ class RolloutProgram:
 
     @property
     def routines(self) -> list[Routine]:
-        """That the ticks call, and those of the rows."""
+        """Called by the ticks, and by the rows."""
         return [*self.ticks.routines, *(item for item in (self.metrics, self.samples, self.signals) if item)]
 
 

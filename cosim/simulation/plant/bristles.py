@@ -20,7 +20,8 @@ from cosim.simulation.plant.indicators import STANDSTILL
 
 @dataclass(frozen=True)
 class Bristles:
-    """laws: by dof; real: dofs whose motion is measured, whose friction is that of sliding."""
+    """The bristles of joints with stiction. laws: by dof; real: dofs whose motion is measured, which have sliding
+    friction."""
 
     laws: Mapping[int, JointFriction] = field(default_factory=dict)
     real: frozenset[int] = frozenset()

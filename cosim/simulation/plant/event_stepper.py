@@ -305,7 +305,7 @@ class EventStepper:
             _, impulse, _ = self._impulse_routine(
                 t, flat, jump, ops.maximum(stopping, modes.rigidly_locked(s, touched))
             )
-            # the impulse on a dof that is fixed anyway is not that of the stop
+            # the impulse on a dof that is fixed anyway does not come from the stop
             fixed = ops.maximum(stopping, s["latched"]) > 0.5
             touched = modes.pushing_stops(touched, ops.where(fixed, 0.0, impulse))
         change, impulse, constraint_loss = self._impulse_routine(

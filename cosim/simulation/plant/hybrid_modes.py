@@ -114,7 +114,7 @@ class HybridModes:
 
     @cached_property
     def indicators(self) -> tuple[EventIndicator, ...]:
-        """Events of the rig in its order, hits of stops, separation from stops, and those of brakes."""
+        """Events of the rig in its order, hits of stops, separation from stops, and events of brakes."""
         return (
             *(self._of_event(event) for event in self.events),
             *(_hit(k, stop) for k, stop in enumerate(self.stops)),

@@ -66,7 +66,7 @@ class JointDrives:
         return blocks
 
     def states(self, state: State) -> dict[str, State]:
-        """Those of the blocks in a state of the plant."""
+        """The states of the blocks in a state of the plant."""
         found, names = dict(state["actuators"]), self.plant.model.dof_names
         for k, law in self.laws.items():
             bristle = {}

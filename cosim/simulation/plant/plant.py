@@ -251,7 +251,7 @@ class Plant:
 
     @cached_property
     def coordinates(self) -> np.ndarray:
-        """Indices of coordinates in the flat state: those of joints, and positions inside actuators."""
+        """Indices of coordinates in the flat state: of joints, and positions inside actuators."""
         parts = [self.layout.index("position")]
         for name, actuator in self.drives.items():
             parts += [self.layout.index("actuators", name, position) for position in actuator.positions]
@@ -473,7 +473,7 @@ class Plant:
         """All forces and accelerations of a state: q, v, a; `effort` of actuators and of imposed motions; `friction` of
         joints and brakes; `braking_effort` of slipping brakes, `static_effort` of sticking ones; `locking_effort`, that
         keeps locked dofs at rest; `multipliers` of the constraints; `input_power` [W] of constraints that depend on
-        time; `rates` and `outputs` of the actuators; `joint_friction` without that of brakes; `bristle_rates`, and the
+        time; `rates` and `outputs` of the actuators; `joint_friction` without brakes; `bristle_rates`, and the
         `bristle_power` [W] that they store.
 
         acceleration (nv,): of a plain tree, to be taken instead of the one that solves the equations of motion. What
@@ -528,7 +528,7 @@ class Plant:
 
     def balance(self, t: Numeric, x: State, request: Numeric, acceleration: Numeric) -> tuple[State, Numeric]:
         """(dx/dt, residual (m,)) of a plain tree whose m dofs that are not prescribed have these accelerations (m,).
-        Where the residual of the equations of motion vanishes, dx/dt is that of `flow`."""
+        Where the residual of the equations of motion vanishes, dx/dt equals `flow`."""
         dofs = np.flatnonzero(self.unprescribed)
         given = ops.with_elements(np.zeros(self.model.nv), dofs, acceleration)
         solution = self.efforts(t, x, request, given)

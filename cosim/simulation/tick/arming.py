@@ -89,8 +89,8 @@ def armed(
 
 
 def refused(model: TickModel, start: Start, position: Numeric, velocity: Numeric) -> Numeric:
-    """(nv,) by real joint the fault code for which motors must stay off: that of the limit for which the guard would
-    stop the first tick, or which the reference would leave while it blends into its trajectory; 0 for others.
+    """(nv,) by real joint the fault code for which motors must stay off: the limit for which the guard would stop the
+    first tick, or which the reference would leave while it blends into its trajectory; 0 for others.
 
     position, velocity (nv,): as measured."""
     limits, codes = model.guard.limits, np.zeros(model.nv)

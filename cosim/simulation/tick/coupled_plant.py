@@ -1,7 +1,7 @@
 """The plant among parts that are integrated apart: a tick is one step of their coupling.
 
 The plant is the part `mechanism`. Its inputs are efforts on dofs, `<dof>/effort`, its outputs `<dof>/position` and
-`<dof>/velocity`. Efforts from parts act beside those of drives; within the tick they are polynomials of time.
+`<dof>/velocity`. Efforts from parts act beside the drives'; within the tick they are polynomials of time.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ SATURATED = 0.999
 
 
 class JointSample(NamedTuple):
-    """All joints in one tick, (n,) each in SI: error is that of the position, request the commanded effort, limit that
-    of the effort, target the reference position at the end of the run. 0 where a joint has none. t () [s]."""
+    """All joints in one tick, (n,) each in SI: error: of the position; request: the commanded effort; limit: of the
+    effort; target: the reference position at the end of the run. 0 where a joint has none. t () [s]."""
 
     t: Numeric
     position: Numeric

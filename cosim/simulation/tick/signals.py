@@ -113,7 +113,7 @@ class SignalMap:
 
 def _measured_error(signals: State, joint: str, age: Numeric) -> State:
     """`<joint>/measured_error`: reference − measured position at the time of the sample, `age` [s] before the tick. The
-    reference then is that of constant acceleration; nothing of a joint that has no reference."""
+    reference then assumes constant acceleration; nothing of a joint that has no reference."""
     if f"{joint}/reference_position" not in signals:
         return {}
     q, v, a = (signals[f"{joint}/reference_{what}"] for what in ("position", "velocity", "acceleration"))

@@ -259,7 +259,7 @@ class TickFunctions:
         drive: Numeric,
         before: Numeric,
     ) -> tuple[Numeric, ...]:
-        """(effort on the joint beside that of its twin, effort of the drive beside it, estimated velocity), (nv,) each;
+        """(effort on the joint beyond its twin's, effort of the drive beyond it, estimated velocity), (nv,) each;
         the first two are 0 for other joints, and stay as they are until the estimated motion has settled and while the
         next sample is overdue.
 
@@ -403,8 +403,8 @@ class TickFunctions:
         last_reference: Numeric,
         *samples: Numeric,
     ) -> tuple[Numeric, ...]:
-        """(stalled_time, unseen_motion, last_position, last_reference), (nv,) each, of this tick from those of the tick
-        before; 0 in the first tick after arming.
+        """(stalled_time, unseen_motion, last_position, last_reference), (nv,) each, of this tick from the tick before;
+        0 in the first tick after arming.
 
         start: the flat BumplessStart; effort: measured; request: effort requested in the tick before; samples: in a rig
         with real joints, interval and followed time of `follow_real`. Lack of feedback is no standstill: of a real
@@ -536,7 +536,7 @@ class TickFunctions:
     ) -> tuple[Numeric, ...]:
         """(commands (m,) of the load motors, powers (2, m), works (2, m), residual energies (nv,), sums and slow
         signals of `load_tracking`, (m,) for each of its FIGURES, then interval, horizon and silence (m,) of their
-        samples). The account is that of the commanded efforts, then of those that the load motors exert. The tracking
+        samples). The account: of the commanded efforts, then of the efforts that the load motors exert. The tracking
         is judged once the estimated motion has settled, and while no sample of the load motor is overdue.
 
         start: the flat BumplessStart; before (m,): commands of the tick before; velocity, reported, interval (m,): by

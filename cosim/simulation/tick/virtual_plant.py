@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class VirtualPlant:
-    """The simulated plant of a `TickModel` with its own memory. Times are those of ticks, in ns."""
+    """The simulated plant of a `TickModel` with its own memory. Times are of ticks, in ns."""
 
     _coupling: PythonCoupledStep | None = None  # with the parts that are not compiled
 

@@ -94,7 +94,7 @@ def test_the_sample_platform_carries_a_ur5(command):
 def test_the_gravity_of_the_manipulator_does_not_count(command):
     words = ["--equations", "--on", "bracket", "--mount"]
     _, out, _ = command("derive", OWN / "truck.yaml", *words, RIGS / "two_link.yaml", "--to", "c")
-    note = "Gravity is that of the platform, [0, 0, -9.81] m/s^2; the [0, -9.81, 0] m/s^2 of two_link does not count."
+    note = "Gravity is the platform's, [0, 0, -9.81] m/s^2; the [0, -9.81, 0] m/s^2 of two_link does not count."
     assert f" * {note}" in out.splitlines()
     _, out, _ = command("derive", OWN / "truck.yaml", *words, UR5, "--to", "c")
     assert "Gravity is" not in out

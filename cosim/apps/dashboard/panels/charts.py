@@ -1,4 +1,4 @@
-"""Charts over time: those of a joint, and one of signals that the user chooses."""
+"""Charts over time: for a joint, and one of signals that the user chooses."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class GainsPanel:
         self._rebuild = True
 
     def _build(self) -> None:
-        """The rows of the chosen joint, and those of gains that are one number for all."""
+        """The rows of the chosen joint, and of gains that are one number for all."""
         for row in self.rows:
             row.remove()
         with self.place:

@@ -49,5 +49,5 @@ def number(value: float) -> str:
 
 def text(text: str) -> str:
     """A C string literal of UTF-8 bytes."""
-    plain = json.dumps(text, ensure_ascii=False)  # the escapes of ASCII are those of C
+    plain = json.dumps(text, ensure_ascii=False)  # ASCII is escaped as in C
     return "".join(c if c.isascii() else "".join(f"\\{byte:03o}" for byte in c.encode()) for c in plain)

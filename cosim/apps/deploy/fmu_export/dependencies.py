@@ -44,7 +44,7 @@ def inputs_of_signals(model: TickModel, observe: Routine, inputs: Sequence[UnitV
 
 
 def _through(routine: RoutineBase, given: Sequence[Masks]) -> list[Masks]:
-    """The masks of the outputs of a routine from those of its inputs."""
+    """The masks of a routine's outputs from its inputs' masks."""
     if not any(map(any, given)):
         return [[0] * size for size in routine.output_sizes]
     if not isinstance(routine, Routine):

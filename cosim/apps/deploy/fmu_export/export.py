@@ -21,7 +21,7 @@ from cosim.rig.build.wired_rig import WiredRig
 
 LICENSE = """\
 The program code in this FMU was made with cosim and is under the Apache License, Version 2.0
-(https://www.apache.org/licenses/LICENSE-2.0). The model is that of the author of the rig.
+(https://www.apache.org/licenses/LICENSE-2.0). The model belongs to the author of the rig.
 """
 
 

@@ -20,8 +20,8 @@ FLAGS = ("-std=c11", "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-
 
 
 def compiler_of(platform: Platform) -> list[str]:
-    """The words that begin a command of the C compiler: ziglang, whose binaries need no new C library, or that of the
-    system. Raises InputError where there is none."""
+    """The words that begin a command of the C compiler: ziglang, whose binaries need no new C library, or the system's.
+    Raises InputError where there is none."""
     if find_spec("ziglang") is not None:
         return [sys.executable, "-m", "ziglang", "cc", "-target", platform.linker_target]
     for name in COMPILERS:

@@ -102,8 +102,8 @@ def _outputs(part: BlockPart, version: int) -> Iterator[UnitVariable]:
 
 
 def _pieces(name: str, shape: tuple[int, ...], version: int) -> list[tuple[str, int, int | None]]:
-    """(name, first element, length of an array) of the variables of a signal; elements count from 1, as those of
-    signals of a run."""
+    """(name, first element, length of an array) of the variables of a signal; elements count from 1, as in signals of a
+    run."""
     if not shape or version == 3:
         return [(name, 0, prod(shape) if shape else None)]
     return [(f"{name}_{k + 1}", k, None) for k in range(prod(shape))]

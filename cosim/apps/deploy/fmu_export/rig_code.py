@@ -1,6 +1,6 @@
 """The ticks and the signals of a rig as code for other machines: `cosim_tick` and `cosim_observe`.
 
-`rig.h` declares both for C. The tick is that of the compiled loop without its ring and its clock.
+`rig.h` declares both for C. The tick is the compiled loop's, without its ring and its clock.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from cosim.simulation.coupling.block_part import BlockPart
 
 class TunablePart:
     """The parameters of a block that may change while it runs: its numbers, but for those declared as constant and
-    those on whose value the form of its code depends. The state at the start is that of the numbers as they are."""
+    those on whose value the form of its code depends. The state at the start follows from the numbers as they are."""
 
     def __init__(self, part: BlockPart) -> None:
         self.part = part

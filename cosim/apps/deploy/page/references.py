@@ -27,8 +27,8 @@ from cosim.simulation.tick.tick_model import TickModel
 
 
 class OpenReferences(NamedTuple):
-    """rig: with these numbers as inputs of its ticks; parameters: of them, as those of a description; notes: what
-    cannot be changed, a sentence each."""
+    """References with numbers that can be changed. rig: with these numbers as inputs of its ticks; parameters: of them,
+    as in a description; notes: what cannot be changed, a sentence each."""
 
     rig: WiredRig
     parameters: list[dict[str, Any]]

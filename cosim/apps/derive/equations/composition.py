@@ -1,4 +1,4 @@
-"""A manipulator on a platform: equations of both together from those of each.
+"""A manipulator on a platform: equations of both together from each one's own.
 
 The platform moves the base of the manipulator: velocity, acceleration and gravity along the axes of the base enter the
 equations of the manipulator, which give its efforts and the wrench W on its base. The platform has W as a load:
@@ -54,9 +54,9 @@ AT_HOME = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # coordinates of the ba
 
 @dataclass(frozen=True)
 class MountedManipulator:
-    """platform, manipulator: their own equations, of the manipulator on a free base. joined: the model of both in
-    one. frame: of the platform. notes: what a reader must know. dofs, coordinates: places of those of the platform,
-    then of the manipulator, in the joined."""
+    """A manipulator on a platform. platform, manipulator: their own equations, of the manipulator on a free base.
+    joined: the model of both in one. frame: of the platform. notes: what a reader must know. dofs, coordinates: places
+    of the platform's, then the manipulator's, in the joined."""
 
     joined: Model
     platform: MechanismEquations
@@ -68,7 +68,7 @@ class MountedManipulator:
 
 
 def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulator:
-    """The manipulator on a frame of the platform; gravity is that of the platform.
+    """The manipulator on a frame of the platform; gravity is the platform's.
 
     Raises InputError for an unknown frame, names that both have, a manipulator whose base is free, and parts that do
     not compose.
@@ -115,7 +115,7 @@ def _notes(platform: Model, manipulator: Model, frame: str) -> tuple[str, ...]:
         return notes
     used, left_out = (f"[{', '.join(f'{x:g}' for x in model.gravity)}]" for model in (platform, manipulator))
     of = manipulator.mechanism.name
-    return (*notes, f"Gravity is that of the platform, {used} m/s^2; the {left_out} m/s^2 of {of} does not count.")
+    return (*notes, f"Gravity is the platform's, {used} m/s^2; the {left_out} m/s^2 of {of} does not count.")
 
 
 def _places(joined: Model, of_platform: Sequence[str], sizes: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -13,7 +13,7 @@ from cosim.apps.derive.equations.languages import MATLAB, PYTHON, C, Identifiers
 
 
 def file_lines(d: Derivation, to: str, file: Path | None) -> list[str]:
-    """A file of the components of a mechanism in C, Python or MATLAB; its name is that of functions of MATLAB.
+    """A file of the components of a mechanism in C, Python or MATLAB; functions of MATLAB take its name.
 
     Raises InputError for an operation that the language does not have.
     """

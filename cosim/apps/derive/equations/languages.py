@@ -182,7 +182,7 @@ class Identifiers:
         self._of = dict[str, str]()
 
     def of(self, text: str) -> str:
-        """That of a text: always the same."""
+        """The identifier of a text: always the same."""
         if text not in self._of:
             self._of[text] = self.new(text)
         return self._of[text]

@@ -183,5 +183,5 @@ class _Numbers:
 
 
 def units_of(kind: JointKind) -> tuple[str, ...]:
-    """Of the numbers of a joint; of one with both kinds of dofs those of its first."""
+    """Of the numbers of a joint; with both kinds of dofs, by its first."""
     return JOINT_UNITS[kind.dofs[0][1] if kind.dofs else "rad"]

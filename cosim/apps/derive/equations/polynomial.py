@@ -238,7 +238,7 @@ def _composed(name: str, operands: Sequence[Polynomial]) -> Polynomial:
 
 
 def _of_sum(kind: str, angle: Polynomial, groups: Groups) -> Polynomial:
-    """sin or cos of a sum of whole multiples of symbols in those of the groups and of single symbols."""
+    """sin or cos of a sum of whole multiples of symbols, in sines and cosines of the groups and of single symbols."""
     parts: list[dict[Formula, int]] = []
     of_group: dict[int, dict[Formula, int]] = {}
     for monomial, c in angle.terms.items():

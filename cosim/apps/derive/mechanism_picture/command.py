@@ -52,7 +52,7 @@ def derive_picture(
     at positions such as `0.1, 0.2`, or at the times of a run such as `0, 0.5 s`; earlier postures are paler.
 
     labels: with names of joints and frames; mount: the file of a manipulator on the frame `on` of the mechanism.
-    Raises InputErrors for errors in the rig or robot; InputError for positions or times that are none, a run with real
+    Raises InputErrors for errors in the rig or robot; InputError for invalid positions or times, a run with real
     motors, a mechanism without bodies, and a file that cannot be written.
     """
     if file is None:
@@ -117,7 +117,7 @@ def _poses(model: Model, q: np.ndarray, t: float) -> np.ndarray:
 
 
 def closed(model: Model, text: str) -> np.ndarray:
-    """(nq,): positions such as `0.1, 0.2`, with loops closed next to them; those of modes may be left out, all of them.
+    """(nq,): positions such as `0.1, 0.2`, with loops closed next to them; modes may be left out, but only all of them.
     Raises InputError."""
     try:
         q = np.array([float(word) for word in text.split(",")])

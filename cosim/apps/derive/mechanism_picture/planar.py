@@ -105,8 +105,8 @@ def _free_direction(stage: PosedSketch, joint: JointSketch, at: np.ndarray) -> n
 
 
 def _toward_rest(stage: PosedSketch, at: np.ndarray) -> np.ndarray:
-    """The direction of a hatched line at a point (2,) of the ground, horizontal or vertical: at right angles to that of
-    the bodies, with the ground to its left."""
+    """The direction of a hatched line at a point (2,) of the ground, horizontal or vertical: at right angles to the
+    direction of the bodies, with the ground to its left."""
     middle = np.mean([stage.at(k, b.number, b.com) for k in stage.postures for b in stage.bodies()], axis=0)
     away = at - middle
     away = np.array([0.0, np.sign(away[1])]) if abs(away[1]) >= abs(away[0]) else np.array([np.sign(away[0]), 0.0])
@@ -245,7 +245,7 @@ def _draw_joint(stage: PosedSketch, pen: Pen, k: int, joint: JointSketch) -> Non
 
 
 def _draw_mass(stage: PosedSketch, pen: Pen, k: int, body: BodySketch) -> None:
-    """The centre of mass; that of a point mass is a full disk. None at a pin, which would hide it."""
+    """The centre of mass, a full disk for a point mass. None at a pin, which would hide it."""
     at = stage.at(k, body.number, body.com)
     pins = [
         stage.joint_at(k, j) for j in stage.sketch.joints if j.kind in REVOLUTE and body.number in (j.child, j.parent)

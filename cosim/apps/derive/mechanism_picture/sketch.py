@@ -53,7 +53,7 @@ class CurveSketch(NamedTuple):
 
 
 class BodySketch(NamedTuple):
-    """A rigid body. points (k, 3): where others hold it, that of its own joint first, then the end of one that nothing
+    """A rigid body. points (k, 3): where others hold it, its own joint first, then the end of one that nothing
     else holds; box: corners (8, 3) of the homogeneous box of its inertia, none of a point mass; all in the body [m]."""
 
     number: int

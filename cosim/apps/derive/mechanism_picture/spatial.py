@@ -60,7 +60,7 @@ def _turned(stage: PosedSketch, k: int, body: int, axes: np.ndarray) -> np.ndarr
 
 
 def _things(stage: PosedSketch, k: int) -> Iterator[list[Solid]]:
-    """Solids, those of a bent link together."""
+    """Solids, the pieces of a bent link together."""
     yield from ([solid] for solid in _solids(stage, k))
     for bent in stage.sketch.bent:
         ends = [[_seen(stage, k, *end) for end in piece] for piece in bent.pieces]

@@ -74,7 +74,7 @@ class PosedSketch:
         return [shape for owner, shape in self.sketch.visuals if owner == body]
 
     def joints_of(self, body: int) -> Iterator[JointSketch]:
-        """Those of which it is the child."""
+        """The joints whose child it is."""
         return (joint for joint in self.sketch.joints if joint.child == body)
 
 

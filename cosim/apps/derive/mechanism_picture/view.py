@@ -45,7 +45,7 @@ def view_of(sketch: Sketch, poses: np.ndarray, gravity: np.ndarray) -> Projectio
 def plane_normal(joints: Sequence[JointSketch], poses: np.ndarray) -> np.ndarray | None:
     """The direction (3,), of either sign, at right angles to which all bodies move; None for spatial mechanisms.
 
-    Axes of revolute joints are parallel to it, those of prismatic ones at right angles, in one posture and so in all.
+    Axes of revolute joints are parallel to it, axes of prismatic ones at right angles, in one posture and so in all.
     """
     axes = [(joint.kind, poses[joint.parent][:, :3] @ joint.on.rotation[:, 2]) for joint in joints]
     turning = [axis for kind, axis in axes if kind in REVOLUTE]

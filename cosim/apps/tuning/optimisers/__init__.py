@@ -46,14 +46,14 @@ def known_optimisers() -> dict[str, str]:
 
 
 def check_optimiser(name: str) -> None:
-    """Raises InputError for a name that is none."""
+    """Raises InputError for an unknown name."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     if name not in names:
         raise SectionError(f"there is no optimiser '{name}'{did_you_mean(name, names)}", ("optimiser",))
 
 
 def load_optimiser(name: str, problem: SearchProblem) -> Optimiser:
-    """Raises InputError for a name that is none, and for an optimiser that does not fit the rig or is not installed."""
+    """Raises InputError for an unknown name, and for an optimiser that does not fit the rig or is not installed."""
     check_optimiser(name)
     return importlib.import_module(f"{__name__}.{name}").load(problem)
 

@@ -1,6 +1,6 @@
 """Descent with the exact gradient of a run: BFGS in the unit cube, its line search as one batch of trials.
 
-The gradient is that of the cost on the plant of the rig, without limits; the scores of the trials, which are of all
+The gradient is taken of the cost on the plant of the rig, without limits; the scores of the trials, which are of all
 plants and limits, choose the step (Nocedal and Wright, Numerical Optimization, chapter 6). From where no step is better
 it begins again at a random place.
 """

@@ -42,7 +42,7 @@ class EmulatedMotor:
     jump: float = 0.0  # offset of the position
     drift_rate: float = 0.0  # rate of a further offset …
     drift: float = 0.0  # … and how far it has come
-    slip_rate: float = 0.0  # of the velocity, which is that of the motor, beyond that of the joint
+    slip_rate: float = 0.0  # of the motor's velocity, which is reported, beyond the joint's
     noise: float = 0.0  # standard deviation of the position
     frozen: bool = False
     blind: bool = False  # it gives NaN

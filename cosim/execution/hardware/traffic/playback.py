@@ -24,7 +24,7 @@ class PlaybackConnection:
     failures.
 
     What another driver does instead is answered by the next entry that fits: an item for one that waits, no item for
-    one that only looks while an item was still to be sent. Its time is that of the last entry, and passes where it
+    one that only looks while an item was still to be sent. Its time is the last entry's, and passes where it
     waits in vain, so that every wait ends.
     """
 

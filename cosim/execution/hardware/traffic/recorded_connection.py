@@ -12,7 +12,7 @@ NOTHING = Fields()
 
 
 def failure(error: BaseException) -> Fields:
-    """The class and the text of an error, without its place, which is that of the connection or of the rig."""
+    """The class and the text of an error, without its place, which belongs to the connection or the rig."""
     what = error.what if isinstance(error, CosimError) else str(error)
     return Fields(f"{type(error).__name__}: {what}")
 

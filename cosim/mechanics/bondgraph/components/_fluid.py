@@ -3,7 +3,7 @@
 Volume of the mixture at the gauge pressure p over its volume at ambient pressure p0 (isothermal air, liquid of constant
 bulk modulus E; Gholizadeh, Burton, Schoenau, Fluid bulk modulus: comparison of low pressure models, 2012):
     r(p) = (1 − α) (1 − p / E) + α p0 / (p0 + p),      effective bulk modulus −r / r'(p) = E (1 − p / E) without air
-The energy per volume at ambient pressure is that of compression, dφ = −p dr, so φ(0) = 0:
+The energy per volume at ambient pressure is the work of compression, dφ = −p dr, so φ(0) = 0:
     φ = (1 − α) p² / (2 E) + α p0 (ln(1 + p / p0) − p / (p0 + p))
 Without air the pressure would fall below vacuum; a trace of it keeps p0 + p positive, and a cavity opens instead.
 """

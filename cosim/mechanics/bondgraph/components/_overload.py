@@ -2,7 +2,7 @@
 
     τ ẇ = i² / I_c² − w,  i_max² = I_c² + (I_p² − I_c²) · clip((1 − w) / β, 0, 1)
 
-w is the heating over that of the continuous current I_c. From cold the largest current I_p lasts
+w is the heating relative to its value at the continuous current I_c. From cold the largest current I_p lasts
 −τ ln(1 − (1 − β) I_c² / I_p²); then the limit falls to I_c within a band β of the heating.
 """
 
@@ -22,7 +22,7 @@ class Overload:
     time_constant: float = param(unit="s", above=0.0, doc="τ")
 
     def limit(self, peak: float, heating: Numeric) -> Numeric:
-        """The largest current [A] of now; peak: that of a cold drive."""
+        """The largest current [A] now; peak: of a cold drive."""
         continuous = self.continuous_current * self.continuous_current
         share = ops.clip((1.0 - heating) / BAND, 0.0, 1.0)
         return ops.sqrt(continuous + (peak * peak - continuous) * share)

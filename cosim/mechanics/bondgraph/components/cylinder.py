@@ -65,7 +65,7 @@ def _add_rod(graph: BondGraph, params: Params) -> None:
         return params.viscous * v + params.coulomb * ops.smooth_sign(v, CREEP_SPEED)
 
     def penetration(s: Numeric) -> Numeric:
-        """Of the outer stop, or minus that of the inner one."""
+        """Into the outer stop; negative: into the inner one."""
         return s - ops.clip(s, 0.0, params.stroke)
 
     def stop(s: Numeric) -> Numeric:

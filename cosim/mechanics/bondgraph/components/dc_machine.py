@@ -22,7 +22,7 @@ SQUARE = Law(lambda current: current * current, ("winding.flow",))
 class Params:
     resistance: float = param(unit="ohm", above=0.0, doc="R of the armature")
     inductance: float = param(unit="H", above=0.0, doc="L of the armature")
-    inertia: float = param(unit="kg*m^2", min=0.0, default=0.0, doc="J of the rotor; 0: that of what is bonded to it")
+    inertia: float = param(unit="kg*m^2", min=0.0, default=0.0, doc="J of the rotor; 0: given by what is bonded to it")
     torque_constant: float | None = param(unit="N*m/A", above=0.0, default=None, doc="K, with permanent magnets")
     viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="b of the bearings")
     excitation: float | None = param(unit="H", above=0.0, default=None, doc="G: torque per armature and field current")

@@ -44,7 +44,7 @@ class Params:
         if elastic and self.rotor_inertia == 0.0:
             raise ValueError("an elastic gear needs a rotor_inertia above 0; set it, or remove stiffness")
         if self.damping and not elastic:
-            raise ValueError("damping is that of an elastic gear; give stiffness too, or leave damping out")
+            raise ValueError("damping needs an elastic gear; give stiffness too, or leave damping out")
 
     @property
     def per_ampere(self) -> Numeric:

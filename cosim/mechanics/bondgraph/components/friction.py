@@ -1,7 +1,7 @@
 """Friction of a shaft or slide, without and with stiction; port: `body`.
 
-The law is that of `multibody.friction`. As a bond graph, the speed v of `lugre` is that of the bristles, on a
-compliance σ₀ and a resistance σ₁, plus that of their tips, which slide through a resistance.
+`multibody.friction` has the law. As a bond graph, the speed v of `lugre` is the bristles', on a compliance σ₀ and a
+resistance σ₁, plus the speed of their tips, which slide through a resistance.
 """
 
 from __future__ import annotations

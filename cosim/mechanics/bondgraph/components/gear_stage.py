@@ -11,7 +11,7 @@ there may be efficiencies of the mesh: `efficiency` η, where the input drives, 
 where the load drives, 1 − μ. Both may depend on the speed.
 
 A sign function with a creep speed stands for the direction, and the stage creeps under load at rest. With `breakaway`
-the friction is that of bristles at the input shaft, which hold: they bend by ξ of their largest twist z, and the
+the friction comes from bristles at the input shaft, which hold: they bend by ξ of their largest twist z, and the
 friction is ξ M_T, of the load that the mesh transmits, M_T = M_0 + μ |M|. Bristles that bend less than 0.9 do not slip,
 so the stage does not creep under a load that swings (Dupont, Hayward, Armstrong and Altpeter, Single state
 elastoplastic friction models, IEEE Trans. Automatic Control 47(5), 2002):
@@ -79,9 +79,9 @@ class Params:
         if self.mesh_friction.locks and self.breakaway is None:
             raise ValueError("the load cannot drive the stage (self-locking); give breakaway, or less friction")
         if math.isinf(self.stiffness) and (self.damping or self.backlash):
-            raise ValueError("damping and backlash are those of an elastic mesh; give stiffness too, or leave them out")
+            raise ValueError("damping and backlash need an elastic mesh; give stiffness too, or leave them out")
         if self.breakaway is None and self.bristle_time:
-            raise ValueError("bristle_time is that of a stage that sticks; give breakaway too, or leave it out")
+            raise ValueError("bristle_time needs a stage that sticks; give breakaway too, or leave it out")
         if self.breakaway is not None and math.isinf(self.stiffness):
             raise ValueError("a stage that sticks holds what an elastic mesh transmits; give stiffness too")
 

@@ -20,6 +20,6 @@ class Params:
 
 
 def build(params: Params) -> BondGraph:
-    """Ports: `a`, `b`. The hydraulic diameter is that of a round hole."""
+    """Ports: `a`, `b`. The hydraulic diameter assumes a round hole."""
     edge = _throttle.MeteringEdge.of(params, math.sqrt(4.0 * params.area / math.pi))
     return passage(edge=edge.resistance(lambda: params.area))

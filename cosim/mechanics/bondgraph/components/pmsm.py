@@ -4,8 +4,8 @@
     M = 3/2 p (ψ i_q + (L_d − L_q) i_d i_q)
 
 (Krause, Wasynczuk, Sudhoff and Pekarek, Analysis of Electric Machinery and Drive Systems.) Inside, currents, voltages
-and the flux are √(3/2) times those of the formulas, so that u i is the power of all three phases. As a bond graph the
-magnets and the windings of the other axis modulate a gyrator from each axis to the shaft.
+and the flux are √(3/2) times their values in the formulas, so that u i is the power of all three phases. As a bond
+graph the magnets and the windings of the other axis modulate a gyrator from each axis to the shaft.
 
 Ports: `d` and `q`, the meshes that sources of voltage are bonded to; `shaft`.
 """
@@ -39,7 +39,7 @@ class Params:
     inductance_d: float = param(unit="H", above=0.0, doc="L_d")
     inductance_q: float = param(unit="H", above=0.0, doc="L_q")
     flux: float = param(unit="V*s", above=0.0, doc="ψ of the magnets in a phase, amplitude")
-    inertia: float = param(unit="kg*m^2", min=0.0, default=0.0, doc="of the rotor; 0: that of what is bonded to it")
+    inertia: float = param(unit="kg*m^2", min=0.0, default=0.0, doc="of the rotor; 0: given by what is bonded to it")
     viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="of the bearings")
     cogging: float = param(unit="N*m", min=0.0, default=0.0, doc="amplitude of the cogging torque")
     cogging_periods: int = param(min=1, default=12, doc="of the cogging torque per turn")
@@ -124,7 +124,7 @@ def _of_inverter(
 def setpoints(
     params: Params, control: CurrentControl, wanted: Numeric, speed: Numeric, largest: Numeric
 ) -> tuple[Numeric, Numeric]:
-    """Setpoints of both currents, from that of i_q before its limit and the speed [rad/s]; largest: amplitude."""
+    """Setpoints of both currents from the speed [rad/s] and the i_q setpoint before its limit; largest: amplitude."""
     p, ld, lq, flux = params.pole_pairs, params.inductance_d, params.inductance_q, SCALE * params.flux
     limit = SCALE * control.voltage_limit
     i_q = limited(wanted, largest)

@@ -1,7 +1,7 @@
 """An elastic shaft or mesh with backlash: no torque inside it, and a damper that never pulls.
 
-With the twist φ beyond the edge of the backlash, M = k φ + d. The damper's torque d = b φ̇ is at most as large as that
-of the spring, so the sum does not pull, and does not jump where contact begins.
+With the twist φ beyond the edge of the backlash, M = k φ + d. The damper's torque d = b φ̇ is at most as large as the
+spring's, so the sum does not pull, and does not jump where contact begins.
 
 As a bond graph this is a spring by a law with a dead zone and a damper that knows the spring's torque
 (`model: dead_zone`); or a transformer of ratio 0 inside the backlash and 1 outside, before a spring
@@ -35,7 +35,7 @@ def beyond_backlash(twist: Numeric, backlash: float) -> Numeric:
 
 
 def without_pulling(damping: Numeric, spring: Numeric) -> Numeric:
-    """The damper's torque, at most as large as that of the spring."""
+    """The damper's torque, at most as large as the spring's."""
     largest = ops.absolute(spring)
     return ops.clip(damping, -largest, largest)
 

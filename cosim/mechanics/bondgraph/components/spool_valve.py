@@ -2,7 +2,7 @@
 
 A positive opening x joins p with a and b with t, a negative one p with b and a with t. An edge is a gap around the
 spool of the height o(x) = (s + √(s² + c²)) / 2, s = ±x − overlap: the opening beyond the overlap, and near closing
-and closed what the radial clearance c lets through. Its flow is that of `_throttle`, D = 2 x_max.
+and closed what the radial clearance c lets through. `_throttle` gives its flow, with D = 2 x_max.
 
 The spool follows the command without delay, or with a lag: a centring spring k is pulled by the force k x_command, with
 damping τ k alone (`time_constant`), or with the mass k / ω² and the damping 2 ζ k / ω (`natural_frequency`).

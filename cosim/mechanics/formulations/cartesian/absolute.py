@@ -207,7 +207,7 @@ class _AbsoluteMotion:
         return ops.array([row.rate for _, free in self.system.joint_rows(placed, 0.0) for row in free])
 
     def projected(self, x: Numeric, t: Numeric) -> Numeric:
-        """The state after a Newton step to the constraints of position, and one to those of velocity."""
+        """The state after a Newton step to the position constraints, and one to the velocity constraints."""
         placed = self.poses.placements(x)
         found = self.violations(placed, t)
         x = self.poses.moved(x, self._correction(placed, t, found.residuals, self.holonomic, found.residual))

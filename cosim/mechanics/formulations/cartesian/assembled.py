@@ -23,9 +23,9 @@ from cosim.mechanics.multibody.spatial import Hinge
 from cosim.mechanics.multibody.sweeps import Unrolled
 from cosim.mechanics.multibody.tree import Tree
 
-# relative to a row, below which the part of it that acts in the plane is none
+# relative to a row, below which the part of it that acts in the plane counts as 0
 NOTHING = 1e-9
-# relative to a moment of inertia, below which a smaller one of the same body is none
+# relative to a moment of inertia, below which a smaller one of the same body counts as 0
 ROUNDING = 1e-12
 
 
@@ -181,7 +181,7 @@ def general_position(tree: Tree) -> np.ndarray:
 
 
 def _scales(tree: Tree) -> tuple[Numeric, Numeric]:
-    """(mass, moment of inertia) of the size of those of the mechanism."""
+    """(mass, moment of inertia) of the size of the mechanism's."""
     mass, inertia = ops.total(body.mass for body in tree.bodies), 0.0
     for element in (element for body in tree.bodies for element in body.inertia.flat):
         inertia = ops.maximum(inertia, ops.absolute(element))

@@ -1,6 +1,6 @@
 """The table of joints as compositions of elementary constraints.
 
-Frames are those of `multibody.joints`: z along the axis, the second axis of a universal joint along x. The rows that
+Frames are as in `multibody.joints`: z along the axis, the second axis of a universal joint along x. The rows that
 measure motion give the rates of the joint's dofs in their order, and the efforts on them act along these rows.
 """
 

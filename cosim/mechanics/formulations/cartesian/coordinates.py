@@ -1,7 +1,7 @@
 """The coordinates of a body: six in space, three where the whole mechanism moves in a plane.
 
-In space the accelerations are that of the centre of mass along ground axes and the angular one along the axes of the
-body, so that M = diag(m E, J) is constant. In the plane they are along two directions of it and about its normal.
+In space the accelerations are linear, of the centre of mass along ground axes, and angular, along the axes of the body,
+so that M = diag(m E, J) is constant. In the plane they are along two directions of it and about its normal.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The poses and velocities of bodies as one vector: in space (position, quaternion), in a plane (x, y, angle) of each,
-then the velocities of all bodies. Positions are those of the centres of mass."""
+then the velocities of all bodies. Positions locate the centres of mass."""
 
 from __future__ import annotations
 

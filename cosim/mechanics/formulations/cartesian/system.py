@@ -305,7 +305,7 @@ class Cartesian:
         """(body -> coefficients (s,), bias) of a row on bodies and dofs."""
         on_body = {k: self._on_body(k, placed, wrench) for k, wrench in row.wrenches.items()}
         bias = row.bias
-        for k, wrench in row.wrenches.items():  # the acceleration of the origin is not that of the centre of mass
+        for k, wrench in row.wrenches.items():  # origin and centre of mass accelerate differently
             axes, com = placed[k].rotation, self.sweeps.bodies[k].com
             omega = axes.T @ placed[k].angular
             bias = bias - wrench.linear @ ops.cross(omega, ops.cross(omega, com))

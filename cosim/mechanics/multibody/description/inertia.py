@@ -9,7 +9,7 @@ import numpy as np
 SOLVER = 1e-12
 ROUNDING = 1e-6
 TRIANGLE = 1e-3
-NEGLIGIBLE_RADIUS = 1e-6  # m; an inertia below that of the mass at this radius counts as zero
+NEGLIGIBLE_RADIUS = 1e-6  # m; an inertia below the mass times this radius squared counts as zero
 IMPOSSIBLE = "the inertia is physically impossible"  # begins a note
 
 

@@ -38,7 +38,7 @@ def _moved(inertial: Inertial, pose: Pose) -> Inertial:
 
 
 def _sum(parts: Sequence[Inertial]) -> Inertial:
-    """That of a body of parts in one frame, about its centre of mass (parallel axis theorem)."""
+    """The mass properties of a body of parts in one frame, about its centre of mass (parallel axis theorem)."""
     mass = sum(part.mass for part in parts)
     com = sum((part.mass * part.com for part in parts), np.zeros(3)) / mass if mass else np.zeros(3)
     inertia = np.zeros((3, 3))

@@ -44,8 +44,8 @@ class FundamentalLoop(NamedTuple):
 
 @dataclass(frozen=True)
 class Structure:
-    """The graph; n = `size` is the number of bodies without body 0, and of joints of the tree. Matrices hold integers,
-    those of joints and bodies 1 … n have their rows and columns in this order."""
+    """The graph; n = `size` is the number of bodies without body 0, and of joints of the tree. Matrices hold integers;
+    rows and columns of joints and bodies 1 … n are in this order."""
 
     bodies: tuple[str, ...]  # names of bodies 0 … n
     edges: tuple[Edge, ...]  # in the order of their numbers
@@ -182,7 +182,7 @@ def mobility(mechanism: Mechanism, structure: Structure) -> Mobility:
 
 
 def _rotations(mechanism: Mechanism, structure: Structure) -> list[np.ndarray]:
-    """The axes (3, 3) of the joint's frame of every edge in those of body 0, at coordinates 0."""
+    """The axes (3, 3) of the joint's frame of every edge, along the axes of body 0, at coordinates 0."""
     bodies = [np.eye(3)]
     for edge in structure.tree:
         bodies.append(bodies[edge.start] @ edge.joint.pose.rotation)

@@ -45,7 +45,7 @@ def build_mechanism(
 ) -> Mechanism:
     """The mechanism of these parts, in their order, with mimics of mimics resolved.
 
-    Raises InputErrors with the errors in `diagnostics` and those of the topology, in the order of their lines.
+    Raises InputErrors with the errors of `diagnostics` and of the topology, in the order of their lines.
     """
     twice = _later_links(links)  # a body of both has one error
     named: list[NamedItem] = [("joint", j.name, j.place) for j in joints if (j.name, j.place) not in twice]

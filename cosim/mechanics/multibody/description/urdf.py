@@ -227,8 +227,8 @@ def _link(part: _ElementReader) -> Link:
 
 
 def _check_inertias(parts: Sequence[_ElementReader], bodies: Mapping[str, Inertial]) -> None:
-    """Errors and notes about the inertias of links; an impossible one is a note where that of the rigid body, with the
-    links at its fixed joints, is possible. bodies: see `merged_inertials`."""
+    """Errors and notes about the inertias of links; an impossible one is a note where the rigid body, with the links at
+    its fixed joints, has a possible one. bodies: see `merged_inertials`."""
     for part in parts:
         if part.inertia is None:
             continue
@@ -237,7 +237,7 @@ def _check_inertias(parts: Sequence[_ElementReader], bodies: Mapping[str, Inerti
         body = bodies.get(part.name)
         if mistake and body is not None and check_inertia(body.mass, body.inertia)[0] is None:
             what = mistake.partition(";")[0]
-            mistake, note = None, f"{what}; used as given, because that of its body with the links fixed to it is"
+            mistake, note = None, f"{what}; used as given, as its body with the links fixed to it has a possible one"
         if mistake:
             part.error(element, mistake)
         if note:

@@ -114,7 +114,7 @@ class Beam:
             vectors = lowest_modes(mass, stiffness, self._fixed(bends), count, self._rigid(bends))
             deflections = vectors[::2]
             sizes = np.abs(deflections)
-            # of equal ones the first, or the sign of an antisymmetric mode would be that of rounding
+            # of equal ones the first, or rounding would choose the sign of an antisymmetric mode
             largest = deflections[(sizes > (1.0 - EQUAL) * sizes.max(axis=0)).argmax(axis=0), np.arange(count)]
             found.append((kind, line, vectors / largest))
         return found

@@ -2,9 +2,9 @@
 
 Exact in the mass matrix M, by products of rigid motions and modes with it: mass, center of mass and inertia, and with
 modes ∫φ, ∫ρ × φ and ∫φ·φ. The other integrals, ∫ρ φᵀ and ∫φ φᵀ, need the parts along x, y and z of displacements
-alone. They are exact where M treats x, y and z alike and apart, as that of solid elements does. Otherwise they are
-those of the translations of the nodes, corrected so that they agree with the exact ones: they have the exact momenta,
-and their kinetic energy is no more than the exact one, so that what is left is positive.
+alone. They are exact where M treats x, y and z alike and apart, as with solid elements. Otherwise they are taken over
+the translations of the nodes, corrected so that they agree with the exact ones: they have the exact momenta, and their
+kinetic energy is no more than the exact one, so that what is left is positive.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cosim.mechanics.multibody.elastic.mass_points import modal_mass_of
 from cosim.mechanics.multibody.elastic.modal_link import RigidBody
 from cosim.mechanics.multibody.elastic_bodies import ModalMass
 
-FLAT = 1e-6  # a direction in which the mass extends less than this, relative to the longest one, is none
+FLAT = 1e-6  # a direction in which the mass extends less than this, relative to the longest one, counts as flat
 NOTHING = 1e-12  # part of a modal mass that is rounding
 SEED = 1e-8  # part of the isotropic rest that stands in where nodes do not translate
 

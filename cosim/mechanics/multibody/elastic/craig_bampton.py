@@ -1,9 +1,9 @@
 """Reduction of finite elements: the root is held, other interfaces are rigid and move (Craig and Bampton, 1968).
 
 The reduced coordinates are the motions of the interfaces, each six, with the static shapes that follow, and the natural
-vibrations of the body with its interfaces held. The natural vibrations in these coordinates are the modes. Those of a
-body with interfaces that a closed loop holds are made from all static shapes of these, and the lowest natural
-vibrations with them held: so they have every motion of these interfaces, and are exact where none is left.
+vibrations of the body with its interfaces held. The natural vibrations in these coordinates are the modes. Where a
+closed loop holds interfaces, the modes are made from all static shapes of these, and the lowest natural vibrations with
+them held: so they have every motion of these interfaces, and are exact where none is left.
 """
 
 from __future__ import annotations

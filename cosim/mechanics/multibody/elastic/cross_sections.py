@@ -1,7 +1,7 @@
 """Areas and moments of cross sections by their dimensions.
 
-Shear factors κ are those of Cowper (The shear coefficient in Timoshenko's beam theory, 1966), torsion constants those
-of Saint-Venant, of thin walls that of Bredt.
+Shear factors κ follow Cowper (The shear coefficient in Timoshenko's beam theory, 1966), torsion constants Saint-Venant,
+of thin walls Bredt.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Finite elements of a straight beam along x: bending, stretching and twisting.
 
-All have two unknowns per node, a deflection and an angle, and cubic shape functions: those of Friedman and Kosmatka (An
+All have two unknowns per node, a deflection and an angle, and cubic shape functions by Friedman and Kosmatka (An
 improved two-node Timoshenko beam finite element, 1993), which are exact for constant sections under end loads. Without
 shear they are Hermite's, which also serve rods.
 """

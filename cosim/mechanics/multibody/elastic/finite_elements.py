@@ -62,14 +62,15 @@ class ReducedBody(NamedTuple):
 
 @dataclass(frozen=True)
 class FiniteElements:
-    """mass, stiffness: files `.mtx` (Matrix Market) or `.npz` (scipy.sparse.save_npz) with the matrices (n, n) in SI
-    units; nodes: a `.csv` file with the columns node, x, y, z [m]. n is 3 or 6 times the number of nodes; the dofs are
-    those of the nodes in the order of that file, each x, y, z and where there are 6 the rotations about them.
+    """Finite elements of a link, from files. mass, stiffness: `.mtx` (Matrix Market) or `.npz` (scipy.sparse.save_npz)
+    with the matrices (n, n) in SI units; nodes: a `.csv` file with the columns node, x, y, z [m]. n is 3 or 6 times the
+    number of nodes; the dofs follow the order of that file, for each node x, y, z and where there are 6 the rotations
+    about them.
 
-    root: numbers of the nodes that are held; interfaces: those of nodes that move as one rigid body each, by name;
+    root: numbers of the nodes that are held; interfaces: by name, numbers of nodes that move as one rigid body;
     modes: number that the link has; vibrations: of the body with its interfaces held, from which they are made;
     held: interfaces that a closed loop holds: the modes have all their motions; stiffening: by loads, none without;
-    total_mass [kg], total_inertia (3, 3) about the origin: compared with those of the matrix.
+    total_mass [kg], total_inertia (3, 3) about the origin: compared with the matrix.
     """
 
     mass: Path
@@ -146,7 +147,7 @@ class FiniteElements:
         def of_modes(path: Path) -> Array:
             matrix = read_matrix(path)
             if matrix.shape[0] != len(shapes):
-                what = f"the matrix has {matrix.shape[0]} rows; those of mass and stiffness have {len(shapes)}"
+                what = f"the matrix has {matrix.shape[0]} rows; mass and stiffness have {len(shapes)}"
                 raise InputError(f"{what}, and it must have as many", str(path))
             self._check(lambda: check_symmetric("geometric stiffness", matrix), path)
             return shapes.T @ (matrix @ shapes)

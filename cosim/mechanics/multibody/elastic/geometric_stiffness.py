@@ -27,7 +27,7 @@ class GeometricStiffness:
 
     acceleration: weight at 1 m/s² along the axis; spin: centrifugal forces at 1 rad/s about the axis through the
     origin; force: of 1 N along the axis at the center of an interface, by its name. A load may be left out: then g is
-    the smallest one with those of the others."""
+    the smallest one that fits the others."""
 
     acceleration: Files = field(default_factory=dict)
     spin: Files = field(default_factory=dict)

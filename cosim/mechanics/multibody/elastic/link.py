@@ -61,12 +61,13 @@ class DrawnPiece(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ElasticLink:
-    """mass, m c (3,) and J (3, 3) of the undeformed link about the origin of its frame; modes: (name, unit) of each.
+    """An elastic link. mass, m c (3,) and J (3, 3) of the undeformed link about the origin of its frame; modes:
+    (name, unit) of each.
 
-    The elastic forces are −K η − N η̇ − Σ h_μκλν η_κ η_λ η_ν. displacement(point) gives that of a point (3,) of the
-    undeformed link; it raises InputError for a point at which nothing can be attached. remedies: of too few modes.
-    pieces(): as which it is drawn; drawn: whether there are bodies for them, in a model for drawings alone; settled:
-    whether it starts in its equilibrium.
+    The elastic forces are −K η − N η̇ − Σ h_μκλν η_κ η_λ η_ν. displacement(point): of a point (3,) of the undeformed
+    link; it raises InputError for a point at which nothing can be attached. remedies: of too few modes. pieces(): as
+    which it is drawn; drawn: whether there are bodies for them, in a model for drawings alone; settled: whether it
+    starts in its equilibrium.
     """
 
     mass: float

@@ -1,12 +1,12 @@
 """The mass of an elastic body as points, and the constants of its motion that follow.
 
 A point ρ moves by u = Σ φ_μ η_μ + ½ Σ g_μν η_μ η_ν with the modal coordinates η. Over the mass, g is replaced by its
-best affine approximation, a + A ρ. Its moments with 1 and ρ are those of g, and only with these g enters the kinetic
-energy to second order in η and η̇.
+best affine approximation, a + A ρ. It has the moments of g with 1 and ρ, and g enters the kinetic energy to second
+order in η and η̇ only through them.
 
-The functions 1, x, y, z have an orthonormal basis over the mass. The kinetic energy Σ ½ m |v|² of all points then is
-that of one point for each function of the basis, with the displacements projected on it, and of a rest that is linear
-in η. It is a sum of squares, which no η makes negative.
+The functions 1, x, y, z have an orthonormal basis over the mass. The kinetic energy Σ ½ m |v|² of all points then
+equals the energy of one point for each function of the basis, with the displacements projected on it, and of a rest
+that is linear in η. It is a sum of squares, which no η makes negative.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from cosim.core.types import Array
 from cosim.mechanics.multibody.elastic_bodies import ModalMass
 
-# a direction in which the mass extends less than this, relative to the longest one, is none
+# a direction in which the mass extends less than this, relative to the longest one, counts as flat
 FLAT = 1e-9
 
 

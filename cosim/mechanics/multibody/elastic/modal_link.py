@@ -58,7 +58,7 @@ def modal_link(
         raise InputError(f"the stiffness has the negative eigenvalue {squares[0]:.4g} 1/s^2; correct its signs")
     if squares[0] <= STIFF * squares[-1]:
         k = int(np.abs(vectors[:, 0] * scale).argmax())
-        what = f"nothing resists mode {k + 1}, which would drift; the rigid motions of a link are those of its joint"
+        what = f"nothing resists mode {k + 1}, which would drift; the rigid motions of a link belong to its joint"
         raise InputError(f"{what}: leave them out")
     shares = np.diag(stiffness)[:, None] * vectors**2 + np.finfo(float).tiny
     ratios = np.broadcast_to(damping_ratio, len(modes)) @ (shares / shares.sum(axis=0))
@@ -100,7 +100,7 @@ def check_symmetric(name: str, matrix: Array) -> None:
 
 
 def check_mass(found: RigidBody, mass: float | None, inertia: Array | None, prefix: str = "") -> None:
-    """Raises InputError unless the mass [kg] and J (3, 3) about the origin, if given, are those of the nodes to 1 %.
+    """Raises InputError unless the mass [kg] and J (3, 3) about the origin, if given, agree with the nodes to 1 %.
     prefix: of the names of both."""
     if mass is not None and abs(found[0] - mass) > 0.01 * mass:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Whether matrices of finite elements are those of a body that nothing holds, at the nodes that come with them.
+"""Whether matrices of finite elements describe a body that nothing holds, at the nodes that come with them.
 
 A stiffness matrix leaves the six rigid motions R of a body without force, K R = 0, and its mass matrix has the same
 mass in all directions, Rᵀ M R. Neither is so with nodes in another order, coordinates in other units or a part held.

@@ -70,7 +70,7 @@ class ShapeFunctions:
         return modal_link(body, self.modes, modal, stiffness, self.damping_ratio, self.displacement, REMEDIES, pieces)
 
     def _check(self) -> None:
-        """Raises InputError for a length, modes and functions that are none."""
+        """Raises InputError for an invalid length, invalid modes and functions."""
         if not 0.0 < self.length < np.inf:
             raise InputError(f"length = {self.length:g} m must be above 0")
         for name in ("mass", "linear"):

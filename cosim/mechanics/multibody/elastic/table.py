@@ -42,7 +42,7 @@ def read_table(
     stiffness (m, m); and if wanted inertias (p, 3) kg m² about x, y, z of each node, rotations ψ (p, m, 3) rad,
     second_order displacements g (p, m, m, 3), damping_ratios (m,) in place of `damping_ratio`.
 
-    mass [kg], inertia (3, 3) about the origin: compared with those of the nodes.
+    mass [kg], inertia (3, 3) about the origin: compared with the nodes.
     Raises InputError for a file that cannot be read, and for what does not fit together in it.
     """
     file = Arrays(path, NAMES)
@@ -89,7 +89,7 @@ def read_table(
             frequencies = file.take("frequencies", "modes")
             for k in np.flatnonzero(frequencies <= 0.0):
                 what = f"the frequency {frequencies[k]:g} Hz of mode {k + 1} is not above 0"
-                raise InputError(f"{what}; the rigid motions of a link are those of its joint: leave them out")
+                raise InputError(f"{what}; the rigid motions of a link belong to its joint: leave them out")
             stiffness = stiffness_by(2.0 * np.pi * frequencies, gram(modal))
         nodes = Nodes(position, linear, curve, angular, "a node of the table")
         ratio = damping_ratio if ratios is None else ratios

@@ -1,5 +1,5 @@
-/* A part: a block with its own integrator. Outputs at a time are those of its state then, with the inputs as they are;
-   those of a sampled part are held in its state from its first sample on. */
+/* A part: a block with its own integrator. Outputs at a time follow from its state then, with the inputs as they
+   are; a sampled part holds them in its state from its first sample on. */
 
 #include "part.h"
 

@@ -1,5 +1,5 @@
-/* A rig. Its memory is that of its ticks; outputs at a time are those of the tick that would follow, with the inputs as
-   they are. */
+/* A rig. Its ticks work on its memory; outputs at a time come from the tick that would follow, with the inputs as they
+   are. */
 
 #include "rig.h"
 

@@ -1,4 +1,4 @@
-// One chart: curves over time on a canvas, those of the run before faint behind them.
+// One chart: curves over time on a canvas, the previous run's faint behind them.
 
 const MARGIN = { left: 52, right: 10, top: 8, bottom: 20 };
 const BEFORE_OPACITY = 0.3;

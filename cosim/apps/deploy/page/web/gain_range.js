@@ -1,4 +1,4 @@
-// The scale of a slider: linear, or logarithmic over several decades. The rules are those of `cosim dash`.
+// The scale of a slider: linear, or logarithmic over several decades. The rules are the same as in `cosim dash`.
 
 const DECADES = 2; // on each side of a value without a bound there
 const WIDE = 2; // decades of a range from which on its scale is logarithmic

@@ -1,4 +1,4 @@
-// What the charts show: the signals at regular ticks, those of the present run and of the one before.
+// What the charts show: the signals at regular ticks, of the present run and the one before.
 
 const SAMPLES = 1000; // across the span of a chart
 

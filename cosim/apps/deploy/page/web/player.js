@@ -88,7 +88,7 @@ class Player {
     return this.repeat ? this.ticks - this.simulation.tick : Infinity;
   }
 
-  // ticks of a frame beyond those of real time
+  // ticks of a frame beyond real time
   get most() {
     return this.repeat ? Math.max(this.ticks / FEWEST_FRAMES, 1) : Infinity;
   }

@@ -54,7 +54,7 @@ class Simulation {
     this.stopped = false;
   }
 
-  // Up to n ticks; returns how many were complete. After a stop `memory` is that of the tick that was not.
+  // Up to n ticks; returns how many were complete. After a stop `memory` belongs to the tick that was not.
   take(n) {
     if (this.stopped) return 0;
     const done = this.code("ticks")(this.starts[0], BigInt(this.tick), n);
