@@ -40,7 +40,7 @@ OVER = ("ended", "failed", "gone")
 
 class Situation(NamedTuple):
     """state: of the run; real: it moves motors; own: this page starts it; controlled: its control socket answers;
-    mine: control is held here; holder: who else holds it; socket: the run has a control socket, as far as is known;
+    mine: control is held here; owner: who else holds it; socket: the run has a control socket, as far as is known;
     turns: those of a joint are to be confirmed, see `MotionPlan.confirm_turns`, which has a button of its own."""
 
     state: str
@@ -48,7 +48,7 @@ class Situation(NamedTuple):
     own: bool
     controlled: bool
     mine: bool
-    holder: str = ""
+    owner: str = ""
     socket: bool = False
     turns: bool = False
 
@@ -66,7 +66,7 @@ def run_buttons(now: Situation) -> tuple[str, ...]:
 def control_buttons(now: Situation) -> tuple[str, ...]:
     if not now.controlled or now.state in OVER:
         return ()
-    return (RELEASE,) if now.mine else (TAKE_OVER,) if now.holder else (TAKE,)
+    return (RELEASE,) if now.mine else (TAKE_OVER,) if now.owner else (TAKE,)
 
 
 def tunable(now: Situation) -> bool:
@@ -86,8 +86,8 @@ def control_line(now: Situation) -> str:
         return "The control socket of the run does not answer."
     if not now.controlled:
         return "Watching only: the run has no control socket (cosim run … --control)."
-    if now.holder:
-        return f"Watching only: {now.holder} has control."
+    if now.owner:
+        return f"Watching only: {now.owner} has control."
     if not now.mine:
         return "Watching only: nobody has control."
     if now.state == "waiting" and now.real:
