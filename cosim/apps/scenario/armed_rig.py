@@ -31,7 +31,7 @@ def in_simulated_time(spec: RigSpec) -> RigSpec:
     )
 
 
-class Stand:
+class ArmedRig:
     """An engine that runs tick by tick, and whose faults can be changed between two ticks."""
 
     def __init__(self, spec: RigSpec, scenarios: Sequence[ScenarioSpec], interpret: bool | None = None) -> None:
