@@ -31,7 +31,7 @@ from cosim.rig.sections.scenario import ScenarioSpec
 BAD_INPUT = "input.json"  # in the folder of the results: mistakes that only a wired rig shows
 
 
-class Walk:
+class ScenarioBatch:
     """folder: where each scenario leaves its result, `<number>.json`; record: where the recordings of those that failed
     go, None for nowhere."""
 
@@ -58,10 +58,10 @@ class Walk:
                 failed = Reaction(f"could not start: {error}", None, (f"could not start: {error}",))
                 self._leave(number, scenario, failed, str(error), begun)
             return
-        self._walk(armed, pending)
+        self._run_until_faults(armed, pending)
         self._children.reap(block=True)
 
-    def _walk(self, armed: ArmedRig, pending: dict[int, Scenario]) -> None:
+    def _run_until_faults(self, armed: ArmedRig, pending: dict[int, Scenario]) -> None:
         engine, rows, fault = armed.engine, list[np.ndarray](), ""
         timelines = {number: Timeline(each.faults, armed.step) for number, each in pending.items()}
         end = max((each.ticks for each in pending.values()), default=0)
