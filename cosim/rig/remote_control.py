@@ -19,7 +19,7 @@ from cosim.rig.consent import Agreement
 from cosim.rig.parameters import read_values, values_from
 from cosim.rig.provenance import attachments_of
 from cosim.rig.recorded_run import Change
-from cosim.rig.run_words import ENDED, WAITING, OrderedStop
+from cosim.rig.stop_messages import ENDED, WAITING, OrderedStop
 from cosim.rig.stream import schema_of
 
 if TYPE_CHECKING:

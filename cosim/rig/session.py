@@ -28,8 +28,8 @@ from cosim.rig.recording_room import scarce_room
 from cosim.rig.run import Run, StoppedRun
 from cosim.rig.run_file import finish_store
 from cosim.rig.run_recorder import RunRecorder, evaluation_of
-from cosim.rig.run_words import ENDED, OrderedStop
 from cosim.rig.status_reports import StatusReports
+from cosim.rig.stop_messages import ENDED, OrderedStop
 
 if TYPE_CHECKING:
     from cosim.execution.hardware.traffic.traffic_log import TrafficLog
