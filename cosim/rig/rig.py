@@ -16,7 +16,7 @@ from cosim.core.units import parse_quantity
 from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.run_status import RunStatus
-from cosim.rig.build.stand_ins import KNOWN
+from cosim.rig.build.lazy_rig import KNOWN
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.cached_parts import CachedParts
 from cosim.rig.input_tracking import key_of
