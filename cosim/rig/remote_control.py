@@ -226,7 +226,7 @@ def control_of(recorder: RunRecorder, stack: ExitStack) -> RemoteControl:
     """The control of a run with `telemetry.control`, closed by `stack`. Raises InputError when it cannot be bound."""
     rig, telemetry = recorder.rig, recorder.rig.run_spec.telemetry
     assert telemetry.control is not None
-    status = schema_of(rig, recorder.outline, WAITING) | {"signals": dict(recorder.outline.units)}
+    status = schema_of(rig, recorder.metadata, WAITING) | {"signals": dict(recorder.metadata.units)}
     status |= {"stream": recorder.outputs.endpoint, "tick": 0, "t": 0.0}
     files = {name: content.decode(errors="replace") for name, content in attachments_of(rig)}
     link = stack.enter_context(

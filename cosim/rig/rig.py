@@ -20,8 +20,8 @@ from cosim.rig.build.lazy_rig import KNOWN
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.cached_parts import CachedParts
 from cosim.rig.input_tracking import key_of
-from cosim.rig.outline import channels_of
 from cosim.rig.run import Run
+from cosim.rig.run_metadata import channels_of
 from cosim.rig.session import make_engine, make_scheduler, run_session, ticks_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from cosim.apps.scenario.armed_rig import ArmedRig
 from cosim.execution.hardware.emulation.fault_injection import FaultInjection
 from cosim.output.signal_statistics import BLOCK, SignalStatistics
-from cosim.rig.outline import outline_of
+from cosim.rig.run_metadata import run_metadata_of
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.rig.summary import _joint, followed_signals, sampled_signals
 from tests.kit.samples import FOLDER
@@ -65,9 +65,9 @@ def test_the_figures_of_a_run_with_late_feedback_are_those_of_its_samples(late):
     armed, values = late
     column = {name: values[:, k] for name, k in armed.names.items()}
     assert len(values) == 1260 + PAUSE
-    outline = outline_of(armed.rig)
+    metadata = run_metadata_of(armed.rig)
     statistics = SignalStatistics(
-        tuple(armed.names), followed_signals(outline, armed.names), sampled_signals(outline, armed.names)
+        tuple(armed.names), followed_signals(metadata, armed.names), sampled_signals(metadata, armed.names)
     )
     statistics.add(values)
     figures = statistics.by_name()
@@ -76,7 +76,7 @@ def test_the_figures_of_a_run_with_late_feedback_are_those_of_its_samples(late):
         new = np.diff(time, prepend=np.nan) != 0.0
         assert len(time) - new.sum() == pytest.approx(PAUSE, abs=2)
         errors = column[f"{joint}/measured_error"][new]
-        found = _joint(outline, figures, joint)
+        found = _joint(metadata, figures, joint)
         assert found["error_max"] == np.abs(errors).max()
         assert found["error_rms"] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-9)
         assert found["speed_max"] == np.abs(column[f"{joint}/measured_velocity"]).max()

@@ -14,8 +14,8 @@ from cosim.core.errors import InputError
 from cosim.execution.engine import Engine
 from cosim.execution.hardware.emulation.fault_injection import FaultInjection
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.outline import signal_units
 from cosim.rig.rig import Rig
+from cosim.rig.run_metadata import signal_units
 from cosim.rig.sections.rig_spec import RigSpec, TelemetrySpec
 from cosim.rig.sections.scenario import ScenarioSpec
 from cosim.rig.session import make_engine

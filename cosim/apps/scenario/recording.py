@@ -12,8 +12,8 @@ import numpy as np
 from cosim.apps.scenario.armed_rig import ArmedRig
 from cosim.apps.scenario.faulty_run import FaultyRun
 from cosim.core.compile import BatchFunction
-from cosim.rig.outline import outline_of
 from cosim.rig.outputs import open_outputs
+from cosim.rig.run_metadata import run_metadata_of
 from cosim.rig.run_recorder import evaluation_of
 from cosim.simulation.tick.tick_block import TickBlock
 
@@ -25,7 +25,7 @@ def record_run(armed: ArmedRig, run: FaultyRun, folder: Path, name: str) -> str:
     with ExitStack() as stack:
         evaluation = evaluation_of(armed.rig)
         evaluation.observe = cast(BatchFunction, armed.own_signals)  # of rows with the numbers of the plant
-        outputs = open_outputs(armed.rig, outline_of(armed.rig), stack, path, evaluation)
+        outputs = open_outputs(armed.rig, run_metadata_of(armed.rig), stack, path, evaluation)
         evaluation(TickBlock(np.arange(count), run.rows, np.zeros((count, 0)), armed.start), outputs.sinks)
         for tick, what in run.events:
             outputs.event(tick * step_ns, what, "warning")
