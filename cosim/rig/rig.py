@@ -69,9 +69,9 @@ class Rig(WiredRig):
     @property
     def numbers(self) -> dict[str, float | list[float]]:
         """The numbers of the mechanism and the drives that `rollouts` can vary as well, by name, in SI."""
-        from cosim.rig.open_numbers import numbers_of
+        from cosim.rig.plant_parameters import plant_parameters_of
 
-        found = {name: number.values.tolist() for name, number in numbers_of(self).items()}
+        found = {name: number.values.tolist() for name, number in plant_parameters_of(self).items()}
         return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
     @property

@@ -244,6 +244,6 @@ class _Stages:
         given = regions(inputs)
         routine = Routine(fn, [region.shape for region in given], name)
         places = [region.where for region in given]
-        if routine.open_numbers is not None:
+        if routine.symbolic_parameters is not None:
             places.append(self.model.layout.place("numbers").where)
         return RoutineCall(routine, tuple(places), tuple(region.where for region in regions(outputs)))

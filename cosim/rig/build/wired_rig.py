@@ -40,7 +40,7 @@ class WiredRig:
     _read: Callable[[], RigSpec] | None = None
     _lazy_parts: tuple[RigSpec, TickModel]
     # the ticks with numbers of the plant as inputs, and the names of these and of those unknown to the controllers
-    opened: tuple[tuple[tuple[str, ...], frozenset[str]], TickModel] | None = None
+    parametrised: tuple[tuple[tuple[str, ...], frozenset[str]], TickModel] | None = None
     # the loops of the last gradient, see `rig.gradient`
     differentiated: Any = None
 
@@ -104,7 +104,7 @@ class WiredRig:
         """The same rig with other ticks in the place of its own."""
         rig = self._complete()
         found = type(self).__new__(type(self))
-        found.__dict__.update(rig.__dict__ | {"tick_model": model, "opened": None, "differentiated": None})
+        found.__dict__.update(rig.__dict__ | {"tick_model": model, "parametrised": None, "differentiated": None})
         return found
 
     def require_joints(self, command: str) -> None:

@@ -24,7 +24,7 @@ from cosim.control.observer import Estimate, at_start
 from cosim.core import ops
 from cosim.core.compile.jit import vector_lanes
 from cosim.core.compile.routine import Routine
-from cosim.core.compile.trace import OpenNumbers
+from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.errors import CompileError
 from cosim.core.layout import Layout, Region
 from cosim.core.types import COMMAND, Numeric, State
@@ -76,9 +76,9 @@ class TickModel(TickFunctions):
 
     order: Sequence[str] = ORDER
     # in the data of its parts: inputs of the code instead of constants, and their values (n,)
-    open_numbers: OpenNumbers | None = None
+    symbolic_parameters: SymbolicParameters | None = None
     numbers: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    coupling_start: State | None = None  # of the coupling at t = 0, where numbers of its parts are open
+    coupling_start: State | None = None  # of the coupling at t = 0, where numbers of its parts are inputs
     _rollout_loops: dict[str, tuple[object, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -473,7 +473,7 @@ class TickModel(TickFunctions):
     def _routine_call(self, call: MemoryCall) -> RoutineCall:
         shapes = [region.shape for region in call.inputs]
         routine = call.fn if isinstance(call.fn, Routine) else Routine(call.fn, shapes, call.name)
-        hidden = () if routine.open_numbers is None else (self._region("numbers"),)
+        hidden = () if routine.symbolic_parameters is None else (self._region("numbers"),)
         inputs = (region.where for region in (*call.inputs, *hidden))
         return RoutineCall(routine, tuple(inputs), tuple(region.where for region in call.outputs))
 
