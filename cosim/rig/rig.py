@@ -83,7 +83,7 @@ class Rig(WiredRig):
 
             return warnings_before_run(self)
 
-        return self.cached.recall("warnings", find)
+        return self.cached.get("warnings", find)
 
     def set(self, name: str, value: ParameterValue) -> None:
         """Set a parameter such as `arm.kp` for all further runs, without building anything anew.

@@ -89,7 +89,7 @@ def check_names(metadata: RunMetadata, place: str) -> None:
 
 def run_metadata_of(rig: WiredRig) -> RunMetadata:
     """With the parameters as they are now. Raises InputError for a name that does not print."""
-    metadata = rig.cached.recall("metadata", lambda: _run_metadata_of(rig))
+    metadata = rig.cached.get("metadata", lambda: _run_metadata_of(rig))
     check_names(metadata, metadata.path)
     if not rig.built:
         return metadata

@@ -150,7 +150,7 @@ class RunRecorder:
 def evaluation_of(rig: WiredRig) -> Evaluation:
     """What the outputs of a run compute; that of a compiled rig can be sent to another process."""
     schedule, pacing = rig.run_spec.schedule, rig.run_spec.schedule.pacing
-    monitor = rig.cached.recall("events", lambda: EventMonitor(rig.tick_model))
+    monitor = rig.cached.get("events", lambda: EventMonitor(rig.tick_model))
     evaluation = Evaluation(rig.observe, copy.deepcopy(monitor), schedule.step_ns)
     if pacing is not None:
         evaluation.tasks = rig.tasks

@@ -46,7 +46,7 @@ def make_engine(rig: WiredRig, traffic: TrafficLog | None = None) -> Engine:
     if rig.looped:
         with rig.cached.tracked():
             engine = NativeEngine(model)
-        rig.keep()
+        rig.save_parts()
         return engine
     from cosim.execution.bus_engine import BusEngine
     from cosim.execution.python_engine import PythonEngine
@@ -76,7 +76,7 @@ def make_scheduler(
             check_schedulable(engine, rig.tasks, schedule.step_ns / schedule.rate, rig.place)
         return engine
 
-    place = rig.cached.recall("place of realtime", lambda: rig.place(("schedule", "realtime")))
+    place = rig.cached.get("place of realtime", lambda: rig.place(("schedule", "realtime")))
     return Scheduler(make, schedule.pacing, rig.tasks, schedule.blend, place, planned=planned)
 
 
@@ -149,7 +149,7 @@ def run_session(
     if not recorder.done:
         raise RunError(recorder.fault, str(rig.run_spec.path))
     run = recorder.run()
-    rig.keep()
+    rig.save_parts()
     finish_store(run, recorder.store, temporary=keep.file is None)
     if recorder.fault:
         raise StoppedRun(run)
@@ -208,11 +208,11 @@ def _record(
                 _run_ticks(recorder, progress, control)
             except KeyboardInterrupt:
                 scheduler.controlled_stop()
-                _take_rest(recorder)
+                _drain(recorder)
                 recorder.fault = scheduler.fault or recorder.when("interrupted")
             except OrderedStop as order:
                 scheduler.controlled_stop()  # of a loop that an emergency stop has not ended
-                _take_rest(recorder)
+                _drain(recorder)
                 if order.event:
                     recorder.note(recorder.done, order.event)
                 ended = bool(order.event and recorder.done)
@@ -271,7 +271,7 @@ def _follow(
             continue
         recorder.busy += time.perf_counter() - before
         with scheduler.signals.postponed():  # a block that was read is not lost
-            block = scheduler.borrow()
+            block = scheduler.read_view()
             assert block is not None
             recorder.add(block)
         before = time.perf_counter()
@@ -282,7 +282,7 @@ def _follow(
     recorder.fault = scheduler.fault
 
 
-def _take_rest(recorder: RunRecorder) -> None:
+def _drain(recorder: RunRecorder) -> None:
     """The ticks until the stop; from then on a signal raises again."""
     for block in iter(recorder.scheduler.read, None):
         recorder.add(block)

@@ -41,7 +41,7 @@ def check_names(names: Sequence[str], place: SourceLocation | str | None) -> Non
 def stream_config_of(rig: WiredRig, metadata: RunMetadata, start_ns: int, schema: Schema) -> StreamConfig:
     """The stream of a run. The spec of the rig has `telemetry.publish`."""
     telemetry, schedule, signals = rig.run_spec.telemetry, rig.run_spec.schedule, tuple(metadata.units.items())
-    columns = rig.cached.recall("streamed", lambda: streamed_columns(rig.spec, tuple(metadata.units)))
+    columns = rig.cached.get("streamed", lambda: streamed_columns(rig.spec, tuple(metadata.units)))
     assert telemetry.publish is not None
     return StreamConfig(
         endpoint=telemetry.publish,
@@ -60,7 +60,7 @@ def stream_config_of(rig: WiredRig, metadata: RunMetadata, start_ns: int, schema
 
 def schema_of(rig: WiredRig, metadata: RunMetadata, state: str = "running", control: str | None = None) -> Schema:
     """The schema now. state: of the session; control: endpoint of its control socket."""
-    parameters = rig.cached.recall("parameters of the stream", lambda: _parameters(rig))
+    parameters = rig.cached.get("parameters of the stream", lambda: _parameters(rig))
     rate, pacing = rig.run_spec.telemetry.rate, rig.run_spec.schedule.pacing
     schema = schema_of_metadata(metadata, rate, pacing is not None, parameters, state, control)
     schema["cpu"] = None if pacing is None else pacing.cpu

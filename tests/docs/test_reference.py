@@ -412,7 +412,7 @@ def test_every_field_of_the_timing_is_listed_with_every_cause():
 
 def test_every_state_and_every_method_of_the_scheduler_is_listed():
     rows = {row[0].strip("`"): row[1] for row in TABLES["The scheduler"][1:]}
-    assert set(ALLOWED) | {"read", "borrow", "stop", "close"} == set(rows)
+    assert set(ALLOWED) | {"read", "read_view", "stop", "close"} == set(rows)
     assert {method: set(rows[method].split(", ")) for method in ALLOWED} == {
         method: {str(state) for state in states} for method, states in ALLOWED.items()
     }

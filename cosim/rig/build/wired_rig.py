@@ -57,7 +57,7 @@ class WiredRig:
     @classmethod
     def restored(cls, cached: CachedParts, read: Callable[[], RigSpec]) -> Self:
         """The compiled rig of which these parts are known; it is built from the spec when others are needed."""
-        rig, known = cls.__new__(cls), cached.recall(KNOWN, dict)
+        rig, known = cls.__new__(cls), cached.get(KNOWN, dict)
         rig.interpret, rig.cached, rig.joints, rig._read = False, cached, known["joints"], read
         rig._lazy_parts = lazy_parts(known, rig._complete)
         return rig
@@ -111,10 +111,10 @@ class WiredRig:
         """Raises InputError for a rig of parts only. command: that is for joints, such as `cosim tune`."""
         require_joints(self.joints, self.run_spec.path, command)
 
-    def keep(self) -> None:
-        """Keep what is known of the rig for other processes, if its ticks are compiled."""
+    def save_parts(self) -> None:
+        """Save what is known of the rig for other processes, if its ticks are compiled."""
         if self.native:
-            self.cached.recall(KNOWN, lambda: known_parts(self.spec, self.tick_model))
+            self.cached.get(KNOWN, lambda: known_parts(self.spec, self.tick_model))
             self.cached.save()
 
     @property
@@ -163,7 +163,7 @@ class WiredRig:
     @property
     def tasks(self) -> tuple[TaskTime, ...]:
         """The tasks of a tick in running order, with their deadlines."""
-        return self.cached.recall("tasks", self._tasks)
+        return self.cached.get("tasks", self._tasks)
 
     def place(self, path: tuple[str | int, ...]) -> SourceLocation | None:
         """Where a key of the rig is."""
@@ -186,7 +186,7 @@ class WiredRig:
     @property
     def observe(self) -> BatchFunction | Interpreted:
         """(start, row) -> all signals, for batches of rows; start: the flat BumplessStart of their run."""
-        return self.cached.recall("observe", self._observe)
+        return self.cached.get("observe", self._observe)
 
     def _observe(self) -> BatchFunction | Interpreted:
         start = self.tick_model.layout.place("bumpless_start").shape
