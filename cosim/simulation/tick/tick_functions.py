@@ -535,7 +535,7 @@ class TickFunctions:
         found: Numeric,
     ) -> tuple[Numeric, ...]:
         """(commands (m,) of the load motors, powers (2, m), works (2, m), residual energies (nv,), sums and slow
-        signals of `load_tracking`, (m,) for each of its FIGURES, then interval, horizon and silence (m,) of their
+        signals of `load_tracking`, (m,) for each of its METRICS, then interval, horizon and silence (m,) of their
         samples). The account is that of the commanded efforts, then of those that the load motors exert. The tracking
         is judged once the estimated motion has settled, and while no sample of the load motor is overdue.
 

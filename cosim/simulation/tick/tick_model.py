@@ -19,7 +19,7 @@ import numpy as np
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
-from cosim.control.load_tracking import FIGURES, SUMS
+from cosim.control.load_tracking import METRICS, SUMS
 from cosim.control.observer import Estimate, at_start
 from cosim.core import ops
 from cosim.core.compile.jit import vector_lanes
@@ -116,7 +116,7 @@ class TickModel(TickFunctions):
             "load_measured": {"velocity": loads, "effort": loads},
             "load_power": np.zeros((2, len(loads))),  # of the commanded and of the exerted efforts, by the last sample
             "load_residual_energy": n,  # of the load motors of joints [J]
-            "load_tracking": {name: loads for name in FIGURES},
+            "load_tracking": {name: loads for name in METRICS},
             **({"sample_time": n} if self.plant.real else {}),  # of the last samples of real joints, by the ticks [s]
             # of real joints: disagreement of their units, mask of the proofs that are done
             **({"units": {"disagreement": n, "proven": n}} if self.plant.real else {}),
@@ -463,9 +463,9 @@ class TickModel(TickFunctions):
                 *account,
                 "load_sums",
                 "load_slow",
-                ("load_tracking", FIGURES[0]),
+                ("load_tracking", METRICS[0]),
             ]
-            figures = [("load_tracking", name) for name in FIGURES]
+            figures = [("load_tracking", name) for name in METRICS]
             outputs = ["load_effort", *account, "load_residual_energy", "load_sums", "load_slow", *figures, *known]
             calls.append(self._call("load_effort", self.load_effort, inputs, outputs))
         return calls
