@@ -246,8 +246,8 @@ class _Goal:
         totals = []
         for name, value in metrics.items():
             joints = np.flatnonzero(self.accumulation.has(name)) if name in self.accumulation.metrics else ...
-            totals.append(ops.total(ops.array(value[joints]).reshape(-1)))
-        return ops.total(totals)
+            totals.append(ops.sum(ops.array(value[joints]).reshape(-1)))
+        return ops.sum(totals)
 
 
 def _pass_start(

@@ -326,6 +326,6 @@ def _encoders(encoders: Encoders, noise: dict[int, Numeric]) -> Encoders:
     if not noise:
         return encoders
     changed = copy.copy(encoders)
-    values = ops.with_elements(encoders.params.noise, list(noise), list(noise.values()))
+    values = ops.set_at(encoders.params.noise, list(noise), list(noise.values()))
     changed.params = replace(encoders.params, noise=values)
     return changed

@@ -115,7 +115,7 @@ def newton(z, a, b):
     """One iteration for z³ + a z = b, with a routine of its own."""
     value, slope = CUBIC(z[1:], a), 3.0 * z[1] * z[1] + a[0]
     change = (b[0] - value[0]) / slope
-    return ops.array([z[0] + 1.0, z[1] + change]), ops.where(ops.absolute(change) > 1e-7, 1.0, 0.0)
+    return ops.array([z[0] + 1.0, z[1] + change]), ops.where(ops.abs(change) > 1e-7, 1.0, 0.0)
 
 
 CUBIC = Routine(lambda z, a: ops.array([z[0] ** 3 + a[0] * z[0]]), [(1,), (1,)], "cubic")

@@ -101,7 +101,7 @@ class _Stages:
                 worst = ops.maximum(worst, code)
             start = values["bumpless_start",]
             length = ops.where(worst > 0.0, 0.0, start[_LENGTH])
-            values["bumpless_start",] = ops.with_elements(start, [_LENGTH], [length])
+            values["bumpless_start",] = ops.set_at(start, [_LENGTH], [length])
             return tuple((values | {("guard_fault",): codes, ("fault",): worst}).values())
 
         text = self._begin_tick("i32", "arm")

@@ -76,8 +76,8 @@ def _with_numbers(
     given = layout.unpack(symbols.symbols)
     reference = dict.fromkeys((*MOTION, "effort"), np.zeros(model.nv))
     for what, values_of in zip(MOTION, given["motion"], strict=True):
-        reference[what] = ops.with_elements(reference[what], [names.index(dof) for dof in led], values_of)
-    reference["effort"] = ops.with_elements(reference["effort"], [names.index(dof) for dof in fed], given["effort"])
+        reference[what] = ops.set_at(reference[what], [names.index(dof) for dof in led], values_of)
+    reference["effort"] = ops.set_at(reference["effort"], [names.index(dof) for dof in fed], given["effort"])
     loops, is_led = list(model.loops), np.isin(names, list(led))
     for k, loop in enumerate(loops):
         if is_led[loop.index].any():
