@@ -259,9 +259,8 @@ def tick_compiled(budget: Budget) -> Measurement:
         timing, fault, _ = run_real_time(rig, min(budget.run, COMPILED_RUN), busy_thread)
     compiled_only(timing)
     late = float(np.percentile(timing.busy_ns, 99))
-    note = (
-        f"{len(timing.busy_ns)} ticks: {spread(timing.busy_ns)}; latency {spread(timing.latency_ns)} (median, p99, max)"
-    )
+    busy, latency = percentiles(timing.busy_ns), percentiles(timing.latency_ns)
+    note = f"{len(timing.busy_ns)} ticks: {busy}; latency {latency} (median, p99, max)"
     slow = f"p99 {shown(late)}, more than {shown(COMPILED_P99 * 1e9)}" if late > COMPILED_P99 * 1e9 else ""
     return Measurement(Samples(medians_of(timing.busy_ns)), note=note, failed="; ".join(filter(None, (fault, slow))))
 
@@ -350,7 +349,7 @@ def judge_frames(
     note = (
         f"{missed['count']} of {missed['of']} deadlines missed{causes and f' ({causes})'}; {host.sent} frames sent,"
         f" {device.received} received by the drives; {device.sent} replies, {host.received} received; tick"
-        f" {spread(timing.busy_ns)}, latency {spread(timing.latency_ns)} (median, p99, max)"
+        f" {percentiles(timing.busy_ns)}, latency {percentiles(timing.latency_ns)} (median, p99, max)"
         f"{refused and f'; without {refused}'}{slip}"
     )
     fraction = np.array([missed["count"] / missed["of"] if missed["of"] else np.nan])
@@ -363,7 +362,7 @@ def judge_frames(
     )
 
 
-def spread(ns: np.ndarray) -> str:
+def percentiles(ns: np.ndarray) -> str:
     return ", ".join(map(shown, np.percentile(ns, (50, 99, 100)))) if len(ns) else "unknown"
 
 

@@ -16,7 +16,7 @@ from benchmarks.paired_timing import Budget, Samples
 from benchmarks.robots import rig_path
 from benchmarks.rows import BenchCase, Measurement, NotMeasured, Target
 from cosim.apps.tuning.hardware import HardwareReplay
-from cosim.apps.tuning.trying import Trying
+from cosim.apps.tuning.hardware_trials import HardwareTrials
 from cosim.apps.tuning.tune import tune
 from cosim.core.errors import RunError
 from cosim.core.units import parse_any
@@ -56,7 +56,7 @@ def tuned_margins(budget: Budget) -> Measurement:
         replay = HardwareReplay(session, real, lambda lines: None, lambda text: None, STEP)
         failed = ""
         try:
-            replay.try_all(Trying(real, (), 1, STEP).candidates(session))
+            replay.try_all(HardwareTrials(real, (), 1, STEP).candidates(session))
         except RunError as error:
             failed = error.what
     limits = {limit.measure.figure: limit.bound for limit in session.evaluator.objective.limits}

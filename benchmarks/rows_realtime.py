@@ -132,7 +132,8 @@ def judged(timing: DeadlineRecord, before: np.ndarray, after: np.ndarray, count_
     missed = len(timing.missed.row)
     would, more_misses = misses_beside(timing, missed, other)
     note = (
-        f"median, p99, max in whole µs: {spread(ours)}; cyclictest {spread(before)} before, {spread(after)} after;"
+        f"median, p99, max in whole µs: {percentiles(ours)};"
+        f" cyclictest {percentiles(before)} before, {percentiles(after)} after;"
         f" p99 of our {len(parts)} parts {low:.2f} to {high:.2f} × (quartiles);"
         f" deadlines missed: {missed} of {len(ours)}, cyclictest would have missed {would:g}"
     )
@@ -156,7 +157,7 @@ def unlikely(missed: int, ticks: int, others: int, loops: int) -> bool:
     return missed > 0 and float(binom.sf(missed - 1, missed + others, ticks / (ticks + loops))) < CHANCE
 
 
-def spread(latencies: np.ndarray) -> str:
+def percentiles(latencies: np.ndarray) -> str:
     return ", ".join(f"{value:.0f}" for value in np.percentile(latencies, (50, 99, 100)))
 
 

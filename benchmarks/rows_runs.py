@@ -19,8 +19,8 @@ from cosim import load_rig
 from cosim.core.errors import RunError
 from cosim.output.recorder import Recorder
 from cosim.output.sample_encoding import Encoding
-from cosim.rig.outline import channels_of
 from cosim.rig.rig import Rig
+from cosim.rig.run_metadata import channels_of
 from cosim.simulation.loop.tick_ring import SharedWord, TickRing
 
 PLACES = 512  # of the ring of the ticks alone

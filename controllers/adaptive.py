@@ -137,7 +137,7 @@ class Adaptive:
         request = feedforward - kd * s
         saturated: Numeric = 0.0
         for value, limit in zip(request, self._effort_limit, strict=True):
-            saturated = ops.where(ops.absolute(value) >= limit, 1.0, saturated)
+            saturated = ops.where(ops.abs(value) >= limit, 1.0, saturated)
         zone = ops.array(p.dead_zone)
         beyond = s - ops.clip(s, -zone, zone)
         change = -self._period * p.adaptation * (regressor.T @ beyond)
@@ -161,8 +161,8 @@ class Adaptive:
         locked, time = u["all_locked"] > 0.5, (t,) if self._model.equations.timed else ()
         q = equations.coordinates(u["all_position"])
         v = ops.where(locked, 0.0, u["all_velocity"])
-        reference = ops.where(locked, 0.0, ops.with_elements(v, index, w))
-        a = ops.where(locked, 0.0, ops.with_elements(u["all_acceleration"], index, dw))
+        reference = ops.where(locked, 0.0, ops.set_at(v, index, w))
+        a = ops.where(locked, 0.0, ops.set_at(u["all_acceleration"], index, dw))
 
         def of_slotine_and_li(function: Callable[..., Numeric]) -> Numeric:
             rest = np.zeros(model.nv)

@@ -70,7 +70,7 @@ class Lqr:
         effort = feedforward + correction
         if "integral" in x:
             miss = u["position"] - u["reference_position"]
-            saturated = ops.logical_and(ops.absolute(effort) >= limit, effort * miss < 0.0)
+            saturated = ops.logical_and(ops.abs(effort) >= limit, effort * miss < 0.0)
             after["integral"] = x["integral"] + ops.where(saturated, 0.0, self._period * miss)
         if p.delay:
             after["correction"] = ops.clip(effort, -limit, limit) - feedforward

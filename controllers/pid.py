@@ -94,7 +94,7 @@ class Pid:
     def _next_integral(self, p: Params, integral: Numeric, error: Numeric, request: Numeric) -> Numeric:
         rate, bound, limit = ops.array(p.ki) * error, ops.array(p.integral_limit), self._effort_limit
         if p.tracking_time is None:
-            saturated = ops.logical_and(ops.absolute(request) >= limit, request * error > 0.0)
+            saturated = ops.logical_and(ops.abs(request) >= limit, request * error > 0.0)
             integral = integral + ops.where(saturated, 0.0, rate * self._period)
         else:
             time, given = ops.array(p.tracking_time), ops.clip(request, -limit, limit)

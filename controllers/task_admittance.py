@@ -97,7 +97,7 @@ class TaskAdmittance:
 def _solved(jacobian: Numeric, weight: Numeric, right: Numeric) -> Numeric:
     """(Jᵀ J + μ W)⁻¹ right, (n,), with a μ that is small. J (Jᵀ J + μ M)⁻¹ is (J M⁻¹ Jᵀ + μ)⁻¹ J M⁻¹ = J̄ᵀ."""
     square, n = jacobian.T @ jacobian, len(right)
-    trace_of_square, trace_of_weight = (ops.total(matrix[k, k] for k in range(n)) for matrix in (square, weight))
+    trace_of_square, trace_of_weight = (ops.sum(matrix[k, k] for k in range(n)) for matrix in (square, weight))
     return ops.solve(square + SINGULAR * trace_of_square / trace_of_weight * weight, right)
 
 

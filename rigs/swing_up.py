@@ -40,7 +40,7 @@ class SwingUp:
         missing = self._model.potential_energy(upright) - energy
         swing = p.pump * missing * ops.smooth_sign(v, 0.01)
         hold = p.kp * ops.sin(upright - q) - p.kd * v
-        close = ops.absolute(ops.sin(upright - q)) < ops.sin(p.catch)
+        close = ops.abs(ops.sin(upright - q)) < ops.sin(p.catch)
         above = ops.cos(upright - q) > 0.0
         caught = ops.where(ops.logical_and(close, above), 1.0, x["caught"])
         effort = ops.where(caught > 0.0, hold, swing)

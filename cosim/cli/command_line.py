@@ -107,8 +107,8 @@ def _tuning_words() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     """The options of a session, which add to the section `tuning` of the rig or replace it."""
     pairs = (
         ("--parameter", "parameters", "NAME=LOW..HIGH", "what is varied, e.g. arm.kp=10..2000 or arm.kd=x0.2..x5"),
-        ("--minimise", "minimise", "FIGURE=WEIGHT", "a term of the cost, e.g. error_rms or effort_rms=0.001"),
-        ("--limit", "limits", "FIGURE=BOUND", "a bound that must hold, e.g. 'overshoot=5 %%' or disk_margin=0.5"),
+        ("--minimise", "minimise", "METRIC=WEIGHT", "a term of the cost, e.g. error_rms or effort_rms=0.001"),
+        ("--limit", "limits", "METRIC=BOUND", "a bound that must hold, e.g. 'overshoot=5 %%' or disk_margin=0.5"),
         ("--plant", "plants", "NUMBER=FRACTION", "perturbed plants, e.g. 'inertia=20 %%'"),
     )
     for name, key, metavar, about in pairs:

@@ -317,7 +317,7 @@ def tune(
     **options: Any,
 ) -> None:
     """Find gains: many simulated runs with other parameters, for the smallest cost within limits."""
-    from cosim.apps.tuning.command import read_options, try_on_hardware, trying_on, tune_rig
+    from cosim.apps.tuning.command import hardware_trials, read_options, try_on_hardware, tune_rig
     from cosim.apps.tuning.notebook import open_session
     from cosim.cli.confirm import MotorQuestion, check_confirmable
     from cosim.output.slow_code import named_when_slow
@@ -325,16 +325,16 @@ def tune(
     given = read_options(options)
     if replay is not None and on_hardware is None:
         raise InputError("nothing to try its candidates on; add --on-hardware", "--replay")
-    trying = None if on_hardware is None else trying_on(on_hardware, trial, candidates, step_factor)
-    if trying is not None and replay is None:
+    hardware = None if on_hardware is None else hardware_trials(on_hardware, trial, candidates, step_factor)
+    if hardware is not None and replay is None:
         check_confirmable(yes, sys.stdin)
     if replay is None:
         with named_when_slow():
-            found = tune_rig(rig, overrides, given, session, resume, dask, trying)
+            found = tune_rig(rig, overrides, given, session, resume, dask, hardware)
     else:
         found = open_session(replay)
-    if trying is not None:
-        try_on_hardware(found, trying, MotorQuestion(yes, sys.stdin, sys.stdout))
+    if hardware is not None:
+        try_on_hardware(found, hardware, MotorQuestion(yes, sys.stdin, sys.stdout))
 
 
 def sessions(folders: list[Path], trial: int | None, record: str | None) -> None:

@@ -110,7 +110,7 @@ def update_stop(
     for k in range(len(first_codes)):
         cause = ops.maximum(cause, controlled[k])
         immediate = ops.maximum(immediate, fault_codes[k] - controlled[k])
-        duration = ops.maximum(duration, ops.absolute(velocity[k]) / deceleration)
+        duration = ops.maximum(duration, ops.abs(velocity[k]) / deceleration)
     starts = ops.logical_and(cause > 0.0, t < stop.t)
     immediate = ops.maximum(immediate, ops.where(ops.logical_and(starts, duration > MAX_DURATION), cause, 0.0))
     flat = ops.where(starts, ControlledStop(t, duration, position, velocity).flat, stop.flat)

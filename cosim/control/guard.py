@@ -96,7 +96,7 @@ class Guard:
 
 def is_finite(x: Numeric) -> Numeric:
     """Whether each element is a number and not infinite."""
-    return ops.absolute(x) <= LARGEST
+    return ops.abs(x) <= LARGEST
 
 
 def check(
@@ -180,7 +180,7 @@ def _gain_effort(feedback: Mapping[str, Numeric], command: Mapping[str, Numeric]
 
 def _is_sound(feedback: Mapping[str, Numeric], command: Mapping[str, Numeric], cut: Array) -> Numeric:
     """Where the measurement and the unchanged command are finite; cut: where efforts may be cut."""
-    gain_effort = ops.absolute(_gain_effort(feedback, command)) <= np.where(cut, LARGEST_FEEDBACK_EFFORT, LARGEST)
+    gain_effort = ops.abs(_gain_effort(feedback, command)) <= np.where(cut, LARGEST_FEEDBACK_EFFORT, LARGEST)
     commanded = ops.logical_and(gain_effort, is_finite(command["effort"]))
     measured = ops.logical_and(is_finite(feedback["position"]), is_finite(feedback["velocity"]))
     return ops.logical_and(commanded, measured)

@@ -54,7 +54,7 @@ class ModelledModes:
         """Raises WrongResult if the controller returns anything but its next state, its command and its signals."""
         modes, known = self._now(t, x["modes"], u), dict(u)
         for name in ("position", "velocity"):
-            known[f"all_{name}"] = ops.with_elements(u[f"all_{name}"], self._modes, modes[name])
+            known[f"all_{name}"] = ops.set_at(u[f"all_{name}"], self._modes, modes[name])
         own = DeclaredInputs({name: known[name] for name in self._controller.inputs})
         result = self._controller.update(t, p, x["controller"], own)
         state, outputs = accepted(result, self._controller, self._layout, len(self._context.joints))
@@ -70,13 +70,13 @@ class ModelledModes:
         chart, v, a = u["all_position"], u["all_velocity"], u["all_acceleration"]
         if len(self._index):  # in the middle of the period
             position, velocity, acceleration = (0.5 * (x[name] + u[name]) for name in FOLLOWED)
-            chart = ops.with_elements(chart, self._index, position)
-            v = ops.with_elements(v, self._index, velocity)
-            a = ops.with_elements(a, self._index, acceleration)
+            chart = ops.set_at(chart, self._index, position)
+            v = ops.set_at(v, self._index, velocity)
+            a = ops.set_at(a, self._index, acceleration)
         chart = ops.where(locked, u["all_position"], chart)
         v, a = ops.where(locked, 0.0, v), ops.where(locked, 0.0, a)
-        chart = ops.with_elements(chart, self._modes, x["position"] + half * x["velocity"])
-        v = ops.with_elements(v, self._modes, x["velocity"])
+        chart = ops.set_at(chart, self._modes, x["position"] + half * x["velocity"])
+        v = ops.set_at(v, self._modes, x["velocity"])
         known = self._context.prescribed.copy()
         known[self._index] = True
         q = equations.coordinates(chart)

@@ -132,7 +132,7 @@ def update(
     corrected = correct(predicted, position - predicted.position, gains(bandwidth, ops.maximum(interval, step)))
     begun, gap = initial(position, velocity), is_gap(x, interval, bandwidth)
     way = 0.5 * (x.velocity + velocity) * interval
-    fits = ops.absolute(position - x.position - way) <= DIFFERS * ops.absolute(way)
+    fits = ops.abs(position - x.position - way) <= DIFFERS * ops.abs(way)
     anew = ops.logical_or(gap, ops.logical_and(x.queued > 0.0, ops.logical_not(fits)))
     known = (ops.where(anew, *pair) for pair in zip(begun, corrected, strict=True))
     arrives = ops.clip(delay, 0.0, HELD * time_constant(bandwidth))

@@ -62,4 +62,4 @@ def starts_outside(position: Numeric, lower: Numeric, upper: Numeric) -> Numeric
 
 def starts_moving(velocity: Numeric, max_velocity: Numeric) -> Numeric:
     """Where a joint exceeds its velocity limit at the start."""
-    return ops.absolute(velocity) > max_velocity
+    return ops.abs(velocity) > max_velocity

@@ -178,11 +178,11 @@ class SimulatedMotion:
         middle of it."""
         equations, half, free = self._context.model.equations, 0.5 * self._period, self._free
         known = ~np.isin(np.arange(self._context.model.nv), free)
-        v = ops.with_elements(velocity, free, speed)
+        v = ops.set_at(velocity, free, speed)
         chart = equations.chart(q + half * equations.rate(q, v))
-        middle = equations.coordinates(ops.with_elements(position, free, chart[free]))
+        middle = equations.coordinates(ops.set_at(position, free, chart[free]))
         applied = -equations.friction_effort(v) - equations.spring_effort(middle)
         found, _ = equations.hybrid_dynamics(middle, v, acceleration, applied, known, t)
         change = self._gain @ found[free]
-        mean = ops.with_elements(v, free, speed + half * change)
+        mean = ops.set_at(v, free, speed + half * change)
         return q + self._period * equations.rate(middle, mean), self._kept @ (speed + self._period * change)

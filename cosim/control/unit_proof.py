@@ -137,7 +137,7 @@ def updated(
     The disagreement is the factor by which the interval of a proof is outside 1, relative to its tolerance: above
     1 a unit is wrong. It is the largest of the proofs that are not done."""
     kept, last = ops.where(is_first, 0.0, 1.0), UnitSample(**x["sample"])
-    reported = ops.absolute(sample.effort) >= 0.0  # not NaN
+    reported = ops.abs(sample.effort) >= 0.0  # not NaN
     sample = sample._replace(effort=ops.where(reported, sample.effort, 0.0))
     moved, turned, pushed, commanded = (
         getattr(sample, name) - getattr(last, name) for name in ("position", "velocity", "effort", "commanded")
@@ -174,17 +174,17 @@ def updated(
         )
         y, x_, z, time = block = [b + s for b, s in zip(x["block"][k], (*steps[k], interval), strict=True)]
         resolved = ABOVE * resolution[0] * time, ABOVE * resolution[1] * time
-        size = ops.maximum(ops.absolute(y), ops.absolute(x_))
+        size = ops.maximum(ops.abs(y), ops.abs(x_))
         enough = (
-            ops.logical_and(ops.absolute(x_) >= far, size >= resolved[0]),
-            follows(ops.absolute(y) >= far, size >= resolved[1]),
-            ops.logical_and(ops.absolute(z) >= far, ops.absolute(y) >= ABOVE * resolution[1] * ops.absolute(z)),
+            ops.logical_and(ops.abs(x_) >= far, size >= resolved[0]),
+            follows(ops.abs(y) >= far, size >= resolved[1]),
+            ops.logical_and(ops.abs(z) >= far, ops.abs(y) >= ABOVE * resolution[1] * ops.abs(z)),
         )[k]
         ready = ops.logical_and(enough, time >= shortest)
         counts = ops.where(ops.logical_and(ready, ops.logical_not(unusable[k])), kept, 0.0)
         again = ops.logical_or(ops.logical_or(ready, unusable[k]), time >= longest)
         stays = ops.where(again, 0.0, kept)
-        z = ops.absolute(z) if k == MODEL_ROW else z
+        z = ops.abs(z) if k == MODEL_ROW else z
         products = (1.0, x_ * x_, x_ * z, z * z, x_ * y, z * y, y * y)
         totals = [kept * total + _selected(counts, one) for total, one in zip(x["sums"][k], products, strict=True)]
         known, low, high = interval_of(totals)
@@ -208,7 +208,7 @@ def updated(
 
 def _smaller(least: Numeric, change: Numeric) -> Numeric:
     """The smallest step so far, with this change."""
-    size = ops.absolute(change)
+    size = ops.abs(change)
     return ops.where(size > 0.0, ops.minimum(least, size), least)
 
 
@@ -237,17 +237,17 @@ def fitted(sums: Sequence[Numeric]) -> tuple[Numeric, Numeric, Numeric]:
     xx, xy, yy = xx - scale * xz * xz, xy - scale * xz * zy, ops.maximum(yy - scale * zy * zy, 0.0)
     square = ops.where(xx > 0.0, xx, 1.0)
     factor = xy / square
-    related = ops.absolute(xy) > ALONE * ops.sqrt(square * yy)
+    related = ops.abs(xy) > ALONE * ops.sqrt(square * yy)
     inverse = ops.where(related, yy / ops.where(related, xy, 1.0), factor)
     residual = ops.maximum(yy - factor * xy, 0.0) / ops.maximum(count - 2.0, 1.0)
-    return factor, inverse, BELIEF * ops.sqrt(residual / square) + ROUGH * ops.absolute(factor)
+    return factor, inverse, BELIEF * ops.sqrt(residual / square) + ROUGH * ops.abs(factor)
 
 
 def interval_of(sums: Sequence[Numeric], least: int = BLOCKS) -> tuple[Numeric, Numeric, Numeric]:
     """(whether anything is known, lowest, highest factor), (n,) each."""
     factor, inverse, half = fitted(sums)
     low, high = ops.minimum(factor, inverse) - half, ops.maximum(factor, inverse) + half
-    narrow = high - low <= 2.0 * (WIDE[0] + WIDE[1] * ops.absolute(factor))
+    narrow = high - low <= 2.0 * (WIDE[0] + WIDE[1] * ops.abs(factor))
     return ops.logical_and(ops.logical_and(narrow, sums[1] > 0.0), sums[0] >= least), low, high
 
 

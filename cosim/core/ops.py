@@ -13,7 +13,7 @@ import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -245,7 +245,7 @@ def reciprocal(x: Numeric) -> Numeric:
     return _apply(np.copysign, "COPYSIGN", (1.0 / x, x))
 
 
-def absolute(x: Numeric) -> Numeric:
+def abs(x: Numeric) -> Numeric:
     return _apply(np.abs, "FABS", (x,))
 
 
@@ -344,7 +344,7 @@ def concatenate(parts: Sequence[Numeric]) -> Numeric:
     return _traced(np.concatenate([np.atleast_1d(_boxed(p) if is_symbolic(p) else p) for p in parts]))
 
 
-def with_elements(vector: Numeric, index: Iterable[int], values: Numeric) -> Numeric:
+def set_at(vector: Numeric, index: Iterable[int], values: Numeric) -> Numeric:
     """The vector with the elements at the indices `index` replaced by `values`."""
     elements = list(vector)
     for k, value in zip(index, values, strict=True):
@@ -375,7 +375,7 @@ def repeat(fn: Callable[..., Numeric], count: int, x: Numeric, *others: Numeric)
     return x
 
 
-def total(items: Iterable[Numeric]) -> Numeric:
+def sum(items: Iterable[Numeric]) -> Numeric:
     """The sum of the items, 0 for none."""
     result: Numeric = 0.0
     for item in items:
@@ -427,3 +427,12 @@ def solve(a: Numeric, b: Numeric) -> Numeric:
             x[k] = x[k] - a[k, j] * x[j]
         x[k] = x[k] * inverse[k]
     return x
+
+
+_RENAMED = {"absolute": "abs", "total": "sum", "with_elements": "set_at"}
+
+if not TYPE_CHECKING:  # for which names that do not exist are errors
+
+    def __getattr__(name: str) -> NoReturn:
+        new = _RENAMED.get(name)
+        raise AttributeError(f"ops.{name} is now ops.{new}" if new else f"there is no function ops.{name}")

@@ -217,10 +217,10 @@ class Scheduler:
 
     def read(self) -> TickBlock | None:
         """Wait for the next block of finished ticks; None when there are no more, after the end or a pause."""
-        block = self.borrow()
+        block = self.read_view()
         return None if block is None else block.owned()
 
-    def borrow(self) -> TickBlock | None:
+    def read_view(self) -> TickBlock | None:
         """As `read`, without a copy: the rows of the block may change when more ticks run."""
         return self._blocks.popleft() if self.wait() else None
 

@@ -58,7 +58,7 @@ class CachedParts:
         """A block in which files that are read are inputs of the parts."""
         return self._tracker
 
-    def recall(self, name: str, make: Callable[[], T]) -> T:
+    def get(self, name: str, make: Callable[[], T]) -> T:
         """The part of this name; `make` computes it where it is not known."""
         if name not in self._parts:
             with self._tracker:
@@ -76,7 +76,7 @@ class CachedParts:
         self._key = ""
 
     def save(self) -> None:
-        """Keep the parts that are known now, unless their inputs are not all known or have changed."""
+        """Save the parts that are known now, unless their inputs are not all known or have changed."""
         if self._key and len(self._parts) > self._saved and (inputs := self._tracker.inputs()) is not None:
             stored = pickle.dumps(inputs) + pickle.dumps(self._parts)
             store(f"{self._key}{SUFFIX}", zlib.compress(stored, level=1))

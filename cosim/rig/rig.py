@@ -16,12 +16,12 @@ from cosim.core.units import parse_quantity
 from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.run_status import RunStatus
-from cosim.rig.build.stand_ins import KNOWN
+from cosim.rig.build.lazy_rig import KNOWN
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.cached_parts import CachedParts
 from cosim.rig.input_tracking import key_of
-from cosim.rig.outline import channels_of
 from cosim.rig.run import Run
+from cosim.rig.run_metadata import channels_of
 from cosim.rig.session import make_engine, make_scheduler, run_session, ticks_of
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ class Rig(WiredRig):
     @property
     def numbers(self) -> dict[str, float | list[float]]:
         """The numbers of the mechanism and the drives that `rollouts` can vary as well, by name, in SI."""
-        from cosim.rig.open_numbers import numbers_of
+        from cosim.rig.plant_parameters import plant_parameters_of
 
-        found = {name: number.values.tolist() for name, number in numbers_of(self).items()}
+        found = {name: number.values.tolist() for name, number in plant_parameters_of(self).items()}
         return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
     @property
@@ -83,7 +83,7 @@ class Rig(WiredRig):
 
             return warnings_before_run(self)
 
-        return self.cached.recall("warnings", find)
+        return self.cached.get("warnings", find)
 
     def set(self, name: str, value: ParameterValue) -> None:
         """Set a parameter such as `arm.kp` for all further runs, without building anything anew.

@@ -70,7 +70,7 @@ def files_of(rig: WiredRig) -> RigFiles:
 
 def input_files(rig: WiredRig, overrides: Iterable[Override] = ()) -> dict[Path, str]:
     """Every file that the rig, and these overrides of it, were read from -> its part of the rig."""
-    found = rig.cached.recall("input_files", lambda: _input_files(rig))
+    found = rig.cached.get("input_files", lambda: _input_files(rig))
     return {**dict.fromkeys(overlays_of(overrides), "an overlay"), **found}
 
 

@@ -15,8 +15,8 @@ from cosim.execution.gpu_rollouts import GpuRollouts
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.rollouts import Rollouts
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.open_numbers import holding_bristles, opened
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
+from cosim.rig.plant_parameters import holding_bristles, parametrised
 from cosim.rig.rollout_batch import Faults, RolloutBatch
 from cosim.rig.rollout_starts import Starts, read_starts
 from cosim.simulation.tick.accumulation import Accumulation, UserMetric
@@ -143,9 +143,9 @@ def opened_model(rig: WiredRig, numbers: tuple[str, ...], unknown: frozenset[str
     `Rig.rollouts`."""
     if not numbers:
         return rig.tick_model
-    if rig.opened is None or rig.opened[0] != (numbers, unknown):
-        rig.opened = (numbers, unknown), opened(rig, numbers, unknown)
-    return rig.opened[1]
+    if rig.parametrised is None or rig.parametrised[0] != (numbers, unknown):
+        rig.parametrised = (numbers, unknown), parametrised(rig, numbers, unknown)
+    return rig.parametrised[1]
 
 
 def _number_of_runs(given: ParameterArrays, starts: Starts | None) -> int:

@@ -25,7 +25,7 @@ NO_MESHES = "links with a mesh are shown as bars, without the files of their mes
 
 def scene_of_rig(rig: WiredRig) -> Scene:
     """At the rig's initial positions. Kept with the other parts of the rig for other processes."""
-    scene = rig.cached.recall("scene", lambda: _scene(rig, *_visuals(rig)))
+    scene = rig.cached.get("scene", lambda: _scene(rig, *_visuals(rig)))
     rig.cached.save()
     return scene
 
@@ -40,7 +40,7 @@ def scene_of_page(rig: WiredRig) -> Scene:
 def drawing_of(rig: WiredRig) -> Drawing:
     """The mechanism with the files of its meshes, for programs on this machine."""
     scene = scene_of_rig(rig)
-    return rig.cached.recall("drawing", lambda: _drawing(rig.plant.model.drawn, scene))
+    return rig.cached.get("drawing", lambda: _drawing(rig.plant.model.drawn, scene))
 
 
 def drawing_text_of(rig: WiredRig) -> str:
@@ -48,7 +48,7 @@ def drawing_text_of(rig: WiredRig) -> str:
     `scene_of_page`. Empty for a rig without joints."""
     if not rig.joints:
         return ""
-    text = rig.cached.recall("drawing text", lambda: write_drawing(*_portable(rig)))
+    text = rig.cached.get("drawing text", lambda: write_drawing(*_portable(rig)))
     rig.cached.save()
     return text
 

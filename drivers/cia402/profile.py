@@ -1,5 +1,5 @@
 """The numbers of CiA 402-2: states of the power drive system and their patterns in the statusword, commands of the
-controlword, modes of operation. Their effects are in `device.machine` (the device) and `driver` (the host).
+controlword, modes of operation. Their effects are in `device.state_machine` (the device) and `driver` (the host).
 """
 
 from __future__ import annotations

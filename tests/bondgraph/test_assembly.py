@@ -122,7 +122,7 @@ def two_motors_by_hand(x: Signals, u: Signals, t: float) -> Signals:
 
 def nonlinear() -> BondGraph:
     """A mass of relativistic momentum on a hardening spring with quadratic damping that depends on the spring."""
-    damping = Law(lambda v, spring: v * ops.absolute(v) * (1.0 + 0.1 * ops.absolute(spring)), ("flow", "spring.effort"))
+    damping = Law(lambda v, spring: v * ops.abs(v) * (1.0 + 0.1 * ops.abs(spring)), ("flow", "spring.effort"))
     return graph_of(
         *("push -> velocity -> mass", "velocity -> spring", "velocity -> damper"),
         inputs={"force": "N"},

@@ -14,7 +14,7 @@ from mcap_protobuf.decoder import DecoderFactory
 from cosim import load_rig
 from cosim.cli.layout import KINDS, write_layout
 from cosim.output.stream.messages import sample_of, template_of
-from cosim.rig.outline import outline_of
+from cosim.rig.run_metadata import run_metadata_of
 from cosim.rig.stream import streamed_columns
 from tests.output.stream.plotjuggler import PlotJuggler3
 
@@ -57,7 +57,7 @@ def recorded(request, tmp_path_factory):
 @pytest.mark.parametrize("path", RIGS)
 def test_plotjuggler_finds_every_curve_in_the_stream(path, tmp_path):
     rig, text = layout(path, "plotjuggler", tmp_path)
-    names = [list(outline_of(rig).units)[k] for k in streamed_columns(rig.spec, tuple(outline_of(rig).units))]
+    names = [list(run_metadata_of(rig).units)[k] for k in streamed_columns(rig.spec, tuple(run_metadata_of(rig).units))]
     plot = PlotJuggler3()
     values = np.ones(len(names))
     plot.receive([json.dumps(sample_of(template_of(names), values, {"timestamp": 1.0})).encode()], 0.0)

@@ -358,7 +358,7 @@ def test_the_same_code_has_the_same_symbol():
     routines = [Routine(lambda x, k=k: x * k, [(2,)], "scaled") for k in (2.0, 2.0, 3.0)]
     symbols = [routine.symbol for routine in routines]
     assert symbols[0] == symbols[1] != symbols[2]
-    f = compile(lambda x: ops.total(routine(x) for routine in routines), ports(x=(2,)))
+    f = compile(lambda x: ops.sum(routine(x) for routine in routines), ports(x=(2,)))
     np.testing.assert_array_equal(f(np.ones(2)), [7.0, 7.0])
 
 

@@ -258,7 +258,7 @@ def test_the_symbol_is_that_of_the_code():
     assert one.symbol == same_code.symbol
     assert len({one.symbol, other_body.symbol, other_count.symbol}) == 3
     loops = (one, same_code, other_body, other_count)
-    f = compile(lambda x: ops.total(loop(x)[1] for loop in loops), ports(x=(2,)))
+    f = compile(lambda x: ops.sum(loop(x)[1] for loop in loops), ports(x=(2,)))
     assert f([1.0, 0.0]) == 5 + 5 + 3 + 5
 
 

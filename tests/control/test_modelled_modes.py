@@ -96,7 +96,7 @@ class Rigid:
 
     def update(self, t, p, x, u):
         rest, equations = np.zeros(self.model.nv), self.model.equations
-        q, v, a = (ops.with_elements(rest, self.index, u[name]) for name in list(u)[:3])
+        q, v, a = (ops.set_at(rest, self.index, u[name]) for name in list(u)[:3])
         effort = equations.inverse_dynamics(equations.coordinates(q), v, a)[self.index]
         return x, {
             "position": u["reference_position"], "velocity": u["reference_velocity"], "effort": effort,

@@ -85,7 +85,7 @@ def test_a_run_is_tuned_started_paused_stepped_killed_and_started_again(followed
     live.do("Release control")
     followed.until(lambda: not live.situation.mine)
     with connect(followed.process.control, "tuner") as tuner, tuner.control():
-        followed.until(lambda: live.situation.holder == "tuner")
+        followed.until(lambda: live.situation.owner == "tuner")
         tuner.set({"hold.kp": 12})
         followed.until(lambda: live.gains.present["hold.kp"] == [12.0])
         live.do("Take it over")

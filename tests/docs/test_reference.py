@@ -27,7 +27,7 @@ from cosim.core.types import COMMAND, joint_signals, signals_of
 from cosim.core.units import SPELLINGS, UNITS
 from cosim.execution.hardware.emulation import fault_kinds
 from cosim.execution.scheduler import ALLOWED, SchedulerState
-from cosim.execution.timing import deadlines, spread
+from cosim.execution.timing import deadlines, percentiles
 from cosim.output.limit_alarms import PAUSE
 from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
 from cosim.output.stream.reading import Schema
@@ -38,11 +38,11 @@ from cosim.plugins.drivers.dynamixel import SerialSettings
 from cosim.rig import emulate
 from cosim.rig.build.control_loops import HoldTrajectory
 from cosim.rig.build.drivers import bus_report
-from cosim.rig.outline import channels_of
 from cosim.rig.proven_units import UnitsSummary
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
 from cosim.rig.recorded_run import StreamSummary
+from cosim.rig.run_metadata import channels_of
 from cosim.rig.sections import constraints, guard, joint_definition, schedule, size
 from cosim.rig.sections.guard import WATCHDOG
 from cosim.rig.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary
@@ -371,7 +371,7 @@ def flat(summary: dict, path: str = "") -> set[str]:
     """Names of the fields of a summary, with dots; a distribution of times is one field."""
     found: set[str] = set()
     for key, value in summary.items():
-        inner = isinstance(value, dict) and not set(spread.SPREAD) <= set(value)
+        inner = isinstance(value, dict) and not set(percentiles.PERCENTILES) <= set(value)
         found |= flat(value, f"{path}{key}.") if inner else {path + key}
     return found
 
@@ -406,13 +406,13 @@ def test_every_field_of_the_timing_is_listed_with_every_cause():
     assert {name for row in listed for name in row} == {name.replace("tasks.write", "tasks.<task>") for name in generic}
     meanings = " ".join(row[1] for row in TABLES["`timing`"][1:])
     assert {"deadline_s", *fields["missed"]["worst"][0]} <= set(re.findall(r"`(\w+)`", meanings))
-    assert f"`{{{', '.join(spread.SPREAD)}}}`" in TEXT
+    assert f"`{{{', '.join(percentiles.PERCENTILES)}}}`" in TEXT
     assert names("Causes of missed deadlines") == causes
 
 
 def test_every_state_and_every_method_of_the_scheduler_is_listed():
     rows = {row[0].strip("`"): row[1] for row in TABLES["The scheduler"][1:]}
-    assert set(ALLOWED) | {"read", "borrow", "stop", "close"} == set(rows)
+    assert set(ALLOWED) | {"read", "read_view", "stop", "close"} == set(rows)
     assert {method: set(rows[method].split(", ")) for method in ALLOWED} == {
         method: {str(state) for state in states} for method, states in ALLOWED.items()
     }

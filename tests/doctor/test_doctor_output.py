@@ -27,8 +27,8 @@ def test_the_facts_of_a_good_machine(machine, said):
 def test_the_facts_of_a_machine_with_unknown_properties(tmp_path, monkeypatch, said):
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     found = assess(tmp_path, 1.0, None, Instruments(privileges=(Privilege("priority", False, "request it"),)))
-    virtual = replace(found.machine, virtual=True, isolated=(0, 1, 3), realtime_fraction=0.95)
-    said(facts(replace(found, machine=virtual, steal_fraction=0.012)))
+    virtual = replace(found.host, virtual=True, isolated=(0, 1, 3), realtime_fraction=0.95)
+    said(facts(replace(found, host=virtual, steal_fraction=0.012)))
 
 
 def test_nothing_to_change_and_the_note_on_boot_options(machine, said):

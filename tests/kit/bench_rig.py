@@ -102,7 +102,7 @@ class BenchedTicks(TickModel):
         load = bench.load(t, plant.model.equations.chart(q), v)
         loads = ops.concatenate([ops.array([bench.exerted(t, commands)]), loads[:-1]])
         acting = loads[-1]
-        load = load + ops.with_elements(np.zeros(self.nv), [each.joint for each in self.loads], acting)
+        load = load + ops.set_at(np.zeros(self.nv), [each.joint for each in self.loads], acting)
         held = ops.array([load, *[np.zeros(self.nv)] * ORDER]).T
         state = state | {"external": {"since": t, "coefficients": held}}
         return bench.model.advance(t, plant.layout.pack(state), bench.requested(t, request)), loads, acting

@@ -35,7 +35,7 @@ OPERATORS: dict[type, tuple[type, ...]] = {
 # functions that are exchanged; those that are left out, with the place of the argument that stays
 SWAPPED = {"minimum": "maximum", "maximum": "minimum", "logical_and": "logical_or", "logical_or": "logical_and"}
 SWAPPED |= {"any": "all"}
-LEFT_OUT = {"absolute": (0,), "clip": (0,), "where": (1, 2), "logical_and": (0, 1), "logical_or": (0, 1)}
+LEFT_OUT = {"abs": (0,), "clip": (0,), "where": (1, 2), "logical_and": (0, 1), "logical_or": (0, 1)}
 LEFT_OUT |= {"minimum": (0, 1), "maximum": (0, 1)}
 
 

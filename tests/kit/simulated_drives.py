@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cosim.apps.scenario.stand import in_simulated_time
+from cosim.apps.scenario.armed_rig import in_simulated_time
 from cosim.apps.scenario.stepped_engine import ANSWER_NS, SteppedEngine, SteppedPacer, stepped_engine
 from cosim.execution.execution_mode import FreeRunning, PlannedChange
 from cosim.execution.hardware.emulation.server import EmulationServer

@@ -158,8 +158,8 @@ def test_machine_code_of_a_space_is_its_python(name, angle):
 
 def velocity(hinge, v):
     """(linear, angular) of the child in the joint's frame, along the child's axes."""
-    linear = hinge.drift.linear + ops.total(s.linear * v[i] for i, s in enumerate(hinge.columns))
-    return linear, hinge.drift.angular + ops.total(s.angular * v[i] for i, s in enumerate(hinge.columns))
+    linear = hinge.drift.linear + ops.sum(s.linear * v[i] for i, s in enumerate(hinge.columns))
+    return linear, hinge.drift.angular + ops.sum(s.angular * v[i] for i, s in enumerate(hinge.columns))
 
 
 def check_hinge(kind, q, v, t):

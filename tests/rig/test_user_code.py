@@ -99,7 +99,7 @@ MISFITS = [
             "np.eye(3), np.array([math.sin(q[0]), 0.0, 0.0])",
             "np.eye(3), ops.array([q[0] if q[0] > 0 else 0.0, 0.0, 0.0])",
             "np.eye(3), ops.array([q[0] + t, 0.0, 0.0])",
-            "np.eye(3), ops.array([ops.absolute(q[0]), 0.0, 0.0])",
+            "np.eye(3), ops.array([ops.abs(q[0]), 0.0, 0.0])",
             "np.eye(3), ops.array([ops.floor(10.0 * q[0]), 0.0, 0.0])",
             "np.eye(3), ops.array([ops.sqrt(q[0]), 0.0, 0.0])",
         )
@@ -111,6 +111,14 @@ MISFITS = [
 def test_a_joint_that_does_not_fit(said, body, made):
     line = mistake(joint(body, made))
     assert line.startswith("rig.yaml:3 mechanism.bodies[0].type: ")
+    said(line)
+
+
+@pytest.mark.parametrize("name", ["absolute", "total", "with_elements", "nothing"])
+def test_a_function_that_ops_does_not_have(said, name):
+    """Of those that had another name, the line has the new one."""
+    line = mistake(joint(f"return np.eye(3), ops.array([ops.{name}(q), 0.0, 0.0])"))
+    assert line.startswith("rig.yaml:3 mechanism.bodies[0].type: ") and line.endswith("(/mine.py:11)")
     said(line)
 
 
@@ -150,7 +158,7 @@ MISFITS = [
     {"body": "return [frames[2].position[0]]"},
     {"body": "return [frames[0].angular[0]]"},
     {"body": "return [math.sin(q[0])]"},
-    {"body": "return [ops.absolute(q[0] - 0.1)]"},
+    {"body": "return [ops.abs(q[0] - 0.1)]"},
     {"made": "ConstraintLaw((ReactionSpec('force', 3, 'm'),), f)"},
     {"made": "ConstraintLaw((row, row), f, a)", "rate": "return [v[0]]"},
     {"made": f"ConstraintLaw(({PUSH}, row), f, a)", "rate": "return [v[0]]"},

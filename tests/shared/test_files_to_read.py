@@ -22,7 +22,7 @@ OWN = {
     "benchmarks": "its own files",
     "cosim/core/compile": "cache, libraries",
     "cosim/apps/deploy": "its own files, results of compilers",
-    "cosim/apps/doctor/machine.py": "/proc",
+    "cosim/apps/doctor/host.py": "/proc",
     "cosim/simulation/fmi/description.py": "in memory",
     "cosim/apps/deploy/fmu_export": "in memory, results of linkers",
     "cosim/mechanics/multibody/elastic/finite_elements.py": "cache",

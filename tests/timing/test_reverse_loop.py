@@ -25,7 +25,7 @@ def control(x, gain):
 
 
 def guard(x):
-    return ops.where(ops.absolute(x[0]) > 3.0, 1.0, 0.0)
+    return ops.where(ops.abs(x[0]) > 3.0, 1.0, 0.0)
 
 
 def accumulate(total, row):

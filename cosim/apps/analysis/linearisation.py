@@ -76,7 +76,7 @@ def memory_at(rig: Rig, at: float) -> Array:
         scheduler.prepare()
         scheduler.arm()
         scheduler.start(ticks)
-        while scheduler.borrow() is not None:
+        while scheduler.read_view() is not None:
             pass
         if scheduler.fault:
             raise InputError(f"the run stops before: {scheduler.fault}", "--at")

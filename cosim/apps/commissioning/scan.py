@@ -12,8 +12,8 @@ import yaml
 
 from cosim.core.errors import InputError, SourceLocation
 from cosim.core.types import BusItem, Connection
+from cosim.rig.build.detect_family import bare_link, gather
 from cosim.rig.build.family_modules import families, hook
-from cosim.rig.build.strangers import bare_link, gather
 from cosim.rig.reading import schema
 from cosim.rig.reading.driver_family import DriverFamily
 from cosim.rig.reading.schema import Reading

@@ -27,8 +27,8 @@ from cosim.execution.hardware.estop import open_estop
 from cosim.execution.hardware.manager import PowerOnPlace
 from cosim.execution.motion_plan import PlannedMotion
 from cosim.execution.rest import wait_for_rest
+from cosim.rig.build.detect_family import family_detector
 from cosim.rig.build.drivers import own_items
-from cosim.rig.build.strangers import stranger_of
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.simulation.loop.clocks import Clock, native_clock
@@ -95,7 +95,7 @@ class CommissioningSession:
         )
         driver = spec.family.load(spec.plugin.params, context)
         driver.link.reserve(own_items(spec, self.rig.contexts[spec.name]))
-        return DriverGroup(driver, index, context.mode, real=True, stranger=stranger_of(spec, context))
+        return DriverGroup(driver, index, context.mode, real=True, detect_family=family_detector(spec, context))
 
     def at_rest(self, tolerance: Mapping[str, float]) -> dict[str, float]:
         """As `check`, when no real joint moves by more than its tolerance any more.

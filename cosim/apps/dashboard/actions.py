@@ -40,7 +40,7 @@ OVER = ("ended", "failed", "gone")
 
 class Situation(NamedTuple):
     """What the page knows of a run. state: of the run; real: it moves motors; own: this page starts it; controlled: its
-    control socket answers; mine: control is held here; holder: who else holds it; socket: the run has a control socket,
+    control socket answers; mine: control is held here; owner: who else holds it; socket: the run has a control socket,
     as far as is known; turns: of a joint, which are to be confirmed by their own button, see
     `MotionPlan.confirm_turns`."""
 
@@ -49,7 +49,7 @@ class Situation(NamedTuple):
     own: bool
     controlled: bool
     mine: bool
-    holder: str = ""
+    owner: str = ""
     socket: bool = False
     turns: bool = False
 
@@ -67,7 +67,7 @@ def run_buttons(now: Situation) -> tuple[str, ...]:
 def control_buttons(now: Situation) -> tuple[str, ...]:
     if not now.controlled or now.state in OVER:
         return ()
-    return (RELEASE,) if now.mine else (TAKE_OVER,) if now.holder else (TAKE,)
+    return (RELEASE,) if now.mine else (TAKE_OVER,) if now.owner else (TAKE,)
 
 
 def tunable(now: Situation) -> bool:
@@ -87,8 +87,8 @@ def control_line(now: Situation) -> str:
         return "The control socket of the run does not answer."
     if not now.controlled:
         return "Watching only: the run has no control socket (cosim run … --control)."
-    if now.holder:
-        return f"Watching only: {now.holder} has control."
+    if now.owner:
+        return f"Watching only: {now.owner} has control."
     if not now.mine:
         return "Watching only: nobody has control."
     if now.state == "waiting" and now.real:

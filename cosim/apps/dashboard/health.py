@@ -44,7 +44,7 @@ def figures(
 
 def _timing(units: Mapping[str, str], column: Column, step: float, lost: int) -> list[Figure]:
     found = [
-        Figure("timing", name.removeprefix("timing/").replace("_", " "), spread(column(name)))
+        Figure("timing", name.removeprefix("timing/").replace("_", " "), percentiles(column(name)))
         for name in units
         if name in TASKS and len(column(name))
     ]
@@ -56,7 +56,7 @@ def _timing(units: Mapping[str, str], column: Column, step: float, lost: int) ->
     return found
 
 
-def spread(values: np.ndarray) -> str:
+def percentiles(values: np.ndarray) -> str:
     """Median, 99th percentile and maximum of times [s]."""
     values = values[np.isfinite(values)]
     if not len(values):

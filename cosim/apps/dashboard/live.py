@@ -56,7 +56,7 @@ class LiveRun:
         outcome = None if self.process is None else self.process.outcome
         reason = self._reason(outcome) if outcome is not None else seen.reason if state == seen.state else ""
         t = self.control.status.get("t") if state in ("paused", "running") and self.control.answers else None
-        return seen._replace(state=state, reason=reason, t=t, holder=self.control.holder, mine=self.control.mine)
+        return seen._replace(state=state, reason=reason, t=t, owner=self.control.owner, mine=self.control.mine)
 
     def _reason(self, outcome: Outcome) -> str:
         """Without the name of the rig, which the page has."""
@@ -66,7 +66,7 @@ class LiveRun:
     def situation(self) -> Situation:
         real = self.about is not None and self.about.real
         own, control = self.process is not None, self.control
-        held = control.answers, control.mine, control.holder
+        held = control.answers, control.mine, control.owner
         return Situation(self.state, real, own, *held, bool(control.address), bool(control.status.get("confirm_turns")))
 
     @property
@@ -136,7 +136,7 @@ class LiveRun:
             return
         if self._known == process.pid:
             lost = self.control.silenced and not self.control.asked("release")
-            if lost and self.control.answers and not self.control.holder:
+            if lost and self.control.answers and not self.control.owner:
                 self._take()
             return
         if self.control.state not in ("waiting", "armed"):

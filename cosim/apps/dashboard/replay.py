@@ -21,10 +21,10 @@ class Replay:
     """All samples, and a position in time that moves while it plays."""
 
     def __init__(self, run: Run, clock: Callable[[], float] = time.monotonic) -> None:
-        outline = run.rig
-        joints = {name: _joint(run, name, outline.limits.get(name, NO_LIMITS)) for name in run.joints}
-        step = outline.step_ns * 1e-9
-        self.about = About(outline.name, run.units, joints, {}, step, outline.path, outline.drawing)
+        metadata = run.rig
+        joints = {name: _joint(run, name, metadata.limits.get(name, NO_LIMITS)) for name in run.joints}
+        step = metadata.step_ns * 1e-9
+        self.about = About(metadata.name, run.units, joints, {}, step, metadata.path, metadata.drawing)
         self.status = Status("replay", reason=run.fault)
         events = [PageEvent(event.t, event.name, event.level) for event in run.events]
         if run.fault:

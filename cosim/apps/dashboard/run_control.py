@@ -55,7 +55,7 @@ class RunControl:
         return self.status.get("state", "") if self.answers else ""
 
     @property
-    def holder(self) -> str:
+    def owner(self) -> str:
         """Who else holds control; empty if nobody does."""
         return "" if self.mine or not self.answers else self.status.get("holder") or ""
 

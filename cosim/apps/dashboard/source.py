@@ -77,13 +77,13 @@ class News(NamedTuple):
 
 
 class Status(NamedTuple):
-    """state: of the run, or `replay`, `connecting`, `gone`; age: s since anything came; holder: of control."""
+    """state: of the run, or `replay`, `connecting`, `gone`; age: s since anything came; owner: of control."""
 
     state: str
     age: float = 0.0
     missed: int = 0  # ticks that the run could not hand over
     lost: int = 0  # samples that did not arrive
-    holder: str = ""
+    owner: str = ""
     mine: bool = True  # control is held here
     reason: str = ""  # why it is gone, or has failed
     t: float | None = None  # s, of the run, which may be ahead of its samples

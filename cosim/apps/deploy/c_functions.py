@@ -31,7 +31,7 @@ def definitions(routines: Sequence[RoutineBase], in_lanes: Mapping[int, Sequence
 
 def function(name: str, routine: RoutineBase, inputs: Sequence[str], outputs: Sequence[str]) -> str:
     """IR of `void @name(inputs, numbers, outputs)`, all pointers; numbers: those that are open."""
-    hidden = ("numbers",) if routine.open_numbers is not None else ()
+    hidden = ("numbers",) if routine.symbolic_parameters is not None else ()
     head, given = (
         ", ".join(f"ptr %{each}" for each in names)
         for names in ((*inputs, "numbers", *outputs), (*inputs, *hidden, *outputs))

@@ -101,7 +101,7 @@ class _Stages:
                 worst = ops.maximum(worst, code)
             start = values["bumpless_start",]
             length = ops.where(worst > 0.0, 0.0, start[_LENGTH])
-            values["bumpless_start",] = ops.with_elements(start, [_LENGTH], [length])
+            values["bumpless_start",] = ops.set_at(start, [_LENGTH], [length])
             return tuple((values | {("guard_fault",): codes, ("fault",): worst}).values())
 
         text = self._begin_tick("i32", "arm")
@@ -244,6 +244,6 @@ class _Stages:
         given = regions(inputs)
         routine = Routine(fn, [region.shape for region in given], name)
         places = [region.where for region in given]
-        if routine.open_numbers is not None:
+        if routine.symbolic_parameters is not None:
             places.append(self.model.layout.place("numbers").where)
         return RoutineCall(routine, tuple(places), tuple(region.where for region in regions(outputs)))

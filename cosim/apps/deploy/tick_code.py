@@ -127,7 +127,7 @@ def _reset(name: str, memory: np.ndarray) -> str:
 
 def _on_memory(model: TickModel, name: str, routine: Routine, inputs: Sequence[int]) -> str:
     """IR of `void @name(memory, result)`; inputs: places of the arguments in the memory."""
-    hidden = [] if routine.open_numbers is None else [model.layout.place("numbers").where.start]
+    hidden = [] if routine.symbolic_parameters is None else [model.layout.place("numbers").where.start]
     text = LoopText()
     text(f"define void @{name}(ptr %memory, ptr %result) nounwind {{")
     places = [text.place("%memory", place) for place in (*inputs, *hidden)]

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from cosim.apps.doctor.assessment import Assessment
+from cosim.apps.doctor.host import cpu_list, read_host, steal_time
 from cosim.apps.doctor.latency import HostInstruments, Instruments, ReportProgress
-from cosim.apps.doctor.machine import cpu_list, read_machine, steal_time
 from cosim.core.errors import InputError, RunError
 from cosim.output.output_files import write_file
 
@@ -51,15 +51,15 @@ def assess(
     """
     if sys.platform != "linux":
         raise RunError("cosim doctor needs Linux, the only system with real-time loops")
-    machine = read_machine(root)
-    if cpu is not None and cpu not in machine.cpus:
-        n = len(machine.cpus)
-        has = f"{n} CPU{'s' * (n > 1)}, {cpu_list(machine.cpus)}"
+    host = read_host(root)
+    if cpu is not None and cpu not in host.cpus:
+        n = len(host.cpus)
+        has = f"{n} CPU{'s' * (n > 1)}, {cpu_list(host.cpus)}"
         raise InputError(f"there is no CPU {cpu}; this machine has {has}", "--cpu")
     cost, before = instruments.clock_cost(), steal_time(root)
     wakeups = instruments.wakeups(seconds, cpu, progress)
     stolen, elapsed = (after - first for after, first in zip(steal_time(root), before, strict=True))
-    return Assessment(machine, cost, stolen / elapsed if elapsed > 0 else 0.0, wakeups, cpu)
+    return Assessment(host, cost, stolen / elapsed if elapsed > 0 else 0.0, wakeups, cpu)
 
 
 def _seconds(duration: str) -> float:

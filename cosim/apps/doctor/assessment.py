@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from cosim.apps.doctor.host import HostFacts
 from cosim.apps.doctor.latency import PERIOD_NS, PRIVILEGED, WakeupLatencies
-from cosim.apps.doctor.machine import MachineFacts
 
 # the period of a loop must be so many times its wake-up latency: the rest is for its work
 PERIOD_PER_LATENCY = 4
@@ -56,7 +56,7 @@ def max_rate(latency: float) -> float:
 class Assessment:
     """clock_cost: s per reading; steal_fraction: of the time, for the host of a VM; cpu: of the loop, if chosen."""
 
-    machine: MachineFacts
+    host: HostFacts
     clock_cost: float
     steal_fraction: float
     wakeups: WakeupLatencies
@@ -92,7 +92,7 @@ def _missing_privileges(d: Assessment) -> list[str]:
 
 
 def _load(d: Assessment) -> str | None:
-    load, cpus = d.machine.load_average, len(d.machine.cpus)
+    load, cpus = d.host.load_average, len(d.host.cpus)
     if load is None or load <= BUSY * cpus:
         return None
     return f"other programs use {load:g} of {cpus} CPU{'s' * (cpus > 1)}: stop them; find them with top"
@@ -100,23 +100,23 @@ def _load(d: Assessment) -> str | None:
 
 def _governor(d: Assessment) -> str | None:
     """A frequency that follows the load is low when a tick begins."""
-    others = sorted(set(d.machine.governors.values()) - {"performance"})
+    others = sorted(set(d.host.governors.values()) - {"performance"})
     if not others:
         return None
     return f"the CPU frequency follows the load ({', '.join(others)}): echo performance | sudo tee {CPU_FILES}"
 
 
 def _clock(d: Assessment) -> str | None:
-    machine, cost = d.machine, d.clock_cost * 1e9
-    if machine.clock_source is None or machine.clock_source in FAST_CLOCKS or cost <= CHEAP_NS:
+    host, cost = d.host, d.clock_cost * 1e9
+    if host.clock_source is None or host.clock_source in FAST_CLOCKS or cost <= CHEAP_NS:
         return None
-    fast = next((clock for clock in FAST_CLOCKS if clock in machine.clock_sources), None)
+    fast = next((clock for clock in FAST_CLOCKS if clock in host.clock_sources), None)
     fix = f"echo {fast} | sudo tee {CLOCK_FILE}" if fast else "boot with clocksource=tsc tsc=reliable"
-    return f"the clock source {machine.clock_source} is slow, {cost:.0f} ns per reading: {fix}"
+    return f"the clock source {host.clock_source} is slow, {cost:.0f} ns per reading: {fix}"
 
 
 def _isolated_cpu(d: Assessment) -> str | None:
-    isolated = d.machine.isolated
+    isolated = d.host.isolated
     if not isolated or d.cpu in isolated:
         return None
     cpu = isolated[-1]
@@ -126,7 +126,7 @@ def _isolated_cpu(d: Assessment) -> str | None:
 
 
 def _host(d: Assessment) -> str | None:
-    if not d.machine.virtual or (d.suitable == "yes" and d.steal_fraction <= STEAL_FRACTION):
+    if not d.host.virtual or (d.suitable == "yes" and d.steal_fraction <= STEAL_FRACTION):
         return None
     steal = f" ({100 * d.steal_fraction:.2g} % steal time)" if d.steal_fraction else ""
     return (
@@ -135,20 +135,20 @@ def _host(d: Assessment) -> str | None:
 
 
 def _preemption(d: Assessment) -> str | None:
-    machine = d.machine
-    if d.suitable == "yes" or machine.preemption == "realtime":
+    host = d.host
+    if d.suitable == "yes" or host.preemption == "realtime":
         return None
     how = f"install a kernel with PREEMPT_RT (Debian: {DEBIAN_KERNEL}; Ubuntu: sudo pro enable realtime-kernel)"
-    if machine.dynamic_preemption and machine.preemption != "full":
+    if host.dynamic_preemption and host.preemption != "full":
         how = f"echo full | sudo tee {PREEMPT_FILE}, or boot with preempt=full; if that is not enough, {how}"
-    return f"the kernel is not fully preemptible (preemption: {machine.preemption or 'unknown'}): {how}"
+    return f"the kernel is not fully preemptible (preemption: {host.preemption or 'unknown'}): {how}"
 
 
 def _isolate(d: Assessment) -> str | None:
-    machine = d.machine
-    if d.suitable == "yes" or machine.isolated or len(machine.cpus) < 2:
+    host = d.host
+    if d.suitable == "yes" or host.isolated or len(host.cpus) < 2:
         return None
-    cpu = d.cpu or machine.cpus[-1]  # CPU 0 does the system's own work
+    cpu = d.cpu or host.cpus[-1]  # CPU 0 does the system's own work
     return (
         f"no CPU is isolated: boot with isolcpus={cpu} nohz_full={cpu} rcu_nocbs={cpu}, then set"
         f" schedule.realtime.cpu: {cpu}"
@@ -156,10 +156,10 @@ def _isolate(d: Assessment) -> str | None:
 
 
 def _throttling(d: Assessment) -> str | None:
-    if d.machine.realtime_fraction is None:
+    if d.host.realtime_fraction is None:
         return None
     return (
-        f"real-time threads are throttled above {100 * d.machine.realtime_fraction:g} % of the time, which matters only"
+        f"real-time threads are throttled above {100 * d.host.realtime_fraction:g} % of the time, which matters only"
         " to loops that use more: sudo sysctl -w kernel.sched_rt_runtime_us=-1"
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from cosim.apps.doctor.assessment import Assessment, latency_statistics, max_rate
+from cosim.apps.doctor.host import HostFacts, cpu_list
 from cosim.apps.doctor.latency import PERIOD_NS, PRIVILEGED
-from cosim.apps.doctor.machine import MachineFacts, cpu_list
 from cosim.output.console import PIPE_WIDTH
 
 # edges of the bins, ns: 0, then 1, 2, 5 · 10ⁿ µs up to 1 s; the last bin has no end
@@ -50,18 +50,18 @@ def print_report(assessment: Assessment) -> None:
 
 def facts(assessment: Assessment) -> list[str]:
     """The properties of the machine, a line each."""
-    machine = assessment.machine
-    kind = f"virtual, {format_percent(assessment.steal_fraction)} steal time" if machine.virtual else "not virtual"
-    load = "" if machine.load_average is None else f"; load average {machine.load_average:g}"
+    host = assessment.host
+    kind = f"virtual, {format_percent(assessment.steal_fraction)} steal time" if host.virtual else "not virtual"
+    load = "" if host.load_average is None else f"; load average {host.load_average:g}"
     granted = [privilege.name for privilege in assessment.wakeups.privileges if privilege.granted]
-    fraction = machine.realtime_fraction
+    fraction = host.realtime_fraction
     limit = "not throttled" if fraction is None else f"throttled above {format_percent(fraction)} of the time"
     return [
-        _line("kernel", f"{machine.kernel or 'unknown'}, preemption: {machine.preemption or 'unknown'}"),
+        _line("kernel", f"{host.kernel or 'unknown'}, preemption: {host.preemption or 'unknown'}"),
         _line("machine", kind),
-        _line("CPUs", f"{len(machine.cpus)}, isolated: {cpu_list(machine.isolated) or 'none'}{load}"),
-        _line("power", f"governor: {_governors(machine)}; idle states: {_idle(machine)}"),
-        _line("clock", f"{machine.clock_source or 'unknown'}, {format_time(assessment.clock_cost)} per reading"),
+        _line("CPUs", f"{len(host.cpus)}, isolated: {cpu_list(host.isolated) or 'none'}{load}"),
+        _line("power", f"governor: {_governors(host)}; idle states: {_idle(host)}"),
+        _line("clock", f"{host.clock_source or 'unknown'}, {format_time(assessment.clock_cost)} per reading"),
         _line("privileges", f"{', '.join(granted) or 'none'}; real-time threads {limit}"),
     ]
 
@@ -98,10 +98,10 @@ def histogram(latencies: dict[str, np.ndarray]) -> list[tuple[str, list[str]]]:
 
 def to_json(assessment: Assessment) -> dict[str, Any]:
     """The assessment as JSON-ready data, SI."""
-    machine = asdict(assessment.machine)
-    machine["governors"] = {str(cpu): governor for cpu, governor in assessment.machine.governors.items()}
+    host = asdict(assessment.host)
+    host["governors"] = {str(cpu): governor for cpu, governor in assessment.host.governors.items()}
     return {
-        "machine": machine,
+        "machine": host,
         "clock_read_s": assessment.clock_cost,
         "steal_fraction": assessment.steal_fraction,
         "cpu": assessment.cpu,
@@ -166,10 +166,10 @@ def _bar(count: int, largest: int) -> str:
     return f"{bar:<{BAR}} {count:,}"
 
 
-def _governors(machine: MachineFacts) -> str:
-    return ", ".join(sorted(set(machine.governors.values()))) or "unknown"
+def _governors(host: HostFacts) -> str:
+    return ", ".join(sorted(set(host.governors.values()))) or "unknown"
 
 
-def _idle(machine: MachineFacts) -> str:
-    used = [state for state in machine.idle_states if state.enabled]
+def _idle(host: HostFacts) -> str:
+    used = [state for state in host.idle_states if state.enabled]
     return ", ".join(f"{state.name} ({format_time(state.latency)})" for state in used) or "unknown"

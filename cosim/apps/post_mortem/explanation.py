@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cosim.apps.post_mortem.sign import Sign
-from cosim.apps.post_mortem.signs import SIGNS
+from cosim.apps.post_mortem.symptom import Symptom
+from cosim.apps.post_mortem.symptoms import DETECTORS
 from cosim.apps.post_mortem.window import StopWindow
 from cosim.core.errors import InputError
 from cosim.core.trust.data_only import refused_code
@@ -30,22 +30,22 @@ _PLACE = re.compile(r"\(([^()\s]+:\d+)\)$")
 @dataclass(frozen=True)
 class Explanation:
     """reason: the sentence with the cause of the stop, "" of a run without one; t: of the stop, or of the beginning of
-    a controlled one [s]; last: time before it that is looked at [s]; signs: (kind, sign) in order of time; next: what
-    to look at; unexamined: what was not looked at, and why."""
+    a controlled one [s]; last: time before it that is looked at [s]; symptoms: (kind, symptom) in order of time; next:
+    what to look at; unexamined: what was not looked at, and why."""
 
     name: str
     reason: str
     cause: StopCause
     t: float
     last: float
-    signs: tuple[tuple[str, Sign], ...]
+    symptoms: tuple[tuple[str, Symptom], ...]
     next: str
     unexamined: str = ""
 
     @property
-    def first(self) -> Sign | None:
-        """The earliest sign that a sound run does not have; None where only the stop shows it."""
-        return next((sign for _, sign in self.signs if sign.abnormal), None)
+    def first(self) -> Symptom | None:
+        """The earliest symptom that a sound run does not have; None where only the stop shows it."""
+        return next((symptom for _, symptom in self.symptoms if symptom.abnormal), None)
 
     def lines(self) -> Iterator[str]:
         if not self.reason:
@@ -54,15 +54,15 @@ class Explanation:
         about = f" of {self.cause.name}" if self.cause.name else ""
         yield f"{self.name}: {self.reason}"
         yield f"cause: {self.cause.word}{about}"
-        yield from (self._line(sign) for _, sign in self.signs)
+        yield from (self._line(symptom) for _, symptom in self.symptoms)
         if self.unexamined:
             yield f"not examined: {self.unexamined}"
         first = self.first
-        yield f"first sign: {'the stop itself' if first is None else self._line(first).strip()}"
+        yield f"first symptom: {'the stop itself' if first is None else self._line(first).strip()}"
         yield f"next: {self.next}"
 
-    def _line(self, sign: Sign) -> str:
-        return f"{_milliseconds(sign.t - self.t):>12}  {sign.what}"
+    def _line(self, symptom: Symptom) -> str:
+        return f"{_milliseconds(symptom.t - self.t):>12}  {symptom.what}"
 
     def as_json(self) -> dict[str, Any]:
         """JSON-ready; times in s, those before the stop negative."""
@@ -74,15 +74,15 @@ class Explanation:
             "cause": {"word": self.cause.word, "name": self.cause.name} if self.reason else None,
             "t_s": self.t,
             "last_s": self.last,
-            "signs": [self._as_json(kind, sign) for kind, sign in self.signs],
-            "first_sign": None if first is None else self._as_json(*next(p for p in self.signs if p[1] is first)),
+            "symptoms": [self._as_json(kind, symptom) for kind, symptom in self.symptoms],
+            "first_symptom": None if first is None else self._as_json(*next(p for p in self.symptoms if p[1] is first)),
             "next": self.next,
             "unexamined": self.unexamined,
         }
 
-    def _as_json(self, kind: str, sign: Sign) -> dict[str, Any]:
-        figures = {"abnormal": sign.abnormal, "value": sign.value, "limit": sign.limit}
-        return {"kind": kind, "t_s": sign.t, "before_stop_s": sign.t - self.t, "what": sign.what, **figures}
+    def _as_json(self, kind: str, symptom: Symptom) -> dict[str, Any]:
+        figures = {"abnormal": symptom.abnormal, "value": symptom.value, "limit": symptom.limit}
+        return {"kind": kind, "t_s": symptom.t, "before_stop_s": symptom.t - self.t, "what": symptom.what, **figures}
 
 
 def explain(run: RecordedRun, path: str, last: float) -> Explanation:
@@ -102,18 +102,20 @@ def explain(run: RecordedRun, path: str, last: float) -> Explanation:
     t = end if controlled is None else float(controlled[1])
     window, cause = _window(run, times, t, last), cause_of(reason)
     with np.errstate(all="ignore"):  # the state may have diverged
-        signs = [(kind, sign) for kind, find in SIGNS.items() for sign in find(window)]
+        symptoms = [(kind, symptom) for kind, find in DETECTORS.items() for symptom in find(window)]
     unexamined = ""
     if run.rig.hardware:
-        from cosim.apps.post_mortem.traffic_signs import traffic_signs
+        from cosim.apps.post_mortem.traffic_symptoms import traffic_symptoms
 
         try:
-            signs += [("traffic", sign) for sign in traffic_signs(path, t, last)]
+            symptoms += [("traffic", symptom) for symptom in traffic_symptoms(path, t, last)]
         except InputError as error:
             first, *_ = refused_code(error)
             unexamined = f"the bus traffic, because the rig of the recording has '{first.name}', {first.kind}"
-    signs.sort(key=lambda each: each[1].t)
-    return Explanation(run.rig.name, reason, cause, t, last, tuple(signs), _next(reason, cause, path, run), unexamined)
+    symptoms.sort(key=lambda each: each[1].t)
+    return Explanation(
+        run.rig.name, reason, cause, t, last, tuple(symptoms), _next(reason, cause, path, run), unexamined
+    )
 
 
 def _reason(run: RecordedRun) -> str:

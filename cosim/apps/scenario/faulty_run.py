@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cosim.apps.scenario.stand import Stand
+from cosim.apps.scenario.armed_rig import ArmedRig
 from cosim.apps.scenario.timeline import Timeline
 
 LONGEST_OFF = 2.0  # s that motors may take to be off after a stop
@@ -34,15 +34,15 @@ class FaultyRun:
         return int(match[1]) if match else len(self.rows) - 1
 
 
-def run_with_faults(stand: Stand, timeline: Timeline, before: list[np.ndarray], ticks: int, off: bool) -> FaultyRun:
+def run_with_faults(armed: ArmedRig, timeline: Timeline, before: list[np.ndarray], ticks: int, off: bool) -> FaultyRun:
     """Run to the end of `ticks` or to a stop. before: the rows (k, nr) of the ticks so far; off: whether to wait after
     a stop until the motors are off."""
-    engine, rows, fault = stand.engine, list(before), ""
+    engine, rows, fault = armed.engine, list(before), ""
     active: list = []
     events: list[tuple[int, str]] = []
 
     def value(signal: str) -> float:
-        return float(stand.signals(rows[-1][-1:])[0, stand.names[signal]])
+        return float(armed.signals(rows[-1][-1:])[0, armed.names[signal]])
 
     while engine.number < ticks and not fault:
         tick = engine.number
@@ -51,12 +51,12 @@ def run_with_faults(stand: Stand, timeline: Timeline, before: list[np.ndarray], 
             events += [(tick, f"{_named(spec)} begins") for spec in now if spec not in active]
             events += [(tick, f"{_named(spec)} ends") for spec in active if spec not in now]
             active = now
-            stand.inject(active)
+            armed.inject(active)
         until = tick + 1 if timeline.waits(tick) else min(ticks, timeline.next_change(tick))
-        new, fault = stand.run(int(until) - tick)
+        new, fault = armed.run(int(until) - tick)
         rows += [new] if len(new) else []
-    seconds = stand.time_until_off(LONGEST_OFF) if fault and off else (0.0 if fault else math.inf)
-    return FaultyRun(stand.step, np.concatenate(rows), fault, timeline, seconds, events)
+    seconds = armed.time_until_off(LONGEST_OFF) if fault and off else (0.0 if fault else math.inf)
+    return FaultyRun(armed.step, np.concatenate(rows), fault, timeline, seconds, events)
 
 
 def _named(spec: object) -> str:

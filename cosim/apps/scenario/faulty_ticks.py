@@ -23,7 +23,7 @@ from cosim.execution.hardware.emulation.fault_injection import FaultInjection
 from cosim.execution.hardware.emulation.fault_kinds import winding_resistance
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.cached_parts import CachedParts
-from cosim.rig.open_numbers import numbers_of, opened
+from cosim.rig.plant_parameters import parametrised, plant_parameters_of
 from cosim.simulation.plant.encoder import MODULUS, Encoders, Params, normal
 from cosim.simulation.tick.memory_call import MemoryCall
 from cosim.simulation.tick.tick_model import TickModel
@@ -94,7 +94,7 @@ class SimulatedFaults:
         """faults: all that may become active, each with its place for errors. Raises InputError for a joint that cannot
         have its fault."""
         coupled = rig.tick_model.coupling is not None
-        found = numbers_of(rig) if rig.looped and not coupled else {}
+        found = plant_parameters_of(rig) if rig.looped and not coupled else {}
         self._joints = rig.joints
         self._numbers: dict[str, slice] = {}  # name -> its place
         names: list[str] = []
@@ -157,10 +157,10 @@ def _no_supply(joint: str, rig: WiredRig) -> str:
 
 
 def _observation(model: TickModel) -> BatchFunction:
-    """(start, row, numbers) -> all signals: code that uses open numbers takes them after its other arguments."""
+    """(start, row, numbers) -> all signals: code with symbolic parameters takes them after its other arguments."""
     shapes = [model.layout.place("bumpless_start").shape, (model.row.size,)]
     routine = Routine(model.signals.observe, shapes, "observe")
-    hidden = [] if routine.open_numbers is None else [model.numbers.shape]
+    hidden = [] if routine.symbolic_parameters is None else [model.numbers.shape]
     ports = [ArrayPort(f"in{k}", shape) for k, shape in enumerate([*shapes, *hidden])]
     return BatchFunction.of(routine, ports)
 
@@ -176,7 +176,7 @@ def _factor(spec: FaultInjection) -> float:
 
 
 def _with_faults(rig: WiredRig, numbers: Sequence[str], joints: Collection[str]) -> WiredRig:
-    model = opened(rig, numbers, numbers) if numbers else rig.tick_model
+    model = parametrised(rig, numbers, numbers) if numbers else rig.tick_model
     parts: dict[str, Any] = {field.name: getattr(model, field.name) for field in fields(model) if field.init}
     parts["encoders"] = FaultyEncoders.of(model.encoders, np.array([name in joints for name in rig.joints]))
     ticks = FaultyTicks(**parts)

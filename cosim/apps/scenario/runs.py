@@ -13,8 +13,8 @@ from pathlib import Path
 
 from cosim.apps.scenario.processes import Children, each_in_turn
 from cosim.apps.scenario.result import ScenarioResult
+from cosim.apps.scenario.scenario_batch import BAD_INPUT, ScenarioBatch
 from cosim.apps.scenario.tokens import Tokens
-from cosim.apps.scenario.walk import BAD_INPUT, Walk
 from cosim.core.errors import ErrorList, InputError, InputErrors, did_you_mean
 from cosim.rig.reading.overlay import overrides_in
 from cosim.rig.reading.schema import Reading
@@ -91,13 +91,14 @@ def run_scenarios(
                 continue
             spec, found = files.read(overrides)
             by_name = {each.name: each for each in found}
-            walk = Walk(spec, folder, tokens, record)
+            batch = ScenarioBatch(spec, folder, tokens, record)
             mine = {k: by_name[names[k]] for k in members if k in chosen}
-            work.append((partial(walk.run, [by_name[names[k]] for k in members], mine), folder / f"walk{number}.error"))
+            job = partial(batch.run, [by_name[names[k]] for k in members], mine)
+            work.append((job, folder / f"batch{number}.error"))
         _run(work, tokens, lambda: progress(len(list(folder.glob("[0-9]*.json"))), len(chosen)))
         if (wrong := folder / BAD_INPUT).exists():
             raise InputErrors([InputError(line) for line in json.loads(wrong.read_text())])
-        failures = [path.read_text() for path in sorted(folder.glob("walk*.error"))]
+        failures = [path.read_text() for path in sorted(folder.glob("batch*.error"))]
         return [_result(folder, k, scenarios[k], failures) for k in chosen]
     finally:
         tokens.close()

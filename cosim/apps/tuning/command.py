@@ -8,12 +8,12 @@ from typing import Any
 
 from cosim.apps.tuning.hardware import HardwareReplay
 from cosim.apps.tuning.hardware_report import write_hardware_report
+from cosim.apps.tuning.hardware_trials import HardwareTrials
 from cosim.apps.tuning.progress import shown_progress
 from cosim.apps.tuning.session import FailedTuning, TuningSession
 from cosim.apps.tuning.session_folder import OVERLAY, PARENT, REPORT, latest_path, new_path
 from cosim.apps.tuning.setup import fingerprint_of
 from cosim.apps.tuning.trials import Trial
-from cosim.apps.tuning.trying import Trying
 from cosim.apps.tuning.tune import run_session
 from cosim.core.errors import InputError
 from cosim.core.units import unit_sign
@@ -42,10 +42,10 @@ def tune_rig(
     folder: str | None,
     resume: bool,
     dask: str | None,
-    trying: Trying | None = None,
+    hardware: HardwareTrials | None = None,
 ) -> TuningSession:
-    """Run a session, or go on with one, and print its result. given: keys of the section `tuning`; trying: on what its
-    trials will be tried.
+    """Run a session, or go on with one, and print its result. given: keys of the section `tuning`; hardware: on what
+    its trials will be tried.
 
     Raises FailedTuning where it is interrupted or no trial holds all limits, after its results were printed.
     """
@@ -60,7 +60,9 @@ def tune_rig(
             options_named({key: option for key, (option, _) in PAIRS.items()}),
             shown_progress(rig.spec.name) as progress,
         ):
-            session = run_session(rig, given, place, resume, dask, progress, None if trying is None else trying.check)
+            session = run_session(
+                rig, given, place, resume, dask, progress, None if hardware is None else hardware.check
+            )
     except FailedTuning as failed:
         print_result(failed.session)
         raise
@@ -68,21 +70,21 @@ def tune_rig(
     return session
 
 
-def trying_on(path: Path, chosen: Sequence[int], count: int, factor: float) -> Trying:
+def hardware_trials(path: Path, chosen: Sequence[int], count: int, factor: float) -> HardwareTrials:
     """On the real rig of a file: trials of these numbers, else the best `count`; factor: of a gain between two runs.
 
     Raises InputErrors for a rig or numbers that cannot be."""
     with console.busy(f"compiling {path.stem}"):
-        return Trying(load_rig(path), chosen, count, factor)
+        return HardwareTrials(load_rig(path), chosen, count, factor)
 
 
-def try_on_hardware(session: TuningSession, trying: Trying, ask: GivenQuestion) -> None:
+def try_on_hardware(session: TuningSession, hardware: HardwareTrials, ask: GivenQuestion) -> None:
     """Run candidates of a session on a real rig, and print and report each beside its simulation. ask: before each run.
 
     Raises InputErrors for a rig that does not fit, RunError where a run is not good, after the report was written.
     """
-    candidates = trying.candidates(session)
-    replay = HardwareReplay(session, trying.rig, ask, lambda line: print(line, flush=True), trying.factor)
+    candidates = hardware.candidates(session)
+    replay = HardwareReplay(session, hardware.rig, ask, lambda line: print(line, flush=True), hardware.factor)
     try:
         replay.try_all(candidates)
     finally:

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from cosim.apps.tuning.hardware_margins import RealMargins, margin_experiments
+from cosim.apps.tuning.hardware_trials import check_fits
 from cosim.apps.tuning.measures import worst
 from cosim.apps.tuning.real_figures import figures_of_run
 from cosim.apps.tuning.session_data import SessionData
 from cosim.apps.tuning.trials import Trial
-from cosim.apps.tuning.trying import check_fits
 from cosim.core.errors import InputError, RunError
 from cosim.core.types import Array
 from cosim.output.output_files import write_error, write_file

@@ -13,8 +13,8 @@ import numpy as np
 from cosim.core.errors import InputError, InputErrors, SectionError, did_you_mean
 from cosim.core.types import Array
 from cosim.core.units import JOINT_DIMENSIONS, UNITS, parse_quantity
-from cosim.rig.open_numbers import numbers_of
 from cosim.rig.parameters import joints_of, tunables_of, unit_of, unknown_parameter
+from cosim.rig.plant_parameters import plant_parameters_of
 from cosim.rig.reading.schema import LARGEST_NUMBER
 from cosim.rig.rig import Rig
 
@@ -140,7 +140,7 @@ def _known(rig: Rig) -> dict[str, _Parameter]:
         low = declared.get("min") if declared.get("min") is not None else declared.get("above")
         values = rig.tick_model.parameters[item.where].tolist()
         found[name] = _Parameter(values, unit_of(rig, name), low, declared.get("max"), joints_of(rig, name))
-    for name, number in numbers_of(rig).items():
+    for name, number in plant_parameters_of(rig).items():
         found[name] = _Parameter(number.values.tolist(), "1", None, None, ())
     return found
 

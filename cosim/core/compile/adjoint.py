@@ -35,7 +35,8 @@ class Differentiation:
             return routine
         if routine.symbol not in self._taped:
             given = routine.trace
-            made = Trace(f"{given.name}_taped", given.inputs, list(given.outputs), open_numbers=given.open_numbers)
+            made = Trace(f"{given.name}_taped", given.inputs, list(given.outputs))
+            made.symbolic_parameters = given.symbolic_parameters
             for call in given.calls:
                 called, entries = self.taped(call.routine), _columns("tape", tape_sizes(call.routine))
                 otherwise = call.otherwise
@@ -52,7 +53,7 @@ class Differentiation:
     def adjoint(self, routine: RoutineBase, wrt: Sequence[int], seeded: Sequence[int]) -> Routine:
         """(inputs, tape, seeds of the outputs `seeded`) -> derivatives with respect to the inputs `wrt`, vectors.
 
-        Open numbers are the last one of the inputs. Raises CompileError for a routine that has no expression.
+        Symbolic parameters are the last one of the inputs. Raises CompileError for a routine that has no expression.
         """
         key = routine.symbol, tuple(wrt), tuple(seeded)
         if key not in self._adjoints:
@@ -66,7 +67,7 @@ class Differentiation:
     def _derive_converged(self, loop: WhileLoop, wrt: tuple[int, ...], seeded: tuple[int, ...]) -> Routine:
         """The adjoint of one more iteration at the result of the loop, which is computed again: where an exact Newton
         method has converged, its result does not depend on where it began (implicit function theorem)."""
-        hidden = [] if loop.open_numbers is None else [loop.open_numbers.column.numel()]
+        hidden = [] if loop.symbolic_parameters is None else [loop.symbolic_parameters.column.numel()]
         inputs = _columns("x", [*(math.prod(shape) for shape in loop.shapes), *hidden])
         seeds = _columns("seed", [loop.output_sizes[k] for k in seeded])
         made = Trace(f"{loop.name}_adjoint", [*inputs, *seeds])

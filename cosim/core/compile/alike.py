@@ -59,7 +59,7 @@ def groups(items: Sequence[Routine]) -> list[list[int]]:
     found: dict[Any, list[int]] = defaultdict(list)
     for k, item in enumerate(items):
         form = _Colored(item.unfused)
-        closed = item.open_numbers is None and not item.callees
+        closed = item.symbolic_parameters is None and not item.callees
         found[tuple(form.colors[node] for node in form.graph.outputs[0]) if closed else k].append(k)
     return list(found.values())
 

@@ -95,7 +95,7 @@ class PortableFunction:
         """
         with inlined():
             traced = trace(fn, shapes, name)
-        if traced.calls or len(traced.outputs) != 1 or traced.open_numbers is not None:
+        if traced.calls or len(traced.outputs) != 1 or traced.symbolic_parameters is not None:
             raise CompileError(f"'{name}' is not arithmetic alone", origin(fn))
         graph = lower(traced, emit.supported, origin(fn))
         nodes = tuple(node[:2] if node[0] == "CONST" else node for node in graph.nodes)

@@ -52,7 +52,7 @@ class Routine(RoutineBase):
         self.fn, self.name, self.shapes, self.uniform = fn, trace.name, tuple(shapes), tuple(uniform)
         self.trace = trace
         self.output_shapes = tuple(trace.output_shapes)
-        self.open_numbers = trace.open_numbers
+        self.symbolic_parameters = trace.symbolic_parameters
 
     @cached_property
     def graph(self) -> Graph:

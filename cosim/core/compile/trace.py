@@ -54,7 +54,7 @@ def is_recorded(arguments: Sequence[Numeric]) -> bool:
     return not _state.inlining and any(map(ops.is_symbolic, arguments))
 
 
-class OpenNumbers:
+class SymbolicParameters:
     """Numbers that code takes from its caller instead of holding them as constants: `symbols` (n,) stand for them.
 
     They may occur anywhere in the data of a traced function. A routine that uses one of them, or calls one that does,
@@ -64,7 +64,7 @@ class OpenNumbers:
     def __init__(self, count: int) -> None:
         self.column, self.symbols = symbols("number", (count,))
         self._hashes = frozenset(self.column[k].element_hash() for k in range(count))
-        _open_numbers.add(self)
+        _symbolic_parameters.add(self)
 
     def used_by(self, expressions: Sequence[Numeric]) -> bool:
         import casadi
@@ -73,7 +73,7 @@ class OpenNumbers:
         return any(symbol.element_hash() in self._hashes for symbol in used)
 
 
-_open_numbers: WeakSet[OpenNumbers] = WeakSet()
+_symbolic_parameters: WeakSet[SymbolicParameters] = WeakSet()
 
 
 class RoutineBase(ABC):
@@ -88,7 +88,7 @@ class RoutineBase(ABC):
     shapes: tuple[Shape, ...]  # of its arguments
     output_shapes: tuple[Shape, ...]
     uniform: tuple[int, ...] = ()  # arguments that in a batch are one array of doubles for all SIMD lanes
-    open_numbers: OpenNumbers | None = None  # that it takes as a hidden argument after the others
+    symbolic_parameters: SymbolicParameters | None = None  # that it takes as a hidden argument after the others
     piecewise_constant: bool = False  # its derivative is 0
 
     @property
@@ -173,7 +173,7 @@ class Trace:
     outputs: list[Numeric] = field(default_factory=list)
     output_shapes: list[Shape] = field(default_factory=list)
     calls: list[RecordedCall] = field(default_factory=list)
-    open_numbers: OpenNumbers | None = None  # the last input, where one of them is used
+    symbolic_parameters: SymbolicParameters | None = None  # the last input, where one of them is used
 
 
 def symbols(name: str, shape: Shape) -> tuple[Numeric, Numeric]:
@@ -213,7 +213,7 @@ def _fresh_call(
     routine: RoutineBase, arguments: Sequence[Numeric], condition: Numeric = None, otherwise: Sequence[Numeric] = ()
 ) -> tuple[RecordedCall, list[Numeric]]:
     """(the call, its outputs as symbols)."""
-    hidden = () if routine.open_numbers is None else (routine.open_numbers.column,)
+    hidden = () if routine.symbolic_parameters is None else (routine.symbolic_parameters.column,)
     fresh = [symbols(f"{routine.name}_{k}", shape) for k, shape in enumerate(routine.output_shapes)]
     call = RecordedCall(
         routine,
@@ -253,9 +253,9 @@ def trace(fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str) -> Tra
         result.outputs.append(column(array))
         result.output_shapes.append(array.shape)
     expressions = [*result.outputs, *(expression for call in result.calls for expression in call.expressions)]
-    for opened in (item for item in _open_numbers if item.used_by(expressions)):
-        result.inputs.append(opened.column)
-        result.open_numbers = opened
+    for symbolic in (item for item in _symbolic_parameters if item.used_by(expressions)):
+        result.inputs.append(symbolic.column)
+        result.symbolic_parameters = symbolic
     return result
 
 

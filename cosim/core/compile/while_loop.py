@@ -84,7 +84,7 @@ class WhileLoop(RoutineBase):
         self.body, self.max_iterations, self.name = body, max_iterations, f"{body.name}_repeated"
         self.converges = converges
         self.shapes, self.output_shapes = body.shapes, (body.shapes[0], (), ())
-        self.open_numbers = body.open_numbers
+        self.symbolic_parameters = body.symbolic_parameters
 
     @property
     def callees(self) -> list[RoutineBase]:
@@ -109,7 +109,7 @@ class WhileLoop(RoutineBase):
     def _text(self, symbol: str, lanes: int) -> str:
         """IR of `@symbol.<lanes>`. x has its own memory, because outputs may share theirs with inputs."""
         n, t, zero, one = self.output_sizes[0], real(lanes), constant(0.0, lanes), constant(1.0, lanes)
-        ins = [f"ptr %in{k}" for k in range(len(self.shapes) + (self.open_numbers is not None))]
+        ins = [f"ptr %in{k}" for k in range(len(self.shapes) + (self.symbolic_parameters is not None))]
         if lanes == 1:
             bit, true, any_lane = "i1", "true", "or i1 %active.next, false"
         else:

@@ -24,7 +24,7 @@ def initial() -> State:
 
 def sampled(p: HoldingBrake, x: State, enabled: Numeric, period: float) -> State:
     """The state after a sample; enabled: whether the drive is on (1, else 0)."""
-    kept = ops.absolute(enabled - x["on"]) < 0.5
+    kept = ops.abs(enabled - x["on"]) < 0.5
     since, on = ops.where(kept, x["since"], 0.0), enabled > 0.5
     due = since >= ops.where(on, p.opens, p.closes) - LATER
     closed = ops.where(due, ops.where(on, 0.0, 1.0), x[BRAKE])

@@ -67,7 +67,7 @@ def sampled(p: ShaftEncoder, x: State, angle: Numeric, period: float) -> State:
         state["speed"] = (now - x["angle"]) / period
     if p.indexed:
         turns, before = (ops.floor((value - p.index) / TURN) for value in (now, x["angle"]))
-        passed = ops.absolute(turns - before) > 0.5
+        passed = ops.abs(turns - before) > 0.5
         state |= {"start": x["start"], "known": ops.where(passed, 1.0, x["known"])}
     return state
 

@@ -19,8 +19,8 @@ class DriverGroup(NamedTuple):
     """A driver and the indices (n,) of its joints in the model's order.
 
     mode: in which it is enabled; real: it moves real motors and is a HardwareDriver; load: its motors are load motors,
-    which apply the efforts of the joints; stranger: what is at an address of its connection at which no drive of its
-    family answers, an error in words or ""; ambiguous: joints whose drives may be on several turns after power-on.
+    which apply the efforts of the joints; detect_family: what is at an address of its connection at which no drive of
+    its family answers, an error in words or ""; ambiguous: joints whose drives may be on several turns after power-on.
     """
 
     driver: Driver
@@ -28,7 +28,7 @@ class DriverGroup(NamedTuple):
     mode: str = "effort"
     real: bool = False
     load: bool = False
-    stranger: Callable[[int], str] = lambda address: ""
+    detect_family: Callable[[int], str] = lambda address: ""
     ambiguous: tuple[str, ...] = ()
 
     @property
@@ -50,7 +50,7 @@ class DriverGroup(NamedTuple):
         try:
             self.driver.open()
         except SilentDrive as error:
-            if what := self.stranger(error.address):
+            if what := self.detect_family(error.address):
                 raise InputError(what, error.place) from error
             raise
 

@@ -12,8 +12,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from cosim.core.errors import InputError, RunError
+from cosim.execution.remote.arbiter import RemoteCommand
 from cosim.execution.remote.control_process import ControlSetup, LineReader
-from cosim.execution.remote.desk import Order
 
 START_TIMEOUT = 60.0  # s
 MAX_BACKLOG = 1 << 20  # bytes that the process has not read
@@ -35,8 +35,8 @@ class ControlLink:
     """Use it in a `with` statement, or call `close`.
 
     The constructor returns when the socket is bound: `endpoint`. It raises InputError when that fails. When the
-    process ends before the run, or hangs, `failure` has the reason, and there are no more orders: what a client held is
-    lost then as by its silence.
+    process ends before the run, or hangs, `failure` has the reason, and there are no more commands: what a client held
+    is lost then as by its silence.
     """
 
     def __init__(self, setup: ControlSetup) -> None:
@@ -44,7 +44,7 @@ class ControlLink:
 
         self._dumps = dumps
         self.failure, self._backlog = "", b""
-        self._holder: str | None = None  # the client that holds control
+        self._owner: str | None = None  # the client that holds control
         self._limit = setup.timeout + SILENCE
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "cosim.execution.remote.control_process"],
@@ -85,8 +85,8 @@ class ControlLink:
         """Wait up to `timeout` [s] for something to take; whether there is something."""
         return bool(self._lines) or bool(select.select([self._out], [], [], max(timeout, 0.0))[0])
 
-    def take(self) -> list[Order | LostControl]:
-        """What has come: orders, and clients that have lost control. Both also of a process that has ended since."""
+    def take(self) -> list[RemoteCommand | LostControl]:
+        """What has come: commands, and clients that have lost control. Both also of a process that has ended since."""
         from orjson import loads
 
         while not self._reader.ended and select.select([self._out], [], [], 0.0)[0]:
@@ -96,19 +96,19 @@ class ControlLink:
         items = [item for line in lines if (item := self._item(line)) is not None]
         if self._reader.ended:
             self.failure = self.failure or ENDED
-        if self.failure and self._holder is not None:
-            items.append(LostControl(self._holder, self.failure))
-            self._holder = None
+        if self.failure and self._owner is not None:
+            items.append(LostControl(self._owner, self.failure))
+            self._owner = None
         return items
 
-    def _item(self, line: Mapping[str, Any]) -> Order | LostControl | None:
-        if "holder" in line:
-            self._holder = line["holder"]
+    def _item(self, line: Mapping[str, Any]) -> RemoteCommand | LostControl | None:
+        if "owner" in line:
+            self._owner = line["owner"]
         elif "lost" in line:
-            self._holder = None
+            self._owner = None
             return LostControl(line["lost"], "its heartbeat ended")
-        elif "order" in line:
-            return Order(**line["order"])
+        elif "command" in line:
+            return RemoteCommand(**line["command"])
         return None  # a sign of life
 
     def _count_silence(self, heard: bool) -> None:
@@ -124,11 +124,11 @@ class ControlLink:
         self._process.kill()
 
     def reply(self, token: int, reply: Mapping[str, Any]) -> None:
-        """Answer an order."""
+        """Answer a command."""
         self._send({"token": token, "reply": reply})
 
     def update(self, changes: Mapping[str, Any]) -> None:
-        """Tell clients what has changed, see `ControlDesk.update`."""
+        """Tell clients what has changed, see `ControlArbiter.update`."""
         self._send({"update": changes})
 
     def _send(self, line: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """The process that serves the control socket of a run: `python -m cosim.execution.remote.control_process`.
 
 Lines of JSON come from the run on the standard input: first a `ControlSetup`, then `update` and `reply`. Lines go
-to the run on the standard output: `ready` or `failed`, then `order`, `lost`, `holder` (before the client that takes or
+to the run on the standard output: `ready` or `failed`, then `command`, `lost`, `owner` (before the client that takes or
 releases control has its reply), and `alive`. It ends when its input ends.
 """
 
@@ -19,7 +19,7 @@ from orjson import OPT_APPEND_NEWLINE, dumps, loads
 from cosim.core.access.binding import bind
 from cosim.core.access.curve import key_of, secure
 from cosim.core.errors import CosimError
-from cosim.execution.remote.desk import Client, ControlDesk, Order, Reply, refused
+from cosim.execution.remote.arbiter import Client, ControlArbiter, RemoteCommand, Reply, refused
 from cosim.execution.remote.requests import MAX_BYTES
 
 POLL_MS = 100  # between looks at the heartbeat
@@ -29,7 +29,7 @@ LINGER_MS = 500  # for the last replies
 
 
 class ControlSetup(NamedTuple):
-    """endpoint: to bind; key: file of the keys that encrypt it; the others: see `ControlDesk`."""
+    """endpoint: to bind; key: file of the keys that encrypt it; the others: see `ControlArbiter`."""
 
     endpoint: str
     status: dict[str, Any]
@@ -79,13 +79,13 @@ def serve(source: int, destination: int) -> None:
 
 
 class ControlServer:
-    """A ROUTER socket around a `ControlDesk`."""
+    """A ROUTER socket around a `ControlArbiter`."""
 
     def __init__(self, setup: ControlSetup, tell: Callable[..., object]) -> None:
         """The function sends a line to the run. Raises InputError when the endpoint cannot be bound."""
         import zmq
 
-        self.desk = ControlDesk(setup.status, setup.files, setup.timeout)
+        self.arbiter = ControlArbiter(setup.status, setup.files, setup.timeout)
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.LINGER, LINGER_MS)
@@ -94,7 +94,7 @@ class ControlServer:
             secure(self._socket, key)
         self.endpoint = bind(self._socket, setup.endpoint, "serve control")
         self.run_has_written = False
-        self._tell, self._told_holder, self._alive = tell, None, 0.0  # the holder that the run knows; when it was told
+        self._tell, self._told_owner, self._alive = tell, None, 0.0  # the owner that the run knows; when it was told
 
     def turn(self, source: int) -> None:
         """Wait for requests or for the run, and answer what can be answered."""
@@ -108,26 +108,26 @@ class ControlServer:
         with suppress(zmq.Again):
             for _ in range(TURN if self._socket in ready else 0):
                 self._serve(self._socket.recv_multipart(zmq.NOBLOCK))
-        if (name := self.desk.lost(time.monotonic())) is not None:
+        if (name := self.arbiter.lost(time.monotonic())) is not None:
             self._tell(lost=name)
-            self._told_holder = None
-        self._tell_holder()
+            self._told_owner = None
+        self._tell_owner()
         if time.monotonic() - self._alive >= ALIVE_PERIOD:
             self._tell(alive=True)
             self._alive = time.monotonic()
 
-    def _tell_holder(self) -> None:
+    def _tell_owner(self) -> None:
         """The run knows who holds control: it cannot ask when this process has died."""
-        name = None if self.desk.holder is None else self.desk.holder.name
-        if name != self._told_holder:
-            self._tell(holder=name)
-            self._told_holder = name
+        name = None if self.arbiter.owner is None else self.arbiter.owner.name
+        if name != self._told_owner:
+            self._tell(owner=name)
+            self._told_owner = name
 
     def from_run(self, line: dict[str, Any]) -> None:
         if "update" in line:
-            self.desk.update(line["update"])
+            self.arbiter.update(line["update"])
         else:
-            self._send(*self.desk.answered(line["token"], line["reply"]))
+            self._send(*self.arbiter.answered(line["token"], line["reply"]))
 
     def _serve(self, parts: list[bytes]) -> None:
         """Answer a request, or pass it to the run."""
@@ -135,10 +135,10 @@ class ControlServer:
         if len(parts) > 3 or any(envelope[1:]):  # REQ sends an empty frame before the request, and expects it back
             self._send(tuple(envelope[:1]), refused(None, f"a request is one frame, got {len(parts) - 1}"))
             return
-        answer = self.desk.handle(tuple(envelope), data, time.monotonic())
-        self._tell_holder()  # before the reply: who has it, holds control in the eyes of the run too
-        if isinstance(answer, Order):
-            self._tell(order=answer._asdict())
+        answer = self.arbiter.handle(tuple(envelope), data, time.monotonic())
+        self._tell_owner()  # before the reply: who has it, holds control in the eyes of the run too
+        if isinstance(answer, RemoteCommand):
+            self._tell(command=answer._asdict())
         else:
             self._send(tuple(envelope), answer)
 

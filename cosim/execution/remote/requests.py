@@ -38,11 +38,11 @@ class Field:
 
 @dataclass(frozen=True)
 class Command:
-    """fields: besides `id`, `command` and `client`; of_holder: only the client that holds control may; by_run: the run
+    """fields: besides `id`, `command` and `client`; of_owner: only the client that holds control may; by_run: the run
     carries it out, any other is answered from what is known of the run."""
 
     fields: Mapping[str, Field] = field(default_factory=dict)
-    of_holder: bool = False
+    of_owner: bool = False
     by_run: bool = False
 
 
@@ -87,8 +87,8 @@ COMMANDS: Mapping[str, Command] = {
     "files": Command(),
     "get": Command({"names": Field("a list of names of parameters", _names, required=False)}),
     "take": Command({"force": FLAG}),
-    "release": Command(of_holder=True),
-    "heartbeat": Command(of_holder=True),
+    "release": Command(of_owner=True),
+    "heartbeat": Command(of_owner=True),
     "set": Command(
         {
             "values": Field(
@@ -97,17 +97,17 @@ COMMANDS: Mapping[str, Command] = {
                 part_wrong=_value_wrong,
             )
         },
-        of_holder=True,
+        of_owner=True,
         by_run=True,
     ),
-    "arm": Command({"allow_turns": FLAG}, of_holder=True, by_run=True),
-    "start": Command(of_holder=True, by_run=True),
-    "pause": Command(of_holder=True, by_run=True),
-    "resume": Command(of_holder=True, by_run=True),
+    "arm": Command({"allow_turns": FLAG}, of_owner=True, by_run=True),
+    "start": Command(of_owner=True, by_run=True),
+    "pause": Command(of_owner=True, by_run=True),
+    "resume": Command(of_owner=True, by_run=True),
     "step": Command(
-        {"ticks": Field(f"a whole number from 1 to {MAX_STEPS:,}", _ticks, required=False)}, of_holder=True, by_run=True
+        {"ticks": Field(f"a whole number from 1 to {MAX_STEPS:,}", _ticks, required=False)}, of_owner=True, by_run=True
     ),
-    "stop": Command(of_holder=True, by_run=True),
+    "stop": Command(of_owner=True, by_run=True),
     "estop": Command(by_run=True),
     "marker": Command({"text": Field(f"a text of up to {MAX_TEXT} printable characters", _text)}, by_run=True),
 }

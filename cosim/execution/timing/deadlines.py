@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from cosim.core.types import Numeric
-from cosim.execution.timing.spread import SPREAD, spreads
+from cosim.execution.timing.percentiles import PERCENTILES, percentiles
 from cosim.simulation.loop.pacing import LATE_TRIGGER
 
 WINDOW_NS = 1_000_000_000  # of the clock, over which the real-time factor is computed
@@ -314,12 +314,12 @@ class DeadlineRecord:
     @property
     def executions(self) -> list[dict[str, float] | None]:
         """Execution times of each task, over the ticks in which it is due."""
-        return self._spreads[3:]
+        return self._percentiles[3:]
 
     @cached_property
-    def _spreads(self) -> list[dict[str, float] | None]:
+    def _percentiles(self) -> list[dict[str, float] | None]:
         """Of `latency_ns`, `busy_ns`, `end_to_end_ns` and the execution times of each task."""
-        return spreads(self._times, 3 + len(self.tasks))
+        return percentiles(self._times, 3 + len(self.tasks))
 
     def _times(self) -> Iterator[list[np.ndarray]]:
         """The same times, in blocks."""
@@ -338,7 +338,7 @@ class DeadlineRecord:
         """JSON-ready; None for what the run was too short for. `latency` is None in a triggered run, `trigger_interval`
         in any other; `tick` is from awake to done; `of` are the ticks after the warm-up; `privilege_fixes` are how to
         get the privileges that were not granted."""
-        latency, tick, end_to_end, *executions = self._spreads
+        latency, tick, end_to_end, *executions = self._percentiles
         counts, of, worst = np.zeros(len(self.causes), dtype=np.int64), 0, _joined([])
         for part, counted in self._missed():
             counts, of = counts + np.bincount(part.cause, minlength=len(counts)), of + counted
@@ -354,7 +354,7 @@ class DeadlineRecord:
             "trigger_interval": latency if self.triggered else None,
             "tick": tick,
             "tasks": {
-                task.name: (times or dict.fromkeys(SPREAD)) | {"deadline_s": task.deadline_ns / 1e9}
+                task.name: (times or dict.fromkeys(PERCENTILES)) | {"deadline_s": task.deadline_ns / 1e9}
                 for task, times in zip(self.tasks, executions, strict=True)
             },
             "end_to_end": end_to_end,

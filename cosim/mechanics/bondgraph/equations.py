@@ -62,7 +62,7 @@ class Linear:
                 return value if factor > 0.0 else -value
             return factor * value
 
-        return ops.total(of(term) for term in self.terms)
+        return ops.sum(of(term) for term in self.terms)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Numeric], int]] = {
             "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "sign", "floor",
         )
     },
-    "abs": (ops.absolute, 1),
+    "abs": (ops.abs, 1),
     "atan2": (ops.atan2, 2),
     "min": (ops.minimum, 2),
     "max": (ops.maximum, 2),

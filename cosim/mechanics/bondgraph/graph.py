@@ -64,7 +64,7 @@ class Component:
         return self.module.build(self.params)
 
 
-class Machine(Component):
+class ElectricMachine(Component):
     """The motor of a drive."""
 
     word, types = "motor", ("dc_machine", "pmsm")

@@ -92,7 +92,7 @@ def semidefinite_solution(matrix: Numeric, right: Numeric) -> Numeric:
                 W[i][j] = W[i][j] - factor * W[k][j]
     x: list[Numeric] = [0.0] * n
     for k in reversed(range(n)):
-        x[k] = gains[k] * (b[k] - ops.total(W[k][j] * x[j] for j in range(k + 1, n)))
+        x[k] = gains[k] * (b[k] - ops.sum(W[k][j] * x[j] for j in range(k + 1, n)))
     return ops.array(x)
 
 

@@ -46,7 +46,7 @@ class Orthonormal:
         """R⁻ᵀ b: Σ_k R_ki x_k = b_i."""
         x: list[Numeric] = [0.0] * len(self.Q)
         for i in reversed(range(len(x))):
-            known = ops.total(self._R[i][k] * x[k] for k in range(i + 1, len(x)))
+            known = ops.sum(self._R[i][k] * x[k] for k in range(i + 1, len(x)))
             x[i] = (right[i] - known) * self._inverse[i]
         return ops.array(x) if x else np.zeros(0)
 
@@ -54,7 +54,7 @@ class Orthonormal:
         """R⁻¹ b, b: (n,)."""
         x: list[Numeric] = [0.0] * len(self.Q)
         for k in range(len(x)):
-            known = ops.total(self._R[i][k] * x[i] for i in range(k))
+            known = ops.sum(self._R[i][k] * x[i] for i in range(k))
             x[k] = (right[k] - known) * self._inverse[k]
         return ops.array(x) if x else np.zeros(0)
 

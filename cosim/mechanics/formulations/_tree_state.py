@@ -231,8 +231,8 @@ class TreeState:
 def _joint_state(kind: JointKind, body: AnyBody, q: Numeric, v: Numeric, t: Numeric, dofs: range) -> HingeState:
     turn, slide = kind.place(q, t)
     columns, drift, bias = _node_hinge(kind, q, v) if isinstance(kind, NodeKind) else kind.hinge(q, v, t)
-    linear = drift.linear + ops.total(s.linear * v[i] for i, s in enumerate(columns))
-    angular = drift.angular + ops.total(s.angular * v[i] for i, s in enumerate(columns))
+    linear = drift.linear + ops.sum(s.linear * v[i] for i, s in enumerate(columns))
+    angular = drift.angular + ops.sum(s.angular * v[i] for i, s in enumerate(columns))
     position = body.position + body.rotation @ slide
     moved = tuple(dofs) if columns else ()
     return HingeState(body.rotation @ turn, position, columns, SpatialVector(linear, angular), bias, moved)

@@ -76,7 +76,7 @@ def tree_masses(equations: MechanismEquations) -> tuple[list[int], list[Numeric]
     firsts = first_bodies(equations.tree.parents)
     trees = sorted(set(firsts))
     mass = [body.mass for body in equations.tree.bodies]
-    return trees, [ops.total(m for m, first in zip(mass, firsts, strict=True) if first == tree) for tree in trees]
+    return trees, [ops.sum(m for m, first in zip(mass, firsts, strict=True) if first == tree) for tree in trees]
 
 
 def first_bodies(parents: Sequence[int]) -> list[int]:
@@ -119,7 +119,7 @@ class AugmentedTree(NamedTuple):
         """The masses of body i and the bodies before it, with their b_ij in place of d."""
         beyond = {j for point in self.points[i] for j in point.bodies}
         before = [j for j in self.members if j not in beyond]
-        rest = self.mass - ops.total(point.mass for point in self.points[i])
+        rest = self.mass - ops.sum(point.mass for point in self.points[i])
         found = [PointMass(point.mass, self.b0[i] - point.d, point.bodies) for point in self.points[i]]
         return [*found, PointMass(rest, self.b0[i], before)] if before else found
 
@@ -138,9 +138,9 @@ def augmented_tree(
     for a in members:
         if (parent := parents[a]) >= 0:
             beyond = bodies_beyond(T, a)
-            points[parent].append(PointMass(ops.total(mass[j] for j in beyond), -arms[a], beyond))
-    total = ops.total(mass[k] for k in members)
-    b0 = {i: ops.total(point.mass * point.d for point in points[i]) / total for i in members}
+            points[parent].append(PointMass(ops.sum(mass[j] for j in beyond), -arms[a], beyond))
+    total = ops.sum(mass[k] for k in members)
+    b0 = {i: ops.sum(point.mass * point.d for point in points[i]) / total for i in members}
     return AugmentedTree(members, total, points, b0)
 
 
@@ -176,10 +176,10 @@ def hanging(state: TreeState, tree: AugmentedTree) -> tuple[Vectors, dict[int, N
         for point in points[i]:
             pulls = [M * centripetal(state, j, b0[j]) for j in point.bodies if j != i]
             forces = [force_and_moment(state, j)[0] for j in point.bodies]
-            moment = moment - ops.cross(point.d, ops.total([*pulls, *forces]))
+            moment = moment - ops.cross(point.d, ops.sum([*pulls, *forces]))
         before = [centripetal(state, j, d[j, i]) for j in members if j != i and (j, i) in d]
         if before:
-            moment = moment - M * ops.cross(b0[i], ops.total(before))
+            moment = moment - M * ops.cross(b0[i], ops.sum(before))
         moments[i] = moment
     return K, moments
 
@@ -200,7 +200,7 @@ def floating(state: TreeState, tree: AugmentedTree) -> tuple[Vectors, dict[int, 
         for point in points:
             pulls = [M * centripetal(state, j, b[j, i]) for j in point.bodies if j != i]
             forces = [force_and_moment(state, j)[0] for j in point.bodies]
-            moment = moment + ops.cross(point.d, ops.total([*pulls, *forces]))
+            moment = moment + ops.cross(point.d, ops.sum([*pulls, *forces]))
         moments[i] = moment
     return K, moments
 
@@ -258,7 +258,7 @@ def add_rotations(
                 if r <= s:
                     A[r, s] = A.get((r, s), 0.0) + axes[r] @ turned
     for a in tree.members:
-        moment = ops.total(moments[i] for i in bodies_beyond(T, a))
+        moment = ops.sum(moments[i] for i in bodies_beyond(T, a))
         for dof in state.joints[a].dofs:
             B[dof] = B.get(dof, 0.0) + axes[dof] @ moment
 
@@ -298,7 +298,7 @@ def add_translation(
     rest = state.remainders[first].linear + state.equations.gravity
     for i in tree.members:
         rest = rest - ops.cross(omega_dot[i], tree.b0[i]) - centripetal(state, i, tree.b0[i])
-    force = ops.total(force_and_moment(state, i)[0] for i in tree.members) - tree.mass * rest
+    force = ops.sum(force_and_moment(state, i)[0] for i in tree.members) - tree.mass * rest
     for r, along in C.items():
         B[r] = B.get(r, 0.0) + along @ force
         for s, other in C.items():

@@ -175,53 +175,53 @@ class DeformedBody(RigidBody):
     @cached_property
     def moment(self) -> Numeric:
         """m l (3,)"""
-        return ops.total(point.fraction * point.place for point in self.points)
+        return ops.sum(point.fraction * point.place for point in self.points)
 
     @cached_property
     def inertia(self) -> Numeric:
         """J (3, 3) = ∫(ζ·ζ) E − ζ ζᵀ"""
         rest = [0.5 * eta * (h5 + h5.T) for eta, h5 in zip(self.eta, self._h5, strict=True)]
-        return ops.total(rest) + ops.total(_turning(point.place, point.place) for point in self.points)
+        return ops.sum(rest) + ops.sum(_turning(point.place, point.place) for point in self.points)
 
     @cached_property
     def moment_speeds(self) -> Numeric:
         """∫V_η (m, 3)"""
-        return ops.total(point.fraction * point.speeds for point in self.points)
+        return ops.sum(point.fraction * point.speeds for point in self.points)
 
     @cached_property
     def spins(self) -> Numeric:
         """∫ζ × V_η (m, 3)"""
-        return self._h4(self.eta) + ops.total(_crossed(point.place, point.speeds) for point in self.points)
+        return self._h4(self.eta) + ops.sum(_crossed(point.place, point.speeds) for point in self.points)
 
     @cached_property
     def coriolis_spins(self) -> Numeric:
         """∫u̇ × V_η (m, 3)"""
         moving = (_crossed(self.rate @ point.speeds, point.speeds) for point in self.points)
-        return self._h4(self.rate) + ops.total(moving)
+        return self._h4(self.rate) + ops.sum(moving)
 
     @cached_property
     def D(self) -> list[Numeric]:
         """∫(ζ·V_η) E − ζ V_ηᵀ (3, 3), of every mode"""
         return [
-            h5 + ops.total(_turning(point.place, point.speeds[mu]) for point in self.points)
+            h5 + ops.sum(_turning(point.place, point.speeds[mu]) for point in self.points)
             for mu, h5 in enumerate(self._h5)
         ]
 
     @cached_property
     def modal_mass(self) -> Numeric:
         """∫V_η·V_η (m, m)"""
-        return self.body.modal.rest_mass + ops.total(point.speeds @ point.speeds.T for point in self.points)
+        return self.body.modal.rest_mass + ops.sum(point.speeds @ point.speeds.T for point in self.points)
 
     def _h4(self, x: Numeric) -> Numeric:
         """Σ h4_kμ x_k (m, 3) of the rest, h4_kμ = ∫φ_k × φ_μ"""
-        return ops.total(h4 * x[k] for k, h4 in enumerate(np.swapaxes(self.body.modal.rest_spin, 0, 1)))
+        return ops.sum(h4 * x[k] for k, h4 in enumerate(np.swapaxes(self.body.modal.rest_spin, 0, 1)))
 
     @cached_property
     def _h5(self) -> list[Numeric]:
         """Σ h5_kμ η_k (3, 3) of the rest, of every mode μ, h5_kμ = ∫(φ_k·φ_μ) E − φ_k φ_μᵀ: half of what it makes with
         its transpose, and half of h4_kμ ×"""
         modal = self.body.modal
-        both = ops.total(each * self.eta[k] for k, each in enumerate(modal.rest_inertia))
+        both = ops.sum(each * self.eta[k] for k, each in enumerate(modal.rest_inertia))
         return [0.5 * (sum_ + ops.skew(h4)) for sum_, h4 in zip(both, self._h4(self.eta), strict=True)]
 
     # --- Kane's equations ---
@@ -236,7 +236,7 @@ class DeformedBody(RigidBody):
     def velocity_force(self) -> ElasticVector:
         omega, rate = self.omega, self.rate
         linear = 2.0 * ops.cross(omega, self.moment_speeds.T @ rate)
-        angular = 2.0 * ops.total(D.T @ omega * each for D, each in zip(self.D, rate, strict=True))
+        angular = 2.0 * ops.sum(D.T @ omega * each for D, each in zip(self.D, rate, strict=True))
         modal = 2.0 * (self.coriolis_spins @ omega) - ops.array([omega @ (D @ omega) for D in self.D])
         for point in self.points:
             linear = linear + point.fraction * point.bias

@@ -99,8 +99,8 @@ class Lagrange:
         """Of the springs between bodies and in elastic links; those in joints act through τ."""
         state = TreeState.of(self.equations, q, ops.zeros(self.equations.nv), t)
         constraints = self.equations.constraints
-        of_links = ops.total(link.energy(state.q) for link in constraints.elastic)
-        return of_links + ops.total(spring.energy(state.placed) for spring in constraints.springs)
+        of_links = ops.sum(link.energy(state.q) for link in constraints.elastic)
+        return of_links + ops.sum(spring.energy(state.placed) for spring in constraints.springs)
 
     def _dissipation(self, q: Numeric, v: Numeric, t: Numeric) -> Numeric:
         """D, half of the power that the dampers between bodies and in elastic links take."""

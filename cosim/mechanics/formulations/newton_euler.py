@@ -57,7 +57,7 @@ def column(state: TreeState, dof: int) -> Numeric:
         if k in moved:
             forces[k] = inertial_force(state.central[k], moved[k])
     efforts = inward(state, forces)
-    return ops.with_elements(efforts, [dof], [efforts[dof] + state.rotors[dof]])
+    return ops.set_at(efforts, [dof], [efforts[dof] + state.rotors[dof]])
 
 
 def bias_efforts(state: TreeState) -> Numeric:

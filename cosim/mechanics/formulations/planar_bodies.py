@@ -147,7 +147,7 @@ class Planar:
         return [self._dof(state, a) for a in joints_to(self._T, i)]
 
     def _angle(self, state: TreeState, i: int) -> Angle:
-        phi, rate = (ops.total(sign * x[dof] for dof, sign in self._dofs(state, i)) for x in (state.q, state.v))
+        phi, rate = (ops.sum(sign * x[dof] for dof, sign in self._dofs(state, i)) for x in (state.q, state.v))
         return Angle(ops.cos(phi), ops.sin(phi), rate)
 
     def _add_translation(
@@ -168,7 +168,7 @@ class Planar:
             rest = rest + b * (angles[i].rate * angles[i].rate)
             for dof, sign in self._dofs(state, i):
                 C[dof] = C.get(dof, 0.0) + sign * ops.array([b[1], -b[0]])
-        force = ops.total(_force(state, tree, j) for j in members) - mass * rest
+        force = ops.sum(_force(state, tree, j) for j in members) - mass * rest
         for r, column in C.items():
             B[r] = B.get(r, 0.0) + column @ force
             for s, other in C.items():
@@ -193,14 +193,14 @@ def equations_of_angles(
 
 def _own_inertia(state: TreeState, tree: PlanarTree, i: int) -> Numeric:
     """n·K_i n; the axes of bodies have z along their joints."""
-    return state.central[i].inertia[2, 2] + ops.total(point.mass * (point.d @ point.d) for point in tree.points(i))
+    return state.central[i].inertia[2, 2] + ops.sum(point.mass * (point.d @ point.d) for point in tree.points(i))
 
 
 def _moment(state: TreeState, tree: PlanarTree, angles: dict[int, Angle], i: int) -> Numeric:
     """R_i: M_i and the moments of all F_j."""
     moment = np.cross(*tree.plane) @ state.loads[i].angular
     for point in tree.points(i):
-        force = ops.total(_force(state, tree, j) for j in point.bodies)
+        force = ops.sum(_force(state, tree, j) for j in point.bodies)
         arm = cross(angles[i].rotated(point.d), force)
         moment = moment + arm if tree.floats else moment - arm
     return moment

@@ -85,7 +85,7 @@ def graph(state: TreeState) -> TreeIncidence:
     L: Vectors = {}
     for dof, k in kT:
         path = (j for j in joints_to(T, k) if (dof, j) in pT)
-        L[dof, k] = ops.total(ops.cross(pT[dof, j], d[j, k]) for j in path) - kT[dof, k]
+        L[dof, k] = ops.sum(ops.cross(pT[dof, j], d[j, k]) for j in path) - kT[dof, k]
     return TreeIncidence(T, pT, d, L)
 
 
@@ -139,10 +139,10 @@ def remainders(state: TreeState, T: np.ndarray, d: Vectors) -> tuple[list[Numeri
         h = ops.cross(omega, here.rotation @ joint.velocity.linear)
         s_and_h.append(here.rotation @ joint.bias.linear + 2.0 * h)
     paths = [joints_to(T, i) for i in range(n)]
-    omega_dot = [ops.total(-T[a, i] * f[a] for a in paths[i]) for i in range(n)]
+    omega_dot = [ops.sum(-T[a, i] * f[a] for a in paths[i]) for i in range(n)]
     U = []
     for i in range(n):
-        value = ops.total(-T[a, i] * s_and_h[a] for a in paths[i])
+        value = ops.sum(-T[a, i] * s_and_h[a] for a in paths[i])
         for j in paths[i]:
             omega = state.placed[j].angular
             value = value - ops.cross(omega_dot[j], d[j, i]) - ops.cross(omega, ops.cross(omega, d[j, i]))

@@ -51,7 +51,7 @@ class Rosenbrock:
 
 def _combined(factors: Row, stages: list[Numeric]) -> Numeric:
     """Σ factor · stage."""
-    return ops.total(
+    return ops.sum(
         stage if factor == 1.0 else factor * stage for factor, stage in zip(factors, stages, strict=False) if factor
     )
 

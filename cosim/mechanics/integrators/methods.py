@@ -19,8 +19,8 @@ def semi_implicit_euler(system: System, t: Numeric, x: Numeric, h: Numeric) -> t
     end = x + h * system.flow(t, x)
     before = x[system.coordinates]
     # old positions, new velocities
-    updated = ops.with_elements(end, system.coordinates, before)
-    return ops.with_elements(end, system.coordinates, before + h * system.rates(t, updated)), None
+    updated = ops.set_at(end, system.coordinates, before)
+    return ops.set_at(end, system.coordinates, before + h * system.rates(t, updated)), None
 
 
 def rk4(system: System, t: Numeric, x: Numeric, h: Numeric) -> tuple[Numeric, None]:

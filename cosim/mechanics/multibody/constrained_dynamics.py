@@ -69,7 +69,7 @@ class _Multipliers:
     @staticmethod
     def of(rows: Sequence[ConstraintRow]) -> _Multipliers:
         sizes = [
-            ops.total(w.dot(w) for w in row.wrenches.values()) + ops.total(g * g for g in row.efforts.values())
+            ops.sum(w.dot(w) for w in row.wrenches.values()) + ops.sum(g * g for g in row.efforts.values())
             for row in rows
         ]
         return _Multipliers([row.bias for row in rows], sizes, [{} for _ in rows], [0.0] * len(rows))
@@ -191,14 +191,14 @@ def solve_tree(
         above = root if parents[k] == GROUND else a[parents[k]]
         given = [[vector[dof] for dof in dofs[k]] for vector in (qdd, tau, prescribed)]
         total = [
-            u + ops.total(factors[r] * projection for r, projection in projections.items())
+            u + ops.sum(factors[r] * projection for r, projection in projections.items())
             for u, projections in zip(loads[k], row_projections[k], strict=True)
         ]
         here, result = accelerate(transport(bodies[k], moving[k], above), moving[k], columns[k], total, *given)
         a.append(here + moving[k].bias)
         results.append(result)
         _substitute(eliminated[k], a[k], factors)
-        passing = ops.total(factors[r] * force.dot(moving[k].drift) for r, force in E[k].items())
+        passing = ops.sum(factors[r] * force.dot(moving[k].drift) for r, force in E[k].items())
         power = power + (M[k] @ a[k] - Q[k]).dot(moving[k].drift) - passing
     accelerations, answers = (ops.concatenate([result[i] for result in results]) for i in (0, 1))
     return Solution(accelerations, answers, ops.array([factors[r] for r in range(len(rows))]), power)
@@ -260,7 +260,7 @@ def _eliminate(multipliers: _Multipliers, rows: set[int], forces: dict[int, Spat
 def _substitute(eliminations: Sequence[Eliminated], a: SpatialVector, factors: dict[int, Numeric]) -> None:
     """λ of the rows eliminated at a body whose acceleration is a; at the ground c contains E·a already."""
     for row in reversed(eliminations):
-        known = row.constant + ops.total(w * factors[s] for s, w in row.coupling.items())
+        known = row.constant + ops.sum(w * factors[s] for s, w in row.coupling.items())
         if row.force is not None:
             known = known + row.force.dot(a)
         factors[row.row] = -(row.gain * known)

@@ -256,7 +256,7 @@ class ElasticForce(NamedTuple):
 
         def element(i: int, j: int) -> Numeric:
             used = np.argwhere(self.hardening[j, i])
-            return ops.total(self.hardening[j, i, x, y] * (eta[x] * eta[y]) for x, y in used)
+            return ops.sum(self.hardening[j, i, x, y] * (eta[x] * eta[y]) for x, y in used)
 
         return symmetric_matrix(element, len(eta))
 

@@ -103,14 +103,14 @@ class ConstraintSet:
             found, effort, _ = law.forces(placed, q_tree, v_tree, t)
             wrenches += found
             for dof, value in zip(law.dofs, effort, strict=True):
-                efforts = ops.with_elements(efforts, [dof], [efforts[dof] + value])
+                efforts = ops.set_at(efforts, [dof], [efforts[dof] + value])
         return wrenches, efforts + self.elastic_efforts(q_tree, v_tree)
 
     def elastic_efforts(self, q_tree: Numeric, v_tree: Numeric) -> Numeric:
         """Efforts of elastic links on the dofs of the tree."""
         efforts: Numeric = np.zeros(len(v_tree))
         for force in self.elastic:
-            efforts = ops.with_elements(efforts, force.dofs, force.efforts(q_tree, v_tree))
+            efforts = ops.set_at(efforts, force.dofs, force.efforts(q_tree, v_tree))
         return efforts
 
     def forces(

@@ -107,7 +107,7 @@ def _rotation_between(q0: Numeric, q1: Numeric) -> Numeric:
     square = vector @ vector
     small = square < SMALL
     sine = ops.sqrt(ops.where(small, 1.0, square))
-    return vector * ops.where(small, 2.0 + square / 3.0, 2.0 * ops.atan2(sine, ops.absolute(cosine)) / sine)
+    return vector * ops.where(small, 2.0 + square / 3.0, 2.0 * ops.atan2(sine, ops.abs(cosine)) / sine)
 
 
 _IDENTITY = np.array([0.0, 0.0, 0.0, 1.0])

@@ -118,4 +118,4 @@ class CopiesRoutine:
 
 def _joined(parts: Sequence[Numeric]) -> Numeric:
     """One vector from the trees' vectors, or the sum of their numbers."""
-    return ops.concatenate(list(parts)) if np.ndim(parts[0]) else ops.total(parts)
+    return ops.concatenate(list(parts)) if np.ndim(parts[0]) else ops.sum(parts)

@@ -109,7 +109,7 @@ class ElasticBody(NamedTuple):
         momentum = _along(moved, eta) @ half + _along(self._rest_spins(eta), rate)
         linear, angular = np.zeros(3), ops.cross(momentum, omega) - _along(moved, rate) @ omega
         square = symmetric_matrix(lambda i, j: half[i] * omega[j])
-        pull = ops.array([ops.total((slope * square).ravel()) for slope in moved])  # ½ ω·(∂J/∂η ω)
+        pull = ops.array([ops.sum((slope * square).ravel()) for slope in moved])  # ½ ω·(∂J/∂η ω)
         modal_force = pull + _along(modal.rest_spin.swapaxes(0, 1), rate) @ back
         for fraction, point in zip(modal.fraction, self._curves, strict=True):
             (r, b), (r_rate, bias) = point.place(eta), point.rates(eta, rate)
@@ -121,7 +121,7 @@ class ElasticBody(NamedTuple):
 
     def own_moment(self, motion: ModalMotion) -> Numeric:
         """m c (3,) in its present shape"""
-        return ops.total(
+        return ops.sum(
             fraction * r for fraction, (r, _) in zip(self.modal.fraction, self._places(motion.shape), strict=True)
         )
 
@@ -145,19 +145,19 @@ class ElasticBody(NamedTuple):
 
 def _along(coefficients: Numeric, x: Numeric) -> Numeric:
     """Σ_μ c_μ x_μ over the first index."""
-    return ops.total(c * x[mu] for mu, c in enumerate(coefficients))
+    return ops.sum(c * x[mu] for mu, c in enumerate(coefficients))
 
 
 def _form(coefficients: Numeric, x: Numeric) -> Numeric:
     """Σ c_μν x_μ x_ν, c symmetric in its first two indices"""
     pairs = combinations_with_replacement(range(len(x)), 2)
-    return ops.total((2.0 - (mu == nu)) * coefficients[mu, nu] * (x[mu] * x[nu]) for mu, nu in pairs)
+    return ops.sum((2.0 - (mu == nu)) * coefficients[mu, nu] * (x[mu] * x[nu]) for mu, nu in pairs)
 
 
 def _plus_product(constant: float, x: Numeric, y: Numeric) -> Numeric:
     """constant + x · y, the products of numbers first, so that one is left"""
     products = sorted((a * b for a, b in zip(x, y, strict=True)), key=ops.is_symbolic)
-    return constant + ops.total(products)
+    return constant + ops.sum(products)
 
 
 class ModalShape(NamedTuple):

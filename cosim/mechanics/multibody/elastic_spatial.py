@@ -33,7 +33,7 @@ class ElasticVector(NamedTuple):
         return ElasticVector(*(x * factor for x in self))
 
     def dot(self, other: ElasticVector) -> Numeric:
-        return ops.total(x @ y for x, y in zip(self, other, strict=True))
+        return ops.sum(x @ y for x, y in zip(self, other, strict=True))
 
 
 def of_mode(mu: int, modes: int) -> ElasticVector:

@@ -179,7 +179,7 @@ class MechanismEquations(ConfigurationSpace):
         return Solution(
             found.acceleration[self.v_map.independent],
             ops.where(prescribed, self.v_map.project(found.effort - efforts), tau),
-            ops.with_elements(np.zeros(len(rows)), solved, found.multipliers[: len(solved)]),
+            ops.set_at(np.zeros(len(rows)), solved, found.multipliers[: len(solved)]),
             found.power,
         )
 
@@ -258,7 +258,7 @@ class MechanismEquations(ConfigurationSpace):
         no_jump, holonomic = np.zeros(len(v)), self.constraints.holonomic
         v_tree = self.v_map.expand(v)
         moving, _, residual, _, rows = self._constraint_state(self.q_map.positions(q), v_tree, t)
-        violation = ops.with_elements(np.zeros(len(holonomic)), np.flatnonzero(holonomic), residual)
+        violation = ops.set_at(np.zeros(len(holonomic)), np.flatnonzero(holonomic), residual)
         q = self.integrate(q, self._impulse(moving, rows, violation, no_jump, fixed, active).acceleration)
         moving, _, _, rate, rows = self._constraint_state(self.q_map.positions(q), v_tree, t)
         return q, v + self._impulse(moving, rows, rate, no_jump, fixed, active).acceleration
@@ -333,7 +333,7 @@ class MechanismEquations(ConfigurationSpace):
         v_tree = self.v_map.expand(v)
         damping, coulomb = self._per_dof("damping"), self._per_dof("friction")
         if laws:
-            coulomb = ops.with_elements(coulomb, self.v_map.independent[list(laws)], [0.0] * len(laws))
+            coulomb = ops.set_at(coulomb, self.v_map.independent[list(laws)], [0.0] * len(laws))
         smooth = v_tree if _all_zero(coulomb) else ops.smooth_sign(v_tree, FRICTION_SPEED)
         friction = self.v_map.project(damping * v_tree + coulomb * smooth)
         if not laws:
@@ -342,7 +342,7 @@ class MechanismEquations(ConfigurationSpace):
             friction[k] + law.viscous * v[k] + (own[k] if k in own else law.sliding_effort(v[k]))
             for k, law in laws.items()
         ]
-        return ops.with_elements(friction, laws, of_laws)
+        return ops.set_at(friction, laws, of_laws)
 
     @cached_property
     def friction_laws(self) -> dict[int, JointFriction]:
@@ -371,16 +371,16 @@ class MechanismEquations(ConfigurationSpace):
             energy = 0.5 * (deflection @ (stiffness * deflection))
         if self.constraints.springs:
             _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
-            energy = energy + ops.total(spring.energy(placed) for spring in self.constraints.springs)
-        return energy + ops.total(link.energy(self.q_map.positions(q)) for link in self.constraints.elastic)
+            energy = energy + ops.sum(spring.energy(placed) for spring in self.constraints.springs)
+        return energy + ops.sum(link.energy(self.q_map.positions(q)) for link in self.constraints.elastic)
 
     def damper_loss(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
         """Power dissipated by the dampers between bodies and in elastic links [W]."""
-        loss = ops.total(link.loss(self.v_map.expand(v)) for link in self.constraints.elastic)
+        loss = ops.sum(link.loss(self.v_map.expand(v)) for link in self.constraints.elastic)
         if not self.constraints.springs:
             return loss
         _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
-        return loss + ops.total(spring.loss(placed) for spring in self.constraints.springs)
+        return loss + ops.sum(spring.loss(placed) for spring in self.constraints.springs)
 
     def force_powers(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> dict[str, Numeric]:
         """Power of each force law on the mechanism [W]."""

@@ -51,7 +51,7 @@ class Friction:
 
     def slip(self, v: Numeric, force: Numeric, load: Numeric = 0.0) -> Numeric:
         """|v| f / g(v): the speed of the tips of bristles with the elastic force f = σ₀ z; ż = v − slip."""
-        return ops.absolute(v) / self.dry_friction(v, load) * force
+        return ops.abs(v) / self.dry_friction(v, load) * force
 
     def bristle_rate(self, v: Numeric, z: Numeric, load: Numeric = 0.0) -> Numeric:
         """ż"""

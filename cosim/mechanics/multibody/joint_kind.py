@@ -50,8 +50,8 @@ class JointKind:
         """The kinematics of the joint; `above` is what the parent's motion has `below`, its angular velocity."""
         turn, slide = self.place(q, t)
         hinge, drift, bias = self.hinge(q, v, t)
-        slip = drift.linear + ops.total(s.linear * v[i] for i, s in enumerate(hinge))
-        spin = drift.angular + ops.total(s.angular * v[i] for i, s in enumerate(hinge))
+        slip = drift.linear + ops.sum(s.linear * v[i] for i, s in enumerate(hinge))
+        spin = drift.angular + ops.sum(s.angular * v[i] for i, s in enumerate(hinge))
         motion = BodyMotion(turn, body.position + body.rotation @ slide, hinge, slip, drift, above, bias)
         from_parent = to_body(body, motion, above)
         centripetal = ops.cross(above, ops.cross(above, motion.position))

@@ -37,7 +37,7 @@ def kinetic_energy(sweeps: Sweeps, q: Numeric, v: Numeric, t: Numeric = 0.0) -> 
 
     def own(joint: JointKind, body: AnyBody, moving: tuple[AnyMotion, AnyVector, Numeric]) -> Numeric:
         motion, twist, v = moving
-        rotors = ops.total(rotor * v[i] * v[i] for i, rotor in enumerate(body.rotor))
+        rotors = ops.sum(rotor * v[i] * v[i] for i, rotor in enumerate(body.rotor))
         return 0.5 * (twist.dot(body.own_inertia(motion) @ twist) + rotors)
 
     still = np.zeros(3), SpatialVector(np.zeros(3), np.zeros(3))

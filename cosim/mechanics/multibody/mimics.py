@@ -45,7 +45,7 @@ class MimicMap:
             return efforts
         n = len(self.independent)
         return ops.array(
-            [ops.total(efforts[k] * self.multiplier[k] for k in np.flatnonzero(self.leader == i)) for i in range(n)]
+            [ops.sum(efforts[k] * self.multiplier[k] for k in np.flatnonzero(self.leader == i)) for i in range(n)]
         )
 
     def project_elements(self, efforts: Mapping[int, Numeric]) -> dict[int, Numeric]:
@@ -59,7 +59,7 @@ class MimicMap:
 
     def embed(self, x: Numeric) -> Numeric:
         """x at the independent indices of x_tree, 0 elsewhere."""
-        return x if self.trivial else ops.with_elements(np.zeros(len(self.leader)), self.independent, x)
+        return x if self.trivial else ops.set_at(np.zeros(len(self.leader)), self.independent, x)
 
     @property
     def matrix(self) -> np.ndarray:

@@ -121,7 +121,7 @@ class Model:
     def _rotors(self, rotor_inertia: RotorInertia) -> Numeric:
         if isinstance(rotor_inertia, Mapping):
             places = [self.dof_index(name) for name in rotor_inertia]
-            by_dof = ops.with_elements(np.zeros(self.nv), places, list(rotor_inertia.values()))
+            by_dof = ops.set_at(np.zeros(self.nv), places, list(rotor_inertia.values()))
             if ops.is_symbolic(by_dof):
                 return by_dof
             rotor_inertia = by_dof

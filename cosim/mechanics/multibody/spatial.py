@@ -130,7 +130,7 @@ def outer(x: Numeric, y: Numeric) -> Numeric:
 
 def _symmetric(*terms: Numeric) -> Numeric:
     """The symmetric sum of terms that are not all symmetric."""
-    return symmetric_matrix(lambda i, j: ops.total(t[i, j] for t in terms))
+    return symmetric_matrix(lambda i, j: ops.sum(t[i, j] for t in terms))
 
 
 def _symmetric_rotation(rotation: Numeric, x: Numeric) -> Numeric:

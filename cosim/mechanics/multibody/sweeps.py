@@ -98,7 +98,7 @@ class Unrolled:
         return out
 
     def gather(self, own: Callable[..., Pytree], *columns: list[Pytree]) -> Numeric:
-        return ops.total(own(self.kinds[k], self.bodies[k], *(c[k] for c in columns)) for k in range(len(self.kinds)))
+        return ops.sum(own(self.kinds[k], self.bodies[k], *(c[k] for c in columns)) for k in range(len(self.kinds)))
 
     def pick(self, column: list[Pytree], index: int) -> list[Pytree]:
         return [value[index] for value in column]

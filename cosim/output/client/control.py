@@ -165,7 +165,7 @@ class ControlClient:
         """Stop immediately, motors off; the tick that would have come next."""
         return self.request("estop")["tick"]
 
-    # --- what the holder of control may ---
+    # --- what the owner of control may ---
 
     @contextmanager
     def control(self, force: bool = False) -> Iterator[ControlClient]:

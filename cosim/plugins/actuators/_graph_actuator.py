@@ -108,9 +108,9 @@ class GraphActuator:
         stored = self.assembly.stored(known)
         y = {
             "effort": self.assembly.effort(JOINT, known),
-            "power": ops.total(supplied.values()),
-            "loss": ops.total(self.assembly.dissipated(known).values()),
-            "stored": ops.total(energy for name, energy in stored.items() if name not in self._rigid),
+            "power": ops.sum(supplied.values()),
+            "loss": ops.sum(self.assembly.dissipated(known).values()),
+            "stored": ops.sum(energy for name, energy in stored.items() if name not in self._rigid),
         }
         return dx, y | {name: known[variable] for name, variable in self.recorded.items()}
 

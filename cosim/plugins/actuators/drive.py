@@ -17,14 +17,14 @@ from cosim.core.types import param, params
 from cosim.mechanics.bondgraph.components import friction
 from cosim.mechanics.bondgraph.components._current_control import CurrentControl
 from cosim.mechanics.bondgraph.components._sampled_current import SampledCurrentLoop
-from cosim.mechanics.bondgraph.graph import BondGraph, Machine, Stage
+from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage
 from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
 from cosim.plugins.actuators._servo_drive import MOTOR_SPEED, ServoDrive
 
 
 @params
 class Params:
-    motor: Machine = param(doc="a machine: a type of component, `dc_machine` or `pmsm`, with its parameters")
+    motor: ElectricMachine = param(doc="a machine: a type of component, `dc_machine` or `pmsm`, with its parameters")
     control: CurrentControl = param(default=CurrentControl(), doc="of the motor's current")
     gears: tuple[Stage, ...] = param(default=(), doc="stages from the motor to the joint")
     friction: friction.Params | None = param(default=None, doc="at the joint")
@@ -52,7 +52,8 @@ def load(params: Params) -> GraphActuator:
     that is no stage."""
     module, loops = params.motor.module, params.loops
     if not hasattr(module, "controlled"):
-        raise InputError(f"'{params.motor.type}' is no motor with a current loop; use {' or '.join(Machine.types)}")
+        known = " or ".join(ElectricMachine.types)
+        raise InputError(f"'{params.motor.type}' is no motor with a current loop; use {known}")
     for number, stage in enumerate(params.gears):
         if stage.type not in Stage.types:
             what = f"'{stage.type}' is no stage of a gear train; use {' or '.join(Stage.types)}"

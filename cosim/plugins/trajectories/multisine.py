@@ -65,12 +65,12 @@ class Multisine:
         angle = self.omega * t + self.phase
         sine, cosine = ops.sin(angle), ops.cos(angle)
         grown, growth, bend = fade_in_and_out(ops.clip(t, 0.0, self.end), self.end, self.period)
-        value, zero = self.size * ops.total(sine), np.zeros(len(self.start))
+        value, zero = self.size * ops.sum(sine), np.zeros(len(self.start))
         if self.is_excitation:
             effort = self.amplitude * (grown * value)
             return {"position": self.start, "velocity": zero, "acceleration": zero, "effort": effort}
-        rate = self.size * ops.total(self.omega * cosine)
-        curve = -self.size * ops.total(self.omega**2 * sine)
+        rate = self.size * ops.sum(self.omega * cosine)
+        curve = -self.size * ops.sum(self.omega**2 * sine)
         return {
             "position": self.start + self.amplitude * (grown * value),
             "velocity": self.amplitude * (growth * value + grown * rate),

@@ -66,9 +66,9 @@ def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) ->
     """
     distance = ops.array(params.goal) - start
     velocity, acceleration = ops.array(params.max_velocity), ops.array(params.max_acceleration)
-    rise = ops.minimum(velocity / acceleration, ops.sqrt(ops.absolute(distance) / acceleration))
+    rise = ops.minimum(velocity / acceleration, ops.sqrt(ops.abs(distance) / acceleration))
     top = rise * acceleration
-    duration = _ratio(ops.absolute(distance), top, 0.0) + rise
+    duration = _ratio(ops.abs(distance), top, 0.0) + rise
     longest = reduce(ops.maximum, duration, 0.0)
     return Trapezoidal(start, distance, _ratio(rise, duration, 0.5), params.delay, longest)
 

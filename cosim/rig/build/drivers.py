@@ -20,8 +20,8 @@ from cosim.execution.hardware.manager import HardwareManager
 from cosim.execution.hardware.traffic.recorded_connection import RecordedConnection
 from cosim.execution.hardware.traffic.recorded_driver import RecordedDriver
 from cosim.execution.hardware.traffic.traffic_log import TrafficLog
+from cosim.rig.build.detect_family import family_detector
 from cosim.rig.build.driver_context import real_joints
-from cosim.rig.build.strangers import stranger_of
 from cosim.rig.reading.driver_family import CycleTraffic
 from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
@@ -77,8 +77,8 @@ def driver_groups(
         driver.link.reserve(own_items(spec, context))
         if spec.loads:
             index = np.arange(loads, loads := loads + len(spec.loads))
-        stranger, ambiguous = stranger_of(spec, context), context.ambiguous
-        groups.append(DriverGroup(driver, index, spec.mode, True, bool(spec.loads), stranger, ambiguous))
+        detect_family, ambiguous = family_detector(spec, context), context.ambiguous
+        groups.append(DriverGroup(driver, index, spec.mode, True, bool(spec.loads), detect_family, ambiguous))
     return groups
 
 

@@ -220,7 +220,7 @@ class ElasticKeys:
             raise ValueError(f"the modes are missing; give one of {', '.join(SOURCES)}")
         if len(self._given) > 1:
             raise ValueError(f"{' and '.join(self._given)} are given; keep one of them")
-        if self.settled and self.beam is not None and self.beam.rigid_elements is not None:
+        if self.in_equilibrium and self.beam is not None and self.beam.rigid_elements is not None:
             raise ValueError("a beam of rigid_elements starts straight; take out 'initial'")
 
     @property
@@ -228,7 +228,7 @@ class ElasticKeys:
         return [source for source in SOURCES if getattr(self, source) is not None]
 
     @property
-    def settled(self) -> bool:
+    def in_equilibrium(self) -> bool:
         return self.initial == "equilibrium"
 
     @property
@@ -270,7 +270,7 @@ def _bent(link: Link, keys: ElasticKeys, path: tuple, reading: Reading, findings
     if elastic is None:
         return link
     if isinstance(elastic, ElasticLink):
-        elastic = replace(elastic, settled=keys.settled)
+        elastic = replace(elastic, in_equilibrium=keys.in_equilibrium)
     if link.inertial is not None:
         source = keys.source.replace("_", " ")
         what = f"link '{link.name}': its mass of {link.inertial.mass:.4g} kg is replaced by the mass of its {source},"

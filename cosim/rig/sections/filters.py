@@ -102,9 +102,7 @@ def sections_of(specs: Sequence[FilterSpec], n: int, period: float, params: Sequ
     for spec, own in zip(specs, params, strict=True):
         for section in own.sections(period):
             rest = (np.full(n, 1.0 if k == 0 else 0.0) for k in range(len(section)))
-            found.append(
-                Section(*(ops.with_elements(row, spec.index, own) for row, own in zip(rest, section, strict=True)))
-            )
+            found.append(Section(*(ops.set_at(row, spec.index, own) for row, own in zip(rest, section, strict=True))))
     return found
 
 

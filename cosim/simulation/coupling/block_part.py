@@ -223,7 +223,7 @@ class BlockPart:
             weight * self._powers(self.input_layout.unpack(value_at(coefficients, s + part * length)), held)
             for part, weight in ((0.0, 1.0 / 6.0), (0.5, 4.0 / 6.0), (1.0, 1.0 / 6.0))
         ]
-        return ops.concatenate([x, y, xyw[self.size :] + length * ops.total(powers)])
+        return ops.concatenate([x, y, xyw[self.size :] + length * ops.sum(powers)])
 
     # --- what can be known of it ---
 

@@ -39,7 +39,7 @@ def residuals(works: Numeric) -> Numeric:
 
 def levels(works: Numeric) -> Numeric:
     """(bonds,) the larger of both works of each bond [J], without signs: what a tolerance is relative to."""
-    return ops.maximum(ops.absolute(works[:, 0]), ops.absolute(works[:, 1]))
+    return ops.maximum(ops.abs(works[:, 0]), ops.abs(works[:, 1]))
 
 
 def trapezoidal_work(

@@ -188,7 +188,7 @@ class CompiledMaster:
             part = self.parts[name]
             inputs = self._inputs(name, seen, values[0], offsets)
             states[name], y, work = self._advance[name](m["t"], h, states[name], inputs)
-            works = ops.with_elements(works, self._work_places[name], work)
+            works = ops.set_at(works, self._work_places[name], work)
             place = self.outputs.place(name).where
             after = ops.concatenate([after[: place.start], y, after[place.stop :]])
             if self.scheme.sequential and part.output_layout.size:
@@ -237,11 +237,11 @@ class CompiledMaster:
         for where, factor, offset in self._transformed[name]:
             scaled = [factor * row[where] for row in rows]
             scaled[0] = scaled[0] + offset
-            rows = [ops.with_elements(row, where, new) for row, new in zip(rows, scaled, strict=True)]
+            rows = [ops.set_at(row, where, new) for row, new in zip(rows, scaled, strict=True)]
         for target, offset in offsets.items():
             if target.part == name:
                 where = self.parts[name].input_layout.index(target.signal)
-                rows[0] = ops.with_elements(rows[0], where, rows[0][where] + offset)
+                rows[0] = ops.set_at(rows[0], where, rows[0][where] + offset)
         return ops.array(rows).reshape(len(seen), -1)
 
     def _bond_values(self, values: Numeric) -> list[tuple[Numeric, Numeric]]:

@@ -15,7 +15,7 @@ class RolloutProgram:
 
     metrics: accumulators (nm,), start, row (nr,) -> accumulators (nm,), every tick; samples: start, row -> (ns,), every
     so many ticks; None where there are none. signals: start, row -> all signals, of the last tick. start, numbers: the
-    regions of the memory that are their argument and their open numbers.
+    regions of the memory that are their argument and their symbolic parameters.
     """
 
     ticks: TickProgram
@@ -70,9 +70,9 @@ class RolloutText(TickText):
         raise NotImplementedError
 
     def observe(self, routine: Routine, result: str, *before: str) -> None:
-        """Call a routine of (…, start, row) with the open numbers that it needs."""
+        """Call a routine of (…, start, row) with the symbolic parameters that it needs."""
         pointers = [*before, self.place("%memory", self.program.start.start), "%row"]
-        if routine.open_numbers is not None:
+        if routine.symbolic_parameters is not None:
             pointers.append(self.place("%memory", self.program.numbers.start))
         typed = ", ".join(f"ptr {pointer}" for pointer in (*pointers, result))
         self(f"  call void @{routine.symbol}.{self.lanes}({typed})")

@@ -159,7 +159,7 @@ class Brakes:
         if len(dofs) == 1:
             return held
         speeds = [v[k] for k in dofs]
-        along = ops.total(a * b for a, b in zip(held, speeds, strict=True))
+        along = ops.sum(a * b for a, b in zip(held, speeds, strict=True))
         bias = ops.maximum(self._creep(dofs) - 0.25 * _norm(speeds), 0.0)
         moving = _directions([x + bias * a for x, a in zip(speeds, held, strict=True)], 0.0)
         return [ops.where(along > 0.0, a, b) for a, b in zip(moving, held, strict=True)]
@@ -195,7 +195,7 @@ class Brakes:
 
 
 def _norm(values: Sequence[Numeric]) -> Numeric:
-    return ops.absolute(values[0]) if len(values) == 1 else ops.sqrt(ops.total(x * x for x in values))
+    return ops.abs(values[0]) if len(values) == 1 else ops.sqrt(ops.sum(x * x for x in values))
 
 
 def _directions(values: Sequence[Numeric], threshold: float) -> list[Numeric]:
@@ -209,7 +209,7 @@ def _directions(values: Sequence[Numeric], threshold: float) -> list[Numeric]:
 
 def _acts(brake: Brake, s: State) -> Numeric:
     """Whether this brake acts, and no other one of the same dofs."""
-    return ops.absolute(s["brake"][brake.dofs[0]] - float(brake.number)) < 0.5
+    return ops.abs(s["brake"][brake.dofs[0]] - float(brake.number)) < 0.5
 
 
 def _slides(dofs: Sequence[int], s: State) -> Numeric:
@@ -242,7 +242,7 @@ def _stick(dofs: tuple[int, ...], name: str, creep: float) -> EventIndicator:
         )
 
     def stopping(inputs: EventInputs) -> Numeric:
-        along = ops.total(inputs["slide"][k] * inputs["velocity"][k] for k in dofs)
+        along = ops.sum(inputs["slide"][k] * inputs["velocity"][k] for k in dofs)
         return -along if len(dofs) == 1 else TURN * _norm([inputs["velocity"][k] for k in dofs]) - along
 
     return EventIndicator(name, stopping, lambda s, inputs: _slides(dofs, s), one if len(dofs) == 1 else several)
@@ -252,7 +252,7 @@ def _slip(dofs: tuple[int, ...], name: str) -> EventIndicator:
     """A sticking brake slips when it is overloaded."""
 
     def sticks(s: State, inputs: EventInputs) -> Numeric:
-        free = ops.total(ops.where(inputs["held"][k] > 0.5, 0.0, 1.0) for k in dofs) > 0.5
+        free = ops.sum(ops.where(inputs["held"][k] > 0.5, 0.0, 1.0) for k in dofs) > 0.5
         sticks = ops.logical_and(s["brake"][dofs[0]] > 0.0, ops.logical_not(_slides(dofs, s)))
         return ops.logical_and(sticks, free)
 

@@ -51,12 +51,12 @@ class Bristles:
 
     def energy(self, z: Numeric) -> Numeric:
         """Stored in the bristles [J]."""
-        return ops.total(0.5 * self.laws[k].bristle_stiffness * zk * zk for k, zk in zip(self.dofs, z, strict=True))
+        return ops.sum(0.5 * self.laws[k].bristle_stiffness * zk * zk for k, zk in zip(self.dofs, z, strict=True))
 
     def stored_power(self, z: Numeric, rates: Numeric) -> Numeric:
         """The rate of `energy` [W]."""
         pairs = zip(self.dofs, z, rates, strict=True)
-        return ops.total(self.laws[k].bristle_stiffness * zk * rate for k, zk, rate in pairs)
+        return ops.sum(self.laws[k].bristle_stiffness * zk * rate for k, zk, rate in pairs)
 
     def at_start(self, v: Numeric, drives: Numeric, needed: Numeric) -> Numeric:
         """z (n,): of bristles that hold where the dof is at rest, as far as they can, and of sliding ones elsewhere.
@@ -64,7 +64,7 @@ class Bristles:
         v, drives, needed (nv,): velocities, efforts of the drives, friction that keeps the dofs at rest."""
         found = []
         for k in self.dofs:
-            law, rests = self.laws[k], ops.absolute(v[k]) <= STANDSTILL
+            law, rests = self.laws[k], ops.abs(v[k]) <= STANDSTILL
             most = law.dry_friction(v[k], _load(law, drives[k]))
             force = ops.where(rests, ops.clip(needed[k], -most, most), ops.sign(v[k]) * most)
             found.append(force / law.bristle_stiffness)
@@ -72,4 +72,4 @@ class Bristles:
 
 
 def _load(law: JointFriction, effort: Numeric) -> Numeric:
-    return 0.0 if ops.is_zero(law.load_friction) else law.load_friction * ops.absolute(effort)
+    return 0.0 if ops.is_zero(law.load_friction) else law.load_friction * ops.abs(effort)

@@ -87,7 +87,7 @@ def beyond(changes: Numeric, values: Numeric) -> Numeric:
     """By how much the largest change is too large to end an iteration."""
     worst: Numeric = -ABSOLUTE
     for change, value in zip(changes, values, strict=True):
-        worst = ops.maximum(worst, ops.absolute(change) - (ABSOLUTE + RELATIVE * ops.absolute(value)))
+        worst = ops.maximum(worst, ops.abs(change) - (ABSOLUTE + RELATIVE * ops.abs(value)))
     return worst
 
 
@@ -199,8 +199,8 @@ class DriveBank:
         for like, rows in zip(self.classes, found, strict=True):
             n = like.size
             parts.append((rows[:n], rows[n + 1 : 2 * n + 1]))
-            efforts = ops.with_elements(efforts, like.dofs, rows[n])
-            by_velocity = ops.with_elements(by_velocity, like.dofs, rows[2 * n + 1])
+            efforts = ops.set_at(efforts, like.dofs, rows[n])
+            by_velocity = ops.set_at(by_velocity, like.dofs, rows[2 * n + 1])
             for excess in rows[-1]:
                 worst = ops.maximum(worst, excess)
         return Iteration(self, parts, efforts, by_velocity, worst)
@@ -208,7 +208,7 @@ class DriveBank:
     def powers(self, z: Numeric, request: Numeric, clock: Numeric) -> Numeric:
         """(power supplied, lost) by all drives [W] (2,)"""
         rows = [like.powers(z, request, clock) for like in self.classes]
-        return ops.array([ops.total(x for row in rows for x in row[k]) for k in range(2)])
+        return ops.array([ops.sum(x for row in rows for x in row[k]) for k in range(2)])
 
 
 def _classes(drives: Sequence[Drive]) -> list[list[Drive]]:

@@ -88,7 +88,7 @@ class EventStepper:
         residual, rate = equations.constraint_violation(q, v, t)
         residuals, active = iter(residual), self.plant.active(x)
         violations = [
-            ops.absolute(next(residuals) if holonomic else rate[r]) for r, holonomic in enumerate(constraints.holonomic)
+            ops.abs(next(residuals) if holonomic else rate[r]) for r, holonomic in enumerate(constraints.holonomic)
         ]
         if active is None:
             return violations
@@ -260,10 +260,10 @@ class EventStepper:
             dofs = list(change.rebound)
             fired = [ops.where(fires[k], 1.0, arrested[dof]) for dof in dofs]
             kept = [ops.where(fires[k], change.rebound[dof], rebound[dof]) for dof in dofs]
-            rebound, arrested = ops.with_elements(rebound, dofs, kept), ops.with_elements(arrested, dofs, fired)
+            rebound, arrested = ops.set_at(rebound, dofs, kept), ops.set_at(arrested, dofs, fired)
             if k < n:
                 owned = [owners[dof] + ops.where(fires[k], 1.0, 0.0) for dof in dofs]
-                owners = ops.with_elements(owners, dofs, owned)
+                owners = ops.set_at(owners, dofs, owned)
                 stopping.append(dofs)
         after, losses = self._impact(t, x | {"modes": s}, arrested, rebound)
         losses_by_dof = losses / ops.maximum(owners, 1.0)
@@ -272,7 +272,7 @@ class EventStepper:
         recorded = {
             "count": s["count"] + fired,
             "last": ops.where(fires[:n], t, s["last"]),
-            "lost": s["lost"] + fired * ops.array([ops.total(losses_by_dof[dof] for dof in dofs) for dofs in stopping]),
+            "lost": s["lost"] + fired * ops.array([ops.sum(losses_by_dof[dof] for dof in dofs) for dofs in stopping]),
             "fired": s["fired"] + ops.where(fires, 1.0, 0.0),
         }
         return plant.layout.pack(after | {"modes": s | recorded})
@@ -315,7 +315,7 @@ class EventStepper:
         locked = ops.logical_and(~plant.imposed, modes.locked(s) > 0.5)
         after = ops.where(locked, 0.0, v + change)
         losses = ops.where(plant.imposed, 0.0, -0.5 * impulse * (v + after))
-        loss = ops.total(losses) + constraint_loss[0]
+        loss = ops.sum(losses) + constraint_loss[0]
         energy = x["energy"] | {"loss": x["energy"]["loss"] + loss}
         if plant.imposed.any() or plant.model.equations.timed:
             before, afterwards = (plant.model.equations.kinetic_energy(q, speed, t) for speed in (v, after))
@@ -332,7 +332,7 @@ def _all(*conditions: Numeric) -> Numeric:
 
 def _any(conditions: Numeric) -> Numeric:
     """Whether one of the conditions holds."""
-    return ops.total(ops.where(c, 1.0, 0.0) for c in conditions) > 0.5
+    return ops.sum(ops.where(c, 1.0, 0.0) for c in conditions) > 0.5
 
 
 def _highest(crossing: Numeric, values: Numeric) -> Numeric:

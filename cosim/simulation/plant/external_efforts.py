@@ -37,4 +37,4 @@ class ExternalEfforts:
         values: Numeric = c[:, ORDER]
         for k in reversed(range(ORDER)):  # Horner's scheme
             values = c[:, k] + passed * values
-        return ops.with_elements(np.zeros(nv), list(self.dofs), values)
+        return ops.set_at(np.zeros(nv), list(self.dofs), values)

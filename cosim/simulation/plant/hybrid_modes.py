@@ -169,13 +169,13 @@ class HybridModes:
         """(nv,) 1 where a dof is locked by a latch, a touched stop or a sticking brake."""
         locked = self.rigidly_locked(s, s["stopped"])
         sticking = self.brakes.sticking(s)
-        return ops.with_elements(locked, list(sticking), [ops.maximum(locked[k], on) for k, on in sticking.items()])
+        return ops.set_at(locked, list(sticking), [ops.maximum(locked[k], on) for k, on in sticking.items()])
 
     def rigidly_locked(self, s: State, touched: Numeric) -> Numeric:
         """(nv,) 1 where a latch or a touched stop locks a dof, also in an impact; brakes do not. touched: (stops,)."""
         blocked = s["latched"]
         for k, stop in enumerate(self.stops):
-            blocked = ops.with_elements(blocked, [stop.dof], [ops.maximum(blocked[stop.dof], touched[k])])
+            blocked = ops.set_at(blocked, [stop.dof], [ops.maximum(blocked[stop.dof], touched[k])])
         return blocked
 
     def pushing_stops(self, touched: Numeric, impulse: Numeric) -> Numeric:
@@ -187,7 +187,7 @@ class HybridModes:
         """The modes after an impact: brakes slip in the direction of motion, moving dofs leave their stops.
 
         touched: (stops,); velocity: (nv,) after the impact."""
-        moves = ops.absolute(velocity) > STANDSTILL
+        moves = ops.abs(velocity) > STANDSTILL
         left = [ops.where(moves[stop.dof], touched[k], s["stopped"][k]) for k, stop in enumerate(self.stops)]
         return self.brakes.after_impact(s | {"stopped": ops.array(left)}, velocity)
 
@@ -198,7 +198,7 @@ class HybridModes:
 
 def _hit(k: int, stop: HardStop) -> EventIndicator:
     def effect(s: State, inputs: EventInputs) -> ModeChange:
-        leaving = stop.restitution * ops.absolute(inputs["velocity"][stop.dof])
+        leaving = stop.restitution * ops.abs(inputs["velocity"][stop.dof])
         back = stop.side * inputs["acceleration"][stop.dof]
         # a flight shorter than a step counts as contact; otherwise infinitely many bounces would occur in finite time
         stays = ops.logical_or(leaving < MIN_REBOUND, 2.0 * leaving < back * inputs["step"])
@@ -211,7 +211,7 @@ def _hit(k: int, stop: HardStop) -> EventIndicator:
     def possible(s: State, inputs: EventInputs) -> Numeric:
         """Whether the body can hit: not one at its stop that moves away or is about to."""
         speed, pull = stop.side * inputs["velocity"][stop.dof], stop.side * inputs["acceleration"][stop.dof]
-        rests = ops.logical_and(ops.absolute(speed) <= STANDSTILL, pull >= 0.0)
+        rests = ops.logical_and(ops.abs(speed) <= STANDSTILL, pull >= 0.0)
         comes = ops.logical_or(beyond(inputs) < 0.0, ops.logical_or(speed > 0.0, rests))
         return ops.logical_and(s["stopped"][k] < 0.5, comes)
 

@@ -40,4 +40,4 @@ class EventIndicator(NamedTuple):
 def with_modes(s: State, what: str, places: Sequence[int], values: Numeric) -> State:
     """The modes with these values, or one value, of `what` at places."""
     values = values if isinstance(values, list) else [values] * len(places)
-    return s | {what: ops.with_elements(s[what], places, values)}
+    return s | {what: ops.set_at(s[what], places, values)}

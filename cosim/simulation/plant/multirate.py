@@ -210,7 +210,7 @@ class Multirate:
             load = equations.inverse_dynamics(q_half, v_half, ops.where(plant.imposed, a, acceleration), at)
             effort = load + equations.friction_effort(v_half, bristles) + equations.spring_effort(q_half)
             effort = effort - plant.external_effort(at, state)
-            work = work + h * ops.total(effort[k] * v_half[k] for k in np.flatnonzero(plant.imposed))
+            work = work + h * ops.sum(effort[k] * v_half[k] for k in np.flatnonzero(plant.imposed))
             real = [plant.model.dof_index(name) for name in plant.real]
             taken = ops.array([h * effort[k] * v_half[k] for k in real])
         energy = {"work": state["energy"]["work"] + work, "loss": state["energy"]["loss"] + loss}
@@ -221,7 +221,7 @@ class Multirate:
             supplied = ops.array([h * efforts[k] * mean[k] for k in plant.external.dofs])
             energy["external"] = state["energy"]["external"] + supplied
         if "forces" in state["energy"]:
-            powers = ops.total(equations.force_powers(q_half, mean, at).values())
+            powers = ops.sum(equations.force_powers(q_half, mean, at).values())
             energy["forces"] = state["energy"]["forces"] + h * powers
         total = state["drive_steps"]["unconverged"] + unconverged
         steps = {"acceleration": acceleration, "unconverged": total}

@@ -223,7 +223,7 @@ class Plant:
         drives."""
         v, n = self.motion(0.0, x)[1], len(self.bristles.dofs)
         has_bristles = np.isin(np.arange(self.model.nv), self.bristles.dofs)
-        held = ops.logical_and(has_bristles, ops.absolute(v) <= STANDSTILL)
+        held = ops.logical_and(has_bristles, ops.abs(v) <= STANDSTILL)
         solution = self.efforts(0.0, x | {"bristles": np.zeros(n)}, np.zeros(self.model.nv), held=held)
         drives = self._actuator_efforts(solution["outputs"])
         return self.bristles.at_start(v, drives, -solution["locking_effort"])
@@ -288,7 +288,7 @@ class Plant:
     def work_taken(self, x: State) -> Numeric:
         """(nv,) J that the mechanism has taken from the drives of its real dofs since the start; 0 for other dofs."""
         none = np.zeros(self.model.nv)
-        return ops.with_elements(none, self._real_dofs, x["energy"]["real"]) if self.real else none
+        return ops.set_at(none, self._real_dofs, x["energy"]["real"]) if self.real else none
 
     def coordinate_rates(self, t: Numeric, x: State, request: Numeric) -> Numeric:
         """The rates of `coordinates`, in the same order."""
@@ -301,16 +301,16 @@ class Plant:
 
     def motion(self, t: Numeric, x: State) -> tuple[Numeric, Numeric, Numeric]:
         """(q (nq,), v (nv,), v̇ (nv,) of imposed dofs and 0 elsewhere)."""
-        q = ops.with_elements(np.zeros(self.model.nq), self._state_coordinates, x["position"])
-        v = ops.with_elements(np.zeros(self.model.nv), np.flatnonzero(self.unprescribed), x["velocity"])
+        q = ops.set_at(np.zeros(self.model.nq), self._state_coordinates, x["position"])
+        v = ops.set_at(np.zeros(self.model.nv), np.flatnonzero(self.unprescribed), x["velocity"])
         a = np.zeros(self.model.nv)
         if self.real:
-            a = ops.with_elements(a, self._real_dofs, x["real"])
+            a = ops.set_at(a, self._real_dofs, x["real"])
         for name, trajectory in self.prescribed.items():
             sample, k = trajectory.sample(t), self.model.dof_index(name)
-            q = ops.with_elements(q, [self._coordinate(name)], sample["position"])
-            v = ops.with_elements(v, [k], sample["velocity"])
-            a = ops.with_elements(a, [k], sample["acceleration"])
+            q = ops.set_at(q, [self._coordinate(name)], sample["position"])
+            v = ops.set_at(v, [k], sample["velocity"])
+            a = ops.set_at(a, [k], sample["acceleration"])
         return q, v, a
 
     def locked_or_imposed(self, x: State) -> Numeric:
@@ -335,10 +335,10 @@ class Plant:
 
     def with_real_motion(self, x: State, position: Numeric, velocity: Numeric, acceleration: Numeric) -> State:
         """The state with this motion of the m real dofs, (m,) each."""
-        q = ops.with_elements(np.zeros(self.model.nq), self._state_coordinates, x["position"])
-        v = ops.with_elements(np.zeros(self.model.nv), np.flatnonzero(self.unprescribed), x["velocity"])
-        q = ops.with_elements(q, [self._coordinate(name) for name in self.real], position)
-        return self.with_motion(x, q, ops.with_elements(v, self._real_dofs, velocity)) | {"real": acceleration}
+        q = ops.set_at(np.zeros(self.model.nq), self._state_coordinates, x["position"])
+        v = ops.set_at(np.zeros(self.model.nv), np.flatnonzero(self.unprescribed), x["velocity"])
+        q = ops.set_at(q, [self._coordinate(name) for name in self.real], position)
+        return self.with_motion(x, q, ops.set_at(v, self._real_dofs, velocity)) | {"real": acceleration}
 
     def real_motion(self, x: State) -> tuple[Numeric, Numeric, Numeric]:
         """(position, velocity, acceleration) of the m real dofs, (m,) each."""
@@ -530,7 +530,7 @@ class Plant:
         """(dx/dt, residual (m,)) of a plain tree whose m dofs that are not prescribed have these accelerations (m,).
         Where the residual of the equations of motion vanishes, dx/dt equals `flow`."""
         dofs = np.flatnonzero(self.unprescribed)
-        given = ops.with_elements(np.zeros(self.model.nv), dofs, acceleration)
+        given = ops.set_at(np.zeros(self.model.nv), dofs, acceleration)
         solution = self.efforts(t, x, request, given)
         residual = ops.where(self.locked_or_imposed(x), given - solution["a"], solution["locking_effort"])
         return self._rates(t, solution), residual[dofs]
@@ -539,11 +539,9 @@ class Plant:
         """dx/dt from the efforts and accelerations of a state."""
         q, v, a, effort, outputs = (solution[name] for name in ("q", "v", "a", "effort", "outputs"))
         equations = self.model.equations
-        power = solution["input_power"] + ops.total(y["power"] for y in outputs.values())
-        power = power + ops.total(effort[k] * v[k] for k in np.flatnonzero(self.imposed))
-        loss = (
-            ops.total(y["loss"] for y in outputs.values()) + solution["friction"] @ v + equations.damper_loss(q, v, t)
-        )
+        power = solution["input_power"] + ops.sum(y["power"] for y in outputs.values())
+        power = power + ops.sum(effort[k] * v[k] for k in np.flatnonzero(self.imposed))
+        loss = ops.sum(y["loss"] for y in outputs.values()) + solution["friction"] @ v + equations.damper_loss(q, v, t)
         loss = loss - solution["bristle_power"] if self.bristles else loss
         dx = {
             "position": equations.rate(q, v)[self._state_coordinates],
@@ -552,7 +550,7 @@ class Plant:
             "energy": {"work": power, "loss": loss},
         } | ({"bristles": solution["bristle_rates"]} if self.bristles else {})
         if self._has_laws:
-            dx["energy"]["forces"] = ops.total(equations.force_powers(q, v, t).values())
+            dx["energy"]["forces"] = ops.sum(equations.force_powers(q, v, t).values())
         if self.coupled:
             dx["energy"]["external"] = ops.array([solution["external"][k] * v[k] for k in self.external.dofs])
         if self.real:
@@ -597,13 +595,13 @@ class Plant:
         kinetic = equations.kinetic_energy(q, v, t)
         potential = equations.potential_energy(q, t)
         elastic = equations.spring_energy(q, t)
-        stored = kinetic + potential + elastic + ops.total(y["stored"] for y in outputs.values())
+        stored = kinetic + potential + elastic + ops.sum(y["stored"] for y in outputs.values())
         stored = stored + self.bristles.energy(x["bristles"]) if self.bristles else stored
         energies = {"kinetic": kinetic, "potential": potential, "stored": stored}
         energies |= {"elastic": elastic} if equations.has_springs else {}
         energies |= {"work": x["energy"]["work"], "dissipated": x["energy"]["loss"]}
         energies |= {"forces": x["energy"]["forces"]} if self._has_laws else {}
-        energies |= {"parts": ops.total(x["energy"]["external"])} if self.coupled else {}
+        energies |= {"parts": ops.sum(x["energy"]["external"])} if self.coupled else {}
         signals |= {f"{names[k]}/external_effort": solution["external"][k] for k in self.external.dofs}
         signals |= {f"{name}/power": power for name, power in equations.force_powers(q, v, t).items()}
         signals |= {f"energy/{name}": value for name, value in energies.items()}

@@ -43,7 +43,7 @@ class StepControl:
 
     def relative(self, error: Numeric, y: Numeric) -> Numeric:
         """(n,) |error| over the tolerance of states y (n,)."""
-        return ops.absolute(error) / (self.tolerance * (1.0 + ops.absolute(y)))
+        return ops.abs(error) / (self.tolerance * (1.0 + ops.abs(y)))
 
     @staticmethod
     def first_length(planned: Numeric, left: Numeric) -> Numeric:
@@ -62,4 +62,4 @@ def largest(values: Numeric) -> Numeric:
     worst = values[0]
     for value in values[1:]:
         worst = ops.maximum(worst, value)
-    return ops.where(ops.total(values) < NOT_FINITE, worst, NOT_FINITE)
+    return ops.where(ops.sum(values) < NOT_FINITE, worst, NOT_FINITE)

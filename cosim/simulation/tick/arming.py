@@ -45,9 +45,9 @@ def start_of(model: TickModel, blend: float, t: Numeric, position: Numeric, velo
         offsets = offset - turns, velocity[k] - sample["velocity"]
         own = blended(loop.trajectory, loop.samples(model.step, model.compiled), *offsets, bounds, blend, model.step)
         parts = own.start._replace(turns=turns)
-        vectors = {name: ops.with_elements(getattr(found, name), k, getattr(parts, name)) for name in VECTORS}
+        vectors = {name: ops.set_at(getattr(found, name), k, getattr(parts, name)) for name in VECTORS}
         found = found._replace(duration=ops.maximum(found.duration, parts.duration), **vectors)
-        too_fast, outside = ops.with_elements(too_fast, k, own.too_fast), ops.with_elements(outside, k, own.outside)
+        too_fast, outside = ops.set_at(too_fast, k, own.too_fast), ops.set_at(outside, k, own.outside)
     return Start(found, too_fast, outside)
 
 

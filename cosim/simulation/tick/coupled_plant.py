@@ -208,9 +208,9 @@ class Coupling:
         fault: Numeric = 0.0
         for k, limit in enumerate(self.residual_limits):
             if limit < np.inf:
-                beyond = ops.absolute(energy[k]) > limit
+                beyond = ops.abs(energy[k]) > limit
                 fault = ops.maximum(fault, ops.where(beyond, float(CouplingFault.RESIDUAL_ENERGY), 0.0))
-        finite = ops.absolute(ops.total(list(values))) < np.inf  # false of NaN
+        finite = ops.abs(ops.sum(list(values))) < np.inf  # false of NaN
         return ops.where(finite, fault, float(CouplingFault.NOT_FINITE))
 
 

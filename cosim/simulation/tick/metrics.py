@@ -97,7 +97,7 @@ def _overshoot(a: Array, end: Ending) -> Array:
 def _outside_band(a: Numeric, s: JointSample) -> list[Numeric]:
     """(start, time at which the joint was last outside of the band around its target)."""
     start = ops.where(s.t <= 0.0, s.position, a[0])
-    outside = ops.absolute(s.position - s.target) > SETTLED * ops.absolute(s.target - start)
+    outside = ops.abs(s.position - s.target) > SETTLED * ops.abs(s.target - start)
     return [start, ops.where(outside, s.t, a[1])]
 
 
@@ -108,12 +108,12 @@ def _settling_time(a: Array, end: Ending) -> Array:
 
 def _travel(a: Array, end: Ending) -> Array:
     """|target − start|, NaN where a joint does not travel."""
-    travel = ops.absolute(end.target - a[:, 0])
+    travel = ops.abs(end.target - a[:, 0])
     return ops.where(travel > SHORTEST_TRAVEL, travel, np.nan)
 
 
 def _saturated(s: JointSample) -> Numeric:
-    return ops.where(ops.absolute(s.request) >= SATURATED * s.limit, 1.0, 0.0)
+    return ops.where(ops.abs(s.request) >= SATURATED * s.limit, 1.0, 0.0)
 
 
 # one row per metric
@@ -123,11 +123,11 @@ METRICS: dict[str, Metric] = {
         _total(lambda s: s.error * s.error), _mean_root,
     ),
     "error_max": Metric(
-        "largest absolute error", "rad", "error", (0.0,), _largest(lambda s: ops.absolute(s.error)), _value
+        "largest absolute error", "rad", "error", (0.0,), _largest(lambda s: ops.abs(s.error)), _value
     ),
     "iae": Metric(
         "integral of the absolute error", "rad*s", "error", (0.0,),
-        _total(lambda s: ops.absolute(s.error)), _integral,
+        _total(lambda s: ops.abs(s.error)), _integral,
     ),
     "overshoot": Metric(
         "farthest position beyond the last reference, as a fraction of the travel from the start to there; NaN without"
@@ -143,7 +143,7 @@ METRICS: dict[str, Metric] = {
         _total(lambda s: s.effort * s.effort), _mean_root,
     ),
     "effort_max": Metric(
-        "largest absolute effort", "N*m", "effort", (0.0,), _largest(lambda s: ops.absolute(s.effort)), _value
+        "largest absolute effort", "N*m", "effort", (0.0,), _largest(lambda s: ops.abs(s.effort)), _value
     ),
     "saturation_time": Metric(
         f"time with a commanded effort of at least {SATURATED:.1%} of the joint's limit", "s", "request", (0.0,),
@@ -151,6 +151,6 @@ METRICS: dict[str, Metric] = {
     ),
     "energy": Metric(
         "integral of the absolute power at the joint", "J", "effort", (0.0,),
-        _total(lambda s: ops.absolute(s.effort * s.velocity)), _integral,
+        _total(lambda s: ops.abs(s.effort * s.velocity)), _integral,
     ),
 }  # fmt: skip

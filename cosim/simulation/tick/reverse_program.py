@@ -56,7 +56,7 @@ def _metrics_call(model: TickModel, accumulation: Accumulation, row: slice, accu
     start = model.layout.place("bumpless_start")
     shapes = [(accumulation.layout.size,), start.shape, (row.stop - row.start,)]
     routine = Routine(accumulation.update, shapes, "accumulate")
-    hidden = () if routine.open_numbers is None else (model.layout.place("numbers").where,)
+    hidden = () if routine.symbolic_parameters is None else (model.layout.place("numbers").where,)
     return ReverseCall(routine, (accumulators, start.where, row, *hidden), (accumulators,))
 
 

@@ -13,7 +13,7 @@ class TickBlock:
     """Finished ticks: numbers (k,), rows (k, nr), stamps (k, 3 + tasks) or (k, 0) without a clock, and the flat
     `BumplessStart` of their run; failures: of the control loops when the block was read, empty where there are none.
 
-    Rows and stamps may be borrowed from the ring of a loop, which writes there again; `owned` are not."""
+    Rows and stamps may be views of the ring of a loop, which writes there again; `owned` are not."""
 
     numbers: np.ndarray
     rows: np.ndarray

@@ -170,7 +170,7 @@ class TickFunctions:
         latest = observer.extrapolate(after, age, self.bandwidths)
         return (
             self.plant.layout.pack(self.plant.with_real_motion(state, *latest)),
-            ops.with_elements(np.zeros(self.nv), real, followed),
+            ops.set_at(np.zeros(self.nv), real, followed),
             ops.where(interval > 0.0, t - delay, sampled),
             *after,
         )
@@ -229,13 +229,13 @@ class TickFunctions:
         real, n = self._real, len(Estimate._fields)
         before, estimate = before[:-n], Estimate(*before[-n:])
         then = predict(estimate.motion, interval[real])
-        found = ops.with_elements(np.zeros(self.nv), real, position[real] - then.position)
+        found = ops.set_at(np.zeros(self.nv), real, position[real] - then.position)
         last, settled = EncoderSample(*before[:-1]), before[-1]
         sample = EncoderSample(position, velocity, t + np.zeros(self.nv), delay)
         is_real, is_first, new = np.isin(np.arange(self.nv), real), t <= start[0], interval > 0.0
         # after time that the model has not seen, and in which nothing was measured
-        slept = ops.absolute(shadow.clock_slip(last, sample, interval)) > 0.5 * self.step
-        horizon = ops.with_elements(np.zeros(self.nv), real, estimate.horizon)
+        slept = ops.abs(shadow.clock_slip(last, sample, interval)) > 0.5 * self.step
+        horizon = ops.set_at(np.zeros(self.nv), real, estimate.horizon)
         late = ops.logical_and(new, ops.logical_or(slept, interval > horizon))
         settled = ops.where(ops.logical_or(is_first, late), t + self._settling, settled)
         moved = shadow.slip(slipped, last, sample, interval, self.shadow.window)
@@ -275,13 +275,13 @@ class TickFunctions:
         twin = self._twin_efforts(solution["outputs"], request, reported)
         sampled = solution["effort"] - twin, energy_account.effort_of_drive(reported, twin) - twin
         none = ops.logical_or(~np.isin(np.arange(self.nv), real), t <= start[0])
-        on_time = delay <= ops.with_elements(np.zeros(self.nv), real, horizon)
+        on_time = delay <= ops.set_at(np.zeros(self.nv), real, horizon)
         judged = ops.logical_and(t >= settled, on_time)
         residuals = (
             ops.where(judged, shadow.filtered(old, new, self.shadow.bandwidth, self.step), old)
             for old, new in zip((effort, drive), sampled, strict=True)
         )
-        now = ops.with_elements(np.zeros(self.nv), real, velocity)
+        now = ops.set_at(np.zeros(self.nv), real, velocity)
         return *(ops.where(none, 0.0, residual) for residual in residuals), now
 
     @cached_property
@@ -296,7 +296,7 @@ class TickFunctions:
         twin = ops.where(closed, energy_account.effort_of_drive(reported, request), request)
         for name, k in zip(self.plant.real, self._real, strict=True):
             if name in self.plant.twins and not closed[k]:
-                twin = ops.with_elements(twin, [k], [outputs[name]["effort"]])
+                twin = ops.set_at(twin, [k], [outputs[name]["effort"]])
         return twin
 
     # --- units of real joints ---
@@ -355,9 +355,9 @@ class TickFunctions:
         none = np.zeros(self.nv)
         return (
             self.unit_layout.pack({"track": track._asdict(), "proofs": proofs}),
-            ops.with_elements(velocity, real, judged),
-            ops.with_elements(none, real, disagreement),
-            ops.with_elements(none, real, mask),
+            ops.set_at(velocity, real, judged),
+            ops.set_at(none, real, disagreement),
+            ops.set_at(none, real, mask),
         )
 
     def _chosen(self, dofs: np.ndarray | None) -> np.ndarray:
@@ -379,7 +379,7 @@ class TickFunctions:
             if loop.fallback is not None:
                 active, hold = next(remaining), next(remaining)
                 sample = ops.where(active[0] > 0.5, hold, sample)
-            reference = ops.with_elements(reference, loop.index, sample)
+            reference = ops.set_at(reference, loop.index, sample)
         return reference
 
     @property
@@ -410,7 +410,7 @@ class TickFunctions:
         with real joints, interval and followed time of `follow_real`. Lack of feedback is no standstill: of a real
         joint only time counts over which its samples came.
         """
-        limits, effort = self.limits, ops.maximum(ops.absolute(effort), ops.absolute(request))
+        limits, effort = self.limits, ops.maximum(ops.abs(effort), ops.abs(request))
         bounds, is_first = (limits.effort, limits.velocity), t <= start[0]
         passed, new = self._sampled_time(*samples)
         stalled = standstill.stalled_time(stalled_time, effort, velocity, bounds, passed)
@@ -492,9 +492,9 @@ class TickFunctions:
         position, velocity = np.zeros(self.nv), v
         for loop in self.loops:
             sample = begun.at(loop.index).reference(loop.trajectory, t)
-            position = ops.with_elements(position, loop.index, sample["position"])
+            position = ops.set_at(position, loop.index, sample["position"])
             if loop.needs_reference("velocity"):
-                velocity = ops.with_elements(velocity, loop.index, sample["velocity"])
+                velocity = ops.set_at(velocity, loop.index, sample["velocity"])
         flat, *result = update_stop(
             begun.stop,
             t,
@@ -535,7 +535,7 @@ class TickFunctions:
         found: Numeric,
     ) -> tuple[Numeric, ...]:
         """(commands (m,) of the load motors, powers (2, m), works (2, m), residual energies (nv,), sums and slow
-        signals of `load_tracking`, (m,) for each of its FIGURES, then interval, horizon and silence (m,) of their
+        signals of `load_tracking`, (m,) for each of its METRICS, then interval, horizon and silence (m,) of their
         samples). The account: of the commanded efforts, then of the efforts that the load motors exert. The tracking
         is judged once the estimated motion has settled, and while no sample of the load motor is overdue.
 
@@ -565,7 +565,7 @@ class TickFunctions:
         sums = ops.where(settled, ops.where(overdue, sums, load_tracking.summed(sums, slow)), 0.0)
         error = ops.where(overdue, found, error)
         figures = (error, load_tracking.delay(sums), *load_tracking.added_load(sums))
-        residual = ops.with_elements(np.zeros(self.nv), joints, done[1] - done[0])
+        residual = ops.set_at(np.zeros(self.nv), joints, done[1] - done[0])
         return commands, latest, done, residual, sums, slow, *figures, last, horizon, silent
 
     def check_coupling(self, values: Numeric, energy: Numeric, fault: Numeric) -> Numeric:

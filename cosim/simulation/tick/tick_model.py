@@ -19,12 +19,12 @@ import numpy as np
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
-from cosim.control.load_tracking import FIGURES, SUMS
+from cosim.control.load_tracking import METRICS, SUMS
 from cosim.control.observer import Estimate, at_start
 from cosim.core import ops
 from cosim.core.compile.jit import vector_lanes
 from cosim.core.compile.routine import Routine
-from cosim.core.compile.trace import OpenNumbers
+from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.errors import CompileError
 from cosim.core.layout import Layout, Region
 from cosim.core.types import COMMAND, Numeric, State
@@ -76,9 +76,9 @@ class TickModel(TickFunctions):
 
     order: Sequence[str] = ORDER
     # in the data of its parts: inputs of the code instead of constants, and their values (n,)
-    open_numbers: OpenNumbers | None = None
+    symbolic_parameters: SymbolicParameters | None = None
     numbers: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    coupling_start: State | None = None  # of the coupling at t = 0, where numbers of its parts are open
+    coupling_start: State | None = None  # of the coupling at t = 0, where numbers of its parts are inputs
     _rollout_loops: dict[str, tuple[object, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ class TickModel(TickFunctions):
             "load_measured": {"velocity": loads, "effort": loads},
             "load_power": np.zeros((2, len(loads))),  # of the commanded and of the exerted efforts, by the last sample
             "load_residual_energy": n,  # of the load motors of joints [J]
-            "load_tracking": {name: loads for name in FIGURES},
+            "load_tracking": {name: loads for name in METRICS},
             **({"sample_time": n} if self.plant.real else {}),  # of the last samples of real joints, by the ticks [s]
             # of real joints: disagreement of their units, mask of the proofs that are done
             **({"units": {"disagreement": n, "proven": n}} if self.plant.real else {}),
@@ -463,9 +463,9 @@ class TickModel(TickFunctions):
                 *account,
                 "load_sums",
                 "load_slow",
-                ("load_tracking", FIGURES[0]),
+                ("load_tracking", METRICS[0]),
             ]
-            figures = [("load_tracking", name) for name in FIGURES]
+            figures = [("load_tracking", name) for name in METRICS]
             outputs = ["load_effort", *account, "load_residual_energy", "load_sums", "load_slow", *figures, *known]
             calls.append(self._call("load_effort", self.load_effort, inputs, outputs))
         return calls
@@ -473,7 +473,7 @@ class TickModel(TickFunctions):
     def _routine_call(self, call: MemoryCall) -> RoutineCall:
         shapes = [region.shape for region in call.inputs]
         routine = call.fn if isinstance(call.fn, Routine) else Routine(call.fn, shapes, call.name)
-        hidden = () if routine.open_numbers is None else (self._region("numbers"),)
+        hidden = () if routine.symbolic_parameters is None else (self._region("numbers"),)
         inputs = (region.where for region in (*call.inputs, *hidden))
         return RoutineCall(routine, tuple(inputs), tuple(region.where for region in call.outputs))
 

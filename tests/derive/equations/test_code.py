@@ -113,7 +113,7 @@ OF_TWO = {
     "and_not": lambda x, y: ops.where(ops.logical_and(x < y, ops.logical_not(x <= -0.5)), 3.0, x),
     "or": lambda x, y: ops.where(ops.logical_or(x < y, y < 0.0), x, 2.0),
     "least": lambda x, y: ops.minimum(x, y) - ops.maximum(x * x, y),
-    "absolute": lambda x, y: ops.absolute(x) - ops.sign(y) * ops.sign(-x),
+    "abs": lambda x, y: ops.abs(x) - ops.sign(y) * ops.sign(-x),
     "copysign": lambda x, y: ops.reciprocal(x) + y,
     "atan2": lambda x, y: ops.atan2(x, y) + ops.sqrt(x * x + y * y),
     "exponential": lambda x, y: ops.exp(x) - ops.tanh(y) * ops.tan(x),

@@ -25,8 +25,8 @@ def export_fmu(
     inputs: Sequence[str],
     output: Path | None,
 ) -> None:
-    """part: None for the whole rig; inputs: of this, see `inputs.opened`; output: by default named as the rig file or
-    the part, in the current folder.
+    """part: None for the whole rig; inputs: of this, see `inputs.parametrised`; output: by default named as the rig
+    file or the part, in the current folder.
 
     Raises InputError, CompileError and RunError.
     """

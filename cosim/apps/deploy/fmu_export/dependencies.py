@@ -38,7 +38,7 @@ def inputs_of_signals(model: TickModel, observe: Routine, inputs: Sequence[UnitV
                 kept = memory[where] if task.ticks > 1 else [0] * len(masks)  # of ticks without this task
                 memory[where] = [a | b for a, b in zip(masks, kept, strict=True)]
     row += memory[program.early : program.row]
-    numbers = [] if observe.open_numbers is None else [memory[model.layout.place("numbers").where]]
+    numbers = [] if observe.symbolic_parameters is None else [memory[model.layout.place("numbers").where]]
     (signals,) = _through(observe, [memory[model.layout.place("bumpless_start").where], row, *numbers])
     return [tuple(k for k in range(len(inputs)) if mask >> k & 1) for mask in signals]
 

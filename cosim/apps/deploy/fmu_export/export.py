@@ -27,7 +27,7 @@ The program code in this FMU was made with cosim and is under the Apache License
 
 def fmu_of(rig: WiredRig, version: int, inputs: Sequence[str] = ()) -> bytes:
     """The file for this major version of FMI; the same bytes for the same rig and compiler. inputs: see
-    `inputs.opened`.
+    `inputs.parametrised`.
 
     Raises InputError for a rig whose ticks are not machine code, and on a machine that cannot build FMUs.
     """

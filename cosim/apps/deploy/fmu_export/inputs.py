@@ -1,5 +1,5 @@
 """What the importer gives to a rig: efforts that act on joints from outside, references of controllers, and the
-parameters of parts. What the ticks have no place for are open numbers of their code."""
+parameters of parts. What the ticks have no place for are symbolic parameters of their code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from cosim.apps.deploy.fmu_export.tunable_part import TunablePart
 from cosim.apps.deploy.fmu_export.variables import UnitVariable
 from cosim.core import ops
-from cosim.core.compile.trace import OpenNumbers
+from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.layout import Layout
 from cosim.core.types import Numeric, Trajectory
@@ -26,9 +26,9 @@ GOES_ON = "of the controllers; until they are set again, position and velocity g
 Dofs = Sequence[str]
 
 
-class OpenedRig(NamedTuple):
+class ParametrisedRig(NamedTuple):
     """rig: with places in its ticks for what is given; inputs; parameters: of its parts; references: of how many
-    joints the open numbers begin with the motion (3, references)."""
+    joints the numbers begin with the motion (3, references)."""
 
     rig: WiredRig
     inputs: tuple[UnitVariable, ...]
@@ -36,7 +36,7 @@ class OpenedRig(NamedTuple):
     references: int
 
 
-def opened(rig: WiredRig, names: Sequence[str]) -> OpenedRig:
+def parametrised(rig: WiredRig, names: Sequence[str]) -> ParametrisedRig:
     """names: of inputs, such as `elbow/external_effort`, or `*/external_effort` for all joints that can have one.
     Raises InputError for others."""
     before, dofs = rig.tick_model, dict[str, list[str]]()
@@ -65,28 +65,28 @@ def opened(rig: WiredRig, names: Sequence[str]) -> OpenedRig:
         for variable in part.variables(f"{name}.", first + layout.place("parts", name).where.start)
     )
     inputs = (*_effort_variables(model, pushed), *references)
-    return OpenedRig(rig.with_ticks(model), inputs, tuple(parameters), len(led))
+    return ParametrisedRig(rig.with_ticks(model), inputs, tuple(parameters), len(led))
 
 
 def _with_numbers(
     model: TickModel, layout: Layout, values: np.ndarray, led: Dofs, fed: Dofs, parts: Mapping[str, TunablePart]
 ) -> TickModel:
     """The ticks with these numbers as inputs of their code; led, fed: joints whose motion and effort are given."""
-    symbols, names = OpenNumbers(layout.size), model.plant.model.dof_names
+    symbols, names = SymbolicParameters(layout.size), model.plant.model.dof_names
     given = layout.unpack(symbols.symbols)
     reference = dict.fromkeys((*MOTION, "effort"), np.zeros(model.nv))
     for what, values_of in zip(MOTION, given["motion"], strict=True):
-        reference[what] = ops.with_elements(reference[what], [names.index(dof) for dof in led], values_of)
-    reference["effort"] = ops.with_elements(reference["effort"], [names.index(dof) for dof in fed], given["effort"])
+        reference[what] = ops.set_at(reference[what], [names.index(dof) for dof in led], values_of)
+    reference["effort"] = ops.set_at(reference["effort"], [names.index(dof) for dof in fed], given["effort"])
     loops, is_led = list(model.loops), np.isin(names, list(led))
     for k, loop in enumerate(loops):
         if is_led[loop.index].any():
             own = {what: value[loop.index] for what, value in reference.items()}
             loops[k] = replace(loop, trajectory=GivenReference(loop.trajectory, is_led[loop.index], own))
-    changes = {"loops": loops, "open_numbers": symbols, "numbers": values}
+    changes = {"loops": loops, "symbolic_parameters": symbols, "numbers": values}
     if (coupling := model.coupling) is not None:
-        opened_parts = {name: part.opened(given["parts"][name]) for name, part in parts.items()}
-        changes["coupling"] = replace(coupling, parts={**coupling.parts, **opened_parts})
+        parametrised_parts = {name: part.parametrised(given["parts"][name]) for name, part in parts.items()}
+        changes["coupling"] = replace(coupling, parts={**coupling.parts, **parametrised_parts})
         changes["coupling_start"] = model.initial()["coupling"]
     return replace(model, **changes)
 
@@ -173,7 +173,7 @@ def _start_of(model: TickModel, dofs: Dofs) -> np.ndarray:
 def _reference_variables(
     model: TickModel, layout: Layout, numbers: Mapping[str, np.ndarray], led: Dofs, fed: Dofs, first: int
 ) -> list[UnitVariable]:
-    """Of each joint in turn; first: place of the open numbers."""
+    """Of each joint in turn; first: place of the numbers."""
     variables: list[UnitVariable] = []
     motion, effort = (first + layout.place(name).where.start for name in ("motion", "effort"))
     for k, dof in enumerate(led):

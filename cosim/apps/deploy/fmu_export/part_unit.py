@@ -16,7 +16,7 @@ from cosim.apps.deploy.fmu_export.tunable_part import TunablePart
 from cosim.apps.deploy.fmu_export.unit import FMU, UnitContent
 from cosim.apps.deploy.fmu_export.variables import UnitVariable, time_variable
 from cosim.core.compile.routine import Routine
-from cosim.core.compile.trace import OpenNumbers
+from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.types import Numeric
 from cosim.rig.build.wired_rig import WiredRig
@@ -34,8 +34,8 @@ def unit_of_part(rig: WiredRig, name: str, version: int) -> UnitContent:
     variables = time_variable(), *_outputs(part, version), *_inputs(part, version), *tunable.variables("", first)
     _check_names(rig, name, variables)
     values = tunable.values
-    symbols = OpenNumbers(values.size)  # referenced while the code is made
-    code = _code(tunable.opened(symbols.symbols))
+    symbols = SymbolicParameters(values.size)  # referenced while the code is made
+    code = _code(tunable.parametrised(symbols.symbols))
     memory = np.concatenate([np.zeros(first), values])
     return UnitContent("part", _outline(rig, name, part), variables, code, _data(part, variables, memory, first))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cosim.apps.deploy.exportable import check_rig
 from cosim.apps.deploy.fmu_export.dependencies import inputs_of_signals
-from cosim.apps.deploy.fmu_export.inputs import opened
+from cosim.apps.deploy.fmu_export.inputs import parametrised
 from cosim.apps.deploy.fmu_export.model_description import UnitOutline
 from cosim.apps.deploy.fmu_export.rig_code import rig_code
 from cosim.apps.deploy.fmu_export.rig_data import rig_data
@@ -17,9 +17,9 @@ from cosim.rig.build.wired_rig import WiredRig
 
 
 def unit_of_rig(rig: WiredRig, inputs: Sequence[str]) -> UnitContent:
-    """inputs: see `inputs.opened`. Raises InputError for a rig whose ticks are not machine code."""
+    """inputs: see `inputs.parametrised`. Raises InputError for a rig whose ticks are not machine code."""
     check_rig(rig, FMU)
-    rig, given, of_parts, references = opened(rig, inputs)
+    rig, given, of_parts, references = parametrised(rig, inputs)
     observe = observe_routine(rig.tick_model)
     variables = variables_of(rig, given, of_parts, inputs_of_signals(rig.tick_model, observe, given))
     code, data = rig_code(rig.tick_model, observe), rig_data(rig.tick_model, variables, references)

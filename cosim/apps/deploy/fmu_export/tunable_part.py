@@ -12,7 +12,7 @@ import numpy as np
 from cosim.apps.deploy.fmu_export.variables import UnitVariable
 from cosim.apps.deploy.parameters import bounds_of
 from cosim.control.tunables import Leaf, leaves_of, replaced
-from cosim.core.compile.trace import OpenNumbers
+from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.types import Numeric
 from cosim.core.units import UNITS
 from cosim.simulation.coupling.block_part import BlockPart
@@ -40,7 +40,7 @@ class TunablePart:
         """(n,) of all of them."""
         return np.array([value for leaf in self.leaves.values() for value in _numbers(leaf)], dtype=float)
 
-    def opened(self, numbers: Numeric) -> BlockPart:
+    def parametrised(self, numbers: Numeric) -> BlockPart:
         """The part with these numbers or symbols (n,) in the place of its values."""
         return self._with(list(self.leaves), numbers)
 
@@ -57,7 +57,7 @@ class TunablePart:
                 first += 1
 
     def _traceable(self, names: Sequence[str]) -> bool:
-        symbols = OpenNumbers(sum(len(_numbers(self._all[name])) for name in names))
+        symbols = SymbolicParameters(sum(len(_numbers(self._all[name])) for name in names))
         return not self._with(names, symbols.symbols).untraceable
 
     def _with(self, names: Sequence[str], numbers: Numeric) -> BlockPart:

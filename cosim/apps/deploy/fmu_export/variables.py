@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from cosim.apps.deploy.parameters import DeployedParameter, parameters_of
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.outline import signal_units
+from cosim.rig.run_metadata import signal_units
 
 PlaceKind = Literal["TIME", "SIGNAL", "MEMORY"]
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from importlib.resources import files
 
-from cosim.apps.deploy.page.references import with_open_references
+from cosim.apps.deploy.page.references import with_parametrised_references
 from cosim.apps.deploy.page.scene_facts import scene_facts
 from cosim.apps.deploy.page.stop_facts import stop_facts
 from cosim.apps.deploy.wasm_rig import wasm_rig
@@ -32,16 +32,16 @@ def page_of(rig: WiredRig, name: str, machine: CodeTarget) -> str:
     """The file, of a rig that `exportable.check_rig` accepts; name: with which the functions of the module begin.
 
     Raises InputError for a function of C that the page does not have."""
-    opened = with_open_references(rig)
-    module, facts = wasm_rig(opened.rig, name, machine)
+    references = with_parametrised_references(rig)
+    module, facts = wasm_rig(references.rig, name, machine)
     check_functions(module.imports)
     spec = rig.spec
     facts |= {
         "duration": spec.schedule.duration_ns * 1e-9,
-        "parameters": [*opened.parameters, *facts["parameters"]],
-        "notes": opened.notes,
+        "parameters": [*references.parameters, *facts["parameters"]],
+        "notes": references.notes,
         "scene": scene_facts(scene_of_page(rig)),
-        "stop": stop_facts(opened.rig.tick_model),
+        "stop": stop_facts(references.rig.tick_model),
     }
     texts = {
         "title": spec.name,
@@ -53,7 +53,7 @@ def page_of(rig: WiredRig, name: str, machine: CodeTarget) -> str:
         "style": stripped(source("page.css")),
         "start": stripped(source("start.js")),
         "script": _packed(scripts().encode()),
-        "notes": "".join(f'<p class="note">{html.escape(note)}</p>' for note in opened.notes),
+        "notes": "".join(f'<p class="note">{html.escape(note)}</p>' for note in references.notes),
         "facts": _packed(json.dumps(facts, separators=(",", ":"), allow_nan=False).encode()),
         "module": _packed(module.code),
     }

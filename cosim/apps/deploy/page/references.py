@@ -1,4 +1,4 @@
-"""References that a page can change: the numbers of the trajectories of controllers as open numbers of the ticks.
+"""References that a page can change: the numbers of the trajectories of controllers as parameters of the ticks.
 
 A trajectory and its controller are loaded again with symbols in the place of the numbers. Those with which that does
 not work, because they are planned from numbers when the rig is loaded, stay as they are, and a note names them.
@@ -16,7 +16,7 @@ import numpy as np
 from cosim.apps.deploy.parameters import bounds_of
 from cosim.control.control_loop import ControlLoop
 from cosim.control.tunables import Leaf, leaves_of, replaced
-from cosim.core.compile.trace import OpenNumbers, symbols
+from cosim.core.compile.trace import SymbolicParameters, symbols
 from cosim.core.errors import CompileError
 from cosim.core.types import Numeric
 from cosim.core.units import JOINT_DIMENSIONS, UNITS
@@ -26,7 +26,7 @@ from cosim.rig.reading.schema import Reading
 from cosim.simulation.tick.tick_model import TickModel
 
 
-class OpenReferences(NamedTuple):
+class ParametrisedReferences(NamedTuple):
     """References with numbers that can be changed. rig: with these numbers as inputs of its ticks; parameters: of them,
     as in a description; notes: what cannot be changed, a sentence each."""
 
@@ -47,14 +47,14 @@ class _Number(NamedTuple):
         return self.leaf.value if isinstance(self.leaf.value, tuple) else (self.leaf.value,)
 
 
-def with_open_references(rig: WiredRig) -> OpenReferences:
+def with_parametrised_references(rig: WiredRig) -> ParametrisedReferences:
     found = list(_numbers(rig))
-    taken = found if _can_be_open(rig, found) else [number for number in found if _can_be_open(rig, [number])]
-    model = _opened(rig, taken) if taken else rig.tick_model
+    taken = found if _traceable(rig, found) else [number for number in found if _traceable(rig, [number])]
+    model = _parametrised(rig, taken) if taken else rig.tick_model
     if model is None:
         taken, model = [], rig.tick_model
     first = model.layout.place("numbers").where.start
-    return OpenReferences(rig.with_ticks(model), _parameters(rig, taken, first), _notes(rig, found, taken))
+    return ParametrisedReferences(rig.with_ticks(model), _parameters(rig, taken, first), _notes(rig, found, taken))
 
 
 def _numbers(rig: WiredRig) -> Iterator[_Number]:
@@ -82,11 +82,11 @@ def _loops(rig: WiredRig, numbers: Sequence[_Number], given: Numeric) -> dict[in
     return None if reading.errors else {k: loop for k, loop in zip(changed, loops, strict=True) if loop is not None}
 
 
-def _can_be_open(rig: WiredRig, numbers: Sequence[_Number]) -> bool:
-    opened, (_, time) = OpenNumbers(sum(len(number.values) for number in numbers)), symbols("t", ())
+def _traceable(rig: WiredRig, numbers: Sequence[_Number]) -> bool:
+    symbolic, (_, time) = SymbolicParameters(sum(len(number.values) for number in numbers)), symbols("t", ())
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a function of numpy that knows no symbols may only warn
-        loops = _loops(rig, numbers, opened.symbols)
+        loops = _loops(rig, numbers, symbolic.symbols)
         try:
             for loop in () if loops is None else loops.values():
                 loop.trajectory.sample(time)
@@ -95,16 +95,16 @@ def _can_be_open(rig: WiredRig, numbers: Sequence[_Number]) -> bool:
     return loops is not None
 
 
-def _opened(rig: WiredRig, numbers: Sequence[_Number]) -> TickModel | None:
+def _parametrised(rig: WiredRig, numbers: Sequence[_Number]) -> TickModel | None:
     """The ticks with these numbers as inputs; None where their code depends on the numbers."""
     values = np.array([value for number in numbers for value in number.values], dtype=float)
-    opened = OpenNumbers(values.size)
-    before, loops = rig.tick_model, _loops(rig, numbers, opened.symbols)
+    symbolic = SymbolicParameters(values.size)
+    before, loops = rig.tick_model, _loops(rig, numbers, symbolic.symbols)
     if loops is None:
         return None
     own = [loops.get(k, loop) for k, loop in enumerate(before.loops)]
     try:
-        model = replace(before, loops=own, open_numbers=opened, numbers=values)
+        model = replace(before, loops=own, symbolic_parameters=symbolic, numbers=values)
         model.parameters[:] = before.parameters
         if model.untraceable:
             return None

@@ -307,7 +307,7 @@ def viscous_friction(e: MechanismEquations, v: Numeric) -> Numeric:
     joints = tuple(replace(joint, friction=0.0, friction_laws=()) for joint in e.tree.joints)
     effort = _with_joints(e, joints).friction_effort(v)
     laws = e.friction_laws
-    return ops.with_elements(effort, laws, [effort[k] + law.viscous * v[k] for k, law in laws.items()])
+    return ops.set_at(effort, laws, [effort[k] + law.viscous * v[k] for k, law in laws.items()])
 
 
 def dry_friction(e: MechanismEquations, v: Numeric) -> Numeric:

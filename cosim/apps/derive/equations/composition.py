@@ -181,8 +181,8 @@ def frame_motion(
     ) -> Pytree:
         omega, acceleration = above
         motion = kind.motion(body, omega, q, v, t)
-        linear = ops.total(s.linear * a[i] for i, s in enumerate(motion.hinge))
-        angular = ops.total(s.angular * a[i] for i, s in enumerate(motion.hinge))
+        linear = ops.sum(s.linear * a[i] for i, s in enumerate(motion.hinge))
+        angular = ops.sum(s.angular * a[i] for i, s in enumerate(motion.hinge))
         here = transport(body, motion, acceleration) + motion.bias + SpatialVector(linear, angular)
         return (motion.omega, here), (motion.omega, here)
 
@@ -211,7 +211,7 @@ class _Both:
     def _vector(self, platform: Numeric, manipulator: Numeric) -> Numeric:
         n = len(platform) + len(manipulator)
         first, second = self.parts.dofs
-        return ops.with_elements(np.zeros(n), [*first, *second], [*platform, *manipulator])
+        return ops.set_at(np.zeros(n), [*first, *second], [*platform, *manipulator])
 
     def jacobian(self, q: Numeric, t: Numeric) -> Numeric:
         """J (6, n) of the frame, along its axes."""

@@ -130,7 +130,7 @@ def closed(model: Model, text: str) -> np.ndarray:
         what = f"expected {counted(model.nq, 'position')}, of {names}"
         what += f", or {len(given)} without modes of elastic links" if modes else ""
         raise InputError(f"{what}, got '{shortened(text)}'", "--at")
-    q = ops.with_elements(np.zeros(model.nq), given, q)
+    q = ops.set_at(np.zeros(model.nq), given, q)
     try:
         return close_loops(model, q, np.zeros(model.nv, dtype=bool))
     except InputError as error:

@@ -56,7 +56,7 @@ class Fluid:
         """The gauge pressure [Pa] at the relative volume r: the positive root P = p0 + p of a P² − b P − c = 0."""
         a, c = (1.0 - self.air) / self.bulk_modulus, self.air * AMBIENT
         b = (1.0 - self.air) + a * AMBIENT - r
-        half = 0.5 * (ops.absolute(b) + ops.sqrt(b * b + 4.0 * a * c))  # of either sign of b without cancellation
+        half = 0.5 * (ops.abs(b) + ops.sqrt(b * b + 4.0 * a * c))  # of either sign of b without cancellation
         return ops.where(b > 0.0, half / a, c / half) - AMBIENT
 
     def specific_energy(self, r: Numeric) -> Numeric:
@@ -68,7 +68,7 @@ class Fluid:
     def mean_volume(self, p: Numeric) -> Numeric:
         """The mean of r between ambient pressure and p: 1/p ∫ r dp."""
         x = p / AMBIENT
-        is_small = ops.absolute(x) < SMALL
+        is_small = ops.abs(x) < SMALL
         series = 1.0 - x * (1.0 / 2.0 - x * (1.0 / 3.0 - x / 4.0))
         of_air = ops.where(is_small, series, ops.log(1.0 + x) / ops.where(is_small, 1.0, x))
         return (1.0 - self.air) * (1.0 - p / (2.0 * self.bulk_modulus)) + self.air * of_air

@@ -20,4 +20,4 @@ def gear_friction(load: Numeric, speed: Numeric, viscous: Numeric, coulomb: Nume
     if lossless and ops.is_zero(coulomb):
         return friction
     fraction = 0.0 if lossless else ops.where(load * speed > 0.0, 1.0 - efficiency, 1.0 / efficiency - 1.0)
-    return friction + (coulomb + fraction * ops.absolute(load)) * ops.smooth_sign(speed, CREEP_SPEED)
+    return friction + (coulomb + fraction * ops.abs(load)) * ops.smooth_sign(speed, CREEP_SPEED)

@@ -32,7 +32,7 @@ class MeshFriction:
 
     def per_load(self, speed: Numeric) -> tuple[Numeric, Numeric]:
         """(f, f') at a speed of the output."""
-        size = ops.absolute(speed)
+        size = ops.abs(speed)
         forward, backward = (interpolated(size, self.speeds, row) for row in (self.forward, self.backward))
         return 1.0 / forward - 1.0, 1.0 - backward
 

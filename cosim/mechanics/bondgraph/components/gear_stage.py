@@ -131,7 +131,7 @@ def friction(params: Params, speed: Numeric, transmitted: Numeric) -> Numeric:
     forward, backward = params.per_load(speed)
     drives = transmitted * speed > 0.0
     per_load = forward if forward is backward else ops.where(drives, forward, backward)
-    dry = params.coulomb + per_load * ops.absolute(transmitted)
+    dry = params.coulomb + per_load * ops.abs(transmitted)
     share = ops.where(drives, 1.0 + forward, 1.0 - backward)
     return dry / share * ops.smooth_sign(speed, params.creep_speed) + params.viscous * speed
 
@@ -139,16 +139,16 @@ def friction(params: Params, speed: Numeric, transmitted: Numeric) -> Numeric:
 def bend_rate(params: Params, speed: Numeric, bend: Numeric) -> Numeric:
     """ξ̇ at this speed of the input."""
     assert params.breakaway is not None
-    slipping = ops.clip((ops.absolute(bend) - SLIPS_FROM) / (1.0 - SLIPS_FROM), 0.0, STEEPEST)
+    slipping = ops.clip((ops.abs(bend) - SLIPS_FROM) / (1.0 - SLIPS_FROM), 0.0, STEEPEST)
     share = ops.where(speed * bend > 0.0, slipping, 0.0)
-    return (speed - share * ops.absolute(speed) * bend) / params.breakaway
+    return (speed - share * ops.abs(speed) * bend) / params.breakaway
 
 
 def held(params: Params, speed: Numeric, transmitted: Numeric, bend: Numeric) -> Numeric:
     """The friction at the input with bristles bent by ξ; speed: of the input; transmitted: in the mesh."""
     forward, backward = params.per_load(speed / params.ratio)
     per_load = ops.where(transmitted * bend > 0.0, forward, backward)
-    largest = params.coulomb / abs(params.ratio) + per_load * ops.absolute(transmitted)
+    largest = params.coulomb / abs(params.ratio) + per_load * ops.abs(transmitted)
     within = ops.clip(bend, -1.0, 1.0)  # whatever a step that is too long makes of it
     damping = params.bristle_time * bend_rate(params, speed, within) if params.bristle_time else 0.0
     return largest * ops.clip(within + damping, -1.0, 1.0)

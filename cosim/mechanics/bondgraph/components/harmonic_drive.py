@@ -64,7 +64,7 @@ def build(params: Params) -> BondGraph:
         graph.add("damper", R("rotational", params.damping))
         graph.bond("twist", "damper")
     if params.hysteresis_stiffness is not None:
-        slip = Law(lambda v, held: ops.absolute(v) / params.hysteresis * held, ("body.flow", "stiffness.effort"))
+        slip = Law(lambda v, held: ops.abs(v) / params.hysteresis * held, ("body.flow", "stiffness.effort"))
         graph.include("hysteresis", bristles("rotational", params.hysteresis_stiffness, 0.0, slip))
         graph.bond("twist", "hysteresis.body")
     return graph

@@ -130,7 +130,7 @@ def setpoints(
     i_q = limited(wanted, largest)
     if ops.is_infinite(limit):
         return 0.0, i_q
-    voltage = BACK_EMF * limit / ops.maximum(ops.absolute(p * speed), LOWEST_SPEED)
+    voltage = BACK_EMF * limit / ops.maximum(ops.abs(p * speed), LOWEST_SPEED)
     i_q = limited(i_q, LARGEST_Q * voltage / lq)
     room = ops.sqrt(voltage * voltage - (lq * i_q) * (lq * i_q))
     i_d = ops.clip((room - flux) / ld, -largest, 0.0)

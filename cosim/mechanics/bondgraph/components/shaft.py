@@ -36,7 +36,7 @@ def beyond_backlash(twist: Numeric, backlash: float) -> Numeric:
 
 def without_pulling(damping: Numeric, spring: Numeric) -> Numeric:
     """The damper's torque, at most as large as the spring's."""
-    largest = ops.absolute(spring)
+    largest = ops.abs(spring)
     return ops.clip(damping, -largest, largest)
 
 
@@ -59,7 +59,7 @@ def build(params: Params) -> BondGraph:
         graph.add("spring", C("rotational", law, params.twist, energy))
         graph.chain("torque", "twist", "spring")
     else:
-        edge = Law(lambda q: ops.where(ops.absolute(q) > backlash / 2.0, 1.0, 0.0), ("twist.displacement",))
+        edge = Law(lambda q: ops.where(ops.abs(q) > backlash / 2.0, 1.0, 0.0), ("twist.displacement",))
         graph.add("edge", TF("rotational", "rotational", edge))
         graph.junction("contact", "1")
         graph.add("spring", C("rotational", k, beyond_backlash(params.twist, backlash)))

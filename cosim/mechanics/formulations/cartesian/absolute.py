@@ -262,5 +262,5 @@ class _AbsoluteMotion:
 def _largest(values: Numeric) -> Numeric:
     largest: Numeric = 0.0
     for value in values:
-        largest = ops.maximum(largest, ops.absolute(value))
+        largest = ops.maximum(largest, ops.abs(value))
     return largest

@@ -182,9 +182,9 @@ def general_position(tree: Tree) -> np.ndarray:
 
 def _scales(tree: Tree) -> tuple[Numeric, Numeric]:
     """(mass, moment of inertia) of the size of the mechanism's."""
-    mass, inertia = ops.total(body.mass for body in tree.bodies), 0.0
+    mass, inertia = ops.sum(body.mass for body in tree.bodies), 0.0
     for element in (element for body in tree.bodies for element in body.inertia.flat):
-        inertia = ops.maximum(inertia, ops.absolute(element))
+        inertia = ops.maximum(inertia, ops.abs(element))
     return mass, ops.where(inertia > 0.0, inertia, mass)
 
 

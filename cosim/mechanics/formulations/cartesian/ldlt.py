@@ -151,7 +151,7 @@ def border_multipliers(coupling: Numeric, demand: Numeric, sizes: Sequence[Numer
             a[i, k + 1 :] = a[i, k + 1 :] - factor * a[k, k + 1 :]
             x[i] = x[i] - factor * x[k]
     for k in reversed(range(m)):
-        x[k] = gains[k] * (x[k] - ops.total(a[k, i] * x[i] for i in range(k + 1, m)))
+        x[k] = gains[k] * (x[k] - ops.sum(a[k, i] * x[i] for i in range(k + 1, m)))
     return ops.array(x)
 
 

@@ -266,7 +266,7 @@ class Cartesian:
         found = substitute(sweeps, blocks, factorise(sweeps, blocks), right, given, (s, 1 + len(rows)))
         factors = _column(ops.array([1.0]))
         if rows:
-            driven = ops.total(g @ x for g, (x, _) in zip(G, found, strict=True))
+            driven = ops.sum(g @ x for g, (x, _) in zip(G, found, strict=True))
             demand = ops.array([-bias for _, bias in closing]) - driven[:, 0]
             factors = _column(ops.array([1.0, *border_multipliers(driven[:, 1:], demand, list(map(_size, rows)))]))
         accelerations = [x @ factors for x, _ in found]
@@ -340,7 +340,7 @@ def _forces(sweeps: Sweeps, local: Column) -> Column:
 def _size(row: ConstraintRow) -> Numeric:
     """|G_r|²"""
     wrenches: Mapping[int, SpatialVector] = row.wrenches
-    return ops.total(w.dot(w) for w in wrenches.values()) + ops.total(g * g for g in row.efforts.values())
+    return ops.sum(w.dot(w) for w in wrenches.values()) + ops.sum(g * g for g in row.efforts.values())
 
 
 def _column(x: Numeric) -> Numeric:

@@ -66,7 +66,7 @@ class ElasticLink:
 
     The elastic forces are −K η − N η̇ − Σ h_μκλν η_κ η_λ η_ν. displacement(point): of a point (3,) of the undeformed
     link; it raises InputError for a point at which nothing can be attached. remedies: of too few modes. pieces(): as
-    which it is drawn; drawn: whether there are bodies for them, in a model for drawings alone; settled: whether it
+    which it is drawn; drawn: whether there are bodies for them, in a model for drawings alone; in_equilibrium: whether it
     starts in its equilibrium.
     """
 
@@ -82,7 +82,7 @@ class ElasticLink:
     remedies: Remedies
     pieces: Callable[[], tuple[DrawnPiece, ...]] = tuple
     drawn: bool = False
-    settled: bool = False
+    in_equilibrium: bool = False
 
     @property
     def full_deflection(self) -> Array:

@@ -1,4 +1,4 @@
-"""Signs in the bus traffic before a stop: answers that did not come or were damaged, drives that fell silent,
+"""Symptoms in the bus traffic before a stop: answers that did not come or were damaged, drives that fell silent,
 connections that failed."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.apps.post_mortem.sign import Sign
+from cosim.apps.post_mortem.symptom import Symptom
 from cosim.core.errors import InputError, listed
 from cosim.core.trust.data_only import refused_code
 from cosim.core.types import DriverContext
@@ -28,10 +28,10 @@ CYCLE = frozenset({Passing.READ, Passing.WRITE})
 Joints = Mapping[tuple[int, bool], str]  # (identifier, extended) -> joint, of the frames that drives send in a cycle
 
 
-def traffic_signs(path: str, t: float, last: float) -> list[Sign]:
+def traffic_symptoms(path: str, t: float, last: float) -> list[Symptom]:
     """path: of a recording; t: of the stop [s]; last: time before it that is looked at [s]. None of a recording without
     traffic, or whose rig cannot be read here. Raises InputError where its drivers need code of the recording."""
-    found: list[Sign] = []
+    found: list[Symptom] = []
     try:
         traffic = RecordedTraffic(path)
         rig = rig_of_recording(traffic)
@@ -42,13 +42,13 @@ def traffic_signs(path: str, t: float, last: float) -> list[Sign]:
     with suppress(InputError):
         specs = {spec.name: spec for spec in rig.spec.drivers}
         for bus in traffic.buses:
-            found += _signs_of(traffic, bus, specs[bus.driver], rig.contexts[bus.driver], t, last)
+            found += _symptoms_of(traffic, bus, specs[bus.driver], rig.contexts[bus.driver], t, last)
     return found
 
 
-def _signs_of(
+def _symptoms_of(
     traffic: RecordedTraffic, bus: BusChannel, spec: DriverSpec, context: DriverContext, t: float, last: float
-) -> list[Sign]:
+) -> list[Symptom]:
     begin_ns, end_ns = (round(time * 1e9) for time in (t - last, t))
     frame = frame_type(spec, context) if bus.can else None
     joints = joints_of_frames(spec, context, sent=False) if bus.can else {}
@@ -76,19 +76,19 @@ def _signs_of(
         of = f" of {listed(names)}" if names else ""
         what = f"bus of '{bus.driver}': an answer{of} did not come or was damaged"
         more = f", the last one of {count}" if count > 1 else ""
-        found.append(Sign(damaged[-1].begin.run_ns * 1e-9, what + more, True))
+        found.append(Symptom(damaged[-1].begin.run_ns * 1e-9, what + more, True))
     return found
 
 
-def failures(bus: BusChannel, calls: Sequence[DriverCall]) -> Iterator[Sign]:
+def failures(bus: BusChannel, calls: Sequence[DriverCall]) -> Iterator[Symptom]:
     """The first failure of the connection."""
     for entry in (entry for call in calls for entry in call.entries if entry.what in FAILURES):
         what = entry.content.text.partition(": ")[2]
-        yield Sign(entry.run_ns * 1e-9, f"bus of '{bus.driver}': {what}", True)
+        yield Symptom(entry.run_ns * 1e-9, f"bus of '{bus.driver}': {what}", True)
         return
 
 
-def silences(bus: BusChannel, calls: Sequence[DriverCall], joints: Joints) -> Iterator[Sign]:
+def silences(bus: BusChannel, calls: Sequence[DriverCall], joints: Joints) -> Iterator[Symptom]:
     """Drives whose answers ended before the last call; on a serial link all of them together. Intervals are on the
     clock of the driver: the time of a run stands still where it is late. An answer may have several items: they count
     as one of their call."""
@@ -107,7 +107,7 @@ def silences(bus: BusChannel, calls: Sequence[DriverCall], joints: Joints) -> It
         if silence_ns > SILENT * usual_ns:
             what = f"bus of '{bus.driver}': the last answer of {name}, {silence_ns * 1e-6:.4g} ms before the stop"
             usual = f"answers had come every {usual_ns * 1e-6:.4g} ms"
-            yield Sign(entries[-1].run_ns * 1e-9, f"{what}; {usual}", True, silence_ns * 1e-9)
+            yield Symptom(entries[-1].run_ns * 1e-9, f"{what}; {usual}", True, silence_ns * 1e-9)
 
 
 def silent_in(call: DriverCall, joints: Joints) -> list[str]:

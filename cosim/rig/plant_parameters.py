@@ -20,7 +20,7 @@ from cosim.control.tunables import Tunables
 from cosim.core import ops
 from cosim.core.compile import ArrayPort, Interpreted
 from cosim.core.compile.compiled import BatchFunction, compile_for_batches
-from cosim.core.compile.trace import OpenNumbers
+from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.errors import CompileError, InputError, InputErrors, SourceLocation, where_raised
 from cosim.core.types import Actuator, Array, Numeric
 from cosim.core.units import JOINT_DIMENSIONS, UNITS
@@ -55,12 +55,12 @@ class Changes:
         return bool(self.inertials or self.joints or self.friction)
 
 
-class RigNumber(NamedTuple):
-    """A number of the plant. values (n,): of the rig; open: puts symbols (n,) in their place; check: returns what is
+class PlantParameter(NamedTuple):
+    """A number of the plant. values (n,): of the rig; put: puts symbols (n,) in their place; check: returns what is
     wrong with values (n,), or ""; unit; bounded: whether the check holds for all values between two that are right."""
 
     values: Array
-    open: Callable[[Changes, Numeric], None]
+    put: Callable[[Changes, Numeric], None]
     check: Callable[[Array], str]
     unit: str
     bounded: bool = True
@@ -73,9 +73,9 @@ class RigNumber(NamedTuple):
         return next(((k, what) for k in found if (what := self.check(rows[k]))), None)
 
 
-def numbers_of(rig: WiredRig) -> dict[str, RigNumber]:
+def plant_parameters_of(rig: WiredRig) -> dict[str, PlantParameter]:
     """Name -> the number."""
-    found: dict[str, RigNumber] = {}
+    found: dict[str, PlantParameter] = {}
     sliding = {name: unit == "m" for name, unit in zip(rig.joints, rig.plant.model.dof_units, strict=True)}
     for name, joint in rig.spec.joints.items():
         if joint.actuator is not None and name not in rig.plant.real:
@@ -108,12 +108,12 @@ def numbers_of(rig: WiredRig) -> dict[str, RigNumber]:
 
 def _of_parameters(
     dof: str, owner: Any, name: str, where: slice, of: Literal["drives", "friction"], sliding: bool
-) -> RigNumber:
+) -> PlantParameter:
     """A field of the parameters of the drive of a dof, or of its law of friction."""
     declared = type(owner).__dataclass_fields__[name].metadata.get("unit", "1")
     single = isinstance(getattr(owner, name), float)
 
-    def open_(changes: Changes, symbols: Numeric) -> None:
+    def put(changes: Changes, symbols: Numeric) -> None:
         params = getattr(changes, of).setdefault(dof, copy.copy(owner))
         # without the checks of the class, which are for numbers
         object.__setattr__(params, name, symbols[0] if single else symbols)
@@ -127,7 +127,7 @@ def _of_parameters(
         return reading.errors[0].what if reading.errors else _refusal(owner, name, given)
 
     values = Tunables(owner).values[where]
-    return RigNumber(values, open_, check, _si_unit(declared, sliding))
+    return PlantParameter(values, put, check, _si_unit(declared, sliding))
 
 
 def _si_unit(declared: str, sliding: bool) -> str:
@@ -144,19 +144,19 @@ def _refusal(params: Any, name: str, value: float | list[float]) -> str:
     return ""
 
 
-def _of_encoder(k: int, noise: float, sliding: bool) -> RigNumber:
-    def open_(changes: Changes, symbols: Numeric) -> None:
+def _of_encoder(k: int, noise: float, sliding: bool) -> PlantParameter:
+    def put(changes: Changes, symbols: Numeric) -> None:
         changes.noise[k] = symbols[0]
 
-    return RigNumber(np.array([noise]), open_, _not_negative, _si_unit("joint position", sliding))
+    return PlantParameter(np.array([noise]), put, _not_negative, _si_unit("joint position", sliding))
 
 
-def _of_joint(joint: Joint, what: str) -> RigNumber:
-    def open_(changes: Changes, symbols: Numeric) -> None:
+def _of_joint(joint: Joint, what: str) -> PlantParameter:
+    def put(changes: Changes, symbols: Numeric) -> None:
         changes.joints[joint.name] = replace(changes.joints.get(joint.name, joint), **{what: symbols[0]})
 
     unit = _si_unit(JOINT_NUMBERS[what], joint.kind == "prismatic")
-    return RigNumber(np.array([getattr(joint, what)]), open_, _not_negative, unit)
+    return PlantParameter(np.array([getattr(joint, what)]), put, _not_negative, unit)
 
 
 # attribute of an inertial -> (its numbers, the attribute from them, unit)
@@ -169,10 +169,10 @@ _LINK: dict[str, tuple[Callable[[Inertial], Numeric], Callable[[Numeric], Numeri
 }  # fmt: skip
 
 
-def _of_link(link: str, inertial: Inertial, what: str) -> RigNumber:
+def _of_link(link: str, inertial: Inertial, what: str) -> PlantParameter:
     numbers, from_numbers, unit = _LINK[what]
 
-    def open_(changes: Changes, symbols: Numeric) -> None:
+    def put(changes: Changes, symbols: Numeric) -> None:
         body = changes.inertials.get(link, inertial)
         changes.inertials[link] = replace(body, **{what: from_numbers(symbols)})
 
@@ -185,7 +185,7 @@ def _of_link(link: str, inertial: Inertial, what: str) -> RigNumber:
             return check_inertia(inertial.mass, inertia_matrix(*values))[0] or ""
         return ""
 
-    return RigNumber(np.array(numbers(inertial), dtype=float), open_, check, unit, bounded=what != "inertia")
+    return PlantParameter(np.array(numbers(inertial), dtype=float), put, check, unit, bounded=what != "inertia")
 
 
 _NOT_FINITE = "must be finite numbers"
@@ -197,7 +197,7 @@ def _not_negative(values: Array) -> str:
     return "" if values[0] >= 0.0 else f"must be at least 0, is {values[0]:.12g}"
 
 
-def opened(rig: WiredRig, names: Sequence[str], unknown: Collection[str] = ()) -> TickModel:
+def parametrised(rig: WiredRig, names: Sequence[str], unknown: Collection[str] = ()) -> TickModel:
     """The ticks of the rig with these numbers as inputs, in this order, in the region `numbers` of its memory.
 
     unknown: those that the models of the controllers do not have, which keep the numbers of the rig file. Raises
@@ -205,12 +205,12 @@ def opened(rig: WiredRig, names: Sequence[str], unknown: Collection[str] = ()) -
     constants only.
     """
     _check_parts(rig)
-    values = [numbers_of(rig)[name].values for name in names]
-    symbols = OpenNumbers(sum(value.size for value in values))
+    values = [plant_parameters_of(rig)[name].values for name in names]
+    symbols = SymbolicParameters(sum(value.size for value in values))
     try:
         model = _with(rig, names, symbols.symbols, unknown)
         _check_formulation(rig, model.plant)
-        model = replace(model, open_numbers=symbols, numbers=np.concatenate(values))
+        model = replace(model, symbolic_parameters=symbols, numbers=np.concatenate(values))
         model.parameters[:] = rig.tick_model.parameters
         _ = model.compiled_program  # traced here, for its errors
         return model
@@ -236,7 +236,8 @@ def _check_formulation(rig: WiredRig, plant: Plant) -> None:
 
 
 def with_numbers(rig: WiredRig, names: Sequence[str], values: Array, unknown: Collection[str] = ()) -> TickModel:
-    """The ticks of the rig with these values (n,) of the numbers, side by side, as constants; unknown: as in `opened`.
+    """The ticks of the rig with these values (n,) of the numbers, side by side, as constants; unknown: as in
+    `parametrised`.
 
     Raises InputErrors for numbers that do not fit together.
     """
@@ -247,7 +248,7 @@ def with_numbers(rig: WiredRig, names: Sequence[str], values: Array, unknown: Co
 
 def _with(rig: WiredRig, names: Sequence[str], values: Numeric, unknown: Collection[str]) -> TickModel:
     """The ticks with these numbers or symbols (n,) in place of the rig's."""
-    numbers, base = numbers_of(rig), rig.tick_model
+    numbers, base = plant_parameters_of(rig), rig.tick_model
     changes, reading = _changes(numbers, names, values), Reading(rig.spec.source.place, [], rig.spec.path.parent)
     plant = _plant(rig, changes)
     seen = _plant(rig, _changes(numbers, names, values, but=unknown)) if unknown else plant
@@ -260,7 +261,7 @@ def _with(rig: WiredRig, names: Sequence[str], values: Numeric, unknown: Collect
 def plant_with(rig: WiredRig, names: Sequence[str], values: Numeric) -> tuple[Plant, dict[str, Any]]:
     """The plant of the rig with these values (n,), side by side, of the numbers, and the parameters of its drives by
     dof."""
-    changes = _changes(numbers_of(rig), names, values)
+    changes = _changes(plant_parameters_of(rig), names, values)
     drives = {name: joint.actuator.params for name, joint in rig.spec.joints.items() if joint.actuator is not None}
     return _plant(rig, changes), drives | changes.drives
 
@@ -277,21 +278,21 @@ def bristles_of(rig: WiredRig, names: Sequence[str]) -> Callable[[Numeric, Numer
 
 def holding_bristles(rig: WiredRig, names: Sequence[str]) -> BatchFunction | Interpreted:
     """`bristles_of` in batches: (k, n) from values (k, numbers) and states (k, nx)."""
-    numbers = numbers_of(rig)
+    numbers = plant_parameters_of(rig)
     count = sum(numbers[name].values.size for name in names)
     ports = [ArrayPort("numbers", (count,)), ArrayPort("x", (rig.plant.layout.size,))]
     return compile_for_batches(bristles_of(rig, names), ports, "bristles")
 
 
 def _changes(
-    numbers: Mapping[str, RigNumber], names: Sequence[str], values: Numeric, but: Collection[str] = ()
+    numbers: Mapping[str, PlantParameter], names: Sequence[str], values: Numeric, but: Collection[str] = ()
 ) -> Changes:
     """values (n,): of the numbers, side by side; but: numbers that are left as they are."""
     changes, first = Changes(), 0
     for name in names:
         count = numbers[name].values.size
         if name not in but:
-            numbers[name].open(changes, ops.array(list(values[first : first + count])))
+            numbers[name].put(changes, ops.array(list(values[first : first + count])))
         first += count
     return changes
 
@@ -325,6 +326,6 @@ def _encoders(encoders: Encoders, noise: dict[int, Numeric]) -> Encoders:
     if not noise:
         return encoders
     changed = copy.copy(encoders)
-    values = ops.with_elements(encoders.params.noise, list(noise), list(noise.values()))
+    values = ops.set_at(encoders.params.noise, list(noise), list(noise.values()))
     changed.params = replace(encoders.params, noise=values)
     return changed

@@ -14,8 +14,8 @@ from cosim.core.errors import InputError
 from cosim.execution.engine import Engine
 from cosim.execution.hardware.emulation.fault_injection import FaultInjection
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.outline import signal_units
 from cosim.rig.rig import Rig
+from cosim.rig.run_metadata import signal_units
 from cosim.rig.sections.rig_spec import RigSpec, TelemetrySpec
 from cosim.rig.sections.scenario import ScenarioSpec
 from cosim.rig.session import make_engine
@@ -31,7 +31,7 @@ def in_simulated_time(spec: RigSpec) -> RigSpec:
     )
 
 
-class Stand:
+class ArmedRig:
     """An engine that runs tick by tick, and whose faults can be changed between two ticks."""
 
     def __init__(self, spec: RigSpec, scenarios: Sequence[ScenarioSpec], interpret: bool | None = None) -> None:

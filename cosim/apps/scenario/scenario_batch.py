@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
+from cosim.apps.scenario.armed_rig import ArmedRig
 from cosim.apps.scenario.faulty_run import FaultyRun, run_with_faults
 from cosim.apps.scenario.processes import Children
 from cosim.apps.scenario.reaction import Reaction, judge
 from cosim.apps.scenario.recording import record_run
 from cosim.apps.scenario.resolved import Scenario, resolve
 from cosim.apps.scenario.result import ScenarioResult
-from cosim.apps.scenario.stand import Stand
 from cosim.apps.scenario.timeline import Timeline
 from cosim.apps.scenario.tokens import Tokens
 from cosim.core.errors import CosimError, InputError
@@ -31,7 +31,7 @@ from cosim.rig.sections.scenario import ScenarioSpec
 BAD_INPUT = "input.json"  # in the folder of the results: mistakes that only a wired rig shows
 
 
-class Walk:
+class ScenarioBatch:
     """folder: where each scenario leaves its result, `<number>.json`; record: where the recordings of those that failed
     go, None for nowhere."""
 
@@ -43,8 +43,8 @@ class Walk:
         """all_specs: of this rig, chosen or not, so that a choice changes no result; chosen: by number."""
         begun = time.perf_counter()
         try:
-            stand = Stand(self._spec, all_specs)
-            scenarios = resolve(all_specs, stand)
+            armed = ArmedRig(self._spec, all_specs)
+            scenarios = resolve(all_specs, armed)
         except InputError as error:
             lines = [str(each) for each in getattr(error, "errors", [error])]
             (self._folder / BAD_INPUT).write_text(json.dumps(lines))
@@ -52,22 +52,22 @@ class Walk:
         by_name = {scenario.spec.name: scenario for scenario in scenarios}
         pending = {number: by_name[spec.name] for number, spec in chosen.items()}
         try:
-            stand.begin()
+            armed.begin()
         except CosimError as error:
             for number, scenario in pending.items():
                 failed = Reaction(f"could not start: {error}", None, (f"could not start: {error}",))
                 self._leave(number, scenario, failed, str(error), begun)
             return
-        self._walk(stand, pending)
+        self._run_until_faults(armed, pending)
         self._children.reap(block=True)
 
-    def _walk(self, stand: Stand, pending: dict[int, Scenario]) -> None:
-        engine, rows, fault = stand.engine, list[np.ndarray](), ""
-        timelines = {number: Timeline(each.faults, stand.step) for number, each in pending.items()}
+    def _run_until_faults(self, armed: ArmedRig, pending: dict[int, Scenario]) -> None:
+        engine, rows, fault = armed.engine, list[np.ndarray](), ""
+        timelines = {number: Timeline(each.faults, armed.step) for number, each in pending.items()}
         end = max((each.ticks for each in pending.values()), default=0)
 
         def value(signal: str) -> float:
-            return float(stand.signals(rows[-1][-1:])[0, stand.names[signal]])
+            return float(armed.signals(rows[-1][-1:])[0, armed.names[signal]])
 
         while pending and engine.number < end and not fault:
             tick = engine.number
@@ -76,38 +76,38 @@ class Walk:
                 timeline.update(tick, value)
                 if timeline.begun(0, tick) and tick < scenario.ticks:
                     del pending[number]
-                    job = partial(self._disturbed, number, scenario, stand, timeline, rows)
+                    job = partial(self._disturbed, number, scenario, armed, timeline, rows)
                     self._children.start(job, self._folder / f"{number}.error", wait=True)
             if not pending:
                 break
             until = min(
                 tick + 1 if timelines[number].waits(tick) else timelines[number].next_change(tick) for number in pending
             )
-            new, fault = stand.run(int(min(until, end)) - tick)
+            new, fault = armed.run(int(min(until, end)) - tick)
             rows += [new] if len(new) else []
         for number, scenario in pending.items():  # the end of the run came first
-            run = FaultyRun(stand.step, np.concatenate(rows)[: scenario.ticks], fault, timelines[number])
-            self._judge(number, scenario, stand, run, time.perf_counter())
+            run = FaultyRun(armed.step, np.concatenate(rows)[: scenario.ticks], fault, timelines[number])
+            self._judge(number, scenario, armed, run, time.perf_counter())
 
     def _disturbed(
-        self, number: int, scenario: Scenario, stand: Stand, timeline: Timeline, rows: list[np.ndarray]
+        self, number: int, scenario: Scenario, armed: ArmedRig, timeline: Timeline, rows: list[np.ndarray]
     ) -> None:
         """In a process of its own."""
         begun = time.perf_counter()
-        run = run_with_faults(stand, timeline, rows, scenario.ticks, scenario.expects_off)
-        self._judge(number, scenario, stand, run, begun)
+        run = run_with_faults(armed, timeline, rows, scenario.ticks, scenario.expects_off)
+        self._judge(number, scenario, armed, run, begun)
 
-    def _judge(self, number: int, scenario: Scenario, stand: Stand, run: FaultyRun, begun: float) -> None:
-        signals, row = stand.signals(run.rows), stand.rig.tick_model.row
+    def _judge(self, number: int, scenario: Scenario, armed: ArmedRig, run: FaultyRun, begun: float) -> None:
+        signals, row = armed.signals(run.rows), armed.rig.tick_model.row
         fallbacks = {
             loop.name: np.asarray(np.any(run.rows[:, row.place("fallback_active", loop.name).where] > 0.5, axis=1))
-            for loop in stand.rig.tick_model.loops
+            for loop in armed.rig.tick_model.loops
         }
         reaction = judge(run, scenario.expect, signals, fallbacks)
         file = ""
         if reaction.failures and self._record is not None:
-            file = record_run(stand, run, self._record, scenario.spec.name)
-        self._leave(number, scenario, reaction, run.fault, begun, file, run, stand.step)
+            file = record_run(armed, run, self._record, scenario.spec.name)
+        self._leave(number, scenario, reaction, run.fault, begun, file, run, armed.step)
 
     def _leave(
         self,

@@ -1,4 +1,4 @@
-"""What a run of compiled ticks needs of a rig, as plain data, and stand-ins for the parts of the rig that have it."""
+"""What a run of compiled ticks needs of a rig, as plain data, and lazy parts of the rig that have it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TICK_MODEL = (
 _LIMITS = ("velocity",)
 
 
-class StandIn:
+class LazyPart:
     """Some attributes of an object; the others come from the object itself, which is then made."""
 
     def __init__(self, known: Mapping[str, Any], complete: Callable[[], Any]) -> None:
@@ -42,7 +42,7 @@ class StandIn:
 
 
 def known_parts(spec: RigSpec, model: TickModel) -> dict[str, Any]:
-    """See the module; for `stand_ins`."""
+    """See the module; for `lazy_parts`."""
     return {
         "joints": tuple(spec.joints),
         "spec": _picked(spec, _SPEC),
@@ -57,14 +57,14 @@ def _picked(value: object, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
 
-def stand_ins(known: Mapping[str, Any], complete: Callable[[], Any]) -> tuple[RigSpec, TickModel]:
+def lazy_parts(known: Mapping[str, Any], complete: Callable[[], Any]) -> tuple[RigSpec, TickModel]:
     """For `spec` and `tick_model` of a rig, from its known parts. complete: builds the rig."""
 
-    def section(name: str) -> StandIn:
-        return StandIn(known["sections"][name], lambda: getattr(complete().spec, name))
+    def section(name: str) -> LazyPart:
+        return LazyPart(known["sections"][name], lambda: getattr(complete().spec, name))
 
-    limits = StandIn(known["limits"], lambda: complete().tick_model.limits)
+    limits = LazyPart(known["limits"], lambda: complete().tick_model.limits)
     model = known["tick_model"] | {"limits": limits, "memory": known["memory"].copy}
     sections = {name: section(name) for name in _SECTIONS}
-    spec = StandIn(known["spec"] | sections, lambda: complete().spec)
-    return cast("RigSpec", spec), cast("TickModel", StandIn(model, lambda: complete().tick_model))
+    spec = LazyPart(known["spec"] | sections, lambda: complete().spec)
+    return cast("RigSpec", spec), cast("TickModel", LazyPart(model, lambda: complete().tick_model))

@@ -17,7 +17,7 @@ LARGEST_STEP = 10.0  # factor of a gain from one run of a real rig to the next
 
 
 @dataclass(frozen=True)
-class Trying:
+class HardwareTrials:
     """rig: with real motors; chosen: numbers of trials, else the best `count`; factor: of a gain between two runs."""
 
     rig: Rig

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosim import Rig, load_rig
-from cosim.rig.open_numbers import numbers_of
+from cosim.rig.plant_parameters import plant_parameters_of
 from tests.kit.refusals import refusal
 from tests.kit.samples import FOLDER
 
@@ -115,7 +115,7 @@ def assert_equal_to_files(arm, names, runs=(0, 3)):
 
 
 def test_every_number_is_listed(arm):
-    listed = set(numbers_of(arm))
+    listed = set(plant_parameters_of(arm))
     assert set(CASES) <= listed
     assert arm.numbers["mechanism.upper.mass"] == 2.0
     assert arm.numbers["mechanism.fore.com"] == [0.15, 0.0, 0.02]
@@ -147,9 +147,9 @@ def test_gains_and_numbers_together(arm):
 def test_they_are_traced_once(arm):
     parameters = {"mechanism.upper.mass": np.array([1.0, 3.0])}
     arm.rollouts(parameters)
-    model = arm.opened[1]
+    model = arm.parametrised[1]
     arm.rollouts(parameters)
-    assert arm.opened[1] is model
+    assert arm.parametrised[1] is model
 
 
 def test_a_lane_that_stops_has_the_reason_of_its_numbers(arm):

@@ -1,4 +1,4 @@
-"""Signs in the bus traffic before a stop: connections that fail, drives that fall silent."""
+"""Symptoms in the bus traffic before a stop: connections that fail, drives that fall silent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cosim.apps.post_mortem.traffic_signs import failures, silences, silent_in, traffic_signs
+from cosim.apps.post_mortem.traffic_symptoms import failures, silences, silent_in, traffic_symptoms
 from cosim.execution.hardware.traffic.recorded_calls import DriverCall
 from cosim.execution.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
 from cosim.output.traffic_messages import BusChannel
@@ -34,25 +34,25 @@ def call(k, *items):
 def test_a_drive_that_falls_silent():
     frames = CanFrame(1, b""), CanFrame(2, b"")
     calls = [call(k, *frames[: 2 if k < 80 else 1]) for k in range(101)]
-    (sign,) = silences(ARM, calls, JOINTS)
-    assert sign.what == "bus of 'arm': the last answer of c, 21 ms before the stop; answers had come every 1 ms"
-    assert (sign.t, sign.value, sign.abnormal) == (pytest.approx(0.079), pytest.approx(0.021), True)
+    (symptom,) = silences(ARM, calls, JOINTS)
+    assert symptom.what == "bus of 'arm': the last answer of c, 21 ms before the stop; answers had come every 1 ms"
+    assert (symptom.t, symptom.value, symptom.abnormal) == (pytest.approx(0.079), pytest.approx(0.021), True)
     assert silent_in(calls[-1], JOINTS) == ["c"] and silent_in(calls[0], JOINTS) == []
     assert not list(silences(ARM, calls[:82], JOINTS))  # 2 intervals
 
 
 def test_on_a_serial_link_all_drives_are_one():
     calls = [*(call(k, b"\xff") for k in range(50)), call(100)]
-    (sign,) = silences(HAND, calls, {})
-    assert sign.what.startswith("bus of 'hand': the last answer of b, d, 51 ms before the stop")
+    (symptom,) = silences(HAND, calls, {})
+    assert symptom.what.startswith("bus of 'hand': the last answer of b, d, 51 ms before the stop")
     assert not list(silences(HAND, [calls[0], calls[-1]], {}))  # nothing to compare it with
 
 
 def test_the_first_failure_of_a_connection():
     text = "ConnectionLost: the connection is lost (I/O error); check the cable and the power of the adapter"
     failed = call(7)._replace(entries=(TrafficEntry(0, 0, 0, Passing.SEND_FAILED, Fields(text), 7 * MS),))
-    (sign,) = failures(ARM, [call(1), failed, failed._replace(begin=call(9).begin)])
-    assert sign.t == pytest.approx(0.007) and sign.what == f"bus of 'arm': {text.partition(': ')[2]}"
+    (symptom,) = failures(ARM, [call(1), failed, failed._replace(begin=call(9).begin)])
+    assert symptom.t == pytest.approx(0.007) and symptom.what == f"bus of 'arm': {text.partition(': ')[2]}"
     assert not list(failures(ARM, [call(1)]))
 
 
@@ -69,9 +69,9 @@ def test_explain_has_the_traffic_of_a_run_that_was_stopped(command, tmp_path):
         with pytest.raises(StoppedRun) as caught:
             load_rig(path, [BUS]).run(record=tmp_path / "run.mcap")
     assert open_recording(tmp_path / "plain.mcap").rig.hardware
-    assert traffic_signs(str(tmp_path / "plain.mcap"), 0.02, 1.0) == []
+    assert traffic_symptoms(str(tmp_path / "plain.mcap"), 0.02, 1.0) == []
     stopped = float(caught.value.run.t[-1])
-    found = [sign.what for sign in traffic_signs(str(tmp_path / "run.mcap"), stopped, stopped)]
+    found = [symptom.what for symptom in traffic_symptoms(str(tmp_path / "run.mcap"), stopped, stopped)]
     (damaged,) = (what for what in found if "did not come or was damaged" in what)
     assert re.fullmatch(r"bus of 'dynamixel': an answer did not come or was damaged, the last one of \d+", damaged)
     code, out, _ = command("explain", tmp_path / "run.mcap", "--last", "10 s")

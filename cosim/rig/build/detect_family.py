@@ -103,7 +103,7 @@ def _place(name: str, *keys: str | int) -> SourceLocation:
     return SourceLocation(name)
 
 
-def stranger_of(spec: DriverSpec, context: DriverContext) -> Callable[[int], str]:
+def family_detector(spec: DriverSpec, context: DriverContext) -> Callable[[int], str]:
     """For `DriverGroup`; a connection in memory is not searched."""
     return (lambda address: "") if context.ends is not None else partial(_describe, spec)
 

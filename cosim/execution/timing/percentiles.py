@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SPREAD = ("median_s", "p99_s", "max_s")
+PERCENTILES = ("median_s", "p99_s", "max_s")
 FRACTIONS = (0.5, 0.99)  # of the times that are not longer
 BINS = 1 << 16
 
@@ -47,8 +47,8 @@ def _width(lowest: int, highest: int) -> int:
     return (highest - lowest) // BINS + 1
 
 
-def spreads(blocks: Blocks, series: int) -> list[dict[str, float] | None]:
-    """Of each series [ns] its figures of SPREAD; None of none. They are those of `numpy.percentile` of all times."""
+def percentiles(blocks: Blocks, series: int) -> list[dict[str, float] | None]:
+    """Of each series [ns] those of PERCENTILES; None of none. They are those of `numpy.percentile` of all times."""
     count, lowest, highest = [0] * series, [0] * series, [0] * series
     for block in blocks():
         for i, times in enumerate(block):
@@ -71,12 +71,12 @@ def spreads(blocks: Blocks, series: int) -> list[dict[str, float] | None]:
 def _figures(around: Sequence[Sequence[int]], count: int, highest: int) -> dict[str, float]:
     """around: the elements of the ranks below and above each of the FRACTIONS."""
     ns = [_between(low, high, f, count) for (low, high), f in zip(around, FRACTIONS, strict=True)]
-    return {name: value / 1e9 for name, value in zip(SPREAD, (*ns, highest), strict=True)}
+    return {name: value / 1e9 for name, value in zip(PERCENTILES, (*ns, highest), strict=True)}
 
 
-def spread(ns: np.ndarray) -> dict[str, float] | None:
+def percentiles_of(ns: np.ndarray) -> dict[str, float] | None:
     """The same of one series (k,) in one block."""
-    return spreads(lambda: [[ns]], 1)[0]
+    return percentiles(lambda: [[ns]], 1)[0]
 
 
 def _counted(blocks: Blocks, intervals: set[tuple[int, int, int]]) -> dict[tuple[int, int, int], np.ndarray]:

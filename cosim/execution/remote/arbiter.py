@@ -1,4 +1,4 @@
-"""The desk that serves the clients of a run: who holds control, what is answered directly, what the run carries out.
+"""The arbiter of the clients of a run: who holds control, what is answered directly, what the run carries out.
 
 It knows no socket and no clock: clients, bytes and times are given. The run is never asked before a request was
 checked completely.
@@ -21,7 +21,7 @@ Client = tuple[bytes, ...]  # the frames before its requests
 
 
 @dataclass
-class Holder:
+class Owner:
     """The client that holds control, and when it was heard last [s]."""
 
     client: Client
@@ -29,21 +29,21 @@ class Holder:
     heard: float
 
 
-class Order(NamedTuple):
+class RemoteCommand(NamedTuple):
     """What the run is to carry out; it answers with the token."""
 
     token: int
-    command: str
+    name: str
     client: str
     fields: Mapping[str, Any]
 
 
-class ControlDesk:
+class ControlArbiter:
     def __init__(self, status: dict[str, Any], files: Mapping[str, str], timeout: float) -> None:
         """status: what is known of the run, see `update`; files: of the rig, by name; timeout [s]: control is lost when
-        nothing was heard of its holder for so long."""
+        nothing was heard of its owner for so long."""
         self.status, self.files, self.timeout = status, files, timeout
-        self.holder: Holder | None = None
+        self.owner: Owner | None = None
         self._open: dict[int, tuple[Client, Any]] = {}  # token -> who asked, and the id of the request
         self._tokens = 0
 
@@ -53,55 +53,55 @@ class ControlDesk:
             self.status["parameters"][name]["value"] = value
         self.status |= {name: part for name, part in changes.items() if name != "values"}
 
-    def handle(self, client: Client, data: bytes, now: float) -> Reply | Order:
-        """The reply to a request, or an order that is answered by `answered`."""
+    def handle(self, client: Client, data: bytes, now: float) -> Reply | RemoteCommand:
+        """The reply to a request, or a command that is answered by `answered`."""
         try:
             request = read_request(data)
         except BadRequest as error:
             return refused(getattr(error, "id", None), str(error), wrong_input=True)
-        if self.holder is not None and self.holder.client == client:
-            self.holder.heard = now
+        if self.owner is not None and self.owner.client == client:
+            self.owner.heard = now
         try:
-            if request.kind.of_holder:
-                self._check_holder(client)
+            if request.kind.of_owner:
+                self._check_owner(client)
             if request.kind.by_run:
-                return self._order(client, request)
+                return self._command(client, request)
             return accepted(request.id, **getattr(self, f"_{request.command}")(client, request, now))
         except BadRequest as error:
             return refused(request.id, f"{request.command}: {error}", wrong_input=isinstance(error, UnknownName))
 
     def answered(self, token: int, reply: Mapping[str, Any]) -> tuple[Client, Reply]:
-        """(who asked, the reply) for an order that the run has carried out or refused."""
+        """(who asked, the reply) for a command that the run has carried out or refused."""
         client, number = self._open.pop(token)
         return client, {"id": number, **reply}
 
     def lost(self, now: float) -> str | None:
         """The name of the client that has just lost control by its silence."""
-        if self.holder is None or now - self.holder.heard <= self.timeout:
+        if self.owner is None or now - self.owner.heard <= self.timeout:
             return None
-        name, self.holder = self.holder.name, None
+        name, self.owner = self.owner.name, None
         return name
 
-    def _check_holder(self, client: Client) -> None:
-        if self.holder is None:
+    def _check_owner(self, client: Client) -> None:
+        if self.owner is None:
             raise BadRequest("you do not hold control; take it first")
-        if self.holder.client != client:
-            raise BadRequest(f"control is held by '{self.holder.name}'")
+        if self.owner.client != client:
+            raise BadRequest(f"control is held by '{self.owner.name}'")
 
-    def _order(self, client: Client, request: Request) -> Order:
+    def _command(self, client: Client, request: Request) -> RemoteCommand:
         mine = sum(asker == client for asker, _ in self._open.values())
         if request.command != "estop" and (mine >= MAX_OPEN or len(self._open) >= MAX_OPEN_OF_ALL):
             raise BadRequest("too many open requests; wait for their replies")
         self._tokens += 1
         self._open[self._tokens] = client, request.id
-        holds = self.holder is not None and self.holder.client == client
-        name = self.holder.name if holds and self.holder is not None else request.client
-        return Order(self._tokens, request.command, name, request.fields)
+        holds = self.owner is not None and self.owner.client == client
+        name = self.owner.name if holds and self.owner is not None else request.client
+        return RemoteCommand(self._tokens, request.command, name, request.fields)
 
     # --- what is answered directly ---
 
     def _status(self, client: Client, request: Request, now: float) -> Reply:
-        return {**self.status, "holder": None if self.holder is None else self.holder.name}
+        return {**self.status, "holder": None if self.owner is None else self.owner.name}
 
     def _list(self, client: Client, request: Request, now: float) -> Reply:
         return {"parameters": self.status["parameters"]}
@@ -129,15 +129,15 @@ class ControlDesk:
         return {"files": self.files, "rig": next(iter(self.files), None)}
 
     def _take(self, client: Client, request: Request, now: float) -> Reply:
-        other = self.holder is not None and self.holder.client != client
-        if other and self.holder is not None and not request.fields.get("force"):
+        other = self.owner is not None and self.owner.client != client
+        if other and self.owner is not None and not request.fields.get("force"):
             fix = "wait until it is released, or take it with force"
-            raise BadRequest(f"control is held by '{self.holder.name}'; {fix}")
-        self.holder = Holder(client, request.client, now)
+            raise BadRequest(f"control is held by '{self.owner.name}'; {fix}")
+        self.owner = Owner(client, request.client, now)
         return {"timeout": self.timeout}
 
     def _release(self, client: Client, request: Request, now: float) -> Reply:
-        self.holder = None
+        self.owner = None
         return {}
 
     def _heartbeat(self, client: Client, request: Request, now: float) -> Reply:

@@ -34,7 +34,7 @@ Role = Literal["actuated", "passive", "prescribed", "real"]
 
 
 @dataclass(frozen=True)
-class ConstraintOutline:
+class ConstraintMetadata:
     """rows: of its reactions; drifts: which of `violation` and `slip` it has."""
 
     rows: tuple[str, ...]
@@ -42,7 +42,7 @@ class ConstraintOutline:
 
 
 @dataclass(frozen=True)
-class RigOutline:
+class RunMetadata:
     """units: signal -> unit, of every recorded signal in their order; roles: by joint; limits: joint -> bounds of the
     guard by key, finite ones; parameters: as set for the run; integrator: of the plant, None in a rig of parts only, as
     are substeps: per tick, or `auto`; engine: part -> where it ran; redundant: rows; immobile: why nothing can move, or
@@ -55,7 +55,7 @@ class RigOutline:
     roles: dict[str, Role]
     limits: dict[str, dict[str, float]]
     parameters: dict[str, float | list[float]]
-    constraints: dict[str, ConstraintOutline]
+    constraints: dict[str, ConstraintMetadata]
     redundant: tuple[str, ...]
     immobile: str | None
     hardware: bool
@@ -74,10 +74,10 @@ class RigOutline:
         return tuple(self.roles)
 
 
-def check_names(outline: RigOutline, place: str) -> None:
+def check_names(metadata: RunMetadata, place: str) -> None:
     """Raises InputError for a name that is not one line of printable characters: it would forge lines of tables."""
-    named = {"rig": [outline.name], "joint": outline.roles, "parameter": outline.parameters, "signal": outline.units}
-    named |= {"constraint": outline.constraints, "unit": outline.units.values()}
+    named = {"rig": [metadata.name], "joint": metadata.roles, "parameter": metadata.parameters}
+    named |= {"signal": metadata.units, "constraint": metadata.constraints, "unit": metadata.units.values()}
     for kind, names in named.items():
         for name in names:
             if not name.isprintable():
@@ -87,30 +87,30 @@ def check_names(outline: RigOutline, place: str) -> None:
                 raise InputError(what, place)
 
 
-def outline_of(rig: WiredRig) -> RigOutline:
+def run_metadata_of(rig: WiredRig) -> RunMetadata:
     """With the parameters as they are now. Raises InputError for a name that does not print."""
-    outline = rig.cached.recall("outline", lambda: _outline_of(rig))
-    check_names(outline, outline.path)
+    metadata = rig.cached.get("metadata", lambda: _run_metadata_of(rig))
+    check_names(metadata, metadata.path)
     if not rig.built:
-        return outline
+        return metadata
     from cosim.rig.parameters import values_of
 
-    return replace(outline, parameters=values_of(rig))
+    return replace(metadata, parameters=values_of(rig))
 
 
-def _outline_of(rig: WiredRig) -> RigOutline:
+def _run_metadata_of(rig: WiredRig) -> RunMetadata:
     from cosim.rig.parameters import values_of
     from cosim.rig.sections.schedule import AUTO
 
     spec, schedule, model = rig.spec, rig.spec.schedule, rig.plant.model
     constraints = {
-        c.name: ConstraintOutline(
+        c.name: ConstraintMetadata(
             tuple(row.name for row in c.law.rows),
             tuple(what for what in ("violation", "slip") if f"{c.name}/{what}" in rig.tick_model.signals.names),
         )
         for c in model.equations.constraints.members
     }
-    return RigOutline(
+    return RunMetadata(
         name=spec.name,
         description=spec.description,
         path=str(spec.path),

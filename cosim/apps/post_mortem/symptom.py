@@ -1,4 +1,4 @@
-"""A sign of what led to a stop, and the helpers by which signs are found in an array."""
+"""A symptom of what led to a stop, and the helpers by which symptoms are found in an array."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ GROWN, EARLIER = 3.0, 0.25
 
 
 @dataclass(frozen=True)
-class Sign:
+class Symptom:
     """At t [s] of the run this began. abnormal: whether a sound run does not have it; value and limit: in SI, None
-    where the sign has none."""
+    where the symptom has none."""
 
     t: float
     what: str
@@ -25,7 +25,7 @@ class Sign:
     limit: float | None = None
 
 
-Finder = Callable[[StopWindow], Iterable[Sign]]
+Detector = Callable[[StopWindow], Iterable[Symptom]]
 
 
 def first(condition: np.ndarray) -> int | None:

@@ -1,4 +1,4 @@
-"""The words of a run and its clients: its states besides those of the scheduler, and the stop that a client orders."""
+"""What a run and its clients call its end and its wait: states besides those of the scheduler, and the ordered stop."""
 
 from __future__ import annotations
 

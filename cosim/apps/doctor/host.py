@@ -28,7 +28,7 @@ class IdleState:
 
 
 @dataclass(frozen=True)
-class MachineFacts:
+class HostFacts:
     """preemption: a value of `PREEMPTION_MODELS`; dynamic_preemption: it can be chosen at boot; realtime_fraction: the
     largest fraction of the time for threads of fixed priority, None for no limit; load_average: of one minute."""
 
@@ -46,12 +46,12 @@ class MachineFacts:
     load_average: float | None
 
 
-def read_machine(root: Path) -> MachineFacts:
+def read_host(root: Path) -> HostFacts:
     kernel, version = (_word(root / f"proc/sys/kernel/{name}") or "" for name in ("osrelease", "version"))
     cpus = _parse_cpu_list(_word(root / CPUS / "online")) or tuple(range(os.cpu_count() or 1))
     governors = {cpu: _word(root / CPUS / f"cpu{cpu}/cpufreq/scaling_governor") for cpu in cpus}
     load = _word(root / "proc/loadavg")
-    return MachineFacts(
+    return HostFacts(
         kernel=kernel,
         preemption=_preemption(root, kernel, version),
         dynamic_preemption="PREEMPT_DYNAMIC" in version,

@@ -6,7 +6,7 @@ import pytest
 from cosim.core import ops
 from cosim.core.compile.jacobian import Jacobian
 from cosim.core.compile.routine import Routine, call_when
-from cosim.core.compile.trace import OpenNumbers
+from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.compile.while_loop import WhileLoop
 from tests.compile.calls import run
 
@@ -20,21 +20,21 @@ def native(routine, *arrays, lanes=1):
 
 @pytest.fixture
 def numbers():
-    return OpenNumbers(3)
+    return SymbolicParameters(3)
 
 
 def test_a_routine_that_uses_one_has_them_as_its_last_argument(numbers):
     mass = numbers.symbols[1]
     routine = Routine(lambda x: x * mass + 1.0, [(2,)], "weighed")
     assert routine.shapes == ((2,),)
-    assert routine.open_numbers is numbers
+    assert routine.symbolic_parameters is numbers
     (found,) = native(routine, [1.0, 2.0], [9.0, 10.0, 11.0])
     assert found.tolist() == [11.0, 21.0]
 
 
 def test_others_do_not(numbers):
     routine = Routine(lambda x: x + 1.0, [(2,)], "plain")
-    assert routine.open_numbers is None
+    assert routine.symbolic_parameters is None
     assert native(routine, [1.0, 2.0])[0].tolist() == [2.0, 3.0]
 
 
@@ -79,6 +79,6 @@ def test_derivatives_contain_them(numbers):
 
 
 def test_a_function_of_constants_uses_none_of_them():
-    opened = OpenNumbers(1)
+    symbolic = SymbolicParameters(1)
     routine = Routine(lambda x: np.array([1.0, 2.0]), [(2,)], "constant")
-    assert routine.open_numbers is None and opened.symbols.shape == (1,)
+    assert routine.symbolic_parameters is None and symbolic.symbols.shape == (1,)

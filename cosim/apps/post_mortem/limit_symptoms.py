@@ -1,4 +1,4 @@
-"""Signs of the table of limits: joints that came near a limit of the guard, reached it or went beyond it."""
+"""Symptoms of the table of limits: joints that came near a limit of the guard, reached it or went beyond it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.apps.post_mortem.sign import Sign, first
+from cosim.apps.post_mortem.symptom import Symptom, first
 from cosim.apps.post_mortem.window import StopWindow
 from cosim.control.limits import DERATING, LIMIT_OF, POSITION_TOLERANCE, GuardLimit
 
@@ -60,14 +60,14 @@ CHECKED: Mapping[str, Checked] = {
 }
 
 
-def limit_signs(window: StopWindow) -> Iterator[Sign]:
+def limit_symptoms(window: StopWindow) -> Iterator[Symptom]:
     """Of each limit that has a bound: when the joint first came near it, and when it first was at it or beyond."""
     for joint in window.joints:
         for key, checked in CHECKED.items():
             bounds = window.limits[joint]
             values = checked.measure(window, joint)
             if values is not None and any(name in bounds for name in LIMIT_OF[key].bound_keys):
-                yield from _signs(window, joint, LIMIT_OF[key], checked, values)
+                yield from _symptoms(window, joint, LIMIT_OF[key], checked, values)
 
 
 def fraction_of(key: str, values: np.ndarray, bounds: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
@@ -95,23 +95,25 @@ def _fraction_of_range(values: np.ndarray, lower: float, upper: float) -> tuple[
     return fraction, np.where(values < middle, lower, upper)
 
 
-def _signs(window: StopWindow, joint: str, row: GuardLimit, checked: Checked, values: np.ndarray) -> Iterator[Sign]:
+def _symptoms(
+    window: StopWindow, joint: str, row: GuardLimit, checked: Checked, values: np.ndarray
+) -> Iterator[Symptom]:
     fraction, nearest = fraction_of(row.key, values, window.limits[joint])
     beyond = fraction >= 1.0 - ROUNDING if checked.saturates else fraction > 1.0
     at, came = first(beyond), first(fraction >= NEAR)
     unit = row.unit_of(window.units.get(f"{joint}/position", "rad"))
 
-    def sign(k: int, relation: str, abnormal: bool) -> Sign:
+    def symptom(k: int, relation: str, abnormal: bool) -> Symptom:
         limit = f"{nearest[k]:.6g} {unit}"
         what = f"joint '{joint}': {checked.what} {values[k]:.6g} {unit}, {relation.format(limit=limit)}"
-        return Sign(float(window.t[k]), what, abnormal, float(values[k]), float(nearest[k]))
+        return Symptom(float(window.t[k]), what, abnormal, float(values[k]), float(nearest[k]))
 
     if came is not None and came != at:
         part = _how_near(row.key, unit, fraction, np.abs(nearest - values), came)
-        yield sign(came, f"{part} its limit of {{limit}}", False)
+        yield symptom(came, f"{part} its limit of {{limit}}", False)
     if at is not None:
         saturated = f"at its limit of {{limit}} {_how_long(beyond)}"
-        yield sign(at, saturated if checked.saturates else "beyond its limit of {limit}", True)
+        yield symptom(at, saturated if checked.saturates else "beyond its limit of {limit}", True)
 
 
 def _how_near(key: str, unit: str, fraction: np.ndarray, distance: np.ndarray, k: int) -> str:

@@ -1,11 +1,18 @@
-"""Each sign, in made-up ticks that have it and in ticks that do not."""
+"""Each symptom, in made-up ticks that have it and in ticks that do not."""
 
 import numpy as np
 import pytest
 
-from cosim.apps.post_mortem.limit_signs import CHECKED, fraction_of, limit_signs
-from cosim.apps.post_mortem.sign import growth
-from cosim.apps.post_mortem.signs import age_signs, bond_signs, event_signs, number_signs, timing_signs, tracking_signs
+from cosim.apps.post_mortem.limit_symptoms import CHECKED, fraction_of, limit_symptoms
+from cosim.apps.post_mortem.symptom import growth
+from cosim.apps.post_mortem.symptoms import (
+    age_symptoms,
+    bond_symptoms,
+    event_symptoms,
+    number_symptoms,
+    timing_symptoms,
+    tracking_symptoms,
+)
 from cosim.apps.post_mortem.window import StopWindow
 from cosim.control.limits import LIMIT_OF, LIMITS
 from cosim.execution.timing import deadlines
@@ -23,8 +30,11 @@ def window(signals=None, limits=None, events=(), joint="a"):
     return StopWindow(T, arrays, units, {joint: limits or {}}, STEP, events)
 
 
-def told(signs):
-    return [f"{round(sign.t / STEP)} {'abnormal' if sign.abnormal else 'usual'}: {sign.what}" for sign in signs]
+def told(symptoms):
+    return [
+        f"{round(symptom.t / STEP)} {'abnormal' if symptom.abnormal else 'usual'}: {symptom.what}"
+        for symptom in symptoms
+    ]
 
 
 def test_every_limit_whose_value_is_recorded_is_looked_at():
@@ -53,14 +63,14 @@ REACHED = {
 @pytest.mark.parametrize("key", CHECKED)
 def test_a_limit_is_near_and_then_reached(key):
     make, limits = REACHED[key]
-    near, at = limit_signs(window(make(RISING), limits))
+    near, at = limit_symptoms(window(make(RISING), limits))
     assert (round(near.t / STEP), near.abnormal) == (38 if key == "temperature" else 45, False)
     assert (round(at.t / STEP), at.abnormal) == (50, True)
     assert at.limit == limits.get(key, limits.get("upper")) and abs(at.value) >= at.limit * (1 - 1e-9)
     assert near.what.startswith("joint 'a': ") and LIMIT_OF[key].unit_of("rad") in at.what
     # one that is far or absent is not mentioned
-    assert not list(limit_signs(window(make(0.3 * RISING), limits)))
-    assert not list(limit_signs(window(make(RISING))))
+    assert not list(limit_symptoms(window(make(0.3 * RISING), limits)))
+    assert not list(limit_symptoms(window(make(RISING))))
 
 
 def test_a_position_with_one_limit_and_one_at_rest_at_a_limit():
@@ -101,53 +111,53 @@ EVENTS = [
     RunEvent(0.06, "missed a deadline by 700 µs in read", 0.0, level="warning"),
     RunEvent(0.07, "m.kp = 6 (was 5), set by 'me'", 0.0),
 ]
-SIGNS = {
+SYMPTOMS = {
     "an effort at its limit for a while": (
-        limit_signs,
+        limit_symptoms,
         window({"a/command_effort": np.where((T > 0.0195) & (T < 0.0595), 4.0, 1.0)}, {"effort": 4.0}),
     ),
-    "a velocity near its limit": (limit_signs, window({"a/velocity": 3.7}, {"velocity": 4.0})),
-    "an effort that is always at its limit": (limit_signs, window({"a/command_effort": -4.0}, {"effort": 4.0})),
+    "a velocity near its limit": (limit_symptoms, window({"a/velocity": 3.7}, {"velocity": 4.0})),
+    "an effort that is always at its limit": (limit_symptoms, window({"a/command_effort": -4.0}, {"effort": 4.0})),
     "the measured position, which the guard sees": (
-        limit_signs,
+        limit_symptoms,
         window({"a/position": 0.0, "a/measured_position": RISING * 2.0}, {"lower": -1.0, "upper": 1.0}),
     ),
-    "a tracking error that grows": (tracking_signs, window({"a/reference_position": GROWS, "a/position": 0.0})),
-    "a residual energy of a bond that grows": (bond_signs, window({"wheel/residual_energy": ENERGY})),
+    "a tracking error that grows": (tracking_symptoms, window({"a/reference_position": GROWS, "a/position": 0.0})),
+    "a residual energy of a bond that grows": (bond_symptoms, window({"wheel/residual_energy": ENERGY})),
     "a value that is not finite": (
-        number_signs,
+        number_symptoms,
         window({"a/command_effort": np.where(T < 0.0695, 1.0, np.nan), "a/position": 0.0}),
     ),
-    "feedback that is late": (age_signs, window({"a/age": np.where(T < 0.0795, 5e-4, 5e-4 + T - 0.079)})),
-    "ticks that take longer than a step": (timing_signs, window(TIMING)),
-    "events, once each": (event_signs, window(events=EVENTS)),
+    "feedback that is late": (age_symptoms, window({"a/age": np.where(T < 0.0795, 5e-4, 5e-4 + T - 0.079)})),
+    "ticks that take longer than a step": (timing_symptoms, window(TIMING)),
+    "events, once each": (event_symptoms, window(events=EVENTS)),
 }
 QUIET = {
-    "waves": (tracking_signs, window({"a/reference_position": 0.1 * np.sin(300.0 * T), "a/position": 0.0})),
+    "waves": (tracking_symptoms, window({"a/reference_position": 0.1 * np.sin(300.0 * T), "a/position": 0.0})),
     "a small error": (
-        tracking_signs,
+        tracking_symptoms,
         window({"a/reference_position": GROWS, "a/position": 0.0}, {"tracking": 5.0}),
     ),
-    "no reference": (tracking_signs, window({"a/position": GROWS})),
-    "energy of a joint": (bond_signs, window({"wheel/residual_energy": 0.1, "a/residual_energy": ENERGY})),
-    "no temperature": (number_signs, window({"a/command_effort": 1.0, "a/temperature": np.nan})),
-    **{f"a drive that is {age} s late as ever": (age_signs, window({"a/age": age})) for age in (5e-4, 5e-3, np.nan)},
-    "ticks in time": (timing_signs, window({**TIMING, "timing/end_to_end": 3e-4})),
-    "no timing": (timing_signs, window({"a/position": 0.0})),
-    "no event": (event_signs, window()),
+    "no reference": (tracking_symptoms, window({"a/position": GROWS})),
+    "energy of a joint": (bond_symptoms, window({"wheel/residual_energy": 0.1, "a/residual_energy": ENERGY})),
+    "no temperature": (number_symptoms, window({"a/command_effort": 1.0, "a/temperature": np.nan})),
+    **{f"a drive that is {age} s late as ever": (age_symptoms, window({"a/age": age})) for age in (5e-4, 5e-3, np.nan)},
+    "ticks in time": (timing_symptoms, window({**TIMING, "timing/end_to_end": 3e-4})),
+    "no timing": (timing_symptoms, window({"a/position": 0.0})),
+    "no event": (event_symptoms, window()),
 }
 
 
-@pytest.mark.parametrize("case", SIGNS)
-def test_signs_in_words(said, case):
-    signs, ticks = SIGNS[case]
-    said(told(signs(ticks)))
+@pytest.mark.parametrize("case", SYMPTOMS)
+def test_symptoms_in_words(said, case):
+    symptoms, ticks = SYMPTOMS[case]
+    said(told(symptoms(ticks)))
 
 
 @pytest.mark.parametrize("case", QUIET)
-def test_what_is_usual_is_no_sign(case):
-    signs, ticks = QUIET[case]
-    assert told(signs(ticks)) == []
+def test_what_is_usual_is_no_symptom(case):
+    symptoms, ticks = QUIET[case]
+    assert told(symptoms(ticks)) == []
 
 
 def test_timing_signals_have_the_names_of_a_run_in_real_time(said):
@@ -157,4 +167,4 @@ def test_timing_signals_have_the_names_of_a_run_in_real_time(said):
     stamps[70, 3] += 1_300_000
     columns = deadlines.values(tasks, np.arange(TICKS), stamps)
     names = [name for name, _ in deadlines.channels(tasks)]
-    said(told(timing_signs(window(dict(zip(names, columns.T, strict=True))))))
+    said(told(timing_symptoms(window(dict(zip(names, columns.T, strict=True))))))
