@@ -176,7 +176,7 @@ CASES = (
     *(
         BenchCase(
             f"build {name} ur5_sim",
-            f"`cosim build --target {name}` once the rig is traced",
+            f"`cosim export code --target {name}` once the rig is traced",
             partial(build, make),
             unit="s",
             target=Target("ours", BUILD_TIME, at_most=True),

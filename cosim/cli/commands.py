@@ -120,14 +120,14 @@ def _names(text: str) -> list[str]:
 
 
 def federate(rig: Path, name: str, broker: str, overrides: list[Override]) -> None:
-    """Run parts of a rig as a federate of HELICS, until the run of its mechanism ends."""
+    """Run parts of a rig as a federate of HELICS."""
     from cosim.rig.federates import run_federate
 
     run_federate(rig, name, broker, overrides)
 
 
 def emulate(rig: Path, overrides: list[Override], faults: list[str], duration: str | None) -> None:
-    """Emulate the drives of a rig: its simulated motors behind the protocols of its drivers."""
+    """Emulate the drives of a rig behind their protocols."""
     from cosim.output.console import duration_of
     from cosim.rig.emulate import emulate_rig, override_of
 
@@ -145,14 +145,14 @@ def scenario(
     json: Path | None,
     record: Path | None,
 ) -> None:
-    """Run the scenarios of a rig: inject their faults in simulated time, and compare the reactions."""
+    """Inject faults in simulated time, and compare the reactions."""
     from cosim.apps.scenario.command import scenario_rig
 
     scenario_rig(rig, files, overrides, only, jobs, junit, json, record)
 
 
 def check(rig: Path | None, overrides: list[Override], eds: Path | None, untrusted: bool) -> None:
-    """Check a rig and describe it, without running it; or whether a drive fits, by its data sheet."""
+    """Check a rig, or whether a drive fits, and describe it."""
     if eds is not None:
         if untrusted and rig is not None:
             raise InputError("a data sheet is compared with a rig that is trusted; give --eds alone", "--untrusted")
@@ -199,7 +199,7 @@ def analyze(
     excitation: Path | None,
     yes: bool,
 ) -> None:
-    """Linearise a rig at a state: poles, frequency responses, margins and steps of its loops; and measure them."""
+    """Linearise a rig: poles, margins, frequency responses, steps."""
     from cosim.apps.analysis.command import analyze_rig, write_excitation
     from cosim.apps.analysis.experiment import Measuring
     from cosim.apps.analysis.relay import RelayRequest
@@ -254,7 +254,7 @@ def learn(
     cutoff: str,
     recording: Path | None,
 ) -> None:
-    """Learn the feedforward of a repeated motion from the errors of its runs."""
+    """Learn the feedforward of a repeated motion."""
     from cosim.apps.learning.command import learn_rig
     from cosim.output.console import quantity_of
     from cosim.output.slow_code import named_when_slow
@@ -279,7 +279,7 @@ def identify(
     duration: str | None,
     anyway: bool,
 ) -> None:
-    """Find masses, inertias and frictions of a rig from a recording, or design a motion to record."""
+    """Find masses, inertias and friction from a recording."""
     from cosim.apps.identification.command import excite_rig, identify_rig
     from cosim.output.console import duration_of, quantity_of
     from cosim.output.slow_code import named_when_slow
@@ -316,7 +316,7 @@ def tune(
     overrides: list[Override],
     **options: Any,
 ) -> None:
-    """Find gains: many simulated runs with other parameters, for the smallest cost within limits."""
+    """Find gains by many simulated runs."""
     from cosim.apps.tuning.command import hardware_trials, read_options, try_on_hardware, tune_rig
     from cosim.apps.tuning.notebook import open_session
     from cosim.cli.confirm import MotorQuestion, check_confirmable
@@ -338,7 +338,7 @@ def tune(
 
 
 def sessions(folders: list[Path], trial: int | None, record: str | None) -> None:
-    """List tuning sessions, show one, compare several, or run a trial again."""
+    """List, compare or repeat tuning sessions."""
     from cosim.apps.tuning.notebook import sessions as show
     from cosim.apps.tuning.session_folder import PARENT
 
@@ -346,7 +346,7 @@ def sessions(folders: list[Path], trial: int | None, record: str | None) -> None
 
 
 def compare(a: Path, b: Path, align: bool) -> None:
-    """Compare two runs: their settings, summaries and signals, and where they part."""
+    """Compare two runs, and find where they part."""
     from cosim import compare as compared
     from cosim import load_run
     from cosim.cli.comparison_report import print_comparison
@@ -370,7 +370,7 @@ def replay(
     to: Path | None,
     trust: bool,
 ) -> None:
-    """Publish a recording again, or run its rig or play its bus traffic again and compare to the bit."""
+    """Publish a recording again, or repeat its run and compare."""
     from cosim.cli.replay import publish_recording, rerun_recording
 
     if to is not None and rig is not None:
@@ -397,14 +397,14 @@ def replay(
 
 
 def explain(recording: Path, last: str, json: str | None) -> None:
-    """Say in plain words what happened in the last second before a recorded run stopped."""
+    """Explain why a recorded run stopped."""
     from cosim.apps.post_mortem.command import explain_recording
 
     explain_recording(recording, last, json)
 
 
 def plot(words: list[str], output: Path | None) -> None:
-    """Draw a run that is over, or signals of several over each other."""
+    """Plot a run, or signals of several runs over each other."""
     from cosim.cli.plot_recordings import plot_recordings
 
     plot_recordings(words, output)
@@ -446,7 +446,7 @@ def fmu(
     output: Path | None,
     overrides: list[Override],
 ) -> None:
-    """Write a rig, or one of its parts, as an FMU, which other programs run in co-simulation."""
+    """Write a rig, or one of its parts, as an FMU."""
     from cosim.apps.deploy.fmu_export.command import export_fmu
     from cosim.output.slow_code import named_when_slow
 
@@ -463,7 +463,7 @@ def build(
     trust: bool,
     overrides: list[Override],
 ) -> None:
-    """Write the ticks of a rig as code for another machine, with a description of it."""
+    """Write the ticks of a rig as code for another machine."""
     from cosim.apps.deploy.command import build as build_rig
     from cosim.output.slow_code import named_when_slow
 
@@ -489,14 +489,14 @@ def new(
     packages: list[str],
     force: bool,
 ) -> None:
-    """Write a first rig for a robot file: actuators, gains and a small motion that follow from its model."""
+    """Write a first rig for a robot file."""
     from cosim.apps.new.command import new_rig
 
     new_rig(rig, robot, bandwidth, actuator, floating, arguments, packages, force)
 
 
 def key(file: Path) -> None:
-    """Write keys for telemetry and control in a network: a secret file for the rig, FILE.pub for its clients."""
+    """Write keys for telemetry and control in a network."""
     from cosim.core.access.curve import create_keys
 
     public = create_keys(file)
@@ -525,7 +525,7 @@ def derive(
     times: str,
     labels: bool,
 ) -> None:
-    """Derive the structure of a mechanism, its picture, its equations of motion, or the equations of its actuators."""
+    """Derive the equations, the graph or the picture of a mechanism."""
     modes = {"--graph": graph, "--bondgraph": bondgraph, "--compare": compare}
     modes |= {"--equations": equations, "--picture": picture}
     chosen = [option for option, given in modes.items() if given]
@@ -559,7 +559,7 @@ def derive(
 
 
 def doctor(duration: str, cpu: int | None, json: Path | None) -> None:
-    """Measure whether this machine can run loops in real time, and recommend settings."""
+    """Measure whether this machine can run loops in real time."""
     from cosim.apps.doctor import main as examine
 
     examine(duration, cpu, json)
@@ -579,7 +579,7 @@ def dash(
     dark: bool,
     frame_rate: float,
 ) -> None:
-    """Show a rig, a run or a recording in the browser: a rig is run, and controlled from the page."""
+    """Show a rig, a run or a recording in the browser."""
     from cosim.apps.dashboard.command import Joining, RigChoice
     from cosim.apps.dashboard.command import dash as serve
     from cosim.apps.dashboard.web_page import WebAddress
@@ -606,7 +606,7 @@ def foxglove(
     allow_set: bool,
     key: str | None,
 ) -> None:
-    """Show a run live in Foxglove, and let it set parameters with --allow-set."""
+    """Show a run live in Foxglove."""
     from cosim.apps.foxglove.command import FoxgloveAddress, serve
     from cosim.core.access.binding import stream_address
 
@@ -614,7 +614,7 @@ def foxglove(
 
 
 def layout(rig: Path, program: str, recording: bool, output: Path | None, overrides: list[Override]) -> None:
-    """Write a layout of PlotJuggler or Foxglove for the signals of a rig."""
+    """Write a layout of PlotJuggler or Foxglove."""
     from cosim import load_rig
     from cosim.cli.layout import check_layout, write_layout
 

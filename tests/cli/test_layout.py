@@ -112,7 +112,7 @@ def test_a_ready_layout_is_that_of_the_command(path, tmp_path):
 
 
 def test_the_command_writes_here(command):
-    assert command("layout", "rig.yaml", "--for", "foxglove") == (0, "wrote rig.foxglove.json\n", [])
+    assert command("export", "layout", "rig.yaml", "--for", "foxglove") == (0, "wrote rig.foxglove.json\n", [])
     assert json.loads(Path("rig.foxglove.json").read_text())["layout"]
-    assert command("layout", "rig.yaml", "--for", "plotjuggler", "-o", "a.xml")[0] == 0
+    assert command("export", "layout", "rig.yaml", "--for", "plotjuggler", "-o", "a.xml")[0] == 0
     assert curves(Path("a.xml").read_text())

@@ -171,12 +171,12 @@ def test_bad_input(tmp_path, command, said):
     simulated = arm()
     del simulated["drivers"]
     (tmp_path / "sim.yaml").write_text(json.dumps(simulated))
-    said(command.refuses("jog", "sim.yaml", "elbow", "--yes"))
+    said(command.refuses("drives", "jog", "sim.yaml", "elbow", "--yes"))
     session = session_of(Lockstep(tmp_path, arm()))
     with pytest.raises(InputError) as caught:
         hold_names(session, "elbo", [])
     said(caught.value)
-    said(command.refuses("jog", "rig.yaml", "elbow", "--by", "5 kg", "--yes"))
+    said(command.refuses("drives", "jog", "rig.yaml", "elbow", "--by", "5 kg", "--yes"))
 
 
 def test_a_fault_that_a_drive_keeps_is_cleared_before_a_motion(tmp_path):

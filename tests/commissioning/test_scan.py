@@ -1,4 +1,4 @@
-"""The command `cosim scan`: its connection, its messages, and what it leaves out."""
+"""The command `cosim drives scan`: its connection, its messages, and what it leaves out."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ WRONG = {
 
 @pytest.mark.parametrize("words", WRONG.values(), ids=WRONG)
 def test_bad_input_is_one_line(words, command, said):
-    (line,) = command.refuses("scan", *words)
+    (line,) = command.refuses("drives", "scan", *words)
     said(line, r"(?<='/dev/none').*")  # the ports that there are
 
 
@@ -95,7 +95,7 @@ def test_a_bus_in_use_by_a_program_of_this_machine_is_refused(command, said):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", "\n".join(holder)], **pipes) as other:
         assert other.stdout.readline() == "open\n"
-        (line,) = command.refuses("scan", "--bus", bus, "--family", "moteus")
+        (line,) = command.refuses("drives", "scan", "--bus", bus, "--family", "moteus")
         other.stdin.close()
     said(line, r"process \S+( \(.*?\))?")
 

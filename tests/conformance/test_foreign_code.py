@@ -19,7 +19,7 @@ from cosim.apps.dashboard.command import Joining, dash
 from cosim.apps.dashboard.look import Look
 from cosim.apps.dashboard.web_page import WebAddress
 from cosim.apps.foxglove.command import FoxgloveAddress, open_bridge
-from cosim.cli.command_line import command_parser
+from cosim.cli.command_line import all_commands
 from cosim.rig import provenance
 from cosim.rig.republish import republish
 from tests.fmi import fmus
@@ -73,25 +73,25 @@ KINDS = ["python", "xacro", pytest.param("fmu", marks=fmus.needs_gcc)]
 VIEWS: dict[str, list[list[str]]] = {
     "plot": [["F", "hinge/position", "-o", "x.png"]],
     "explain": [["F"]],
-    "export": [["F", "--to", "csv", "-o", "x.csv"]],
+    "export recording": [["F", "--to", "csv", "-o", "x.csv"]],
     "compare": [["F", "F"]],
     "replay": [["F", "--rerun"], ["F", "--bus"], ["F", "--bus", "RIG"], ["F", "--bus", "--to", "x.log"]],
     "identify": [["RIG", "F"]],
-    "learn": [["RIG", "--from", "F", "--save", "x.csv"]],
+    "tune feedforward": [["RIG", "--from", "F", "--save", "x.csv"]],
     "analyze": [["RIG", "--measure", "chirp", "--recorded", "F"]],
-    "build": [["RIG", "--target", "x86_64", "-o", "out", "--check", "F"]],
+    "export code": [["RIG", "--target", "x86_64", "-o", "out", "--check", "F"]],
     "dash": [],  # below, as foxglove
     "foxglove": [],
 }
-WORDS = [[name, *words] for name, lines in VIEWS.items() for words in lines]
+WORDS = [[*name.split(), *words] for name, lines in VIEWS.items() for words in lines]
 # take an address of which they neither get a rig nor a file
 NUMBERS_ALONE = {
-    "set": "numbers go to a control socket",
-    "get": "numbers come from a control socket",
-    "stop": "an order goes to a control socket",
+    "live set": "numbers go to a control socket",
+    "live get": "numbers come from a control socket",
+    "live stop": "an order goes to a control socket",
     "run": "a broker of HELICS passes numbers on",
     "federate": "a broker of HELICS passes numbers on",
-    "tune": "workers of this user's own cluster evaluate its rig",
+    "tune gains": "workers of this user's own cluster evaluate its rig",
 }
 OUTPUTS, OWN_ADDRESS = {"record"}, {"host"}
 PYTHON_FILES = "foreign_controller.py", "foreign_joint.py"
@@ -163,7 +163,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Foreign:
 
 def test_every_command_that_takes_a_recording_or_an_address_has_its_row() -> None:
     found = set()
-    for name, parser in command_parser().commands.choices.items():
+    for name, parser in all_commands().parsers.items():
         for action in parser._actions:
             recording = ".mcap" in f"{action.metavar} {action.help}" and action.dest not in OUTPUTS
             address = "ADDRESS" in str(action.metavar) and action.dest not in OWN_ADDRESS

@@ -115,7 +115,7 @@ NAMES = {
 def test_names_that_are_one_in_c_or_none(what, command, said):
     name, rig = NAMES[what]
     Path(f"{name}.yaml").write_text(yaml.safe_dump(rig, sort_keys=False, default_flow_style=None))
-    said(command.refuses("build", f"{name}.yaml", "--target", "aarch64"))
+    said(command.refuses("export", "code", f"{name}.yaml", "--target", "aarch64"))
 
 
 def test_an_identifier_that_is_a_keyword(said):

@@ -1,4 +1,4 @@
-"""`cosim build --check`: the code that was built repeats a recording of the engine; what cannot be is refused."""
+"""`cosim export code --check`: the code that was built repeats a recording of the engine; what cannot be is refused."""
 
 import platform
 import re
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(TARGET not in TOOLS, reason=f"there is no target
 
 
 def build(target=TARGET, *words):
-    return ["build", "rig.yaml", "--target", target, "--check", "run.mcap", *words]
+    return ["export", "code", "rig.yaml", "--target", target, "--check", "run.mcap", *words]
 
 
 def record(command, *words):
@@ -107,7 +107,7 @@ def test_recordings_that_are_refused(command, said, change):
 def test_of_a_rig_with_real_motors(command, said):
     record(command)
     Path("rigs").symlink_to(FOLDER)
-    said(command.refuses("build", "rigs/leg_mit.yaml", "--target", TARGET, "--check", "run.mcap"))
+    said(command.refuses("export", "code", "rigs/leg_mit.yaml", "--target", TARGET, "--check", "run.mcap"))
 
 
 def test_a_processor_that_is_not_this_one():

@@ -79,7 +79,7 @@ def test_a_function_that_the_page_lacks_is_refused_by_name(said) -> None:
 
 
 def test_a_page_is_written_beside_its_size(command) -> None:
-    out = command.prints("build", FOLDER / "two_link.yaml", "--target", "page")
+    out = command.prints("export", "code", FOLDER / "two_link.yaml", "--target", "page")
     assert re.fullmatch(r"wrote    two_link\.html: \d+\.\d kB", out.strip())
     assert Path("two_link.html").stat().st_size < LARGEST
 
@@ -94,5 +94,5 @@ REFUSED = {
 def test_rigs_of_which_there_is_no_page(what, command, said) -> None:
     Path("rig.yaml").write_text(REFUSED[what])
     Path("push.py").write_text(controller("effort = np.array([float(q[0])])"))
-    said(command.refuses("build", "rig.yaml", "--target", "page"))
+    said(command.refuses("export", "code", "rig.yaml", "--target", "page"))
     assert not list(Path().glob("*.html"))

@@ -21,7 +21,7 @@ import yaml
 from cosim import Rig, load_rig
 from cosim.apps.deploy.fmu_export.export import fmu_of_part
 from cosim.apps.new.command import new_rig
-from cosim.cli.command_line import command_parser
+from cosim.cli.command_line import all_commands
 from cosim.cli.run_shadow import shadow_of
 from cosim.core import ops
 from cosim.core.units import parse_quantity
@@ -187,7 +187,9 @@ def test_a_command_on_a_page_can_be_run(words, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         for name in OVERLAYS & set(words):
             Path(name).write_text("schedule.duration: 1 s\n")
-    given = vars(command_parser().parse_args([command, *rest]))
+    parser, rest = all_commands().chosen([command, *rest])
+    assert parser is not None
+    given = vars(parser.parse_command(rest))
     path = given.get("rig")
     if path is None or Path(path).suffix != ".yaml":
         return
@@ -308,9 +310,10 @@ def test_the_example_of_a_controller_is_compiled(folder):
 
 def test_every_command_and_every_option_is_on_its_page():
     page = PAGES["reference/cli.md"]
-    sections = {part.split()[1].strip("`"): part for part in page.split("\n## `")[1:]}
-    commands = command_parser().commands.choices
-    assert set(sections) == set(commands)
+    parts = page.split("\n## `cosim ")[1:]
+    commands = all_commands().parsers
+    sections = {name: part for name in commands for part in parts if re.match(rf"{name}\b", part)}
+    assert set(sections) == set(commands) and len(parts) == len(sections)
     for name, command in commands.items():
         options = set(re.findall(r"--[\w-]+", command.format_usage()))
         assert set(re.findall(r"^\| `(--[\w-]+)", sections[name], flags=re.MULTILINE)) == options, name

@@ -1,4 +1,4 @@
-"""Pages of rigs that `cosim build --target page` writes, opened in a headless browser."""
+"""Pages of rigs that `cosim export code --target page` writes, opened in a headless browser."""
 
 from __future__ import annotations
 

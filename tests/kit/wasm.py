@@ -1,4 +1,4 @@
-"""Modules of WebAssembly that `cosim build` makes, run by wasmtime."""
+"""Modules of WebAssembly that `cosim export code` makes, run by wasmtime."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def test_a_request_of_a_browser_is_no_command(keyed, monkeypatch):
         monkeypatch.setattr("cosim.execution.remote.control_process.key_of", lambda endpoint, key: None)
     with ControlServer(ControlSetup("tcp://127.0.0.1:*", STATUS, {}, 2.0), ignored) as server:
         requests = list[bytes]()
-        monkeypatch.setattr(server.desk, "handle", lambda client, data, now: requests.append(data) or {})
+        monkeypatch.setattr(server.arbiter, "handle", lambda client, data, now: requests.append(data) or {})
         host, port = server.endpoint.removeprefix("tcp://").split(":")
         reading, writing = os.pipe()
         with sockets.create_connection((host, int(port))) as connection:

@@ -162,7 +162,7 @@ def test_rollouts_and_the_fmu_of_the_rig_equal_its_run(folder, command):
     batch = rig.rollouts(duration=0.3, keep="all")
     np.testing.assert_array_equal(batch["coupling/steps"][0], run["coupling/steps"])
     np.testing.assert_array_equal(batch["wheel/height"][0], run["wheel/height"])
-    command.prints("fmu", FILES[0], "-o", "car.fmu")
+    command.prints("export", "fmu", FILES[0], "-o", "car.fmu")
     Path("via.yaml").write_text("parts: [{name: car, fmu: car.fmu, process: no}]\nschedule: {step: 10 ms}\n")
     again = load_rig("via.yaml").run(0.3)
     for name in run.signals:

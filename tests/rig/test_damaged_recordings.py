@@ -228,7 +228,7 @@ def test_a_recording_without_a_tick_is_refused_by_every_command(command):
     Rig.from_dict(MOVING).run(record="a.mcap")
     whole, first = Path("a.mcap").read_bytes(), read_index("a.mcap").chunks[0].start
     for size, words in (
-        (first, "export cut.mcap --to csv"),
+        (first, "export recording cut.mcap --to csv"),
         (first + 100, "plot cut.mcap"),
         (300, "compare a.mcap cut.mcap"),
         (first, "replay cut.mcap"),

@@ -220,7 +220,7 @@ def test_commands_for_a_run_elsewhere(tmp_path, command, said):
     running = Running(rig, wait=True)
 
     def cosim(*words):
-        return command(*words, "--connect", endpoint)
+        return command("live", *words, "--connect", endpoint)
 
     with running.client("holder") as client:
         wait_for(client, "waiting")

@@ -107,6 +107,6 @@ def test_dask_is_not_installed(monkeypatch, said):
 def test_a_scheduler_that_cannot_be_reached_leaves_no_session(command: Command, monkeypatch, tmp_path):
     monkeypatch.setattr("cosim.apps.tuning.dask_workers.CONNECT", 0.5)
     address = f"tcp://127.0.0.1:{free_port()}"
-    code, out, err = command("tune", "rig.yaml", "--parameter", "hold.kp=10..100", "--dask", address)
+    code, out, err = command("tune", "gains", "rig.yaml", "--parameter", "hold.kp=10..100", "--dask", address)
     what = "no scheduler answers; start one with dask scheduler, or correct the address"
     assert (code, out, err) == (1, "", [f"{address}: {what}"]) and not (tmp_path / "tuning").exists()

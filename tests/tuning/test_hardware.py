@@ -270,7 +270,9 @@ def test_a_relay_on_real_drives(command: Command, bench):
 @pytest.fixture
 def on_hardware(command: Command, place, tmp_path):
     shutil.copytree(place / "s", tmp_path / "s")
-    return lambda *words: command("tune", place / "arm_sim.yaml", "--on-hardware", place / "arm_can.yaml", *words)
+    return lambda *words: command(
+        "tune", "gains", place / "arm_sim.yaml", "--on-hardware", place / "arm_can.yaml", *words
+    )
 
 
 def test_the_command_replays_a_session(on_hardware, bench):
@@ -300,7 +302,7 @@ def test_a_replay_needs_a_real_rig(command: Command, place, tmp_path, said):
     shutil.copytree(place / "s", tmp_path / "s")
     rig = shutil.copy(place / "arm_sim.yaml", tmp_path)
     for words in ((), ("--on-hardware", rig)):
-        said(command.refuses("tune", rig, "--replay", "s", *words))
+        said(command.refuses("tune", "gains", rig, "--replay", "s", *words))
 
 
 def test_trials_that_failed_or_will_not_be_are_not_tried(session, real):

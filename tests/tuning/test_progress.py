@@ -1,4 +1,4 @@
-"""What `cosim tune` shows while it searches: on a terminal and in a pipe."""
+"""What `cosim tune gains` shows while it searches: on a terminal and in a pipe."""
 
 import os
 import pty
@@ -18,7 +18,19 @@ from tests.kit.processes import until
 from tests.kit.terminal import Terminal
 from tests.tuning.textbook import TURNTABLE
 
-WORDS = ("tune", "rig.yaml", "--parameter", "hold.kp=20..200", "--trials", "24", "--batch", "8", "--optimiser", "de")
+WORDS = (
+    "tune",
+    "gains",
+    "rig.yaml",
+    "--parameter",
+    "hold.kp=20..200",
+    "--trials",
+    "24",
+    "--batch",
+    "8",
+    "--optimiser",
+    "de",
+)
 BEST = r"best \d+: cost [\d.e-]+"
 
 
@@ -60,7 +72,7 @@ def test_no_trial_that_holds_the_limits_is_shown_as_such(command: Command):
 
 def test_ctrl_c_on_a_terminal_takes_the_line_away_and_says_how_to_go_on(tmp_path: Path):
     (tmp_path / "rig.yaml").write_text(yaml.safe_dump(TURNTABLE))
-    words = ["tune", "rig.yaml", "--parameter", "arm.kd=1..100", "--trials", "100000", "--optimiser", "de"]
+    words = ["tune", "gains", "rig.yaml", "--parameter", "arm.kd=1..100", "--trials", "100000", "--optimiser", "de"]
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)

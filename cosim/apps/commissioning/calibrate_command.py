@@ -1,4 +1,4 @@
-"""The commands `cosim home` and `cosim calibrate`."""
+"""The commands `cosim drives home` and `cosim drives calibrate`."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def home_joints(rig: Rig, joints: Sequence[str], options: HomeOptions, output: P
 def _home_plan(session: CommissioningSession, name: str, options: HomeOptions) -> HomePlan:
     unit, side = session.unit(name), -1 if options.towards == "lower" else 1
     if "effort" not in session.specs[name].family.MODES:
-        raise InputError(f"the drive of '{name}' has no effort mode to bound its effort at a stop", "cosim home")
+        raise InputError(f"the drive of '{name}' has no effort mode to bound its effort at a stop", "cosim drives home")
     stops = dict(session.rig.spec.joints[name].stops)
     if options.at is None and side not in stops:
         what = f"where the {options.towards} stop of '{name}' is, is unknown"
-        raise InputError(f"{what}; give --at, or joints.{name}.stops.{options.towards}", "cosim home")
+        raise InputError(f"{what}; give --at, or joints.{name}.stops.{options.towards}", "cosim drives home")
     at = stops.get(side, 0.0) if options.at is None else _quantity(options.at, unit, "--at")
     _check_fraction(options.effort)
     whole = travel_of(session, name)

@@ -1,4 +1,4 @@
-"""The command `cosim jog`."""
+"""The command `cosim drives jog`."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def terminal_keys(terminal: int | None = None) -> Iterator[TerminalKeys]:
         saved = termios.tcgetattr(file)
     except (AttributeError, ValueError, OSError, termios.error):
         what = "there is no terminal whose keys could move the joint; give the motion with --by"
-        raise InputError(what, "cosim jog") from None
+        raise InputError(what, "cosim drives jog") from None
     mode = termios.tcgetattr(file)
     mode[0] &= ~termios.IXON
     mode[3] &= ~(termios.ICANON | termios.ECHO)

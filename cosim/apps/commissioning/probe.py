@@ -106,7 +106,7 @@ def probe_joint(
     largest = settings.effort * float(session.rig.limits.effort[k])
     none = JointProbe(name, unit, (0.0, 0.0), largest, expect)
     if "effort" not in session.specs[name].family.MODES:
-        return replace(none, skipped="its drive has no effort mode; try it with cosim jog"), dict(before)
+        return replace(none, skipped="its drive has no effort mode; try it with cosim drives jog"), dict(before)
     hold = expect.gravity
     if abs(hold) > 0.5 * largest:
         what = f"gravity needs {effort_text(hold, unit)} here, and the largest effort is {effort_text(largest, unit)}"

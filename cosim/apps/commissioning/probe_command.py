@@ -1,4 +1,4 @@
-"""The command `cosim probe`."""
+"""The command `cosim drives probe`."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class FamilyReport:
 def connection_of(bus: str | None, port: str | None) -> tuple[Key, dict[str, Any]]:
     """The key and section of the connection that the options give. Raises InputError."""
     if (bus is None) == (port is None):
-        raise InputError("give either --bus or --port", "cosim scan")
+        raise InputError("give either --bus or --port", "cosim drives scan")
     key: Key = "bus" if bus is not None else "port"
     text, option = (bus or port or ""), f"--{key}"
     if ": " not in text:

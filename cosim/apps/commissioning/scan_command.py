@@ -1,4 +1,4 @@
-"""The command `cosim scan`."""
+"""The command `cosim drives scan`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def scan_bus(bus: str | None, port: str | None, family: str | None, output: Path
         reports = scan(key, section, family)
     for line in report_lines(reports):
         print(line)
-    text = drivers_text(reports, key, f"found by cosim scan --{key} '{name}'")
+    text = drivers_text(reports, key, f"found by cosim drives scan --{key} '{name}'")
     if not text:
         raise RunError(f"no drive answers; check its power, its cable and the bit rate of --{key}", str(name))
     if output is None:

@@ -1,4 +1,4 @@
-"""`cosim build`: the ticks of a rig as a file for another machine."""
+"""`cosim export code`: the ticks of a rig as a file for another machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cosim.rig.rerun import recorded
 from cosim.rig.rig import load_rig
 from cosim.rig.rig_files import input_files
 
-COMMAND = "cosim build"
+COMMAND = "cosim export code"
 # suffix -> content of a file
 Files = Mapping[str, bytes]
 

@@ -17,7 +17,7 @@ from cosim.core.compile.ptx import THREADS, Kernel, ptx
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.simulation.loop.interleaved import STRIDED_COPY, InterleavedText
 
-KIND = FileKind("a kernel of a GPU", "cosim build")
+KIND = FileKind("a kernel of a GPU", "cosim export code")
 EXPERIMENTAL = "experimental: no GPU has run code of cosim so far"
 # function -> arrays besides the memories, numbers besides how many runs there are
 _ARGUMENTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

@@ -18,7 +18,7 @@ from cosim.rig.build.wired_rig import WiredRig
 
 # targets of the table that are processors with a C library
 PROCESSORS = ("x86_64", "aarch64", "riscv64")
-KIND = FileKind("an object file", "cosim build", motors=True)
+KIND = FileKind("an object file", "cosim export code", motors=True)
 
 
 def object_code_of(rig: WiredRig, name: str) -> TickCode:

@@ -28,7 +28,9 @@ def open_table(path: str | Path, wanted: Sequence[str]) -> tuple[list[str], Read
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", str(path)) from None
     if "\0" in line:
-        raise InputError("is no text; give a table as 'cosim export' writes it, or a recording (.mcap)", str(path))
+        raise InputError(
+            "is no text; give a table as 'cosim export recording' writes it, or a recording (.mcap)", str(path)
+        )
     separator = next((mark for mark in SEPARATORS if mark in line), SEPARATORS[0])
     names = [name.strip() for name in line.split(separator)]
     if "t" not in names:

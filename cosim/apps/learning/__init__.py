@@ -1,4 +1,4 @@
-"""`cosim learn`: feedforward efforts of a repeated motion, learned from the errors of its runs."""
+"""`cosim tune feedforward`: feedforward efforts of a repeated motion, learned from the errors of its runs."""
 
 from cosim.apps.learning.iteration import Feedforward, Learned, learn, next_feedforward
 

@@ -1,4 +1,4 @@
-"""`cosim learn`: a table of feedforward efforts from runs of a rig, or from one recording."""
+"""`cosim tune feedforward`: a table of feedforward efforts from runs of a rig, or from one recording."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def learn_rig(
     """
     check_output(save, "--save", (".csv",), {identity(path): "the rig itself"})
     rig, failure = load_rig(path, overrides), ""
-    rig.require_joints("cosim learn")
+    rig.require_joints("cosim tune feedforward")
     refuse_inputs(input_files(rig, overrides), save, "--save")
     if recording is not None:
         check_recording(rig, recording)

@@ -1,4 +1,4 @@
-"""`cosim tune`: a session of the command line, with its progress and its result."""
+"""`cosim tune gains`: a session of the command line, with its progress and its result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def tune_rig(
     """
     with console.busy(f"compiling {path.stem}"):
         rig = load_rig(path, overrides)
-    rig.require_joints("cosim tune")
+    rig.require_joints("cosim tune gains")
     place = _place(rig, folder, resume)
     for name in (OVERLAY, REPORT):
         console.refuse_inputs(input_files(rig, overrides), place / name, "--session")

@@ -1,4 +1,4 @@
-"""`cosim sessions`: what was tuned so far, sessions beside each other, and trials run again."""
+"""`cosim tune sessions`: what was tuned so far, sessions beside each other, and trials run again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def list_sessions(folder: Path) -> TextTable:
     """A row for each session in a folder. Raises InputError without any."""
     found = sessions_in(folder)
     if not found:
-        raise InputError("there are no sessions here; begin one with cosim tune RIG", str(folder))
+        raise InputError("there are no sessions here; begin one with cosim tune gains RIG", str(folder))
     table = TextTable(["session", "rig", "begun (UTC)", "optimiser"], ["trials", "start", "best", "trial"])
     for path, header in found:
         if header is None:

@@ -1,4 +1,4 @@
-"""What `cosim tune` shows while it searches."""
+"""What `cosim tune gains` shows while it searches."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class WiredRig:
         return found
 
     def require_joints(self, command: str) -> None:
-        """Raises InputError for a rig of parts only. command: that is for joints, such as `cosim tune`."""
+        """Raises InputError for a rig of parts only. command: that is for joints, such as `cosim tune gains`."""
         require_joints(self.joints, self.run_spec.path, command)
 
     def save_parts(self) -> None:

@@ -1,4 +1,4 @@
-"""`cosim fmu`: a rig, or one of its parts, as an FMU."""
+"""`cosim export fmu`: a rig, or one of its parts, as an FMU."""
 
 from __future__ import annotations
 

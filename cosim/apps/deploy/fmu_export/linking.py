@@ -28,7 +28,8 @@ def compiler_of(platform: Platform) -> list[str]:
         if found := shutil.which(name):
             return [found]
     raise InputError(
-        "there is no C compiler to link with; install one, or ziglang: pip install cosim[fmu-export]", "cosim fmu"
+        "there is no C compiler to link with; install one, or ziglang: pip install cosim[fmu-export]",
+        "cosim export fmu",
     )
 
 

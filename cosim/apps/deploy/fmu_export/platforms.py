@@ -36,5 +36,5 @@ def this_platform() -> Platform:
     key = platform.system(), platform.machine()
     if key not in PLATFORMS:
         known = ", ".join(" ".join(each) for each in PLATFORMS)
-        raise InputError(f"FMUs are not built on {' '.join(key)}; use a machine with {known}", "cosim fmu")
+        raise InputError(f"FMUs are not built on {' '.join(key)}; use a machine with {known}", "cosim export fmu")
     return PLATFORMS[key]

@@ -10,7 +10,7 @@ from cosim.apps.deploy.exportable import FileKind
 from cosim.apps.deploy.fmu_export.model_description import UnitOutline
 from cosim.apps.deploy.fmu_export.variables import UnitVariable
 
-FMU = FileKind("an FMU", "cosim fmu", "couple the file in the importer")
+FMU = FileKind("an FMU", "cosim export fmu", "couple the file in the importer")
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,8 @@ class ElasticLink:
 
     The elastic forces are −K η − N η̇ − Σ h_μκλν η_κ η_λ η_ν. displacement(point): of a point (3,) of the undeformed
     link; it raises InputError for a point at which nothing can be attached. remedies: of too few modes. pieces(): as
-    which it is drawn; drawn: whether there are bodies for them, in a model for drawings alone; in_equilibrium: whether it
-    starts in its equilibrium.
+    which it is drawn; drawn: whether there are bodies for them, in a model for drawings alone; in_equilibrium: whether
+    it starts in its equilibrium.
     """
 
     mass: float
