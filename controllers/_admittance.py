@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cosim.types import Numeric
+from cosim.core.types import Numeric
 
 
 def next_rate(

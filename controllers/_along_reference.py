@@ -1,7 +1,7 @@
 """The linear models along the reference of a controller, and the cost to go of a regulator over them.
 
 A model holds from the period at which it begins to the next one, about the reference in the middle of that time. The
-cost to go is that of the Riccati equation of a finite horizon (Anderson and Moore, Optimal Control, §2.4), backwards
+cost to go comes from the Riccati equation of a finite horizon (Anderson and Moore, Optimal Control, §2.4), backwards
 from the stationary cost at the end of the motion,
 
     Pₖ = Q + Aₖᵀ Pₖ₊₁ (Aₖ − Bₖ Kₖ),    Kₖ = (R + Bₖᵀ Pₖ₊₁ Bₖ)⁻¹ Bₖᵀ Pₖ₊₁ Aₖ.
@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, solve_discrete_are
 
-from cosim.controllers._linear_model import LinearModel, MotionLinearisation
-from cosim.errors import InputError, SectionError
-from cosim.types import Array, ControllerContext
+from cosim.core.errors import InputError, SectionError
+from cosim.core.types import Array, ControllerContext
+from cosim.plugins.controllers._linear_model import LinearModel, MotionLinearisation
 
 MOST_MODELS = 200  # of a motion: an arm hardly turns between two of them
 System = tuple[Array, Array]  # (A, B)
@@ -39,7 +39,7 @@ def at_one_state(linearisation: MotionLinearisation, at: Sequence[float] | None)
 def along_reference(
     linearisation: MotionLinearisation, at: Sequence[float] | None, context: ControllerContext
 ) -> Stages:
-    """The last model is that of the end of the motion. Without a trajectory, the model at the start. Raises InputError
+    """The last model belongs to the end of the motion. Without a trajectory, the model at the start. Raises InputError
     for a motion without an end, and SectionError where `at` is given."""
     if at is not None:
         raise SectionError("the model is linearised along the reference; take it out, or set along: state", ("at",))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.errors import InputError
-from cosim.types import ControllerContext
-from cosim.units import format_seconds
+from cosim.core.errors import InputError
+from cosim.core.types import ControllerContext
+from cosim.core.units import format_seconds
 
 
 def check_effort_mode(context: ControllerContext, instead: str) -> None:

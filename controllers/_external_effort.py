@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cosim import ops
-from cosim.errors import InputError
-from cosim.types import ControllerContext, Numeric, Signals, State, joint_signals
+from cosim.core import ops
+from cosim.core.errors import InputError
+from cosim.core.types import ControllerContext, Numeric, Signals, State, joint_signals
 
 
 class ExternalEffort:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import expm
 
-from cosim.errors import InputError, SectionError, did_you_mean
-from cosim.types import Array, ControllerContext
-from cosim.units import parse_quantity
+from cosim.core.errors import InputError, SectionError, did_you_mean
+from cosim.core.types import Array, ControllerContext
+from cosim.core.units import parse_quantity
 
 FRICTION_SPEED = 1.0  # rad/s or m/s, at which dry friction has its full value
 
@@ -125,7 +125,7 @@ def _passive(context: ControllerContext, passive: dict[str, Any]) -> dict[int, f
 
 
 def _position(given: Any, unit: str, joint: str) -> float:
-    """The position [rad or m] of a passive joint. Raises ValueError for what is none, or has another unit."""
+    """The position [rad or m] of a passive joint. Raises ValueError for anything else, or another unit."""
     if isinstance(given, str):
         return parse_quantity(given, unit, f"joint '{joint}'")
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not math.isfinite(given):

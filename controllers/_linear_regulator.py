@@ -18,9 +18,11 @@ from typing import Literal
 
 import numpy as np
 
-from cosim import ops
-from cosim.compile.table_over_time import TableOverTime
-from cosim.controllers._along_reference import (
+from cosim.core import ops
+from cosim.core.compile.table_over_time import TableOverTime
+from cosim.core.errors import InputError
+from cosim.core.types import REFERENCE, Array, ControllerContext, Numeric, PerJoint, State, param, params
+from cosim.plugins.controllers._along_reference import (
     Stages,
     System,
     along_reference,
@@ -29,10 +31,8 @@ from cosim.controllers._along_reference import (
     gains_of,
     stationary_cost,
 )
-from cosim.controllers._linear_model import LinearModel, MotionLinearisation
-from cosim.controllers._required_effort import RequiredEffort
-from cosim.errors import InputError
-from cosim.types import REFERENCE, Array, ControllerContext, Numeric, PerJoint, State, param, params
+from cosim.plugins.controllers._linear_model import LinearModel, MotionLinearisation
+from cosim.plugins.controllers._required_effort import RequiredEffort
 
 
 @params
@@ -117,7 +117,7 @@ class LinearRegulator:
 
     @property
     def gains(self) -> Array:
-        """Those of the first model; see `table`."""
+        """The gains of the first model; see `table`."""
         return self.table.items[0]["gains"]
 
     def _weights(self, params: Weights, context: ControllerContext) -> tuple[Array, Array]:

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim import ops
-from cosim.types import Array, Numeric, State
+from cosim.core import ops
+from cosim.core.types import Array, Numeric, State
 
 RELAXATION = 1.6
 FEW_ACTIVE = 3.0  # a larger step is faster where most rows are inactive, as measured

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim import ops
-from cosim.types import ALL, Array, ControllerContext, Numeric, Signals, joint_signals
+from cosim.core import ops
+from cosim.core.types import ALL, Array, ControllerContext, Numeric, Signals, joint_signals
 
 CREEP_SPEED = 0.01  # rad/s or m/s, below which dry friction is smoothed
 
@@ -25,7 +25,7 @@ class RequiredEffort:
     """A function of the inputs `inputs` of a controller."""
 
     def __init__(self, context: ControllerContext, index: Array | None = None) -> None:
-        """index: (n,) of the joints whose accelerations are given, by default those of the controller."""
+        """index: (n,) of the joints whose accelerations are given, by default the controller's."""
         self.inputs: Signals = joint_signals(ALL, context.model.nv)
         self._equations = context.model.equations
         self._index = context.index if index is None else index
@@ -48,9 +48,9 @@ class RequiredEffort:
         stays where it is measured.
         """
         equations, index, locked = self._equations, self._index, u["all_locked"] > 0.5
-        chart = u["all_position"] if position is None else ops.with_elements(u["all_position"], index, position)
-        v = u["all_velocity"] if velocity is None else ops.with_elements(u["all_velocity"], index, velocity)
-        a = ops.with_elements(u["all_acceleration"], index, acceleration)
+        chart = u["all_position"] if position is None else ops.set_at(u["all_position"], index, position)
+        v = u["all_velocity"] if velocity is None else ops.set_at(u["all_velocity"], index, velocity)
+        a = ops.set_at(u["all_acceleration"], index, acceleration)
         chart = ops.where(locked, u["all_position"], chart)
         v, a = ops.where(locked, 0.0, v), ops.where(locked, 0.0, a)
         known = ops.logical_or(self._known, locked)
@@ -60,5 +60,5 @@ class RequiredEffort:
         _, effort = equations.hybrid_dynamics(q, v, a, applied, known, t)
         effort = effort + springs
         if friction_velocity is not None:
-            effort = effort + equations.friction_effort(ops.with_elements(v, index, friction_velocity))
+            effort = effort + equations.friction_effort(ops.set_at(v, index, friction_velocity))
         return effort[index]

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
-from cosim.errors import InputError
-from cosim.types import ControllerContext, Numeric, Signals, joint_signals
+from cosim.core import ops
+from cosim.core.errors import InputError
+from cosim.core.types import ControllerContext, Numeric, Signals, joint_signals
 
 LEAST_MOBILITY = 1e-9  # 1/kg or 1/(kg m²) of a direction in which the frame cannot move
 
@@ -43,8 +43,8 @@ class TaskFrame:
         model, index = self._model, self._index
         times = (t,) if model.timed else ()
         q = model.coordinates(u["all_position"])
-        reference_q = model.coordinates(ops.with_elements(u["all_position"], index, u["reference_position"]))
-        reference_v = ops.with_elements(u["all_velocity"], index, u["reference_velocity"])
+        reference_q = model.coordinates(ops.set_at(u["all_position"], index, u["reference_position"]))
+        reference_v = ops.set_at(u["all_velocity"], index, u["reference_velocity"])
         pose, wanted = (model.frame_pose(at, self.frame, *times) for at in (q, reference_q))
         J, J_reference = (model.frame_jacobian(at, self.frame, *times) for at in (q, reference_q))
         rate = J_reference @ reference_v - J @ u["all_velocity"]
@@ -60,7 +60,7 @@ class TaskFrame:
         Jacobian (6, n) at the end, their mass matrix (n, n) as measured)."""
         model, measured = self._model, u["all_position"]
         times = (t,) if model.timed else ()
-        first, last = (model.coordinates(ops.with_elements(measured, self._index, place)) for place in (start, end))
+        first, last = (model.coordinates(ops.set_at(measured, self._index, place)) for place in (start, end))
         poses = (model.frame_pose(q, self.frame, *times) for q in (first, last))
         jacobian = model.frame_jacobian(last, self.frame, *times)[:, self._index]
         return displacement(*poses), jacobian, self._mass(model.coordinates(measured), *times)
@@ -72,5 +72,5 @@ class TaskFrame:
 
 def displacement(start: Numeric, end: Numeric) -> Numeric:
     """(6,) from a pose (4, 4) to another: the way, and the sine of the angle along its axis."""
-    turn = 0.5 * ops.total(ops.cross(start[:3, k], end[:3, k]) for k in range(3))
+    turn = 0.5 * ops.sum(ops.cross(start[:3, k], end[:3, k]) for k in range(3))
     return ops.concatenate([end[:3, 3] - start[:3, 3], turn])

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim import ops
-from cosim.controllers._required_effort import RequiredEffort
-from cosim.types import ControllerContext, Numeric, Signals, joint_signals
+from cosim.core import ops
+from cosim.core.types import ControllerContext, Numeric, Signals, joint_signals
+from cosim.plugins.controllers._required_effort import RequiredEffort
 
 
 class TrackingEffort:

@@ -9,7 +9,7 @@ Y θ are the efforts of the load, by the regressor of the inverse dynamics, and 
 manipulators, IJRR 6(3), 1987); θ̂ becomes θ where the motion excites it persistently. With the parameters scaled by
 their bounds, Γ is one number.
 
-C(q, v) w is that of the Christoffel symbols, which makes Ṁ − 2 C skew-symmetric, out of the inverse dynamics alone:
+C(q, v) w uses the Christoffel symbols, so that Ṁ − 2 C is skew-symmetric, by the inverse dynamics alone:
 with its velocity terms c(q, v), quadratic in v, C(q, v) w = (c(q, v + w) − c(q, v − w)) / 4.
 −K s is a PD loop in the drive, with the gains K Λ and K. While an effort is at its limit nothing is adapted.
 """
@@ -21,11 +21,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from cosim import ops
-from cosim.controllers._checks import check_effort_mode
-from cosim.controllers._required_effort import CREEP_SPEED
-from cosim.errors import InputError, SectionError
-from cosim.types import (
+from cosim.core import ops
+from cosim.core.errors import InputError, SectionError
+from cosim.core.types import (
     ALL,
     COMMAND,
     REFERENCE,
@@ -40,6 +38,8 @@ from cosim.types import (
     param,
     params,
 )
+from cosim.plugins.controllers._checks import check_effort_mode
+from cosim.plugins.controllers._required_effort import CREEP_SPEED
 
 # the parameters of a link as signals of the controller, and their units
 LOAD_SIGNALS = (
@@ -80,7 +80,7 @@ class Adaptive:
     least scaled values."""
 
     def __init__(self, params: Params, context: ControllerContext) -> None:
-        """Raises InputError for drives with loops of their own, closed loops, and where nothing is adapted."""
+        """Raises InputError for drives with their own loops, closed loops, and where nothing is adapted."""
         check_effort_mode(context, "feedforward_pd")
         if context.model.constraint_rows:
             raise InputError("the mechanism has closed loops, which this controller does not know; use feedforward_pd")
@@ -137,7 +137,7 @@ class Adaptive:
         request = feedforward - kd * s
         saturated: Numeric = 0.0
         for value, limit in zip(request, self._effort_limit, strict=True):
-            saturated = ops.where(ops.absolute(value) >= limit, 1.0, saturated)
+            saturated = ops.where(ops.abs(value) >= limit, 1.0, saturated)
         zone = ops.array(p.dead_zone)
         beyond = s - ops.clip(s, -zone, zone)
         change = -self._period * p.adaptation * (regressor.T @ beyond)
@@ -161,8 +161,8 @@ class Adaptive:
         locked, time = u["all_locked"] > 0.5, (t,) if self._model.equations.timed else ()
         q = equations.coordinates(u["all_position"])
         v = ops.where(locked, 0.0, u["all_velocity"])
-        reference = ops.where(locked, 0.0, ops.with_elements(v, index, w))
-        a = ops.where(locked, 0.0, ops.with_elements(u["all_acceleration"], index, dw))
+        reference = ops.where(locked, 0.0, ops.set_at(v, index, w))
+        a = ops.where(locked, 0.0, ops.set_at(u["all_acceleration"], index, dw))
 
         def of_slotine_and_li(function: Callable[..., Numeric]) -> Numeric:
             rest = np.zeros(model.nv)

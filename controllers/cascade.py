@@ -4,8 +4,8 @@
     M = K_v (v* − v) + I + J a_r + reference effort,   within the effort limit.
 
 The effort goes to the drive, whose current loop is the innermost one. Per period T, I grows by (T / T_i) K_v (v* − v);
-beyond the limit it is driven back by back-calculation with the time T_i. The loops are those of `cosim.servo.cascade`,
-which simulated and emulated drives run at rates of their own.
+beyond the limit it is driven back by back-calculation with the time T_i. The loops come from
+`cosim.core.servo.cascade`, which simulated and emulated drives run at their own rates.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cosim import filters, ops
-from cosim.controllers._checks import check_below_half_the_rate, check_effort_mode, check_no_shorter_than_a_period
-from cosim.servo.cascade import velocity_control, velocity_setpoint, within
-from cosim.types import (
+from cosim.core import filters, ops
+from cosim.core.servo.cascade import velocity_control, velocity_setpoint, within
+from cosim.core.types import (
     COMMAND,
     REFERENCE,
     ControllerContext,
@@ -30,6 +29,11 @@ from cosim.types import (
     joint_signals,
     param,
     params,
+)
+from cosim.plugins.controllers._checks import (
+    check_below_half_the_rate,
+    check_effort_mode,
+    check_no_shorter_than_a_period,
 )
 
 
@@ -47,7 +51,7 @@ class Params:
 
 class Cascade:
     def __init__(self, params: Params, context: ControllerContext) -> None:
-        """Raises InputError for drives with loops of their own, and for times that are too short for the period."""
+        """Raises InputError for drives with their own loops, and for times that are too short for the period."""
         check_effort_mode(context, "passthrough")
         check_no_shorter_than_a_period("integral_time", params.integral_time, context)
         check_below_half_the_rate("velocity_filter", params.velocity_filter, context)

@@ -24,11 +24,21 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cosim import ops
-from cosim.controllers._checks import check_effort_mode
-from cosim.controllers._required_effort import RequiredEffort, drive_friction
-from cosim.errors import InputError
-from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.errors import InputError
+from cosim.core.types import (
+    COMMAND,
+    REFERENCE,
+    ControllerContext,
+    Numeric,
+    PerJoint,
+    State,
+    joint_signals,
+    param,
+    params,
+)
+from cosim.plugins.controllers._checks import check_effort_mode
+from cosim.plugins.controllers._required_effort import RequiredEffort, drive_friction
 
 # keys of another controller that once had this name
 FOREIGN_KEYS = dict.fromkeys(

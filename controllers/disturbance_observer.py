@@ -16,11 +16,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cosim import ops
-from cosim.controllers import computed_torque
-from cosim.controllers._checks import check_below_half_the_rate
-from cosim.controllers._required_effort import RequiredEffort, drive_friction
-from cosim.types import ControllerContext, Numeric, PerJoint, Signal, Signals, State, param, params
+from cosim.core import ops
+from cosim.core.types import ControllerContext, Numeric, PerJoint, Signal, Signals, State, param, params
+from cosim.plugins.controllers import computed_torque
+from cosim.plugins.controllers._checks import check_below_half_the_rate
+from cosim.plugins.controllers._required_effort import RequiredEffort, drive_friction
 
 FOREIGN_KEYS = computed_torque.FOREIGN_KEYS
 

@@ -1,17 +1,27 @@
 """Feedforward and PD: the required effort of the reference by the model, and a PD loop in the drive for the error.
 
 effort = τ(q_ref, v_ref, a_ref) + friction(v_ref) + reference effort, where τ is the inverse dynamics of the controlled
-joints at the reference, see `_required_effort` (Spong et al., Robot Modeling and Control, §8.3). The friction is that
-of the mechanism and that of the drives, which the mechanism does not have.
+joints at the reference, see `_required_effort` (Spong et al., Robot Modeling and Control, §8.3). The friction adds up
+the mechanism's and the drives', which the mechanism does not have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim import ops
-from cosim.controllers._required_effort import RequiredEffort, drive_friction
-from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.types import (
+    COMMAND,
+    REFERENCE,
+    ControllerContext,
+    Numeric,
+    PerJoint,
+    State,
+    joint_signals,
+    param,
+    params,
+)
+from cosim.plugins.controllers._required_effort import RequiredEffort, drive_friction
 
 
 @params

@@ -3,7 +3,7 @@
 M ẅ + D ẇ + K w = τ_ext,   setpoint = q_ref + w
 
 τ_ext is the external effort, see `_external_effort`. A stiff loop in the drive follows the setpoint, with the effort
-that the setpoint requires and −τ_ext, so that it does not give way itself. M, D and K may be any, unlike those of an
+that the setpoint requires and −τ_ext, so that it does not give way itself. M, D and K may be any, unlike in an
 impedance, which keeps the natural inertia; stability in contact with something stiff needs a large enough M or D.
 """
 
@@ -11,11 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim import ops
-from cosim.controllers._admittance import next_rate
-from cosim.controllers._external_effort import ExternalEffort
-from cosim.controllers._required_effort import RequiredEffort
-from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.types import (
+    COMMAND,
+    REFERENCE,
+    ControllerContext,
+    Numeric,
+    PerJoint,
+    State,
+    joint_signals,
+    param,
+    params,
+)
+from cosim.plugins.controllers._admittance import next_rate
+from cosim.plugins.controllers._external_effort import ExternalEffort
+from cosim.plugins.controllers._required_effort import RequiredEffort
 
 
 @params

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cosim import ops
-from cosim.controllers._tracking_effort import TrackingEffort
-from cosim.types import COMMAND, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.types import COMMAND, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.plugins.controllers._tracking_effort import TrackingEffort
 
 
 @params

@@ -16,12 +16,9 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag, solve_discrete_are
 
-from cosim import ops
-from cosim.controllers._checks import check_effort_mode
-from cosim.controllers._linear_model import LinearModel
-from cosim.controllers._linear_regulator import LinearRegulator, Weights
-from cosim.errors import InputError
-from cosim.types import (
+from cosim.core import ops
+from cosim.core.errors import InputError
+from cosim.core.types import (
     COMMAND,
     REFERENCE,
     Array,
@@ -35,6 +32,9 @@ from cosim.types import (
     param,
     params,
 )
+from cosim.plugins.controllers._checks import check_effort_mode
+from cosim.plugins.controllers._linear_model import LinearModel
+from cosim.plugins.controllers._linear_regulator import LinearRegulator, Weights
 
 
 @params
@@ -53,7 +53,7 @@ class Params(Weights, Noise):
 
 class Lqg:
     def __init__(self, params: Params, context: ControllerContext) -> None:
-        """Raises InputError for drives with loops of their own, and as `LinearRegulator`."""
+        """Raises InputError for drives with their own loops, and as `LinearRegulator`."""
         check_effort_mode(context, "feedforward_pd")
         self._n = len(context.joints)
         self.params = params

@@ -12,10 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from cosim import ops
-from cosim.controllers._checks import check_effort_mode
-from cosim.controllers._linear_regulator import AlongWeights, LinearRegulator
-from cosim.types import (
+from cosim.core import ops
+from cosim.core.types import (
     COMMAND,
     REFERENCE,
     ControllerContext,
@@ -28,6 +26,8 @@ from cosim.types import (
     param,
     params,
 )
+from cosim.plugins.controllers._checks import check_effort_mode
+from cosim.plugins.controllers._linear_regulator import AlongWeights, LinearRegulator
 
 
 @params
@@ -41,7 +41,7 @@ class Params(AlongWeights):
 
 class Lqr:
     def __init__(self, params: Params, context: ControllerContext) -> None:
-        """Raises InputError for drives with loops of their own, and as `LinearRegulator`."""
+        """Raises InputError for drives with their own loops, and as `LinearRegulator`."""
         check_effort_mode(context, "feedforward_pd")
         n = len(context.joints)
         self.params = params
@@ -70,7 +70,7 @@ class Lqr:
         effort = feedforward + correction
         if "integral" in x:
             miss = u["position"] - u["reference_position"]
-            saturated = ops.logical_and(ops.absolute(effort) >= limit, effort * miss < 0.0)
+            saturated = ops.logical_and(ops.abs(effort) >= limit, effort * miss < 0.0)
             after["integral"] = x["integral"] + ops.where(saturated, 0.0, self._period * miss)
         if p.delay:
             after["correction"] = ops.clip(effort, -limit, limit) - feedforward

@@ -5,9 +5,9 @@ At each call it minimises
     Σ (eₖᵀ Q eₖ + δτₖᵀ R δτₖ) + e_Nᵀ S e_N,    eₖ₊₁ = A eₖ + B δτₖ,    k = 0 … N − 1,
 
 over the corrections δτₖ of the effort, within the limits of the joints, and commands the first (Maciejowski, Predictive
-Control with Constraints). S is the cost of `lqr` from there on, so that without an active bound the command is that of
-`lqr`. Over the horizon the reference goes on with its acceleration, and the feedforward of the effort is the present
-one. Effort bounds are hard, those of the state soft: they may be impossible to keep.
+Control with Constraints). S is the cost of `lqr` from there on, so that without an active bound the command equals
+`lqr`'s. Over the horizon the reference goes on with its acceleration, and the feedforward of the effort is the present
+one. Effort bounds are hard, state bounds soft: they may be impossible to keep.
 
 With an observer an unknown effort is estimated from what the prediction of the period before has missed, and
 subtracted.
@@ -22,14 +22,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import block_diag
 
-from cosim import ops
-from cosim.compile.table_over_time import TableOverTime
-from cosim.controllers._along_reference import system_at
-from cosim.controllers._checks import check_below_half_the_rate, check_effort_mode
-from cosim.controllers._linear_regulator import AlongWeights, LinearRegulator
-from cosim.controllers._quadratic_program import QuadraticProgram
-from cosim.errors import InputError
-from cosim.types import (
+from cosim.core import ops
+from cosim.core.compile.table_over_time import TableOverTime
+from cosim.core.errors import InputError
+from cosim.core.types import (
     COMMAND,
     REFERENCE,
     Array,
@@ -43,6 +39,10 @@ from cosim.types import (
     param,
     params,
 )
+from cosim.plugins.controllers._along_reference import system_at
+from cosim.plugins.controllers._checks import check_below_half_the_rate, check_effort_mode
+from cosim.plugins.controllers._linear_regulator import AlongWeights, LinearRegulator
+from cosim.plugins.controllers._quadratic_program import QuadraticProgram
 
 SOFTNESS = 1e-3  # of bounds of the state, see `QuadraticProgram`
 MOST_NUMBERS = 200_000  # of the programs along a reference: what compiles in a few seconds
@@ -59,7 +59,7 @@ class Params(AlongWeights):
 
 class Mpc:
     def __init__(self, params: Params, context: ControllerContext) -> None:
-        """Raises InputError for drives with loops of their own, an observer that is too fast, and as
+        """Raises InputError for drives with their own loops, an observer that is too fast, and as
         `LinearRegulator`."""
         check_effort_mode(context, "feedforward_pd")
         check_below_half_the_rate("observer", params.observer, context)

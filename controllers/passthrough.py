@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from cosim import ops
-from cosim.errors import InputError
-from cosim.types import COMMAND, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.errors import InputError
+from cosim.core.types import COMMAND, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
 
 # interface -> the gains of its loop; the first must not be zero
 GAINS: dict[str, tuple[str, ...]] = {"position": ("kp", "kd"), "velocity": ("kd",), "effort": ()}

@@ -10,8 +10,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cosim import ops
-from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.types import (
+    COMMAND,
+    REFERENCE,
+    ControllerContext,
+    Numeric,
+    PerJoint,
+    State,
+    joint_signals,
+    param,
+    params,
+)
 
 
 @params

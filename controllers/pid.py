@@ -18,10 +18,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cosim import filters, ops
-from cosim.controllers._checks import check_below_half_the_rate, check_no_shorter_than_a_period
-from cosim.servo.pi import next_integral
-from cosim.types import (
+from cosim.core import filters, ops
+from cosim.core.servo.pi import next_integral
+from cosim.core.types import (
     COMMAND,
     REFERENCE,
     ControllerContext,
@@ -34,6 +33,7 @@ from cosim.types import (
     param,
     params,
 )
+from cosim.plugins.controllers._checks import check_below_half_the_rate, check_no_shorter_than_a_period
 
 
 @params
@@ -94,7 +94,7 @@ class Pid:
     def _next_integral(self, p: Params, integral: Numeric, error: Numeric, request: Numeric) -> Numeric:
         rate, bound, limit = ops.array(p.ki) * error, ops.array(p.integral_limit), self._effort_limit
         if p.tracking_time is None:
-            saturated = ops.logical_and(ops.absolute(request) >= limit, request * error > 0.0)
+            saturated = ops.logical_and(ops.abs(request) >= limit, request * error > 0.0)
             integral = integral + ops.where(saturated, 0.0, rate * self._period)
         else:
             time, given = ops.array(p.tracking_time), ops.clip(request, -limit, limit)

@@ -12,12 +12,22 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cosim import ops
-from cosim.controllers._admittance import next_rate
-from cosim.controllers._external_effort import ExternalEffort
-from cosim.controllers._required_effort import RequiredEffort
-from cosim.controllers._task_space import TaskFrame
-from cosim.types import COMMAND, REFERENCE, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.types import (
+    COMMAND,
+    REFERENCE,
+    ControllerContext,
+    Numeric,
+    PerJoint,
+    State,
+    joint_signals,
+    param,
+    params,
+)
+from cosim.plugins.controllers._admittance import next_rate
+from cosim.plugins.controllers._external_effort import ExternalEffort
+from cosim.plugins.controllers._required_effort import RequiredEffort
+from cosim.plugins.controllers._task_space import TaskFrame
 
 SINGULAR = 1e-6  # what is added to Jᵀ J, relative to its trace, so that its inverse is finite at singularities
 Vector = tuple[float, float, float]
@@ -87,7 +97,7 @@ class TaskAdmittance:
 def _solved(jacobian: Numeric, weight: Numeric, right: Numeric) -> Numeric:
     """(Jᵀ J + μ W)⁻¹ right, (n,), with a μ that is small. J (Jᵀ J + μ M)⁻¹ is (J M⁻¹ Jᵀ + μ)⁻¹ J M⁻¹ = J̄ᵀ."""
     square, n = jacobian.T @ jacobian, len(right)
-    trace_of_square, trace_of_weight = (ops.total(matrix[k, k] for k in range(n)) for matrix in (square, weight))
+    trace_of_square, trace_of_weight = (ops.sum(matrix[k, k] for k in range(n)) for matrix in (square, weight))
     return ops.solve(square + SINGULAR * trace_of_square / trace_of_weight * weight, right)
 
 

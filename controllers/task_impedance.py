@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim import ops
-from cosim.controllers._task_space import TaskFrame, TaskState
-from cosim.controllers._tracking_effort import TrackingEffort
-from cosim.errors import InputError
-from cosim.types import COMMAND, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.core import ops
+from cosim.core.errors import InputError
+from cosim.core.types import COMMAND, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.plugins.controllers._task_space import TaskFrame, TaskState
+from cosim.plugins.controllers._tracking_effort import TrackingEffort
 
 Vector = tuple[float, float, float]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cosim.errors import InputError, InputErrors, RunError
-    from cosim.multibody import Model
+    from cosim.apps.tuning.session import FailedTuning, TuningSession
+    from cosim.apps.tuning.tune import tune
+    from cosim.core.errors import InputError, InputErrors, RunError
+    from cosim.mechanics.multibody import Model
     from cosim.rig import Rig, load_rig
     from cosim.rig.comparison import Comparison, compare
     from cosim.rig.gradient import Gradient
     from cosim.rig.plot_runs import plot_runs
     from cosim.rig.rollout_batch import RolloutBatch
     from cosim.rig.run import Run, StoppedRun, load_run, open_recording
-    from cosim.tick.metrics import METRICS
-    from cosim.tuning.session import FailedTuning, TuningSession
-    from cosim.tuning.tune import tune
+    from cosim.simulation.tick.metrics import METRICS
 
 __all__ = [
     "METRICS",
@@ -40,17 +40,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("InputError", "InputErrors", "RunError"), "cosim.errors"),
-    "Model": "cosim.multibody",
+    **dict.fromkeys(("InputError", "InputErrors", "RunError"), "cosim.core.errors"),
+    "Model": "cosim.mechanics.multibody",
     **dict.fromkeys(("Rig", "load_rig"), "cosim.rig"),
     **dict.fromkeys(("Comparison", "compare"), "cosim.rig.comparison"),
     "Gradient": "cosim.rig.gradient",
     "plot_runs": "cosim.rig.plot_runs",
     "RolloutBatch": "cosim.rig.rollout_batch",
-    "METRICS": "cosim.tick.metrics",
+    "METRICS": "cosim.simulation.tick.metrics",
     **dict.fromkeys(("Run", "StoppedRun", "load_run", "open_recording"), "cosim.rig.run"),
-    **dict.fromkeys(("FailedTuning", "TuningSession"), "cosim.tuning.session"),
-    "tune": "cosim.tuning.tune",
+    **dict.fromkeys(("FailedTuning", "TuningSession"), "cosim.apps.tuning.session"),
+    "tune": "cosim.apps.tuning.tune",
 }
 
 

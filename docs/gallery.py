@@ -1,5 +1,5 @@
 """A hook of mkdocs: every comment `<!-- cosim derive … -->` of gallery.md becomes what that command makes, and every
-`<!-- cosim build … --target page -->` the page that simulates the rig."""
+`<!-- cosim export code … --target page -->` the page that simulates the rig."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cosim.cli.command_line import parse
 ROOT = Path(__file__).parents[1]
 PAGE = "gallery.md"
 MARK = re.compile(r"^<!-- cosim (derive .*?) -->$", re.MULTILINE)
-BUILT = re.compile(r"^<!-- cosim (build (\S+) --target page) -->$", re.MULTILINE)
+BUILT = re.compile(r"^<!-- cosim (export code (\S+) --target page) -->$", re.MULTILINE)
 FACTOR_AND_FUNCTION = re.compile(r"(</m(?:n|sub|subsup|row)>)(<mi>(?:sin|cos|tan)</mi>)")
 THIN_SPACE = '<mspace width="0.17em"></mspace>'
 SENTENCE = "\\noindent "  # begins a line of text
@@ -59,7 +59,7 @@ def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
 
 
 def run(words: str, file: Path) -> str:
-    """What `cosim derive RIG …` prints when it writes `file`; rigs are those of the repository."""
+    """What `cosim derive RIG …` prints when it writes `file`; rigs come from the repository."""
     command, *rest = shlex.split(words)
     paths = [str(ROOT / word) if word.startswith("rigs/") else word for word in rest]
     out = io.StringIO()
@@ -69,15 +69,15 @@ def run(words: str, file: Path) -> str:
 
 
 def simulated(rig: str, folder: Path) -> Path:
-    """The page of a rig of the repository, written by `cosim build`."""
+    """The page of a rig of the repository, written by `cosim export code`."""
     with redirect_stdout(io.StringIO()):
-        parse(["build", str(ROOT / rig), "--target", "page", "-o", str(folder)])()
+        parse(["export", "code", str(ROOT / rig), "--target", "page", "-o", str(folder)])()
     return folder / f"{Path(rig).stem}.html"
 
 
 def frame(words: str, source: str) -> str:
     """A frame in which the page waits to be run, and a link to it alone."""
-    kind = Path(shlex.split(words)[1]).stem
+    kind = next(Path(word).stem for word in shlex.split(words) if word.endswith(".yaml"))
     return (
         f'<figure class="simulated"><iframe src="{source}#paused" title="{kind}, simulated" loading="lazy"></iframe>'
         f'<figcaption><a href="{source}">Open alone</a>: <code>cosim {html.escape(words)}</code></figcaption></figure>'

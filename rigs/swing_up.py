@@ -4,13 +4,12 @@ Far from upright the motor pushes along the motion while the energy is below tha
 against it above (Åström and Furuta, Swinging up a pendulum by energy control, 2000). Once the pendulum comes
 close enough to upright a PD law takes over for good.
 
-`update` is a pure function of plain operators and `cosim.ops`, so it becomes machine code with the rest of
+`update` is a pure function of plain operators and `cosim.plugin.ops`, so it becomes machine code with the rest of
 the rig. That is why choices are `ops.where` instead of `if`, and why the memory, whether the pendulum has
 been caught, is a state that goes in and comes out.
 """
 
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, param, params
+from cosim.plugin import COMMAND, joint_signals, ops, param, params
 
 
 @params
@@ -41,7 +40,7 @@ class SwingUp:
         missing = self._model.potential_energy(upright) - energy
         swing = p.pump * missing * ops.smooth_sign(v, 0.01)
         hold = p.kp * ops.sin(upright - q) - p.kd * v
-        close = ops.absolute(ops.sin(upright - q)) < ops.sin(p.catch)
+        close = ops.abs(ops.sin(upright - q)) < ops.sin(p.catch)
         above = ops.cos(upright - q) > 0.0
         caught = ops.where(ops.logical_and(close, above), 1.0, x["caught"])
         effort = ops.where(caught > 0.0, hold, swing)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from cosim.cli.trust import with_trust
-from cosim.errors import RunError, plural
-from cosim.hardware.traffic.player import PlayedDifference
+from cosim.core.errors import RunError, plural
+from cosim.execution.hardware.traffic.player import PlayedDifference
 from cosim.output import console
 from cosim.output.text_table import TextTable
 from cosim.rig.bus_replay import ReplayedBus, replay_bus

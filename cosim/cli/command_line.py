@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, Action, ArgumentParser, HelpFormatter, Namespace
-from collections.abc import Callable, Iterator
+from argparse import ArgumentParser, HelpFormatter, Namespace
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cosim.cli import commands, commissioning_commands, remote_commands
 from cosim.cli.option_rules import check_options
-from cosim.errors import InputError, did_you_mean
-from cosim.output.binding import CONTROL_EXAMPLE, STREAM_EXAMPLE
+from cosim.core.access.binding import CONTROL_EXAMPLE, STREAM_EXAMPLE
+from cosim.core.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from cosim.rig.reading.yaml_source import Override
@@ -18,6 +18,36 @@ if TYPE_CHECKING:
 ABOUT = "Robotics control co-simulation with hardware in the loop."
 WIDTH = 110  # columns of a help text
 INDENT = 30  # of what it says about an option
+COLUMN = 11  # of what the help text says about a command
+HEADINGS = {
+    "The first hour": ("new", "check", "run", "plot", "compare", "dash"),
+    "Runs and recordings": ("live", "explain", "replay", "export"),
+    "Design": ("analyze", "derive", "identify", "tune", "scenario"),
+    "Motors": ("drives", "emulate", "doctor"),
+    "Other programs": ("foxglove", "federate", "key"),
+}
+GROUPS = {
+    "live": "Get and set parameters of a run while it runs, and stop it.",
+    "export": "Write a recording, an FMU, code for other machines, or a layout.",
+    "tune": "Find gains or feedforward by many runs, and look at sessions.",
+    "drives": "Find, check, move and set up real drives.",
+}
+# former commands: what to run instead
+FORMER = {
+    **{name: f"'cosim live {name}'" for name in ("set", "get", "stop")},
+    **{name: f"'cosim drives {name}'" for name in ("scan", "probe", "jog", "home", "calibrate")},
+    "learn": "'cosim tune feedforward'",
+    "sessions": "'cosim tune sessions'",
+    "fmu": "'cosim export fmu'",
+    "build": "'cosim export code'",
+    "layout": "'cosim export layout'",
+    "bench": "'python -m benchmarks', in a checkout of the project",
+}
+# what a word after a group may have meant that was a command itself
+FORMER_IN_GROUPS = {
+    "tune": "; gains are tuned by 'cosim tune gains RIG'",
+    "export": "; a recording is exported by 'cosim export recording F.mcap'",
+}
 
 
 class CommandParser(ArgumentParser):
@@ -33,49 +63,93 @@ class CommandParser(ArgumentParser):
         raise InputError(f"{message}; see {self.prog} --help", self.prog)
 
     def parse_command(self, words: list[str]) -> Namespace:
-        """The words after that of the command; arguments may stand behind options."""
+        """The words after the command; arguments may stand behind options."""
         given, rest = self.parse_known_intermixed_args(words)
         if not rest:
-            check_options(self.prog.rpartition(" ")[2], words)
+            check_options(self.prog.partition(" ")[2], words)
             return given
         if not rest[0].startswith("-"):
             self.error(f"there is no place for the argument '{rest[0]}'")
         options = [name for action in self._actions for name in action.option_strings]
         self.error(f"there is no option '{rest[0]}'{did_you_mean(rest[0], options)}")
 
-    def add_commands(self) -> None:
-        self.commands = self.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    def add_command(self, run: Callable[..., None], *words: tuple[tuple[str, ...], dict[str, Any]]) -> None:
-        """A command with the name of the function that runs it, and its line of help."""
+class Commands:
+    """The commands by their names, of one word, or of two where they are in a group."""
+
+    def __init__(self) -> None:
+        self.parsers: dict[str, CommandParser] = {}
+
+    def add_command(self, name: str, run: Callable[..., None], *words: tuple[tuple[str, ...], dict[str, Any]]) -> None:
+        """A command with what runs it, whose docstring begins with its line of help."""
         about = (run.__doc__ or "").splitlines()[0]
-        name = run.__name__.rstrip("_")  # without that of a name of Python
-        parser = self.commands.add_parser(name, help=about, description=about)
+        parser = self.parsers[name] = CommandParser(prog=f"cosim {name}", description=about)
         parser.set_defaults(command=run)
         for names, settings in words:
             parser.add_argument(*names, **settings)
 
+    def help_text(self, group: str = "") -> str:
+        """Of all commands, or of a group."""
+        about = {name: parser.description or "" for name, parser in self.parsers.items()} | GROUPS
+        if group:
+            names = [name for name in self.parsers if name.startswith(f"{group} ")]
+            tables = {"Commands": names}
+        else:
+            tables = HEADINGS
+        lines = [f"usage: cosim {group + ' ' * bool(group)}COMMAND …", "", GROUPS.get(group, ABOUT)]
+        for heading, names in tables.items():
+            width = max(map(len, names)) + 2 if group else COLUMN
+            lines += ["", f"{heading}:", *(f"  {name:{width}}{about[name]}" for name in names)]
+        command = f"cosim {group} COMMAND".replace("  ", " ")
+        lines += [
+            "",
+            f"{command} --help describes a command" + ("" if group else "; cosim --version prints the version"),
+        ]
+        return "\n".join(lines)
 
-class _ShowVersion(Action):
-    def __call__(self, *_: object) -> NoReturn:
-        from cosim import __version__
+    def chosen(self, words: list[str]) -> tuple[CommandParser | None, list[str]]:
+        """(the command, its words); None after a help text. Raises InputError for unknown words."""
+        first = words[0] if words else "--help"
+        if first in ("-h", "--help"):
+            print(self.help_text())
+        elif first == "--version":
+            from cosim import __version__
 
-        print(f"cosim {__version__}")
-        raise SystemExit(0)
+            print(f"cosim {__version__}")
+        elif first in GROUPS:
+            second = words[1] if len(words) > 1 else "--help"
+            if second in ("-h", "--help"):
+                print(self.help_text(first))
+            elif (name := f"{first} {second}") in self.parsers:
+                return self.parsers[name], words[2:]
+            else:
+                known = [name.partition(" ")[2] for name in self.parsers if name.startswith(f"{first} ")]
+                _no_command(f"cosim {first}", second, known, FORMER_IN_GROUPS.get(first, ""))
+        elif first in self.parsers:
+            return self.parsers[first], words[1:]
+        elif first in FORMER:
+            raise InputError(f"'cosim {first}' is now {FORMER[first]}", "cosim")
+        elif first.startswith("-"):
+            raise InputError(f"there is no option '{first}'; see cosim --help", "cosim")
+        else:
+            _no_command("cosim", first, [*self.parsers, *GROUPS], "")
+        return None, []
+
+
+def _no_command(place: str, word: str, known: Collection[str], hint: str) -> NoReturn:
+    meant = did_you_mean(word, known)
+    raise InputError(f"there is no command '{word}'{hint or meant}; see {place} --help", place)
 
 
 def parse(words: list[str]) -> Callable[[], None]:
     """The chosen command with its arguments; of no words, the help text.
 
-    Raises InputError for words that are none, SystemExit after a help text.
+    Raises InputError for unknown words, SystemExit after a help text.
     """
-    parser = command_parser()
-    known = parser.commands.choices
-    if not words or words[0].startswith("-"):
-        parser.parse_args(words or ["--help"])
-    elif words[0] not in known:
-        parser.error(f"there is no command '{words[0]}'{did_you_mean(words[0], known)}")
-    given = vars(known[words[0]].parse_command(words[1:]))
+    parser, rest = all_commands().chosen(words)
+    if parser is None:
+        raise SystemExit(0)
+    given = vars(parser.parse_command(rest))
     command = given.pop("command")
     return lambda: command(**given)
 
@@ -100,11 +174,11 @@ def _overrides_of(overlay: str) -> list[Override]:
 
 
 def _tuning_words() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """The options of a session: those of the section `tuning` of the rig are added to it or replace it."""
+    """The options of a session, which add to the section `tuning` of the rig or replace it."""
     pairs = (
         ("--parameter", "parameters", "NAME=LOW..HIGH", "what is varied, e.g. arm.kp=10..2000 or arm.kd=x0.2..x5"),
-        ("--minimise", "minimise", "FIGURE=WEIGHT", "a term of the cost, e.g. error_rms or effort_rms=0.001"),
-        ("--limit", "limits", "FIGURE=BOUND", "a bound that must hold, e.g. 'overshoot=5 %%' or disk_margin=0.5"),
+        ("--minimise", "minimise", "METRIC=WEIGHT", "a term of the cost, e.g. error_rms or effort_rms=0.001"),
+        ("--limit", "limits", "METRIC=BOUND", "a bound that must hold, e.g. 'overshoot=5 %%' or disk_margin=0.5"),
         ("--plant", "plants", "NUMBER=FRACTION", "perturbed plants, e.g. 'inertia=20 %%'"),
     )
     for name, key, metavar, about in pairs:
@@ -116,12 +190,12 @@ def _tuning_words() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     yield _word("--trials", metavar="N", type=int, help="after which it ends; default: 200")
     yield _word("--batch", metavar="N", type=int, help="trials that are proposed together; default: 16")
     yield _word("--seed", metavar="N", type=int, help="of all random numbers; default: 0")
-    yield _word("--duration", metavar="S", help="of each run, e.g. 2.5 or 500 ms; default: that of the rig")
+    yield _word("--duration", metavar="S", help="of each run, e.g. 2.5 or 500 ms; default: the rig's")
     yield _word("--session", metavar="FOLDER", help="where it is kept; default: tuning/RIG_1, _2, …")
     yield _flag("--resume", "go on with a session, by default with the latest one of the rig")
     yield _word("--dask", metavar="ADDRESS", help="of a Dask scheduler whose workers evaluate, e.g. tcp://host:8786")
     yield _word("--on-hardware", metavar="RIG", type=Path, help="try the best trials on this rig with real motors")
-    yield _word("--replay", metavar="SESSION", type=Path, help="those of this session, without another search")
+    yield _word("--replay", metavar="SESSION", type=Path, help="trials of this session, without another search")
     numbers = {"type": int, "action": "append", "default": []}
     yield _word("--trial", metavar="N", help="try this trial instead; may be repeated", **numbers)
     yield _word("--candidates", metavar="N", type=int, default=3, help="how many trials are tried; default: 3")
@@ -129,10 +203,8 @@ def _tuning_words() -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     yield _flag("--yes", "run real motors without confirmation before each run")
 
 
-def command_parser() -> CommandParser:
-    parser = CommandParser(prog="cosim", description=ABOUT)
-    parser.add_argument("--version", nargs=0, default=SUPPRESS, action=_ShowVersion, help="print the version")
-    parser.add_commands()
+def all_commands() -> Commands:
+    parser = Commands()
     rig = _word("rig", type=Path, help="the rig file (YAML)")
     overrides = _word(
         "--set",
@@ -152,6 +224,7 @@ def command_parser() -> CommandParser:
         help="replace all values that a file has, e.g. 'controllers.arm.kp: 200'; may be repeated",
     )
     parser.add_command(
+        "run",
         commands.run,
         rig,
         _word("--duration", metavar="S", help="how long to run, e.g. 2.5 or 500 ms"),
@@ -165,14 +238,14 @@ def command_parser() -> CommandParser:
             metavar="ENDPOINT",
             nargs="?",
             const="",
-            help=f"publish samples live, e.g. at {STREAM_EXAMPLE}; default: that of the rig, or for this user alone",
+            help=f"publish samples live, e.g. at {STREAM_EXAMPLE}; default: the rig's, or for this user alone",
         ),
         _word(
             "--control",
             metavar="ENDPOINT",
             nargs="?",
             const="",
-            help=f"open a control socket, e.g. {CONTROL_EXAMPLE}; default: that of the rig, or for this user alone",
+            help=f"open a control socket, e.g. {CONTROL_EXAMPLE}; default: the rig's, or for this user alone",
         ),
         _flag("--wait", "wait until a client starts the run"),
         _word(
@@ -212,6 +285,7 @@ def command_parser() -> CommandParser:
         _flag("--shadow", "compare real joints with their simulated twins"),
     )
     parser.add_command(
+        "federate",
         commands.federate,
         rig,
         _word("name", metavar="NAME", help="of the federate"),
@@ -220,6 +294,7 @@ def command_parser() -> CommandParser:
         overlay,
     )
     parser.add_command(
+        "emulate",
         commands.emulate,
         rig,
         overrides,
@@ -234,6 +309,7 @@ def command_parser() -> CommandParser:
         _word("--duration", metavar="S", help="how long, e.g. 60 or 5 min; default: until Ctrl-C"),
     )
     parser.add_command(
+        "scenario",
         commands.scenario,
         rig,
         _word("files", metavar="F.yaml", nargs="*", type=Path, help="files with further scenarios"),
@@ -246,6 +322,7 @@ def command_parser() -> CommandParser:
         _word("--record", metavar="FOLDER", type=Path, help="record the runs of those that fail"),
     )
     parser.add_command(
+        "check",
         commands.check,
         _word("rig", metavar="RIG", nargs="?", type=Path, help="the rig file (YAML)"),
         overrides,
@@ -259,6 +336,7 @@ def command_parser() -> CommandParser:
         _flag("--untrusted", "run nothing of the rig, and open its folder alone"),
     )
     parser.add_command(
+        "analyze",
         commands.analyze,
         rig,
         _word(
@@ -294,14 +372,16 @@ def command_parser() -> CommandParser:
         _word("--json", metavar="F.json", help="write the figures; - for stdout"),
         _flag("--yes", "switch real motors on for a relay without confirmation"),
     )
-    parser.add_command(commands.tune, rig, *_tuning_words(), overrides, overlay)
+    parser.add_command("tune gains", commands.tune, rig, *_tuning_words(), overrides, overlay)
     parser.add_command(
+        "tune sessions",
         commands.sessions,
         _word("folders", metavar="FOLDER", type=Path, nargs="*", help="of sessions, or sessions; default: tuning"),
         _word("--trial", metavar="N", type=int, help="run this trial of a session again"),
         _word("--record", metavar="F.mcap", help="record it"),
     )
     parser.add_command(
+        "tune feedforward",
         commands.learn,
         rig,
         overrides,
@@ -317,6 +397,7 @@ def command_parser() -> CommandParser:
         ),
     )
     parser.add_command(
+        "identify",
         commands.identify,
         rig,
         _word("recording", metavar="F.mcap", nargs="?", type=Path, help="the recording, or a table (.csv)"),
@@ -344,12 +425,14 @@ def command_parser() -> CommandParser:
         _flag("--anyway", "write the overlay even if its numbers explain too little of the recording"),
     )
     parser.add_command(
+        "compare",
         commands.compare,
         _word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),
         _word("b", type=Path, help="the run to compare with it"),
-        _flag("--align", "shift b in time, so that the motions of its joints fit those of a best"),
+        _flag("--align", "shift b in time, so that the motions of its joints fit a's best"),
     )
     parser.add_command(
+        "replay",
         commands.replay,
         _word("recording", metavar="F.mcap", type=Path, help="the recording"),
         _word("rig", metavar="RIG", nargs="?", type=Path, help="with --bus: with the drivers; default: that in it"),
@@ -365,17 +448,20 @@ def command_parser() -> CommandParser:
         _trust(),
     )
     parser.add_command(
+        "explain",
         commands.explain,
         _word("recording", metavar="F.mcap", type=Path, help="the recording"),
         _word("--last", metavar="S", default="1 s", help="time before the stop to look at; default: 1 s"),
         _word("--json", metavar="F.json", help="write the explanation; - for stdout"),
     )
     parser.add_command(
+        "plot",
         commands.plot,
         _word("words", metavar="F.mcap|SIGNAL", nargs="+", help="recordings or files of run.save, and signals to draw"),
         _word("-o", dest="output", metavar="F.png", type=Path, help="png, svg or pdf; default: F.png, here"),
     )
     parser.add_command(
+        "export recording",
         commands.export,
         _word("recording", metavar="F.mcap", type=Path, help="the recording, or a pattern of its files"),
         _word("--to", choices=("csv", "parquet", "mat"), required=True, help="the format"),
@@ -385,6 +471,7 @@ def command_parser() -> CommandParser:
         _word("--until", metavar="S", help="up to this time"),
     )
     parser.add_command(
+        "export fmu",
         commands.fmu,
         rig,
         _word("--part", metavar="NAME", help="this part of the rig alone"),
@@ -402,6 +489,7 @@ def command_parser() -> CommandParser:
         overlay,
     )
     parser.add_command(
+        "export code",
         commands.build,
         rig,
         _word("--target", metavar="T", required=True, help="page, wasm, x86_64, aarch64, riscv64 or ptx"),
@@ -413,6 +501,7 @@ def command_parser() -> CommandParser:
         overlay,
     )
     parser.add_command(
+        "new",
         commands.new,
         _word("rig", type=Path, help="the rig file to write (YAML)"),
         _word("robot", help="the robot file"),
@@ -441,8 +530,9 @@ def command_parser() -> CommandParser:
         ),
         _flag("--force", "overwrite an existing rig"),
     )
-    parser.add_command(commands.key, _word("file", type=Path, help="the secret file to write"))
+    parser.add_command("key", commands.key, _word("file", type=Path, help="the secret file to write"))
     parser.add_command(
+        "derive",
         commands.derive,
         _word("mechanism", metavar="RIG|URDF", type=Path, help="a rig (YAML) or a robot (.urdf)"),
         _word(
@@ -503,21 +593,18 @@ def command_parser() -> CommandParser:
         _flag("--labels", "of --picture: with the names of joints and frames"),
     )
     commissioning_commands.add_commands(parser.add_command, rig, overrides, overlay)
-    connect = _word("--connect", metavar="ADDRESS", help="of the run; default: that of --control without a value")
+    connect = _word("--connect", metavar="ADDRESS", help="of the run; default: as for --control without a value")
     public = _word("--key", metavar="F.pub", type=Path, help="the public key of an encrypted run")
     force = _flag("--force", "take control from the client that holds it")
     values = _word("values", metavar="NAME=VALUE", nargs="+", help="e.g. arm.kp=800 or 'arm.kp=800 N*m/rad'")
-    parser.add_command(remote_commands.set_, values, connect, public, force)
+    parser.add_command("live set", remote_commands.set_, values, connect, public, force)
     names = _word("names", metavar="NAME", nargs="*", help="parameters; default: all")
-    parser.add_command(remote_commands.get, names, connect, public)
-    parser.add_command(remote_commands.stop, connect, public, force, _flag("--now", "immediately, motors off"))
+    parser.add_command("live get", remote_commands.get, names, connect, public)
     parser.add_command(
-        commands.bench,
-        _word("--json", metavar="F.json", type=Path, default=Path("bench.json"), help="where to write the figures"),
-        _word("--only", metavar="TEXT", help="only rows whose name contains this"),
-        _flag("--quick", "fewer repetitions"),
+        "live stop", remote_commands.stop, connect, public, force, _flag("--now", "immediately, motors off")
     )
     parser.add_command(
+        "doctor",
         commands.doctor,
         _word("--duration", metavar="S", default="5 s", help="how long to measure, e.g. 5 or 2 min"),
         _word("--cpu", metavar="N", type=int, help="the CPU that the loop is to run on"),
@@ -531,6 +618,7 @@ def command_parser() -> CommandParser:
         help="a name of this machine under which browsers may open it; may be repeated",
     )
     parser.add_command(
+        "dash",
         commands.dash,
         _word(
             "source",
@@ -547,7 +635,7 @@ def command_parser() -> CommandParser:
             metavar="ADDRESS",
             nargs="?",
             const="",
-            help=f"of the stream of a run that exists, e.g. {STREAM_EXAMPLE}; default: that of --telemetry without one",
+            help=f"of the stream of a run that exists, e.g. {STREAM_EXAMPLE}; default: as for --telemetry without one",
         ),
         _word("--control", metavar="ADDRESS", help="of its control socket; default: the one that the stream names"),
         _word("--key", metavar="F.pub", help="the public key of an encrypted run"),
@@ -558,6 +646,7 @@ def command_parser() -> CommandParser:
         _word("--frame-rate", type=float, default=30.0, metavar="HZ", help="pictures of the 3D view; default: 30 Hz"),
     )
     parser.add_command(
+        "export layout",
         commands.layout,
         rig,
         _word("--for", dest="program", choices=("plotjuggler", "foxglove"), required=True, help="the program"),
@@ -567,12 +656,13 @@ def command_parser() -> CommandParser:
         overlay,
     )
     parser.add_command(
+        "foxglove",
         commands.foxglove,
         _word(
             "address",
             metavar="ADDRESS",
             nargs="?",
-            help="of the stream; default: that of --telemetry",
+            help="of the stream; default: as for --telemetry",
         ),
         _word("--host", default="127.0.0.1", metavar="ADDRESS", help="who may connect; default: this machine alone"),
         _word("--port", type=int, default=8765, metavar="N", help="for Foxglove; 0: any; default: 8765"),

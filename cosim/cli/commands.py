@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cosim.errors import CosimError, InputError
+from cosim.core.errors import CosimError, InputError
 
 if TYPE_CHECKING:
-    from cosim.analysis.relay import RelayRequest
+    from cosim.apps.analysis.relay import RelayRequest
     from cosim.rig.reading.yaml_source import Override
 
 
@@ -120,14 +120,14 @@ def _names(text: str) -> list[str]:
 
 
 def federate(rig: Path, name: str, broker: str, overrides: list[Override]) -> None:
-    """Run parts of a rig as a federate of HELICS, until the run of its mechanism ends."""
+    """Run parts of a rig as a federate of HELICS."""
     from cosim.rig.federates import run_federate
 
     run_federate(rig, name, broker, overrides)
 
 
 def emulate(rig: Path, overrides: list[Override], faults: list[str], duration: str | None) -> None:
-    """Emulate the drives of a rig: its simulated motors behind the protocols of its drivers."""
+    """Emulate the drives of a rig behind their protocols."""
     from cosim.output.console import duration_of
     from cosim.rig.emulate import emulate_rig, override_of
 
@@ -145,14 +145,14 @@ def scenario(
     json: Path | None,
     record: Path | None,
 ) -> None:
-    """Run the scenarios of a rig: inject their faults in simulated time, and compare the reactions."""
-    from cosim.scenario.command import scenario_rig
+    """Inject faults in simulated time, and compare the reactions."""
+    from cosim.apps.scenario.command import scenario_rig
 
     scenario_rig(rig, files, overrides, only, jobs, junit, json, record)
 
 
 def check(rig: Path | None, overrides: list[Override], eds: Path | None, untrusted: bool) -> None:
-    """Check a rig and describe it, without running it; or whether a drive fits, by its data sheet."""
+    """Check a rig, or whether a drive fits, and describe it."""
     if eds is not None:
         if untrusted and rig is not None:
             raise InputError("a data sheet is compared with a rig that is trusted; give --eds alone", "--untrusted")
@@ -175,7 +175,7 @@ def check(rig: Path | None, overrides: list[Override], eds: Path | None, untrust
 
 def _check_data_sheet(eds: Path, rig: Path | None, overrides: list[Override]) -> None:
     """Raises RunError for a drive that does not fit."""
-    from cosim.errors import RunError
+    from cosim.core.errors import RunError
     from cosim.rig.data_sheets import check_data_sheet
 
     lines, fits = check_data_sheet(eds, rig, overrides)
@@ -199,10 +199,10 @@ def analyze(
     excitation: Path | None,
     yes: bool,
 ) -> None:
-    """Linearise a rig at a state: poles, frequency responses, margins and steps of its loops; and measure them."""
-    from cosim.analysis.command import analyze_rig, write_excitation
-    from cosim.analysis.experiment import Measuring
-    from cosim.analysis.relay import RelayRequest
+    """Linearise a rig: poles, margins, frequency responses, steps."""
+    from cosim.apps.analysis.command import analyze_rig, write_excitation
+    from cosim.apps.analysis.experiment import Measuring
+    from cosim.apps.analysis.relay import RelayRequest
     from cosim.output.console import quantity_of
 
     seconds = quantity_of(at, "s", "--at", (0.0, math.inf), "a time such as 0.5 or 500 ms")
@@ -238,7 +238,7 @@ def _analyze_with_relay(
     request: RelayRequest,
     yes: bool,
 ) -> None:
-    from cosim.analysis.command import analyze_with_relay
+    from cosim.apps.analysis.command import analyze_with_relay
     from cosim.cli.confirm import MotorQuestion
 
     out = sys.stderr if json == "-" else sys.stdout
@@ -254,8 +254,8 @@ def learn(
     cutoff: str,
     recording: Path | None,
 ) -> None:
-    """Learn the feedforward of a repeated motion from the errors of its runs."""
-    from cosim.learning.command import learn_rig
+    """Learn the feedforward of a repeated motion."""
+    from cosim.apps.learning.command import learn_rig
     from cosim.output.console import quantity_of
     from cosim.output.slow_code import named_when_slow
 
@@ -279,8 +279,8 @@ def identify(
     duration: str | None,
     anyway: bool,
 ) -> None:
-    """Find masses, inertias and frictions of a rig from a recording, or design a motion to record."""
-    from cosim.identification.command import excite_rig, identify_rig
+    """Find masses, inertias and friction from a recording."""
+    from cosim.apps.identification.command import excite_rig, identify_rig
     from cosim.output.console import duration_of, quantity_of
     from cosim.output.slow_code import named_when_slow
 
@@ -316,37 +316,37 @@ def tune(
     overrides: list[Override],
     **options: Any,
 ) -> None:
-    """Find gains: many simulated runs with other parameters, for the smallest cost within limits."""
+    """Find gains by many simulated runs."""
+    from cosim.apps.tuning.command import hardware_trials, read_options, try_on_hardware, tune_rig
+    from cosim.apps.tuning.notebook import open_session
     from cosim.cli.confirm import MotorQuestion, check_confirmable
     from cosim.output.slow_code import named_when_slow
-    from cosim.tuning.command import read_options, try_on_hardware, trying_on, tune_rig
-    from cosim.tuning.notebook import open_session
 
     given = read_options(options)
     if replay is not None and on_hardware is None:
         raise InputError("nothing to try its candidates on; add --on-hardware", "--replay")
-    trying = None if on_hardware is None else trying_on(on_hardware, trial, candidates, step_factor)
-    if trying is not None and replay is None:
+    hardware = None if on_hardware is None else hardware_trials(on_hardware, trial, candidates, step_factor)
+    if hardware is not None and replay is None:
         check_confirmable(yes, sys.stdin)
     if replay is None:
         with named_when_slow():
-            found = tune_rig(rig, overrides, given, session, resume, dask, trying)
+            found = tune_rig(rig, overrides, given, session, resume, dask, hardware)
     else:
         found = open_session(replay)
-    if trying is not None:
-        try_on_hardware(found, trying, MotorQuestion(yes, sys.stdin, sys.stdout))
+    if hardware is not None:
+        try_on_hardware(found, hardware, MotorQuestion(yes, sys.stdin, sys.stdout))
 
 
 def sessions(folders: list[Path], trial: int | None, record: str | None) -> None:
-    """List tuning sessions, show one, compare several, or run a trial again."""
-    from cosim.tuning.notebook import sessions as show
-    from cosim.tuning.session_folder import PARENT
+    """List, compare or repeat tuning sessions."""
+    from cosim.apps.tuning.notebook import sessions as show
+    from cosim.apps.tuning.session_folder import PARENT
 
     show(folders or [Path(PARENT)], trial, record)
 
 
 def compare(a: Path, b: Path, align: bool) -> None:
-    """Compare two runs: their settings, summaries and signals, and where they part."""
+    """Compare two runs, and find where they part."""
     from cosim import compare as compared
     from cosim import load_run
     from cosim.cli.comparison_report import print_comparison
@@ -370,7 +370,7 @@ def replay(
     to: Path | None,
     trust: bool,
 ) -> None:
-    """Publish a recording again, or run its rig or play its bus traffic again and compare to the bit."""
+    """Publish a recording again, or repeat its run and compare."""
     from cosim.cli.replay import publish_recording, rerun_recording
 
     if to is not None and rig is not None:
@@ -397,14 +397,14 @@ def replay(
 
 
 def explain(recording: Path, last: str, json: str | None) -> None:
-    """Say in plain words what happened in the last second before a recorded run stopped."""
-    from cosim.post_mortem.command import explain_recording
+    """Explain why a recorded run stopped."""
+    from cosim.apps.post_mortem.command import explain_recording
 
     explain_recording(recording, last, json)
 
 
 def plot(words: list[str], output: Path | None) -> None:
-    """Draw a run that is over, or signals of several over each other."""
+    """Plot a run, or signals of several runs over each other."""
     from cosim.cli.plot_recordings import plot_recordings
 
     plot_recordings(words, output)
@@ -446,8 +446,8 @@ def fmu(
     output: Path | None,
     overrides: list[Override],
 ) -> None:
-    """Write a rig, or one of its parts, as an FMU, which other programs run in co-simulation."""
-    from cosim.fmu_export.command import export_fmu
+    """Write a rig, or one of its parts, as an FMU."""
+    from cosim.apps.deploy.fmu_export.command import export_fmu
     from cosim.output.slow_code import named_when_slow
 
     with named_when_slow():
@@ -463,8 +463,8 @@ def build(
     trust: bool,
     overrides: list[Override],
 ) -> None:
-    """Write the ticks of a rig as code for another machine, with a description of it."""
-    from cosim.deploy.command import build as build_rig
+    """Write the ticks of a rig as code for another machine."""
+    from cosim.apps.deploy.command import build as build_rig
     from cosim.output.slow_code import named_when_slow
 
     def write(trusted: bool) -> None:
@@ -489,15 +489,15 @@ def new(
     packages: list[str],
     force: bool,
 ) -> None:
-    """Write a first rig for a robot file: actuators, gains and a small motion that follow from its model."""
-    from cosim.new.command import new_rig
+    """Write a first rig for a robot file."""
+    from cosim.apps.new.command import new_rig
 
     new_rig(rig, robot, bandwidth, actuator, floating, arguments, packages, force)
 
 
 def key(file: Path) -> None:
-    """Write keys for telemetry and control in a network: a secret file for the rig, FILE.pub for its clients."""
-    from cosim.output.curve import create_keys
+    """Write keys for telemetry and control in a network."""
+    from cosim.core.access.curve import create_keys
 
     public = create_keys(file)
     print(f"wrote {file}, which only you may read, and {public} for clients")
@@ -525,7 +525,7 @@ def derive(
     times: str,
     labels: bool,
 ) -> None:
-    """Derive the structure of a mechanism, its picture, its equations of motion, or the equations of its actuators."""
+    """Derive the equations, the graph or the picture of a mechanism."""
     modes = {"--graph": graph, "--bondgraph": bondgraph, "--compare": compare}
     modes |= {"--equations": equations, "--picture": picture}
     chosen = [option for option, given in modes.items() if given]
@@ -535,39 +535,32 @@ def derive(
     if compare and file is not None:
         raise InputError(f"'{file}' would hold no picture; --compare writes its figures with --json", "derive")
     if graph:
-        from cosim.derive.graph_report import derive_graph
+        from cosim.apps.derive.graph_report import derive_graph
 
         derive_graph(mechanism, file)
     elif bondgraph:
-        from cosim.derive.bond_graph_report import derive_bond_graph
+        from cosim.apps.derive.bond_graph_report import derive_bond_graph
 
         if to not in ("text", "latex"):
             raise InputError(f"bond graphs are printed as text or latex, not as {to}; choose one of them", "--to")
         derive_bond_graph(mechanism, file, joint, form, to)
     elif compare:
-        from cosim.derive.comparison import derive_comparison
+        from cosim.apps.derive.comparison import derive_comparison
 
         derive_comparison(mechanism, json)
     elif picture:
-        from cosim.derive.mechanism_picture.command import derive_picture
+        from cosim.apps.derive.mechanism_picture.command import derive_picture
 
         derive_picture(mechanism, file, at, times, labels, mount, on)
     else:
-        from cosim.derive.equations.command import Options, derive_equations
+        from cosim.apps.derive.equations.command import Options, derive_equations
 
         derive_equations(mechanism, file, to, Options(symbols, frames, load, point_masses, at, mount, on))
 
 
-def bench(json: Path, only: str | None, quick: bool) -> None:
-    """Measure this program and its peers side by side, in one run, and print the ratios."""
-    from cosim.bench import main as measure
-
-    measure(json, only, quick)
-
-
 def doctor(duration: str, cpu: int | None, json: Path | None) -> None:
-    """Measure whether this machine can run loops in real time, and recommend settings."""
-    from cosim.doctor import main as examine
+    """Measure whether this machine can run loops in real time."""
+    from cosim.apps.doctor import main as examine
 
     examine(duration, cpu, json)
 
@@ -586,11 +579,11 @@ def dash(
     dark: bool,
     frame_rate: float,
 ) -> None:
-    """Show a rig, a run or a recording in the browser: a rig is run, and controlled from the page."""
-    from cosim.dashboard.command import Joining, RigChoice
-    from cosim.dashboard.command import dash as serve
-    from cosim.dashboard.web_page import WebAddress
-    from cosim.output.binding import stream_address
+    """Show a rig, a run or a recording in the browser."""
+    from cosim.apps.dashboard.command import Joining, RigChoice
+    from cosim.apps.dashboard.command import dash as serve
+    from cosim.apps.dashboard.web_page import WebAddress
+    from cosim.core.access.binding import stream_address
 
     if source is not None and connect is not None:
         raise InputError(f"pass one of '{source}' and --connect {connect}", "dash")
@@ -613,15 +606,15 @@ def foxglove(
     allow_set: bool,
     key: str | None,
 ) -> None:
-    """Show a run live in Foxglove, and let it set parameters with --allow-set."""
-    from cosim.foxglove.command import FoxgloveAddress, serve
-    from cosim.output.binding import stream_address
+    """Show a run live in Foxglove."""
+    from cosim.apps.foxglove.command import FoxgloveAddress, serve
+    from cosim.core.access.binding import stream_address
 
     serve(address or stream_address(), FoxgloveAddress(host, port, allow_host, allow_origin, allow_set), key)
 
 
 def layout(rig: Path, program: str, recording: bool, output: Path | None, overrides: list[Override]) -> None:
-    """Write a layout of PlotJuggler or Foxglove for the signals of a rig."""
+    """Write a layout of PlotJuggler or Foxglove."""
     from cosim import load_rig
     from cosim.cli.layout import check_layout, write_layout
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cosim.cli.confirm import MOTORS, TURNS, Asking, confirm
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 
 if TYPE_CHECKING:
     from cosim.rig.reading.yaml_source import Override
@@ -30,8 +30,8 @@ def _word(*names: str, **settings: Any) -> Word:
 
 
 def scan(bus: str | None, port: str | None, family: str | None, output: Path | None) -> None:
-    """Find the drives on a bus or serial port, and write the section `drivers` of a rig."""
-    from cosim.commissioning.scan_command import scan_bus
+    """Find drives on a bus or serial port, and write their section of a rig."""
+    from cosim.apps.commissioning.scan_command import scan_bus
 
     scan_bus(bus, port, family, output)
 
@@ -39,8 +39,8 @@ def scan(bus: str | None, port: str | None, family: str | None, output: Path | N
 def probe(
     rig: Path, joints: list[str], overrides: list[Override], effort: float, travel: str, yes: bool, clear_faults: bool
 ) -> None:
-    """Check the wiring of real joints by a small bounded motion of each."""
-    from cosim.commissioning.probe_command import probe_rig, settings_of
+    """Check the wiring of real joints by small bounded motions."""
+    from cosim.apps.commissioning.probe_command import probe_rig, settings_of
 
     settings = settings_of(effort, travel)
     loaded = _loaded(rig, overrides)
@@ -60,8 +60,8 @@ def jog(
     allow_turns: bool,
     clear_faults: bool,
 ) -> None:
-    """Move one real joint slowly under the guard, by keys or by a given way."""
-    from cosim.commissioning.jog_command import jog_joint
+    """Move one real joint slowly, under the guard."""
+    from cosim.apps.commissioning.jog_command import jog_joint
 
     held = [name.strip() for name in hold.split(",") if name.strip()]
     loaded = _loaded(rig, overrides)
@@ -84,8 +84,8 @@ def home(
     yes: bool,
     clear_faults: bool,
 ) -> None:
-    """Find the zero of real joints at their hard stops, or by the homing of their drives; write an overlay."""
-    from cosim.commissioning.calibrate_command import HomeOptions, home_joints
+    """Find the zero of real joints at their hard stops."""
+    from cosim.apps.commissioning.calibrate_command import HomeOptions, home_joints
 
     options = HomeOptions(at, towards, speed, effort, travel)
     loaded = _loaded(rig, overrides)
@@ -106,11 +106,13 @@ def calibrate(
     yes: bool,
     clear_faults: bool,
 ) -> None:
-    """Find direction, ratio and zero of a real joint by marks, or its cogging; write an overlay."""
-    from cosim.commissioning.calibrate_command import CoggingOptions, calibrate_by_marks, calibrate_cogging
+    """Find direction, ratio, zero or cogging of a real joint."""
+    from cosim.apps.commissioning.calibrate_command import CoggingOptions, calibrate_by_marks, calibrate_cogging
 
     if bool(marks) == cogging:
-        raise InputError("give either marks to which the joint is moved by hand, or --cogging", "cosim calibrate")
+        raise InputError(
+            "give either marks to which the joint is moved by hand, or --cogging", "cosim drives calibrate"
+        )
     loaded = _loaded(rig, overrides)
     if cogging:
         options = CoggingOptions(speed, travel, effort, order)
@@ -124,14 +126,28 @@ def _wait_for_enter(request: str) -> None:
     print(request, end="", flush=True)
     if not sys.stdin.readline():
         print()
-        raise InputError("the input ended before the last mark; nothing was written", "cosim calibrate")
+        raise InputError("the input ended before the last mark; nothing was written", "cosim drives calibrate")
 
 
-def drives(
+def save(rig: Path, file: Path, overrides: list[Override]) -> None:
+    """Save the settings of the drives of a rig in a file."""
+    _settings("save", rig, file, overrides, yes=False)
+
+
+def compare(rig: Path, file: Path, overrides: list[Override]) -> None:
+    """Compare the settings of the drives of a rig with a file."""
+    _settings("compare", rig, file, overrides, yes=False)
+
+
+def restore(rig: Path, file: Path, overrides: list[Override], yes: bool) -> None:
+    """Restore the settings of the drives of a rig from a file."""
+    _settings("restore", rig, file, overrides, yes)
+
+
+def _settings(
     action: Literal["save", "compare", "restore"], rig: Path, file: Path, overrides: list[Override], yes: bool
 ) -> None:
-    """Save the settings of the drives of a rig, compare them with a file, or restore them from it."""
-    from cosim.commissioning.drives_command import drives_of
+    from cosim.apps.commissioning.drives_command import drives_of
 
     drives_of(_loaded(rig, overrides), action, file, lambda lines: _confirm(lines, yes, SETTINGS))
 
@@ -154,7 +170,7 @@ def _confirmed(rig: Rig, yes: bool, clear_faults: bool) -> Callable[[Sequence[st
     def confirmed(lines: Sequence[str]) -> None:
         _confirm(lines, yes)
         if clear_faults:
-            from cosim.commissioning.session import CommissioningSession
+            from cosim.apps.commissioning.session import CommissioningSession
 
             CommissioningSession(rig, "clear").clear_faults()
 
@@ -162,8 +178,9 @@ def _confirmed(rig: Rig, yes: bool, clear_faults: bool) -> Callable[[Sequence[st
 
 
 def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: Word) -> None:
-    """Add the commands; add(run, *words) adds one; the others are words that they share with other commands."""
+    """Add the commands; add(name, run, *words) adds one; the others are words that they share with other commands."""
     add(
+        "drives scan",
         scan,
         _word("--bus", metavar="BUS", help="can0, or its keys, e.g. 'interface: slcan, channel: /dev/ttyACM0'"),
         _word("--port", metavar="PORT", help="/dev/ttyUSB0, or its keys, e.g. 'port: /dev/ttyUSB0, baudrate: 57600'"),
@@ -182,6 +199,7 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
 
     travel = "way of each motion, e.g. 2 deg or 1 mm; default: 2 deg, and 2 mm for linear joints"
     add(
+        "drives probe",
         probe,
         rig,
         joints,
@@ -193,6 +211,7 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         clear,
     )
     add(
+        "drives jog",
         jog,
         rig,
         joint,
@@ -210,6 +229,7 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
     speed = _word("--speed", metavar="X", help="e.g. '2 deg/s'; default: slow")
     output = _word("-o", dest="output", metavar="F.yaml", type=Path, help="default: RIG.commissioning.yaml")
     add(
+        "drives home",
         home,
         rig,
         joints,
@@ -226,6 +246,7 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
     )
     mark = "move the joint by hand to this position, motor off; two or more give direction and ratio too"
     add(
+        "drives calibrate",
         calibrate,
         rig,
         joint,
@@ -241,12 +262,8 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         yes,
         clear,
     )
-    add(
-        drives,
-        _word("action", choices=("save", "compare", "restore"), help="what to do"),
-        rig,
-        _word("file", metavar="F.yaml", type=Path, help="of the settings"),
-        overrides,
-        overlay,
-        _word("--yes", action="store_true", help="restore without confirmation"),
-    )
+    file = _word("file", metavar="F.yaml", type=Path, help="of the settings")
+    add("drives save", save, rig, file, overrides, overlay)
+    add("drives compare", compare, rig, file, overrides, overlay)
+    without = _word("--yes", action="store_true", help="restore without confirmation")
+    add("drives restore", restore, rig, file, overrides, overlay, without)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cosim.errors import shortened
+from cosim.core.errors import shortened
+from cosim.core.units import format_seconds
 from cosim.output.text_table import TextTable
 from cosim.rig.comparison import Comparison, partings, size_of
-from cosim.units import format_seconds
 
 MOST_SIGNALS, MOST_FIELDS, MOST_PARTINGS = 12, 24, 3  # that are listed
 LONGEST_VALUE = 40  # characters of the text of a field

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TextIO
 
-from cosim.errors import InputError, escaped
+from cosim.core.errors import InputError, escaped
 from cosim.execution.motion_plan import MotionPlan
 from cosim.rig.consent import Consent, RunQuestion
 

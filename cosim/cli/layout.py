@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.console import refuse_inputs
 from cosim.output.layouts.foxglove import foxglove_layout
 from cosim.output.layouts.plotjuggler import plotjuggler_layout, recording_name, stream_name
 from cosim.output.layouts.tabs import tabs_of
 from cosim.output.output_files import check_output, identity, write_file
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.outline import outline_of
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig_files import input_files
+from cosim.rig.run_metadata import run_metadata_of
 from cosim.rig.scene import scene_of_rig
 from cosim.rig.stream import streamed_columns
 
@@ -28,15 +28,15 @@ class LayoutKind(NamedTuple):
 
 
 def plotjuggler_of(rig: WiredRig, recording: bool) -> str:
-    outline, names = outline_of(rig), tuple(outline_of(rig).units)
+    metadata, names = run_metadata_of(rig), tuple(run_metadata_of(rig).units)
     signals = names if recording else [names[k] for k in streamed_columns(rig.spec, names)]
-    return plotjuggler_layout(tabs_of(signals, outline.joints), recording_name if recording else stream_name)
+    return plotjuggler_layout(tabs_of(signals, metadata.joints), recording_name if recording else stream_name)
 
 
 def foxglove_of(rig: WiredRig, recording: bool) -> str:
     """The same for recordings and runs."""
-    outline = outline_of(rig)
-    return foxglove_layout(tabs_of(tuple(outline.units), outline.joints), scene_of_rig(rig))
+    metadata = run_metadata_of(rig)
+    return foxglove_layout(tabs_of(tuple(metadata.units), metadata.joints), scene_of_rig(rig))
 
 
 KINDS = {

@@ -1,4 +1,5 @@
-"""The command `cosim`. Exit codes: 0 done, 1 the run failed or was interrupted, 2 the input is wrong."""
+"""The command `cosim`, and programs like it. Exit codes: 0 done, 1 the run failed or was interrupted, 2 the input is
+wrong."""
 
 from __future__ import annotations
 
@@ -6,30 +7,46 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Callable
+
+Parse = Callable[[list[str]], Callable[[], None]]
 
 
 def main() -> None:
-    """Entry point: an error is one line on stderr and an exit code, without a traceback."""
+    """Entry point."""
+    run_program(_parse)
+
+
+def _parse(words: list[str]) -> Callable[[], None]:
+    from cosim.cli.command_line import parse
+
+    return parse(words)
+
+
+def run_program(parse: Parse) -> None:
+    """Parse the words of the command line, run what they say, and exit.
+
+    An error is one line on stderr and an exit code, without a traceback.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show µ shows ?
-    # threads for matrices far larger than those of a rig, whose start takes as long as the import of numpy
+    # threads for matrices far larger than a rig's, whose start takes as long as the import of numpy
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from cosim.output.plain_text import plain_output
 
         with plain_output(sys.stdout, sys.stderr):
-            code = _run()
+            code = _run(parse)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         code = 1
     sys.exit(code)
 
 
-def _run() -> int:
+def _run(parse: Parse) -> int:
     """The exit code of the command. Imports are here because Ctrl-C may come during them."""
-    from cosim.cli.command_line import parse
-    from cosim.errors import CosimError, InputError, RunError, where_raised
+    from cosim.core.errors import CosimError, InputError, RunError, where_raised
     from cosim.execution.posix_signals import raise_on_termination
 
     raise_on_termination()  # an orderly stop completes the recording

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 
 Rules = Mapping[str, Mapping[str, Sequence[str]]]
 
@@ -18,7 +18,7 @@ _OF_SEARCH = (
 # command -> option -> the options of which it needs one
 NEEDED: Rules = {
     "analyze": {"--amplitude": ("--measure", "--excitation"), "--yes": ("--measure",)},
-    "calibrate": dict.fromkeys(
+    "drives calibrate": dict.fromkeys(
         ("--order", "--speed", "--effort", "--travel", "--yes", "--clear-faults"), ("--cogging",)
     ),
     "derive": {
@@ -29,19 +29,19 @@ NEEDED: Rules = {
         "--to": ("--bondgraph", "--equations"),
         "--json": ("--compare",),
     },
-    "build": {"--trust": ("--check",)},
+    "export code": {"--trust": ("--check",)},
     "replay": {"--to": ("--bus",), "--trust": ("--rerun", "--bus")},
     "run": {"--record-bus": ("--record",)},
-    "tune": dict.fromkeys(_OF_HARDWARE, ("--on-hardware",)),
+    "tune gains": dict.fromkeys(_OF_HARDWARE, ("--on-hardware",)),
 }
 # command -> option -> the options that have no effect beside it
 USELESS: Rules = {
     "analyze": {"--excitation": ("--at", "--recorded", "--plot", "--json")},
     "derive": {"--at": ("--times",), "--mount": ("--times",)},
     "identify": {"--excite": ("--training",)},
-    "learn": {"--from": ("--iterations",)},
+    "tune feedforward": {"--from": ("--iterations",)},
     "replay": {"--bus": ("--telemetry", "--speed", "--rerun")},
-    "tune": {"--replay": _OF_SEARCH, "--trial": ("--candidates",)},
+    "tune gains": {"--replay": _OF_SEARCH, "--trial": ("--candidates",)},
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.console import PICTURES
 from cosim.output.output_files import check_output, identity
 from cosim.output.plot_formats import check_format

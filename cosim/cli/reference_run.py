@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from cosim.cli.comparison_report import differing_signals, signals_table
-from cosim.errors import InputError, RunError
+from cosim.core.errors import InputError, RunError
+from cosim.core.units import format_seconds
 from cosim.output import console
 from cosim.rig.comparison import compare
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.run import Run, StoppedRun
-from cosim.units import format_seconds
 
 INTEGRATOR, TOLERANCE = "rodas4", 1e-9
 SETTINGS = (
@@ -49,7 +49,7 @@ def reference_of(run: Run, path: Path, overrides: Sequence[Override], interpret:
 
 
 def print_errors(run: Run, reference: Run) -> None:
-    """Print how far the signals of a finished run are from those of its reference."""
+    """Print how far the signals of a finished run are from its reference."""
     comparison = compare(reference, run)
     print(f"reference  {INTEGRATOR} with steps for a tolerance of {TOLERANCE:g}, {_cost(run, reference)}")
     if not differing_signals(comparison):

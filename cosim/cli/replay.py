@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from cosim.cli.trust import with_trust
-from cosim.errors import InputError, RunError, plural
+from cosim.core.access.binding import STREAM_EXAMPLE, stream_address
+from cosim.core.access.curve import is_local
+from cosim.core.errors import InputError, RunError, plural
 from cosim.output import console
-from cosim.output.binding import STREAM_EXAMPLE, stream_address
-from cosim.output.curve import is_local
 from cosim.output.recording_index import read_index
 from cosim.rig.republish import republish
 from cosim.rig.rerun import Rerun, rerun

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosim.errors import CosimError, InputError, RunError, near_names
+from cosim.core.errors import CosimError, InputError, RunError, near_names
 from cosim.output.output_files import write_file
-from cosim.rig.outline import outline_of
 from cosim.rig.run import Run
+from cosim.rig.run_metadata import run_metadata_of
 
 if TYPE_CHECKING:
     from cosim.rig import Rig
@@ -22,7 +22,7 @@ TIMING = "timing"
 def check_plots(plots: Sequence[str], rig: Rig, signals: Sequence[str] = (), joints: Sequence[str] = ()) -> None:
     """Raise InputError for a plot of the timing of a run that is not in real time, and for signals and joints to plot
     that the rig does not have, or without a plot."""
-    chosen = (("--plot-signals", signals, tuple(outline_of(rig).units)), ("--plot-joints", joints, rig.joints))
+    chosen = (("--plot-signals", signals, tuple(run_metadata_of(rig).units)), ("--plot-joints", joints, rig.joints))
     for option, names, known in chosen:
         if names and not plots:
             raise InputError("there is no plot to choose them for; pass --plot FILE too", option)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.rig.reading.yaml_source import Override, load_yaml
 
 if TYPE_CHECKING:

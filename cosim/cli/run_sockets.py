@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from cosim.output.binding import control_address, stream_address
+from cosim.core.access.binding import control_address, stream_address
 from cosim.rig.reading.yaml_source import Override, load_yaml
 
 # key of the section `telemetry` -> its option, and what returns the address without one
@@ -13,7 +13,7 @@ OPTIONS = {"publish": ("--telemetry", stream_address), "control": ("--control", 
 
 
 def sockets_of(rig: Path, overrides: Iterable[Override], given: Mapping[str, str | None]) -> list[Override]:
-    """given: endpoint by key; empty for that of the rig or the usual one, None for what the rig has."""
+    """given: endpoint by key; empty for the rig's or the usual one, None for what the rig has."""
     texts = [text if isinstance(text, str) else text[0] for text in overrides]
     found: list[Override] = []
     for key, endpoint in given.items():

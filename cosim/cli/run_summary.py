@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cosim.errors import RunError, plural
-from cosim.formulations import SEPARATE_BODIES
+from cosim.core.errors import RunError, plural
+from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
 from cosim.rig.proven_units import unit_lines
@@ -24,7 +24,7 @@ from cosim.rig.summary import (
 )
 
 if TYPE_CHECKING:
-    from cosim.hardware.bus_report import BusReport
+    from cosim.execution.hardware.bus_report import BusReport
 
 # relative energy residual, of the whole or of a bond, above which a run is called coarse
 COARSE = 0.01
@@ -275,7 +275,7 @@ def structure_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
     if n := len(rows):
         named = ", ".join(rows[:NAMED]) + (f" and {n - NAMED} more" if n > NAMED else "")
         verb = "is" if n == 1 else "are"
-        lines.append(f"note     {named} {verb} redundant; reactions are those of least norm")
+        lines.append(f"note     {named} {verb} redundant; reactions have least norm")
     if summary["immobile"]:
         lines.append(f"note     {summary['immobile']}")
     return [*lines, *event_lines([event for event in summary["events"] if event["level"] == "info"])]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from cosim.cli.confirm import Asking, confirm
-from cosim.errors import InputError
-from cosim.trust.data_only import refused_code
+from cosim.core.errors import InputError
+from cosim.core.trust.data_only import refused_code
 
 T = TypeVar("T")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cosim.cli.describe import describe
-from cosim.errors import InputError, InputErrors
+from cosim.core.errors import InputError, InputErrors
+from cosim.core.trust.data_only import CodeRefused, refused_code
 from cosim.rig.foreign_rig import reading_data_only
 from cosim.rig.rig import load_rig
-from cosim.trust.data_only import CodeRefused, refused_code
 
 if TYPE_CHECKING:
     from cosim.rig.reading.yaml_source import Override

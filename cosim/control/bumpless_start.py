@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.controlled_stop import ControlledStop
-from cosim.ops import is_symbolic
-from cosim.types import Numeric, Trajectory
+from cosim.core import ops
+from cosim.core.ops import is_symbolic
+from cosim.core.types import Numeric, Trajectory
 
 
 class BumplessStart(NamedTuple):
@@ -37,7 +37,7 @@ class BumplessStart(NamedTuple):
 
     @classmethod
     def of(cls, flat: Numeric, n: int) -> BumplessStart:
-        """From one array (`size(n)`,), optionally followed by that of a controlled stop of n joints."""
+        """From one array (`size(n)`,), optionally followed by the array of a controlled stop of n joints."""
         vectors = [flat[begin : begin + n] for begin in range(2, cls.size(n), n)]
         stop = flat[cls.size(n) :]
         return cls._make([flat[0], flat[1], *vectors, ControlledStop.of(stop) if len(stop) else None])
@@ -49,7 +49,7 @@ class BumplessStart(NamedTuple):
 
     @classmethod
     def size(cls, n: int) -> int:
-        """Of the flat array of n joints without that of a controlled stop."""
+        """Of the flat array of n joints, without a controlled stop."""
         return 2 + n * len(VECTORS)
 
     @property

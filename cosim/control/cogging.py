@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim import ops
-from cosim.types import Numeric, param, params
-from cosim.units import TURN
+from cosim.core import ops
+from cosim.core.types import Numeric, param, params
+from cosim.core.units import TURN
 
 
 @params

@@ -8,18 +8,18 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from cosim import ops
-from cosim.compile.trace import trace
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controller_result import accepted
 from cosim.control.guard import is_finite
+from cosim.control.locks import Locks
 from cosim.control.trajectory_samples import TrajectorySamples
 from cosim.control.tunables import Tunables
-from cosim.errors import CompileError, MissingInput, describe_exception, did_you_mean
-from cosim.layout import Layout
-from cosim.ops import is_symbolic
-from cosim.plant.hybrid_modes import Locks
-from cosim.types import (
+from cosim.core import ops
+from cosim.core.compile.trace import trace
+from cosim.core.errors import CompileError, MissingInput, describe_exception, did_you_mean
+from cosim.core.layout import Layout
+from cosim.core.ops import is_symbolic
+from cosim.core.types import (
     ALL,
     COMMAND,
     FEEDBACK,

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.guard import Guard
 from cosim.control.limits import CODES, LIMIT_OF, LIMITS, NOT_FINITE, SATURATE, STOP
-from cosim.types import Array, Numeric
+from cosim.core import ops
+from cosim.core.types import Array, Numeric
 
 CONTROLLED = tuple(CODES[row.key] for row in LIMITS if row.stop_category == 1)
 REQUESTED = 0.5  # the reason of a stop that was requested, below all fault codes
@@ -110,7 +110,7 @@ def update_stop(
     for k in range(len(first_codes)):
         cause = ops.maximum(cause, controlled[k])
         immediate = ops.maximum(immediate, fault_codes[k] - controlled[k])
-        duration = ops.maximum(duration, ops.absolute(velocity[k]) / deceleration)
+        duration = ops.maximum(duration, ops.abs(velocity[k]) / deceleration)
     starts = ops.logical_and(cause > 0.0, t < stop.t)
     immediate = ops.maximum(immediate, ops.where(ops.logical_and(starts, duration > MAX_DURATION), cause, 0.0))
     flat = ops.where(starts, ControlledStop(t, duration, position, velocity).flat, stop.flat)

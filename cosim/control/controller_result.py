@@ -7,12 +7,12 @@ from numbers import Real
 
 import numpy as np
 
-from cosim import ops
-from cosim.compile.trace import origin
-from cosim.errors import WrongResult, did_you_mean, shortened
-from cosim.layout import Layout
-from cosim.ops import is_symbolic
-from cosim.types import COMMAND, Controller, Numeric, Signals, State, signals_of
+from cosim.core import ops
+from cosim.core.compile.trace import origin
+from cosim.core.errors import WrongResult, did_you_mean, shortened
+from cosim.core.layout import Layout
+from cosim.core.ops import is_symbolic
+from cosim.core.types import COMMAND, Controller, Numeric, Signals, State, signals_of
 
 
 def accepted(result: object, block: Controller, layout: Layout, n: int) -> tuple[State, dict[str, Numeric]]:
@@ -55,7 +55,7 @@ def _output(name: str, y: Mapping[str, Numeric], shape: tuple[int, ...]) -> Nume
 
 
 def _described(value: object) -> str:
-    """What is no real number, and the type of its first element that is none."""
+    """What is no real number, and the type of its first such element."""
     elements = np.array(value, dtype=object).flat
     kind = next(type(element).__name__ for element in elements if not _is_number(element))
     return f"{shortened(' '.join(repr(value).split()))} ({kind})"

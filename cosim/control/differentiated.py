@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
-from cosim.types import Numeric, State
+from cosim.core import ops
+from cosim.core.types import Numeric, State
 
 ANCHORS = 4  # earlier samples that are kept …
 SPACING = 0.008  # s, at least between two of them
@@ -62,17 +62,17 @@ def followed(x: SampleTrack, position: Numeric, interval: Numeric, step: float, 
     is the same. step [s]: of ticks; is_first (): whether the track begins with this position."""
     kept, new = ops.where(is_first, 0.0, 1.0), interval > 0.0
     moved = kept * (position - x.last)
-    spread = x.spread + ops.where(new, ops.absolute(moved - x.rate * interval) - x.spread, 0.0) / AVERAGED
+    spread = x.spread + ops.where(new, ops.abs(moved - x.rate * interval) - x.spread, 0.0) / AVERAGED
     rate = ops.where(new, moved / ops.where(new, interval, 1.0), x.rate)
     resolution = x.resolution
-    for size in (ops.absolute(moved), ops.absolute(moved - x.moved)):
+    for size in (ops.abs(moved), ops.abs(moved - x.moved)):
         resolution = ops.where(ops.logical_and(new, size > ROUNDING), ops.minimum(resolution, size), resolution)
     pause = ops.maximum(interval - step, x.pause * (PAUSE_TIME / (PAUSE_TIME + interval)))
     ages = [ops.where(age > 0.0, age + interval, 0.0) for age in x.age]
     bound: Numeric = 0.0
     for anchor, age in zip(x.anchor, ages, strict=True):
         one = _lower_bound(position - anchor, age, pause, resolution, spread)
-        bound = ops.where(ops.absolute(one) > ops.absolute(bound), one, bound)
+        bound = ops.where(ops.abs(one) > ops.abs(bound), one, bound)
     old = ops.logical_and(new, ops.logical_or(ages[0] <= 0.0, ages[0] >= SPACING + JITTER))
     anchors = [ops.where(old, *pair) for pair in zip((position, *x.anchor[:-1]), x.anchor, strict=True)]
     ages = [ops.where(old, *pair) for pair in zip((JITTER, *ages[:-1]), ages, strict=True)]
@@ -91,7 +91,7 @@ def followed(x: SampleTrack, position: Numeric, interval: Numeric, step: float, 
 
 def _lower_bound(moved: Numeric, age: Numeric, pause: Numeric, resolution: Numeric, spread: Numeric) -> Numeric:
     """The velocity, with its sign, that a motion by `moved` since an anchor shows at least; 0 without an anchor."""
-    way = ops.absolute(moved)
+    way = ops.abs(moved)
     sure = ops.maximum(way - 2.0 * resolution - ops.minimum(SPREADS * spread, 0.5 * way), 0.0)
     speed = ops.where(age > 0.0, sure / ops.where(age > 0.0, age + pause, 1.0), 0.0)
     return ops.where(moved < 0.0, -speed, speed)
@@ -99,4 +99,4 @@ def _lower_bound(moved: Numeric, age: Numeric, pause: Numeric, resolution: Numer
 
 def larger(measured: Numeric, bound: Numeric) -> Numeric:
     """The velocity that is larger in magnitude: the measured one, or the bound by the positions."""
-    return ops.where(ops.absolute(bound) > ops.absolute(measured), bound, measured)
+    return ops.where(ops.abs(bound) > ops.abs(measured), bound, measured)

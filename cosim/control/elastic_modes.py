@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.errors import InputError
-from cosim.types import Array, MechanismModel
+from cosim.core.errors import InputError
+from cosim.core.types import Array, MechanismModel
 
 STEP = 1e-6  # m, rad, m/s or rad/s, of differences
 ITERATIONS = 20  # of the equilibrium
@@ -37,8 +37,8 @@ class ElasticModes:
 
 
 def elastic_modes(model: MechanismModel, positions: Array, beside: Array | Sequence[int] = ()) -> ElasticModes:
-    """positions: (nv,) of all dofs, those of the modes near their equilibrium; beside: dofs that count as modes
-    where they are. Raises InputError where no equilibrium is found."""
+    """positions: (nv,) of all dofs, the modes near their equilibrium; beside: dofs that count as modes where they are.
+    Raises InputError where no equilibrium is found."""
     modes, chart = (
         np.array([*model.elastic_dofs, *beside], dtype=int),
         equilibrium(model, positions, model.elastic_dofs),

@@ -1,13 +1,13 @@
 """The energy account of a coupling through hardware: the work of a drive, from samples of its effort and velocity.
 
-Both are known at samples only. Between two of them the work is that of the trapezoidal rule. Pure, SI.
+Both are known at samples only; the work between two samples is computed by the trapezoidal rule. Pure, SI.
 """
 
 from __future__ import annotations
 
-from cosim import ops
 from cosim.control.guard import is_finite
-from cosim.types import Numeric
+from cosim.core import ops
+from cosim.core.types import Numeric
 
 
 def effort_of_drive(reported: Numeric, commanded: Numeric) -> Numeric:

@@ -14,8 +14,8 @@ import numpy as np
 
 from cosim.control.control_loop import DeclaredInputs
 from cosim.control.controller_result import accepted
-from cosim.layout import Layout
-from cosim.types import COMMAND, Controller, Numeric, Signals, State, joint_signals, signals_of
+from cosim.core.layout import Layout
+from cosim.core.types import COMMAND, Controller, Numeric, Signals, State, joint_signals, signals_of
 
 
 class ExcitedController:

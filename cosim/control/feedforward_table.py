@@ -1,4 +1,4 @@
-"""Efforts over time from a file, added to those of a reference: what iterative learning found, or measurements."""
+"""Efforts over time from a file, added to a reference's efforts: what iterative learning found, or measurements."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.paths import locate
-from cosim.trajectories._piecewise import PiecewisePolynomial
-from cosim.trajectories.waypoints import read_waypoints
-from cosim.types import Numeric, Trajectory, TrajectoryContext, param, params
+from cosim.core.paths import locate
+from cosim.core.types import Numeric, Trajectory, TrajectoryContext, param, params
+from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
+from cosim.plugins.trajectories.waypoints import read_waypoints
 
 
 @params

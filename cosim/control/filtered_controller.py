@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from cosim import filters
 from cosim.control.control_loop import DeclaredInputs
 from cosim.control.controller_result import accepted
 from cosim.control.tunables import Leaf, ParameterTree, leaves_of, of_part, replaced
-from cosim.filters import Section
-from cosim.layout import Layout
-from cosim.types import (
+from cosim.core import filters
+from cosim.core.filters import Section
+from cosim.core.layout import Layout
+from cosim.core.types import (
     COMMAND,
     Controller,
     Numeric,

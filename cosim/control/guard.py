@@ -13,20 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from cosim import ops
-from cosim.control.limits import (
-    BITS,
-    CODES,
-    LIMITS,
-    NOT_FINITE,
-    SATURATE,
-    STALE,
-    STOP,
-    WARN,
-    GuardInputs,
-    GuardLimit,
-)
-from cosim.types import Array, Limits, Numeric, requested_effort
+from cosim.control.limits import BITS, CODES, LIMITS, NOT_FINITE, SATURATE, STALE, STOP, WARN, GuardInputs, GuardLimit
+from cosim.core import ops
+from cosim.core.types import Array, Limits, Numeric, requested_effort
 
 LARGEST = 1.7976931348623157e308  # the largest finite double
 # N*m or N; where efforts are cut, a larger effort of gains counts as not finite: its rounding error would be noticeable
@@ -107,7 +96,7 @@ class Guard:
 
 def is_finite(x: Numeric) -> Numeric:
     """Whether each element is a number and not infinite."""
-    return ops.absolute(x) <= LARGEST
+    return ops.abs(x) <= LARGEST
 
 
 def check(
@@ -191,7 +180,7 @@ def _gain_effort(feedback: Mapping[str, Numeric], command: Mapping[str, Numeric]
 
 def _is_sound(feedback: Mapping[str, Numeric], command: Mapping[str, Numeric], cut: Array) -> Numeric:
     """Where the measurement and the unchanged command are finite; cut: where efforts may be cut."""
-    gain_effort = ops.absolute(_gain_effort(feedback, command)) <= np.where(cut, LARGEST_FEEDBACK_EFFORT, LARGEST)
+    gain_effort = ops.abs(_gain_effort(feedback, command)) <= np.where(cut, LARGEST_FEEDBACK_EFFORT, LARGEST)
     commanded = ops.logical_and(gain_effort, is_finite(command["effort"]))
     measured = ops.logical_and(is_finite(feedback["position"]), is_finite(feedback["velocity"]))
     return ops.logical_and(commanded, measured)
@@ -200,7 +189,7 @@ def _is_sound(feedback: Mapping[str, Numeric], command: Mapping[str, Numeric], c
 def _clamped_position(guard: Guard, x: GuardInputs, position: Numeric) -> tuple[Numeric, dict[str, Numeric]]:
     """(commanded position within the limits that saturate, by limit key where it was clamped)."""
     clamped = {}
-    for row in reversed(guard.acting):  # the last clamp is that of the joint's range
+    for row in reversed(guard.acting):  # the joint's range clamps last
         if row.position_bounds is not None:
             before, bounds = position, row.position_bounds(x)
             position = ops.where(guard.has_action(SATURATE, row.key), ops.clip(before, *bounds), before)

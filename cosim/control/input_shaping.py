@@ -5,8 +5,8 @@ Preshaping command inputs to reduce system vibration, 1990). ZV leaves none at t
 slope there; EI leaves a tolerated vibration at the frequency and none at one below and one above it (Singhose, Seering
 and Singer 1994). Errors of the frequency matter least to EI, then to ZVD; both take a period longer, ZV half of one.
 
-The frequency is given, or there are those of elastic links, see `vibrations`, whose impulses are convolved. What the
-convolution leaves there, because the equations are not linear, a change of the speed takes away, see `retiming`.
+The frequency is given, or several come from elastic links, see `vibrations`, and their impulses are convolved. What
+vibration that leaves, because the equations are not linear, `retiming` removes by a change of the speed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Literal
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.retiming import retimed
 from cosim.control.vibrations import KEYS, vibrations
-from cosim.errors import SectionError
-from cosim.types import Array, Numeric, Trajectory, TrajectoryContext, param, params
+from cosim.core import ops
+from cosim.core.errors import SectionError
+from cosim.core.types import Array, Numeric, Trajectory, TrajectoryContext, param, params
 
 RATES = ("velocity", "acceleration", "effort")
 MOST_DAMPING = 0.9

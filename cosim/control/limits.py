@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
-from cosim import ops
-from cosim.types import Array, Numeric
-from cosim.units import JOINT_DIMENSIONS
+from cosim.core import ops
+from cosim.core.types import Array, Numeric
+from cosim.core.units import JOINT_DIMENSIONS
 
 Action = Literal["warn", "saturate", "stop"]
 WARN: Action = "warn"
@@ -141,7 +141,7 @@ def _effort_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[N
 
 
 def _power_bounds(x: GuardInputs, lowest: Numeric, highest: Numeric) -> tuple[Numeric, Numeric]:
-    effort = x.bounds["power"] / ops.maximum(ops.absolute(x.velocity), MIN_SPEED)
+    effort = x.bounds["power"] / ops.maximum(ops.abs(x.velocity), MIN_SPEED)
     return ops.maximum(lowest, -effort), ops.minimum(highest, effort)
 
 
@@ -172,7 +172,7 @@ def _is_above(x: GuardInputs) -> Numeric:
 def _exceeds_power(x: GuardInputs, saturates: Array) -> Numeric:
     """Where it saturates, also by a velocity that is old: the effort is cut by it. Else by a new sample only, as the
     velocity with which the effort acts is not known before."""
-    beyond = ops.absolute(x.judged_effort(saturates) * x.velocity) > x.bounds["power"]
+    beyond = ops.abs(x.judged_effort(saturates) * x.velocity) > x.bounds["power"]
     return beyond if x.new is None else ops.logical_and(beyond, ops.logical_or(saturates, x.new))
 
 
@@ -188,7 +188,7 @@ def _derated(x: GuardInputs, saturates: Array) -> Numeric:
 
 def _loses_reference(x: GuardInputs, saturates: Array) -> Numeric:
     """By a new sample only: while none comes, the reference moves on and the measured position does not."""
-    beyond = ops.absolute(x.reference - x.position) > x.bounds["tracking"]
+    beyond = ops.abs(x.reference - x.position) > x.bounds["tracking"]
     return beyond if x.new is None else ops.logical_and(beyond, x.new)
 
 
@@ -202,7 +202,7 @@ def _default_excursion(bounds: Mapping[str, float]) -> float:
     return min(EXCURSION_TIME * bounds["velocity"], EXCURSION_FRACTION * (bounds["upper"] - bounds["lower"]))
 
 
-# In order of precedence: the stop reason is that of the last limit exceeded. Limits of stop category 1 come first, so
+# In order of precedence: the last limit exceeded gives the stop reason. Limits of stop category 1 come first, so
 # that none of them hides one that stops immediately.
 LIMITS: tuple[GuardLimit, ...] = (
     GuardLimit(
@@ -211,7 +211,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         meaning="greatest requested effort, either way",
         default_action=SATURATE,
         stop_category=1,
-        exceeded=lambda x, saturates: ops.absolute(x.judged_effort(saturates)) > x.bounds["effort"],
+        exceeded=lambda x, saturates: ops.abs(x.judged_effort(saturates)) > x.bounds["effort"],
         effort_bounds=_effort_bounds,
         inherited=("max_effort",),
         reason=(
@@ -228,7 +228,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         meaning="greatest rate of change of the requested effort, either way",
         default_action=SATURATE,
         stop_category=1,
-        exceeded=lambda x, _: ops.absolute(x.bounded_effort - x.previous_effort) > x.bounds["rate"] * x.step,
+        exceeded=lambda x, _: ops.abs(x.bounded_effort - x.previous_effort) > x.bounds["rate"] * x.step,
         slew_bounds=_slew_bounds,
         reason=(
             "is commanded an effort that changes by {effort_rate}, above its limit of {limit}; smooth the reference,"
@@ -296,7 +296,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         meaning="greatest effort that a controller may command, either way, before anything is cut",
         default_action=STOP,
         stop_category=0,
-        exceeded=lambda x, _: ops.absolute(x.requested_effort) > x.bounds["commanded_effort"],
+        exceeded=lambda x, _: ops.abs(x.requested_effort) > x.bounds["commanded_effort"],
         real_default=lambda bounds: ABSURD * bounds["effort"],
         reason=(
             "is commanded {commanded_effort}, beyond its limit of {limit}, which cannot be meant; check the units and"
@@ -310,7 +310,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         meaning="greatest residual energy of the drive of a real joint, either way",
         default_action=STOP,
         stop_category=0,
-        exceeded=lambda x, _: ops.absolute(x.residual_energy) > x.bounds["residual_energy"],
+        exceeded=lambda x, _: ops.abs(x.residual_energy) > x.bounds["residual_energy"],
         reason=(
             "has a residual energy of {residual_energy}, beyond its limit of {limit}; check the torque constant, ratio"
             " and friction of its drive and the age of its feedback, or change joints.{joint}.limits"
@@ -323,7 +323,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         meaning="greatest residual energy of the load motor of a joint, either way",
         default_action=STOP,
         stop_category=0,
-        exceeded=lambda x, _: ops.absolute(x.load_residual_energy) > x.bounds["load_residual_energy"],
+        exceeded=lambda x, _: ops.abs(x.load_residual_energy) > x.bounds["load_residual_energy"],
         reason=(
             "has a load motor with a residual energy of {load_residual_energy}, beyond its limit of {limit}; check the"
             " torque constant, ratio, friction and delay of the load motor, or change joints.{joint}.limits"
@@ -333,11 +333,11 @@ LIMITS: tuple[GuardLimit, ...] = (
     GuardLimit(
         "shadow_drive",
         "joint effort",
-        meaning="greatest effort of the drive of a real joint beside that of its twin, either way",
+        meaning="greatest effort of a real joint's drive beyond its twin's, either way",
         default_action=STOP,
         stop_category=0,
         needs_twin=True,
-        exceeded=lambda x, _: ops.absolute(x.shadow_drive) > x.bounds["shadow_drive"],
+        exceeded=lambda x, _: ops.abs(x.shadow_drive) > x.bounds["shadow_drive"],
         reason=(
             "has a drive that exerts {shadow_drive} beside its twin, beyond its limit of {limit}; check the torque"
             " constant, the current limit and the supply of its drive, or change joints.{joint}.limits"
@@ -347,11 +347,11 @@ LIMITS: tuple[GuardLimit, ...] = (
     GuardLimit(
         "shadow_effort",
         "joint effort",
-        meaning="greatest effort on a real joint beside that of its twin, either way",
+        meaning="greatest effort on a real joint beyond its twin's, either way",
         default_action=STOP,
         stop_category=0,
         needs_twin=True,
-        exceeded=lambda x, _: ops.absolute(x.shadow_effort) > x.bounds["shadow_effort"],
+        exceeded=lambda x, _: ops.abs(x.shadow_effort) > x.bounds["shadow_effort"],
         reason=(
             "moves as if {shadow_effort} acted on it beside its twin, beyond its limit of {limit}; check its load, its"
             " friction, for an obstruction, its coupling and its encoder, or change joints.{joint}.limits"
@@ -365,7 +365,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         default_action=STOP,
         stop_category=0,
         needs_twin=True,
-        exceeded=lambda x, _: ops.absolute(x.shadow_slip) > x.bounds["shadow_slip"],
+        exceeded=lambda x, _: ops.abs(x.shadow_slip) > x.bounds["shadow_slip"],
         reason=(
             "measures {shadow_slip} more motion than its measured velocity gives, beyond its limit of {limit}; check"
             " its encoder for drift and its coupling for slip, or change joints.{joint}.limits"
@@ -379,7 +379,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         default_action=STOP,
         stop_category=0,
         needs_twin=True,
-        exceeded=lambda x, _: ops.absolute(x.shadow_position) > x.bounds["shadow_position"],
+        exceeded=lambda x, _: ops.abs(x.shadow_position) > x.bounds["shadow_position"],
         reason=(
             "is measured {shadow_position} from where its motion predicts it, beyond its limit of {limit}; check its"
             " encoder and its mounting, or change joints.{joint}.limits"
@@ -440,7 +440,7 @@ LIMITS: tuple[GuardLimit, ...] = (
         meaning="greatest measured speed, either way",
         default_action=STOP,
         stop_category=0,
-        exceeded=lambda x, _: ops.absolute(x.velocity) > x.bounds["velocity"],
+        exceeded=lambda x, _: ops.abs(x.velocity) > x.bounds["velocity"],
         effort_bounds=_velocity_bounds,
         inherited=("max_velocity",),
         reason=(

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cosim import ops
 from cosim.control.guard import is_finite
-from cosim.types import Numeric
+from cosim.core import ops
+from cosim.core.types import Numeric
 
 
 class LoadMotor(NamedTuple):

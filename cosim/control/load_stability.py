@@ -1,7 +1,7 @@
 """For which inertias the emulation of a load is stable, with the observer, the step and the delay that it has.
 
 A shaft of inertia J = J_m + J_b moves under the effort −κ J â that the load motor exerts: â is the acceleration that
-the observer estimates, and κ J the emulated inertia beyond that of the shaft, κ = (J_load − J_b) / J. The loop of
+the observer estimates, and κ J the emulated inertia beyond the shaft's, κ = (J_load − J_b) / J. The loop of
 observer, delay and shaft is linear; it is stable while the largest modulus of its eigenvalues is below 1. Where the
 step is short, that is the criterion of Nyquist for κ e^(−sT)/(1 + s/ω)³: κ < (1 + (w/ω)²)^(3/2) at the frequency w with
 w T + 3 atan(w/ω) = π, and κ > −1.
@@ -42,7 +42,7 @@ def loop_matrix(ratio: float, bandwidth: float, step: float, steps: int) -> np.n
 
 
 def is_stable(ratio: float, bandwidth: float, step: float, steps: int) -> bool:
-    """Whether the emulation is stable; see `loop_matrix`. One eigenvalue, that of a constant velocity, is 1."""
+    """Whether the emulation is stable; see `loop_matrix`. One eigenvalue is 1, for a constant velocity."""
     moduli = np.sort(np.abs(np.linalg.eigvals(loop_matrix(ratio, bandwidth, step, steps))))
     return bool(moduli[-1] < 1.0 + EDGE and moduli[-2] < 1.0 - EDGE)
 

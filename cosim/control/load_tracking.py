@@ -7,12 +7,12 @@ damping Δb. Pure, (m,) each, SI.
 
 from __future__ import annotations
 
-from cosim import ops
-from cosim.types import Numeric
+from cosim.core import ops
+from cosim.core.types import Numeric
 
 BANDWIDTH = 10.0  # Hz; within the delays of load motors nothing of what is left changes much
 SUMS = 7  # of products: e ċ, ċ², a², a v, v², e a, e v
-FIGURES = ("error", "delay", "inertia_error", "damping_error")
+METRICS = ("error", "delay", "inertia_error", "damping_error")
 SMALLEST = 1e-12  # relative determinant from which on inertia and damping can be told apart
 
 

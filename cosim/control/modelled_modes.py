@@ -13,21 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.control_loop import DeclaredInputs
 from cosim.control.controller_result import accepted
 from cosim.control.elastic_modes import elastic_modes, implicit_step
-from cosim.layout import Layout
-from cosim.types import (
-    ALL,
-    Controller,
-    ControllerContext,
-    Numeric,
-    Signals,
-    State,
-    joint_signals,
-    signals_of,
-)
+from cosim.core import ops
+from cosim.core.layout import Layout
+from cosim.core.types import ALL, Controller, ControllerContext, Numeric, Signals, State, joint_signals, signals_of
 
 FOLLOWED = ("reference_position", "reference_velocity", "reference_acceleration")
 
@@ -63,7 +54,7 @@ class ModelledModes:
         """Raises WrongResult if the controller returns anything but its next state, its command and its signals."""
         modes, known = self._now(t, x["modes"], u), dict(u)
         for name in ("position", "velocity"):
-            known[f"all_{name}"] = ops.with_elements(u[f"all_{name}"], self._modes, modes[name])
+            known[f"all_{name}"] = ops.set_at(u[f"all_{name}"], self._modes, modes[name])
         own = DeclaredInputs({name: known[name] for name in self._controller.inputs})
         result = self._controller.update(t, p, x["controller"], own)
         state, outputs = accepted(result, self._controller, self._layout, len(self._context.joints))
@@ -73,19 +64,19 @@ class ModelledModes:
         return {"controller": state, "modes": modes | followed | {"called": np.ones(1)}}, outputs
 
     def _now(self, t: Numeric, x: State, u: Mapping[str, Numeric]) -> dict[str, Numeric]:
-        """Position and velocity of the modes, a period after those of x."""
+        """Position and velocity of the modes, a period after x."""
         equations, period, half = self._context.model.equations, self._context.period, 0.5 * self._context.period
         locked = u["all_locked"] > 0.5
         chart, v, a = u["all_position"], u["all_velocity"], u["all_acceleration"]
         if len(self._index):  # in the middle of the period
             position, velocity, acceleration = (0.5 * (x[name] + u[name]) for name in FOLLOWED)
-            chart = ops.with_elements(chart, self._index, position)
-            v = ops.with_elements(v, self._index, velocity)
-            a = ops.with_elements(a, self._index, acceleration)
+            chart = ops.set_at(chart, self._index, position)
+            v = ops.set_at(v, self._index, velocity)
+            a = ops.set_at(a, self._index, acceleration)
         chart = ops.where(locked, u["all_position"], chart)
         v, a = ops.where(locked, 0.0, v), ops.where(locked, 0.0, a)
-        chart = ops.with_elements(chart, self._modes, x["position"] + half * x["velocity"])
-        v = ops.with_elements(v, self._modes, x["velocity"])
+        chart = ops.set_at(chart, self._modes, x["position"] + half * x["velocity"])
+        v = ops.set_at(v, self._modes, x["velocity"])
         known = self._context.prescribed.copy()
         known[self._index] = True
         q = equations.coordinates(chart)

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
 from cosim.control import sample_times
-from cosim.types import Numeric, param, params
-from cosim.units import TURN
+from cosim.core import ops
+from cosim.core.types import Numeric, param, params
+from cosim.core.units import TURN
 
 # time constants of the observer for which a velocity is held while the acceleration decays
 HELD = 3.0
-# by which the way between two samples differs from that of the reported velocity at most, where others may be queued
+# largest relative difference of the way between two samples from the reported velocity's, where others may be queued
 DIFFERS = 0.5
 
 
@@ -53,7 +53,7 @@ class Estimate(NamedTuple):
 
     The motion at the time of the last sample, by all samples so far; interval: from the sample before to it [s];
     horizon: its age [s] up to which the next sample is not overdue; queued: for how long [s] samples may still come
-    that were queued during a gap, one after the other, so that their times are not those of their measurement."""
+    that were queued during a gap, one after the other, so that their time stamps are later than their measurement."""
 
     position: Numeric
     velocity: Numeric
@@ -125,14 +125,14 @@ def update(
 
     position, velocity (n,): measured; interval (n,): time since the last sample [s], 0 without a new one; delay (n,):
     age of the sample at the time of the tick [s]; bandwidth (n,) [Hz]; step [s]: of ticks. After a gap the estimate
-    begins anew with the measured velocity: the parabola through what was before it is no longer that of the motion.
+    begins anew with the measured velocity: the parabola through the samples before it no longer describes the motion.
     So it does with samples that were queued during the gap and do not fit that velocity."""
     new = interval > 0.0
     predicted = predict(x.motion, interval)
     corrected = correct(predicted, position - predicted.position, gains(bandwidth, ops.maximum(interval, step)))
     begun, gap = initial(position, velocity), is_gap(x, interval, bandwidth)
     way = 0.5 * (x.velocity + velocity) * interval
-    fits = ops.absolute(position - x.position - way) <= DIFFERS * ops.absolute(way)
+    fits = ops.abs(position - x.position - way) <= DIFFERS * ops.abs(way)
     anew = ops.logical_or(gap, ops.logical_and(x.queued > 0.0, ops.logical_not(fits)))
     known = (ops.where(anew, *pair) for pair in zip(begun, corrected, strict=True))
     arrives = ops.clip(delay, 0.0, HELD * time_constant(bandwidth))

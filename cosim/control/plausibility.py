@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.limits import POSITION_TOLERANCE
-from cosim.types import Numeric
+from cosim.core import ops
+from cosim.core.types import Numeric
 
 # s, added to the time between two measurements, in which a joint may move at its velocity limit
 JUMP_TIME = 0.005
@@ -62,4 +62,4 @@ def starts_outside(position: Numeric, lower: Numeric, upper: Numeric) -> Numeric
 
 def starts_moving(velocity: Numeric, max_velocity: Numeric) -> Numeric:
     """Where a joint exceeds its velocity limit at the start."""
-    return ops.absolute(velocity) > max_velocity
+    return ops.abs(velocity) > max_velocity

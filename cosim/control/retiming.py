@@ -16,18 +16,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim import ops
-from cosim.compile import ArrayPort, compile_for_batches
 from cosim.control.elastic_modes import elastic_modes, implicit_step
 from cosim.control.vibrations import Vibrations
-from cosim.types import Array, Numeric, Trajectory, TrajectoryContext
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, compile_for_batches
+from cosim.core.types import Array, Numeric, Trajectory, TrajectoryContext
 
 STEPS = 60  # per period of the fastest vibration that is shaped for
 MOST_STEPS = 20_000  # longer motions keep their speed
 DIFFERENCE = 1e-4  # s
 ITERATIONS = 8
 LEFT = 1e-3  # of the vibration without a change of speed
-REST = 1e-9  # m or rad; a deflection that is none
+REST = 1e-9  # m or rad; a deflection that counts as 0
 UNRELATED = 1e-3  # of the largest singular value: vibrations that the motion does not reach
 MOST_CHANGE = 0.2  # of the speed
 STALLED = 0.95
@@ -178,11 +178,11 @@ class SimulatedMotion:
         middle of it."""
         equations, half, free = self._context.model.equations, 0.5 * self._period, self._free
         known = ~np.isin(np.arange(self._context.model.nv), free)
-        v = ops.with_elements(velocity, free, speed)
+        v = ops.set_at(velocity, free, speed)
         chart = equations.chart(q + half * equations.rate(q, v))
-        middle = equations.coordinates(ops.with_elements(position, free, chart[free]))
+        middle = equations.coordinates(ops.set_at(position, free, chart[free]))
         applied = -equations.friction_effort(v) - equations.spring_effort(middle)
         found, _ = equations.hybrid_dynamics(middle, v, acceleration, applied, known, t)
         change = self._gain @ found[free]
-        mean = ops.with_elements(v, free, speed + half * change)
+        mean = ops.set_at(v, free, speed + half * change)
         return q + self._period * equations.rate(middle, mean), self._kept @ (speed + self._period * change)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cosim import ops
-from cosim.types import Numeric
+from cosim.core import ops
+from cosim.core.types import Numeric
 
 # steps by which a sample may be later than the one before it was: one, and what rounding to ticks adds
 TOLERATED = 1.5

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.control_loop import DeclaredInputs
 from cosim.control.controller_result import accepted
 from cosim.control.tunables import Leaf, ParameterTree, leaves_of, of_part, replaced
-from cosim.layout import Layout
-from cosim.types import Array, Controller, Numeric, Parameters, Signal, Signals, State, joint_signals, signals_of
+from cosim.core import ops
+from cosim.core.layout import Layout
+from cosim.core.types import Array, Controller, Numeric, Parameters, Signal, Signals, State, joint_signals, signals_of
 
 
 class GainSchedule(NamedTuple):

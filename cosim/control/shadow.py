@@ -1,7 +1,7 @@
 """Residuals of a real joint against its simulated twin: what the mechanism, its drive and its sensor have done that the
 model does not explain.
 
-The effort is that of the momentum observer of De Luca and Mattone (IEEE ICRA 2003 and 2005; Haddadin, De Luca and
+The effort comes from the momentum observer of De Luca and Mattone (IEEE ICRA 2003 and 2005; Haddadin, De Luca and
 Albu-Schäffer, IEEE Trans. Robotics 33, 2017),
 
     r = K (p − ∫ (τ + Cᵀv − g + r) dt),    p = M(q) v,
@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cosim import ops
-from cosim.types import Numeric, param, params
-from cosim.units import TURN
+from cosim.core import ops
+from cosim.core.types import Numeric, param, params
+from cosim.core.units import TURN
 
 
 @params

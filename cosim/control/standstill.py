@@ -5,8 +5,8 @@ Pure, (n,) each, SI; updated with each measurement, before the guard.
 
 from __future__ import annotations
 
-from cosim import ops
-from cosim.types import Numeric
+from cosim.core import ops
+from cosim.core.types import Numeric
 
 # fraction of the effort limit from which on a joint is pushed with full effort
 FULL_EFFORT = 0.95
@@ -23,8 +23,8 @@ def stalled_time(
     velocity; passed [s]: since the measurement before.
     """
     max_effort, max_velocity = limits
-    pushed = ops.absolute(effort) >= FULL_EFFORT * max_effort
-    still = ops.absolute(velocity) <= SLOW * max_velocity
+    pushed = ops.abs(effort) >= FULL_EFFORT * max_effort
+    still = ops.abs(velocity) <= SLOW * max_velocity
     return ops.where(ops.logical_and(pushed, still), before + passed, 0.0)
 
 
@@ -42,5 +42,5 @@ def unseen_motion(
     before: by the previous measurement; position, reference: (then, now); passed [s]: since then, 0 where nothing is
     known of the time between.
     """
-    path = ops.maximum(ops.absolute(reference[1] - reference[0]), ops.absolute(velocity) * passed)
+    path = ops.maximum(ops.abs(reference[1] - reference[0]), ops.abs(velocity) * passed)
     return ops.where(position[0] == position[1], before + ops.minimum(path, max_velocity * passed), 0.0)

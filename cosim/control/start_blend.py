@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
-from cosim.compile.while_loop import repeated_while
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import POSITION_TOLERANCE
-from cosim.types import Array, Numeric, Trajectory
+from cosim.core import ops
+from cosim.core.compile.while_loop import repeated_while
+from cosim.core.types import Array, Numeric, Trajectory
 
 # top speed and top acceleration of a quintic, top slope of a smoothstep, of unit length in unit time
 QUINTIC_SPEED, QUINTIC_ACCELERATION, SMOOTHSTEP_SLOPE = 1.875, 10.0 / 3.0**0.5, 1.5
@@ -74,10 +74,10 @@ def fading(
     at least one step [s]."""
     longer, shorter = candidate
     most = BLEND_FRACTION * bounds.acceleration
-    drift_time = ops.maximum(max(shorter * blend, step), SMOOTHSTEP_SLOPE * ops.absolute(velocity) / most)
+    drift_time = ops.maximum(max(shorter * blend, step), SMOOTHSTEP_SLOPE * ops.abs(velocity) / most)
     drift = velocity * drift_time
     offset = position + 0.5 * drift  # what the velocity leaves behind is the integral of the smoothstep
-    distance = ops.absolute(offset)
+    distance = ops.abs(offset)
     needed = ops.maximum(
         QUINTIC_SPEED * distance / (BLEND_FRACTION * bounds.velocity), ops.sqrt(QUINTIC_ACCELERATION * distance / most)
     )
@@ -88,8 +88,8 @@ def fading(
 
 def ends(start: BumplessStart) -> Numeric:
     """(n,) when the reference of each joint is on its trajectory [s after the start]; 0 where it begins there."""
-    drifts = ops.where(ops.absolute(start.drift) > 0.0, 1.0 / start.drift_rate, 0.0)
-    return ops.maximum(ops.where(ops.absolute(start.offset) > 0.0, 1.0 / start.offset_rate, 0.0), drifts)
+    drifts = ops.where(ops.abs(start.drift) > 0.0, 1.0 / start.drift_rate, 0.0)
+    return ops.maximum(ops.where(ops.abs(start.offset) > 0.0, 1.0 / start.offset_rate, 0.0), drifts)
 
 
 def blended(
@@ -146,7 +146,7 @@ def excess(
     within them and after their blend; position, velocity (n,): of the trajectory, or (k, n) for times (k, 1)."""
     added = start.added(t)
     position, velocity = position + added["position"], velocity + added["velocity"]
-    too_fast = ops.absolute(velocity) - bounds.velocity * (1.0 + VELOCITY_TOLERANCE)
+    too_fast = ops.abs(velocity) - bounds.velocity * (1.0 + VELOCITY_TOLERANCE)
     outside = ops.maximum(bounds.lower - position, position - bounds.upper) - POSITION_TOLERANCE
     blends = t < ends(start) + step
     return ops.where(blends, too_fast, -1.0), ops.where(blends, outside, -1.0)

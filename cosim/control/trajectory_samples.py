@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from cosim.compile import ArrayPort, compile_for_batches
-from cosim.errors import CompileError
-from cosim.types import Array, Numeric, Trajectory
+from cosim.core.compile import ArrayPort, compile_for_batches
+from cosim.core.errors import CompileError
+from cosim.core.types import Array, Numeric, Trajectory
 
 
 class TrajectorySamples:

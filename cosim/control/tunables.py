@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.types import Numeric, Parameters
+from cosim.core.types import Numeric, Parameters
 
 
 class Leaf(NamedTuple):
@@ -36,7 +36,7 @@ class ParameterTree:
 
 
 def leaves_of(params: Parameters | ParameterTree) -> dict[str, Leaf]:
-    """Those of a dataclass: its floats and tuples of floats, but for those declared as constant."""
+    """The tunable values of a dataclass: its floats and tuples of floats, except those declared as constant."""
     if isinstance(params, ParameterTree):
         return params.leaves()
     found = {}

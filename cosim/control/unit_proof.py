@@ -4,12 +4,12 @@ Each proof compares y with x over blocks of samples, by least squares of
 
     y = factor · x + c · z                    (both through the origin)
 
-with an interval that is BELIEF standard errors + ROUGH · |factor| wider than from this factor to that of the regression
-of x on y. z is what else may be in y:
+with an interval from this factor to the one by regression of x on y, widened by BELIEF standard errors + ROUGH ·
+|factor|. z is what else may be in y:
 
     proof      y                                 x                               z
     velocity   ∫ reported velocity dt            change of the position          change of the reported velocity
-    motion     change of the measured position   that of the commanded motion    the same
+    motion     change of the measured position   change of the commanded one     the same
     effort     ∫ reported effort dt              ∫ requested effort dt           change of the reported effort
     model      ∫ reported effort dq              work that the model has taken   way
 
@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.differentiated import UNKNOWN
-from cosim.types import Numeric, State
+from cosim.core import ops
+from cosim.core.types import Numeric, State
 
 ABOVE = 5.0  # times the noise and the resolution, that the motion of a block is at least
 BLOCKS = 8  # with fewer of them nothing is known
@@ -105,7 +105,7 @@ class UnitSample(NamedTuple):
 
 
 def proofs_of(closed: np.ndarray) -> tuple[tuple[Proof, ...], ...]:
-    """The proofs of n joints, (ROWS, n): in each row those of the joints. closed: bool (n,), whether a drive follows
+    """The proofs of n joints, (ROWS, n): one per row and joint. closed: bool (n,), whether a drive follows
     positions or velocities, or else efforts."""
     return (
         tuple(VELOCITY for _ in closed),
@@ -137,7 +137,7 @@ def updated(
     The disagreement is the factor by which the interval of a proof is outside 1, relative to its tolerance: above
     1 a unit is wrong. It is the largest of the proofs that are not done."""
     kept, last = ops.where(is_first, 0.0, 1.0), UnitSample(**x["sample"])
-    reported = ops.absolute(sample.effort) >= 0.0  # not NaN
+    reported = ops.abs(sample.effort) >= 0.0  # not NaN
     sample = sample._replace(effort=ops.where(reported, sample.effort, 0.0))
     moved, turned, pushed, commanded = (
         getattr(sample, name) - getattr(last, name) for name in ("position", "velocity", "effort", "commanded")
@@ -174,17 +174,17 @@ def updated(
         )
         y, x_, z, time = block = [b + s for b, s in zip(x["block"][k], (*steps[k], interval), strict=True)]
         resolved = ABOVE * resolution[0] * time, ABOVE * resolution[1] * time
-        size = ops.maximum(ops.absolute(y), ops.absolute(x_))
+        size = ops.maximum(ops.abs(y), ops.abs(x_))
         enough = (
-            ops.logical_and(ops.absolute(x_) >= far, size >= resolved[0]),
-            follows(ops.absolute(y) >= far, size >= resolved[1]),
-            ops.logical_and(ops.absolute(z) >= far, ops.absolute(y) >= ABOVE * resolution[1] * ops.absolute(z)),
+            ops.logical_and(ops.abs(x_) >= far, size >= resolved[0]),
+            follows(ops.abs(y) >= far, size >= resolved[1]),
+            ops.logical_and(ops.abs(z) >= far, ops.abs(y) >= ABOVE * resolution[1] * ops.abs(z)),
         )[k]
         ready = ops.logical_and(enough, time >= shortest)
         counts = ops.where(ops.logical_and(ready, ops.logical_not(unusable[k])), kept, 0.0)
         again = ops.logical_or(ops.logical_or(ready, unusable[k]), time >= longest)
         stays = ops.where(again, 0.0, kept)
-        z = ops.absolute(z) if k == MODEL_ROW else z
+        z = ops.abs(z) if k == MODEL_ROW else z
         products = (1.0, x_ * x_, x_ * z, z * z, x_ * y, z * y, y * y)
         totals = [kept * total + _selected(counts, one) for total, one in zip(x["sums"][k], products, strict=True)]
         known, low, high = interval_of(totals)
@@ -208,7 +208,7 @@ def updated(
 
 def _smaller(least: Numeric, change: Numeric) -> Numeric:
     """The smallest step so far, with this change."""
-    size = ops.absolute(change)
+    size = ops.abs(change)
     return ops.where(size > 0.0, ops.minimum(least, size), least)
 
 
@@ -226,7 +226,7 @@ def outside(low: Numeric, high: Numeric, tolerance: Numeric, small: Numeric) -> 
 
 
 def fitted(sums: Sequence[Numeric]) -> tuple[Numeric, Numeric, Numeric]:
-    """(factor by the regression of y on x, by that of x on y, half of the interval of each), (n,) each, by the SUMS of
+    """(factor by the regression of y on x, factor by x on y, half of the interval of each), (n,) each, by the SUMS of
     a proof; both without what z explains.
 
     Where x is uncertain too, as a request that the drive follows later, the first one is too small by the fraction of x
@@ -237,17 +237,17 @@ def fitted(sums: Sequence[Numeric]) -> tuple[Numeric, Numeric, Numeric]:
     xx, xy, yy = xx - scale * xz * xz, xy - scale * xz * zy, ops.maximum(yy - scale * zy * zy, 0.0)
     square = ops.where(xx > 0.0, xx, 1.0)
     factor = xy / square
-    related = ops.absolute(xy) > ALONE * ops.sqrt(square * yy)
+    related = ops.abs(xy) > ALONE * ops.sqrt(square * yy)
     inverse = ops.where(related, yy / ops.where(related, xy, 1.0), factor)
     residual = ops.maximum(yy - factor * xy, 0.0) / ops.maximum(count - 2.0, 1.0)
-    return factor, inverse, BELIEF * ops.sqrt(residual / square) + ROUGH * ops.absolute(factor)
+    return factor, inverse, BELIEF * ops.sqrt(residual / square) + ROUGH * ops.abs(factor)
 
 
 def interval_of(sums: Sequence[Numeric], least: int = BLOCKS) -> tuple[Numeric, Numeric, Numeric]:
     """(whether anything is known, lowest, highest factor), (n,) each."""
     factor, inverse, half = fitted(sums)
     low, high = ops.minimum(factor, inverse) - half, ops.maximum(factor, inverse) + half
-    narrow = high - low <= 2.0 * (WIDE[0] + WIDE[1] * ops.absolute(factor))
+    narrow = high - low <= 2.0 * (WIDE[0] + WIDE[1] * ops.abs(factor))
     return ops.logical_and(ops.logical_and(narrow, sums[1] > 0.0), sums[0] >= least), low, high
 
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.control.elastic_modes import elastic_modes
-from cosim.errors import SectionError, did_you_mean
-from cosim.types import Array, Trajectory, TrajectoryContext
+from cosim.core.errors import SectionError, did_you_mean
+from cosim.core.types import Array, Trajectory, TrajectoryContext
 
 AUTO = "auto"
 MOST_MODES = 3  # of auto: the number of impulses grows by each of them
-LEAST_PART = 0.01  # of auto: deflection over that of the mode that deflects most
+LEAST_PART = 0.01  # of auto: deflection relative to the mode that deflects most
 SLOWEST = 1e-2  # (rad/s)²; what is slower does not swing, such as a floating base
 KEYS = ("shaping", "modes")
 
@@ -53,7 +53,7 @@ def vibrations(names: Sequence[str], trajectory: Trajectory, context: Trajectory
     if not known:
         raise SectionError("the mechanism has no elastic links; give 'frequency'", KEYS)
     if model.constraint_rows:
-        raise SectionError("the modes are those of mechanisms without closed loops; give 'frequency'", KEYS)
+        raise SectionError("the modes are known only without closed loops; give 'frequency'", KEYS)
     if not math.isfinite(trajectory.end):
         raise SectionError("the trajectory has no end at which its modes are known; give 'frequency'", KEYS)
     if AUTO in names and len(names) > 1:

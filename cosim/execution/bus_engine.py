@@ -9,15 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from cosim.errors import RunError, describe_exception
+from cosim.core.errors import RunError, describe_exception
+from cosim.execution.hardware.compiled_groups import CompiledGroups, with_buses
+from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware_engine import HardwareEngine
 from cosim.execution.native_engine import NativeEngine
-from cosim.hardware.compiled_groups import CompiledGroups, with_buses
-from cosim.hardware.driver_group import DriverGroup
-from cosim.tick.tick_model import TickModel
-from cosim.tick.virtual_plant import VirtualPlant
-from cosim.timing.native_loop import NativeLoop
-from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
+from cosim.simulation.loop.native_loop import NativeLoop
+from cosim.simulation.loop.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
+from cosim.simulation.tick.tick_model import TickModel
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 
 
 class BusEngine(HardwareEngine, NativeEngine):

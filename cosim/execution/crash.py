@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.compile.jit import Library
-from cosim.compile.process_exits import CRASHES
+from cosim.core.compile.jit import Library
+from cosim.core.compile.process_exits import CRASHES
 
 WHAT = "{what} in native code ended the process of the run; real motors stop by the watchdogs of their drives."
 FIX = "Check the libraries that controllers and parts call; with PYTHONFAULTHANDLER=1 the place is shown instead"
-EXIT = 0  # the number of a call of `exit`, which is none of a signal
+EXIT = 0  # the number of a call of `exit`, which no signal has
 
-# Texts: by number, (address, length). It writes that of the number and ends the process. While nothing runs, a crash
-# has its default action, and `exit` goes on.
+# Texts: by number, (address, length). It writes the text of the number and ends the process. While nothing runs, a
+# crash has its default action, and `exit` goes on.
 HANDLER = """
 @cosim.crash_active = global i64 0, align 8
 @cosim.crash_texts = global ptr null, align 8

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.compile.ptx import INSTALL, THREADS
-from cosim.compile.targets import PTX, targets
-from cosim.errors import CosimError, InputError, RunError
-from cosim.types import Array
+from cosim.core.compile.ptx import INSTALL, THREADS
+from cosim.core.compile.targets import PTX, targets
+from cosim.core.errors import CosimError, InputError, RunError
+from cosim.core.types import Array
 
 PLACE = "device"
 ON_CPU = "or use device='cpu'"
@@ -67,7 +67,7 @@ class CudaDriver:
 
     def give_back(self, name: str, *arguments: Any) -> None:
         """A call that frees something. After a launch that failed, calls fail until the context is gone, which frees
-        all; the error that counts is that of the launch."""
+        all; the launch's error is the one that counts."""
         with suppress(CosimError):
             self(name, *arguments)
 
@@ -153,8 +153,8 @@ def _check_age(driver: CudaDriver, device: Any) -> None:
 
 
 def _local_memory(driver: CudaDriver, device: Any, function: Any, arrays: int) -> int:
-    """Bytes that the driver takes for the memory of all threads that the GPU can run at the same time; arrays: those
-    of a thread, with the functions that the kernel calls."""
+    """Bytes that the driver takes for the memory of all threads that the GPU can run at the same time; arrays: of a
+    thread, with the functions that the kernel calls."""
     which = driver.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
     processors, threads = (
         _attribute(driver, device, each) for each in ("MULTIPROCESSOR_COUNT", "MAX_THREADS_PER_MULTIPROCESSOR")

@@ -2,7 +2,7 @@
 
 Coordinates that are singular nearby, of a formulation that chose them; else gains that are unstable at the step, else a
 plant too stiff for the integrator; a reference beyond the limits of its joint. Where there is none of these it may be a
-drive that was saturated, which instability causes too. Those of the joint that stopped the run come first. The loop
+drive that was saturated, which instability causes too. Causes at the joint that stopped the run come first. The loop
 itself computes nothing of this.
 """
 
@@ -15,11 +15,11 @@ import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import BITS, LIMIT_OF, SATURATE
+from cosim.core.types import State
 from cosim.execution.drive_loops import unstable_gains
 from cosim.execution.rig_state import MAX_SAMPLES, MIN_TICKS, WINDOW, Cause, RigState
 from cosim.execution.stiffness import stiff_plant
-from cosim.formulations import SEPARATE_BODIES, dependent_row
-from cosim.types import State
+from cosim.mechanics.formulations import SEPARATE_BODIES, dependent_row
 
 # what is left of a row of the constraints, relative to it, below which a step may reach the singular configuration
 NEARLY_DEPENDENT = 0.1
@@ -37,7 +37,7 @@ def likely_cause(stop: RigState) -> str:
 
 
 def _found(find: Callable[[RigState], list[Cause]], stop: RigState) -> list[Cause]:
-    """The state is that of a failed run, and trajectories may be a user's: the stop reason comes in any case."""
+    """The state comes from a failed run, and trajectories may be a user's: the stop reason is reported in any case."""
     with suppress(Exception):
         return find(stop)
     return []

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.errors import plural
+from cosim.core.errors import plural
+from cosim.core.layout import Layout
+from cosim.core.types import ACTUATOR_INPUTS, Actuator, Array, Numeric
 from cosim.execution.rig_state import MAX_SIZE, ROUNDING, Cause, RigState
-from cosim.layout import Layout
-from cosim.types import ACTUATOR_INPUTS, Actuator, Array, Numeric
 
 DEAD_BEAT = 1e-6  # amplification below which a mode is a delay
 # rad/s or m/s at which a drive is linearised: the Coulomb friction of gears is constant there
@@ -320,5 +320,5 @@ def _rounded_up(value: float) -> float:
 
 
 def _unit(value: float) -> float:
-    """That of the second digit."""
+    """The place value of the second digit."""
     return 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0.0 else 0.0

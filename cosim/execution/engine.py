@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.compile.process_exits import user_code
 from cosim.control.controlled_stop import REQUESTED
-from cosim.errors import InputError
+from cosim.core.compile.process_exits import user_code
+from cosim.core.errors import InputError
 from cosim.execution.crash import crash_in_words, prepare
-from cosim.tick.arming import Start, armed, refused, start_of
-from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
+from cosim.simulation.loop.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
+from cosim.simulation.tick.arming import Start, armed, refused, start_of
 
 if TYPE_CHECKING:
+    from cosim.execution.hardware.manager import HardwareManager, PowerOnPlace
     from cosim.execution.motion_plan import MotionPlan
-    from cosim.hardware.manager import HardwareManager, PowerOnPlace
-    from cosim.tick.tick_model import TickModel, TickTask
+    from cosim.simulation.tick.tick_model import TickModel, TickTask
 
 
 @dataclass(frozen=True)

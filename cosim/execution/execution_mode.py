@@ -12,15 +12,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from cosim.execution.engine import Engine
-from cosim.timing.privileges import Privilege, quiet_interpreter
-from cosim.timing.tick_ring import LoopStatus, StopRequest, TickProgram, TickRing
+from cosim.execution.timing.privileges import Privilege, quiet_interpreter
+from cosim.simulation.loop.tick_ring import LoopStatus, StopRequest, TickProgram, TickRing
 
 FIRST_BLOCK, GROWTH = 32, 4  # ticks; blocks of a free run grow until one takes BLOCK_TIME [s] or has BLOCK_BYTES
 BLOCK_TIME = 0.02
 BLOCK_BYTES = 1 << 20
 RECENT_TICKS = 4096  # whose rows stay where they are, for the cause of a fault
 
-# takes rows (k, nr) and stamps of finished ticks; they may be those of a ring, see `UnpacedTicks`
+# takes rows (k, nr) and stamps of finished ticks; they may lie in a ring, see `UnpacedTicks`
 StoreBlock = Callable[[np.ndarray, np.ndarray], object]
 
 

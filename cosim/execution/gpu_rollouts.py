@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.errors import CompileError, InputError
+from cosim.core.errors import CompileError, InputError
+from cosim.core.types import Array
 from cosim.execution.cuda_device import ON_CPU, PLACE, CudaKernel, PtxCode, cuda_kernel
 from cosim.execution.rollouts import RolloutArrays
-from cosim.timing.gpu_loop import KERNEL, GpuLoop
-from cosim.types import Array
+from cosim.simulation.loop.gpu_loop import KERNEL, GpuLoop
 
 # ticks of the first launch and of the longest one, whose samples wait in the memory of the GPU
 FIRST_TICKS, MOST_TICKS = 8, 256

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.timing.reverse_loop import ReverseLoop
-from cosim.types import Array
+from cosim.core.types import Array
+from cosim.simulation.loop.reverse_loop import ReverseLoop
 
 
 @dataclass

@@ -7,15 +7,15 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.core.types import Driver
 from cosim.execution.engine import Engine, Snapshot
-from cosim.hardware.driver_group import DriverGroup
-from cosim.hardware.estop import Estop
-from cosim.hardware.manager import HardwareManager, PowerOnPlace
-from cosim.tick.tick_model import TickModel
-from cosim.tick.virtual_plant import VirtualPlant
-from cosim.timing.watchdog import Watchdog
-from cosim.types import Driver
+from cosim.execution.hardware.driver_group import DriverGroup
+from cosim.execution.hardware.estop import Estop
+from cosim.execution.hardware.manager import HardwareManager, PowerOnPlace
+from cosim.execution.timing.watchdog import Watchdog
+from cosim.simulation.tick.tick_model import TickModel
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 
 
 class HardwareEngine(Engine):

@@ -15,16 +15,16 @@ import numpy as np
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, POSITION_TOLERANCE
 from cosim.control.start_blend import LONGEST, VELOCITY_TOLERANCE, BlendBounds, blended, ends
-from cosim.errors import RunError
-from cosim.hardware.manager import PowerOnPlace
-from cosim.tick.arming import Start, blend_bounds
-from cosim.types import AddedTurns
-from cosim.units import TURN
+from cosim.core.errors import RunError
+from cosim.core.types import AddedTurns
+from cosim.core.units import TURN
+from cosim.execution.hardware.manager import PowerOnPlace
+from cosim.simulation.tick.arming import Start, blend_bounds
 
 if TYPE_CHECKING:
     from cosim.control.control_loop import ControlLoop
-    from cosim.tick.tick_model import TickModel
-    from cosim.types import Array
+    from cosim.core.types import Array
+    from cosim.simulation.tick.tick_model import TickModel
 
 # rad or m by which a joint may have moved since the plan was agreed to
 MOVED = {"rad": 0.02, "m": 0.002}

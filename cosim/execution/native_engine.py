@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.errors import RunError, describe_exception
+from cosim.core.errors import RunError, describe_exception
 from cosim.execution.engine import Engine
-from cosim.timing.tick_ring import PacingMemory, SharedWord, TickRing
+from cosim.simulation.loop.tick_ring import PacingMemory, SharedWord, TickRing
 
 if TYPE_CHECKING:
     from cosim.control.control_loop import ControlLoop
-    from cosim.tick.tick_model import TickModel
-    from cosim.timing.native_loop import NativeLoop
+    from cosim.simulation.loop.native_loop import NativeLoop
+    from cosim.simulation.tick.tick_model import TickModel
 
 
 class NativeEngine(Engine):
@@ -40,8 +40,8 @@ class NativeEngine(Engine):
 
     def _controller(self, loop: ControlLoop) -> Callable[[], object]:
         """One call of a controller that stays in Python."""
-        from cosim.tick.memory_call import bind, compile_call
-        from cosim.tick.python_controller import PythonController
+        from cosim.simulation.tick.memory_call import bind, compile_call
+        from cosim.simulation.tick.python_controller import PythonController
 
         compiled_inputs = self.tick_model.inputs_of_python_controllers.get(loop.name)
         if compiled_inputs is not None:
@@ -88,7 +88,7 @@ class NativeEngine(Engine):
                 raise self._error
 
     def _measure_once(self, until: int) -> tuple[np.ndarray, np.ndarray]:
-        from cosim.tick.virtual_plant import VirtualPlant
+        from cosim.simulation.tick.virtual_plant import VirtualPlant
 
         plant = VirtualPlant(self.tick_model)
         plant.memory[:] = self.memory

@@ -11,18 +11,18 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 
 import numpy as np
 
-from cosim.errors import InputError, RunError, SourceLocation
+from cosim.core.errors import InputError, RunError, SourceLocation
+from cosim.core.growing_table import SpillingTable
+from cosim.core.run_folder import run_folder
 from cosim.execution.engine import Engine
 from cosim.execution.execution_mode import StoreBlock
-from cosim.output.growing_table import SpillingTable
-from cosim.output.run_folder import run_folder
-from cosim.timing import privileges
-from cosim.timing.clock_sources import open_clock, trigger_source
-from cosim.timing.clocks import Clock
-from cosim.timing.daemon_executor import DaemonExecutor
-from cosim.timing.deadlines import DeadlineRecord, TaskTime
-from cosim.timing.pacing import Pacing, settings
-from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, StopRequest, TickRing
+from cosim.execution.timing import privileges
+from cosim.execution.timing.clock_sources import open_clock, trigger_source
+from cosim.execution.timing.daemon_executor import DaemonExecutor
+from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.simulation.loop.clocks import Clock
+from cosim.simulation.loop.pacing import Pacing, settings
+from cosim.simulation.loop.tick_ring import LoopStatus, PacingMemory, SharedWord, StopRequest, TickRing
 
 RING_TIME = 8.0  # s of the run that a ring holds
 MIN_PLACES = 1 << 12

@@ -7,16 +7,16 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from cosim.errors import RunError, describe_exception
+from cosim.core.errors import RunError, describe_exception
+from cosim.core.types import Driver
 from cosim.execution.engine import Snapshot
+from cosim.execution.hardware.driver_group import DriverGroup
+from cosim.execution.hardware.estop import Estop
 from cosim.execution.hardware_engine import HardwareEngine
 from cosim.execution.python_pacer import ClockPacer, NoPacer, Pacer, policies
-from cosim.hardware.driver_group import DriverGroup
-from cosim.hardware.estop import Estop
-from cosim.tick.tick_model import TickModel, TickTask
-from cosim.tick.virtual_plant import VirtualPlant
-from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
-from cosim.types import Driver
+from cosim.simulation.loop.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
+from cosim.simulation.tick.tick_model import TickModel, TickTask
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 
 
 class PythonEngine(HardwareEngine):

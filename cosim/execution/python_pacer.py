@@ -11,11 +11,18 @@ from typing import Protocol
 
 import numpy as np
 
-from cosim.compile import Compiled, Interpreted
-from cosim.tick.memory_call import MemoryCall, bind, compile_call
-from cosim.timing.clocks import NO_TRIGGER
-from cosim.timing.pacing import CHECK_CLOCK, PACE, SCHEDULE_NEXT, check_clock, schedule_next
-from cosim.timing.tick_ring import STATUS_OF_RESULT, LoopStatus, PacingMemory, SharedWord, TickProgram, TickRing
+from cosim.core.compile import Compiled, Interpreted
+from cosim.simulation.loop.clocks import NO_TRIGGER
+from cosim.simulation.loop.pacing import CHECK_CLOCK, PACE, SCHEDULE_NEXT, check_clock, schedule_next
+from cosim.simulation.loop.tick_ring import (
+    STATUS_OF_RESULT,
+    LoopStatus,
+    PacingMemory,
+    SharedWord,
+    TickProgram,
+    TickRing,
+)
+from cosim.simulation.tick.memory_call import MemoryCall, bind, compile_call
 
 
 @cache

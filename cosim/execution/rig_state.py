@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
-from cosim.layout import zeros_like
-from cosim.tick.tick_model import TickModel
-from cosim.types import Array, State
-from cosim.units import JOINT_DIMENSIONS
+from cosim.core.layout import zeros_like
+from cosim.core.types import Array, State
+from cosim.core.units import JOINT_DIMENSIONS
+from cosim.simulation.tick.tick_model import TickModel
 
 # an unstable mode is the cause if it had the time to grow by this factor; a run that stops at once gets these ticks
 GROWTH, FIRST_TICKS = 2.0, 10

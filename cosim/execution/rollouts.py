@@ -10,10 +10,10 @@ from threading import Event
 
 import numpy as np
 
-from cosim.timing.rollout_program import RolloutProgram
-from cosim.timing.simd_loop import SimdLoop, SimdMemory
-from cosim.timing.tick_ring import LoopStatus
-from cosim.types import Array
+from cosim.core.types import Array
+from cosim.simulation.loop.rollout_program import RolloutProgram
+from cosim.simulation.loop.simd_loop import SimdLoop, SimdMemory
+from cosim.simulation.loop.tick_ring import LoopStatus
 
 # of a run between two looks at whether the rollouts were cancelled
 TICKS_PER_CALL = 20_000

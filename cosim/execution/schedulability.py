@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
-from cosim.errors import InputError, SourceLocation
+from cosim.core.errors import InputError, SourceLocation
+from cosim.core.units import format_seconds
 from cosim.execution.engine import Engine
-from cosim.timing.clock_sources import PythonClock
-from cosim.timing.clocks import native_clock
-from cosim.timing.deadlines import TaskTime
-from cosim.timing.pacing import Pacing, settings
-from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
-from cosim.units import format_seconds
+from cosim.execution.timing.clock_sources import PythonClock
+from cosim.execution.timing.deadlines import TaskTime
+from cosim.simulation.loop.clocks import native_clock
+from cosim.simulation.loop.pacing import Pacing, settings
+from cosim.simulation.loop.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 
 MIN_TICKS, MAX_TICKS = 40, 4000
 TIME_LIMIT = 1.0  # s, after which no more blocks of ticks are run

@@ -17,18 +17,18 @@ from enum import StrEnum
 import numpy as np
 
 from cosim.control.controlled_stop import SETTLING
-from cosim.errors import RunError, SourceLocation
+from cosim.core.errors import RunError, SourceLocation
 from cosim.execution.engine import Engine, Snapshot
 from cosim.execution.execution_mode import RECENT_TICKS, ExecutionMode, FreeRunning, PlannedChange, UnpacedTicks
 from cosim.execution.motion_plan import MotionPlan
 from cosim.execution.paced import STOP_TIMEOUT, Paced
 from cosim.execution.stop_signals import StopOrder, StopSignals
-from cosim.tick.tick_block import TickBlock
-from cosim.timing.clocks import Clock
-from cosim.timing.deadlines import DeadlineRecord, TaskTime
-from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import Privilege
-from cosim.timing.tick_ring import LoopStatus, SharedWord, StopRequest, TickRing
+from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.execution.timing.privileges import Privilege
+from cosim.simulation.loop.clocks import Clock
+from cosim.simulation.loop.pacing import Pacing
+from cosim.simulation.loop.tick_ring import LoopStatus, SharedWord, StopRequest, TickRing
+from cosim.simulation.tick.tick_block import TickBlock
 
 FOREVER = np.iinfo(np.int64).max
 
@@ -217,10 +217,10 @@ class Scheduler:
 
     def read(self) -> TickBlock | None:
         """Wait for the next block of finished ticks; None when there are no more, after the end or a pause."""
-        block = self.borrow()
+        block = self.read_view()
         return None if block is None else block.owned()
 
-    def borrow(self) -> TickBlock | None:
+    def read_view(self) -> TickBlock | None:
         """As `read`, without a copy: the rows of the block may change when more ticks run."""
         return self._blocks.popleft() if self.wait() else None
 

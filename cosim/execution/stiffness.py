@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from cosim.core.types import Array
 from cosim.execution.rig_state import MAX_SIZE, ROUNDING, Cause, RigState
-from cosim.integrators.methods import INTEGRATORS, System
-from cosim.plant.plant import Plant
-from cosim.types import Array
+from cosim.mechanics.integrators.methods import INTEGRATORS, System
+from cosim.simulation.plant.plant import Plant
 
 MOST_SUBSTEPS = 1 << 16  # that are worth trying
 RESOLVED = 1.0  # rad of a mode per substep, in those that are proposed
@@ -38,7 +38,7 @@ def stiff_plant(stop: RigState) -> list[Cause]:
     rates = np.linalg.eigvals(A)
 
     def growth(substeps: int) -> float:
-        """Per tick, beyond that of the motion itself."""
+        """Per tick, beyond the growth of the motion itself."""
         h = tick_model.step / substeps
         own = math.exp(min(tick_model.step * max(0.0, float(np.real(rates).max())), 700.0))
         largest = np.max(np.abs(np.linalg.eigvals(_one_step(tick_model.integrator, A, coordinates, h))))

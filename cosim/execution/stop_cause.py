@@ -1,6 +1,6 @@
 """The cause of a stop as one word, from the sentence with the reason of a stop.
 
-The words are the keys of the table of limits, and those of OTHERS for what drivers, connections and controllers report.
+The words are the keys of the table of limits, and of OTHERS for what drivers, connections and controllers report.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from cosim.control.limits import LIMITS, GuardLimit
-from cosim.units import JOINT_DIMENSIONS
+from cosim.core.units import JOINT_DIMENSIONS
 
 UNKNOWN = "other"
 # word -> the beginning of its sentences; the first group is the name of what failed
@@ -41,7 +41,7 @@ class StopCause(NamedTuple):
 
 
 def cause_of(sentence: str) -> StopCause:
-    """The cause that a sentence of `Scheduler.fault` states; UNKNOWN where it is none of the table."""
+    """The cause that a sentence of `Scheduler.fault` states; UNKNOWN where the table has no such cause."""
     found = ((word, pattern.search(sentence)) for word, pattern in _patterns())
     return next((StopCause(word, match[1]) for word, match in found if match), StopCause(UNKNOWN, ""))
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, STALE, GuardLimit
+from cosim.core.types import State, requested_effort
+from cosim.core.units import JOINT_DIMENSIONS
 from cosim.execution.divergence import likely_cause
 from cosim.execution.rig_state import PLAUSIBLE, RigState
-from cosim.plant.event_stepper import PlantFault
-from cosim.plant.integration import MAX_STEPS
-from cosim.tick.coupled_plant import Coupling, CouplingFault
-from cosim.tick.tick_functions import FIRST_OF_PARTS
-from cosim.tick.tick_model import TickModel
-from cosim.types import State, requested_effort
-from cosim.units import JOINT_DIMENSIONS
+from cosim.simulation.plant.event_stepper import PlantFault
+from cosim.simulation.plant.integration import MAX_STEPS
+from cosim.simulation.tick.coupled_plant import Coupling, CouplingFault
+from cosim.simulation.tick.tick_functions import FIRST_OF_PARTS
+from cosim.simulation.tick.tick_model import TickModel
 
 # rad, m or per s; a joint whose motion is within this did not make an effort overflow
 OVERFLOWING = 1e100
@@ -41,7 +41,7 @@ class Reason(NamedTuple):
 
 
 def stop_reason(tick_model: TickModel, tick: int, memory: np.ndarray, rows: np.ndarray) -> str:
-    """memory: that of the tick at whose end the guard or the plant has a fault; rows (k, nr): up to that tick."""
+    """memory: of the tick at whose end the guard or the plant has a fault; rows (k, nr): up to that tick."""
     parts, t = tick_model.layout.unpack(memory), tick * tick_model.step
     fault = float(tick_model.plant_fault(t, tick_model.plant.layout.pack(parts["plant"]))) - NOT_FINITE
     stopped = parts["controlled_stop"]["reason"] and parts["fault"] == parts["controlled_stop"]["reason"]

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.compile.jit import Library
-from cosim.compile.process_exits import raise_signal
+from cosim.core.compile.jit import Library
+from cosim.core.compile.process_exits import raise_signal
 from cosim.execution.posix_signals import termination_signals
 
 # Stores the value of the present order at its address and proceeds to the next one; address 0 ends the list. Then calls
@@ -158,7 +158,7 @@ def _handler() -> _Handler:
 
 
 def _put_before(number: int) -> None:
-    """Put the compiled handler before that of Python, which is installed."""
+    """Put the compiled handler before Python's, which is installed."""
     if not hasattr(signal, "siginterrupt"):
         return  # no POSIX signals; Python's handler alone
     install = ctypes.CDLL(None).signal

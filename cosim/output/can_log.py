@@ -6,8 +6,8 @@ import heapq
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError
-from cosim.hardware.traffic.traffic_log import ITEMS, Passing
+from cosim.core.errors import InputError
+from cosim.execution.hardware.traffic.traffic_log import ITEMS, Passing
 from cosim.output.output_files import check_output, identity, write_error
 from cosim.output.traffic_reader import RecordedTraffic
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from cosim.errors import InputError, escaped, shortened
+from cosim.core.errors import InputError, escaped, shortened
+from cosim.core.units import parse_quantity
 from cosim.output.output_files import RECORDING, check_output, identity
 from cosim.output.plain_text import direct
 from cosim.output.plot_formats import FORMATS, check_format
 from cosim.output.run_status import RunStatus, status_line
-from cosim.units import parse_quantity
 
 # columns of a table that is not written to a terminal
 PIPE_WIDTH = 110

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cosim.compile import BatchFunction, Interpreted
+from cosim.core.compile import BatchFunction, Interpreted
+from cosim.core.types import Sink
+from cosim.core.units import format_seconds
+from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime, values
 from cosim.output.events import EventMonitor, RunEvent
-from cosim.tick.tick_block import TickBlock
-from cosim.timing.deadlines import DeadlineRecord, TaskTime, values
-from cosim.types import Sink
-from cosim.units import format_seconds
+from cosim.simulation.tick.tick_block import TickBlock
 
 RECENT_TICKS = 4096  # before a missed deadline, for its cause during the run
 
@@ -42,7 +42,7 @@ class MissMonitor:
         """(tick, message) of every new missed deadline, those in this block included."""
         if not len(block.numbers):
             return []
-        self._keep(block)
+        self._save(block)
         shortest_ns = min(task.deadline_ns for task in self.tasks)
         if not self.triggered and not np.any(block.stamps[:, -2] - block.stamps[:, 0] > shortest_ns):
             return []  # a cheap test before the analysis
@@ -67,8 +67,8 @@ class MissMonitor:
             for miss in new
         ]
 
-    def _keep(self, block: TickBlock) -> None:
-        """Keep the block and at least RECENT_TICKS before it."""
+    def _save(self, block: TickBlock) -> None:
+        """Save the block and at least RECENT_TICKS before it."""
         self._recent.append((block.numbers, block.stamps))
         self._kept += len(block.numbers)
         while self._kept - (first := len(self._recent[0][0])) >= RECENT_TICKS:

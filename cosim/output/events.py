@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cosim.core.types import Level
 from cosim.output.limit_alarms import LimitAlarms
-from cosim.types import Level
 
 if TYPE_CHECKING:
-    from cosim.tick.tick_model import TickModel
+    from cosim.simulation.tick.tick_model import TickModel
 
 
 QUANTITY = re.compile(r"(?<!\w)\d[\d.,]*(e[+-]?\d+)?( [mµ]?s\b)?")  # none: the digits of a name

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from cosim.errors import InputError, RunError
-from cosim.tick.tick_block import TickBlock
+from cosim.core.errors import InputError, RunError
+from cosim.simulation.tick.tick_block import TickBlock
 
 
 class FrameKind(IntEnum):

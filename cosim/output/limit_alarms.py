@@ -9,7 +9,7 @@ import numpy as np
 from cosim.control.limits import BITS, LIMITS, SATURATE
 
 if TYPE_CHECKING:
-    from cosim.tick.tick_model import TickModel
+    from cosim.simulation.tick.tick_model import TickModel
 
 PAUSE = 0.1  # s; an alarm that returns sooner is the same occurrence
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
-from cosim.errors import InputError, InputErrors, SectionError
+from cosim.core.errors import InputError, InputErrors, SectionError
 
 SAME: Mapping[str, str] = MappingProxyType({})
 

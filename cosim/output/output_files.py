@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO
 
-from cosim.errors import CosimError, InputError, RunError
+from cosim.core.errors import CosimError, InputError, RunError
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RECORDING = (".mcap",)
@@ -66,7 +66,7 @@ def check_output(
 
 
 def check_suffix(path: Path, suffixes: Sequence[str], option: str) -> None:
-    """Raises InputError where the name, or that of the file to which it links, has none of these suffixes."""
+    """Raises InputError where the name, or the name of the file it links to, has none of these suffixes."""
     for name in (path, Path(os.path.realpath(path))):
         if name.suffix.lower() not in suffixes:
             where = f"{path}: " if name == path or name.name == path.name else f"{path}: links to {name}: "

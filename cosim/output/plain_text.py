@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, TextIO, cast
 
-from cosim.errors import escaped
+from cosim.core.errors import escaped
 
 BOLD, NOT_BOLD = "\x1b[1m", "\x1b[0m"  # all that the program itself prints of this kind
 # candidates: most of what is printed is ASCII
@@ -48,5 +48,5 @@ def plain_output(stdout: TextIO, stderr: TextIO) -> Iterator[None]:
 
 
 def direct(stream: TextIO) -> TextIO:
-    """The stream below that of `plain_output`."""
+    """The stream that `plain_output` wraps."""
     return stream.direct if isinstance(stream, PlainText) else stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 
 # suffix -> metadata: no date, so that equal runs give equal files
 FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}

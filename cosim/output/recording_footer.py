@@ -32,7 +32,7 @@ ENDED = "ended"  # metadata of a file that ends before its run: why
 _SIGNATURE = struct.pack("<II", 0, 4) + b"zstd"
 _BEFORE_SIGNATURE = HEADER.size + 3 * 8
 _SEARCHED = 1 << 20  # bytes at once
-BROKEN = (struct.error, ValueError, KeyError, EOFError, IndexError)  # of records that are none
+BROKEN = (struct.error, ValueError, KeyError, EOFError, IndexError)  # of invalid records
 
 
 @dataclass
@@ -116,7 +116,7 @@ def parts_of(file: BinaryIO, end: int) -> list[RecordedPart]:
 
 
 def _add_part(parts: list[RecordedPart], file: BinaryIO, opcode: int, at: int, stop: int) -> None:
-    """Add the record at this place. Raises an error of BROKEN or McapError for what is none."""
+    """Add the record at this place. Raises an error of BROKEN or McapError for an invalid one."""
     from mcap.data_stream import ReadDataStream
     from mcap.opcode import Opcode
     from mcap.records import Attachment, AttachmentIndex, Channel, Metadata, MetadataIndex, Schema
@@ -171,7 +171,7 @@ def _next_chunk(file: BinaryIO, at: int, end: int) -> int | None:
 
 def _chunk_index(start: bytes, at: int, stop: int) -> ChunkIndex:
     """Of a chunk whose content begins with `start`, without the messages. at, stop: place of its record. Raises an
-    error of BROKEN for what is none."""
+    error of BROKEN for an invalid one."""
     from mcap.records import ChunkIndex
 
     first, last, size, _, word = CHUNK_HEAD.unpack_from(start)

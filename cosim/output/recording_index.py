@@ -13,9 +13,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.core.paths import open_file, unreadable
 from cosim.output.recording_footer import BROKEN, ENDED, ENTRY, FOOTER_LENGTH, HEADER, INDEX_HEAD, parts_of
-from cosim.paths import open_file, unreadable
 
 if TYPE_CHECKING:
     from mcap.data_stream import ReadDataStream
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 METADATA = "run"
 CONTINUED = "continued"  # metadata of a file after which the run goes on in another: its name
-PART = "part"  # key of the metadata of the run: number of the file among those of the run
+PART = "part"  # key of the metadata of the run: number of the file within the run
 MAGIC_BYTES = 8
 DATA_END = 15  # opcode
 CRC = struct.Struct("<I")

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.core.paths import open_file, unreadable
+from cosim.core.trust.plain_data import WrongShape, from_json
+from cosim.core.types import Level
 from cosim.output.recording_footer import CHUNK_HEAD, ENTRY, HEADER, SIZE
 from cosim.output.recording_gaps import MissingTicks, damaged, gap_at
 from cosim.output.recording_index import DAMAGED, ChunkPlace, RecordingIndex, recordings_of
@@ -27,9 +30,6 @@ from cosim.output.sample_encoding import (
     value_places,
 )
 from cosim.output.stored_array import StoredArray
-from cosim.paths import open_file, unreadable
-from cosim.trust.plain_data import WrongShape, from_json
-from cosim.types import Level
 
 if TYPE_CHECKING:
     from mcap.records import Channel, Schema

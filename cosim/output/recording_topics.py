@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cosim.types import Level
+from cosim.core.types import Level
 
 LOG_TOPIC = "/log"
 CHANGES_TOPIC = "/changes"

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.errors import CosimError, InputError, RunError
-from cosim.hardware.traffic.traffic_log import TrafficEntry
+from cosim.core.errors import CosimError, InputError, RunError
+from cosim.core.types import Level
+from cosim.execution.hardware.traffic.traffic_log import TrafficEntry
 from cosim.output.evaluation import Evaluation
 from cosim.output.frame_protocol import (
     ERROR_TYPES,
@@ -30,8 +31,7 @@ from cosim.output.frame_protocol import (
     encode_ticks,
 )
 from cosim.output.sinks import SinkConfig
-from cosim.tick.tick_block import TickBlock
-from cosim.types import Level
+from cosim.simulation.tick.tick_block import TickBlock
 
 START_TIMEOUT = 60.0  # s without any progress of the process, while it starts
 TIMEOUT = 10.0  # s likewise at the end of a recording: a slow disk makes progress, a process that hangs makes none
@@ -65,7 +65,7 @@ class RemoteSink:
     `close`. Of a recording all ticks are kept there; of a stream the newest ones, and `missed` counts the others.
 
     A process that fails does not stop the run: `failure` has the reason, and further calls do nothing; `close` of a
-    recording raises it. When the process of the run dies, that of a recording finishes the file with all it got.
+    recording raises it. When the process of the run dies, the process of a recording finishes the file with all it got.
     """
 
     def __init__(self, config: SinkConfig, evaluation: Evaluation | None = None, newest: int | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cosim.errors import plural
+from cosim.core.errors import plural
 
 SHOWN_JOINTS = 3  # that the line names
 

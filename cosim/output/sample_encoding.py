@@ -103,8 +103,8 @@ class ProtobufSamples:
         self._begins = np.array([self._layout.fields[str(k)][1] for k in range(len(topics))])  # type: ignore[index]
 
     def schemas(self) -> list[tuple[str, bytes]]:
-        """(name, FileDescriptorSet) of each topic. Names of messages and fields are those of the signals where Protobuf
-        has such names; the JSON name of a field is that of the signal in any case."""
+        """(name, FileDescriptorSet) of each topic. Messages and fields have the names of the signals where Protobuf
+        allows them; the JSON name of a field is the signal's in any case."""
         messages = _identifiers([topic.group for topic in self._topics])
         return [
             (SCHEMA_PREFIX + message, _descriptor(message, [name for name, _, _ in topic.fields], self._numbers.kind))

@@ -65,7 +65,7 @@ class SignalStatistics:
 
     @classmethod
     def of(cls, names: Sequence[str], count: int, figures: np.ndarray) -> SignalStatistics:
-        """Those of a finished run, as they were stored."""
+        """The statistics of a finished run, as they were stored."""
         statistics = cls(names, {name: (name, None) for name in names})
         statistics.count, statistics._whole, statistics._first = count, figures[:4], figures[4]
         return statistics

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.errors import RunError
-from cosim.output.growing_table import GrowingTable, SlidingTable
+from cosim.core.errors import RunError
+from cosim.core.growing_table import GrowingTable, SlidingTable
 from cosim.output.store_file import StoreFile
 
 BLOCK = 4096  # rows that are moved to the file at once
@@ -17,8 +17,9 @@ BLOCK = 4096  # rows that are moved to the file at once
 
 @dataclass(frozen=True)
 class KeptTicks:
-    """signals: number of those of a tick; columns: kept ones, None for all; every: ticks whose number is a multiple of
-    it; last: number of ticks at the end, None for all; budget: of the memory [bytes]; expected: ticks of the run."""
+    """Which samples of a run are kept. signals: number in a tick; columns: kept ones, None for all; every: ticks whose
+    number is a multiple of it; last: number of ticks at the end, None for all; budget: of the memory [bytes]; expected:
+    ticks of the run."""
 
     signals: int
     columns: np.ndarray | None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from itertools import groupby
 
-from cosim.errors import CosimError, InputError, RunError, describe_exception
+from cosim.core.errors import CosimError, InputError, RunError, describe_exception
 from cosim.output.frame_protocol import (
     FrameDecoder,
     FrameKind,
@@ -26,7 +26,7 @@ from cosim.output.frame_protocol import (
 )
 from cosim.output.sinks import RecordingSink, open_sinks
 from cosim.output.stream.stream_sink import SCHEMA_PERIOD, StreamSink
-from cosim.tick.tick_block import joined
+from cosim.simulation.tick.tick_block import joined
 
 NICENESS = 10
 READ_BYTES = 1 << 16  # small: a pipe is locked while it is read, and the run would have to wait

@@ -13,12 +13,12 @@ from pathlib import PurePath
 
 import numpy as np
 
+from cosim.core.types import Level, Sink
 from cosim.output.recorder import Recorder, check_split_size
 from cosim.output.sample_encoding import Encoding, Numbers
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
 from cosim.output.traffic_messages import BusChannel, EntryFields
 from cosim.output.view3d.view import View
-from cosim.types import Level, Sink
 
 MEDIA_TYPES = {
     ".yaml": "application/yaml",

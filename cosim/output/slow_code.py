@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from cosim.errors import PACKAGE, escaped
+from cosim.core.errors import PACKAGE, PLUGINS, escaped
 
 PATIENCE = 5.0  # s
 # this program, Python and the libraries
-OTHERS = (PACKAGE, *{Path(prefix) for prefix in (sys.prefix, sys.base_prefix)})
+OTHERS = (PACKAGE, *PLUGINS, *{Path(prefix) for prefix in (sys.prefix, sys.base_prefix)})
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
     "cosimrun", length of the header (u64), header (JSON), rows of float64: t, then the signals; the rest as a zip file
 
-The rows are appended as they come, so the file of a run that was killed has all rows but those of its last block, and
-no rest. Numbers are little-endian.
+The rows are appended as they come, so the file of a run that was killed has all rows but its last block, and no rest.
+Numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.core.paths import open_file
+from cosim.core.trust.plain_data import from_json, of_shape
 from cosim.output.output_files import write_error
-from cosim.paths import open_file
-from cosim.trust.plain_data import from_json, of_shape
 
 SUFFIX = ".run"
 MAGIC = b"cosimrun"

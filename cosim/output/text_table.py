@@ -6,7 +6,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from cosim.errors import escaped
+from cosim.core.errors import escaped
 from cosim.output.plain_text import BOLD, NOT_BOLD
 
 SPACE = "  "  # between columns

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cosim.timing.spread import SPREAD
-from cosim.units import format_seconds
+from cosim.core.units import format_seconds
+from cosim.execution.timing.percentiles import PERCENTILES
 
 WORDS = ("timing", "tick", "missed", "slip", "lost", "system")  # with which lines begin
 MAX_CAUSES = 4  # by name
@@ -34,16 +34,16 @@ def timing_lines(summary: dict[str, Any]) -> list[str]:
 def _time_lines(summary: dict[str, Any]) -> list[str]:
     slowest = max(summary["tasks"], key=lambda name: summary["tasks"][name]["median_s"] or 0.0)
     keys = {"wake-up latency": "latency", "trigger interval": "trigger_interval", "end to end": "end_to_end"}
-    spreads = [f"{name} {_spread(summary[key])}" for name, key in keys.items() if summary[key]]
-    tick = f"{_spread(summary['tick'])} of {format_seconds(summary['period_s'])}, {summary['engine']} engine"
+    percentiles = [f"{name} {_percentiles(summary[key])}" for name, key in keys.items() if summary[key]]
+    tick = f"{_percentiles(summary['tick'])} of {format_seconds(summary['period_s'])}, {summary['engine']} engine"
     return [
-        _line("timing", "; ".join(spreads)),
-        _line("tick", f"{tick}; slowest task {slowest}: {_spread(summary['tasks'][slowest])}"),
+        _line("timing", "; ".join(percentiles)),
+        _line("tick", f"{tick}; slowest task {slowest}: {_percentiles(summary['tasks'][slowest])}"),
     ]
 
 
-def _spread(times: dict[str, float]) -> str:
-    return "{} median, {} p99, {} max".format(*(format_seconds(times[key]) for key in SPREAD))
+def _percentiles(times: dict[str, float]) -> str:
+    return "{} median, {} p99, {} max".format(*(format_seconds(times[key]) for key in PERCENTILES))
 
 
 def _missed_line(missed: dict[str, Any]) -> str:

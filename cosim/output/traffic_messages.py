@@ -2,7 +2,8 @@
 
 `/bus/<driver>` has the items of its connection, for any viewer: schema `bus.Item`. `/bus/<driver>/driver` has what a
 driver needs beside them to do the same again: schema `bus.DriverEvent`. The sequence numbers of the messages count both
-together, so a number that is missing is a message that was lost. Entries: `cosim.hardware.traffic.traffic_log`.
+together, so a number that is missing is a message that was lost. Entries:
+`cosim.execution.hardware.traffic.traffic_log`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cosim.hardware.traffic.traffic_log import ITEMS, Fields, Passing, TrafficEntry
+from cosim.execution.hardware.traffic.traffic_log import ITEMS, Fields, Passing, TrafficEntry
 from cosim.output.protobuf_wire import MessageField, descriptor_set, part, parts_of, varint, whole
 
 TOPIC = "/bus/"
@@ -39,7 +40,7 @@ EVENT = (
     ("whole_numbers", _SFIXED64, _REPEATED),
     ("numbers", _DOUBLE, _REPEATED),
 )
-EntryFields = tuple[int, int, int, str, Any, int]  # those of a TrafficEntry, also after msgpack
+EntryFields = tuple[int, int, int, str, Any, int]  # fields of a TrafficEntry, also after msgpack
 _FLAGS = 5  # field of the first one
 _ARRIVAL = 9
 _TIME = struct.Struct("<Q")

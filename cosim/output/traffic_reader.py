@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError
-from cosim.hardware.traffic.traffic_log import TrafficEntry
+from cosim.core.errors import InputError
+from cosim.execution.hardware.traffic.traffic_log import TrafficEntry
 from cosim.output.recording_index import DAMAGED, recordings_of
 from cosim.output.recording_reader import RecordedSamples
 from cosim.output.traffic_messages import SEQUENCES, BusChannel, decode
 
 NO_TRAFFIC = "holds no bus traffic; record it with 'cosim run RIG --record F.mcap --record-bus'"
-_BROKEN = (ValueError, IndexError, KeyError, TypeError)  # of a message that is none
+_BROKEN = (ValueError, IndexError, KeyError, TypeError)  # of an invalid message
 
 
 class RecordedTraffic:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.output.growing_table import SpillingTable
-from cosim.output.run_folder import run_folder
-from cosim.tick.tick_block import TickBlock
+from cosim.core.growing_table import SpillingTable
+from cosim.core.run_folder import run_folder
+from cosim.simulation.tick.tick_block import TickBlock
 
 MEMORY = 1 << 26  # bytes, beyond which they are on the disk
 BLOCK = 4096  # ticks that are handed out together

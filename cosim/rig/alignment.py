@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.signal import correlate
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.rig.comparison import check_joints
 from cosim.rig.run import Run
 

@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.errors import InputError
-from cosim.hardware.traffic.playback import PlaybackConnection
-from cosim.hardware.traffic.player import PlayedDifference, PlayedTraffic, play
-from cosim.hardware.traffic.recorded_calls import calls_of
+from cosim.core.errors import InputError
+from cosim.core.types import DriverContext
+from cosim.execution.hardware.traffic.playback import PlaybackConnection
+from cosim.execution.hardware.traffic.player import PlayedDifference, PlayedTraffic, play
+from cosim.execution.hardware.traffic.recorded_calls import calls_of
 from cosim.output.traffic_messages import BusChannel
 from cosim.output.traffic_reader import RecordedTraffic
 from cosim.rig.foreign_rig import files_of_recording
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.unpacked_rig import rig_of_files
-from cosim.types import DriverContext
 
 DRIVERS_ALONE = tuple(f"{key}=null" for key in ("controllers", "parts", "couplings", "scenario", "keep", "telemetry"))
 
@@ -92,7 +92,7 @@ def _driver_of(rig: Rig, bus: BusChannel, place: str) -> DriverSpec:
         raise InputError(f"{own}, the rig has other drivers: {known}; {fix}", place)
     if (spec.plugin.name, spec.joints) != (bus.family, bus.joints):
         other = f"{spec.plugin.name}: {', '.join(spec.joints)}"
-        raise InputError(f"{own}, that of the rig is another one ({other}); {fix}", place)
+        raise InputError(f"{own}, the rig's driver is another one ({other}); {fix}", place)
     return spec
 
 

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cosim.compile.jit import cached, store
+from cosim.core.compile.jit import cached, store
+from cosim.core.trust.private_cache import private_cache
 from cosim.rig.input_tracking import Inputs, InputTracker
-from cosim.trust.private_cache import private_cache
 
 T = TypeVar("T")
 
@@ -51,14 +51,14 @@ class CachedParts:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the inputs are still those of the parts that were found."""
+        """Whether the inputs have not changed since the parts were cached."""
         return self._inputs is not None and self._inputs.unchanged
 
     def tracked(self) -> InputTracker:
         """A block in which files that are read are inputs of the parts."""
         return self._tracker
 
-    def recall(self, name: str, make: Callable[[], T]) -> T:
+    def get(self, name: str, make: Callable[[], T]) -> T:
         """The part of this name; `make` computes it where it is not known."""
         if name not in self._parts:
             with self._tracker:
@@ -72,11 +72,11 @@ class CachedParts:
         return found
 
     def forget(self) -> None:
-        """Keep no further parts: the rig is no longer that of its inputs."""
+        """Keep no further parts: the rig no longer matches its inputs."""
         self._key = ""
 
     def save(self) -> None:
-        """Keep the parts that are known now, unless their inputs are not all known or have changed."""
+        """Save the parts that are known now, unless their inputs are not all known or have changed."""
         if self._key and len(self._parts) > self._saved and (inputs := self._tracker.inputs()) is not None:
             stored = pickle.dumps(inputs) + pickle.dumps(self._parts)
             store(f"{self._key}{SUFFIX}", zlib.compress(stored, level=1))

@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controlled_stop import REQUESTED
-from cosim.errors import InputError, did_you_mean
+from cosim.core.errors import InputError, did_you_mean
 from cosim.execution.execution_mode import PlannedChange
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.recorded_run import Change

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.signal_store import BLOCK
 from cosim.rig.run import Run, load_run
 
@@ -32,9 +32,9 @@ class SignalDifference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """changed: field of the summary, such as `joints.elbow.error_rms`, or `parameters.arm.kp` -> its values in a and b,
-    None where there is none; signals: those of both, by name; only_a, only_b: signals of one run; end: of the time [s]
-    that both have; shift: the time t of a is t + shift of b [s]."""
+    """Two runs compared. changed: field of the summary, such as `joints.elbow.error_rms`, or `parameters.arm.kp` -> its
+    values in a and b, None where there is none; signals: in both, by name; only_a, only_b: signals of one run;
+    end: of the time [s] that both have; shift: the time t of a is t + shift of b [s]."""
 
     a: Run
     b: Run

@@ -7,13 +7,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.rig.build.driver_context import torque_constant
 from cosim.rig.build.family_modules import families, hook
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 
-MODULE = "data_sheet"  # of a family, with `check(path, joints)`: see that of CiA 402 drives
+MODULE = "data_sheet"  # of a family, with `check(path, joints)`: see CiA 402 drives
 
 
 def check_data_sheet(path: Path, rig: Path | None, overrides: Sequence[Override]) -> tuple[list[str], bool]:

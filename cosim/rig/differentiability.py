@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from cosim.errors import InputError, InputErrors, SourceLocation
+from cosim.core.errors import InputError, InputErrors, SourceLocation
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.rollouts import check_compiled
-from cosim.tick.accumulation import UserMetric
-from cosim.tick.metrics import METRICS
+from cosim.simulation.tick.accumulation import UserMetric
+from cosim.simulation.tick.metrics import METRICS
 
 Obstacle = tuple[SourceLocation | str, str, str]  # (place, what has, fix)
 

@@ -8,12 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cosim.errors import InputError, SourceLocation, did_you_mean, plural
-from cosim.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
-from cosim.hardware.emulation.fault_kinds import KINDS
-from cosim.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
-from cosim.hardware.emulation.server import EmulatedConnection, EmulationServer
-from cosim.hardware.emulation.stepped_line import SteppedLine
+from cosim.core.errors import InputError, SourceLocation, did_you_mean, plural
+from cosim.core.servo.commanded import CommandedLoops
+from cosim.core.units import TURN, show_time
+from cosim.execution.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
+from cosim.execution.hardware.emulation.fault_kinds import KINDS
+from cosim.execution.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
+from cosim.execution.hardware.emulation.server import EmulatedConnection, EmulationServer
+from cosim.execution.hardware.emulation.stepped_line import SteppedLine
+from cosim.execution.timing.privileges import acquire, quiet_interpreter
 from cosim.rig.build.driver_context import driver_contexts
 from cosim.rig.build.emulated_plant import emulated_plant, servo_loops
 from cosim.rig.build.wired_rig import WiredRig
@@ -22,13 +25,10 @@ from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.joints import JointSpec
 from cosim.rig.sections.joints_needed import require_joints
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
-from cosim.servo.commanded import CommandedLoops
-from cosim.tick.virtual_plant import VirtualPlant
-from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import acquire, quiet_interpreter
-from cosim.units import TURN, show_time
+from cosim.simulation.loop.pacing import Pacing
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 
-# drive limits relative to those of the guard, where not given
+# drive limits relative to the guard's, where not given
 EFFORT, VELOCITY = 1.5, 2.0
 TORQUE_CONSTANT = 0.1  # N·m/A, where neither drive nor actuator has one
 

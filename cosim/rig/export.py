@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.output_files import writing
 from cosim.rig.run import Run
 from cosim.rig.signal_patterns import matching_columns

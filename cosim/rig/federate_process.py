@@ -6,9 +6,9 @@ from __future__ import annotations
 import sys
 import threading
 
-from cosim.errors import CosimError
-from cosim.fmi.fmu_process import end_with
+from cosim.core.errors import CosimError
 from cosim.rig.federates import run_federate
+from cosim.simulation.fmi.fmu_process import end_with
 
 if __name__ == "__main__":
     threading.Thread(target=end_with, args=(int(sys.argv[1]),), daemon=True).start()

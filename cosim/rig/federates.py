@@ -9,21 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosim.errors import InputError, did_you_mean
+from cosim.core.errors import InputError, did_you_mean
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 
 if TYPE_CHECKING:
-    from cosim.tick.coupled_plant import Coupling
+    from cosim.simulation.tick.coupled_plant import Coupling
 
 
 def with_federates(rig: Rig, path: str | Path, overrides: Iterable[Override] = (), address: str | None = None) -> Rig:
     """The rig with its parts in federates. path, overrides: what it was loaded from; address: HOST:PORT of the broker
     where the others join, None for a broker and processes of its own. Raises InputError: no part has a federate, the
-    address is none, or HELICS is not installed."""
-    from cosim.federation import Federation, federated
-    from cosim.federation.federate import checked_address, load_helics
-    from cosim.tick.coupled_plant import signals_of_plant
+    address is invalid, or HELICS is not installed."""
+    from cosim.simulation.federation import Federation, federated
+    from cosim.simulation.federation.federate import checked_address, load_helics
+    from cosim.simulation.tick.coupled_plant import signals_of_plant
 
     coupling = _coupling_of(rig, path)
     broker = checked_address(address, "--helics") if address else None
@@ -47,9 +47,10 @@ def run_federate(
     path: str | Path, name: str, address: str, overrides: Iterable[Override], watch: Callable[[], None] = lambda: None
 ) -> None:
     """Run the parts of one federate until the run of the mechanism ends. watch: called while it waits. Raises
-    InputError: no part has this federate, or see `with_federates`; RunError: see `cosim.federation.serve`."""
-    from cosim.federation import serve
-    from cosim.federation.federate import checked_address, load_helics
+    InputError: no part has this federate, or see `with_federates`; RunError: see
+    `cosim.simulation.federation.serve`."""
+    from cosim.simulation.federation import serve
+    from cosim.simulation.federation.federate import checked_address, load_helics
 
     broker = checked_address(address, "--broker")
     load_helics()

@@ -9,24 +9,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cosim import ops
-from cosim.compile import Routine
-from cosim.compile.jacobian import Jacobian
-from cosim.compile.jit import vector_lanes
-from cosim.errors import CompileError, InputError, InputErrors, RunError, did_you_mean, plural
+from cosim.core import ops
+from cosim.core.compile import Routine
+from cosim.core.compile.jacobian import Jacobian
+from cosim.core.compile.jit import vector_lanes
+from cosim.core.errors import CompileError, InputError, InputErrors, RunError, did_you_mean, plural
+from cosim.core.types import Array, Numeric
 from cosim.execution.gradients import GradientArrays, Gradients
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.differentiability import check_differentiable
-from cosim.rig.open_numbers import bristles_of, numbers_of
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.rig.parameters import tunables_of, unit_of, unknown_parameter, values_of
+from cosim.rig.plant_parameters import bristles_of, plant_parameters_of
 from cosim.rig.rollout_batch import Faults
 from cosim.rig.rollouts import accumulation_of, first_memories, opened_model, reason_of_stop
-from cosim.tick.accumulation import Accumulation, UserMetric
-from cosim.tick.reverse_program import reverse_program
-from cosim.tick.tick_model import TickModel
-from cosim.timing.reverse_loop import ReverseLoop, ReverseProgram
-from cosim.types import Array, Numeric
+from cosim.simulation.loop.reverse_loop import ReverseLoop, ReverseProgram
+from cosim.simulation.tick.accumulation import Accumulation, UserMetric
+from cosim.simulation.tick.reverse_program import reverse_program
+from cosim.simulation.tick.tick_model import TickModel
 
 Metrics = str | UserMetric | Sequence[str | UserMetric]
 Parameters = str | Sequence[str] | Mapping[str, ArrayLike]
@@ -139,7 +139,7 @@ def _present(rig: WiredRig, parameters: str | Sequence[str]) -> dict[str, Array]
     names = [parameters] if isinstance(parameters, str) else list(parameters)
     known: dict[str, Any] = dict(values_of(rig))
     if not set(names) <= set(known):
-        known |= {name: number.values for name, number in numbers_of(rig).items()}
+        known |= {name: number.values for name, number in plant_parameters_of(rig).items()}
     errors = [
         InputError(unknown_parameter(rig, name, list(known)), f"parameter '{name}'")
         for name in names
@@ -152,20 +152,20 @@ def _present(rig: WiredRig, parameters: str | Sequence[str]) -> dict[str, Array]
 
 def _numbers(rig: WiredRig, given: ParameterArrays) -> dict[str, Any]:
     """The values of the numbers of the plant that are given."""
-    known = numbers_of(rig) if given.numbers else {}
+    known = plant_parameters_of(rig) if given.numbers else {}
     return {name: known[name].values if known[name].values.size > 1 else 0.0 for name in given.numbers}
 
 
 def _units(rig: WiredRig, names: Sequence[str]) -> dict[str, str]:
     tunables = tunables_of(rig)
-    numbers = {} if set(names) <= set(tunables) else numbers_of(rig)
+    numbers = {} if set(names) <= set(tunables) else plant_parameters_of(rig)
     return {name: unit_of(rig, name) if name in tunables else numbers[name].unit for name in names}
 
 
 def _places(rig: WiredRig, model: TickModel, given: ParameterArrays, names: Sequence[str]) -> dict[str, slice]:
     """Where the memory holds each parameter."""
     gains, numbers = (model.layout.place(name).where.start for name in ("parameters", "numbers"))
-    known = numbers_of(rig) if given.numbers else {}
+    known = plant_parameters_of(rig) if given.numbers else {}
     sizes = [known[name].values.size for name in given.numbers]
     begins = dict(zip(given.numbers, np.cumsum([numbers, *sizes]).tolist(), strict=False))
     places = {}
@@ -246,8 +246,8 @@ class _Goal:
         totals = []
         for name, value in metrics.items():
             joints = np.flatnonzero(self.accumulation.has(name)) if name in self.accumulation.metrics else ...
-            totals.append(ops.total(ops.array(value[joints]).reshape(-1)))
-        return ops.total(totals)
+            totals.append(ops.sum(ops.array(value[joints]).reshape(-1)))
+        return ops.sum(totals)
 
 
 def _pass_start(

@@ -23,17 +23,18 @@ from tempfile import gettempdir
 from types import TracebackType
 from typing import Any
 
-from cosim.compile import object_code
-from cosim.compile.object_code import host
-from cosim.errors import PACKAGE
-from cosim.paths import EXTRACTED, UNTRACKED, cache_folder
+from cosim.core.compile import object_code
+from cosim.core.compile.object_code import host
+from cosim.core.errors import PACKAGE, PLUGINS
+from cosim.core.paths import EXTRACTED, UNTRACKED, cache_folder
 
 # audit events after which the inputs are not known
 _UNKNOWN = {UNTRACKED, "subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "socket.connect"}
 _VARIABLE = re.compile(rb"(?:\$\((?:opt)?env\s+|\$\{?|environ\W+(?:get\W+)?|getenv\W+)(\w+)")
 _SEARCHED = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH")
 _CODE = (".py", ".pyc", ".so", ".pyd")
-_STANDARD, _OWN = (os.path.join(folder, "") for folder in (os.path.dirname(os.__file__), str(PACKAGE)))
+# Python, and this program
+_OTHERS = tuple(os.path.join(folder, "") for folder in (os.path.dirname(os.__file__), PACKAGE, *PLUGINS))
 _STARTED = time.time_ns()
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
 _INSTALLED = ("site-packages", "dist-packages")
@@ -53,7 +54,7 @@ class Inputs:
         return variables and all(_digest(_content(path)) == digest for path, digest in self.files.items())
 
     def alone_with(self, own: Container[str]) -> bool:
-        """Whether this process has no modules of the user but those of the files `own`, if any input is one: they may
+        """Whether this process has no modules of the user except the files `own`, if any input is one: they may
         have been changed in it."""
         code = any(path.endswith(".py") for path in self.files)
         return not code or all(file in own for _, file in modules_of_user())
@@ -172,11 +173,11 @@ def _is_input(path: str) -> bool:
 
 
 def _is_of_user(path: str) -> bool:
-    return not path.startswith((_STANDARD, _OWN)) and not any(f"{os.sep}{name}{os.sep}" in path for name in _INSTALLED)
+    return not path.startswith(_OTHERS) and not any(f"{os.sep}{name}{os.sep}" in path for name in _INSTALLED)
 
 
 def modules_of_user() -> Iterator[tuple[str, str]]:
-    """(name, file) of the user's modules in this process; the script that runs is none."""
+    """(name, file) of the user's modules in this process; the script that runs is not one."""
     for name, module in tuple(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if name != "__main__" and isinstance(file, str) and file.endswith(".py") and _is_of_user(os.path.abspath(file)):
@@ -202,7 +203,7 @@ def program_state() -> tuple[object, ...]:
 @cache
 def source_state() -> list[tuple[str, int, int]]:
     """(path, size, time of change) of the sources of this program, as Python compares them for its own cache."""
-    found, folders = [], [str(PACKAGE)]
+    found, folders = [], [str(PACKAGE), *map(str, PLUGINS)]
     while folders:
         for entry in os.scandir(folders.pop()):
             if entry.is_dir():

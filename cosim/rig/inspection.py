@@ -7,20 +7,20 @@ from contextlib import suppress
 
 import numpy as np
 
-from cosim.compile.process_exits import user_code
-from cosim.errors import CosimError, InputError, InputErrors, describe_exception, where_raised
+from cosim.core.compile.process_exits import user_code
+from cosim.core.errors import CosimError, InputError, InputErrors, describe_exception, where_raised
+from cosim.core.types import COMMAND
+from cosim.core.units import JOINT_DIMENSIONS, format_seconds
 from cosim.execution.crash import crash_in_words
 from cosim.execution.divergence import instability
 from cosim.execution.drive_loops import fastest_loop
 from cosim.execution.rig_state import RigState, predicted
 from cosim.execution.stiffness import fastest_plant
-from cosim.multibody.description.inertia import IMPOSSIBLE
+from cosim.mechanics.multibody.description.inertia import IMPOSSIBLE
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.load_check import unstable_loads
 from cosim.rig.motor_sizing import motors_that_do_not_fit
-from cosim.tick.tick_model import TickTask
-from cosim.types import COMMAND
-from cosim.units import JOINT_DIMENSIONS, format_seconds
+from cosim.simulation.tick.tick_model import TickTask
 
 SAMPLES = 2000  # of a trajectory
 LONGEST = 60.0  # s of it that are looked at

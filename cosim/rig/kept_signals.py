@@ -13,61 +13,61 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.core.run_folder import run_folder
+from cosim.core.units import show_time
 from cosim.execution.execution_mode import block_ticks
 from cosim.output.output_files import write_error
-from cosim.output.run_folder import run_folder
 from cosim.output.signal_store import KeptTicks, SignalStore
 from cosim.output.store_file import SUFFIX, WHAT, StoreFile
-from cosim.rig.outline import RigOutline
+from cosim.rig.run_metadata import RunMetadata
 from cosim.rig.signal_patterns import matching_columns
-from cosim.units import show_time
 
 if TYPE_CHECKING:
     from cosim.rig.sections.keep import KeepSpec
-    from cosim.tick.tick_model import TickModel
+    from cosim.simulation.tick.tick_model import TickModel
 
 _numbers = itertools.count()
 
 
-def check_kept(keep: KeepSpec, outline: RigOutline, model: TickModel, ticks: int) -> KeptTicks:
+def check_kept(keep: KeepSpec, metadata: RunMetadata, model: TickModel, ticks: int) -> KeptTicks:
     """What a run of so many ticks keeps. Raises InputErrors for signals that do not exist, InputError for what fits
     neither the budget nor the disk."""
-    columns = _columns(keep.signals, tuple(outline.units))
-    last = None if keep.last is None else round(keep.last * 1e9 / outline.step_ns) + 1
-    kept = KeptTicks(len(outline.units), columns, keep.every, last, round(keep.budget), ticks)
+    columns = _columns(keep.signals, tuple(metadata.units))
+    last = None if keep.last is None else round(keep.last * 1e9 / metadata.step_ns) + 1
+    kept = KeptTicks(len(metadata.units), columns, keep.every, last, round(keep.budget), ticks)
     block = 8 * block_ticks(model.program) * (1 + kept.signals)
     if kept.budget < block:
         what = f"{show_bytes(kept.budget)} are less than a block of ticks, {show_bytes(block)}"
         raise InputError(f"{what}; give at least these", "keep.budget")
     if last is not None and 2 * kept.bytes > kept.budget:
-        most = show_time(kept.budget // (16 * kept.width) * keep.every * outline.step_ns)
+        most = show_time(kept.budget // (16 * kept.width) * keep.every * metadata.step_ns)
         what = f"the last {show_time(keep.last * 1e9)} need {show_bytes(2 * kept.bytes)} of memory" if keep.last else ""
         raise InputError(f"{what}; use at most {most}, or raise keep.budget", "keep.last")
     if last is None and (kept.bytes > kept.budget or keep.file is not None):
         folder = _folder(keep)
         free = shutil.disk_usage(existing_folder(folder)).free
         if kept.bytes > free:
-            most = show_time(free // (8 * kept.width) * keep.every * outline.step_ns)
+            most = show_time(free // (8 * kept.width) * keep.every * metadata.step_ns)
             what = f"{ticks:,} ticks need {show_bytes(kept.bytes)}, the disk of {folder} has {show_bytes(free)}"
             fix = f"use at most {most}, or keep less with keep.every, keep.signals or keep.last"
             raise InputError(f"{what}; {fix}", "duration")
     return kept
 
 
-def store_of(keep: KeepSpec, kept: KeptTicks, outline: RigOutline) -> SignalStore:
+def store_of(keep: KeepSpec, kept: KeptTicks, metadata: RunMetadata) -> SignalStore:
     """The store. Raises InputError where its file cannot be created."""
 
     def open_file() -> StoreFile:
-        path = Path(keep.file) if keep.file is not None else _temporary(outline.name)
-        header = {"rig": dataclasses.asdict(outline), "signals": kept_names(kept, outline)}
+        path = Path(keep.file) if keep.file is not None else _temporary(metadata.name)
+        header = {"rig": dataclasses.asdict(metadata), "signals": kept_names(kept, metadata)}
         return StoreFile(path, kept.width, header)
 
     return SignalStore(kept, open_file, in_file=keep.file is not None)
 
 
-def kept_names(kept: KeptTicks, outline: RigOutline) -> tuple[str, ...]:
-    names = tuple(outline.units)
+def kept_names(kept: KeptTicks, metadata: RunMetadata) -> tuple[str, ...]:
+    names = tuple(metadata.units)
     return names if kept.columns is None else tuple(names[k] for k in kept.columns)
 
 
@@ -86,7 +86,7 @@ def existing_folder(folder: Path) -> Path:
 
 
 def _temporary(name: str) -> Path:
-    """A file for a run that has outgrown its budget. It is removed with the run; that of a killed program stays."""
+    """A file for a run that has outgrown its budget. It is removed with the run; a killed program leaves it behind."""
     folder = run_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from cosim.control.load_stability import is_stable, largest_ratio
+from cosim.core.units import JOINT_DIMENSIONS
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.units import JOINT_DIMENSIONS
 
 DELAY_STEPS = 2  # from a measurement to the effort exerted for it, where the rig gives no time
 

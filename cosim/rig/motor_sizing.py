@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cosim.core.types import Array
+from cosim.core.units import format_seconds
 from cosim.execution.rig_state import RigState
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.types import Array
-from cosim.units import format_seconds
 
 SAMPLES = 50  # of a motion
 LONGEST = 60.0  # s of it

@@ -27,7 +27,7 @@ def probe_lines(rig: WiredRig) -> Iterator[str]:
     """The joints whose wiring, as it is now, has not passed a probe."""
     path = rig.spec.path
     if names := unprobed(path, rig.spec.drivers):
-        yield f"wiring not probed: {', '.join(names)}; check it with cosim probe {path} first"
+        yield f"wiring not probed: {', '.join(names)}; check it with cosim drives probe {path} first"
 
 
 def turn_lines(rig: WiredRig) -> Iterator[str]:
@@ -36,7 +36,7 @@ def turn_lines(rig: WiredRig) -> Iterator[str]:
     for driver in rig.spec.drivers:
         if ambiguous := rig.contexts[driver.name].ambiguous:
             found[turns_at_power_off(driver.family)] += ambiguous
-    fix = f"lose whole turns at power-off; compare where they stand, or home them: cosim home {rig.spec.path}"
+    fix = f"lose whole turns at power-off; compare where they stand, or home them: cosim drives home {rig.spec.path}"
     if found["lost"]:
         yield f"positions of {', '.join(found['lost'])}: their drives {fix}"
     if found["unknown"]:
@@ -64,7 +64,7 @@ def real_limits(rig: WiredRig, name: str) -> str:
 
 
 def _limits(rig: WiredRig, name: str, effort: float) -> tuple[str, str]:
-    """The limits of a motor: those of the rig, and defaults."""
+    """The limits of a motor: from the rig, and defaults."""
     k, given = rig.joints.index(name), rig.spec.joints[name].limits
     bounds = {key: float(values[k]) for key, values in rig.guard.bounds.items()} | {"effort": effort}
     own, default = [], []

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from cosim.core.types import Level, Sink
 from cosim.output.output_files import RECORDING, check_suffix
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.outline import RigOutline
 from cosim.rig.recorded_run import StreamSummary
-from cosim.tick.tick_block import TickBlock
-from cosim.types import Level, Sink
+from cosim.rig.run_metadata import RunMetadata
+from cosim.simulation.tick.tick_block import TickBlock
 
 if TYPE_CHECKING:
     from cosim.output.evaluation import Evaluation
@@ -36,7 +36,7 @@ class Outputs:
     remotes: list[RemoteSink] = field(default_factory=list)
     stream: RemoteSink | None = None
     failed: list[RemoteSink] = field(default_factory=list)  # of the processes, those whose end was reported
-    recording: Any = None  # of the sinks, that of the recording
+    recording: Any = None  # the sink of the recording
     schema: Any = field(default_factory=dict)  # of the stream, a Schema
     describe_stream: Callable[[Any], None] | None = None  # publishes a schema
     open: bool = False  # the stream, to other users of this machine
@@ -84,7 +84,7 @@ class Outputs:
 
 def open_outputs(
     rig: WiredRig,
-    outline: RigOutline,
+    metadata: RunMetadata,
     stack: ExitStack,
     record: str | Path | None,
     evaluation: Evaluation,
@@ -102,30 +102,30 @@ def open_outputs(
         return Outputs()
     from cosim.output.sinks import SinkConfig, open_sinks
     from cosim.output.stream.stream_sink import StreamSink
-    from cosim.rig.provenance import attachments_of, metadata_of
+    from cosim.rig.provenance import attachments_of, recording_metadata
     from cosim.rig.scene import drawing_text_of, view_of
     from cosim.rig.stream import schema_of, stream_config_of
     from cosim.rig.traffic_recording import channels_of_buses
 
-    outline = replace(outline, drawing=drawing_text_of(rig))
-    start_ns, schema = time.time_ns(), schema_of(rig, outline)
-    channels = tuple(outline.units.items())
+    metadata = replace(metadata, drawing=drawing_text_of(rig))
+    start_ns, schema = time.time_ns(), schema_of(rig, metadata)
+    channels = tuple(metadata.units.items())
     configs = []
     if spec.telemetry.publish is not None:  # first: a failure here must not overwrite an existing recording
-        configs.append(SinkConfig(spec.name, channels, stream=stream_config_of(rig, outline, start_ns, schema)))
+        configs.append(SinkConfig(spec.name, channels, stream=stream_config_of(rig, metadata, start_ns, schema)))
     if record is not None:
         configs.append(
             SinkConfig(
                 name=spec.name,
                 channels=channels,
                 attachments=attachments_of(rig),
-                metadata=metadata_of(rig, outline, start_ns),
+                metadata=recording_metadata(rig, metadata, start_ns),
                 record=str(record),
                 encoding=spec.recording.encoding,
                 numbers=spec.recording.numbers,
                 split_size=spec.recording.split_size,
                 split_time=spec.recording.split_time,
-                view=view_of(rig, tuple(outline.units), spec.recording.frame_rate),
+                view=view_of(rig, tuple(metadata.units), spec.recording.frame_rate),
                 start_ns=start_ns,
                 buses=channels_of_buses(rig) if traffic else (),
             )
@@ -158,6 +158,6 @@ def open_outputs(
 
 def _is_open(telemetry: TelemetrySpec, endpoint: str) -> bool:
     """Whether other users of this machine can read a stream."""
-    from cosim.output.curve import is_private
+    from cosim.core.access.curve import is_private
 
     return telemetry.key is None and not is_private(endpoint)

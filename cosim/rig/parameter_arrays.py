@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cosim.errors import InputError, InputErrors, SourceLocation
+from cosim.core.errors import InputError, InputErrors, SourceLocation
+from cosim.core.types import Array
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.open_numbers import RigNumber, numbers_of
 from cosim.rig.parameters import read_number, reading_of, refusals, tunables_of, unknown_parameter
-from cosim.types import Array
+from cosim.rig.plant_parameters import PlantParameter, plant_parameters_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def read_arrays(rig: WiredRig, values: Mapping[str, ArrayLike]) -> ParameterArra
     have.
     """
     tunables, errors = tunables_of(rig), list[InputError]()
-    numbers = {} if set(values) <= set(tunables) else numbers_of(rig)
+    numbers = {} if set(values) <= set(tunables) else plant_parameters_of(rig)
     sizes = {name: item.where.stop - item.where.start for name, item in tunables.items()}
     sizes |= {name: number.values.size for name, number in numbers.items()}
     arrays: dict[str, Array] = {}
@@ -57,11 +57,11 @@ def read_arrays(rig: WiredRig, values: Mapping[str, ArrayLike]) -> ParameterArra
         else:
             _check_number(name, numbers[name], array)
     _check_gains(rig, gains, {name: array for name, array in arrays.items() if name in tunables})
-    opened = tuple(name for name in arrays if name not in tunables)
-    return ParameterArrays(gains, opened, np.hstack([np.zeros((k or 1, 0)), *(arrays[name] for name in opened)]), k)
+    of_plant = tuple(name for name in arrays if name not in tunables)
+    return ParameterArrays(gains, of_plant, np.hstack([np.zeros((k or 1, 0)), *(arrays[name] for name in of_plant)]), k)
 
 
-def _check_number(name: str, number: RigNumber, array: Array) -> None:
+def _check_number(name: str, number: PlantParameter, array: Array) -> None:
     """Raises InputErrors for the first run whose value the rig file could not have."""
     if wrong := number.first_wrong(array):
         k, what = wrong

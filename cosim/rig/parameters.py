@@ -12,7 +12,7 @@ import numpy as np
 from cosim.control.control_loop import ControlLoop
 from cosim.control.filtered_controller import FilteredParameters
 from cosim.control.scheduled_controller import ScheduledParameters, at_points
-from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
+from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_mean
 from cosim.rig.build.control_loops import controller_context
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading import schema
@@ -144,7 +144,7 @@ def set_for_a_run(rig: WiredRig, values: Mapping[str, ParameterValue]) -> Iterat
 def _with_elements(
     rig: WiredRig, values: Mapping[str, ParameterValue], present: np.ndarray, errors: list[InputError]
 ) -> dict[str, Any]:
-    """Name -> value, those of elements such as `arm.kp/elbow` within the list `present` of their parameter."""
+    """Name -> value, with elements such as `arm.kp/elbow` set in the list `present` of their parameter."""
     known, found = tunables_of(rig), dict[str, Any]()
     for name, value in values.items():
         whole, sign, label = str(name).partition("/")
@@ -224,7 +224,7 @@ def read_number(
 
 
 def unit_of(rig: WiredRig, name: str) -> str:
-    """The unit of a parameter, that of its joints where they are all of one kind."""
+    """The unit of a parameter, resolved where its joints are all of one kind."""
     tunable = tunables_of(rig)[name]
     declared = tunable.loop.tunables.leaves[tunable.field].declared.get("unit", "1")
     return _of_joints(rig, _place_of(rig, tunable), reading_of(rig, name)).unit(declared, None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.rig.run import Run
 from cosim.rig.signal_patterns import matching_columns
 

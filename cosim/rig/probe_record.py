@@ -8,7 +8,7 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from cosim.paths import read_file
+from cosim.core.paths import read_file
 from cosim.rig.sections.drivers import DriverSpec
 
 

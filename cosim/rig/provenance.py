@@ -7,33 +7,33 @@ import os
 import platform
 import subprocess
 import time
-from importlib import metadata
+from importlib.metadata import version
 from pathlib import Path
 
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.foreign_rig import remember_own
-from cosim.rig.outline import RigOutline
 from cosim.rig.rig_files import files_of, plugin_digests
-from cosim.rig.run_file import outline_json
+from cosim.rig.run_file import run_metadata_json
+from cosim.rig.run_metadata import RunMetadata
 
 PACKAGES = ("cosim", "numpy", "casadi", "llvmlite")
 GIT_TIME = 2.0  # s for an answer
 
 
 def attachments_of(rig: WiredRig) -> tuple[tuple[str, bytes], ...]:
-    """(name, content): everything that the rig was read from, and the rig as it ran, after overrides. They are known
-    from then on as those of this user."""
+    """(name, content): everything that the rig was read from, and the rig as it ran, after overrides. From then on they
+    are known as this user's own."""
     files = files_of(rig)
     remember_own(files)
     return tuple(files.contents.items())
 
 
-def metadata_of(rig: WiredRig, outline: RigOutline, start_ns: int) -> dict[str, str]:
+def recording_metadata(rig: WiredRig, metadata: RunMetadata, start_ns: int) -> dict[str, str]:
     """Text by name, for the record `run` of a recording."""
     started = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(start_ns // 10**9)) + f".{start_ns % 10**9:09d}Z"
-    versions = {name: metadata.version(name) for name in PACKAGES}
+    versions = {name: version(name) for name in PACKAGES}
     files = files_of(rig)
-    about = {"rig": rig.spec.name, "outline": outline_json(outline), "started": started}
+    about = {"rig": rig.spec.name, "outline": run_metadata_json(metadata), "started": started}
     about |= {"rig_file": files.rig, "as_run": files.as_run, "plugins": json.dumps(plugin_digests(rig))}
     about |= {"changed_files": ", ".join(files.changed)} if files.changed else {}
     return about | versions | {"python": platform.python_version(), "system": platform.platform()} | _git(rig.spec.path)

@@ -9,13 +9,13 @@ from typing import NamedTuple, TypedDict
 
 import numpy as np
 
-from cosim.errors import near_names
-from cosim.hardware.bus_report import BusReport
+from cosim.core.errors import near_names
+from cosim.execution.hardware.bus_report import BusReport
+from cosim.execution.timing.deadlines import DeadlineRecord
 from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.signal_statistics import SignalStatistics
-from cosim.rig.outline import RigOutline
-from cosim.timing.deadlines import DeadlineRecord
+from cosim.rig.run_metadata import RunMetadata
 
 
 class StreamSummary(TypedDict):
@@ -43,7 +43,7 @@ class RecordedRun:
     they are used.
     """
 
-    rig: RigOutline
+    rig: RunMetadata
     t: np.ndarray  # (k,), of the kept ticks
     values: np.ndarray  # (k, number of kept signals)
     busy: float  # s of processor time in ticks

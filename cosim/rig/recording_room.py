@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.kept_signals import existing_folder, show_bytes
-from cosim.rig.outline import RigOutline, outline_of
+from cosim.rig.run_metadata import RunMetadata, run_metadata_of
 
 # bytes of a value on the disk that is noise, with its part of the message and the index, by numbers; in JSON
 VALUE = {"float64": 11.4, "float32": 7.3}
@@ -18,24 +18,24 @@ TRAFFIC = 600.0  # bytes of the bus traffic of a joint in a tick, at most: frame
 REPEATS = 0.1  # of noise: what signals of a plain motion need at least
 
 
-def bytes_per_tick(rig: WiredRig, outline: RigOutline) -> float:
+def bytes_per_tick(rig: WiredRig, metadata: RunMetadata) -> float:
     """Of a recording, at most: of signals that are noise."""
     recording, schedule = rig.run_spec.recording, rig.run_spec.schedule
-    columns = len(outline.units) + (0 if schedule.pacing is None else len(rig.tasks) + 2)
-    joints, rate = len(outline.roles), 1e9 / schedule.step_ns
+    columns = len(metadata.units) + (0 if schedule.pacing is None else len(rig.tasks) + 2)
+    joints, rate = len(metadata.roles), 1e9 / schedule.step_ns
     frames = 0.0 if recording.frame_rate is None else min(recording.frame_rate / rate, 1.0)
     traffic = TRAFFIC * joints if recording.bus and rig.hardware else 0.0
     value = JSON_VALUE if recording.encoding == "json" else VALUE[recording.numbers]
     return value * columns + frames * POSE * (1 + joints) + traffic
 
 
-def scarce_room(rig: WiredRig, record: str | Path | None, ticks: int, outline: RigOutline | None = None) -> str:
+def scarce_room(rig: WiredRig, record: str | Path | None, ticks: int, metadata: RunMetadata | None = None) -> str:
     """A warning where the disk may be full before so many ticks are recorded, with both numbers and the time that it
     lasts; empty where it has room. A file that exists makes room for the new one."""
     path = Path(os.path.realpath(record)) if record is not None else None
     if path is None or (path.exists() and not path.is_file()):
         return ""
-    per_tick = bytes_per_tick(rig, outline_of(rig) if outline is None else outline)
+    per_tick = bytes_per_tick(rig, run_metadata_of(rig) if metadata is None else metadata)
     free = shutil.disk_usage(existing_folder(path.parent)).free + (path.stat().st_size if path.exists() else 0)
     if (most := per_tick * ticks) <= free:
         return ""

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.errors import CosimError, InputError, RunError
+from cosim.core.errors import CosimError, InputError, RunError
+from cosim.execution.remote.arbiter import RemoteCommand
+from cosim.execution.remote.control_link import ControlLink, LostControl
+from cosim.execution.remote.control_process import ControlSetup
 from cosim.execution.scheduler import SchedulerState
-from cosim.remote.control_link import ControlLink, LostControl
-from cosim.remote.control_process import ControlSetup
-from cosim.remote.desk import Order
 from cosim.rig.changes import places_of
 from cosim.rig.consent import Agreement
 from cosim.rig.parameters import read_values, values_from
 from cosim.rig.provenance import attachments_of
 from cosim.rig.recorded_run import Change
-from cosim.rig.run_words import ENDED, WAITING, OrderedStop
+from cosim.rig.stop_messages import ENDED, WAITING, OrderedStop
 from cosim.rig.stream import schema_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ LOOK_PERIOD = 1.0  # s between looks at joints with real motors before the start
 
 
 class RemoteControl:
-    """Carries out orders. Without `attend`, nothing happens."""
+    """Carries out commands. Without `attend`, nothing happens."""
 
     def __init__(self, recorder: RunRecorder, link: ControlLink, rest_when_lost: bool) -> None:
         """rest_when_lost: whether a controlled stop follows when control is lost, else it goes on."""
@@ -45,7 +45,7 @@ class RemoteControl:
         self._next_look = 0.0  # at the joints with real motors
         self._ended = False  # nobody can control the run any more, and it was reported
         self._told, self._state = 0.0, ""
-        self._commands: Mapping[str, Callable[[Order], dict[str, Any]]] = {
+        self._commands: Mapping[str, Callable[[RemoteCommand], dict[str, Any]]] = {
             "set": self._set,
             "arm": self._arm,
             "start": self._start,
@@ -101,8 +101,8 @@ class RemoteControl:
         elif timeout:
             time.sleep(timeout)
         for item in self.link.take():
-            with self.scheduler.signals.postponed():  # an order is carried out and recorded, or neither
-                self._carry_out(item) if isinstance(item, Order) else self._lost(item)
+            with self.scheduler.signals.postponed():  # a command is carried out and recorded, or neither
+                self._carry_out(item) if isinstance(item, RemoteCommand) else self._lost(item)
         if self.link.failure:
             self._end()
         self.tell()
@@ -127,17 +127,17 @@ class RemoteControl:
                 self.recorder.outputs.describe(state=state)
             self._told, self._state = now, state
 
-    def _carry_out(self, order: Order) -> None:
+    def _carry_out(self, command: RemoteCommand) -> None:
         try:
-            reply = {"ok": True, **self._commands[order.command](order)}
+            reply = {"ok": True, **self._commands[command.name](command)}
             self._told = 0.0
             self.tell()  # who asks for the state after the reply gets the new one
         except CosimError as error:
-            reply = {"ok": False, "error": f"{order.command}: {error}", "input": isinstance(error, InputError)}
+            reply = {"ok": False, "error": f"{command.name}: {error}", "input": isinstance(error, InputError)}
         except OrderedStop:
-            self.link.reply(order.token, {"ok": True, "tick": self.tick})
+            self.link.reply(command.token, {"ok": True, "tick": self.tick})
             raise
-        self.link.reply(order.token, reply)
+        self.link.reply(command.token, reply)
 
     def _lost(self, lost: LostControl) -> None:
         event = f"control by '{lost.name}' was lost: {lost.why}"
@@ -148,33 +148,33 @@ class RemoteControl:
 
     # --- commands ---
 
-    def _set(self, order: Order) -> dict[str, Any]:
+    def _set(self, command: RemoteCommand) -> dict[str, Any]:
         present = self.scheduler.engine.view("parameters")
-        new = read_values(self.rig, order.fields["values"], present)
+        new = read_values(self.rig, command.fields["values"], present)
         places = [place for where, _ in new.values() for place in places_of(self.rig, where)]
         before = present.copy()
         tick = self.scheduler.change(np.array(places), np.concatenate([numbers for _, numbers in new.values()]))
         for name, (where, numbers) in new.items():
             self.recorder.change(Change(tick, name, tuple(numbers)))
             was, now = (_show(part) for part in (before[where].tolist(), numbers))
-            self.recorder.note(tick, f"{name} = {now} (was {was}), set by '{order.client}'")
+            self.recorder.note(tick, f"{name} = {now} (was {was}), set by '{command.client}'")
         values = values_from(self.rig, self.scheduler.engine.view("parameters"))
         self.link.update({"values": {name: values[name] for name in new}})
         self.recorder.outputs.describe({name: values[name] for name in new})
         return {"tick": tick}
 
-    def _arm(self, order: Order) -> dict[str, Any]:
+    def _arm(self, command: RemoteCommand) -> dict[str, Any]:
         self._check_waits()
         self._armed_until, shown = 0.0, {}
         if self.rig.hardware:
-            plan, allow_turns = self._plan(), self.allow_turns or bool(order.fields.get("allow_turns"))
+            plan, allow_turns = self._plan(), self.allow_turns or bool(command.fields.get("allow_turns"))
             if not allow_turns:
                 plan.check_turns("arm it with allow_turns")
             self.recorder.agreement, shown = Agreement(plan, allow_turns), self._motion_of(plan)
         self._armed_until = time.monotonic() + ARMED_TIME
         return {"seconds": ARMED_TIME, **shown}
 
-    def _start(self, order: Order) -> dict[str, Any]:
+    def _start(self, command: RemoteCommand) -> dict[str, Any]:
         self._check_waits()
         if self.rig.hardware and self.state != "armed":
             raise RunError("this rig has real motors; arm it first")
@@ -189,36 +189,36 @@ class RemoteControl:
         if self.started:
             raise RunError("the run has started; start another one")
 
-    def _pause(self, order: Order) -> dict[str, Any]:
+    def _pause(self, command: RemoteCommand) -> dict[str, Any]:
         self._check_started()
         self.scheduler.pause()
-        self.recorder.note(self.tick, f"paused by '{order.client}'")
+        self.recorder.note(self.tick, f"paused by '{command.client}'")
         return {"tick": self.tick}
 
-    def _resume(self, order: Order) -> dict[str, Any]:
+    def _resume(self, command: RemoteCommand) -> dict[str, Any]:
         self._check_started()
         self.scheduler.resume()
         return {"tick": self.tick}
 
-    def _step(self, order: Order) -> dict[str, Any]:
+    def _step(self, command: RemoteCommand) -> dict[str, Any]:
         self._check_started()
-        self.scheduler.step(order.fields.get("ticks", 1))
+        self.scheduler.step(command.fields.get("ticks", 1))
         return {"tick": self.tick}
 
     def _check_started(self) -> None:
         if not self.started:
             raise RunError("the run has not started; start it first")
 
-    def _stop(self, order: Order) -> dict[str, Any]:
-        raise OrderedStop(f"stopped by '{order.client}'")
+    def _stop(self, command: RemoteCommand) -> dict[str, Any]:
+        raise OrderedStop(f"stopped by '{command.client}'")
 
-    def _emergency_stop(self, order: Order) -> dict[str, Any]:
+    def _emergency_stop(self, command: RemoteCommand) -> dict[str, Any]:
         self.scheduler.stop()  # before anything else
-        raise OrderedStop(fault=f"emergency stop by '{order.client}'")
+        raise OrderedStop(fault=f"emergency stop by '{command.client}'")
 
-    def _marker(self, order: Order) -> dict[str, Any]:
+    def _marker(self, command: RemoteCommand) -> dict[str, Any]:
         tick = self.tick
-        self.recorder.note(tick, f"marker by '{order.client}': {order.fields['text']}")
+        self.recorder.note(tick, f"marker by '{command.client}': {command.fields['text']}")
         return {"tick": tick}
 
 
@@ -226,7 +226,7 @@ def control_of(recorder: RunRecorder, stack: ExitStack) -> RemoteControl:
     """The control of a run with `telemetry.control`, closed by `stack`. Raises InputError when it cannot be bound."""
     rig, telemetry = recorder.rig, recorder.rig.run_spec.telemetry
     assert telemetry.control is not None
-    status = schema_of(rig, recorder.outline, WAITING) | {"signals": dict(recorder.outline.units)}
+    status = schema_of(rig, recorder.metadata, WAITING) | {"signals": dict(recorder.metadata.units)}
     status |= {"stream": recorder.outputs.endpoint, "tick": 0, "t": 0.0}
     files = {name: content.decode(errors="replace") for name, content in attachments_of(rig)}
     link = stack.enter_context(

@@ -9,10 +9,10 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
 from cosim.rig.run import Run
-from cosim.rig.stream import check_names, schema_of_outline
+from cosim.rig.stream import check_names, schema_of_metadata
 
 PERIOD = 0.02  # s, between looks at the clock
 RATE = 50.0  # Hz, of the samples
@@ -30,7 +30,7 @@ def republish(
 
     speed: of the replay, relative to the run; ready: called with the endpoint before the first sample; clock [s] and
     sleep: of the machine. The timestamps of samples advance with the time of the run.
-    Raises InputError for a run without ticks, a speed that is none, and an endpoint that cannot be bound.
+    Raises InputError for a run without ticks, an invalid speed, and an endpoint that cannot be bound.
     """
     if not len(run.t):
         raise InputError("the run has no tick; there is nothing to publish", run.rig.name)
@@ -38,7 +38,7 @@ def republish(
         raise InputError(f"{speed:g} is no speed; give one above 0, such as 1 or 0.25", "--speed")
     signals = tuple(run.units.items())
     check_names(run.signals, "replay")
-    schema = schema_of_outline(run.rig, rate=RATE, realtime=True, parameters={})
+    schema = schema_of_metadata(run.rig, rate=RATE, realtime=True, parameters={})
     first = float(run.t[0])
     start_ns = time.time_ns() - round(first * 1e9)
     columns, step_ns = tuple(range(len(signals))), run.rig.step_ns

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.core.trust.plain_data import WrongShape, from_json
 from cosim.output.recording_index import RecordingIndex, recordings_of
 from cosim.output.recording_reader import RecordedSamples
 from cosim.output.sample_encoding import TIMING
@@ -19,7 +20,6 @@ from cosim.rig.rig_files import plugin_digests
 from cosim.rig.run import Run, StoppedRun, open_recording
 from cosim.rig.session import run_session
 from cosim.rig.unpacked_rig import rig_of_files
-from cosim.trust.plain_data import WrongShape, from_json
 
 if TYPE_CHECKING:
     from cosim.rig.rig import Rig
@@ -57,7 +57,7 @@ class RecordedRig(NamedTuple):
 
 
 def recorded(path: str | Path, compiled: bool = False, trust: bool = False) -> RecordedRig:
-    """compiled: the rig, also where that of the run was not; trust: see `rig_of_files`.
+    """compiled: the rig, also where the run's was not; trust: see `rig_of_files`.
 
     Raises InputError for a recording that cannot be run again: of real motors, of 32-bit numbers, of plug-ins that have
     changed, and for one that lacks ticks before its end.

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cosim.compile import interpreting
-from cosim.errors import InputError, plural
+from cosim.core.compile import interpreting
+from cosim.core.errors import InputError, plural
+from cosim.core.trust.data_only import reads_data_only
+from cosim.core.units import parse_quantity
 from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.run_status import RunStatus
-from cosim.rig.build.stand_ins import KNOWN
+from cosim.rig.build.lazy_rig import KNOWN
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.cached_parts import CachedParts
 from cosim.rig.input_tracking import key_of
-from cosim.rig.outline import channels_of
 from cosim.rig.run import Run
+from cosim.rig.run_metadata import channels_of
 from cosim.rig.session import make_engine, make_scheduler, run_session, ticks_of
-from cosim.trust.data_only import reads_data_only
-from cosim.units import parse_quantity
 
 if TYPE_CHECKING:
     from cosim.rig.consent import GivenConsent
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cosim.rig.rollouts import Device, Keep
     from cosim.rig.sections.keep import Keep as KeepSignals
     from cosim.rig.sections.rig_spec import RigSpec
-    from cosim.tick.accumulation import UserMetric
+    from cosim.simulation.tick.accumulation import UserMetric
 
 NO_PARAMETERS: Mapping[str, ParameterValue] = {}
 NO_ARRAYS: Mapping[str, ArrayLike] = {}
@@ -69,9 +69,9 @@ class Rig(WiredRig):
     @property
     def numbers(self) -> dict[str, float | list[float]]:
         """The numbers of the mechanism and the drives that `rollouts` can vary as well, by name, in SI."""
-        from cosim.rig.open_numbers import numbers_of
+        from cosim.rig.plant_parameters import plant_parameters_of
 
-        found = {name: number.values.tolist() for name, number in numbers_of(self).items()}
+        found = {name: number.values.tolist() for name, number in plant_parameters_of(self).items()}
         return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
     @property
@@ -83,13 +83,13 @@ class Rig(WiredRig):
 
             return warnings_before_run(self)
 
-        return self.cached.recall("warnings", find)
+        return self.cached.get("warnings", find)
 
     def set(self, name: str, value: ParameterValue) -> None:
         """Set a parameter such as `arm.kp` for all further runs, without building anything anew.
 
-        value: a number in SI or text with a unit, one for all joints or one per joint; `arm.kp/elbow` is that of one
-        joint. Raises InputErrors for a name that does not exist and for a value that the rig file could not have.
+        value: a number in SI or text with a unit, one for all joints or one per joint; `arm.kp/elbow` is one joint's.
+        Raises InputErrors for a name that does not exist and for a value that the rig file could not have.
         """
         from cosim.rig.parameters import set_values
 
@@ -120,8 +120,8 @@ class Rig(WiredRig):
         joint has moved since, to raise InputError where the motion is not wanted;
         allow_turns: real joints stand where their drives report, also where these may have lost whole turns without
         power, and may rotate by more than a turn to the start of their trajectory;
-        keep: `all` signals of all ticks, those of the `final` tick, or keys of the section `keep`, such as
-        `{"every": 10, "signals": ["*/position"]}` (default: the rig's). The summary is that of all ticks in any case.
+        keep: `all` signals of all ticks, only the `final` tick, or keys of the section `keep`, such as
+        `{"every": 10, "signals": ["*/position"]}` (default: the rig's). The summary covers all ticks in any case.
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds everything up to
         then. Raises RunError if the first tick fails.
         """
@@ -185,7 +185,7 @@ class Rig(WiredRig):
         metrics: names out of `cosim.METRICS`, or functions of (t, signals by name) that are integrated over time;
         parameters: names out of `parameters` and `numbers`, at their values in the rig, or name -> one number or one
         row per run, (k,) or (k, n), in SI, as in `rollouts`; duration: see `run`; objective: of the metrics by name,
-        (joints,) each, to one number, with `cosim.ops` (default: the sum of them all); threads: one per core by
+        (joints,) each, to one number, with `cosim.plugin.ops` (default: the sum of them all); threads: one per core by
         default; tape: most bytes for what a run leaves for its way back, a run that needs more is computed twice.
         Raises InputErrors for names, shapes and values that do not fit, and for a rig without derivative, with what has
         none. Raises RunError where the run is stopped; of several runs those are NaN.

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosim.errors import CosimError, InputError
-from cosim.multibody.description.robot_file import SUFFIXES as ROBOTS
-from cosim.multibody.description.robot_file import format_of, read_robot
-from cosim.paths import expand, locate
+from cosim.core.errors import CosimError, InputError
+from cosim.core.paths import expand, locate
+from cosim.mechanics.multibody.description.robot_file import SUFFIXES as ROBOTS
+from cosim.mechanics.multibody.description.robot_file import format_of, read_robot
 from cosim.rig.input_tracking import InputTracker, modules_of_user
 from cosim.rig.reading.overlay import overlays_of
 from cosim.rig.reading.yaml_source import Override, load_yaml
@@ -46,7 +46,7 @@ class RigFiles:
 
 
 def files_of(rig: WiredRig) -> RigFiles:
-    """Every file that the rig was built from, but those of installed programs."""
+    """Every file that the rig was built from, except files of installed programs."""
     import yaml
 
     path, source = rig.spec.path.absolute(), rig.spec.source
@@ -70,7 +70,7 @@ def files_of(rig: WiredRig) -> RigFiles:
 
 def input_files(rig: WiredRig, overrides: Iterable[Override] = ()) -> dict[Path, str]:
     """Every file that the rig, and these overrides of it, were read from -> its part of the rig."""
-    found = rig.cached.recall("input_files", lambda: _input_files(rig))
+    found = rig.cached.get("input_files", lambda: _input_files(rig))
     return {**dict.fromkeys(overlays_of(overrides), "an overlay"), **found}
 
 

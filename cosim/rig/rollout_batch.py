@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from cosim.errors import did_you_mean, plural
-from cosim.tick.metrics import METRICS
-from cosim.types import Array
+from cosim.core.errors import did_you_mean, plural
+from cosim.core.types import Array
+from cosim.simulation.tick.metrics import METRICS
 
 if TYPE_CHECKING:
     import pandas

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cosim.errors import InputError, InputErrors, did_you_mean
-from cosim.plant.plant import Plant
+from cosim.core.errors import InputError, InputErrors, did_you_mean
+from cosim.core.types import Array
 from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.tick.tick_model import TickModel
-from cosim.types import Array
+from cosim.simulation.plant.plant import Plant
+from cosim.simulation.tick.tick_model import TickModel
 
 
 def read_starts(rig: WiredRig, model: TickModel, initial: Mapping[str, Any]) -> Starts | None:

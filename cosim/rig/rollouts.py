@@ -9,19 +9,19 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
-from cosim.errors import CompileError, InputError, InputErrors, did_you_mean
+from cosim.core.errors import CompileError, InputError, InputErrors, did_you_mean
+from cosim.core.types import Array
 from cosim.execution.gpu_rollouts import GpuRollouts
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.rollouts import Rollouts
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.open_numbers import holding_bristles, opened
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
+from cosim.rig.plant_parameters import holding_bristles, parametrised
 from cosim.rig.rollout_batch import Faults, RolloutBatch
 from cosim.rig.rollout_starts import Starts, read_starts
-from cosim.tick.accumulation import Accumulation, UserMetric
-from cosim.tick.metrics import METRICS
-from cosim.tick.tick_model import TickModel
-from cosim.types import Array
+from cosim.simulation.tick.accumulation import Accumulation, UserMetric
+from cosim.simulation.tick.metrics import METRICS
+from cosim.simulation.tick.tick_model import TickModel
 
 Keep = Literal["final", "all"]
 Device = Literal["cpu", "cuda"]
@@ -107,7 +107,7 @@ def first_memories(
 
 
 def reason_of_stop(model: TickModel, first: Callable[[slice], Array], number: int, count: int) -> str:
-    """Of a run of `count` ticks that was stopped: that of the same run by itself."""
+    """Why a run of `count` ticks was stopped, found by the same run alone."""
     single = NativeEngine(model)
     single.memory[:] = first(slice(number, number + 1))[0]
     return single.run(count)[1]
@@ -127,7 +127,7 @@ def check_compiled(rig: WiredRig, what: str) -> None:
 
 
 def _unknown(names: Collection[str], numbers: tuple[str, ...]) -> frozenset[str]:
-    """Raises InputErrors for a name that is none of the numbers that are given."""
+    """Raises InputErrors for a name that is not among the given numbers."""
     errors = [
         InputError(f"'{name}' is no number of the plant that is given{did_you_mean(name, numbers)}", "unknown")
         for name in names
@@ -143,9 +143,9 @@ def opened_model(rig: WiredRig, numbers: tuple[str, ...], unknown: frozenset[str
     `Rig.rollouts`."""
     if not numbers:
         return rig.tick_model
-    if rig.opened is None or rig.opened[0] != (numbers, unknown):
-        rig.opened = (numbers, unknown), opened(rig, numbers, unknown)
-    return rig.opened[1]
+    if rig.parametrised is None or rig.parametrised[0] != (numbers, unknown):
+        rig.parametrised = (numbers, unknown), parametrised(rig, numbers, unknown)
+    return rig.parametrised[1]
 
 
 def _number_of_runs(given: ParameterArrays, starts: Starts | None) -> int:

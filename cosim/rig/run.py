@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosim.errors import RunError, escaped
-from cosim.rig.outline import check_names
+from cosim.core.errors import RunError, escaped
 from cosim.rig.recorded_run import RecordedRun
 from cosim.rig.run_file import read_recorded, read_run, save_run
+from cosim.rig.run_metadata import check_names
 from cosim.rig.run_views import data_frame_of, dataset_of, figure_of, html_of
 from cosim.rig.summary import RunSummary, summary_of
 

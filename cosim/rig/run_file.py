@@ -15,8 +15,13 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 
-from cosim.errors import CosimError, InputError
-from cosim.hardware.bus_report import BusReport
+from cosim.core.errors import CosimError, InputError
+from cosim.core.paths import open_file
+from cosim.core.trust.plain_data import WrongShape, from_json, of_shape
+from cosim.core.types import Level
+from cosim.execution.hardware.bus_report import BusReport
+from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.execution.timing.privileges import Privilege
 from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.output_files import writing
@@ -25,13 +30,8 @@ from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.signal_store import BLOCK, SignalStore
 from cosim.output.store_file import SUFFIX as STORE_SUFFIX
 from cosim.output.store_file import StoreFile, read_store
-from cosim.paths import open_file
-from cosim.rig.outline import RigOutline
 from cosim.rig.recorded_run import Change, RecordedRun, StreamSummary
-from cosim.timing.deadlines import DeadlineRecord, TaskTime
-from cosim.timing.privileges import Privilege
-from cosim.trust.plain_data import WrongShape, from_json, of_shape
-from cosim.types import Level
+from cosim.rig.run_metadata import RunMetadata
 
 if TYPE_CHECKING:
     from cosim.output.recording_reader import RecordedSamples
@@ -105,7 +105,7 @@ def save_run(run: RecordedRun, path: str | Path) -> None:
 
 
 def _save_store(run: RecordedRun, path: str | Path) -> None:
-    """A file like that of a run on the disk."""
+    """A file like a run's on the disk."""
     if isinstance(run.values, np.memmap) and Path(path).exists() and os.path.samefile(run.values.filename or "", path):
         raise InputError("the signals of the run are in this file; give another one", str(path))
     store = StoreFile(path, 1 + len(run.signals), {"rig": dataclasses.asdict(run.rig), "signals": run.signals})
@@ -163,7 +163,7 @@ def _from_store(path: str | Path) -> dict[str, Any]:
         if arrays:
             return fields | _fields(arrays, fields["values"])
         about = of_shape(header, _StoreHeader)
-        rig, kept = _outline(about["rig"]), about["signals"]
+        rig, kept = _run_metadata(about["rig"]), about["signals"]
         kept = None if kept == tuple(rig.units) else kept
         _check_columns(rig, kept, fields["values"])
     return fields | {"rig": rig, "fault": KILLED, "busy": math.nan, "wall": math.nan, "kept": kept}
@@ -199,7 +199,7 @@ def _fields(arrays: Mapping[str, np.ndarray], values: np.ndarray) -> dict[str, A
     """The fields of a run but its signals, from the arrays of `_rest`. Raises WrongShape and KeyError."""
     saved = from_json(arrays["run"].tobytes(), _SavedRun)
     rest: dict[str, Any] = {name: value for name, value in saved.items() if name not in ("timing", "statistics")}
-    rest["rig"] = rig = _outline(saved["rig"])
+    rest["rig"] = rig = _run_metadata(saved["rig"])
     _check_columns(rig, saved.get("kept"), values)
     rest |= {name: math.nan if saved[name] is None else saved[name] for name in ("busy", "wall")}
     rest["events"] = tuple(
@@ -214,8 +214,8 @@ def _fields(arrays: Mapping[str, np.ndarray], values: np.ndarray) -> dict[str, A
     return rest
 
 
-def _check_columns(rig: RigOutline, kept: Sequence[str] | None, values: np.ndarray) -> None:
-    """Raises WrongShape where the values are not those of these signals."""
+def _check_columns(rig: RunMetadata, kept: Sequence[str] | None, values: np.ndarray) -> None:
+    """Raises WrongShape where the values do not fit these signals."""
     names = tuple(rig.units) if kept is None else kept
     if values.shape[1] != len(names) or not set(names) <= set(rig.units) or len(set(names)) < len(names):
         raise WrongShape("it has other signals than the file")
@@ -238,7 +238,7 @@ def read_recorded(path: str | Path) -> dict[str, Any]:
     if "outline" not in samples.metadata:
         raise InputError("the recording does not describe its rig; record the run again", str(path))
     try:
-        rig = _outline(from_json(samples.metadata["outline"]))
+        rig = _run_metadata(from_json(samples.metadata["outline"]))
         columns = np.array([samples.names.index(name) for name in rig.units], dtype=np.intp)
     except ValueError as wrong:
         raise InputError(_other_version(samples.metadata, wrong), str(path)) from None
@@ -284,25 +284,25 @@ def _other_version(metadata: Mapping[str, str], wrong: ValueError) -> str:
     return f"was recorded by cosim {wrote}, and this is {reads}; read it with that version, or record the run again"
 
 
-def outline_json(outline: RigOutline) -> str:
-    """For `SinkConfig.outline`."""
+def run_metadata_json(metadata: RunMetadata) -> str:
+    """For `SinkConfig.metadata`."""
     import orjson
 
-    return orjson.dumps(outline).decode()
+    return orjson.dumps(metadata).decode()
 
 
-def _outline(data: Any) -> RigOutline:
+def _run_metadata(data: Any) -> RunMetadata:
     """Raises WrongShape."""
     if isinstance(data, dict) and isinstance(data.get("parameters"), dict):
         data = data | {"parameters": {name: _number(value) for name, value in data["parameters"].items()}}
-    outline = of_shape(data, RigOutline)
-    if outline.step_ns <= 0:
-        raise WrongShape(f"step_ns: expected a number above 0, got {outline.step_ns}")
-    rows = {f"{name}/{row}" for name, constraint in outline.constraints.items() for row in constraint.rows}
-    for names, known in (rows, outline.units), (outline.redundant, rows), (outline.full_deflection, outline.roles):
+    metadata = of_shape(data, RunMetadata)
+    if metadata.step_ns <= 0:
+        raise WrongShape(f"step_ns: expected a number above 0, got {metadata.step_ns}")
+    rows = {f"{name}/{row}" for name, constraint in metadata.constraints.items() for row in constraint.rows}
+    for names, known in (rows, metadata.units), (metadata.redundant, rows), (metadata.full_deflection, metadata.roles):
         if unknown := [name for name in names if name not in known]:
             raise WrongShape(f"there is no '{unknown[0]}'")
-    return outline
+    return metadata
 
 
 def _number(value: Any) -> Any:

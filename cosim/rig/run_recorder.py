@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cosim.compile import BatchFunction
-from cosim.errors import RunError
+from cosim.core.compile import BatchFunction
+from cosim.core.errors import RunError
+from cosim.core.types import Level, Sink
 from cosim.execution.scheduler import Scheduler
 from cosim.output.evaluation import Evaluation, MissMonitor
 from cosim.output.events import EventMonitor, RunEvent
@@ -20,17 +21,16 @@ from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.changes import ordered_stop
 from cosim.rig.consent import Agreement
 from cosim.rig.kept_signals import kept_names
-from cosim.rig.outline import RigOutline
 from cosim.rig.outputs import Outputs
 from cosim.rig.recorded_run import Change
 from cosim.rig.run import Run
+from cosim.rig.run_metadata import RunMetadata
 from cosim.rig.summary import followed_signals, sampled_signals
-from cosim.tick.tick_block import TickBlock
-from cosim.types import Level, Sink
+from cosim.simulation.tick.tick_block import TickBlock
 
 if TYPE_CHECKING:
-    from cosim.hardware.bus_report import BusReport
-    from cosim.hardware.traffic.traffic_log import TrafficLog
+    from cosim.execution.hardware.bus_report import BusReport
+    from cosim.execution.hardware.traffic.traffic_log import TrafficLog
     from cosim.rig.traffic_recording import TrafficRecording
 
 
@@ -39,7 +39,7 @@ class RunRecorder:
     """The ticks of a run so far, their signals, events and faults."""
 
     rig: WiredRig
-    outline: RigOutline
+    metadata: RunMetadata
     scheduler: Scheduler
     store: SignalStore
     outputs: Outputs = field(default_factory=Outputs)
@@ -60,9 +60,9 @@ class RunRecorder:
         self._evaluate = evaluation_of(self.rig)
         if self.scheduler.pacing is None and isinstance(self.rig.observe, BatchFunction):
             self.rig.observe.begin()
-        units = self.outline.units
+        units = self.metadata.units
         self._statistics = SignalStatistics(
-            tuple(units), followed_signals(self.outline, units), sampled_signals(self.outline, units)
+            tuple(units), followed_signals(self.metadata, units), sampled_signals(self.metadata, units)
         )
 
     def add(self, block: TickBlock) -> None:
@@ -101,7 +101,7 @@ class RunRecorder:
 
     def note(self, tick: int, what: str, level: Level = "info") -> None:
         """An event before a tick that the ticks themselves do not show."""
-        t_ns = tick * self.outline.step_ns
+        t_ns = tick * self.metadata.step_ns
         self.events.append(RunEvent(t_ns * 1e-9, what, 0.0, level=level))
         self.outputs.event(t_ns, what, level)
 
@@ -124,7 +124,7 @@ class RunRecorder:
             self._evaluate.send(block, values, events, sinks)
         finally:  # ticks that the recording does not take are ticks of the run
             self._statistics.add(values)
-            self.store.add(block.numbers, block.numbers * self.outline.step_ns * 1e-9)
+            self.store.add(block.numbers, block.numbers * self.metadata.step_ns * 1e-9)
             self.events += events
 
     def run(self) -> Run:
@@ -142,15 +142,15 @@ class RunRecorder:
             tuple(sorted(self.events, key=lambda event: event.t)),
             self._evaluate.events.limit_alarms.counts,
         )
-        kept = None if self.store.kept.columns is None else kept_names(self.store.kept, self.outline)
+        kept = None if self.store.kept.columns is None else kept_names(self.store.kept, self.metadata)
         outcome = self.fault, events, timing, counts, self.connections, self._statistics, kept, self.outputs.summary
-        return Run(self.outline, t, values, busy, wall, *outcome, changes=tuple(self.changes))
+        return Run(self.metadata, t, values, busy, wall, *outcome, changes=tuple(self.changes))
 
 
 def evaluation_of(rig: WiredRig) -> Evaluation:
-    """What the outputs of a run compute; that of a compiled rig can be sent to another process."""
+    """What the outputs of a run compute; for a compiled rig it can be sent to another process."""
     schedule, pacing = rig.run_spec.schedule, rig.run_spec.schedule.pacing
-    monitor = rig.cached.recall("events", lambda: EventMonitor(rig.tick_model))
+    monitor = rig.cached.get("events", lambda: EventMonitor(rig.tick_model))
     evaluation = Evaluation(rig.observe, copy.deepcopy(monitor), schedule.step_ns)
     if pacing is not None:
         evaluation.tasks = rig.tasks

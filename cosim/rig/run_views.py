@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.errors import InputError, near_names
+from cosim.core.errors import InputError, near_names
 from cosim.rig.recorded_run import RecordedRun
 from cosim.rig.summary import RunSummary, speed_text
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cosim.compile import ArrayPort, BatchFunction, compile_for_batches
-from cosim.compile.portable import PortableFunction
-from cosim.errors import CompileError, CosimError
-from cosim.multibody.model import Model
-from cosim.multibody.part_names import shown_name
+from cosim.core.compile import ArrayPort, BatchFunction, compile_for_batches
+from cosim.core.compile.portable import PortableFunction
+from cosim.core.errors import CompileError, CosimError
+from cosim.mechanics.multibody.model import Model
+from cosim.mechanics.multibody.part_names import shown_name
 from cosim.output.scene.build import scene_of
 from cosim.output.scene.scene import Scene
 from cosim.output.scene.visuals import Visual, read_visuals
@@ -25,7 +25,7 @@ NO_MESHES = "links with a mesh are shown as bars, without the files of their mes
 
 def scene_of_rig(rig: WiredRig) -> Scene:
     """At the rig's initial positions. Kept with the other parts of the rig for other processes."""
-    scene = rig.cached.recall("scene", lambda: _scene(rig, *_visuals(rig)))
+    scene = rig.cached.get("scene", lambda: _scene(rig, *_visuals(rig)))
     rig.cached.save()
     return scene
 
@@ -40,7 +40,7 @@ def scene_of_page(rig: WiredRig) -> Scene:
 def drawing_of(rig: WiredRig) -> Drawing:
     """The mechanism with the files of its meshes, for programs on this machine."""
     scene = scene_of_rig(rig)
-    return rig.cached.recall("drawing", lambda: _drawing(rig.plant.model.drawn, scene))
+    return rig.cached.get("drawing", lambda: _drawing(rig.plant.model.drawn, scene))
 
 
 def drawing_text_of(rig: WiredRig) -> str:
@@ -48,7 +48,7 @@ def drawing_text_of(rig: WiredRig) -> str:
     `scene_of_page`. Empty for a rig without joints."""
     if not rig.joints:
         return ""
-    text = rig.cached.recall("drawing text", lambda: write_drawing(*_portable(rig)))
+    text = rig.cached.get("drawing text", lambda: write_drawing(*_portable(rig)))
     rig.cached.save()
     return text
 
@@ -92,7 +92,7 @@ def _scene(rig: WiredRig, visuals: Mapping[str, Sequence[Visual]], notes: Sequen
 
 
 def _visuals(rig: WiredRig) -> tuple[dict[str, list[Visual]], list[str]]:
-    """Those of a URDF; a robot file of another format has none that are read."""
+    """The visuals of a URDF; robot files of other formats have none that are read."""
     file, section = rig.spec.mechanism.urdf, rig.spec.source.data.get("mechanism", {})
     if file is None or section.get("urdf") is None:
         return {}, []

@@ -8,31 +8,31 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosim.errors import CosimError, InputError, RunError
+from cosim.core.errors import CosimError, InputError, RunError
+from cosim.core.units import LONGEST
 from cosim.execution.engine import Engine
 from cosim.execution.execution_mode import PlannedChange
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
+from cosim.execution.timing.privileges import left_to_loop
 from cosim.output.run_status import RunStatus
 from cosim.output.timing_report import timing_lines
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.changes import planned_of
 from cosim.rig.consent import GivenConsent, agree
 from cosim.rig.kept_signals import check_kept, store_of
-from cosim.rig.outline import outline_of
 from cosim.rig.outputs import open_outputs
 from cosim.rig.recorded_run import Change
 from cosim.rig.recording_room import scarce_room
 from cosim.rig.run import Run, StoppedRun
 from cosim.rig.run_file import finish_store
+from cosim.rig.run_metadata import run_metadata_of
 from cosim.rig.run_recorder import RunRecorder, evaluation_of
-from cosim.rig.run_words import ENDED, OrderedStop
 from cosim.rig.status_reports import StatusReports
-from cosim.timing.privileges import left_to_loop
-from cosim.units import LONGEST
+from cosim.rig.stop_messages import ENDED, OrderedStop
 
 if TYPE_CHECKING:
-    from cosim.hardware.traffic.traffic_log import TrafficLog
+    from cosim.execution.hardware.traffic.traffic_log import TrafficLog
     from cosim.rig.remote_control import RemoteControl
     from cosim.rig.sections.keep import KeepSpec
 
@@ -46,12 +46,12 @@ def make_engine(rig: WiredRig, traffic: TrafficLog | None = None) -> Engine:
     if rig.looped:
         with rig.cached.tracked():
             engine = NativeEngine(model)
-        rig.keep()
+        rig.save_parts()
         return engine
     from cosim.execution.bus_engine import BusEngine
     from cosim.execution.python_engine import PythonEngine
     from cosim.rig.build.drivers import driver_groups, safety_of
-    from cosim.tick.virtual_plant import VirtualPlant
+    from cosim.simulation.tick.virtual_plant import VirtualPlant
 
     plant = VirtualPlant(model)
     groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant, traffic)
@@ -76,7 +76,7 @@ def make_scheduler(
             check_schedulable(engine, rig.tasks, schedule.step_ns / schedule.rate, rig.place)
         return engine
 
-    place = rig.cached.recall("place of realtime", lambda: rig.place(("schedule", "realtime")))
+    place = rig.cached.get("place of realtime", lambda: rig.place(("schedule", "realtime")))
     return Scheduler(make, schedule.pacing, rig.tasks, schedule.blend, place, planned=planned)
 
 
@@ -123,9 +123,9 @@ def run_session(
 ) -> Run:
     """See `Rig.run`; keep: by default the rig's."""
     keep = rig.run_spec.keep if keep is None else keep
-    ticks, outline = ticks_of(rig, duration), outline_of(rig)
+    ticks, metadata = ticks_of(rig, duration), run_metadata_of(rig)
     check_control(rig, wait, changes)
-    kept = check_kept(keep, outline, rig.run_model, ticks + 1)
+    kept = check_kept(keep, metadata, rig.run_model, ticks + 1)
     if clear_faults and not rig.hardware:
         raise InputError("there are no real motors in this rig; take it out", "--clear-faults")
     if rig.hardware:
@@ -137,7 +137,7 @@ def run_session(
             agreement = agree(scheduler, ticks, consent if rig.hardware else None, allow_turns)
             if clear_faults:
                 scheduler.clear()
-        recorder = RunRecorder(rig, outline, scheduler, store_of(keep, kept, outline), traffic=traffic)
+        recorder = RunRecorder(rig, metadata, scheduler, store_of(keep, kept, metadata), traffic=traffic)
         recorder.agreement = agreement
         recorder = _record(recorder, record, progress, wait)
         if rig.hardware:
@@ -149,7 +149,7 @@ def run_session(
     if not recorder.done:
         raise RunError(recorder.fault, str(rig.run_spec.path))
     run = recorder.run()
-    rig.keep()
+    rig.save_parts()
     finish_store(run, recorder.store, temporary=keep.file is None)
     if recorder.fault:
         raise StoppedRun(run)
@@ -180,7 +180,7 @@ def _traffic_of(rig: WiredRig) -> TrafficLog | None:
     """For the traffic of the real drivers of a rig that records it."""
     if not (rig.hardware and rig.run_spec.recording.bus):
         return None
-    from cosim.hardware.traffic.traffic_log import TrafficLog
+    from cosim.execution.hardware.traffic.traffic_log import TrafficLog
 
     return TrafficLog([driver.name for driver in rig.spec.drivers])
 
@@ -194,8 +194,8 @@ def _record(
             scheduler.mode.arm()  # a run that cannot start writes no file
             stack.enter_context(left_to_loop(scheduler.pacing.cpu if scheduler.pacing else None))
             traffic = recorder.traffic is not None
-            room = scarce_room(rig, record, recorder.store.kept.expected, recorder.outline)
-            recorder.outputs = open_outputs(rig, recorder.outline, stack, record, evaluation_of(rig), traffic)
+            room = scarce_room(rig, record, recorder.store.kept.expected, recorder.metadata)
+            recorder.outputs = open_outputs(rig, recorder.metadata, stack, record, evaluation_of(rig), traffic)
             if recorder.traffic is not None:
                 recorder.record_traffic(recorder.traffic)
                 stack.callback(recorder.finish_traffic)
@@ -208,11 +208,11 @@ def _record(
                 _run_ticks(recorder, progress, control)
             except KeyboardInterrupt:
                 scheduler.controlled_stop()
-                _take_rest(recorder)
+                _drain(recorder)
                 recorder.fault = scheduler.fault or recorder.when("interrupted")
             except OrderedStop as order:
                 scheduler.controlled_stop()  # of a loop that an emergency stop has not ended
-                _take_rest(recorder)
+                _drain(recorder)
                 if order.event:
                     recorder.note(recorder.done, order.event)
                 ended = bool(order.event and recorder.done)
@@ -271,7 +271,7 @@ def _follow(
             continue
         recorder.busy += time.perf_counter() - before
         with scheduler.signals.postponed():  # a block that was read is not lost
-            block = scheduler.borrow()
+            block = scheduler.read_view()
             assert block is not None
             recorder.add(block)
         before = time.perf_counter()
@@ -282,7 +282,7 @@ def _follow(
     recorder.fault = scheduler.fault
 
 
-def _take_rest(recorder: RunRecorder) -> None:
+def _drain(recorder: RunRecorder) -> None:
     """The ticks until the stop; from then on a signal raises again."""
     for block in iter(recorder.scheduler.read, None):
         recorder.add(block)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
-from cosim.errors import InputError, InputErrors, SourceLocation, near_names
+from cosim.core.errors import InputError, InputErrors, SourceLocation, near_names
 
 
 def matching_columns(

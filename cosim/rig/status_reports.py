@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.output.run_status import RunStatus
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.tick.tick_block import TickBlock
+from cosim.simulation.tick.tick_block import TickBlock
 
 PERIOD = 0.25  # s
 

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cosim.errors import InputError, SourceLocation
+from cosim.core.errors import InputError, SourceLocation
 from cosim.output.stream.messages import SAMPLE_FIELDS
 from cosim.output.stream.stream_sink import StreamConfig
 from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.outline import RigOutline
+from cosim.rig.run_metadata import RunMetadata
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.signal_patterns import matching_columns
 
@@ -38,16 +38,16 @@ def check_names(names: Sequence[str], place: SourceLocation | str | None) -> Non
             raise InputError(f"{what}; rename the joint", place)
 
 
-def stream_config_of(rig: WiredRig, outline: RigOutline, start_ns: int, schema: Schema) -> StreamConfig:
+def stream_config_of(rig: WiredRig, metadata: RunMetadata, start_ns: int, schema: Schema) -> StreamConfig:
     """The stream of a run. The spec of the rig has `telemetry.publish`."""
-    telemetry, schedule, signals = rig.run_spec.telemetry, rig.run_spec.schedule, tuple(outline.units.items())
-    columns = rig.cached.recall("streamed", lambda: streamed_columns(rig.spec, tuple(outline.units)))
+    telemetry, schedule, signals = rig.run_spec.telemetry, rig.run_spec.schedule, tuple(metadata.units.items())
+    columns = rig.cached.get("streamed", lambda: streamed_columns(rig.spec, tuple(metadata.units)))
     assert telemetry.publish is not None
     return StreamConfig(
         endpoint=telemetry.publish,
         signals=tuple(signals[k] for k in columns),
         columns=columns,
-        step_ns=outline.step_ns,
+        step_ns=metadata.step_ns,
         start_ns=start_ns,
         realtime=schedule.pacing is not None,
         schema=schema,
@@ -58,11 +58,11 @@ def stream_config_of(rig: WiredRig, outline: RigOutline, start_ns: int, schema: 
     )
 
 
-def schema_of(rig: WiredRig, outline: RigOutline, state: str = "running", control: str | None = None) -> Schema:
+def schema_of(rig: WiredRig, metadata: RunMetadata, state: str = "running", control: str | None = None) -> Schema:
     """The schema now. state: of the session; control: endpoint of its control socket."""
-    parameters = rig.cached.recall("parameters of the stream", lambda: _parameters(rig))
+    parameters = rig.cached.get("parameters of the stream", lambda: _parameters(rig))
     rate, pacing = rig.run_spec.telemetry.rate, rig.run_spec.schedule.pacing
-    schema = schema_of_outline(outline, rate, pacing is not None, parameters, state, control)
+    schema = schema_of_metadata(metadata, rate, pacing is not None, parameters, state, control)
     schema["cpu"] = None if pacing is None else pacing.cpu
     if rig.hardware:
         from cosim.rig.moving_motors import what_moves
@@ -71,8 +71,8 @@ def schema_of(rig: WiredRig, outline: RigOutline, state: str = "running", contro
     return schema
 
 
-def schema_of_outline(
-    outline: RigOutline,
+def schema_of_metadata(
+    metadata: RunMetadata,
     rate: float,
     realtime: bool,
     parameters: Mapping[str, DeclaredParameter],
@@ -82,32 +82,32 @@ def schema_of_outline(
     """rate [Hz]: of the samples; parameters: unit and bounds by name."""
     return {
         "version": VERSION,
-        "rig": outline.name,
-        "path": os.path.abspath(outline.path),
+        "rig": metadata.name,
+        "path": os.path.abspath(metadata.path),
         "pid": os.getpid(),
         "cpu": None,
         "state": state,
         "realtime": realtime,
         "rate": rate,
-        "step": outline.step_ns / 1e9,
+        "step": metadata.step_ns / 1e9,
         "control": control,
-        "joints": {name: _joint(outline, name) for name in outline.roles},
-        "parameters": {name: _parameter(about, outline.parameters.get(name)) for name, about in parameters.items()},
-        "drawing": outline.drawing,
+        "joints": {name: _joint(metadata, name) for name in metadata.roles},
+        "parameters": {name: _parameter(about, metadata.parameters.get(name)) for name, about in parameters.items()},
+        "drawing": metadata.drawing,
         "moves": [],
         "bus_loads": {},
     }
 
 
-def _joint(outline: RigOutline, name: str) -> JointFields:
-    limits = outline.limits.get(name, {})
+def _joint(metadata: RunMetadata, name: str) -> JointFields:
+    limits = metadata.limits.get(name, {})
     return {
-        "unit": outline.units.get(f"{name}/position"),
+        "unit": metadata.units.get(f"{name}/position"),
         "lower": limits.get("lower"),
         "upper": limits.get("upper"),
         "velocity": limits.get("velocity"),
         "effort": limits.get("effort"),
-        "real": outline.roles[name] == "real",
+        "real": metadata.roles[name] == "real",
     }
 
 

@@ -6,15 +6,15 @@ import math
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from cosim.errors import plural
+from cosim.core.errors import plural
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.signal_statistics import BLOCK, SignalFigures, SignalStatistics
-from cosim.rig.outline import ConstraintOutline, RigOutline
 from cosim.rig.proven_units import SIGNAL, UnitsSummary, proven_units
 from cosim.rig.recorded_run import RecordedRun, StreamSummary
+from cosim.rig.run_metadata import ConstraintMetadata, RunMetadata
 
 if TYPE_CHECKING:
-    from cosim.hardware.bus_report import BusReport
+    from cosim.execution.hardware.bus_report import BusReport
 
 REST = 1e-12  # J
 SAFE = 1.5  # by which an estimated error should be below its tolerance
@@ -44,7 +44,7 @@ Figures = Mapping[str, SignalFigures]
 
 class JointSummary(TypedDict):
     """Errors and positions [rad or m] over the whole run, speed [per s], efforts [N·m or N]; errors are None where
-    there is no reference. Of a real joint they are those of its samples, at the times at which these were taken."""
+    there is no reference. Of a real joint they are from its samples, at the times at which these were taken."""
 
     role: str
     error_rms: float | None
@@ -86,20 +86,20 @@ class BondSummary(TypedDict):
 
 
 class PartBondSummary(BondSummary):
-    """That of parts. residual_relative: the largest residual energy relative to RMS power times duration, which is at
-    least the energy that went through the bond."""
+    """The bond of two parts. residual_relative: the largest residual energy relative to RMS power times duration, which
+    is at least the energy that went through the bond."""
 
     residual_relative: float
 
 
 class DriveBondSummary(BondSummary):
-    """That of a drive. effort: `reported`, or `commanded` if the drive reported none at times."""
+    """The bond of a drive. effort: `reported`, or `commanded` if the drive reported none at times."""
 
     effort: str
 
 
 class LoadBondSummary(DriveBondSummary):
-    """That of a load motor. error_rms, error_max: of the exerted effort against its command [N·m or N]; delay [s];
+    """The bond of a load motor. error_rms, error_max: of the exerted effort against its command [N·m or N]; delay [s];
     inertia_error, damping_error: what the errors add to the emulated load."""
 
     error_rms: float
@@ -208,9 +208,9 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "parameters": rig.parameters,
         "joints": {name: _joint(rig, signals, name) for name in rig.joints if _has_motion(signals, name)},
         "constraints": {
-            name: _constraint(signals, name, outline)
-            for name, outline in rig.constraints.items()
-            if _has(signals, name, (*outline.drifts, *outline.rows))
+            name: _constraint(signals, name, constraint)
+            for name, constraint in rig.constraints.items()
+            if _has(signals, name, (*constraint.drifts, *constraint.rows))
         },
         "redundant": list(rig.redundant),
         "immobile": rig.immobile,
@@ -255,8 +255,8 @@ def speed_text(summary: RunSummary) -> str:
     return f"{ticks}, {speed['ticks_per_second']:,.0f} ticks/s, {speed['real_time_factor']:,.1f} × real time"
 
 
-def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tuple[str, str | None]]:
-    """Those of the signals whose figures over the run are in its summary."""
+def followed_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, tuple[str, str | None]]:
+    """The signals whose figures over the run are in its summary."""
     followed: dict[str, tuple[str, str | None]] = {}
     for name in rig.joints:
         if _is_sampled(name, signals):
@@ -266,8 +266,8 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
         followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in _MOTION}
         if (reference := f"{name}/reference_position") in rig.units:
             followed[f"{name}/{_ERROR}"] = reference, f"{name}/position"
-    for name, outline in rig.constraints.items():
-        followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*outline.drifts, *outline.rows)}
+    for name, constraint in rig.constraints.items():
+        followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*constraint.drifts, *constraint.rows)}
     followed |= {f"{name}/{what}": (f"{name}/{what}", None) for name in rig.bonds for what in _BOND}
     further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED, *_COUPLING_STEPS]
     further += [
@@ -277,8 +277,8 @@ def followed_signals(rig: RigOutline, signals: Container[str]) -> dict[str, tupl
     return {name: pair for name, pair in followed.items() if all(part is None or part in signals for part in pair)}
 
 
-def sampled_signals(rig: RigOutline, signals: Container[str]) -> dict[str, str]:
-    """Those of `followed_signals` that count once per sample -> the signal with the time of their samples."""
+def sampled_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, str]:
+    """The `followed_signals` that count once per sample -> the signal with the time of their samples."""
     measured = (*_MEASURED.values(), _MEASURED_ERROR)
     joints = [name for name in rig.joints if _is_sampled(name, signals)]
     return {f"{name}/{what}": f"{name}/{_SAMPLE_TIME}" for name in joints for what in measured}
@@ -300,7 +300,7 @@ def _has_motion(signals: Figures, name: str) -> bool:
 
 
 def statistics_of(run: RecordedRun) -> SignalStatistics:
-    """Those of the run, or of a run from a file that has none, of its ticks."""
+    """The statistics of a run; of its ticks, if it comes from a file without statistics."""
     if run.statistics is not None:
         return run.statistics
     followed, sampled = followed_signals(run.rig, run.signals), sampled_signals(run.rig, run.signals)
@@ -310,14 +310,14 @@ def statistics_of(run: RecordedRun) -> SignalStatistics:
     return statistics
 
 
-def _step_error(rig: RigOutline, signals: Figures) -> StepErrorSummary | None:
+def _step_error(rig: RunMetadata, signals: Figures) -> StepErrorSummary | None:
     """None for an integrator without an estimate."""
     followed = {name: signals.get(f"{name}/{_STEP_ERROR}") for name in rig.joints}
     peaks = {name: error.max for name, error in followed.items() if error is not None}
     if not peaks:
         return None
     joint = max(peaks, key=lambda name: peaks[name])
-    from cosim.integrators.methods import INTEGRATORS
+    from cosim.mechanics.integrators.methods import INTEGRATORS
 
     assert rig.integrator is not None  # of joints
     order, needed = INTEGRATORS[rig.integrator].estimate, rig.substeps
@@ -334,7 +334,7 @@ def _step_count(signals: Figures, ticks: int) -> StepCountSummary | None:
     return {"mean": total.last / max(ticks - 1, 1), "max": int(count.max)}
 
 
-def _joint(rig: RigOutline, signals: Figures, name: str) -> JointSummary:
+def _joint(rig: RunMetadata, signals: Figures, name: str) -> JointSummary:
     # nobody knows where a real joint is between its samples
     measured = _has(signals, name, tuple(_MEASURED.values()))
     position, velocity, effort = (signals[f"{name}/{_MEASURED[what] if measured else what}"] for what in _MOTION)
@@ -351,10 +351,10 @@ def _joint(rig: RigOutline, signals: Figures, name: str) -> JointSummary:
     }
 
 
-def _constraint(signals: Figures, name: str, outline: ConstraintOutline) -> dict[str, Any]:
+def _constraint(signals: Figures, name: str, constraint: ConstraintMetadata) -> dict[str, Any]:
     """Largest violation [m, rad] and slip [per s], and the peaks of its reactions [N, N·m]."""
-    drift = {f"{what}_max": signals[f"{name}/{what}"].peak for what in outline.drifts}
-    return drift | {"reaction_peak": {row: signals[f"{name}/{row}"].peak for row in outline.rows}}
+    drift = {f"{what}_max": signals[f"{name}/{what}"].peak for what in constraint.drifts}
+    return drift | {"reaction_peak": {row: signals[f"{name}/{row}"].peak for row in constraint.rows}}
 
 
 def _bond(signals: Figures, name: str, whats: Sequence[str]) -> BondSummary:

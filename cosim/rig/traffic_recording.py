@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cosim.hardware.traffic.traffic_log import TrafficLog
+from cosim.execution.hardware.traffic.traffic_log import TrafficLog
 from cosim.output.traffic_messages import BusChannel
 from cosim.rig.build.drivers import BusParams, bus_params
 
 if TYPE_CHECKING:
     from cosim.rig.build.wired_rig import WiredRig
-    from cosim.tick.tick_block import TickBlock
+    from cosim.simulation.tick.tick_block import TickBlock
 
 SLICE = 64  # entries that are handed over together: the interpreter is the loop's again after some 20 µs
 BACKLOG_BYTES = 1 << 26  # that wait for a recorder that is too slow; what comes then is lost

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.core.trust.unpacking import unpack_files
 from cosim.rig.foreign_rig import is_own, reading_data_only
 from cosim.rig.input_tracking import modules_of_user
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
-from cosim.trust.unpacking import unpack_files
 
 
 def rig_of_files(
@@ -27,7 +27,7 @@ def rig_of_files(
 ) -> Rig:
     """The rig in the file `name` among `files`, unpacked to a temporary folder that is removed with the rig.
 
-    trust: its code may run, as that of any rig, and its paths may lead anywhere; else it is read as data, unless this
+    trust: its code may run, as any rig's, and its paths may lead anywhere; else it is read as data, unless this
     user recorded these files here. place: where they come from. Raises InputError for a name that is not among the
     files or leaves the folder, InputErrors for mistakes in the rig and for code that is not trusted.
     """
@@ -70,5 +70,5 @@ def _check_modules(folder: str, files: Mapping[str, bytes | str]) -> None:
         if content is None or file.startswith(folder):
             continue
         if Path(file).read_bytes() != (content.encode() if isinstance(content, str) else content):
-            what = f"the module '{module}' of this program is another one than that of the run"
+            what = f"the module '{module}' of this program differs from the run's"
             raise InputError(f"{what}; run it again in a new program", file)

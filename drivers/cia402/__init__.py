@@ -2,7 +2,7 @@
 EtherCAT (CoE) by `ethercat`.
 
 SYNC and the heartbeat that feeds the drives' watchdog are sent with every command. The SDO client is this family's own:
-that of the package `canopen` waits for answers in its own threads, and logs; the tests use it as a reference.
+the one in the package `canopen` waits for answers in its own threads, and logs; the tests use it as a reference.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from cosim.drivers.cia402 import codec, profile
-from cosim.drivers.cia402.bus import command_frames
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.cia402.device.objects import PRODUCT, VENDOR
-from cosim.drivers.cia402.driver import Cia402Driver
-from cosim.drivers.cia402.emulator import Emulator
-from cosim.drivers.cia402.ethercat import EthercatLink, EthercatParams, ProcessData
-from cosim.drivers.cia402.feedback import RECEIVED
-from cosim.drivers.cia402.params import EmulatedParams, Homing, JointParams, Params
-from cosim.drivers.common import family
-from cosim.drivers.common.family import check_watchdog
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.transport import BaseConnection, CanFrame, Traffic
-from cosim.errors import InputError
-from cosim.types import Driver, DriverContext
+from cosim.core.errors import InputError
+from cosim.core.types import Driver, DriverContext
+from cosim.plugins.drivers.cia402 import codec, profile
+from cosim.plugins.drivers.cia402.bus import command_frames
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.cia402.device.objects import PRODUCT, VENDOR
+from cosim.plugins.drivers.cia402.driver import Cia402Driver
+from cosim.plugins.drivers.cia402.emulator import Emulator
+from cosim.plugins.drivers.cia402.ethercat import EthercatLink, EthercatParams, ProcessData
+from cosim.plugins.drivers.cia402.feedback import RECEIVED
+from cosim.plugins.drivers.cia402.params import EmulatedParams, Homing, JointParams, Params
+from cosim.plugins.drivers.common import family
+from cosim.plugins.drivers.common.family import check_watchdog
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.transport import BaseConnection, CanFrame, Traffic
 
 __all__ = [
     "MODES",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from cosim.drivers.cia402 import codec, profile
-from cosim.drivers.cia402.client import Client, request_write
-from cosim.drivers.cia402.feedback import FeedbackStore
-from cosim.drivers.cia402.process_data import CommandCoder
-from cosim.drivers.transport import CanFrame, Connection
+from cosim.plugins.drivers.cia402 import codec, profile
+from cosim.plugins.drivers.cia402.client import Client, request_write
+from cosim.plugins.drivers.cia402.feedback import FeedbackStore
+from cosim.plugins.drivers.cia402.process_data import CommandCoder
+from cosim.plugins.drivers.transport import CanFrame, Connection
 
 SEND_NS = 20_000_000  # for frames sent outside of the cycle
 MAX_FRAMES = 32  # frames per drive that are received in a row, so that a babbling node cannot block the cycle
@@ -40,7 +40,7 @@ def own_frames(
     effort: float,
     step: codec.Step,
 ) -> Iterable[CanFrame]:
-    """As `command_frames`, to a drive with process data of its own."""
+    """As `command_frames`, to a drive with its own process data."""
     numbers = codec.command_numbers(mode, position, velocity, effort, step)
     for number, data in coder.data(control, numbers):
         yield CanFrame(codec.RPDO + number * codec.PDO_STRIDE + node, data)
@@ -54,7 +54,7 @@ class Bus:
         self.nodes, self.link = tuple(nodes), link
         self.store = FeedbackStore(self.nodes)
         self.client = Client(link, self.store.take)
-        self.coders: list[CommandCoder | None] = [None] * len(self.nodes)  # of drives with process data of their own
+        self.coders: list[CommandCoder | None] = [None] * len(self.nodes)  # of drives with their own process data
         self.heartbeat_frame = codec.heartbeat(master, codec.RUNNING)
         self.sync_sent = False  # since the last `receive_answers`
 

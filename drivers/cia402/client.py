@@ -7,9 +7,9 @@ from contextlib import suppress
 from functools import partial
 from struct import Struct
 
-from cosim.drivers.cia402 import codec, sdo
-from cosim.drivers.transport import CanFrame, Connection
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.cia402 import codec, sdo
+from cosim.plugins.drivers.transport import CanFrame, Connection
 
 TIMEOUT_NS = 400_000_000  # for one answer, with all tries
 TRIES = 4  # of a transfer whose request or answer may have been lost

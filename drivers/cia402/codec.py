@@ -11,7 +11,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport import CanFrame
 
 # function codes of the predefined connection set; the node's id is added
 NMT, SYNC_ID, EMCY, TPDO, RPDO = 0x000, 0x080, 0x080, 0x180, 0x200

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim.drivers.cia402.driver import Cia402Driver
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.cia402.driver import Cia402Driver
 
 STORE, SAVE = 0x101001, int.from_bytes(b"save", "little")
 STORE_NS = 3_000_000_000  # for writing into a memory without power

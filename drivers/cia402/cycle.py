@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.drivers.cia402 import codec, process_data, profile
-from cosim.drivers.cia402.process_data import ProcessMap
-from cosim.drivers.common.exchange import (
+from cosim.core.machine_code import machine_code
+from cosim.core.types import Array
+from cosim.plugins.drivers.cia402 import codec, process_data, profile
+from cosim.plugins.drivers.cia402.process_data import ProcessMap
+from cosim.plugins.drivers.common.exchange import (
     EFFORT,
     FAULTY,
     MEASURED_NS,
@@ -26,11 +28,9 @@ from cosim.drivers.common.exchange import (
     joint_function,
     requested_effort,
 )
-from cosim.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, Role, SentFrame
-from cosim.drivers.common.position_rate import smoothed_rate
-from cosim.drivers.transport import CanFrame
-from cosim.machine_code import machine_code
-from cosim.types import Array
+from cosim.plugins.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, Role, SentFrame
+from cosim.plugins.drivers.common.position_rate import smoothed_rate
+from cosim.plugins.drivers.transport import CanFrame
 
 # settings: a unit of the drive in SI, as in `codec.Step`; the commanded mode; of a drive whose unit of velocity is
 # unknown the last position [counts], its time [ns] and the velocity [counts/s] by the positions
@@ -171,7 +171,7 @@ def _received(k: int, drive: CycledDrive) -> Iterator[ReceivedFrame]:
 
 
 def _sent_to_own(k: int, drive: CycledDrive, own: ProcessMap, mode: str) -> Iterator[SentFrame]:
-    """To a drive with process data of its own: what is not commanded is in the template."""
+    """To a drive with its own process data: what is not commanded is in the template."""
     places = process_data.commanded(mode)
     coder = process_data.CommandCoder(own, mode, profile.MODES[mode])
     templates = dict(coder.data(profile.ENABLE, (0, 0, 0)))

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from cosim.drivers.cia402 import codec, faults, process_data, profile, sdo, setup
-from cosim.drivers.cia402.bus import Bus, command_frames, own_frames
-from cosim.drivers.cia402.client import TIMEOUT_NS, NoAnswer
-from cosim.drivers.cia402.factor_group import Declared, velocity_unit_of
-from cosim.drivers.cia402.homing import home
-from cosim.drivers.cia402.params import JointParams, Params
-from cosim.drivers.cia402.process_data import CommandCoder, ProcessMap
-from cosim.drivers.common.driver import ENABLE_NS, MotorDriver
-from cosim.drivers.transport import CanFrame, Connection
-from cosim.types import DriverContext
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.cia402 import codec, faults, process_data, profile, sdo, setup
+from cosim.plugins.drivers.cia402.bus import Bus, command_frames, own_frames
+from cosim.plugins.drivers.cia402.client import TIMEOUT_NS, NoAnswer
+from cosim.plugins.drivers.cia402.factor_group import Declared, velocity_unit_of
+from cosim.plugins.drivers.cia402.homing import home
+from cosim.plugins.drivers.cia402.params import JointParams, Params
+from cosim.plugins.drivers.cia402.process_data import CommandCoder, ProcessMap
+from cosim.plugins.drivers.common.driver import ENABLE_NS, MotorDriver
+from cosim.plugins.drivers.transport import CanFrame, Connection
 
 if TYPE_CHECKING:
-    from cosim.drivers.common.frame_layout import CycleLayout
+    from cosim.plugins.drivers.common.frame_layout import CycleLayout
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
     """
 
     modes = frozenset(profile.MODES)
-    cycle_module = "cosim.drivers.cia402.cycle"
+    cycle_module = "cosim.plugins.drivers.cia402.cycle"
 
     def __init__(self, params: Params, context: DriverContext, link: Connection[CanFrame]) -> None:
         super().__init__(context, link, params.watchdog)
@@ -61,7 +61,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         return self._store.lost
 
     def _call(self, k: int, action: Callable[[int], T]) -> T:
-        """The result of an action on drive k; its errors are reported as those of the drive."""
+        """The result of an action on drive k; its errors are reported as the drive's."""
         try:
             return action(k)
         except NoAnswer:
@@ -131,7 +131,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self._use_own(k, own, None if temperature is None else setup.mapped_temperature(temperature))
 
     def _use_own(self, k: int, own: ProcessMap | None, temperature: int | None) -> None:
-        """The process data of a drive: None for those of the driver."""
+        """The process data of a drive: None for the driver's."""
         properties, scale = self._properties[k], abs(float(self.units.scale[k]))
         limit = min(properties.max_torque, 32767 * abs(properties.step.effort)) * scale
         step, self._own[k] = properties.step, own
@@ -313,7 +313,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self._bus.synchronise(deadline_ns)
 
     def _cycle_layout(self) -> CycleLayout:
-        from cosim.drivers.cia402.cycle import CycledDrive, layout
+        from cosim.plugins.drivers.cia402.cycle import CycledDrive, layout
 
         stops = list(self._stop_items())
         store, temperatures = self._store, [wired.temperature for wired in self._wiring]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.cia402 import codec, sdo
-from cosim.drivers.cia402.device import network
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.common.unknown_requests import UnknownRequests
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.cia402 import codec, sdo
+from cosim.plugins.drivers.cia402.device import network
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.common.unknown_requests import UnknownRequests
+from cosim.plugins.drivers.transport import CanFrame
 
 LSS = 0x7E5  # COB-ID of the master of the layer setting services (CiA 305), which the nodes do not have
 

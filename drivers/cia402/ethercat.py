@@ -21,11 +21,11 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from cosim.drivers.cia402 import codec, profile, sdo
-from cosim.drivers.transport import BaseConnection, CanFrame
-from cosim.drivers.transport.connection import Locate
-from cosim.errors import InputError
-from cosim.types import param, params
+from cosim.core.errors import InputError
+from cosim.core.types import param, params
+from cosim.plugins.drivers.cia402 import codec, profile, sdo
+from cosim.plugins.drivers.transport import BaseConnection, CanFrame
+from cosim.plugins.drivers.transport.connection import Locate
 
 BITRATE = 100e6  # bit/s
 OVERHEAD = 8 + 14 + 2 + 12 + 4 + 12  # bytes: preamble, Ethernet, EtherCAT, datagram, check sequence, gap
@@ -289,7 +289,7 @@ class EthercatLink(BaseConnection[CanFrame]):
             self._write(node, slave, index << 8 | sub, sdo.expedited_data(request))
             return sdo.plain(sdo.DOWNLOAD_ANSWER, index, sub)
         data = slave.sdo_read(index, sub) if index << 8 | sub != CONSUMER else bytes(4)  # the sync manager has one
-        if index >> 8 == TRANSMIT_MAPS and sub and data:  # of a drive with process data of its own
+        if index >> 8 == TRANSMIT_MAPS and sub and data:  # of a drive with its own process data
             self._lengths[node, (index & 0xFF) << 8 | sub] = data[0]
         if 1 <= len(data) <= 4:
             return sdo.expedited(sdo.UPLOAD_ANSWER, index, sub, data)

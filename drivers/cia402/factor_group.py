@@ -24,7 +24,7 @@ import math
 import re
 from typing import NamedTuple
 
-from cosim.units import DEGREE, RPM, TURN, UNITS
+from cosim.core.units import DEGREE, RPM, TURN, UNITS
 
 Ratio = tuple[int, int]
 
@@ -92,7 +92,7 @@ class Manufacturer(NamedTuple):
 
     torque: float | None = None  # N·m of one unit of 6076h
     velocity: VelocityUnit | None = None  # where 60A9h is missing
-    at_motor: bool = False  # velocities are those of the motor, before the gear
+    at_motor: bool = False  # velocities are the motor's, before the gear
 
 
 class DriveUnits(NamedTuple):
@@ -192,8 +192,8 @@ def _units_per_turn(group: FactorGroup, declared: Declared, gear: float) -> floa
         )
     elif increments is not None:
         raise Contradiction(
-            f"has a gear of {gear:.6g}:1 (6091h) but no feed constant (6092h), so that its positions may be those of"
-            " the motor or of the shaft; give 'cpr', its position units per revolution of the shaft"
+            f"has a gear of {gear:.6g}:1 (6091h) but no feed constant (6092h), so that its positions may count turns"
+            " of the motor or of the shaft; give 'cpr', its position units per revolution of the shaft"
         )
     else:
         raise Contradiction("does not report its counts per revolution (608Fh); give 'cpr'")
@@ -268,7 +268,7 @@ def _is_increments(unit: int) -> bool:
 
 
 def _named_velocity(group: FactorGroup, count: float, gear: float) -> float | None:
-    """What 60A9h names [rad/s]; None if that is unknown: increments may be those of the encoder or position units."""
+    """What 60A9h names [rad/s]; None if that is unknown: increments may be encoder counts or position units."""
     unit = group.velocity_unit or 0
     time = _TIMES.get(unit >> 8 & 0xFF)
     if _is_increments(unit):
@@ -289,7 +289,7 @@ def _rated_torque(group: FactorGroup, declared: Declared, manufacturer: Manufact
         if not reported:
             raise Contradiction("does not report its rated torque (6076h); give 'rated_torque'")
         torque, what = reported, f"has a rated torque of {reported:.4g} N*m (6076h: {group.rated_torque})"
-        fix = "is 6076h in another unit, as uN*m? Give 'rated_torque', that of the motor"
+        fix = "is 6076h in another unit, as uN*m? Give 'rated_torque' of the motor"
     else:
         rounded = math.isclose(reported, torque, rel_tol=AGREEMENT, abs_tol=0.5 * step)
         if not rounded and 1.0 / PLAUSIBLE < reported / torque < PLAUSIBLE:
@@ -297,7 +297,7 @@ def _rated_torque(group: FactorGroup, declared: Declared, manufacturer: Manufact
                 f"has a rated torque of {reported:.4g} N*m (6076h: {group.rated_torque}), the rig has 'rated_torque:"
                 f" {torque:.4g} N*m'; take 'rated_torque' out or correct it"
             )
-        what, fix = f"has 'rated_torque: {torque:.4g} N*m' in the rig", "correct 'rated_torque', that of the motor"
+        what, fix = f"has 'rated_torque: {torque:.4g} N*m' in the rig", "correct 'rated_torque' of the motor"
     by_current = 1e-3 * (group.rated_current or 0) * declared.torque_constant / gear
     if math.isfinite(by_current) and by_current > 0.0:
         expected = f"its rated current (6075h) times the torque constant of the joint's motor is {by_current:.4g} N*m"

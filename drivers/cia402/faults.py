@@ -32,7 +32,7 @@ FAULTS = {
     PDO_LENGTH: DriveFault("PDO too short", "check that no other master maps the drive's PDOs", COMMUNICATION),
     FOLLOWING: DriveFault("following error", "command slower motions or widen the window 6065h", PROFILE),
 }
-# fault cause of a motor (cosim.drivers.common.motor.FAULT_CAUSES) -> error code
+# fault cause of a motor (cosim.plugins.drivers.common.motor.FAULT_CAUSES) -> error code
 OF_FAULT_CAUSE = {
     "overtemperature": OVERTEMPERATURE,
     "overcurrent": OVERCURRENT,

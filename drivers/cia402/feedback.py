@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from cosim.drivers.cia402 import codec, faults, process_data, profile
-from cosim.drivers.cia402.process_data import ProcessMap
-from cosim.drivers.common.position_rate import smoothed_rate
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.cia402 import codec, faults, process_data, profile
+from cosim.plugins.drivers.cia402.process_data import ProcessMap
+from cosim.plugins.drivers.common.position_rate import smoothed_rate
+from cosim.plugins.drivers.transport import CanFrame
 
 _STATUS, _MOTION, _EMERGENCY, _HEARTBEAT, _OWN = range(5)
 PDOS = tuple(codec.TPDO + number * codec.PDO_STRIDE for number in range(4))
@@ -17,7 +17,7 @@ _BOTH = 3  # TPDO1 is bit 0, TPDO2 bit 1
 
 
 class _OwnPdo:
-    """A transmit PDO of a drive that has process data of its own. known: whether anything in it is used."""
+    """A transmit PDO of a drive that has its own process data. known: whether anything in it is used."""
 
     def __init__(self, objects: tuple[int, ...], temperature: int | None, bit: int) -> None:
         self.objects, self.temperature, self.bit = objects, temperature, bit
@@ -48,7 +48,7 @@ class FeedbackStore:
         self.missing = self.lost = 0
         self._awaited = [_BOTH] * n  # bit per PDO, of each drive
         self._answered = [_BOTH] * n
-        self._own: dict[int, _OwnPdo] = {}  # identifier -> PDO of a drive that has process data of its own
+        self._own: dict[int, _OwnPdo] = {}  # identifier -> PDO of a drive that has its own process data
         self._routes: dict[int, tuple[int, int]] = {}
         for k, node in enumerate(nodes):
             self._routes[codec.TPDO + node] = (_STATUS, k)
@@ -57,7 +57,7 @@ class FeedbackStore:
             self._routes[codec.HEARTBEAT + node] = (_HEARTBEAT, k)
 
     def use_own(self, k: int, node: int, own: ProcessMap | None, temperature: int | None) -> None:
-        """The process data of a drive: None for those of the driver. temperature: the mapped object with it."""
+        """The process data of a drive: None for the driver's. temperature: the mapped object with it."""
         for cob_id in (base + node for base in PDOS):
             self._routes.pop(cob_id, None)
             self._own.pop(cob_id, None)
@@ -144,7 +144,7 @@ class FeedbackStore:
             self.error[k] = code if code & 0xFF00 else 0
 
     def _take_own(self, k: int, pdo: _OwnPdo, frame: CanFrame) -> bool:
-        """Take a PDO of a drive with process data of its own; False for another length."""
+        """Take a PDO of a drive with its own process data; False for another length."""
         if len(frame.data) != pdo.layout.size:
             return False
         step = self.steps[k]

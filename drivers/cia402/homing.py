@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cosim.drivers.cia402 import codec, faults, profile, setup
-from cosim.drivers.cia402.client import Client
-from cosim.drivers.cia402.params import Homing
+from cosim.plugins.drivers.cia402 import codec, faults, profile, setup
+from cosim.plugins.drivers.cia402.client import Client
+from cosim.plugins.drivers.cia402.params import Homing
 
 METHOD, SEARCH, SLOW = 0x609800, 0x609901, 0x609902
 SWITCH_NS = 1_000_000_000  # for switching on

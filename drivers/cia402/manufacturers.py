@@ -1,7 +1,7 @@
 """What drives of some manufacturers do otherwise than CiA 402, or leave out: one table, each row with its source.
 
 A row holds only what its document states, for drives whose identity a public file or document states. A drive without a
-row is taken by its own objects, and what these leave open has to be given in the rig. So are those of
+row is taken by its own objects, and what these leave open has to be given in the rig. So are the drives of
 
     Kollmorgen   AKD, AKD2G and others have one vendor id, and velocities of an AKD are scaled by FBUS.PARAM05 ("AKD
                  EtherCAT Scaling for Velocity, Acceleration, and Deceleration", Kollmorgen Developer Network)
@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cosim.drivers.cia402.factor_group import Manufacturer, VelocityUnit
-from cosim.units import RPM
+from cosim.core.units import RPM
+from cosim.plugins.drivers.cia402.factor_group import Manufacturer, VelocityUnit
 
 MAXON, KINCO, COPLEY, INGENIA = 0xFB, 0x681168, 0xAB, 0x29C  # 1018h.1
 ALL_BITS, HIGH_WORD = 0xFFFFFFFF, 0xFFFF0000
-# of maxon's product codes, the high word of which is the hardware: that of every EPOS4 known by a public file has 6 and
-# 5 as first and third digit (6050h, 6150h, 6350h, 6551h, 6552h, 6950h), and an EPOS2 50/5 has 6322h
+# of maxon's product codes, whose high word is the hardware: every EPOS4 known by a public file has 6 and 5 as its
+# first and third digit (6050h, 6150h, 6350h, 6551h, 6552h, 6950h), and an EPOS2 50/5 has 6322h
 FIRST_AND_THIRD_DIGIT = 0xF0F00000
 
 
 class Products(NamedTuple):
-    """Product codes (1018h.2) whose `bits` are those of `code`; the default: all."""
+    """Product codes (1018h.2) that agree with `code` in `bits`; the default: all."""
 
     code: int = 0
     bits: int = 0

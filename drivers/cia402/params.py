@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from cosim.drivers.cia402.ethercat import EthercatParams
-from cosim.drivers.cia402.factor_group import velocity_unit_of
-from cosim.drivers.common import wiring
-from cosim.drivers.transport import CanParams
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.plugins.drivers.cia402.ethercat import EthercatParams
+from cosim.plugins.drivers.cia402.factor_group import velocity_unit_of
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.transport import CanParams
 
 
 @params
@@ -31,7 +31,7 @@ class Params:
 
 @params
 class Homing:
-    """Homing before a drive is enabled. Speeds are those of the drive, before the gear."""
+    """Homing before a drive is enabled. Speeds refer to the drive, before the gear."""
 
     method: int = param(min=-128, max=127, doc="homing method, 6098h")
     search: float | None = param(unit="rad/s", above=0, default=None, doc="speed during the search for the switch")
@@ -49,7 +49,7 @@ class JointParams(wiring.JointParams):
         min=1, default=None, doc="position units per revolution of the shaft; default: by the drive's factor group"
     )
     velocity_unit: str | None = param(default=None, doc="of the drive, as '0.1 rpm'; default: by its factor group")
-    rated_torque: float | None = param(unit="N*m", above=0, default=None, doc="default: that of the drive, 6076h")
+    rated_torque: float | None = param(unit="N*m", above=0, default=None, doc="default: from the drive, 6076h")
     vendor: int | None = param(min=0, max=0xFFFFFFFF, default=None, doc="expected in 1018h")
     product: int | None = param(min=0, max=0xFFFFFFFF, default=None, doc="expected in 1018h")
     temperature: int | None = param(

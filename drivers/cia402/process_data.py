@@ -115,7 +115,7 @@ def layout(objects: Iterable[int], signed: int | None = None) -> Struct:
 
 
 class CommandCoder:
-    """The frames of a command to a drive with process data of its own."""
+    """The frames of a command to a drive with its own process data."""
 
     def __init__(self, own: ProcessMap, mode: str, code: int) -> None:
         """code: of the mode, sent where 6060h is mapped."""

@@ -1,5 +1,5 @@
 """The numbers of CiA 402-2: states of the power drive system and their patterns in the statusword, commands of the
-controlword, modes of operation. Their effects are in `device.machine` (the device) and `driver` (the host).
+controlword, modes of operation. Their effects are in `device.state_machine` (the device) and `driver` (the host).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def supported(mode: int) -> int:
 
 
 def state_of(statusword: int) -> int | None:
-    """The state in a statusword; None if it is none of CiA 402."""
+    """The state in a statusword; None if CiA 402 has no such state."""
     return _STATE_OF[statusword & 0x7F]
 
 

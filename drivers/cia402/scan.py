@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
-from cosim.drivers.cia402 import codec, sdo
-from cosim.drivers.common.search import FoundDrive, Question, Search
-from cosim.drivers.transport import CanFrame, CanParams, SerialParams
+from cosim.plugins.drivers.cia402 import codec, sdo
+from cosim.plugins.drivers.common.search import FoundDrive, Question, Search
+from cosim.plugins.drivers.transport import CanFrame, CanParams, SerialParams
 
 ORDER = 1  # reading an object changes nothing
 NODES = range(1, 128)

@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cosim.drivers.cia402 import codec, faults, process_data, profile, sdo
-from cosim.drivers.cia402.client import Client
-from cosim.drivers.cia402.factor_group import Contradiction, Declared, DriveUnits, FactorGroup, Ratio, drive_units
-from cosim.drivers.cia402.manufacturers import manufacturer_of
-from cosim.drivers.cia402.params import JointParams
-from cosim.drivers.cia402.process_data import RPDO_OBJECTS, TPDO_OBJECTS, ProcessMap, letter
-from cosim.errors import RunError
-from cosim.units import RPM
+from cosim.core.errors import RunError
+from cosim.core.units import RPM
+from cosim.plugins.drivers.cia402 import codec, faults, process_data, profile, sdo
+from cosim.plugins.drivers.cia402.client import Client
+from cosim.plugins.drivers.cia402.factor_group import (
+    Contradiction,
+    Declared,
+    DriveUnits,
+    FactorGroup,
+    Ratio,
+    drive_units,
+)
+from cosim.plugins.drivers.cia402.manufacturers import manufacturer_of
+from cosim.plugins.drivers.cia402.params import JointParams
+from cosim.plugins.drivers.cia402.process_data import RPDO_OBJECTS, TPDO_OBJECTS, ProcessMap, letter
 
 CONTROLWORD, STATUSWORD, ERROR_CODE, MODE, MAX_TORQUE = 0x604000, 0x604100, 0x603F00, 0x606000, 0x607200
 MODE_DISPLAY = 0x606100

@@ -9,13 +9,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cosim.drivers.common import exchange
-from cosim.drivers.common.exchange import COMMAND_SIZE, EXCHANGE, FIELD, LAST_SIZE, RECEIVED_FRAME, SENT_FRAME
-from cosim.drivers.common.feedforward_field import FeedforwardField
-from cosim.drivers.common.frame_layout import CycleLayout, ReceivedFrame, SentFrame, count_numbers
-from cosim.drivers.common.wiring import Units
-from cosim.drivers.transport.compiled_link import EXTENDED, CompiledLink
-from cosim.types import COMMAND, Array, CycleOutcome, JointCommand
+from cosim.core.types import COMMAND, Array, CycleOutcome, JointCommand
+from cosim.plugins.drivers.common import exchange
+from cosim.plugins.drivers.common.exchange import COMMAND_SIZE, EXCHANGE, FIELD, LAST_SIZE, RECEIVED_FRAME, SENT_FRAME
+from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
+from cosim.plugins.drivers.common.frame_layout import CycleLayout, ReceivedFrame, SentFrame, count_numbers
+from cosim.plugins.drivers.common.wiring import Units
+from cosim.plugins.drivers.transport.compiled_link import EXTENDED, CompiledLink
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 _PAUSE = 1e-5  # s between looks at a message that is being sent
@@ -185,7 +185,7 @@ class CompiledDriver:
         self._set(cycles=0, polled=0, halts=0, lost=0, errors=0)
 
     def check(self, outcome: CycleOutcome) -> None:
-        """Raises the error that ended a read or a write, if it is that of a connection, of a stop or of a command."""
+        """Raises the error that ended a read or a write, if it belongs to a connection, a stop or a command."""
         if outcome is CycleOutcome.LOST:
             raise self._link.lost(int(self._record["error"][0]))
         if outcome is CycleOutcome.NOT_SENT:

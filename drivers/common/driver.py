@@ -12,7 +12,7 @@ send, receive and switch off. Everything that a user of a driver can rely on is 
   to what the drive's command can carry, and counted (`feedforward`).
 * Feedback is polled: every command requests it; `read` requests it if no command was sent since the last `read`, in a
   way that does not feed the drives' watchdogs.
-* `read` returns when all drives have answered, at the latest at its deadline. The time of a measurement is that of the
+* `read` returns when all drives have answered, at the latest at its deadline. A measurement has the time of the
   drive that was heard longest ago; it does not advance when a drive is silent.
 * Errors until it is open are `InputError`s at the joint's address in the rig; later ones are `RunError`s that start
   with the joint's name. `ConnectionLost` is raised by the connection, from any call but `stop` and `close`. What the
@@ -33,12 +33,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from cosim.drivers.common.feedforward_field import FeedforwardField
-from cosim.drivers.common.power_on_turns import PowerOnTurns
-from cosim.drivers.common.wiring import JointParams, Units
-from cosim.drivers.transport import CanBus, CanFrame, Connection
-from cosim.errors import CosimError, InputError, RunError, SilentDrive
-from cosim.types import (
+from cosim.core.errors import CosimError, InputError, RunError, SilentDrive
+from cosim.core.types import (
     AddedTurns,
     Array,
     DriverContext,
@@ -47,11 +43,15 @@ from cosim.types import (
     JointState,
     closed_loop_effort,
 )
+from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
+from cosim.plugins.drivers.common.power_on_turns import PowerOnTurns
+from cosim.plugins.drivers.common.wiring import JointParams, Units
+from cosim.plugins.drivers.transport import CanBus, CanFrame, Connection
 
 if TYPE_CHECKING:
-    from cosim.drivers.common.compiled_driver import CompiledDriver
-    from cosim.drivers.common.frame_layout import CycleLayout
-    from cosim.drivers.transport.compiled_link import CompiledLink
+    from cosim.plugins.drivers.common.compiled_driver import CompiledDriver
+    from cosim.plugins.drivers.common.frame_layout import CycleLayout
+    from cosim.plugins.drivers.transport.compiled_link import CompiledLink
 
 Item = TypeVar("Item", bound=CanFrame | bytes)  # of the connection
 Joint = TypeVar("Joint", bound=JointParams)
@@ -98,7 +98,7 @@ class ListedCommand(NamedTuple):
 
 
 class MotorDriver(ABC, Generic[Item, Joint]):
-    """n joints, each with a drive, behind one connection. Satisfies `cosim.types.HardwareDriver`.
+    """n joints, each with a drive, behind one connection. Satisfies `cosim.core.types.HardwareDriver`.
 
     Arrays and lists are per joint, in the order of the context; k is the index of a joint.
     """
@@ -284,19 +284,19 @@ class MotorDriver(ABC, Generic[Item, Joint]):
 
     def load_cycle(self) -> None:
         """Compile its cycle, or load what was compiled before: takes seconds the first time on a machine."""
-        import_module("cosim.drivers.common.compiled_driver")
+        import_module("cosim.plugins.drivers.common.compiled_driver")
         import_module(self.cycle_module)
         self._compiled_link()
 
     def compile(self) -> CompiledDriver:
         """Its cycle in machine code, in the mode in which the motors are on; after `load_cycle`."""
-        from cosim.drivers.common.compiled_driver import CompiledDriver
+        from cosim.plugins.drivers.common.compiled_driver import CompiledDriver
 
         return CompiledDriver(self, self._cycle_layout(), self._compiled_link()(self.link))
 
     def _compiled_link(self) -> Callable[[Any], CompiledLink]:
         """What makes its connection, once it is open, one in machine code."""
-        from cosim.drivers.transport.can_socket import CanSocket
+        from cosim.plugins.drivers.transport.can_socket import CanSocket
 
         return CanSocket
 
@@ -394,7 +394,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
                 raise self._joint_error(k, f"{what}; check its encoder")
 
     def check_finite(self, cmd: JointCommand | ListedCommand, requested: Iterable[float]) -> None:
-        """Raises RunError for a command with a number that is none, or too large."""
+        """Raises RunError for a command with a number that is not finite, or too large."""
         rows = zip(cmd.position, cmd.velocity, cmd.kp, cmd.kd, requested, strict=True)
         bad = [
             k

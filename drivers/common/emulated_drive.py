@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
-from cosim.drivers.common.motor import Motor, WholeNumberEncoder
-from cosim.drivers.common.unknown_requests import UnknownRequests
-from cosim.servo.commanded import CommandedLoops
+from cosim.core.servo.commanded import CommandedLoops
+from cosim.plugins.drivers.common.motor import Motor, WholeNumberEncoder
+from cosim.plugins.drivers.common.unknown_requests import UnknownRequests
 
 WATCHDOG = "watchdog"  # the fault of a drive that got no commands; the others are FAULT_CAUSES
 WATCHDOG_NS = 100_000_000  # until a command sets another

@@ -2,7 +2,7 @@
 
 Commands become the numbers of frames by a pure function of the family, and these become bytes by `frame_layout`;
 received bytes become numbers, and these become a state by another pure function. What is not nominal (a fault of a
-drive, a number that is none, a command that is not finite, a connection that fails) ends the cycle with a
+drive, a number or a command that is not finite, a connection that fails) ends the cycle with a
 `CycleOutcome`: the driver in Python takes over, finds the same and reports it.
 """
 
@@ -12,8 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from cosim.drivers.common.frame_layout import Kind, Role
-from cosim.drivers.transport.compiled_link import (
+from cosim.core.machine_code import (
+    array_at,
+    call_at,
+    doubles_at,
+    entry,
+    entry_of,
+    fence,
+    given_function,
+    i64,
+    machine_code,
+    now,
+    words_at,
+)
+from cosim.core.types import Array, CycleOutcome
+from cosim.plugins.drivers.common.frame_layout import Kind, Role
+from cosim.plugins.drivers.transport.compiled_link import (
     DAMAGED,
     ERROR_FRAME,
     FRAME,
@@ -27,20 +41,6 @@ from cosim.drivers.transport.compiled_link import (
     bytes_at,
     wait_readable,
 )
-from cosim.machine_code import (
-    array_at,
-    call_at,
-    doubles_at,
-    entry,
-    entry_of,
-    fence,
-    given_function,
-    i64,
-    machine_code,
-    now,
-    words_at,
-)
-from cosim.types import Array, CycleOutcome
 
 HUGE = 1e30  # commands are smaller
 ANY = 64  # numbers of an array whose size its user knows
@@ -56,7 +56,7 @@ COMMAND_SIZE = 11
 STATE_POSITION, STATE_VELOCITY, STATE_EFFORT, STATE_TEMPERATURE, FAULTY = range(5)
 STATE_SIZE = 5
 
-FIELD = np.dtype([("at", "i8"), ("kind", "i8"), ("number", "i8")])  # number: its place among those of all joints
+FIELD = np.dtype([("at", "i8"), ("kind", "i8"), ("number", "i8")])  # number: its place among all joints'
 SENT_FRAME = np.dtype([(name, "i8") for name in ("data", "first", "fields", "period", "phase")])
 RECEIVED_FRAME = np.dtype(
     [

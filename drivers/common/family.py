@@ -1,6 +1,6 @@
 """What families of drives have in common beside the driver: the two ends of their connection, and checks when loaded.
 
-A family's `Params` has a field `bus` (`CanParams`), a field `port` (`SerialParams`), or both, of which one is given.
+A family's `Params` has a field `bus` (`CanParams`), a field `port` (`SerialParams`), or both, and one of them is given.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
-from cosim.drivers.transport import BaseConnection, CanParams, SerialParams, device_link, host_link
-from cosim.errors import InputError
-from cosim.types import DriverContext
+from cosim.core.errors import InputError
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.transport import BaseConnection, CanParams, SerialParams, device_link, host_link
 
 
 class BusOrPort(Protocol):

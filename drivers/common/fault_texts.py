@@ -12,7 +12,7 @@ FaultTable = Mapping[int, tuple[str, str]]  # code -> name, fix
 
 
 def check_fault_texts(texts: FaultTexts | None) -> None:
-    """Raises ValueError for a code that is none, and for one without a text."""
+    """Raises ValueError for an invalid code, and for one without a text."""
     for code, text in (texts or {}).items():
         if not isinstance(text, str) or not str(code).isdecimal():
             raise ValueError(f"'faults' has a text for each fault code; '{code}' has none")

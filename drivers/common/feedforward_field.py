@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.types import FeedforwardReport
+from cosim.core.types import FeedforwardReport
 
 
 class FeedforwardField:

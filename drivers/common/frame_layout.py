@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from cosim.drivers.transport.compiled_link import LinkFrame
-from cosim.types import Array
+from cosim.core.types import Array
+from cosim.plugins.drivers.transport.compiled_link import LinkFrame
 
 
 class Kind(IntEnum):
@@ -59,8 +59,8 @@ class ReceivedFrame(NamedTuple):
     joint: int
     fields: tuple[FrameField, ...]
     role: Role = Role.MEASUREMENT
-    fixed: tuple[slice, ...] = ()  # bytes that are those of `frame`, or else it is damaged
-    exact: bool = False  # its length is that of `frame`
+    fixed: tuple[slice, ...] = ()  # bytes that equal `frame`, or else it is damaged
+    exact: bool = False  # it is as long as `frame`
     longest_silence_ns: int = 0  # between two of them; 0: any
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
-from cosim.servo.commanded import CommandedLoops
+from cosim.core.servo.commanded import CommandedLoops
 
-# what may be wrong with a motor from outside; every family has an error code of its own for each
+# what may be wrong with a motor from outside; every family has its own error code for each
 FAULT_CAUSES = ("overtemperature", "overcurrent", "undervoltage", "encoder")
 
 
@@ -30,11 +30,11 @@ class Motor(Protocol):
     inductance: float  # H
     lag: float  # s, time constant with which the effort follows a request
     enabled: bool  # set by its drive: whether that is switched on, which a holding brake follows
-    loops: CommandedLoops | None  # of its drive, None: those of an emulated drive
+    loops: CommandedLoops | None  # of its drive, None: an emulated drive's
 
     @property
     def shaft_position(self) -> float:
-        """That of the motor itself, whatever its encoder gives."""
+        """The position of the motor itself, whatever its encoder gives."""
         ...
 
     @property

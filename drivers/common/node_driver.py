@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from cosim.drivers.common.driver import ENABLE_NS, STOP_NS, Item, Joint, MotorDriver
-from cosim.drivers.transport import Connection, Traffic
-from cosim.types import Array, DeviceEmulator, DriverContext
+from cosim.core.types import Array, DeviceEmulator, DriverContext
+from cosim.plugins.drivers.common.driver import ENABLE_NS, STOP_NS, Item, Joint, MotorDriver
+from cosim.plugins.drivers.transport import Connection, Traffic
 
 Request = Literal["state", "identity", "enable", "clear"]
 
@@ -145,7 +145,7 @@ class NodeDriver(MotorDriver[Item, Joint]):
             self._tripped[k] = fault or (0 if mode else SWITCHED_OFF)
 
     def _target(self, position: float, velocity: float, effort: float) -> float:
-        """For commands with one target: that of the mode."""
+        """For commands with one target: the mode's."""
         return {"position": position, "velocity": velocity, "effort": effort}[self._mode]
 
     def _fault_codes(self) -> list[int]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.common.wiring import Units
-from cosim.types import Limits, Turns
-from cosim.units import TURN
+from cosim.core.types import Limits, Turns
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.wiring import Units
 
 
 class PowerOnTurns:

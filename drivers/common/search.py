@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport import CanFrame
 
 
 class Question(NamedTuple):
@@ -28,7 +28,7 @@ class Question(NamedTuple):
 
 
 class FoundDrive(NamedTuple):
-    """A drive that has answered. keys: those of its joint in a rig, empty for one that must be set up first; about:
+    """A drive that has answered. keys: of its joint in a rig, empty for one that must be set up first; about:
     model, firmware and serial number in words, and the keys that the drive does not report; listens: 11-bit identifiers
     that it may take for commands."""
 

@@ -5,7 +5,7 @@
 i and v are space vectors (complex, amplitude of a phase) in the frame of the stator, phase a along the real axis; θ is
 the electrical angle of the magnet and ω the speed of the shaft; direct and quadrature inductance are equal.
 
-A `Motor` is given as a DC motor: U = R₀ i + L₀ di/dt + K ω. With its current as that of the quadrature axis, torque K i
+A `Motor` is given as a DC motor: U = R₀ i + L₀ di/dt + K ω. With its current in the quadrature axis, torque K i
 and power U i = 3/2 v i are the same if R = R₀/1.5, L = L₀/1.5 and k = K/1.5, from phase to centre.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import cmath
 
-from cosim.drivers.common.motor import Motor
+from cosim.plugins.drivers.common.motor import Motor
 
 PHASES = 1.5  # power of a three-phase motor, by voltage and current of its quadrature axis
 POLE_PAIRS = 7

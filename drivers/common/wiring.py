@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cosim.types import param
-from cosim.units import TURN
+from cosim.core.types import param
+from cosim.core.units import TURN
 
 
 @dataclass(frozen=True, kw_only=True)  # families add fields that must be given
@@ -70,7 +70,7 @@ class Units:
         return [value / scale for value, scale in zip(effort, self.scale, strict=True)]
 
     def drive_gain(self, gain: Iterable[float]) -> list[float]:
-        """kp or kd of the joint as those of the drive."""
+        """kp or kd of the joint, converted to the drive."""
         return [value / (scale * scale) for value, scale in zip(gain, self.scale, strict=True)]
 
     def joint_position(self, position: Iterable[float]) -> list[float]:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.common.family import connection_name, device, host
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.dynamixel import cyclic_frames
-from cosim.drivers.dynamixel.codec import with_valid_checksum
-from cosim.drivers.dynamixel.driver import DynamixelDriver
-from cosim.drivers.dynamixel.emulator import Emulator
-from cosim.drivers.dynamixel.node import Node
-from cosim.drivers.dynamixel.params import JointParams, Params, SerialSettings
-from cosim.drivers.dynamixel.tables import MODELS
-from cosim.drivers.transport import Traffic
-from cosim.types import Driver, DriverContext
+from cosim.core.types import Driver, DriverContext
+from cosim.plugins.drivers.common.family import connection_name, device, host
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.dynamixel import cyclic_frames
+from cosim.plugins.drivers.dynamixel.codec import with_valid_checksum
+from cosim.plugins.drivers.dynamixel.driver import DynamixelDriver
+from cosim.plugins.drivers.dynamixel.emulator import Emulator
+from cosim.plugins.drivers.dynamixel.node import Node
+from cosim.plugins.drivers.dynamixel.params import JointParams, Params, SerialSettings
+from cosim.plugins.drivers.dynamixel.tables import MODELS
+from cosim.plugins.drivers.transport import Traffic
 
 __all__ = [
     "MODES",
@@ -43,7 +43,7 @@ def load(params: Params, context: DriverContext) -> Driver:
 
 
 def emulate(params: Params, context: DriverContext, motors: Sequence[Motor]) -> Emulator:
-    """The device side. The torque constant is that of the model, not of the motor."""
+    """The device side. The torque constant is the model's, not the motor's."""
     pairs = zip(context.wiring, motors, strict=True)
     return Emulator([Node(w.id, MODELS[w.model], MODELS[w.model].effort(w.torque_constant), m) for w, m in pairs])
 

@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from cosim.drivers.common.codec_case import CodecCase
-from cosim.drivers.dynamixel import codec, cyclic_frames
+from cosim.plugins.drivers.common.codec_case import CodecCase
+from cosim.plugins.drivers.dynamixel import codec, cyclic_frames
 
 
 def codec_cases(n: int) -> Iterator[CodecCase]:

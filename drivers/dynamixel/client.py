@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel.codec import Decoder, Packet
-from cosim.drivers.dynamixel.tables import Register
-from cosim.drivers.transport import Connection
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel.codec import Decoder, Packet
+from cosim.plugins.drivers.dynamixel.tables import Register
+from cosim.plugins.drivers.transport import Connection
 
 TIMEOUT_NS = 100_000_000  # for one answer
 TRIES = 5

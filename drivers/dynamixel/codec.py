@@ -48,7 +48,7 @@ _OVERHEAD = 7  # bytes before those included in the length
 
 
 class Packet(NamedTuple):
-    """A received packet: parameters without stuffing; those of a status packet begin with its error byte.
+    """A received packet: parameters without stuffing; in a status packet they begin with its error byte.
 
     Chained answers of several drives (from BROADCAST) keep the CRC at their end, so that all blocks have the same form.
     """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.dynamixel.driver import DynamixelDriver
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.dynamixel.driver import DynamixelDriver
 
 OWN = {t.ID.address, t.BAUD_RATE.address, t.PROTOCOL.address}  # how it is reached, and not how it is set
 NAMES = {
@@ -32,6 +32,6 @@ def write(driver: DynamixelDriver, k: int, changes: Mapping[str, float]) -> None
 
 
 def _registers(driver: DynamixelDriver, k: int) -> dict[str, t.Register]:
-    """Those of the model, by name."""
+    """The registers of the model, by name."""
     table = t.registers(driver._models[k])
     return {name: table[address] for address, name in NAMES.items() if address in table and address not in OWN}

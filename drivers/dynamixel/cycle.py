@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.drivers.common.exchange import (
+from cosim.core.machine_code import machine_code
+from cosim.core.types import Array
+from cosim.plugins.drivers.common.exchange import (
     EFFORT,
     FAULTY,
     POSITION,
@@ -21,12 +23,10 @@ from cosim.drivers.common.exchange import (
     joint_function,
     requested_effort,
 )
-from cosim.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, SentFrame
-from cosim.drivers.dynamixel import cyclic_frames
-from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.dynamixel.packet_link import BusPacket
-from cosim.machine_code import machine_code
-from cosim.types import Array
+from cosim.plugins.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, SentFrame
+from cosim.plugins.drivers.dynamixel import cyclic_frames
+from cosim.plugins.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.dynamixel.packet_link import BusPacket
 
 # settings: effort of a count; velocity limit of the drive, counts
 EFFORT_STEP, VELOCITY_LIMIT = range(2)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.transport import Traffic
-from cosim.types import Array
+from cosim.core.types import Array
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.transport import Traffic
 
 # registers of the state, in the order of the packet
 MAPPED = (

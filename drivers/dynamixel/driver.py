@@ -3,7 +3,7 @@
 Modes of the drives: effort is current control (0), velocity is velocity control (1), position is current-based position
 control (5) with the joint's effort limit as its goal current, or extended position control (4) in drives that have no
 current. Only current control has a field for the effort: there the host closes the loop with kp and kd and the last
-measurement. Velocity and position loops are those of the drive, with the gains configured in it.
+measurement. Velocity and position loops run in the drive, with the gains configured in it.
 
 Every packet feeds the drive's watchdog, reads too. Reads must not keep a drive running that receives no commands:
 therefore a read sends no request unless a command was sent recently.
@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.drivers.common.driver import ENABLE_NS, MotorDriver
-from cosim.drivers.dynamixel import codec, cyclic_frames, faults
-from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.dynamixel.client import Client
-from cosim.drivers.dynamixel.inspection import DriveSettings, Expected, inspect
-from cosim.drivers.dynamixel.params import JointParams, Params
-from cosim.drivers.dynamixel.sync_reader import SyncReader
-from cosim.drivers.transport import Connection
-from cosim.errors import InputError
-from cosim.types import Array, DriverContext
+from cosim.core.errors import InputError
+from cosim.core.types import Array, DriverContext
+from cosim.plugins.drivers.common.driver import ENABLE_NS, MotorDriver
+from cosim.plugins.drivers.dynamixel import codec, cyclic_frames, faults
+from cosim.plugins.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.dynamixel.client import Client
+from cosim.plugins.drivers.dynamixel.inspection import DriveSettings, Expected, inspect
+from cosim.plugins.drivers.dynamixel.params import JointParams, Params
+from cosim.plugins.drivers.dynamixel.sync_reader import SyncReader
+from cosim.plugins.drivers.transport import Connection
 
 if TYPE_CHECKING:
-    from cosim.drivers.common.frame_layout import CycleLayout
-    from cosim.drivers.transport.compiled_link import CompiledLink
+    from cosim.plugins.drivers.common.frame_layout import CycleLayout
+    from cosim.plugins.drivers.transport.compiled_link import CompiledLink
 
 WATCHDOG_TOLERANCE_NS = 20_000_000  # by which a watchdog may trip late
 STOP_COPIES = 3  # of the packet that switches off: it is not answered and may collide with another packet
@@ -43,7 +43,7 @@ POLL_NS = 100_000_000  # for the state of all drives while they are being switch
 class DynamixelDriver(MotorDriver[bytes, JointParams]):
     """See `common.driver`."""
 
-    cycle_module = "cosim.drivers.dynamixel.cycle"
+    cycle_module = "cosim.plugins.drivers.dynamixel.cycle"
 
     def __init__(self, params: Params, context: DriverContext, link: Connection[bytes]) -> None:
         """Raises InputError."""
@@ -239,14 +239,14 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
             self._measure()
 
     def _cycle_layout(self) -> CycleLayout:
-        from cosim.drivers.dynamixel.cycle import layout
+        from cosim.plugins.drivers.dynamixel.cycle import layout
 
         settings, quiet_ns = (self._efforts, self._velocity_limit), self._read_window_ns
         request, stops = self._reader.request, tuple(self._stop_items())
         return layout(self._mode, self._ids, settings, request, stops, (quiet_ns, self._tripped_ns), self._reader.state)
 
     def _compiled_link(self) -> Callable[[Any], CompiledLink]:
-        from cosim.drivers.dynamixel.packet_link import PacketLink
+        from cosim.plugins.drivers.dynamixel.packet_link import PacketLink
 
         reader, block = self._reader, cyclic_frames.STATE.itemsize
         return lambda port: PacketLink(port, block, reader.expected_bytes, reader.wire_ns)

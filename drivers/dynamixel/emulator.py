@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.common.unknown_requests import UnknownRequests
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.dynamixel.codec import Packet, RegisterBlock
-from cosim.drivers.dynamixel.node import Node
+from cosim.plugins.drivers.common.unknown_requests import UnknownRequests
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.dynamixel.codec import Packet, RegisterBlock
+from cosim.plugins.drivers.dynamixel.node import Node
 
 PAUSE_NS = 100_000_000  # between two bytes, after which an incomplete packet is discarded
 

@@ -6,7 +6,7 @@ its commands although it reports no error.
 
 from __future__ import annotations
 
-from cosim.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.dynamixel import tables as t
 
 WATCHDOG, OFF, RESTARTED = -1, -2, -3
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.dynamixel.client import Client
-from cosim.drivers.dynamixel.params import JointParams
-from cosim.drivers.transport import ConnectionLost
-from cosim.errors import InputError, RunError, SilentDrive, SourceLocation
+from cosim.core.errors import InputError, RunError, SilentDrive, SourceLocation
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.dynamixel.client import Client
+from cosim.plugins.drivers.dynamixel.params import JointParams
+from cosim.plugins.drivers.transport import ConnectionLost
 
 PINGS = 5  # all answered by a drive that does not answer reads, and not by one whose answers get lost
 TOOL = "with the manufacturer's tool"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel import tables as t
 
 Answer = tuple[int, bytes]  # error number, data
 

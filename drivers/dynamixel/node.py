@@ -15,11 +15,11 @@ import math
 import struct
 from collections.abc import Callable
 
-from cosim.drivers.common.motor import Motor, WholeNumberEncoder
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.dynamixel.memory import Answer, Memory
-from cosim.drivers.dynamixel.profile import VELOCITY, Profile
+from cosim.plugins.drivers.common.motor import Motor, WholeNumberEncoder
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.dynamixel.memory import Answer, Memory
+from cosim.plugins.drivers.dynamixel.profile import VELOCITY, Profile
 
 FIRMWARE = 46
 ERROR_OF_CAUSE = {

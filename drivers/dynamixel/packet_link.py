@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel.codec import BROADCAST, MAX_ID, STATUS, Decoder
-from cosim.drivers.dynamixel.sync_reader import INCOMPLETE_NS, SILENT_NS
-from cosim.drivers.transport import SerialPort
-from cosim.drivers.transport.byte_stream import LONGEST, SIZE, SerialLink, read_some, sender, streams_at
-from cosim.drivers.transport.compiled_link import (
+from cosim.core.machine_code import array_at, entry, i64, machine_code, now
+from cosim.core.types import Array
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel.codec import BROADCAST, MAX_ID, STATUS, Decoder
+from cosim.plugins.drivers.dynamixel.sync_reader import INCOMPLETE_NS, SILENT_NS
+from cosim.plugins.drivers.transport import SerialPort
+from cosim.plugins.drivers.transport.byte_stream import LONGEST, SIZE, SerialLink, read_some, sender, streams_at
+from cosim.plugins.drivers.transport.compiled_link import (
     DAMAGED,
     FRAME,
     ITEM_WORDS,
@@ -22,8 +24,6 @@ from cosim.drivers.transport.compiled_link import (
     bytes_at,
     poll,
 )
-from cosim.machine_code import array_at, entry, i64, machine_code, now
-from cosim.types import Array
 
 PACKETS = np.dtype(
     [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from cosim.drivers.common import wiring
-from cosim.drivers.transport import SerialParams
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.transport import SerialParams
 
 
 @params

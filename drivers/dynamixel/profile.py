@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from cosim.drivers.common.trajectory import advance
-from cosim.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.common.trajectory import advance
+from cosim.plugins.drivers.dynamixel import tables as t
 
 VELOCITY = t.VELOCITY / t.POSITION  # counts of the position per s, for one count of the velocity
 ACCELERATION = 214.577 / 3600.0 * t.CPR  # counts of the position per s², for one count of the profile acceleration

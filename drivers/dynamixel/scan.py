@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cosim.drivers.common.search import FoundDrive, Question, Search
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.transport import CanParams, SerialParams
+from cosim.plugins.drivers.common.search import FoundDrive, Question, Search
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.transport import CanParams, SerialParams
 
 ORDER = 1  # a ping changes nothing, and its bytes are no command in protocols of text
 BAUDRATES = (57600.0, 1e6, 115200.0, 2e6, 3e6, 4e6, 4.5e6, 9600.0)

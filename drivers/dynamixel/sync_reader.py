@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.drivers.dynamixel import codec, cyclic_frames
-from cosim.drivers.dynamixel.codec import Decoder
-from cosim.drivers.transport import Connection
+from cosim.plugins.drivers.dynamixel import codec, cyclic_frames
+from cosim.plugins.drivers.dynamixel.codec import Decoder
+from cosim.plugins.drivers.transport import Connection
 
 # An answer that missed its deadline may still arrive so long after its transmission time.
 SILENT_NS = 20_000_000  # if nothing was received: a USB adapter may buffer it for 16 ms

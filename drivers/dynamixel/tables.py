@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cosim.units import RPM, TURN
+from cosim.core.units import RPM, TURN
 
 CPR = 4096  # counts per revolution of the position
 POSITION = TURN / CPR  # rad per count

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.common import family
-from cosim.drivers.common.driver import MODES
-from cosim.drivers.common.family import check_watchdog, connection_name, device
-from cosim.drivers.common.motor import Motor, Rotor
-from cosim.drivers.mit.driver import MitDriver
-from cosim.drivers.mit.emulator import Emulator, MitDrive
-from cosim.drivers.mit.params import JointParams, Params
-from cosim.drivers.transport import BaseConnection, Traffic
-from cosim.errors import InputError
-from cosim.types import DriverContext
+from cosim.core.errors import InputError
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.common import family
+from cosim.plugins.drivers.common.driver import MODES
+from cosim.plugins.drivers.common.family import check_watchdog, connection_name, device
+from cosim.plugins.drivers.common.motor import Motor, Rotor
+from cosim.plugins.drivers.mit.driver import MitDriver
+from cosim.plugins.drivers.mit.emulator import Emulator, MitDrive
+from cosim.plugins.drivers.mit.params import JointParams, Params
+from cosim.plugins.drivers.transport import BaseConnection, Traffic
 
 __all__ = [
     "MODES",
@@ -43,7 +43,7 @@ def load(params: Params, context: DriverContext) -> MitDriver:
         other = [senders[key] for head in wired.heads if (key := (wired.master, head)) in senders]
         if wired.master in commanded or other:
             what = (
-                f"answers with {wired.master} are taken for those of joint '{other[0]}'"
+                f"answers with {wired.master} are taken for answers of joint '{other[0]}'"
                 if other
                 else (f"{wired.master} is the id of the drive of joint '{commanded[wired.master]}'")
             )

@@ -18,7 +18,7 @@ import math
 import struct
 from typing import NamedTuple
 
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport import CanFrame
 
 ENTER, EXIT, CLEAR = 0xFC, 0xFD, 0xFB
 REGISTERS, READ, WRITE, REFRESH = 0x7FF, 0x33, 0x55, 0xCC  # an identifier, and what is to be done
@@ -27,7 +27,7 @@ TIMEOUT_UNIT, MIT_MODE = 50e-6, 1  # s; of CONTROL_MODE
 WHOLE_NUMBERS = frozenset({*range(7, 11), *range(13, 17), 35, 36})  # registers that are no f32
 LAST_ERROR = 15  # of an AK drive, with reserve: its manual has 6
 FULL = 4095  # of the fields with 12 bits
-FAULTS = {  # code -> name, fix; those of Damiao drives from 8 on
+FAULTS = {  # code -> name, fix; Damiao drives from 8 on
     1: ("overtemperature", "let it cool down"),
     2: ("overcurrent", "check the motor's phases for a short"),
     3: ("overvoltage", "check the supply, and where braking motors feed it"),
@@ -106,7 +106,7 @@ def state(master: int, head: int, ranges: Ranges, value: DriveState, tail: bytes
 
 
 def decode_state(frame: CanFrame, ranges: Ranges, damiao: bool) -> DriveState | None:
-    """None for a frame that is none or not complete."""
+    """None for an unknown or incomplete frame."""
     data = frame.data
     if frame.extended or frame.remote or len(data) not in ((8,) if damiao else (6, 8)):
         return None

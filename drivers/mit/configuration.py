@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import numpy as np
 
-from cosim.drivers.common.driver import STOP_NS
-from cosim.drivers.mit.driver import MitDriver
-from cosim.drivers.mit.registers import SETTINGS, STORE_TIME, store
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.common.driver import STOP_NS
+from cosim.plugins.drivers.mit.driver import MitDriver
+from cosim.plugins.drivers.mit.registers import SETTINGS, STORE_TIME, store
 
 
 def read(driver: MitDriver, k: int) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Drives with the Mini Cheetah protocol behind the driver contract.
 
-A command has position, velocity, both gains and effort, whatever the mode: in `effort` mode the gains are those of the
-command, in the others those of the rig. Drives keep an effort field around 0: its codes are ± half a step there.
+A command has position, velocity, both gains and effort, whatever the mode: in `effort` mode the gains come from the
+command, in the others from the rig. Drives keep an effort field around 0: its codes are ± half a step there.
 
 Every frame to a drive that answers as a Mini Cheetah feeds its watchdog, if it has one, and none only requests its
 state. While it is on, a read repeats the last command for at most half of `watchdog`; a read after `watchdog` without a
@@ -14,13 +14,13 @@ from functools import partial
 
 import numpy as np
 
-from cosim.drivers.common.driver import ListedCommand
-from cosim.drivers.common.node_driver import ANSWER_TIME, OFF, SWITCHED_OFF, NodeDriver, Request
-from cosim.drivers.mit import codec, models
-from cosim.drivers.mit.params import JointParams
-from cosim.drivers.transport import CanFrame, Connection
-from cosim.errors import CosimError
-from cosim.types import Array, DriverContext, closed_loop_effort
+from cosim.core.errors import CosimError
+from cosim.core.types import Array, DriverContext, closed_loop_effort
+from cosim.plugins.drivers.common.driver import ListedCommand
+from cosim.plugins.drivers.common.node_driver import ANSWER_TIME, OFF, SWITCHED_OFF, NodeDriver, Request
+from cosim.plugins.drivers.mit import codec, models
+from cosim.plugins.drivers.mit.params import JointParams
+from cosim.plugins.drivers.transport import CanFrame, Connection
 
 REGISTER_TOLERANCE = 1e-4  # relative, of ranges stored as 32-bit floats
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import struct
 
-from cosim.drivers.common.emulated_drive import WATCHDOG, CountingDrive, EmulatedDrives
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.mit import codec
-from cosim.drivers.mit.params import JointParams
-from cosim.drivers.mit.registers import SETTINGS, stored_by
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.common.emulated_drive import WATCHDOG, CountingDrive, EmulatedDrives
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.mit import codec
+from cosim.plugins.drivers.mit.params import JointParams
+from cosim.plugins.drivers.mit.registers import SETTINGS, stored_by
+from cosim.plugins.drivers.transport import CanFrame
 
 # a Damiao drive has no code for its encoder, a Mini Cheetah none for its watchdog
 DAMIAO_CODES = {"overtemperature": 12, "overcurrent": 10, "undervoltage": 9, "encoder": 14, WATCHDOG: 13}
 CODES = {"overtemperature": 1, "overcurrent": 2, "undervoltage": 4, "encoder": 5, WATCHDOG: 0, "": 0}
 
 NEVER_NS = 1 << 62
-DELIVERED = {  # of a DM4310; the ranges are those of the rig
+DELIVERED = {  # of a DM4310; the ranges come from the rig
     "UV_Value": 15.0,
     "KT_Value": 0.945,
     "OT_Value": 100.0,

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import re
 
-from cosim.drivers.mit.codec import Ranges
-from cosim.errors import did_you_mean
+from cosim.core.errors import did_you_mean
+from cosim.plugins.drivers.mit.codec import Ranges
 
 MAX_KP, MAX_KD = 500.0, 5.0
 CUSTOM = "custom"
@@ -48,13 +48,13 @@ MODELS: dict[str, tuple[float, float, float]] = {
 
 def ranges_of(model: str, given: dict[str, float | None]) -> Ranges:
     """given: by key, for a CUSTOM model. Raises ValueError for an unknown model, for one that has several ranges, and
-    for ranges that are missing or those of a known model."""
+    for ranges that are missing or belong to a known model."""
     if versions := [name for name in MODELS if name.startswith(f"{model}@")]:
         known = " or ".join(f"{name} ({_text(MODELS[name])})" for name in versions)
         raise ValueError(f"drives named '{model}' have several ranges; by the manual of yours set {known}")
     if _THIRD_VERSION.fullmatch(model):
         raise ValueError(
-            f"'{model}': AK drives of V3 have other frames than those of V1 and V2, which this driver does not know;"
+            f"'{model}': AK drives of V3 have other frames than V1 and V2, which this driver does not know;"
             " use a drive of V1 or V2"
         )
     if model != CUSTOM and model not in MODELS:

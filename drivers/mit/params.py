@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cosim.drivers.common import wiring
-from cosim.drivers.mit.codec import Ranges
-from cosim.drivers.mit.models import CUSTOM, ranges_of
-from cosim.drivers.transport import CanParams
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.mit.codec import Ranges
+from cosim.plugins.drivers.mit.models import CUSTOM, ranges_of
+from cosim.plugins.drivers.transport import CanParams
 
 
 @params
@@ -22,7 +22,7 @@ class Params:
 
 @dataclass(frozen=True, kw_only=True)
 class JointParams(wiring.JointParams):
-    """The drive of a joint. Its position is that of its output."""
+    """The drive of a joint. Its position refers to its output."""
 
     id: int = param(min=1, max=255)
     master: int = param(min=0, max=0x7FE, default=0, doc="identifier of what the drive sends: MST_ID of a Damiao drive")

@@ -5,8 +5,8 @@ Its receive and feedback ids, its bit rate, and what every run sets itself (time
 
 from __future__ import annotations
 
-from cosim.drivers.mit import codec
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.mit import codec
+from cosim.plugins.drivers.transport import CanFrame
 
 STORE, ALL = 0xAA, 1  # keep the registers without power; a drive that is off only
 STORE_TIME = 0.2  # s; it is not acknowledged

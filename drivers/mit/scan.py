@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from cosim.drivers.common.search import FoundDrive, Question, Search
-from cosim.drivers.mit import codec, models
-from cosim.drivers.transport import CanFrame, CanParams, SerialParams
+from cosim.plugins.drivers.common.search import FoundDrive, Question, Search
+from cosim.plugins.drivers.mit import codec, models
+from cosim.plugins.drivers.transport import CanFrame, CanParams, SerialParams
 
 ORDER = 2  # its requests have identifiers that other protocols use for commands
 IDS = range(1, 256)

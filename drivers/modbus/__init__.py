@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.common.driver import MODES
-from cosim.drivers.common.family import connection_name, device, host
-from cosim.drivers.common.motor import Motor, Rotor
-from cosim.drivers.modbus import codec
-from cosim.drivers.modbus.codec import with_valid_checksum
-from cosim.drivers.modbus.driver import ModbusDriver
-from cosim.drivers.modbus.emulator import Emulator, ModbusDrive
-from cosim.drivers.modbus.params import JointParams, Params
-from cosim.drivers.transport.half_duplex import Exchanges, HalfDuplexLink
-from cosim.errors import InputError
-from cosim.types import DriverContext
+from cosim.core.errors import InputError
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.common.driver import MODES
+from cosim.plugins.drivers.common.family import connection_name, device, host
+from cosim.plugins.drivers.common.motor import Motor, Rotor
+from cosim.plugins.drivers.modbus import codec
+from cosim.plugins.drivers.modbus.codec import with_valid_checksum
+from cosim.plugins.drivers.modbus.driver import ModbusDriver
+from cosim.plugins.drivers.modbus.emulator import Emulator, ModbusDrive
+from cosim.plugins.drivers.modbus.params import JointParams, Params
+from cosim.plugins.drivers.transport.half_duplex import Exchanges, HalfDuplexLink
 
 __all__ = [
     "MODES",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from cosim.drivers.common.codec_case import CodecCase
-from cosim.drivers.modbus import codec
+from cosim.plugins.drivers.common.codec_case import CodecCase
+from cosim.plugins.drivers.modbus import codec
 
 
 def codec_cases(n: int) -> Iterator[CodecCase]:

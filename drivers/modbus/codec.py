@@ -2,7 +2,7 @@
 
 Source: MODBUS Application Protocol Specification V1.1b3, and MODBUS over Serial Line V1.02 for frames and CRC. A frame
 is node, function, data and CRC. Where it ends follows from its function, so that no pause has to be measured.
-The functions are those of a protocol for a half-duplex link (`transport/half_duplex.py`).
+The functions make up a protocol for a half-duplex link (`transport/half_duplex.py`).
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def split(data: bytes) -> tuple[list[bytes], bytes]:
 
 
 def split_of(data: bytes, nodes: Collection[int]) -> tuple[list[bytes], bytes]:
-    """As `split`, with those of any other function to these nodes too: they end where their CRC is right."""
+    """As `split`, with frames of any other function to these nodes too: they end where their CRC is right."""
     frames, begin, kept = [], 0, None
     while begin < len(data):
         size = _request_size(data[begin:])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim.drivers.common.node_driver import ANSWER_TIME
-from cosim.drivers.modbus import codec
-from cosim.drivers.modbus.driver import ModbusDriver
-from cosim.drivers.modbus.params import RegisterPoint
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.common.node_driver import ANSWER_TIME
+from cosim.plugins.drivers.modbus import codec
+from cosim.plugins.drivers.modbus.driver import ModbusDriver
+from cosim.plugins.drivers.modbus.params import RegisterPoint
 
 WITHOUT = "list them under 'registers.settings'"
 

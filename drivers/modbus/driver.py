@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from cosim.drivers.common.fault_texts import FaultTable, fault_table
-from cosim.drivers.common.node_driver import OFF, NodeDriver, Request
-from cosim.drivers.modbus import codec
-from cosim.drivers.modbus.params import JointParams, Registers
-from cosim.drivers.transport.half_duplex import HalfDuplexLink
-from cosim.errors import CosimError, InputError
-from cosim.types import Array, DriverContext
+from cosim.core.errors import CosimError, InputError
+from cosim.core.types import Array, DriverContext
+from cosim.plugins.drivers.common.fault_texts import FaultTable, fault_table
+from cosim.plugins.drivers.common.node_driver import OFF, NodeDriver, Request
+from cosim.plugins.drivers.modbus import codec
+from cosim.plugins.drivers.modbus.params import JointParams, Registers
+from cosim.plugins.drivers.transport.half_duplex import HalfDuplexLink
 
 STATUS_FAULT = -2  # the status has a fault, and the fault code is 0 or there is none
 READ_WINDOW = 0.25  # of the watchdog
@@ -156,7 +156,7 @@ class ModbusDriver(NodeDriver[bytes, JointParams]):
     def _send_commands(
         self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
     ) -> None:
-        if self._is_on:  # those of the last cycle; while drives are switched on, that precedes the first command
+        if self._is_on:  # requests of the last cycle; while drives are switched on, before the first command
             self.link.forget()
         super()._send_commands(position, velocity, effort, deadline_ns)
         while self.link.pending and (item := self.link.receive(deadline_ns)) is not None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 
-from cosim.drivers.common.emulated_drive import CountingDrive, EmulatedDrives
-from cosim.drivers.common.fault_texts import code_of, fault_table
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.modbus import codec, identification
-from cosim.drivers.modbus.codec import ILLEGAL_ADDRESS, ILLEGAL_FUNCTION, ILLEGAL_VALUE
-from cosim.drivers.modbus.params import Registers
+from cosim.plugins.drivers.common.emulated_drive import CountingDrive, EmulatedDrives
+from cosim.plugins.drivers.common.fault_texts import code_of, fault_table
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.modbus import codec, identification
+from cosim.plugins.drivers.modbus.codec import ILLEGAL_ADDRESS, ILLEGAL_FUNCTION, ILLEGAL_VALUE
+from cosim.plugins.drivers.modbus.params import Registers
 
 DIAGNOSTICS, MASK_WRITE = 8, 22  # of the former `return query data` only
 WRITTEN = ("control", "mode", "timeout", "effort_limit", "effort_target", "velocity_target", "position_target")

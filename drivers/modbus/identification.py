@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.modbus import codec
+from cosim.plugins.drivers.modbus import codec
 
 FUNCTION, MEI = 43, 14
 BASIC, INDIVIDUAL = 1, 4  # codes: the basic objects, one of them; 2 and 3 for more of them
@@ -48,7 +48,7 @@ def texts(node: int, data: bytes) -> list[str]:
 
 
 def _objects(data: bytes) -> list[str]:
-    """Those of the answer that begins here; none if it is not complete or damaged."""
+    """The objects of the answer that begins here; none if it is incomplete or damaged."""
     found, at = [], HEAD
     for _ in range(data[HEAD - 1] if len(data) >= HEAD else 0):
         size = data[at + 1] if len(data) > at + 1 else codec.MAX_FRAME

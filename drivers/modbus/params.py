@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Literal
 
-from cosim.drivers.common import wiring
-from cosim.drivers.common.fault_texts import check_fault_texts
-from cosim.drivers.modbus import codec
-from cosim.drivers.transport import UartParams
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.common.fault_texts import check_fault_texts
+from cosim.plugins.drivers.modbus import codec
+from cosim.plugins.drivers.transport import UartParams
 
 
 @params
@@ -111,7 +111,7 @@ class StatusBits(MapEntry):
     """A register with bits."""
 
     on: int = param(min=1, max=0xFFFF, doc="bits that are all set while the drive is on")
-    fault: int = param(min=0, max=0xFFFF, default=0, doc="bits of which any is set with a fault")
+    fault: int = param(min=0, max=0xFFFF, default=0, doc="mask: a fault sets any of these bits")
 
 
 @params
@@ -138,7 +138,7 @@ def setting_point(name: object, keys: object) -> RegisterPoint:
     point = RegisterPoint(**keys)
     numbers = point.register, point.scale
     if point.type not in codec.TYPES or point.word_order not in ("big", "little"):
-        raise ValueError(f"'settings.{name}' has an unknown 'type' or 'word_order'; see those of the other registers")
+        raise ValueError(f"'settings.{name}' has an unknown 'type' or 'word_order'; see the other registers")
     if not all(isinstance(n, int | float) for n in numbers) or not 0 <= point.register <= 0xFFFF or not point.scale > 0:
         raise ValueError(f"'settings.{name}' needs a register from 0 to 65535, and a scale above 0 without a unit")
     return point

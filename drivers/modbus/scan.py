@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cosim.drivers.common.search import FoundDrive, Question, Search
-from cosim.drivers.modbus import codec, identification
-from cosim.drivers.transport import CanParams, SerialParams
-from cosim.drivers.transport.bus_load import BYTE_BITS
+from cosim.plugins.drivers.common.search import FoundDrive, Question, Search
+from cosim.plugins.drivers.modbus import codec, identification
+from cosim.plugins.drivers.transport import CanParams, SerialParams
+from cosim.plugins.drivers.transport.bus_load import BYTE_BITS
 
 ORDER = 2
 BAUDRATES = (19200.0, 9600.0, 115200.0, 38400.0, 57600.0)

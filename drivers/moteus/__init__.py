@@ -6,16 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cosim.drivers.common import family, wiring
-from cosim.drivers.common.driver import MODES
-from cosim.drivers.common.family import check_one_connection, check_watchdog, connection_name
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.moteus.codec import ServoFeedback, arbitration, command_tail, encode_command, encode_feedback
-from cosim.drivers.moteus.driver import MoteusDriver
-from cosim.drivers.moteus.emulator import Emulator
-from cosim.drivers.moteus.fdcanusb import AdapterDevice, AdapterHost, received_line, send_line, with_valid_checksum
-from cosim.drivers.transport import CanFrame, CanParams, Connection, Pty, SerialParams, Traffic
-from cosim.types import DriverContext, param, params
+from cosim.core.types import DriverContext, param, params
+from cosim.plugins.drivers.common import family, wiring
+from cosim.plugins.drivers.common.driver import MODES
+from cosim.plugins.drivers.common.family import check_one_connection, check_watchdog, connection_name
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.moteus.codec import ServoFeedback, arbitration, command_tail, encode_command, encode_feedback
+from cosim.plugins.drivers.moteus.driver import MoteusDriver
+from cosim.plugins.drivers.moteus.emulator import Emulator
+from cosim.plugins.drivers.moteus.fdcanusb import (
+    AdapterDevice,
+    AdapterHost,
+    received_line,
+    send_line,
+    with_valid_checksum,
+)
+from cosim.plugins.drivers.transport import CanFrame, CanParams, Connection, Pty, SerialParams, Traffic
 
 __all__ = [
     "MODES",
@@ -61,7 +67,7 @@ class Params:
 
 @dataclass(frozen=True, kw_only=True)  # `id` has no default, but the fields of every family before it do
 class JointParams(wiring.JointParams):
-    """The drive of a joint. Its position is that of its output, after the ratio that is configured in the drive."""
+    """The drive of a joint. Its position refers to its output, after the ratio that is configured in the drive."""
 
     id: int = param(min=1, max=126, doc="id.id of the drive")
 

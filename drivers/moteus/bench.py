@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from cosim.drivers.common.codec_case import CodecCase
-from cosim.drivers.moteus import codec, fdcanusb
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.common.codec_case import CodecCase
+from cosim.plugins.drivers.moteus import codec, fdcanusb
+from cosim.plugins.drivers.transport import CanFrame
 
 
 def codec_cases(n: int) -> Iterator[CodecCase]:

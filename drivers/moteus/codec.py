@@ -11,8 +11,8 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cosim.drivers.moteus.registers import TEMPERATURE, VOLTAGE, Mode, to_raw
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.moteus.registers import TEMPERATURE, VOLTAGE, Mode, to_raw
 
 INT8, INT16, INT32, FLOAT = range(4)
 NOP = 0x50

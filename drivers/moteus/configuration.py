@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from cosim.drivers.moteus.diagnostic import Request, Write, command, enumerated
-from cosim.drivers.moteus.driver import MoteusDriver
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.moteus.diagnostic import Request, Write, command, enumerated
+from cosim.plugins.drivers.moteus.driver import MoteusDriver
 
 OWN = ("id.", "can.prefix", "uuid.")  # which drive it is, and not how it is set
 

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.drivers.common.exchange import (
+from cosim.core.machine_code import machine_code
+from cosim.core.types import Array
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.exchange import (
     EFFORT,
     FAULTY,
     KD,
@@ -26,13 +29,10 @@ from cosim.drivers.common.exchange import (
     ZERO,
     joint_function,
 )
-from cosim.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, SentFrame
-from cosim.drivers.moteus.codec import QUERY, ServoFeedback, encode_command, encode_feedback
-from cosim.drivers.moteus.registers import Mode
-from cosim.drivers.transport import CanFrame
-from cosim.machine_code import machine_code
-from cosim.types import Array
-from cosim.units import TURN
+from cosim.plugins.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, SentFrame
+from cosim.plugins.drivers.moteus.codec import QUERY, ServoFeedback, encode_command, encode_feedback
+from cosim.plugins.drivers.moteus.registers import Mode
+from cosim.plugins.drivers.transport import CanFrame
 
 DRIVE_KP, DRIVE_KD, MAX_EFFORT = range(3)  # settings: gains configured in the drive, largest effort of a command
 _MODE, _POSITION, _VELOCITY, _EFFORT, _TEMPERATURE = range(5)  # numbers received

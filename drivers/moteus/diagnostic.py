@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cosim.drivers.moteus.codec import CLIENT_DATA, SERVER_DATA, Tunnel, decode, pad, poll, tunnel
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.moteus.codec import CLIENT_DATA, SERVER_DATA, Tunnel, decode, pad, poll, tunnel
+from cosim.plugins.drivers.transport import CanFrame
 
 CHANNEL = 1
 _CHUNK = 61  # bytes in a frame besides the head of the subframe

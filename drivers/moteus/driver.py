@@ -24,10 +24,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cosim.drivers.common.driver import ENABLE_NS, HUGE, ListedCommand, MotorDriver
-from cosim.drivers.common.wiring import JointParams
-from cosim.drivers.moteus import faults
-from cosim.drivers.moteus.codec import (
+from cosim.core.errors import InputError
+from cosim.core.types import DriverContext, closed_loop_effort
+from cosim.plugins.drivers.common.driver import ENABLE_NS, HUGE, ListedCommand, MotorDriver
+from cosim.plugins.drivers.common.wiring import JointParams
+from cosim.plugins.drivers.moteus import faults
+from cosim.plugins.drivers.moteus.codec import (
     BRAKE,
     INT32,
     QUERY,
@@ -39,24 +41,22 @@ from cosim.drivers.moteus.codec import (
     encode_command,
     read,
 )
-from cosim.drivers.moteus.diagnostic import NotReported
-from cosim.drivers.moteus.fdcanusb import AdapterHost
-from cosim.drivers.moteus.register_client import ANSWER_NS, RegisterClient
-from cosim.drivers.moteus.registers import BRAKING_MAP, MAP_VERSION, MAP_VERSIONS, Mode
-from cosim.drivers.moteus.settings import Settings, read_settings, standing_fault
-from cosim.drivers.transport import CanFrame, Connection
-from cosim.errors import InputError
-from cosim.types import DriverContext, closed_loop_effort
+from cosim.plugins.drivers.moteus.diagnostic import NotReported
+from cosim.plugins.drivers.moteus.fdcanusb import AdapterHost
+from cosim.plugins.drivers.moteus.register_client import ANSWER_NS, RegisterClient
+from cosim.plugins.drivers.moteus.registers import BRAKING_MAP, MAP_VERSION, MAP_VERSIONS, Mode
+from cosim.plugins.drivers.moteus.settings import Settings, read_settings, standing_fault
+from cosim.plugins.drivers.transport import CanFrame, Connection
 
 if TYPE_CHECKING:
-    from cosim.drivers.common.frame_layout import CycleLayout
-    from cosim.drivers.transport.compiled_link import CompiledLink
+    from cosim.plugins.drivers.common.frame_layout import CycleLayout
+    from cosim.plugins.drivers.transport.compiled_link import CompiledLink
 
 
 class MoteusDriver(MotorDriver[CanFrame, JointParams]):
     """n joints, one drive each."""
 
-    cycle_module = "cosim.drivers.moteus.cycle"
+    cycle_module = "cosim.plugins.drivers.moteus.cycle"
     stop_clears_faults = True  # torque off is the manufacturer's only way to clear them
 
     def __init__(
@@ -235,7 +235,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
             send(CanFrame(id, data, True, True, True), deadline_ns)
 
     def _cycle_layout(self) -> CycleLayout:
-        from cosim.drivers.moteus.cycle import layout
+        from cosim.plugins.drivers.moteus.cycle import layout
 
         settings = self._kp, self._kd, [row[5] for row in self._rows]
         drives = self._drives
@@ -245,7 +245,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
     def _compiled_link(self) -> Callable[[Any], CompiledLink]:
         if not isinstance(self.link, AdapterHost):
             return super()._compiled_link()
-        from cosim.drivers.moteus.fdcanusb_link import FdcanusbLink
+        from cosim.plugins.drivers.moteus.fdcanusb_link import FdcanusbLink
 
         return FdcanusbLink
 

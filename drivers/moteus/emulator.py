@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.common.unknown_requests import UnknownRequests
-from cosim.drivers.moteus.codec import BROADCAST, arbitration, pad
-from cosim.drivers.moteus.device import console
-from cosim.drivers.moteus.device.server import answer
-from cosim.drivers.moteus.device.servo import Servo
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.common.unknown_requests import UnknownRequests
+from cosim.plugins.drivers.moteus.codec import BROADCAST, arbitration, pad
+from cosim.plugins.drivers.moteus.device import console
+from cosim.plugins.drivers.moteus.device.server import answer
+from cosim.plugins.drivers.moteus.device.servo import Servo
+from cosim.plugins.drivers.transport import CanFrame
 
 
 class Emulator:

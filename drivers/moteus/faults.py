@@ -5,7 +5,7 @@ Source: register 0x00f in mjbots' register reference. Codes from 96 on only repo
 
 from __future__ import annotations
 
-from cosim.drivers.moteus.registers import Mode
+from cosim.plugins.drivers.moteus.registers import Mode
 
 FAULTS: dict[int, tuple[str, str]] = {  # code: (name, fix)
     32: ("calibration fault", "check the encoder's magnet and calibrate the drive again"),

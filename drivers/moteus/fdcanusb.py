@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Iterable
 from string import hexdigits
 
-from cosim.drivers.transport import CanFrame, Connection
-from cosim.drivers.transport.lines import LineSplitter
+from cosim.plugins.drivers.transport import CanFrame, Connection
+from cosim.plugins.drivers.transport.lines import LineSplitter
 
 MAX_LENGTH = 513  # bytes: a line as long is dropped
 _TIMEOUT_NS = 10_000_000

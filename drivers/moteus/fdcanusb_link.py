@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from cosim.drivers.moteus import fdcanusb
-from cosim.drivers.moteus.fdcanusb import MAX_LENGTH, AdapterHost, send_line
-from cosim.drivers.transport import CanFrame, SerialPort
-from cosim.drivers.transport.byte_stream import SIZE, SerialLink, read_some, sender, streams_at
-from cosim.drivers.transport.compiled_link import (
+from cosim.core.machine_code import array_at, entry, i64, machine_code, now
+from cosim.core.types import Array
+from cosim.plugins.drivers.moteus import fdcanusb
+from cosim.plugins.drivers.moteus.fdcanusb import MAX_LENGTH, AdapterHost, send_line
+from cosim.plugins.drivers.transport import CanFrame, SerialPort
+from cosim.plugins.drivers.transport.byte_stream import SIZE, SerialLink, read_some, sender, streams_at
+from cosim.plugins.drivers.transport.compiled_link import (
     EXTENDED,
     FRAME,
     INVALID,
@@ -20,8 +22,6 @@ from cosim.drivers.transport.compiled_link import (
     arrivals_at,
     bytes_at,
 )
-from cosim.machine_code import array_at, entry, i64, machine_code, now
-from cosim.types import Array
 
 # dropping: the end of a line whose beginning was dropped is to come
 LINES = np.dtype([(name, "i8") for name in ("stream", "arrivals", "checksums", "dropping")])
@@ -84,7 +84,7 @@ send = sender(_put_line)
 
 @machine_code
 def _digit(byte: int) -> int:
-    """The value of a hexadecimal digit; negative if it is none."""
+    """The value of a hexadecimal digit; negative for another character."""
     if 48 <= byte <= 57:
         return byte - 48
     letter = byte | 32

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.common.driver import MAX_BURST
-from cosim.drivers.moteus.codec import arbitration
-from cosim.drivers.transport import CanFrame, Connection
+from cosim.plugins.drivers.common.driver import MAX_BURST
+from cosim.plugins.drivers.moteus.codec import arbitration
+from cosim.plugins.drivers.transport import CanFrame, Connection
 
 ANSWER_NS = 20_000_000  # for the answer to a command while a drive is switched on
 TIMEOUT_NS = 100_000_000  # for an answer outside of the cycle

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from enum import IntEnum
 
-from cosim.units import TURN
+from cosim.core.units import TURN
 
 
 class Mode(IntEnum):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cosim.drivers.common.search import FoundDrive, Question, Search
-from cosim.drivers.moteus import registers as reg
-from cosim.drivers.moteus.codec import BROADCAST, INT32, QUERY, Reply, arbitration, decode, pad, read
-from cosim.drivers.transport import CanFrame, CanParams, SerialParams
+from cosim.plugins.drivers.common.search import FoundDrive, Question, Search
+from cosim.plugins.drivers.moteus import registers as reg
+from cosim.plugins.drivers.moteus.codec import BROADCAST, INT32, QUERY, Reply, arbitration, decode, pad, read
+from cosim.plugins.drivers.transport import CanFrame, CanParams, SerialParams
 
 ORDER = 1  # its frames are of CAN FD with 29-bit identifiers
 BAUDRATES = (1e6,)  # of a drive's own UART; an fdcanusb is on USB and has any
@@ -48,7 +48,7 @@ def _listens(node: int) -> frozenset[int]:
 
 
 def ask(connection: CanParams | SerialParams, address: int) -> Iterator[CanFrame]:
-    """See `cosim.rig.build.strangers`."""
+    """See `cosim.rig.build.detect_family`."""
     if address in NODES:
         yield _request(address, WHO)
 

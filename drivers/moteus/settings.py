@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cosim.drivers.moteus import faults
-from cosim.drivers.moteus.diagnostic import Request, Write, get
-from cosim.drivers.moteus.registers import TORQUE_FACTOR
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.moteus import faults
+from cosim.plugins.drivers.moteus.diagnostic import Request, Write, get
+from cosim.plugins.drivers.moteus.registers import TORQUE_FACTOR
 
 MIN_VOLTAGE = 4.0  # V, below which a drive reports a fault
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cosim.drivers.common.driver import MODES
-from cosim.drivers.common.family import check_watchdog, connection_key, connection_name, device, host
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.odrive import ascii_codec, codes
-from cosim.drivers.odrive import can_codec as can
-from cosim.drivers.odrive.ascii_codec import with_valid_checksum
-from cosim.drivers.odrive.ascii_driver import AsciiDriver
-from cosim.drivers.odrive.ascii_emulator import AsciiEmulator
-from cosim.drivers.odrive.can_driver import CanDriver
-from cosim.drivers.odrive.driver import CONTROL, ODrive
-from cosim.drivers.odrive.emulator import Emulator
-from cosim.drivers.odrive.params import JointParams, Params
-from cosim.drivers.odrive.properties import read_endpoints
-from cosim.drivers.transport import CanFrame, Connection, Traffic
-from cosim.errors import InputError
-from cosim.paths import locate
-from cosim.types import DriverContext
+from cosim.core.errors import InputError
+from cosim.core.paths import locate
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.common.driver import MODES
+from cosim.plugins.drivers.common.family import check_watchdog, connection_key, connection_name, device, host
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.odrive import ascii_codec, codes
+from cosim.plugins.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.odrive.ascii_codec import with_valid_checksum
+from cosim.plugins.drivers.odrive.ascii_driver import AsciiDriver
+from cosim.plugins.drivers.odrive.ascii_emulator import AsciiEmulator
+from cosim.plugins.drivers.odrive.can_driver import CanDriver
+from cosim.plugins.drivers.odrive.driver import CONTROL, ODrive
+from cosim.plugins.drivers.odrive.emulator import Emulator
+from cosim.plugins.drivers.odrive.params import JointParams, Params
+from cosim.plugins.drivers.odrive.properties import read_endpoints
+from cosim.plugins.drivers.transport import CanFrame, Connection, Traffic
 
 __all__ = [
     "MODES",
@@ -37,7 +37,7 @@ __all__ = [
     "with_valid_checksum",
 ]
 
-# encoders of one turn, such as that of the board, lose them; one with a battery, such as an RLS Orbis, keeps them
+# encoders of one turn, such as the board's, lose them; one with a battery, such as an RLS Orbis, keeps them
 # (forum of ODrive Robotics, topic 13268)
 TURNS_AT_POWER_OFF = "unknown"
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cosim.drivers.transport.lines import LineSplitter
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.transport.lines import LineSplitter
 
 MAX_LINE = 256  # bytes, the drive's buffer for a line
 

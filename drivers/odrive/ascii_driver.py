@@ -8,13 +8,13 @@ earlier ones do not have this form.
 
 from __future__ import annotations
 
-from cosim.drivers.common.driver import RETRY_NS, STOP_NS
-from cosim.drivers.odrive import ascii_codec as ascii_
-from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.driver import ANSWER_TIME, ODrive
-from cosim.drivers.odrive.params import Params
-from cosim.drivers.transport import Connection
-from cosim.types import DriverContext
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.common.driver import RETRY_NS, STOP_NS
+from cosim.plugins.drivers.odrive import ascii_codec as ascii_
+from cosim.plugins.drivers.odrive import codes
+from cosim.plugins.drivers.odrive.driver import ANSWER_TIME, ODrive
+from cosim.plugins.drivers.odrive.params import Params
+from cosim.plugins.drivers.transport import Connection
 
 VERSIONS = ("fw_version_major", "fw_version_minor", "fw_version_revision")
 # requested in turn, one per cycle: the state in every second one

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import isfinite
 
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.common.unknown_requests import UnknownRequests, shown
-from cosim.drivers.odrive import ascii_codec as ascii_
-from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.axis import Axis
-from cosim.drivers.odrive.emulator import FIRMWARE, HARDWARE, SERIAL, write
-from cosim.drivers.odrive.properties import PARAMETERS
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.common.unknown_requests import UnknownRequests, shown
+from cosim.plugins.drivers.odrive import ascii_codec as ascii_
+from cosim.plugins.drivers.odrive import codes
+from cosim.plugins.drivers.odrive.axis import Axis
+from cosim.plugins.drivers.odrive.emulator import FIRMWARE, HARDWARE, SERIAL, write
+from cosim.plugins.drivers.odrive.properties import PARAMETERS
 
 BAD_FORMAT, BAD_PROPERTY = "invalid command format", "invalid property"
 HELP = (

@@ -1,8 +1,8 @@
 """An emulated axis without its protocol: states, cascaded controller, watchdog and errors of the firmware.
 
-All values are in the manufacturer's units: turns, turns/s, N·m, A, s. The controller's equations are those of the open
-firmware (controller.cpp: input modes, position, velocity and torque stage), its states and errors those of the
-API reference of 0.6.
+All values are in the manufacturer's units: turns, turns/s, N·m, A, s. The controller's equations come from the open
+firmware (controller.cpp: input modes, position, velocity and torque stage), its states and errors from
+the API reference of 0.6.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from math import copysign, inf, isfinite, nan, sqrt
 from typing import ClassVar
 
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.odrive import codes
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.odrive import codes
 
 
 class Axis:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from cosim.drivers.common.codec_case import CodecCase
-from cosim.drivers.odrive import ascii_codec as text
-from cosim.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.common.codec_case import CodecCase
+from cosim.plugins.drivers.odrive import ascii_codec as text
+from cosim.plugins.drivers.odrive import can_codec as can
 
 
 def codec_cases(n: int) -> Iterator[CodecCase]:

@@ -1,7 +1,7 @@
 """CANSimple: classic CAN frames ↔ values in SI.
 
-An 11-bit id is node << 5 | command; payloads are little endian, angles in turns. Layouts, lengths and factors are
-those of the manufacturer's message tables for firmware 0.6 (docs.odriverobotics.com, manual/can-protocol;
+An 11-bit id is node << 5 | command; payloads are little endian, angles in turns. Layouts, lengths and factors
+come from the manufacturer's message tables for firmware 0.6 (docs.odriverobotics.com, manual/can-protocol;
 ODriveArduino, src/can_simple_messages.hpp). Arguments and results are in rad, rad/s, N·m, A, V, °C, W.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-from cosim.drivers.transport import CanFrame
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.transport import CanFrame
 
 BROADCAST = 0x3F  # a command to this node is for every drive; a drive with this node id has no address yet
 

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.drivers.common.exchange import (
+from cosim.core.machine_code import machine_code
+from cosim.core.types import Array
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.exchange import (
     EFFORT,
     FAULTY,
     POSITION,
@@ -21,13 +24,10 @@ from cosim.drivers.common.exchange import (
     joint_function,
     requested_effort,
 )
-from cosim.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, Role, SentFrame
-from cosim.drivers.odrive import can_codec as can
-from cosim.drivers.odrive import codes
-from cosim.drivers.transport import CanFrame
-from cosim.machine_code import machine_code
-from cosim.types import Array
-from cosim.units import TURN
+from cosim.plugins.drivers.common.frame_layout import CycleLayout, FrameField, Kind, ReceivedFrame, Role, SentFrame
+from cosim.plugins.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.odrive import codes
+from cosim.plugins.drivers.transport import CanFrame
 
 # settings: torque per number of the effort's answer; steps of the feedforward fields
 TORQUE, VELOCITY_STEPS, EFFORT_STEPS = range(3)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.drivers.common.driver import RETRY_NS, STOP_NS
-from cosim.drivers.odrive import can_codec as can
-from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.driver import ANSWER_TIME, SILENCE_NS, ODrive
-from cosim.drivers.odrive.params import Params
-from cosim.drivers.odrive.properties import FUNCTION, S1_0_6_10, Endpoint, Endpoints
-from cosim.drivers.transport import CanFrame, Connection
-from cosim.types import DriverContext
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.common.driver import RETRY_NS, STOP_NS
+from cosim.plugins.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.odrive import codes
+from cosim.plugins.drivers.odrive.driver import ANSWER_TIME, SILENCE_NS, ODrive
+from cosim.plugins.drivers.odrive.params import Params
+from cosim.plugins.drivers.odrive.properties import FUNCTION, S1_0_6_10, Endpoint, Endpoints
+from cosim.plugins.drivers.transport import CanFrame, Connection
 
 if TYPE_CHECKING:
-    from cosim.drivers.common.frame_layout import CycleLayout
+    from cosim.plugins.drivers.common.frame_layout import CycleLayout
 
 ESTIMATE, EFFORT = 1, 2  # bits of awaited answers
 ESTIMATES_MS = 50  # largest period of the cyclic messages
@@ -27,7 +27,7 @@ TEMPERATURE_TURN = 32  # commands between two requests for a temperature
 class CanDriver(ODrive[CanFrame]):
     """One node per joint. Feedback: answers to requests after each command, and cyclic messages of the drives."""
 
-    cycle_module = "cosim.drivers.odrive.can_cycle"
+    cycle_module = "cosim.plugins.drivers.odrive.can_cycle"
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class CanDriver(ODrive[CanFrame]):
                 self.link.send(can.request(node, can.GET_VERSION), self._now() + RETRY_NS)
 
     def _endpoints(self, k: int) -> Endpoints:
-        """The numbers of the parameters in the drive's firmware; those of another one would write other parameters."""
+        """The numbers of the parameters in the drive's firmware; with others it would write other parameters."""
         hardware, firmware = (".".join(map(str, self._versions[k][part])) for part in (slice(1, 4), slice(4, 7)))
         runs = f"{self._drive_name(k)} runs firmware {firmware} on hardware {hardware}"
         if not firmware.startswith("0.6."):
@@ -178,7 +178,7 @@ class CanDriver(ODrive[CanFrame]):
             send(self._temperature_requests[turn % len(position)], deadline_ns)
 
     def _cycle_layout(self) -> CycleLayout:
-        from cosim.drivers.odrive import can_cycle
+        from cosim.plugins.drivers.odrive import can_cycle
 
         settings = [
             (1.0 if constant is None else constant, *steps)

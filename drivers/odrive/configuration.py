@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim.drivers.common.driver import STOP_NS
-from cosim.drivers.odrive import can_codec as can
-from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.ascii_driver import AsciiDriver
-from cosim.drivers.odrive.can_driver import CanDriver
-from cosim.drivers.odrive.driver import ODrive
-from cosim.drivers.odrive.properties import PARAMETERS
+from cosim.plugins.drivers.common.driver import STOP_NS
+from cosim.plugins.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.odrive import codes
+from cosim.plugins.drivers.odrive.ascii_driver import AsciiDriver
+from cosim.plugins.drivers.odrive.can_driver import CanDriver
+from cosim.plugins.drivers.odrive.driver import ODrive
+from cosim.plugins.drivers.odrive.properties import PARAMETERS
 
 OWN = "config.can.node_id"  # which drive it is, and not how it is set
 NAMES = tuple(name for name, (_, writable) in PARAMETERS.items() if writable and "config." in name and name != OWN)

@@ -9,13 +9,13 @@ from contextlib import suppress
 
 import numpy as np
 
-from cosim.drivers.common.driver import ENABLE_NS, RETRY_NS, STOP_NS, Item, MotorDriver
-from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.params import JointParams, Params
-from cosim.drivers.transport import Connection
-from cosim.errors import RunError
-from cosim.types import DriverContext
-from cosim.units import TURN
+from cosim.core.errors import RunError
+from cosim.core.types import DriverContext
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.driver import ENABLE_NS, RETRY_NS, STOP_NS, Item, MotorDriver
+from cosim.plugins.drivers.odrive import codes
+from cosim.plugins.drivers.odrive.params import JointParams, Params
+from cosim.plugins.drivers.transport import Connection
 
 CONTROL = {
     "effort": codes.TORQUE_CONTROL,

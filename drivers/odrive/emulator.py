@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.common.unknown_requests import UnknownRequests
-from cosim.drivers.odrive import can_codec as can
-from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.axis import Axis
-from cosim.drivers.odrive.properties import FUNCTION, PARAMETERS, S1_0_6_10, Endpoints
-from cosim.drivers.transport import CanFrame
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.common.unknown_requests import UnknownRequests
+from cosim.plugins.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.odrive import codes
+from cosim.plugins.drivers.odrive.axis import Axis
+from cosim.plugins.drivers.odrive.properties import FUNCTION, PARAMETERS, S1_0_6_10, Endpoints
+from cosim.plugins.drivers.transport import CanFrame
 
 HARDWARE, FIRMWARE = (5, 2, 0), (0, 6, 10)
 SERIAL = 0x3943_0000_0000  # of the first drive; the next ones are consecutive
@@ -208,7 +208,7 @@ def write(axis: Axis, name: str, value: float, t_ns: int) -> bool:
 
 
 def _input_position(node: Node, values: tuple[float, ...], t_ns: int) -> None:
-    """The feedforward fields were decoded with the default scale; that of the drive may differ."""
+    """The feedforward fields were decoded with the default scale; the drive's may differ."""
     axis = node.axis
     velocity, torque = (value * can.FEEDFORWARD for value in values[1:])
     axis.input_vel = velocity / TURN / axis.input_vel_scale if axis.input_vel_scale else 0.0

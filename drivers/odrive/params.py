@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cosim.drivers.common import wiring
-from cosim.drivers.common.family import check_one_connection
-from cosim.drivers.transport import CanParams, SerialParams
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.common.family import check_one_connection
+from cosim.plugins.drivers.transport import CanParams, SerialParams
 
 
 @params

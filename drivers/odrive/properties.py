@@ -12,8 +12,8 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-from cosim.errors import InputError, SourceLocation
-from cosim.paths import read_file
+from cosim.core.errors import InputError, SourceLocation
+from cosim.core.paths import read_file
 
 # parameter of an axis -> attribute of `Axis`, whether it may be written
 PARAMETERS: dict[str, tuple[str, bool]] = {

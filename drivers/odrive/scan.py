@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cosim.drivers.common.search import FoundDrive, Question, Search
-from cosim.drivers.odrive import ascii_codec
-from cosim.drivers.odrive import can_codec as can
-from cosim.drivers.transport import CanFrame, CanParams, SerialParams
+from cosim.plugins.drivers.common.search import FoundDrive, Question, Search
+from cosim.plugins.drivers.odrive import ascii_codec
+from cosim.plugins.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.transport import CanFrame, CanParams, SerialParams
 
 ORDER = 0
 BAUDRATES = (115200.0, 1e6)  # of the UART, as configured in the drive; USB has any

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.common.driver import MODES
-from cosim.drivers.common.emulated_drive import EmulatedDrive
-from cosim.drivers.common.family import check_watchdog, connection_name, device, host
-from cosim.drivers.common.motor import Motor, Rotor
-from cosim.drivers.serial_text.driver import TextDriver
-from cosim.drivers.serial_text.emulator import Emulator
-from cosim.drivers.serial_text.params import JointParams, Params
-from cosim.drivers.transport import Traffic
-from cosim.drivers.transport.lines import with_valid_checksum
-from cosim.types import DriverContext
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.common.driver import MODES
+from cosim.plugins.drivers.common.emulated_drive import EmulatedDrive
+from cosim.plugins.drivers.common.family import check_watchdog, connection_name, device, host
+from cosim.plugins.drivers.common.motor import Motor, Rotor
+from cosim.plugins.drivers.serial_text.driver import TextDriver
+from cosim.plugins.drivers.serial_text.emulator import Emulator
+from cosim.plugins.drivers.serial_text.params import JointParams, Params
+from cosim.plugins.drivers.transport import Traffic
+from cosim.plugins.drivers.transport.lines import with_valid_checksum
 
 __all__ = [
     "MODES",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cosim.drivers.common.codec_case import CodecCase
-from cosim.drivers.serial_text import codec
-from cosim.drivers.transport.lines import decode_line, encode_line
+from cosim.plugins.drivers.common.codec_case import CodecCase
+from cosim.plugins.drivers.serial_text import codec
+from cosim.plugins.drivers.transport.lines import decode_line, encode_line
 
 
 def codec_cases(n: int) -> Iterator[CodecCase]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from cosim.drivers.transport.text_pattern import NUMBER, WHOLE_NUMBER, WORD, TextPattern, pattern_check
+from cosim.plugins.drivers.transport.text_pattern import NUMBER, WHOLE_NUMBER, WORD, TextPattern, pattern_check
 
 MAX_LINE = 256  # bytes
 _NUMBERS = ("position", "velocity", "effort", "temperature", "watchdog", "effort_limit", "max_effort", "max_velocity")

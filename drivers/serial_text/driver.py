@@ -7,14 +7,14 @@ import math
 
 import numpy as np
 
-from cosim.drivers.common.node_driver import NodeDriver, Request
-from cosim.drivers.serial_text import codec
-from cosim.drivers.serial_text.language import BoardLanguage
-from cosim.drivers.serial_text.params import JointParams, Params
-from cosim.drivers.transport import Connection
-from cosim.drivers.transport.lines import LineSplitter
-from cosim.errors import InputError
-from cosim.types import DriverContext
+from cosim.core.errors import InputError
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.common.node_driver import NodeDriver, Request
+from cosim.plugins.drivers.serial_text import codec
+from cosim.plugins.drivers.serial_text.language import BoardLanguage
+from cosim.plugins.drivers.serial_text.params import JointParams, Params
+from cosim.plugins.drivers.transport import Connection
+from cosim.plugins.drivers.transport.lines import LineSplitter
 
 TO_BOARD = {"state": "poll", "identity": "identify", "enable": "enable", "clear": "clear"}
 

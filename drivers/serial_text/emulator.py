@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cosim.drivers.common.emulated_drive import EmulatedDrive, EmulatedDrives
-from cosim.drivers.common.fault_texts import code_of
-from cosim.drivers.common.unknown_requests import shown
-from cosim.drivers.serial_text import codec
-from cosim.drivers.serial_text.language import BoardLanguage
-from cosim.drivers.serial_text.params import Params
-from cosim.drivers.transport.lines import LineSplitter
+from cosim.plugins.drivers.common.emulated_drive import EmulatedDrive, EmulatedDrives
+from cosim.plugins.drivers.common.fault_texts import code_of
+from cosim.plugins.drivers.common.unknown_requests import shown
+from cosim.plugins.drivers.serial_text import codec
+from cosim.plugins.drivers.serial_text.language import BoardLanguage
+from cosim.plugins.drivers.serial_text.params import Params
+from cosim.plugins.drivers.transport.lines import LineSplitter
 
 MODES = ("effort", "velocity", "position")
 COMMANDS = ("enable", "disable", *MODES, "poll", "clear", "identify")

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
-from cosim.drivers.common.fault_texts import fault_table
-from cosim.drivers.common.node_driver import OFF
-from cosim.drivers.serial_text.codec import Pattern
-from cosim.drivers.serial_text.params import Params, Patterns
-from cosim.drivers.transport.lines import decode_line, encode_line
+from cosim.plugins.drivers.common.fault_texts import fault_table
+from cosim.plugins.drivers.common.node_driver import OFF
+from cosim.plugins.drivers.serial_text.codec import Pattern
+from cosim.plugins.drivers.serial_text.params import Params, Patterns
+from cosim.plugins.drivers.transport.lines import decode_line, encode_line
 
 FAULTS = {
     1: "overtemperature; let it cool down",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Annotated
 
-from cosim.drivers.common import wiring
-from cosim.drivers.common.fault_texts import check_fault_texts
-from cosim.drivers.serial_text.codec import pattern_of
-from cosim.drivers.transport import UartParams
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.common.fault_texts import check_fault_texts
+from cosim.plugins.drivers.serial_text.codec import pattern_of
+from cosim.plugins.drivers.transport import UartParams
 
 _SETTINGS = ("id", "mode", "watchdog", "effort_limit")
 _MEASURED = ("position", "velocity", "effort", "temperature")
@@ -26,7 +26,7 @@ _Identity = Annotated[str, pattern_of(("id", "model", "max_effort", "max_velocit
 
 @params
 class Patterns:
-    """Lines to the board, and those that it answers; the defaults are those of the sketch in the documentation."""
+    """Lines to the board, and its answers; the defaults match the sketch in the documentation."""
 
     enable: _Enable = param(default="E{id} {mode} {watchdog:.3f} {effort_limit:.6g}")
     disable: _OfAxis = param(default="D{id}")
@@ -80,12 +80,12 @@ class Params:
     """The serial link of a board, and its language."""
 
     port: UartParams = param()
-    watchdog: float = param(unit="s", min=0.01, default=0.1, doc="that of the board: without commands it stops")
+    watchdog: float = param(unit="s", min=0.01, default=0.1, doc="of the board: without commands it stops")
     checksum: bool = param(default=True, doc="every line ends with one")
     patterns: Patterns = param(default=Patterns())
     scales: Scales = param(default=Scales())
     modes: ModeWords = param(default=ModeWords())
-    faults: dict | None = param(default=None, doc="name and fix by fault code; default: those of the sketch")
+    faults: dict | None = param(default=None, doc="name and fix by fault code; default: the sketch's")
 
     def __post_init__(self) -> None:
         check_fault_texts(self.faults)

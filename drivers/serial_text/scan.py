@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cosim.drivers.common.search import FoundDrive, Question, Search
-from cosim.drivers.serial_text import codec
-from cosim.drivers.serial_text.codec import Pattern
-from cosim.drivers.serial_text.params import Patterns
-from cosim.drivers.transport import CanParams, SerialParams
-from cosim.drivers.transport.lines import LineSplitter, decode_line, encode_line
+from cosim.plugins.drivers.common.search import FoundDrive, Question, Search
+from cosim.plugins.drivers.serial_text import codec
+from cosim.plugins.drivers.serial_text.codec import Pattern
+from cosim.plugins.drivers.serial_text.params import Patterns
+from cosim.plugins.drivers.transport import CanParams, SerialParams
+from cosim.plugins.drivers.transport.lines import LineSplitter, decode_line, encode_line
 
 ORDER = 2
 BAUDRATES = (115200.0, 9600.0, 57600.0, 230400.0, 1e6)

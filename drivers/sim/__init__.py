@@ -1,7 +1,7 @@
 """Simulated motors behind the driver contract."""
 
-from cosim.drivers.sim.driver import PlantPort, SimDriver
-from cosim.types import Array, Limits
+from cosim.core.types import Array, Limits
+from cosim.plugins.drivers.sim.driver import PlantPort, SimDriver
 
 __all__ = ["SimDriver", "load"]
 

@@ -6,8 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
-from cosim.errors import RunError
-from cosim.types import Array, JointCommand, JointState, Limits, requested_effort
+from cosim.core.errors import RunError
+from cosim.core.types import Array, JointCommand, JointState, Limits, requested_effort
 
 
 class PlantPort(Protocol):

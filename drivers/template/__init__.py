@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cosim.drivers.common import wiring
-from cosim.drivers.common.driver import MODES
-from cosim.drivers.common.emulated_drive import EmulatedDrive
-from cosim.drivers.common.family import check_watchdog, connection_name, device, host
-from cosim.drivers.common.motor import Motor, Rotor
-from cosim.drivers.template.driver import TemplateDriver
-from cosim.drivers.template.emulator import Emulator
-from cosim.drivers.transport import CanParams, Traffic
-from cosim.types import DriverContext, param, params
+from cosim.core.types import DriverContext, param, params
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.common.driver import MODES
+from cosim.plugins.drivers.common.emulated_drive import EmulatedDrive
+from cosim.plugins.drivers.common.family import check_watchdog, connection_name, device, host
+from cosim.plugins.drivers.common.motor import Motor, Rotor
+from cosim.plugins.drivers.template.driver import TemplateDriver
+from cosim.plugins.drivers.template.emulator import Emulator
+from cosim.plugins.drivers.transport import CanParams, Traffic
 
 __all__ = [
     "MODES",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport import CanFrame
 
 COMMAND, REQUEST, MOTION, STATUS, IDENTITY = 0x100, 0x180, 0x200, 0x280, 0x300
 FORMATS = {COMMAND: "<BBHf", REQUEST: "<I", MOTION: "<ff", STATUS: "<fhBB", IDENTITY: "<BxHf"}
@@ -36,7 +36,7 @@ def encode(kind: int, node: int, *values: float) -> CanFrame:
 
 
 def decode(frame: CanFrame) -> tuple[int, tuple] | None:
-    """(kind, values); None for a frame that is none of the protocol or not complete."""
+    """(kind, values); None for a frame outside the protocol or an incomplete one."""
     kind = frame.id & ~0x7F
     layout = FORMATS.get(kind)
     if layout is None or frame.extended or frame.remote or struct.calcsize(layout) != len(frame.data):

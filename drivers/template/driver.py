@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from cosim.drivers.common.node_driver import NodeDriver, Request
-from cosim.drivers.common.wiring import JointParams
-from cosim.drivers.template import codec
-from cosim.drivers.transport import CanFrame, Connection
-from cosim.types import DriverContext
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.common.node_driver import NodeDriver, Request
+from cosim.plugins.drivers.common.wiring import JointParams
+from cosim.plugins.drivers.template import codec
+from cosim.plugins.drivers.transport import CanFrame, Connection
 
 REQUESTS = {"state": codec.STATE, "identity": codec.WHO, "clear": codec.CLEAR, "enable": codec.ENABLE}
 

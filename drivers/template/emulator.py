@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cosim.drivers.common.emulated_drive import EmulatedDrive, EmulatedDrives
-from cosim.drivers.common.fault_texts import code_of
-from cosim.drivers.template import codec
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.common.emulated_drive import EmulatedDrive, EmulatedDrives
+from cosim.plugins.drivers.common.fault_texts import code_of
+from cosim.plugins.drivers.template import codec
+from cosim.plugins.drivers.transport import CanFrame
 
 
 class Emulator(EmulatedDrives[EmulatedDrive]):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cosim.drivers.common.search import FoundDrive, Question, Search
-from cosim.drivers.template import codec
-from cosim.drivers.transport import CanFrame, CanParams, SerialParams
+from cosim.plugins.drivers.common.search import FoundDrive, Question, Search
+from cosim.plugins.drivers.template import codec
+from cosim.plugins.drivers.transport import CanFrame, CanParams, SerialParams
 
 ORDER = 2  # its requests have identifiers that other protocols use for commands
 NODES = range(1, 128)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import overload
 
-from cosim.drivers.transport.bus_load import Traffic, estimate, seconds
-from cosim.drivers.transport.can import CanBus
-from cosim.drivers.transport.connection import (
+from cosim.core.types import Connection
+from cosim.plugins.drivers.transport.bus_load import Traffic, estimate, seconds
+from cosim.plugins.drivers.transport.can import CanBus
+from cosim.plugins.drivers.transport.connection import (
     BaseConnection,
     CanFrame,
     ConnectionLost,
@@ -14,11 +15,10 @@ from cosim.drivers.transport.connection import (
     TrafficMeter,
     now,
 )
-from cosim.drivers.transport.connection_params import CanParams, SerialParams, UartParams
-from cosim.drivers.transport.pty import Pty
-from cosim.drivers.transport.serial import SerialPort
-from cosim.drivers.transport.slcan import SlcanAdapter
-from cosim.types import Connection
+from cosim.plugins.drivers.transport.connection_params import CanParams, SerialParams, UartParams
+from cosim.plugins.drivers.transport.pty import Pty
+from cosim.plugins.drivers.transport.serial import SerialPort
+from cosim.plugins.drivers.transport.slcan import SlcanAdapter
 
 __all__ = [
     "BaseConnection",

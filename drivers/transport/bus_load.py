@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple, cast
 
-from cosim.drivers.transport.connection import CanFrame
-from cosim.drivers.transport.connection_params import CanParams, SerialParams
+from cosim.plugins.drivers.transport.connection import CanFrame
+from cosim.plugins.drivers.transport.connection_params import CanParams, SerialParams
 
 BYTE_BITS = 10  # start, eight bits of data, stop
 INTERMISSION = 3

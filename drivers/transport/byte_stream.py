@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from cosim.drivers.transport.bus_load import BYTE_BITS
-from cosim.drivers.transport.compiled_link import (
+from cosim.core.machine_code import array_at, entry_of, external, given_function, i32, i64, machine_code, now, words_at
+from cosim.plugins.drivers.transport.bus_load import BYTE_BITS
+from cosim.plugins.drivers.transport.compiled_link import (
     AGAIN,
     ARRIVAL,
     FULL,
@@ -25,19 +26,8 @@ from cosim.drivers.transport.compiled_link import (
     poll,
     system_error,
 )
-from cosim.drivers.transport.connection import ConnectionLost
-from cosim.drivers.transport.serial import SerialPort
-from cosim.machine_code import (
-    array_at,
-    entry_of,
-    external,
-    given_function,
-    i32,
-    i64,
-    machine_code,
-    now,
-    words_at,
-)
+from cosim.plugins.drivers.transport.connection import ConnectionLost
+from cosim.plugins.drivers.transport.serial import SerialPort
 
 SIZE = 16384  # bytes of each of both buffers
 LONGEST = 4096  # bytes of what is sent or received together, more than a packet to 252 drives has

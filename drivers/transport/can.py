@@ -12,14 +12,14 @@ import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from cosim.drivers.transport import bus_lock
-from cosim.drivers.transport.arrival import ArrivalTimes
-from cosim.drivers.transport.bus_load import frame_weight, weights
-from cosim.drivers.transport.can_opening import check_bus, message_type, open_bus, opening_error
-from cosim.drivers.transport.connection import BaseConnection, CanFrame, Locate, now, one_line
-from cosim.drivers.transport.connection_params import CanParams
-from cosim.drivers.transport.multicast import MulticastInbox
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.plugins.drivers.transport import bus_lock
+from cosim.plugins.drivers.transport.arrival import ArrivalTimes
+from cosim.plugins.drivers.transport.bus_load import frame_weight, weights
+from cosim.plugins.drivers.transport.can_opening import check_bus, message_type, open_bus, opening_error
+from cosim.plugins.drivers.transport.connection import BaseConnection, CanFrame, Locate, now, one_line
+from cosim.plugins.drivers.transport.connection_params import CanParams
+from cosim.plugins.drivers.transport.multicast import MulticastInbox
 
 if TYPE_CHECKING:
     from can import BusABC, Message
@@ -51,7 +51,7 @@ class CanBus(BaseConnection[CanFrame]):
     """A node on a CAN bus; items are CanFrames.
 
     `t_ns` of a frame is the monotonic time of its arrival if the interface time-stamps frames with the wall clock.
-    Other interfaces use clocks of their own; then `t_ns` is the time at which the frame was received here, later than
+    Other interfaces use their own clocks; then `t_ns` is the time at which the frame was received here, later than
     its arrival by the time that it was queued.
     """
 

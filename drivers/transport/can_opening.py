@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cosim.drivers.transport.connection import Locate, one_line
-from cosim.drivers.transport.connection_params import CanParams
-from cosim.drivers.transport.serial import port_error_message, pyserial
-from cosim.errors import InputError, did_you_mean
+from cosim.core.errors import InputError, did_you_mean
+from cosim.plugins.drivers.transport.connection import Locate, one_line
+from cosim.plugins.drivers.transport.connection_params import CanParams
+from cosim.plugins.drivers.transport.serial import port_error_message, pyserial
 
 if TYPE_CHECKING:
     from can import BusABC, Message

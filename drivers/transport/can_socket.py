@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.drivers.transport.bus_load import frame_weight
-from cosim.drivers.transport.can import BUS_OFF_MESSAGE, CanBus
-from cosim.drivers.transport.compiled_link import ITEM_WORDS
-from cosim.drivers.transport.connection import CanFrame, ConnectionLost
-from cosim.drivers.transport.datagrams import RAW_CAN, UDP_MULTICAST, SocketMemory, receive, send
-from cosim.types import Array
+from cosim.core.types import Array
+from cosim.plugins.drivers.transport.bus_load import frame_weight
+from cosim.plugins.drivers.transport.can import BUS_OFF_MESSAGE, CanBus
+from cosim.plugins.drivers.transport.compiled_link import ITEM_WORDS
+from cosim.plugins.drivers.transport.connection import CanFrame, ConnectionLost
+from cosim.plugins.drivers.transport.datagrams import RAW_CAN, UDP_MULTICAST, SocketMemory, receive, send
 
 _EXTENDED, _REMOTE = 0x80000000, 0x40000000
 _SWITCHED, _FD = 0x01, 0x04  # CANFD_BRS, CANFD_FDF

@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cosim.drivers.transport.connection import ConnectionLost
-from cosim.machine_code import array_at, external, i32, i64, machine_code, now, words_at
-from cosim.types import Array
+from cosim.core.machine_code import array_at, external, i32, i64, machine_code, now, words_at
+from cosim.core.types import Array
+from cosim.plugins.drivers.transport.connection import ConnectionLost
 
 PLACES = 64  # messages or packets that are received at once
 SENT, FULL = 0, -1  # of `send`; otherwise an error number of the system

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cosim.types import param, params
+from cosim.core.types import param, params
 
 OWN_KEYS = ("interface", "channel", "bitrate", "data_bitrate", "fd")
 RESERVED = {"receive_own_messages": "a node never receives its own frames", "can_filters": "drivers set the filters"}
@@ -14,7 +14,7 @@ class CanParams:
 
     interface: str = param(doc="of python-can: socketcan, slcan, udp_multicast, virtual, pcan, kvaser, …")
     channel: str = param(doc="can0, the port of an adapter, a multicast address, the name of a virtual bus")
-    bitrate: float = param(unit="bit/s", min=1, default=1e6, doc="SocketCAN: that of `ip link set … bitrate`")
+    bitrate: float = param(unit="bit/s", min=1, default=1e6, doc="SocketCAN: as in `ip link set … bitrate`")
     data_bitrate: float | None = param(unit="bit/s", min=1, default=None, doc="of the data of CAN FD frames")
     fd: bool = param(default=False, doc="CAN FD frames too")
     options: dict | None = param(default=None, doc="further keywords of the interface, as python-can names them")

@@ -11,7 +11,7 @@ from binascii import crc_hqx
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from cosim.drivers.transport.connection import CanFrame
+from cosim.plugins.drivers.transport.connection import CanFrame
 
 LONGEST = 512  # bytes of content
 FILL, FILL_LONG, PROCESS, SHORT = 5, 6, 7, 8  # kinds of CAN frames, CAN_PACKET_ID

@@ -1,7 +1,7 @@
 """CAN frames on sockets in machine code: many in one call of the system, with the kernel's time stamps.
 
 A message is a CAN frame as Linux' raw CAN sockets have it, or as python-can's `udp_multicast` packs it (MessagePack).
-The arrays below are those of `sendmmsg` and `recvmmsg`. Sources: man pages sendmmsg(2), recvmmsg(2), cmsg(3);
+The arrays below belong to `sendmmsg` and `recvmmsg`. Sources: man pages sendmmsg(2), recvmmsg(2), cmsg(3);
 linux/can.h; the MessagePack specification; python-can, interfaces/udp_multicast/utils.py.
 """
 
@@ -13,9 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.drivers.transport.arrival import AT_ONCE_NS, CLOCK_SET_NS, MAX_AGE_NS, TRIES
-from cosim.drivers.transport.arrival import both_clocks as clocks_now
-from cosim.drivers.transport.compiled_link import (
+from cosim.core.machine_code import WALL, array_at, clock, entry, external, i32, i64, machine_code, now, words_at
+from cosim.core.types import Array
+from cosim.plugins.drivers.transport.arrival import AT_ONCE_NS, CLOCK_SET_NS, MAX_AGE_NS, TRIES
+from cosim.plugins.drivers.transport.arrival import both_clocks as clocks_now
+from cosim.plugins.drivers.transport.compiled_link import (
     AGAIN,
     ARRIVAL,
     ERROR_FRAME,
@@ -32,8 +34,6 @@ from cosim.drivers.transport.compiled_link import (
     pause,
     system_error,
 )
-from cosim.machine_code import WALL, array_at, clock, entry, external, i32, i64, machine_code, now, words_at
-from cosim.types import Array
 
 RAW_CAN, UDP_MULTICAST = 0, 1  # how a message carries a frame
 
@@ -212,7 +212,7 @@ def _content(at: int, size: int, end: int) -> tuple[int, int, int]:
 
 @machine_code
 def _whole(data: Array, head: int, at: int, size: int) -> int:
-    """The whole number of an item that begins at `head`, its content at `at`; negative if it is none."""
+    """The whole number of an item that begins at `head`, its content at `at`; negative for another item."""
     kind, value = int(data[head]), 0
     if kind < 0x80:
         return kind

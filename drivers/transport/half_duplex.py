@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from cosim.drivers.transport.bus_load import BYTE_BITS, Traffic
-from cosim.drivers.transport.connection import CanFrame
-from cosim.types import Connection
+from cosim.core.types import Connection
+from cosim.plugins.drivers.transport.bus_load import BYTE_BITS, Traffic
+from cosim.plugins.drivers.transport.connection import CanFrame
 
 PATIENCE = 3  # response times after which an answer is taken for lost
 MAX_CHUNKS = 64
@@ -71,7 +71,7 @@ class HalfDuplexLink(Generic[Request]):
         """response_time [s]: until a drive begins its answer, at most; pause [s]: between two frames."""
         self.name, self.meter, self.now, self._link = link.name, link.meter, link.now, link
         self.close, self.reopen = link.close, link.reopen
-        self.request: Request | None = None  # that of the answer received last
+        self.request: Request | None = None  # of the answer received last
         self.unanswered = 0
         self._protocol = protocol
         self._byte_ns, self._response_ns, self._pause_ns = 1e9 * BYTE_BITS / baudrate, response_time * 1e9, pause * 1e9

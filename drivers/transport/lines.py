@@ -1,6 +1,6 @@
 """Lines of text in a stream of bytes, and the checksum that they may end with.
 
-The checksum is that of NMEA 0183: an asterisk and the exclusive or of all bytes before it, two hexadecimal digits.
+The checksum follows NMEA 0183: an asterisk and the exclusive or of all bytes before it, two hexadecimal digits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class LineSplitter:
     """Splits received chunks into lines; a line of `limit` bytes or more is dropped whole, and counted."""
 
     def __init__(self, limit: int, ends: bytes = b"\r\n") -> None:
-        """ends: the bytes of which each ends a line."""
+        """ends: the bytes that end a line."""
         self.dropped = 0
         self._limit, self._ends = limit, re.compile(b"[" + re.escape(ends) + b"]")
         self._rest, self._dropping = b"", False

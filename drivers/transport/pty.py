@@ -10,11 +10,11 @@ import struct
 import sys
 from pathlib import Path
 
-from cosim.drivers.transport.bus_load import BYTE_BITS
-from cosim.drivers.transport.connection import BaseConnection, Locate, now, one_line
-from cosim.drivers.transport.connection_params import SerialParams
-from cosim.drivers.transport.serial import CHUNK, write_until
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.plugins.drivers.transport.bus_load import BYTE_BITS
+from cosim.plugins.drivers.transport.connection import BaseConnection, Locate, now, one_line
+from cosim.plugins.drivers.transport.connection_params import SerialParams
+from cosim.plugins.drivers.transport.serial import CHUNK, write_until
 
 SLAVES = "/dev/pts/"
 # struct termios2 (asm-generic/termbits.h): flags, line discipline, control characters, speeds; it has any speed

@@ -11,10 +11,10 @@ import time
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from cosim.drivers.transport.bus_load import BYTE_BITS
-from cosim.drivers.transport.connection import BaseConnection, Locate, now, one_line
-from cosim.drivers.transport.connection_params import SerialParams
-from cosim.errors import InputError, SourceLocation
+from cosim.core.errors import InputError, SourceLocation
+from cosim.plugins.drivers.transport.bus_load import BYTE_BITS
+from cosim.plugins.drivers.transport.connection import BaseConnection, Locate, now, one_line
+from cosim.plugins.drivers.transport.connection_params import SerialParams
 
 if TYPE_CHECKING:
     from serial.serialutil import SerialBase
@@ -68,7 +68,7 @@ class SerialPort(BaseConnection[bytes]):
             raise self._unusable_error()
         try:
             whole = self._write_port(item) if self._descriptor < 0 else self._write_descriptor(item, deadline_ns)
-        except Exception as error:  # OSError, those of pyserial, any when another thread closes the port
+        except Exception as error:  # OSError, pyserial's own, any when another thread closes the port
             raise self.connection_failed(error) from error
         if not whole:
             raise self.not_sent()

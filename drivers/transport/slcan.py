@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from cosim.drivers.transport.bus_load import FD_LENGTHS, frame_weight, weights
-from cosim.drivers.transport.connection import BaseConnection, CanFrame, ConnectionLost, Locate, now
-from cosim.drivers.transport.connection_params import CanParams, SerialParams
-from cosim.drivers.transport.pty import Pty
-from cosim.errors import InputError, SourceLocation
+from cosim.core.errors import InputError, SourceLocation
+from cosim.plugins.drivers.transport.bus_load import FD_LENGTHS, frame_weight, weights
+from cosim.plugins.drivers.transport.connection import BaseConnection, CanFrame, ConnectionLost, Locate, now
+from cosim.plugins.drivers.transport.connection_params import CanParams, SerialParams
+from cosim.plugins.drivers.transport.pty import Pty
 
 OK, BELL = b"\r", b"\a"
 BAUDRATE = 115200  # of the serial link, by default
@@ -39,7 +39,7 @@ VERSION, NUMBER, STATUS = "V1013", "NC051M", "F00"
 
 
 class SlcanAdapter(BaseConnection[CanFrame]):
-    """An adapter on a bus with one more node, that of the emulated drives; items are CanFrames.
+    """An adapter on a bus with one more node, the emulated drives; items are CanFrames.
 
     At another bit rate than `params.bitrate` frames in both directions are lost and count as errors, as do invalid
     frames and noise. A command at the wrong time (some hosts open twice) is only answered with a bell.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from string import Formatter
 from typing import NamedTuple
 
-from cosim.errors import did_you_mean
+from cosim.core.errors import did_you_mean
 
 
 class FieldKind(NamedTuple):

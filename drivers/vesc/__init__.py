@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.drivers.common import family
-from cosim.drivers.common.driver import MODES
-from cosim.drivers.common.family import check_watchdog, connection_name, device
-from cosim.drivers.common.motor import Motor, Rotor
-from cosim.drivers.transport import BaseConnection, Traffic
-from cosim.drivers.transport.content_packets import identifiers, with_valid_checksum
-from cosim.drivers.vesc.driver import VescDriver
-from cosim.drivers.vesc.emulator import Emulator, VescDrive
-from cosim.drivers.vesc.params import JointParams, Params
-from cosim.drivers.vesc.wires import ANSWERS, CanWire, PortWire
-from cosim.errors import InputError
-from cosim.types import DriverContext
+from cosim.core.errors import InputError
+from cosim.core.types import DriverContext
+from cosim.plugins.drivers.common import family
+from cosim.plugins.drivers.common.driver import MODES
+from cosim.plugins.drivers.common.family import check_watchdog, connection_name, device
+from cosim.plugins.drivers.common.motor import Motor, Rotor
+from cosim.plugins.drivers.transport import BaseConnection, Traffic
+from cosim.plugins.drivers.transport.content_packets import identifiers, with_valid_checksum
+from cosim.plugins.drivers.vesc.driver import VescDriver
+from cosim.plugins.drivers.vesc.emulator import Emulator, VescDrive
+from cosim.plugins.drivers.vesc.params import JointParams, Params
+from cosim.plugins.drivers.vesc.wires import ANSWERS, CanWire, PortWire
 
 __all__ = [
     "MODES",

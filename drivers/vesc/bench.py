@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from cosim.drivers.common.codec_case import CodecCase
-from cosim.drivers.transport.content_packets import PacketReader, packet
-from cosim.drivers.vesc import codec
+from cosim.plugins.drivers.common.codec_case import CodecCase
+from cosim.plugins.drivers.transport.content_packets import PacketReader, packet
+from cosim.plugins.drivers.vesc import codec
 
 
 def codec_cases(n: int) -> Iterator[CodecCase]:

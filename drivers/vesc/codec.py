@@ -1,7 +1,7 @@
 """Bytes of VESC firmware 6 and 7: commands and answers, which are the content of packets and frames, and setpoints.
 
 The first byte of a command is its number (`COMM_PACKET_ID` of the firmware's datatypes.h, here without COMM_); numbers
-are big endian. A setpoint has a CAN frame of its own.
+are big endian. A setpoint has its own CAN frame.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from cosim.drivers.transport import CanFrame
-from cosim.drivers.transport.content_packets import extended_frame
-from cosim.drivers.vesc import values
+from cosim.plugins.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport.content_packets import extended_frame
+from cosim.plugins.drivers.vesc import values
 
 FW_VERSION, GET_VALUES, GET_MCCONF, GET_APPCONF, REBOOT, ALIVE, FORWARD_CAN = 0, 4, 14, 17, 29, 30, 34
 GET_VALUES_SELECTIVE = 50

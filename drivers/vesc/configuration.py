@@ -1,4 +1,4 @@
-"""The configuration of a VESC: that of its motor and of its app, as the firmware stores them.
+"""The configuration of a VESC: its motor's and its app's, as the firmware stores them.
 
 What the bytes mean changes with the firmware. They are kept as they are, in numbers of four bytes by their place, and
 written to a drive of the same firmware only; the firmware refuses others by their signature, the first four bytes.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim.drivers.vesc import codec
-from cosim.drivers.vesc.driver import VescDriver
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.vesc import codec
+from cosim.plugins.drivers.vesc.driver import VescDriver
 
 SET_MCCONF, SET_APPCONF = 13, 16
 PARTS = {"motor": (codec.GET_MCCONF, SET_MCCONF), "app": (codec.GET_APPCONF, SET_APPCONF)}

@@ -3,7 +3,7 @@
 A VESC has no state "off" that a command does not leave: it follows the last setpoint, a current of 0 releases the
 motor, and after its timeout without one it releases the motor too and reports that. Switching on is to feed the timeout
 until it does not report it. Its faults clear themselves after its `Fault Stop Time`; the base sends nothing to a drive
-that reported one. The position loop has the drive's own current limit: it is lowered to that of the guard, in its RAM.
+that reported one. The position loop has the drive's own current limit: it is lowered to the guard's, in its RAM.
 
 Feedback is requested, because the status messages that VESCs send on CAN have neither fault nor timeout, and a current
 without direction. Its position is an angle: turns are counted here, from one answer to the next.
@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from cosim.drivers.common.driver import STOP_NS
-from cosim.drivers.common.node_driver import OFF, SWITCHED_OFF, NodeDriver, Request
-from cosim.drivers.transport import CanFrame, Connection
-from cosim.drivers.vesc import codec, faults
-from cosim.drivers.vesc.params import JointParams
-from cosim.drivers.vesc.wires import VescWire
-from cosim.errors import RunError
-from cosim.types import Array, DriverContext
+from cosim.core.errors import RunError
+from cosim.core.types import Array, DriverContext
+from cosim.plugins.drivers.common.driver import STOP_NS
+from cosim.plugins.drivers.common.node_driver import OFF, SWITCHED_OFF, NodeDriver, Request
+from cosim.plugins.drivers.transport import CanFrame, Connection
+from cosim.plugins.drivers.vesc import codec, faults
+from cosim.plugins.drivers.vesc.params import JointParams
+from cosim.plugins.drivers.vesc.wires import VescWire
 
 FIRMWARE = (6, 7)
 TURN = 2 * math.pi
@@ -46,7 +46,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
         self._constants = np.array([joint.torque_constant for joint in self._wiring])
         self._speeds = [60 * joint.pole_pairs / TURN for joint in self._wiring]  # rpm of the field per rad/s
         self._currents = np.zeros(n)  # A, the drives' own limits
-        self._limits: dict[int, tuple[float, ...]] = {}  # joint -> those of its drive, as they were
+        self._limits: dict[int, tuple[float, ...]] = {}  # joint -> its drive's, as they were
         self._scales = [(0.0, 0.0)] * n  # of both current limits, for the rig
         self._asked = 0  # the joint whose drive was asked last
         self._unanswered, self._since_ns = [0] * n, [0] * n  # requests for the state, time of the first

@@ -3,16 +3,16 @@ what it measures.
 
 With FOC the duty cycle is the amplitude of the voltage between two phases relative to the supply (`duty_now` of the
 firmware's mcpwm_foc.c), so the quadrature voltage is v = d V / √3, and of the DC motor as which a motor is given
-U = 3/2 v = R i + K ω (`common/windings.py`). The current of the windings is that of the steady state.
+U = 3/2 v = R i + K ω (`common/windings.py`). The current of the windings is taken in the steady state.
 """
 
 from __future__ import annotations
 
 import math
 
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.common.windings import PHASES
-from cosim.servo.commanded import CommandedLoops
+from cosim.core.servo.commanded import CommandedLoops
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.common.windings import PHASES
 
 MODES = ("duty", "brake", "handbrake")
 LARGEST_DUTY = 0.95
@@ -21,7 +21,7 @@ HOUR = 3600.0  # s
 
 
 class Electrical:
-    """Of one motor; pole_pairs: between its turns and those of the field."""
+    """The electrical side of one motor; pole_pairs: turns of the field per turn of the motor."""
 
     def __init__(self, motor: Motor, loops: CommandedLoops, pole_pairs: int) -> None:
         self._motor, self._loops, self._pole_pairs = motor, loops, pole_pairs

@@ -7,10 +7,10 @@ import math
 import struct
 from typing import Any
 
-from cosim.drivers.common.emulated_drive import CountingDrive, EmulatedDrives
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.transport import CanFrame
-from cosim.drivers.transport.content_packets import (
+from cosim.plugins.drivers.common.emulated_drive import CountingDrive, EmulatedDrives
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport.content_packets import (
     ASK,
     ASK_AS_REQUEST,
     SILENT,
@@ -20,10 +20,10 @@ from cosim.drivers.transport.content_packets import (
     frames,
     packet,
 )
-from cosim.drivers.vesc import codec, electrical, values
-from cosim.drivers.vesc.electrical import Electrical
-from cosim.drivers.vesc.params import JointParams
-from cosim.drivers.vesc.ping import PING_CAN, pong
+from cosim.plugins.drivers.vesc import codec, electrical, values
+from cosim.plugins.drivers.vesc.electrical import Electrical
+from cosim.plugins.drivers.vesc.params import JointParams
+from cosim.plugins.drivers.vesc.ping import PING_CAN, pong
 
 BOOT_NS, NEVER_NS = 150_000_000, 1 << 62
 CONFIGURATION = 480  # bytes of the motor's and of the app's
@@ -35,7 +35,7 @@ ALL_DRIVES = 255  # receiver of a frame
 SETTERS = {get - 1: get for get in (codec.GET_MCCONF, codec.GET_APPCONF)}  # COMM_SET_MCCONF, COMM_SET_APPCONF
 DEFAULTS = {get + 1: get for get in SETTERS.values()}  # COMM_GET_MCCONF_DEFAULT, COMM_GET_APPCONF_DEFAULT
 GET_VALUES_SETUP, GET_VALUES_SETUP_SELECTIVE, PRINT, TERMINAL = 47, 51, 21, (20, 64)
-# COMM_GET_DECODED_PPM, _ADC and _CHUK: commands of remote controls, of which there is none
+# COMM_GET_DECODED_PPM, _ADC and _CHUK: commands of remote controls, which are not emulated
 DECODED = {31: bytes(8), 32: bytes(16), 33: bytes(4)}
 NAME = b"emulated\0"
 
@@ -124,7 +124,7 @@ class VescDrive(CountingDrive):
             return content[:1] + values.encode(self._quantities(t_ns), fields=values.SETUP_VALUES)
         if command == GET_VALUES_SETUP_SELECTIVE and len(rest) >= 4:
             return content[:5] + values.encode(self._quantities(t_ns), mask, values.SETUP_VALUES)
-        if command == codec.SET_LIMITS and len(content) >= codec.LIMITS.size:  # those of the input current may follow
+        if command == codec.SET_LIMITS and len(content) >= codec.LIMITS.size:  # limits of the input current may follow
             self.limits = codec.LIMITS.unpack_from(content)[5:]
             return content[:1] if content[3] else b""
         if command == codec.REBOOT:

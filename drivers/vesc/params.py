@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cosim.drivers.common import wiring
-from cosim.drivers.common.family import check_one_connection
-from cosim.drivers.transport import CanParams, UartParams
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.common.family import check_one_connection
+from cosim.plugins.drivers.transport import CanParams, UartParams
 
 
 @params

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport import CanFrame
 
 PING, PONG = 17, 18  # kinds of CAN frames
 PING_CAN = 62  # a command; its answer has the ids

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-from cosim.drivers.common.search import FoundDrive, Question, Search
-from cosim.drivers.transport import CanFrame, CanParams, SerialParams
-from cosim.drivers.transport.content_packets import ASK, FrameReader, PacketReader, extended_frame, frames, packet
-from cosim.drivers.vesc import codec
-from cosim.drivers.vesc.ping import IDS, PING_CAN, PING_TIME, found, ping
+from cosim.plugins.drivers.common.search import FoundDrive, Question, Search
+from cosim.plugins.drivers.transport import CanFrame, CanParams, SerialParams
+from cosim.plugins.drivers.transport.content_packets import (
+    ASK,
+    FrameReader,
+    PacketReader,
+    extended_frame,
+    frames,
+    packet,
+)
+from cosim.plugins.drivers.vesc import codec
+from cosim.plugins.drivers.vesc.ping import IDS, PING_CAN, PING_TIME, found, ping
 
 ORDER = 1  # its frames have 29-bit identifiers, and requests change nothing
 BAUDRATES = (115200.0, 250000.0, 460800.0, 921600.0, 9600.0)  # of the UART; USB has any

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from cosim.drivers.transport import CanFrame
-from cosim.drivers.transport.content_packets import ASK, FrameReader, PacketReader, frames, packet
-from cosim.drivers.vesc import codec
-from cosim.drivers.vesc.params import JointParams
+from cosim.plugins.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport.content_packets import ASK, FrameReader, PacketReader, frames, packet
+from cosim.plugins.drivers.vesc import codec
+from cosim.plugins.drivers.vesc.params import JointParams
 
 ANSWERS = 128  # + id: to this number on the CAN bus a drive sends its answers
 

@@ -1,6 +1,6 @@
 """A chassis on its suspension: velocity of the wheel in, force on the wheel out."""
 
-from cosim.types import Signal, param, params
+from cosim.plugin import Signal, param, params
 
 
 @params

@@ -1,7 +1,6 @@
 """A load on an elastic rope that is wound on a drum: speed of the drum in, torque on it out."""
 
-from cosim import ops
-from cosim.types import Signal, param, params
+from cosim.plugin import Signal, ops, param, params
 
 GRAVITY = 9.81  # m/s²
 

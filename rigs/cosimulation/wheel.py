@@ -1,6 +1,6 @@
 """A wheel on its tire: force of the suspension in, velocity out."""
 
-from cosim.types import Signal, param, params
+from cosim.plugin import Signal, param, params
 
 
 @params

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from cosim.multibody.elastic.shape_functions import ShapeFunctions
-from cosim.types import param, params
+from cosim.plugin import ShapeFunctions, param, params
 
 
 @params

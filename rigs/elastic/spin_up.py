@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from cosim import ops
-from cosim.types import PerJoint, param, params
+from cosim.plugin import PerJoint, ops, param, params
 
 TURN = 2.0 * np.pi
 

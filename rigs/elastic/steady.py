@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cosim.types import PerJoint, param, params
+from cosim.plugin import PerJoint, param, params
 
 
 @params

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from cosim import ops
-from cosim.types import COMMAND, PerJoint, joint_signals, param, params
+from cosim.plugin import COMMAND, PerJoint, joint_signals, ops, param, params
 
 
 @params

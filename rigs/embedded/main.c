@@ -1,4 +1,4 @@
-/* The ticks of a rig against a recording of them: `main RECORDING.csv`, as `cosim export` writes it. The result is 1 if
+/* The ticks of a rig against a recording of them: `main RECORDING.csv`, as `cosim export recording` writes it. The result is 1 if
  * a signal differs by more than TOLERANCE. */
 
 #include "arm_sim.h"

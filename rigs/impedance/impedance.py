@@ -8,8 +8,7 @@ moved by `displacement` along a smooth path.
 
 import numpy as np
 
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, param, params
+from cosim.plugin import COMMAND, joint_signals, ops, param, params
 
 
 @params

@@ -1,8 +1,6 @@
 """A wall below a frame: a stiff spring with a damper that pushes and never pulls."""
 
-from cosim import ops
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import param, params
+from cosim.plugin import ForceLaw, ops, param, params
 
 
 @params

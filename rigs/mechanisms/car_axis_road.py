@@ -1,8 +1,6 @@
 """The road under a car's axis: a plate that tilts about its near end, the height of its far end being a sine."""
 
-from cosim import ops
-from cosim.multibody.joints import GeneralMotion
-from cosim.types import param, params
+from cosim.plugin import GeneralMotion, ops, param, params
 
 
 @params

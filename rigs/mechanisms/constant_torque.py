@@ -1,7 +1,6 @@
 """A motor that gives a constant effort, whatever its joint does."""
 
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, param, params
+from cosim.plugin import COMMAND, joint_signals, ops, param, params
 
 
 @params

@@ -1,7 +1,6 @@
 """Pushes a body on a planar joint (dofs x, y, angle) along its own x axis, and turns it."""
 
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, param, params
+from cosim.plugin import COMMAND, joint_signals, ops, param, params
 
 
 @params

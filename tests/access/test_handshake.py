@@ -2,8 +2,8 @@
 
 import pytest
 
-from cosim.access.handshake import Access, HandshakeRequest, access_of
-from cosim.errors import InputError
+from cosim.core.access.handshake import Access, HandshakeRequest, access_of
+from cosim.core.errors import InputError
 
 HERE = "127.0.0.1:8080"
 NAME = "this name of the machine is not allowed; start with --allow-host NAME to allow it"

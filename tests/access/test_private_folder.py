@@ -5,9 +5,9 @@ import stat
 
 import pytest
 
-from cosim.access import private_folder as module
-from cosim.access.private_folder import private_folder
-from cosim.errors import InputError
+from cosim.core.access import private_folder as module
+from cosim.core.access.private_folder import private_folder
+from cosim.core.errors import InputError
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import pytest
 
 import cosim
-from cosim.access.guarded_server import HEADERS, address_of, guarding, listening_socket, place_of
-from cosim.access.handshake import Access, access_of
-from cosim.errors import InputError, RunError
-from cosim.foxglove.parameters import RunParameters
-from cosim.foxglove.protocol import ORIGINS
-from cosim.foxglove.server import FoxgloveServer
+from cosim.apps.foxglove.parameters import RunParameters
+from cosim.apps.foxglove.protocol import ORIGINS
+from cosim.apps.foxglove.server import FoxgloveServer
+from cosim.core.access.guarded_server import HEADERS, address_of, guarding, listening_socket, place_of
+from cosim.core.access.handshake import Access, access_of
+from cosim.core.errors import InputError, RunError
 
 PACKAGE = Path(cosim.__file__).parent
 # what can listen: libraries, and calls by the name that is called
@@ -39,10 +39,10 @@ KNOWN = {
     ("federation/federation.py", "helicsCreateBroker"): "on loopback; its limits are in the threat model",
     ("fmi/fmu_process.py", "FmuServer"): "a pair of sockets without a name",
     ("fmi/fmu_process.py", "serve"): "likewise",
-    ("foxglove/command.py", "FoxgloveServer"): "that of foxglove/server",
+    ("foxglove/command.py", "FoxgloveServer"): "guarded in foxglove/server",
     ("foxglove/server.py", "serve"): "guarded",
     ("output/binding.py", "bind"): "a file closed to other users, or a key where commands are taken",
-    ("output/stream/publisher.py", "bind"): "that of output/binding",
+    ("output/stream/publisher.py", "bind"): "guarded in output/binding",
     ("remote/control_process.py", "ControlServer"): "likewise",
     ("remote/control_process.py", "bind"): "likewise",
     ("remote/control_process.py", "serve"): "likewise",
@@ -84,7 +84,7 @@ def test_what_listens_is_known():
 
 @contextmanager
 def dashboard(access: Access, host: str) -> Iterator[socket.socket]:
-    from cosim.dashboard.web_page import open_server
+    from cosim.apps.dashboard.web_page import open_server
 
     with closing(listening_socket(host, 0)) as listener:
         server = open_server(listener, access)

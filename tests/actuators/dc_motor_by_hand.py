@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from cosim.bondgraph.components._gear_friction import gear_friction
-from cosim.bondgraph.components.dc_motor import Params
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.mechanics.bondgraph.components._gear_friction import gear_friction
+from cosim.mechanics.bondgraph.components.dc_motor import Params
 
 
 def flow(p: Params, x: dict[str, float], u: dict[str, float]) -> tuple[dict[str, float], dict[str, Any]]:

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.actuators import dc_motor, ideal
-from cosim.bondgraph.components._gear_friction import CREEP_SPEED, gear_friction
-from cosim.errors import InputError, SourceLocation
+from cosim.core.errors import InputError, SourceLocation
+from cosim.core.units import TURN
+from cosim.mechanics.bondgraph.components._gear_friction import CREEP_SPEED, gear_friction
+from cosim.plugins.actuators import dc_motor, ideal
 from cosim.rig.reading.schema import Reading, read
-from cosim.units import TURN
 from tests.actuators import dc_motor_by_hand
 
 MOTOR = {"resistance": 0.5, "inductance": 2e-3, "torque_constant": 0.04, "rotor_inertia": 3e-5, "ratio": 50.0}

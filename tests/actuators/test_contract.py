@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from cosim.compile import ArrayPort, compile
-from cosim.layout import Layout
-from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, ContinuousBlock
-from cosim.units import JOINT_DIMENSIONS, UNITS
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.layout import Layout
+from cosim.core.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, ContinuousBlock
+from cosim.core.units import JOINT_DIMENSIONS, UNITS
 from tests.kit.plugins import cases
 
-CASES = pytest.mark.parametrize(("module", "params"), cases("cosim.actuators", 1))
+CASES = pytest.mark.parametrize(("module", "params"), cases("cosim.plugins.actuators", 1))
 DURATION = 0.3  # s
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from cosim import Rig, load_rig
-from cosim.actuators import dc_motor, drive
-from cosim.bondgraph.components import dc_machine, gear_stage, pmsm, shaft
-from cosim.bondgraph.components._current_control import CurrentControl
-from cosim.bondgraph.graph import Machine, Stage
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.mechanics.bondgraph.components import dc_machine, gear_stage, pmsm, shaft
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl
+from cosim.mechanics.bondgraph.graph import ElectricMachine, Stage
+from cosim.plugins.actuators import dc_motor, drive
 from tests.bondgraph.simulation import Simulation, bench
 from tests.kit.messages import Said
 
@@ -27,7 +27,7 @@ def test_a_rigid_drive_is_the_dc_motor_to_rounding() -> None:
     """The same machine, gear and loop, out of two parts and out of one."""
     control = CurrentControl(200.0, current_limit=3.0, voltage_limit=5.0)
     gears = (Stage("gear_stage", gear_stage, gear_stage.Params(50.0, viscous=0.7)),)
-    assembled = drive.load(drive.Params(Machine("dc_machine", dc_machine, MACHINE), control, gears))
+    assembled = drive.load(drive.Params(ElectricMachine("dc_machine", dc_machine, MACHINE), control, gears))
     motor = dc_motor.load(dc_motor.Params(0.5, 2e-3, 0.04, 3e-5, 5.0, 3.0, ratio=50.0, viscous=0.7))
     assert assembled.reflected_inertia == pytest.approx(motor.reflected_inertia, rel=1e-12)
     rng = np.random.default_rng(0)
@@ -150,7 +150,7 @@ def test_a_drive_records_its_temperatures() -> None:
 
 def test_a_component_without_a_current_loop_is_no_motor(said: Said) -> None:
     with pytest.raises(InputError) as raised:
-        drive.load(drive.Params(Machine("shaft", shaft, shaft.Params(100.0))))
+        drive.load(drive.Params(ElectricMachine("shaft", shaft, shaft.Params(100.0))))
     said(raised.value)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from cosim.errors import InputError, InputErrors
+from cosim.core.errors import InputError, InputErrors
 from tests.kit.rigs import controller
 
 R, L, K, B, J = 0.5, 2e-3, 0.05, 2e-4, 4e-4  # of the motor, with the load
@@ -179,7 +179,7 @@ def test_the_loops_keep_the_limit_of_an_overload(run_of) -> None:
 
 
 def test_without_a_sampled_current_loop_the_request_of_the_continuous_one_is_held(run_of) -> None:
-    """Mode effort takes the effort at the samples of the velocity loop: the run is that of a drive without loops."""
+    """Mode effort takes the effort at the samples of the velocity loop: the run is as without loops."""
     held, plain = (
         run_of("effort", "0.03 * ops.sin(40.0 * t)", f"{LOOPS}={loops}", "schedule.substeps=4")
         for loops in (f"{{mode: effort, velocity: {{gain: 1, rate: {MIDDLE}}}}}", "null")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.errors import InputError, InputErrors
+from cosim.core.errors import InputError, InputErrors
 
 MASS, ARM, INERTIA, ROTOR, RATIO, BRAKE = 4.0, 0.25, 0.05, 2e-4, 20.0, 25.0
 RIG = f"""

@@ -127,7 +127,7 @@ def test_the_drive_is_that_by_hand_in_all_its_limits(rig_of, name: str) -> None:
 
 
 def test_the_index_pulse_closes_the_position_loop(rig_of) -> None:
-    """Until then the drive follows the setpoint of the velocity; the offset is that of the angle it then knows."""
+    """Until then the drive follows the setpoint of the velocity; the offset belongs to the angle it then knows."""
     section = ENCODERS["an index"][0]
     run = rig_of(RIG, f"{LOOPS}.encoder={section}", "schedule.duration=0.6", push=PUSH).run()
     known = run["axis/referenced"] > 0.5

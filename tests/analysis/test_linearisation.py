@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cosim import InputError, Rig
-from cosim.analysis import linearisation
-from cosim.analysis.frequency import poles, respond
-from cosim.analysis.linearisation import linearise, linearise_at, memory_at
-from cosim.analysis.loops import (
+from cosim.apps.analysis import linearisation
+from cosim.apps.analysis.frequency import poles, respond
+from cosim.apps.analysis.linearisation import linearise, linearise_at, memory_at
+from cosim.apps.analysis.loops import (
     DiskMargin,
     all_loops_margin,
     closed_dofs,
@@ -22,8 +22,8 @@ from cosim.analysis.loops import (
     margins_of,
     step_response,
 )
-from cosim.analysis.modes import modes_of
-from cosim.analysis.tick_slopes import _exponential_of, slope_of, unquantised
+from cosim.apps.analysis.modes import modes_of
+from cosim.apps.analysis.tick_slopes import _exponential_of, slope_of, unquantised
 from tests.kit.messages import Said
 from tests.kit.refusals import refusal
 

@@ -1,4 +1,4 @@
-"""Loops measured by experiments are those of the linear rig, in software and from recordings; what is refused."""
+"""Loops measured by experiments equal the linear rig's, in software and from recordings; what is refused."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from cosim import InputError, load_rig
-from cosim.analysis.experiment import at_rest, measure
-from cosim.analysis.linearisation import linearise
-from cosim.analysis.measured import linear_loop, measured_response
+from cosim.apps.analysis.experiment import at_rest, measure
+from cosim.apps.analysis.linearisation import linearise
+from cosim.apps.analysis.measured import linear_loop, measured_response
 from cosim.rig.run import Run
 from tests.kit.messages import Said
 from tests.kit.refusals import raised

@@ -1,4 +1,4 @@
-"""Relay experiments: the plant at its limit cycle is that of the textbook and of the linear rig; what is refused."""
+"""Relay experiments: the plant at its limit cycle is as in the textbook and the linear rig; what is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from cosim import load_rig
-from cosim.analysis.relay import RelayPoint, RelayRequest, measure_relay
+from cosim.apps.analysis.relay import RelayPoint, RelayRequest, measure_relay
 from tests.kit.messages import Said
 from tests.kit.refusals import refusal
 from tests.kit.samples import FOLDER

@@ -8,15 +8,15 @@ import numpy as np
 import orjson
 import pytest
 
-from cosim import bench
-from cosim.bench import paired_timing, peers, report, robots
-from cosim.bench.paired_timing import Budget, Samples
-from cosim.bench.rows import BenchCase, BenchRow, Measurement, Target, measure_case
-from cosim.errors import InputError, RunError
+import benchmarks as bench
+from benchmarks import paired_timing, peers, report, robots
+from benchmarks.paired_timing import Budget, Samples
+from benchmarks.rows import BenchCase, BenchRow, Measurement, Target, measure_case
+from cosim.core.errors import InputError, RunError
 from tests.bench.named_rows import TINY
 
 
-class Machine:
+class FakeHost:
     """A clock that only work moves on, and work that notes itself."""
 
     def __init__(self):
@@ -46,26 +46,26 @@ def found(ours, other=None, **more):
 
 
 def test_both_run_alternately_in_blocks_of_the_given_length():
-    machine = Machine()
-    a, b = machine.work("a", 1e-6), machine.work("b", 3e-6)
-    samples = paired_timing.time_pairs(a, b, Budget(pairs=4, block=1e-3, starts=0), machine.clock)
-    assert machine.done[-8:] == [("a", 1000), ("b", 333)] * 4
+    host = FakeHost()
+    a, b = host.work("a", 1e-6), host.work("b", 3e-6)
+    samples = paired_timing.time_pairs(a, b, Budget(pairs=4, block=1e-3, starts=0), host.clock)
+    assert host.done[-8:] == [("a", 1000), ("b", 333)] * 4
     np.testing.assert_allclose(samples.ours, [1e-6] * 4, rtol=1e-9)
     np.testing.assert_allclose(samples.other, [3e-6] * 4, rtol=1e-9)
 
 
 def test_repetitions_are_found_by_doubling_and_are_at_least_one():
-    machine = Machine()
-    assert paired_timing.repetitions(machine.work("a", 1e-5), 1e-3, machine.clock) == 100
-    assert [n for _, n in machine.done] == [1, 2, 4, 8, 16, 32, 64]
-    assert paired_timing.repetitions(machine.work("slow", 5.0), 1e-3, machine.clock) == 1
+    host = FakeHost()
+    assert paired_timing.repetitions(host.work("a", 1e-5), 1e-3, host.clock) == 100
+    assert [n for _, n in host.done] == [1, 2, 4, 8, 16, 32, 64]
+    assert paired_timing.repetitions(host.work("slow", 5.0), 1e-3, host.clock) == 1
 
 
 def test_the_least_of_twenty_blocks_is_enough_to_choose_by():
-    machine = Machine()
-    seconds = paired_timing.shortest_time(machine.work("a", 1e-5), Budget(pairs=0, block=1e-3, starts=0), machine.clock)
+    host = FakeHost()
+    seconds = paired_timing.shortest_time(host.work("a", 1e-5), Budget(pairs=0, block=1e-3, starts=0), host.clock)
     assert seconds == pytest.approx(1e-5)
-    assert machine.done[-21:] == [("a", 64), *[("a", 100)] * 20]
+    assert host.done[-21:] == [("a", 64), *[("a", 100)] * 20]
 
 
 def test_units_of_a_repetition():
@@ -188,7 +188,7 @@ def test_differences_are_relative_to_the_largest_value():
 
 @pytest.fixture
 def run(monkeypatch, tmp_path, capsys):
-    """`cosim bench` over given cases, as quick as can be: (what JSON says, what was printed)."""
+    """`python -m benchmarks` over given cases, as quick as can be: (what JSON says, what was printed)."""
     monkeypatch.setattr(bench, "QUICK", TINY)
 
     def run(cases, only=None):

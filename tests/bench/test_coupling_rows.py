@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from cosim.bench import rows_coupling
-from cosim.bench.paired_timing import Budget
-from cosim.bench.peers_mosaik import run_loop
-from cosim.bench.rows_coupling import STARTS, STEP, UPDATES, beside_mosaik, compiled, python_loop
+from benchmarks import rows_coupling
+from benchmarks.paired_timing import Budget
+from benchmarks.peers_mosaik import run_loop
+from benchmarks.rows_coupling import STARTS, STEP, UPDATES, beside_mosaik, compiled, python_loop
 
 SHORT = Budget(pairs=2, block=1e-4, starts=1)
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cosim.bench import rows_drives
-from cosim.bench.paired_timing import Budget
-from cosim.bondgraph import assemble
+from benchmarks import rows_drives
+from benchmarks.paired_timing import Budget
+from cosim.mechanics.bondgraph import assemble
 
 QUICK = Budget(pairs=1, block=1e-4, starts=1)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cosim import bench
-from cosim.bench import CASES, ROWS
-from cosim.bench.paired_timing import QUICK
-from cosim.bench.rows import BenchCase, measure_case
+import benchmarks as bench
+from benchmarks import CASES, ROWS
+from benchmarks.paired_timing import QUICK
+from benchmarks.rows import BenchCase, measure_case
 from tests.bench.named_rows import TINY
 
 MODULES = {case.name: name for name in vars(bench) if name.startswith(ROWS) for case in getattr(bench, name).CASES}
@@ -48,7 +48,7 @@ def parameters() -> list[Any]:
 @pytest.mark.parametrize("case", parameters(), ids=lambda case: case.name)
 def test_a_row(case: BenchCase, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in SMALL.items():
-        monkeypatch.setattr(f"cosim.bench.{name}", value)
+        monkeypatch.setattr(f"benchmarks.{name}", value)
     row = measure_case(case, TINY)
     assert not row.broken, row.note
     if row.ours is None:

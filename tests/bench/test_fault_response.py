@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from cosim.bench import fault_response
-from cosim.bench.fault_response import FaultCase, FaultObserver
-from cosim.bench.paired_timing import Budget
-from cosim.bench.rows import measure_case
-from cosim.errors import RunError
-from cosim.types import JointState
+from benchmarks import fault_response
+from benchmarks.fault_response import FaultCase, FaultObserver
+from benchmarks.paired_timing import Budget
+from benchmarks.rows import measure_case
+from cosim.core.errors import RunError
+from cosim.core.types import JointState
 from tests.bench.named_rows import named
 
 

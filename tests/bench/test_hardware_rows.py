@@ -9,17 +9,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cosim import bench, load_rig
-from cosim.bench import codecs, emulated_rigs, late_answers, rows_hardware, tick_timing
-from cosim.bench.emulation import SteppedClock, serving, subprocess_ready
-from cosim.bench.paced_link import BYTE_NS, PacedLink
-from cosim.bench.paired_timing import Samples
-from cosim.bench.rows import BenchCase, Measurement, NotMeasured, Target, measure_case
-from cosim.bench.rows_hardware import FrameCounts, judge_frames
-from cosim.bench.tick_timing import BackToBackClock
-from cosim.drivers.transport import CanFrame
-from cosim.errors import InputError, RunError
-from cosim.timing.deadlines import DeadlineRecord, TaskTime
+import benchmarks as bench
+from benchmarks import codecs, emulated_rigs, late_answers, rows_hardware, tick_timing
+from benchmarks.emulation import SteppedClock, serving, subprocess_ready
+from benchmarks.paced_link import BYTE_NS, PacedLink
+from benchmarks.paired_timing import Samples
+from benchmarks.rows import BenchCase, Measurement, NotMeasured, Target, measure_case
+from benchmarks.rows_hardware import FrameCounts, judge_frames
+from benchmarks.tick_timing import BackToBackClock
+from cosim import load_rig
+from cosim.core.errors import InputError, RunError
+from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.plugins.drivers.transport import CanFrame
 from tests.bench.named_rows import TINY, named
 
 ROOT = Path(__file__).parents[2]

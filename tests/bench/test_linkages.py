@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from cosim.bench import linkages, peers_loops
-from cosim.bench.rows import measure_case
+from benchmarks import linkages, peers_loops
+from benchmarks.rows import measure_case
 from tests.bench.named_rows import TINY, named
 
 

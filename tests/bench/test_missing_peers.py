@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from cosim.bench import CASES, linkages, peers, robots, rows_hardware, rows_realtime
-from cosim.bench.rows import measure_case
-from cosim.bench.rows_fmu_parts import CASES as FMU_PARTS
+from benchmarks import CASES, linkages, peers, robots, rows_hardware, rows_realtime
+from benchmarks.rows import measure_case
+from benchmarks.rows_fmu_parts import CASES as FMU_PARTS
 from tests.bench.named_rows import TINY, named
 
 IN_BROWSER = [case for case in CASES if case.name in ("first picture", "slider") or case.name.startswith("page ")]

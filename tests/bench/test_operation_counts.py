@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cosim.bench import rows_operation_counts as rows
-from cosim.bench.chains import general_chain, planar_chain, simple_chain, sympy_equations
-from cosim.bench.robots import random_state
-from cosim.bench.rows import BenchCase, measure_case
-from cosim.formulations import known_formulations, load_formulation
+from benchmarks import rows_operation_counts as rows
+from benchmarks.chains import general_chain, planar_chain, simple_chain, sympy_equations
+from benchmarks.robots import random_state
+from benchmarks.rows import BenchCase, measure_case
+from cosim.mechanics.formulations import known_formulations, load_formulation
 from tests.bench.test_bench import TINY
 from tests.docs.documents import TABLES
 

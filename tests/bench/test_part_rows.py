@@ -2,8 +2,8 @@
 
 import pytest
 
+from benchmarks import rows_parts
 from cosim import load_rig
-from cosim.bench import rows_parts
 from tests.fmi import fmus
 
 RIGS = [(rows_parts.block_rig, "wheel", "cannot be traced"), (rows_parts.fmu_rig, "table", "FMU")]

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cosim.bench import rows_precision
-from cosim.bench.paired_timing import Budget
-from cosim.bench.rows import NotMeasured
-from cosim.bench.rows_precision import EFFORTS, ERROR, TICKS, TOLERANCES, loosest, scipy_method, stiff_arm
+from benchmarks import rows_precision
+from benchmarks.paired_timing import Budget
+from benchmarks.rows import NotMeasured
+from benchmarks.rows_precision import EFFORTS, ERROR, TICKS, TOLERANCES, loosest, scipy_method, stiff_arm
 
 
 class Errors:

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cosim.bench import cyclictest, report, rows_realtime
-from cosim.bench.paired_timing import FULL, QUICK, Budget, Samples
-from cosim.bench.rows import BenchCase, BenchRow, Measurement, NotMeasured, Target, measure_case
-from cosim.bench.rows_realtime import Setup, judged
-from cosim.errors import RunError
-from cosim.timing.deadlines import DeadlineRecord, TaskTime
-from cosim.timing.privileges import Privilege
+from benchmarks import cyclictest, report, rows_realtime
+from benchmarks.paired_timing import FULL, QUICK, Budget, Samples
+from benchmarks.rows import BenchCase, BenchRow, Measurement, NotMeasured, Target, measure_case
+from benchmarks.rows_realtime import Setup, judged
+from cosim.core.errors import RunError
+from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
+from cosim.execution.timing.privileges import Privilege
 from tests.bench.named_rows import named
 
 SHORT = Budget(pairs=1, block=1e-4, starts=1, run=0.2)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from benchmarks import rows_compile
+from benchmarks.paired_timing import QUICK
+from benchmarks.peers import MissingPeer
 from cosim import load_rig
-from cosim.bench import rows_compile
-from cosim.bench.paired_timing import QUICK
-from cosim.bench.peers import MissingPeer
 
 
 @pytest.mark.parametrize(("make", "bodies"), [(rows_compile.apart, 6), (rows_compile.in_a_row, 5)])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import yaml
 
-from cosim.bench import rows_scenarios
-from cosim.bench.rows_scenarios import COUNT, RIG, scenarios_of
-from cosim.hardware.emulation.fault_kinds import KINDS
-from cosim.scenario.runs import ScenarioFiles
+from benchmarks import rows_scenarios
+from benchmarks.rows_scenarios import COUNT, RIG, scenarios_of
+from cosim.apps.scenario.runs import ScenarioFiles
+from cosim.execution.hardware.emulation.fault_kinds import KINDS
 from tests.docs.documents import ROOT
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from cosim.bench import rows_stream
-from cosim.bench.rows import NotMeasured
+from benchmarks import rows_stream
+from benchmarks.rows import NotMeasured
 from tests.bench.named_rows import TINY
 
 TICKS = 100

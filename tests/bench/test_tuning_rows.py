@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks import rows_tuning
+from benchmarks.paired_timing import QUICK
+from benchmarks.robots import sample_rig
+from benchmarks.rows import measure_case
 from cosim import load_rig
-from cosim.bench import rows_tuning
-from cosim.bench.paired_timing import QUICK
-from cosim.bench.robots import sample_rig
-from cosim.bench.rows import measure_case
 
 CASES = {case.name: case for case in rows_tuning.CASES}
 
 
 def test_the_loop_in_mujoco_is_the_same_closed_loop():
-    """In any order of joints, its errors are those of the rig."""
+    """In any order of joints, its errors equal the rig's."""
     rig = load_rig(sample_rig(), interpret=False)
     error = rows_tuning.MujocoLoop(rig).tracking_error()
     joints = rig.run(rows_tuning.SECONDS).summary["joints"]

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from cosim import Rig, ops
-from cosim.bondgraph import GY, TF, BondGraph, C, Element, I, Law, R, Se
-from cosim.errors import InputError
+from cosim import Rig
+from cosim.core import ops
+from cosim.core.errors import InputError
+from cosim.mechanics.bondgraph import GY, TF, BondGraph, C, Element, I, Law, R, Se
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 

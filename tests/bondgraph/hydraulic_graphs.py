@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cosim.bondgraph import BondGraph, I, Law, Se
-from cosim.bondgraph.components import cylinder, orifice, pressure_pump, spool_valve
+from cosim.mechanics.bondgraph import BondGraph, I, Law, Se
+from cosim.mechanics.bondgraph.components import cylinder, orifice, pressure_pump, spool_valve
 from tests.bondgraph.graphs import graph_of
 
 AREA, STROKE, MASS, FORCE, SUPPLY = 0.0201, 1.0, 6000.0, 15e3, 1e6  # SI units, of both worked models
@@ -50,7 +50,7 @@ def pushed_cylinder(graph: BondGraph, component: BondGraph, force: float = -FORC
 
 
 def loaded_cylinder(graph: BondGraph, force: float = -FORCE, mass: float = MASS, **keys: Any) -> BondGraph:
-    """keys: of the cylinder beside those of the worked models."""
+    """keys: of the cylinder, beside the worked models'."""
     worked = {"area_a": AREA, "area_b": AREA, "stroke": STROKE, "extension": 0.5, "dead_volume": 1e-4}
     return pushed_cylinder(graph, built(cylinder, **{**worked, **keys}), force, mass)
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from cosim import ops
-from cosim.bondgraph import Assembly, BondGraph, Se, Sf, assemble
-from cosim.compile import ArrayPort, compile
-from cosim.compile.jacobian import Jacobian
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.compile.jacobian import Jacobian
+from cosim.mechanics.bondgraph import Assembly, BondGraph, Se, Sf, assemble
 from tests.bondgraph.graphs import given
 
 Inputs = Callable[[float], Mapping[str, float]]
@@ -27,8 +27,8 @@ class Simulation:
         def rates(t: Any, x: Any, u: Any) -> Any:
             given = {name: u[k] for k, name in enumerate(assembly.inputs)}
             dx, known = assembly.flow(t, {name: x[k] for k, name in enumerate(names)}, given)
-            supplied = ops.total(assembly.supplied(known).values())
-            lost = ops.total(assembly.dissipated(known).values())
+            supplied = ops.sum(assembly.supplied(known).values())
+            lost = ops.sum(assembly.dissipated(known).values())
             return ops.array([*dx.values(), supplied, lost])
 
         sizes = {"t": (), "x": (len(names) + 2,), "u": (len(assembly.inputs),)}

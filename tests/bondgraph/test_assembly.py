@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.bondgraph import GY, TF, Assembly, BondGraph, C, I, Law, R, Se, Sf, assemble
-from cosim.bondgraph.equations import Variable
-from cosim.bondgraph.expressions import FUNCTIONS, law
-from cosim.compile import ArrayPort, compile
-from cosim.multibody import Model
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, compile
+from cosim.mechanics.bondgraph import GY, TF, Assembly, BondGraph, C, I, Law, R, Se, Sf, assemble
+from cosim.mechanics.bondgraph.equations import Variable
+from cosim.mechanics.bondgraph.expressions import FUNCTIONS, law
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from tests.bondgraph import graphs
 from tests.bondgraph.graphs import E, M, T, given, graph_of
 from tests.bondgraph.simulation import Simulation
@@ -122,7 +122,7 @@ def two_motors_by_hand(x: Signals, u: Signals, t: float) -> Signals:
 
 def nonlinear() -> BondGraph:
     """A mass of relativistic momentum on a hardening spring with quadratic damping that depends on the spring."""
-    damping = Law(lambda v, spring: v * ops.absolute(v) * (1.0 + 0.1 * ops.absolute(spring)), ("flow", "spring.effort"))
+    damping = Law(lambda v, spring: v * ops.abs(v) * (1.0 + 0.1 * ops.abs(spring)), ("flow", "spring.effort"))
     return graph_of(
         *("push -> velocity -> mass", "velocity -> spring", "velocity -> damper"),
         inputs={"force": "N"},

@@ -6,10 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.bondgraph import I, Law, R, Se, Sf, assemble
-from cosim.bondgraph.components import dc_machine, friction, gear_stage, harmonic_drive, planetary, pmsm, shaft
-from cosim.bondgraph.components._thermal import Thermal
+from cosim.core import ops
+from cosim.mechanics.bondgraph import I, Law, R, Se, Sf, assemble
+from cosim.mechanics.bondgraph.components import (
+    dc_machine,
+    friction,
+    gear_stage,
+    harmonic_drive,
+    planetary,
+    pmsm,
+    shaft,
+)
+from cosim.mechanics.bondgraph.components._thermal import Thermal
 from tests.bondgraph.graphs import M, given, graph_of
 from tests.bondgraph.simulation import Simulation, bench
 

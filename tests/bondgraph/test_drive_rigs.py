@@ -9,11 +9,11 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from cosim import Rig
-from cosim.bondgraph.components import dc_machine, pmsm
-from cosim.bondgraph.components._current_control import CurrentControl
-from cosim.bondgraph.components._inverter import Inverter
-from cosim.bondgraph.components._overload import BAND, Overload
 from cosim.cli.reference_run import SETTINGS
+from cosim.mechanics.bondgraph.components import dc_machine, pmsm
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl
+from cosim.mechanics.bondgraph.components._inverter import Inverter
+from cosim.mechanics.bondgraph.components._overload import BAND, Overload
 from tests.bondgraph.simulation import Simulation, bench
 from tests.kit.samples import FOLDER, few_samples
 

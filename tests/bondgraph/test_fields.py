@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from cosim import Rig, ops
-from cosim.bondgraph import IC, BondGraph, Element, I, Law, R, Se, assemble
-from cosim.compile import ArrayPort, compile
+from cosim import Rig
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, compile
+from cosim.mechanics.bondgraph import IC, BondGraph, Element, I, Law, R, Se, assemble
 from tests.bondgraph.graphs import E, T, given, graph_of, refused_in_file
 from tests.bondgraph.simulation import Simulation
 from tests.kit.messages import Said

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim import Rig, ops
-from cosim.bondgraph import Assembly, I, Law, Se, Sf, assemble
-from cosim.bondgraph.components import gear_stage
-from cosim.bondgraph.components._mesh_friction import interpolated
-from cosim.bondgraph.elements import Value
+from cosim import Rig
+from cosim.core import ops
+from cosim.mechanics.bondgraph import Assembly, I, Law, Se, Sf, assemble
+from cosim.mechanics.bondgraph.components import gear_stage
+from cosim.mechanics.bondgraph.components._mesh_friction import interpolated
+from cosim.mechanics.bondgraph.elements import Value
 from tests.bondgraph.graphs import M, graph_of
 from tests.bondgraph.simulation import Simulation
 

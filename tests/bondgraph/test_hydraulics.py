@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from cosim.bondgraph import BondGraph, C, I, Law, Se, Sf, assemble
-from cosim.bondgraph.components import (
+from cosim.mechanics.bondgraph import BondGraph, C, I, Law, Se, Sf, assemble
+from cosim.mechanics.bondgraph.components import (
     accumulator,
     chamber,
     flow_pump,
@@ -22,7 +22,7 @@ from cosim.bondgraph.components import (
     spool_valve,
     variable_chamber,
 )
-from cosim.bondgraph.components._fluid import AMBIENT, Fluid
+from cosim.mechanics.bondgraph.components._fluid import AMBIENT, Fluid
 from tests.bondgraph.graphs import graph_of
 from tests.bondgraph.hydraulic_graphs import (
     AREA,

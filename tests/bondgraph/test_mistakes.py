@@ -2,9 +2,9 @@
 
 import pytest
 
-from cosim.bondgraph import TF, BondGraph, C, I, Law, R, Se, Sf, assemble
-from cosim.bondgraph.components import gear_stage
-from cosim.bondgraph.graph import GraphError
+from cosim.mechanics.bondgraph import TF, BondGraph, C, I, Law, R, Se, Sf, assemble
+from cosim.mechanics.bondgraph.components import gear_stage
+from cosim.mechanics.bondgraph.graph import GraphError
 from tests.bondgraph.graphs import E, M, graph_of
 from tests.bondgraph.hydraulic_graphs import OPENING, between, built, loaded_cylinder, orifice, supplied
 from tests.bondgraph.test_fields import microphone

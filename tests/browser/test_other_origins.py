@@ -18,10 +18,10 @@ import can
 import pytest
 import viser
 
-from cosim.access.guarded_server import address_of, listening_socket
-from cosim.access.handshake import access_of
-from cosim.foxglove.protocol import ORIGINS, SUBPROTOCOL
-from cosim.foxglove.server import FoxgloveServer
+from cosim.apps.foxglove.protocol import ORIGINS, SUBPROTOCOL
+from cosim.apps.foxglove.server import FoxgloveServer
+from cosim.core.access.guarded_server import address_of, listening_socket
+from cosim.core.access.handshake import access_of
 from tests.kit.browser import Dash
 
 VISER = f"viser-v{viser.__version__}"

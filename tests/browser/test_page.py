@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import cosim.deploy.page
+import cosim.apps.deploy.page
 from cosim import load_rig
+from cosim.apps.dashboard.gain_range import gain_range
 from cosim.control.limits import LIMIT_OF, LIMITS
-from cosim.dashboard.gain_range import gain_range
 from cosim.output.limit_alarms import alarm_texts
 from tests.kit.rig_page import RigPage, built_page, evaluated
 
 UR5 = Path("rigs/ur5_sim.yaml")
-PAGE = Path(cosim.deploy.page.__file__).parent / "web"
+PAGE = Path(cosim.apps.deploy.page.__file__).parent / "web"
 GAIN = "arm.kp/elbow_joint"
 ERROR = ("elbow_joint/reference_position", "elbow_joint/position")
 TOLERANCE = 1e-10
@@ -73,14 +73,14 @@ def kept(browser, ur5: Path) -> Iterator[RigPage]:
 
 @pytest.fixture
 def page(kept: RigPage) -> Iterator[RigPage]:
-    """That of the UR5, at its start and with its own parameters."""
+    """The page of the UR5, at its start and with its own parameters."""
     kept.do("rig.pause(), rig.restore(), rig.reset()")
     yield kept
     assert kept.errors == []
 
 
 class Engine:
-    """A rig in the compiled engine; signals are those of the last tick."""
+    """A rig in the compiled engine; signals are from the last tick."""
 
     def __init__(self, path: Path) -> None:
         self.rig = load_rig(path, ["schedule.realtime=no"])
@@ -264,7 +264,7 @@ def test_it_says_of_a_stop_by_the_guard_what_the_engine_says(opened, tmp_path, w
 
 
 def test_it_knows_every_figure_of_the_messages_of_limits() -> None:
-    """But those of limits that only joints with real motors have."""
+    """Except for limits that only joints with real motors have."""
     source = (PAGE / "stop_reason.js").read_text()
     known = set(re.findall(r"^    (\w+): \(\) =>", source, re.M))
     texts = [row.reason + row.controlled_stop for row in LIMITS if row.key != "units"]

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from cosim.cli.bus_replay_report import limits_of, shown_item
-from cosim.drivers.transport import CanFrame
-from cosim.hardware.traffic.player import PlayedTraffic
-from cosim.hardware.traffic.recorded_calls import MissingEntries
+from cosim.execution.hardware.traffic.player import PlayedTraffic
+from cosim.execution.hardware.traffic.recorded_calls import MissingEntries
 from cosim.output.traffic_messages import BusChannel
+from cosim.plugins.drivers.transport import CanFrame
 from cosim.rig.bus_replay import ReplayedBus
 from tests.rig.test_bus_recording import RIG, recorded, rig_of
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.drivers import sim
-from cosim.errors import InputError, RunError
+from cosim.core.errors import InputError, RunError
+from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.motion_plan import MotionPlan
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.scheduler import Scheduler, SchedulerState
-from cosim.hardware.driver_group import DriverGroup
-from cosim.tick.virtual_plant import VirtualPlant
+from cosim.plugins.drivers import sim
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.hardware import HardwareStub
 from tests.kit.refusals import raised
 from tests.kit.rigs import rig_in

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cosim.cli.command_line import command_parser
+from cosim.cli.command_line import all_commands
 from cosim.cli.main import main
 from cosim.cli.option_rules import NEEDED, USELESS
-from cosim.output.run_folder import run_folder
+from cosim.core.run_folder import run_folder
 from tests.kit.command import RIG
 from tests.kit.refusals import raised
 from tests.kit.rigs import controller
@@ -29,8 +29,12 @@ WORDS += [f"run rig.yaml --json {place}" for place in ("none/a.json", "folder.pn
 PLACES = ["none/a.mcap", "folder.png", "''", "-", "rig.yaml", "hard.yaml", "soft.yaml"]
 WORDS += [f"run rig.yaml --record {place}" for place in PLACES]
 WORDS += [f"run rig.yaml --plot a.png {option} ./a.png" for option in ("--json", "--plot")]
-WORDS += [f"layout rig.yaml --for foxglove -o {place}" for place in ("rig.yaml", "none/a.json", "a.xml", ".")]
-WORDS += ["layout rig.yaml --for excel", "layout rog.yaml --for foxglove", "layout rig.yaml --for foxglove --recording"]
+WORDS += [f"export layout rig.yaml --for foxglove -o {place}" for place in ("rig.yaml", "none/a.json", "a.xml", ".")]
+WORDS += [
+    "export layout rig.yaml --for excel",
+    "export layout rog.yaml --for foxglove",
+    "export layout rig.yaml --for foxglove --recording",
+]
 # options that would be ignored, or that this rig does not have
 WORDS += ["run rig.yaml --plot a.png --plot-joints hing", "run rig.yaml --plot a.png --plot-signals hinge/speed"]
 WORDS += ["run rig.yaml --plot-joints hinge", "run rig.yaml --record-bus", "run rig.yaml --record a.mcap --record-bus"]
@@ -42,8 +46,8 @@ BESIDE_BUS = ["--telemetry x", "--speed 2", "--rerun"]
 WORDS += ["replay a.mcap --to a.log", *(f"replay a.mcap --bus {option}" for option in BESIDE_BUS)]
 WORDS += ["analyze r --amplitude 1", "analyze r --yes", "analyze r --measure chirp --yes"]
 WORDS += ["analyze r --joint a --excitation e.yaml --at=1", "derive r --graph --to latex"]
-WORDS += ["identify r --excite --training 0.5", "learn r --save a.csv --from a.mcap --iterations 3"]
-WORDS += ["tune r --on-hardware h --trial 1 --candidates 2"]
+WORDS += ["identify r --excite --training 0.5", "tune feedforward r --save a.csv --from a.mcap --iterations 3"]
+WORDS += ["tune gains r --on-hardware h --trial 1 --candidates 2"]
 FAULTS = ["nonsense", "", "kin: drop", "kind: drop, fraction: 2", "kind: drip"]
 WORDS += [f"emulate rig.yaml --fault '{fault}'" for fault in FAULTS]
 # files that are no rigs
@@ -68,7 +72,7 @@ def test_words(command, words, said):
 
 
 def test_the_rules_are_of_options_that_exist():
-    commands = command_parser().commands.choices
+    commands = all_commands().parsers
     for rules in (NEEDED, USELESS):
         for name, of_command in rules.items():
             known = {option for action in commands[name]._actions for option in action.option_strings}
@@ -164,7 +168,7 @@ controllers:
         before = Path(file).read_text()
         assert "must have the suffix .mcap" in command.refuses("run", "rig.yaml", "--record", file)[0]
         Path(link := f"{file}.json").hardlink_to(file)
-        for words in (("run", "rig.yaml", "--json"), ("layout", "rig.yaml", "--for", "foxglove", "-o")):
+        for words in (("run", "rig.yaml", "--json"), ("export", "layout", "rig.yaml", "--for", "foxglove", "-o")):
             assert command.refuses(*words, link) == [f"{words[-1]}: {link}: is {part} of the rig; choose another file"]
         assert Path(file).read_text() == before
 

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from cosim.cli.confirm import confirm
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 
 LINES = ["elbow moves on can0, node 3", "  position -90 to 90 deg"]
 SHOWN = "elbow moves on can0, node 3\n  position -90 to 90 deg\n"

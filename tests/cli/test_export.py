@@ -24,7 +24,8 @@ def run(recorded, monkeypatch):
 
 
 def test_csv_has_every_number_to_the_bit(recorded, run):
-    assert recorded("export", "a.mcap", "--to", "csv") == (0, "wrote    a.csv: 401 ticks, 14 signals\n", [])
+    said = "wrote    a.csv: 401 ticks, 14 signals\n"
+    assert recorded("export", "recording", "a.mcap", "--to", "csv") == (0, said, [])
     with open("a.csv", newline="") as file:
         names, *rows = csv.reader(file)
     assert names == ["t", *run.signals]
@@ -32,7 +33,7 @@ def test_csv_has_every_number_to_the_bit(recorded, run):
 
 
 def test_a_recording_that_was_cut_off_is_exported_up_to_there_and_a_warning_says_so(recorded, said):
-    code, out, err = recorded("export", "cut.mcap", "--to", "csv")
+    code, out, err = recorded("export", "recording", "cut.mcap", "--to", "csv")
     assert (code, err) == (0, [])
     said(out)
 
@@ -41,7 +42,7 @@ def test_parquet_has_columns_with_units(recorded, run):
     chosen = [name for name in run.signals if name.endswith("position")]
     printed = f"wrote    b.parquet: 51 ticks, {len(chosen)} signals\n"
     words = ("--to", "parquet", "-o", "b.parquet", "--signals", "*position", "--from", "50 ms", "--until", "0.1")
-    assert recorded("export", "a.mcap", *words) == (0, printed, [])
+    assert recorded("export", "recording", "a.mcap", *words) == (0, printed, [])
     table = pyarrow.parquet.read_table("b.parquet")
     assert table.column_names == ["t", *chosen]
     assert table.schema.field("hinge/position").metadata == {b"unit": b"rad"}
@@ -51,7 +52,7 @@ def test_parquet_has_columns_with_units(recorded, run):
 
 
 def test_matlab_has_a_variable_per_signal(recorded, run):
-    assert recorded("export", "a.mcap", "--to", "mat")[0] == 0
+    assert recorded("export", "recording", "a.mcap", "--to", "mat")[0] == 0
     found = scipy.io.loadmat("a.mat", squeeze_me=True)
     assert list(found["names"]) == list(run.signals) and list(found["units"]) == list(run.units.values())
     np.testing.assert_array_equal(found["t"], run.t)
@@ -69,12 +70,12 @@ REFUSED = ["--signals hinge/posit", "--signals nope/*", "--signals energy/zzzzzz
 
 @pytest.mark.parametrize("words", REFUSED)
 def test_what_cannot_be_exported_is_refused(recorded, words, said):
-    (line,) = recorded.refuses("export", "a.mcap", "--to", "csv", *words.split())
+    (line,) = recorded.refuses("export", "recording", "a.mcap", "--to", "csv", *words.split())
     said(line)
 
 
 def test_parquet_needs_its_package_and_leaves_an_existing_file(recorded, monkeypatch, said):
     Path("a.parquet").write_text("old")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    said(recorded.refuses("export", "a.mcap", "--to", "parquet"))
+    said(recorded.refuses("export", "recording", "a.mcap", "--to", "parquet"))
     assert Path("a.parquet").read_text() == "old"

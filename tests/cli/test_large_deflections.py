@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.multibody.elastic.shape_functions import ShapeFunctions
+from cosim.mechanics.multibody.elastic.shape_functions import ShapeFunctions
 from tests.multibody.elastic.beams import soft_link
 
 ARM = """

@@ -1,4 +1,4 @@
-"""Layouts: every curve exists in the stream or the recording of its rig; the ready ones are those of the command."""
+"""Layouts: every curve exists in the stream or the recording of its rig; the ready ones come from the command."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from mcap_protobuf.decoder import DecoderFactory
 from cosim import load_rig
 from cosim.cli.layout import KINDS, write_layout
 from cosim.output.stream.messages import sample_of, template_of
-from cosim.rig.outline import outline_of
+from cosim.rig.run_metadata import run_metadata_of
 from cosim.rig.stream import streamed_columns
 from tests.output.stream.plotjuggler import PlotJuggler3
 
@@ -57,7 +57,7 @@ def recorded(request, tmp_path_factory):
 @pytest.mark.parametrize("path", RIGS)
 def test_plotjuggler_finds_every_curve_in_the_stream(path, tmp_path):
     rig, text = layout(path, "plotjuggler", tmp_path)
-    names = [list(outline_of(rig).units)[k] for k in streamed_columns(rig.spec, tuple(outline_of(rig).units))]
+    names = [list(run_metadata_of(rig).units)[k] for k in streamed_columns(rig.spec, tuple(run_metadata_of(rig).units))]
     plot = PlotJuggler3()
     values = np.ones(len(names))
     plot.receive([json.dumps(sample_of(template_of(names), values, {"timestamp": 1.0})).encode()], 0.0)
@@ -112,7 +112,7 @@ def test_a_ready_layout_is_that_of_the_command(path, tmp_path):
 
 
 def test_the_command_writes_here(command):
-    assert command("layout", "rig.yaml", "--for", "foxglove") == (0, "wrote rig.foxglove.json\n", [])
+    assert command("export", "layout", "rig.yaml", "--for", "foxglove") == (0, "wrote rig.foxglove.json\n", [])
     assert json.loads(Path("rig.foxglove.json").read_text())["layout"]
-    assert command("layout", "rig.yaml", "--for", "plotjuggler", "-o", "a.xml")[0] == 0
+    assert command("export", "layout", "rig.yaml", "--for", "plotjuggler", "-o", "a.xml")[0] == 0
     assert curves(Path("a.xml").read_text())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cosim import load_run, open_recording
-from cosim.errors import LONGEST_WORD, InputError
+from cosim.core.errors import LONGEST_WORD, InputError
 from cosim.output.events import RunEvent
 from tests.kit.refusals import raised
 
@@ -29,7 +29,7 @@ def test_names_of_files_are_escaped(command):
     for words, end in {
         ("explain", f"{ODD}.mcap"): "swing: the run ended without a stop at t = 0.4 s\n",
         ("compare", f"{ODD}.mcap", f"{ODD}.mcap"): "the runs are equal, to the bit\n",
-        ("export", f"{ODD}.mcap", "--to", "csv"): f"wrote    {SHOWN}.csv: 401 ticks, 14 signals\n",
+        ("export", "recording", f"{ODD}.mcap", "--to", "csv"): f"wrote    {SHOWN}.csv: 401 ticks, 14 signals\n",
     }.items():
         code, out, err = command(*words)
         assert (code, err) == (0, []) and out.endswith(end)

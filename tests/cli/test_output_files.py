@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from cosim.cli.run_files import _recorded
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.recording_reader import read_recording
 from tests.kit.disk import small_disk
 from tests.kit.rigs import controller

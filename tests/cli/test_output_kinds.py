@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from cosim import load_rig, open_recording
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from tests.kit.disk import small_disk
 
-CSV = ("export", "a.mcap", "--to", "csv", "-o")
+CSV = ("export", "recording", "a.mcap", "--to", "csv", "-o")
 # command up to its option -> the suffix that it takes
 OUTPUTS = {
-    "export a.mcap --to csv -o": ".csv",
-    "export a.mcap --to parquet -o": ".parquet",
-    "export a.mcap --to mat -o": ".mat",
-    "layout rig.yaml --for plotjuggler -o": ".xml",
+    "export recording a.mcap --to csv -o": ".csv",
+    "export recording a.mcap --to parquet -o": ".parquet",
+    "export recording a.mcap --to mat -o": ".mat",
+    "export layout rig.yaml --for plotjuggler -o": ".xml",
     "run rig.yaml --json": ".json",
     "run rig.yaml --record": ".mcap",
     "analyze rig.yaml --json": ".json",

@@ -1,4 +1,4 @@
-"""Overlays: values of a file in place of those of a rig."""
+"""Overlays: values of a file in place of a rig's."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_mistakes_in_the_words(recorded, words, said):
 
 def test_what_does_not_fit_one_plot_is_refused(half, monkeypatch, said):
     name = half.signals[0]
-    outline = dataclasses.replace(half.rig, units={**half.rig.units, name: "furlong"})
+    metadata = dataclasses.replace(half.rig, units={**half.rig.units, name: "furlong"})
     monkeypatch.setattr("cosim.rig.plot_runs.MOST_ROWS", 1)
-    for other, signals in ((dataclasses.replace(half, rig=outline), ()), (half, ("*",))):
+    for other, signals in ((dataclasses.replace(half, rig=metadata), ()), (half, ("*",))):
         said(refusal(plot_runs, {"a": half, "b": other}, signals))

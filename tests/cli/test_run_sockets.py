@@ -1,4 +1,4 @@
-"""The options `--telemetry` and `--control`: without a value they are those of the rig, or the usual ones."""
+"""The options `--telemetry` and `--control`: without a value they are the rig's, or the usual ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cosim.access.private_folder import private_folder
 from cosim.cli.run_sockets import sockets_of
 from cosim.cli.run_summary import stream_line
+from cosim.core.access.private_folder import private_folder
 from tests.kit.command import RIG
 
 

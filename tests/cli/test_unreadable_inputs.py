@@ -30,18 +30,18 @@ COMMANDS = [
     *(f"run uses.yaml # given.{suffix}" for suffix in USES),
 ]
 COMMANDS += ["check given.yaml", "check --eds given.eds", "scenario rig.yaml given.yaml", "emulate given.yaml"]
-COMMANDS += ["analyze given.yaml", "analyze rig.yaml --recorded given.mcap", "tune given.yaml"]
+COMMANDS += ["analyze given.yaml", "analyze rig.yaml --recorded given.mcap", "tune gains given.yaml"]
 COMMANDS += [
-    "learn rig.yaml --save a.csv --from given.mcap",
+    "tune feedforward rig.yaml --save a.csv --from given.mcap",
     "identify rig.yaml given.mcap",
     "identify rig.yaml given.csv",
 ]
 COMMANDS += [f"compare given.{suffix} given.{suffix}" for suffix in ("mcap", "npz", "cosim-run")]
 COMMANDS += [f"replay given.mcap{words}" for words in ("", " --rerun", " --bus", " --bus --to a.log")]
-COMMANDS += ["explain given.mcap", "plot given.mcap", "plot given.npz", "export given.mcap --to csv"]
-COMMANDS += ["build rig.yaml --target x86_64 --check given.mcap", "new rig2.yaml given.urdf", "dash given.yaml"]
+COMMANDS += ["explain given.mcap", "plot given.mcap", "plot given.npz", "export recording given.mcap --to csv"]
+COMMANDS += ["export code rig.yaml --target x86_64 --check given.mcap", "new rig2.yaml given.urdf", "dash given.yaml"]
 COMMANDS += ["derive given.urdf --graph", "derive given.yaml --graph", "dash given.mcap"]
-COMMANDS += ["get --connect tcp://127.0.0.1:1 --key given.pub"]
+COMMANDS += ["live get --connect tcp://127.0.0.1:1 --key given.pub"]
 
 
 def _too_late(*_):

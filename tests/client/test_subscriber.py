@@ -6,9 +6,9 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from cosim.client import Subscriber, subscribe
-from cosim.client import subscriber as subscriber_module
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.output.client import Subscriber, subscribe
+from cosim.output.client import subscriber as subscriber_module
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
 from tests.kit.streams import schema
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cosim.hardware.emulation.stepped_line import SimulatedTime, SteppedLine, join
+from cosim.execution.hardware.emulation.stepped_line import SimulatedTime, SteppedLine, join
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig

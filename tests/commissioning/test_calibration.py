@@ -1,17 +1,17 @@
-"""Homing and calibration recover what the emulated drives have, and their overlays are those of a run."""
+"""Homing and calibration recover what the emulated drives have, and their overlays serve a run."""
 
 import math
 
 import numpy as np
 import pytest
 
-from cosim.commissioning.calibration import CoggingPlan, fit_cogging, fit_marks, measure_cogging
-from cosim.commissioning.homing import HomePlan, home_at_stop, home_by_drive
-from cosim.commissioning.overlay_file import wiring_key, write_overlay
-from cosim.commissioning.session import CommissioningSession
+from cosim.apps.commissioning.calibration import CoggingPlan, fit_cogging, fit_marks, measure_cogging
+from cosim.apps.commissioning.homing import HomePlan, home_at_stop, home_by_drive
+from cosim.apps.commissioning.overlay_file import wiring_key, write_overlay
+from cosim.apps.commissioning.session import CommissioningSession
 from cosim.control.cogging import Cogging
-from cosim.drivers.common.wiring import JointParams
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.common.wiring import JointParams
 from cosim.rig.reading.overlay import read_overlay
 from cosim.rig.rig import load_rig
 

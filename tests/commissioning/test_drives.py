@@ -2,10 +2,10 @@
 
 import pytest
 
-from cosim.commissioning.drive_settings import _drivers, _opened, read_all
-from cosim.commissioning.drives_command import compare_drives, restore_drives, save_drives
-from cosim.commissioning.session import CommissioningSession
-from cosim.errors import InputError, InputErrors, RunError
+from cosim.apps.commissioning.drive_settings import _drivers, _opened, read_all
+from cosim.apps.commissioning.drives_command import compare_drives, restore_drives, save_drives
+from cosim.apps.commissioning.session import CommissioningSession
+from cosim.core.errors import InputError, InputErrors, RunError
 from cosim.rig.build.family_modules import hook
 from cosim.rig.sections.rig_spec import read_rig
 from tests.conformance import families
@@ -26,7 +26,7 @@ CHANGED = {
     "vesc": ("motor bytes 400-403", 0xFEDCBA98),
 }
 
-LEAST = {"modbus": 2}  # settings: those of the map
+LEAST = {"modbus": 2}  # settings: the map's
 
 
 def session_of(case: Case, folder) -> tuple[Lockstep, CommissioningSession]:

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.commissioning.jog import DEAD_MAN, JogPlan, hold_names, jog
-from cosim.commissioning.keys import decode, terminal_keys
-from cosim.commissioning.motion import HoldingLoop
-from cosim.commissioning.reasons import fault_reason
-from cosim.commissioning.session import CommissioningSession, MotionBounds
+from cosim.apps.commissioning.jog import DEAD_MAN, JogPlan, hold_names, jog
+from cosim.apps.commissioning.keys import decode, terminal_keys
+from cosim.apps.commissioning.motion import HoldingLoop
+from cosim.apps.commissioning.reasons import fault_reason
+from cosim.apps.commissioning.session import CommissioningSession, MotionBounds
 from cosim.control.limits import CODES, LIMITS, NOT_FINITE, STALE
-from cosim.errors import InputError, RunError
-from cosim.tick.tick_functions import GUARD_INPUTS, REAL_GUARD_INPUTS
-from cosim.types import COMMAND
+from cosim.core.errors import InputError, RunError
+from cosim.core.types import COMMAND
+from cosim.simulation.tick.tick_functions import GUARD_INPUTS, REAL_GUARD_INPUTS
 
 from .lockstep import Lockstep, arm
 
@@ -171,12 +171,12 @@ def test_bad_input(tmp_path, command, said):
     simulated = arm()
     del simulated["drivers"]
     (tmp_path / "sim.yaml").write_text(json.dumps(simulated))
-    said(command.refuses("jog", "sim.yaml", "elbow", "--yes"))
+    said(command.refuses("drives", "jog", "sim.yaml", "elbow", "--yes"))
     session = session_of(Lockstep(tmp_path, arm()))
     with pytest.raises(InputError) as caught:
         hold_names(session, "elbo", [])
     said(caught.value)
-    said(command.refuses("jog", "rig.yaml", "elbow", "--by", "5 kg", "--yes"))
+    said(command.refuses("drives", "jog", "rig.yaml", "elbow", "--by", "5 kg", "--yes"))
 
 
 def test_a_fault_that_a_drive_keeps_is_cleared_before_a_motion(tmp_path):

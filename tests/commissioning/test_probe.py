@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from cosim.commissioning.probe import Burst, ProbeSettings, fit_motion
-from cosim.commissioning.probe_command import probe_rig
-from cosim.commissioning.session import CommissioningSession
-from cosim.errors import InputError, RunError
+from cosim.apps.commissioning.probe import Burst, ProbeSettings, fit_motion
+from cosim.apps.commissioning.probe_command import probe_rig
+from cosim.apps.commissioning.session import CommissioningSession
+from cosim.core.errors import InputError, RunError
 from cosim.rig.probe_record import record_path, unprobed
 
 from .lockstep import Lockstep, arm, changed

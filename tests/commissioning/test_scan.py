@@ -1,14 +1,14 @@
-"""The command `cosim scan`: its connection, its messages, and what it leaves out."""
+"""The command `cosim drives scan`: its connection, its messages, and what it leaves out."""
 
 import subprocess
 import sys
 
 import pytest
 
-from cosim.commissioning import scan as scanning
-from cosim.commissioning.scan import FamilyReport, connection_of, drivers_text, report_lines
-from cosim.drivers.common.search import FoundDrive, Question
-from cosim.drivers.transport import CanFrame
+from cosim.apps.commissioning import scan as scanning
+from cosim.apps.commissioning.scan import FamilyReport, connection_of, drivers_text, report_lines
+from cosim.plugins.drivers.common.search import FoundDrive, Question
+from cosim.plugins.drivers.transport import CanFrame
 from tests.kit.connection import FakeConnection
 
 
@@ -40,7 +40,7 @@ WRONG = {
 
 @pytest.mark.parametrize("words", WRONG.values(), ids=WRONG)
 def test_bad_input_is_one_line(words, command, said):
-    (line,) = command.refuses("scan", *words)
+    (line,) = command.refuses("drives", "scan", *words)
     said(line, r"(?<='/dev/none').*")  # the ports that there are
 
 
@@ -87,7 +87,7 @@ def test_a_bus_in_use_by_a_program_of_this_machine_is_refused(command, said):
     bus = "interface: udp_multicast, channel: 239.71.22.101, fd: true"
     holder = [
         "import sys",
-        "from cosim.drivers.transport import CanBus, CanParams",
+        "from cosim.plugins.drivers.transport import CanBus, CanParams",
         "CanBus(CanParams(interface='udp_multicast', channel='239.71.22.101', fd=True), lambda *k: None).open()",
         "print('open', flush=True)",
         "sys.stdin.read()",
@@ -95,7 +95,7 @@ def test_a_bus_in_use_by_a_program_of_this_machine_is_refused(command, said):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", "\n".join(holder)], **pipes) as other:
         assert other.stdout.readline() == "open\n"
-        (line,) = command.refuses("scan", "--bus", bus, "--family", "moteus")
+        (line,) = command.refuses("drives", "scan", "--bus", bus, "--family", "moteus")
         other.stdin.close()
     said(line, r"process \S+( \(.*?\))?")
 

@@ -4,10 +4,10 @@ import ctypes
 
 import numpy as np
 
-from cosim.compile import ArrayPort, emit, mathlib
-from cosim.compile.jit import Library
-from cosim.compile.routine import with_callees
-from cosim.compile.trace import RoutineBase
+from cosim.core.compile import ArrayPort, emit, mathlib
+from cosim.core.compile.jit import Library
+from cosim.core.compile.routine import with_callees
+from cosim.core.compile.trace import RoutineBase
 
 
 def ports(**shapes: tuple[int, ...]) -> list[ArrayPort]:

@@ -1,16 +1,16 @@
-"""Adjoints of routines equal central differences: nested calls, calls under a condition, open numbers."""
+"""Adjoints of routines equal central differences: nested calls, calls under a condition, symbolic parameters."""
 
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import ArrayPort, Routine, compile
-from cosim.compile.adjoint import Differentiation, tape_sizes
-from cosim.compile.routine import call_when
-from cosim.compile.row_lookup import RowLookup
-from cosim.compile.trace import OpenNumbers
-from cosim.compile.while_loop import repeated_while
-from cosim.errors import CompileError
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, Routine, compile
+from cosim.core.compile.adjoint import Differentiation, tape_sizes
+from cosim.core.compile.routine import call_when
+from cosim.core.compile.row_lookup import RowLookup
+from cosim.core.compile.trace import SymbolicParameters
+from cosim.core.compile.while_loop import repeated_while
+from cosim.core.errors import CompileError
 
 
 def compiled(routine):
@@ -95,8 +95,8 @@ def test_a_call_under_a_condition(switch):
     assert_equal_to_differences(routine, [switch, [0.3, -0.7], [1.1, 0.4]], [1, 2], [0])
 
 
-def test_open_numbers_are_the_last_input():
-    numbers = OpenNumbers(2)
+def test_symbolic_parameters_are_the_last_input():
+    numbers = SymbolicParameters(2)
 
     def with_numbers(x):
         return INNER(x * numbers.symbols[0], ops.array([x[1], numbers.symbols[1]]))[0]
@@ -112,26 +112,26 @@ def test_adjoints_are_derived_once():
 
 
 def newton(z, a, b):
-    """One iteration for z³ + a z = b, with a routine of its own."""
+    """One iteration for z³ + a z = b, with its own routine."""
     value, slope = CUBIC(z[1:], a), 3.0 * z[1] * z[1] + a[0]
     change = (b[0] - value[0]) / slope
-    return ops.array([z[0] + 1.0, z[1] + change]), ops.where(ops.absolute(change) > 1e-7, 1.0, 0.0)
+    return ops.array([z[0] + 1.0, z[1] + change]), ops.where(ops.abs(change) > 1e-7, 1.0, 0.0)
 
 
 CUBIC = Routine(lambda z, a: ops.array([z[0] ** 3 + a[0] * z[0]]), [(1,), (1,)], "cubic")
 
 
-@pytest.mark.parametrize("open_number", [False, True])
-def test_a_loop_that_converges_has_the_derivative_of_its_solution(open_number):
+@pytest.mark.parametrize("parametrised", [False, True])
+def test_a_loop_that_converges_has_the_derivative_of_its_solution(parametrised):
     """dz/db = 1 / (3 z² + a), dz/da = −z dz/db, and 0 by the first guess."""
-    numbers = OpenNumbers(1)
+    numbers = SymbolicParameters(1)
 
     def body(z, a, b):
-        return newton(z, a * (numbers.symbols[0] if open_number else 1.0), b)
+        return newton(z, a * (numbers.symbols[0] if parametrised else 1.0), b)
 
     loop = repeated_while(body, [(2,), (1,), (1,)], "root", 50, True, converges=True)
     routine = Routine(lambda z, a, b: ops.sin(loop(z, a * 1.5, b)[0][1:]), [(2,), (1,), (1,)], "sine_of_root")
-    wrt, extra = ([0, 1, 2, 3], [1.2]) if open_number else ([0, 1, 2], [])
+    wrt, extra = ([0, 1, 2, 3], [1.2]) if parametrised else ([0, 1, 2], [])
     points = [[0.0, 1.0], [0.7], [2.0]]
     assert_equal_to_differences(routine, points, wrt, [0], numbers=extra)
     derive, slope = Differentiation(), 1.5 * 0.7 * (extra or [1.0])[0]

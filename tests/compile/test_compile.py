@@ -11,11 +11,11 @@ import casadi
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import ArrayPort, Compiled, Interpreted, Routine, compile
-from cosim.compile.cpython_entry import layout_is_known
-from cosim.compile.jit import vector_lanes
-from cosim.errors import CompileError
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, Compiled, Interpreted, Routine, compile
+from cosim.core.compile.cpython_entry import layout_is_known
+from cosim.core.compile.jit import vector_lanes
+from cosim.core.errors import CompileError
 from tests.compile.calls import ports
 
 LANES = vector_lanes()
@@ -54,7 +54,7 @@ def test_an_operation_without_machine_code_is_reported_with_its_location():
 
     assert compile_error(inverse_error) == (
         f"{line(inverse_error)} {inverse_error.__qualname__}: 'inverse_error' uses the operation erfinv,"
-        " which has no machine code here; write it with the functions of cosim.ops"
+        " which has no machine code here; write it with the functions of cosim.plugin.ops"
     )
 
 
@@ -358,7 +358,7 @@ def test_the_same_code_has_the_same_symbol():
     routines = [Routine(lambda x, k=k: x * k, [(2,)], "scaled") for k in (2.0, 2.0, 3.0)]
     symbols = [routine.symbol for routine in routines]
     assert symbols[0] == symbols[1] != symbols[2]
-    f = compile(lambda x: ops.total(routine(x) for routine in routines), ports(x=(2,)))
+    f = compile(lambda x: ops.sum(routine(x) for routine in routines), ports(x=(2,)))
     np.testing.assert_array_equal(f(np.ones(2)), [7.0, 7.0])
 
 

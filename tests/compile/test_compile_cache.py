@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.compile import compile, compile_for_batches
+from cosim.core.compile import compile, compile_for_batches
 from tests.compile.calls import ports
 
 

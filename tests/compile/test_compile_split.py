@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import ArrayPort, Routine, compile, split, stack_array
-from cosim.compile.jit import vector_lanes
-from cosim.compile.routine import call_when, with_callees
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, Routine, compile, split, stack_array
+from cosim.core.compile.jit import vector_lanes
+from cosim.core.compile.routine import call_when, with_callees
 from tests.compile.calls import run
 
 LANES = vector_lanes()
@@ -17,12 +17,12 @@ UNARY = [
     ops.sin,
     ops.cos,
     ops.tanh,
-    ops.absolute,
+    ops.abs,
     ops.sign,
     ops.floor,
     lambda x: -x,
     lambda x: x * x,
-    lambda x: ops.sqrt(ops.absolute(x)),
+    lambda x: ops.sqrt(ops.abs(x)),
     lambda x: ops.logical_not(x > 0.5),
 ]
 BINARY = [
@@ -269,7 +269,7 @@ def test_parts_are_cut_where_few_values_are_needed_on_both_sides(monkeypatch):
     def sums(x):
         y = x[0]
         for n in range(1, 21):
-            y = ops.total([ops.sqrt(y + (k + n / 32) * x[1]) for k in range(1, 15)])
+            y = ops.sum([ops.sqrt(y + (k + n / 32) * x[1]) for k in range(1, 15)])
         return y
 
     whole = split.split(Routine(sums, [(2,)], "sums").graph, [], 1, ())

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import compile
-from cosim.compile.elimination import Elimination
-from cosim.compile.jacobian import ImplicitJacobian, Jacobian
-from cosim.compile.routine import Routine
+from cosim.core import ops
+from cosim.core.compile import compile
+from cosim.core.compile.elimination import Elimination
+from cosim.core.compile.jacobian import ImplicitJacobian, Jacobian
+from cosim.core.compile.routine import Routine
 from tests.compile.calls import ports
 
 RNG = np.random.default_rng(5)

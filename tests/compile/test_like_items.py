@@ -5,11 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import ArrayPort, compile, like_items
-from cosim.compile.alike import Alike, groups
-from cosim.compile.jit import vector_lanes
-from cosim.compile.routine import Routine, call_when
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, compile, like_items
+from cosim.core.compile.alike import Alike, groups
+from cosim.core.compile.jit import vector_lanes
+from cosim.core.compile.routine import Routine, call_when
 from tests.compile.calls import ports
 
 RNG = np.random.default_rng(7)
@@ -61,11 +61,11 @@ def three_classes(x, y, s):
 
 def sums_and_maxima(x, y):
     squares = x * x * 0.5
-    largest = ops.total([])
+    largest = ops.sum([])
     for k in range(MANY):
-        largest = ops.maximum(largest, ops.absolute(y[k] - 1.0))
-    mixed = ops.total(squares[k] * y[k] if k % 4 else squares[k] for k in range(MANY))
-    return ops.concatenate([squares / (1.0 + mixed), ops.array([largest, ops.total(squares), x @ y])])
+        largest = ops.maximum(largest, ops.abs(y[k] - 1.0))
+    mixed = ops.sum(squares[k] * y[k] if k % 4 else squares[k] for k in range(MANY))
+    return ops.concatenate([squares / (1.0 + mixed), ops.array([largest, ops.sum(squares), x @ y])])
 
 
 def neighbours(x):
@@ -113,9 +113,9 @@ def test_items_before_and_after_calls(monkeypatch):
         def fn(x):
             scaled = x * 0.25 + 1.0
             called = inner(scaled * scaled)
-            total = ops.total(called[k] * scaled[k] for k in range(MANY))
+            total = ops.sum(called[k] * scaled[k] for k in range(MANY))
             chosen = call_when(total > 0.0, inner, [called - total], [scaled])
-            return ops.concatenate([chosen * scaled, ops.sqrt(ops.absolute(called - total))])
+            return ops.concatenate([chosen * scaled, ops.sqrt(ops.abs(called - total))])
 
         return fn
 
@@ -147,7 +147,7 @@ def test_a_graph_that_is_mostly_something_else_stays_as_it_is():
 
 def test_code_of_many_items_is_as_long_as_that_of_few():
     def length(n):
-        text = Routine(lambda x, y: ops.sin(x) * y + ops.total(x * y), [(n,), (n,)], "length").definition(1)
+        text = Routine(lambda x, y: ops.sin(x) * y + ops.sum(x * y), [(n,), (n,)], "length").definition(1)
         return text.count("\n")
 
     assert length(60) == length(2000)

@@ -8,8 +8,8 @@ import pytest
 # What reserves address space, as runtimes of WebAssembly do: all that is free near the libraries, but for one page
 CROWDED = """
 import ctypes
-from cosim.compile.linked_objects import linked
-from cosim.compile.object_code import object_code
+from cosim.core.compile.linked_objects import linked
+from cosim.core.compile.object_code import object_code
 
 C = ctypes.CDLL(None)
 C.mmap.restype, C.munmap.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t)

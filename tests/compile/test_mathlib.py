@@ -1,4 +1,5 @@
-"""The error bounds that `cosim.compile.mathlib` states for sine and cosine, against mpmath; both at once; divisions."""
+"""The error bounds that `cosim.core.compile.mathlib` states for sine and cosine, against mpmath; both at once;
+divisions."""
 
 import math
 import platform
@@ -9,15 +10,15 @@ import mpmath
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import compile, emit, mathlib
-from cosim.compile.jacobian import Jacobian
-from cosim.compile.mathlib import MAX_ULP, MAX_ULP_REDUCED, REDUCIBLE, TOGETHER
-from cosim.compile.object_code import object_code
-from cosim.compile.operations import LEAVES
-from cosim.compile.routine import Routine
-from cosim.compile.split import LONGEST
-from cosim.compile.targets import targets
+from cosim.core import ops
+from cosim.core.compile import compile, emit, mathlib
+from cosim.core.compile.jacobian import Jacobian
+from cosim.core.compile.mathlib import MAX_ULP, MAX_ULP_REDUCED, REDUCIBLE, TOGETHER
+from cosim.core.compile.object_code import object_code
+from cosim.core.compile.operations import LEAVES
+from cosim.core.compile.routine import Routine
+from cosim.core.compile.split import LONGEST
+from cosim.core.compile.targets import targets
 from tests.compile.calls import ports
 from tests.kit.linked_code import linked
 

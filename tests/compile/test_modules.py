@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.compile import BatchFunction, Routine, compilation, jit, modules, object_code
-from cosim.compile.compilation import Compilation
-from cosim.compile.jit import Library
-from cosim.errors import CompileError
+from cosim.core.compile import BatchFunction, Routine, compilation, jit, modules, object_code
+from cosim.core.compile.compilation import Compilation
+from cosim.core.compile.jit import Library
+from cosim.core.errors import CompileError
 from tests.compile.calls import ports
 
 IR = Path(__file__).with_name("two_functions.ll").read_text(encoding="utf-8")

@@ -6,16 +6,17 @@ import mpmath
 import numpy as np
 import pytest
 
-from cosim import load_rig, ops
-from cosim.compile import compile, emit, mathlib, ptx
-from cosim.compile.freestanding import freestanding
-from cosim.compile.operations import LIBM, OF_TWO
-from cosim.compile.ptx import LOCAL_BYTES, Kernel
-from cosim.compile.stack_array import stack_array
-from cosim.compile.stack_need import stack_need
-from cosim.compile.targets import PTX, targets
-from cosim.errors import CompileError
-from cosim.timing.gpu_loop import KERNEL
+from cosim import load_rig
+from cosim.core import ops
+from cosim.core.compile import compile, emit, mathlib, ptx
+from cosim.core.compile.freestanding import freestanding
+from cosim.core.compile.operations import LIBM, OF_TWO
+from cosim.core.compile.ptx import LOCAL_BYTES, Kernel
+from cosim.core.compile.stack_array import stack_array
+from cosim.core.compile.stack_need import stack_need
+from cosim.core.compile.targets import PTX, targets
+from cosim.core.errors import CompileError
+from cosim.simulation.loop.gpu_loop import KERNEL
 from tests.compile.calls import ports
 from tests.kit.ptx_on_cpu import PtxProgram, addresses
 from tests.kit.ptxas import assemble
@@ -99,7 +100,7 @@ EXACT = {"fmod": math.fmod, "remainder": math.remainder}
 
 @pytest.mark.parametrize("name", NAMES)
 def test_functions_of_the_c_library(name):
-    """Arguments in their order; errors in units of the last place, far below those of another function."""
+    """Arguments in their order; errors in units of the last place, far below another function's."""
     two = name in OF_TWO
     lines = [
         "  %twice = mul i64 %run, 2", element("%at", "%inputs", index="%twice"), element("%next", "%at", index="1"),

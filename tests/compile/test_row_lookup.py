@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import Routine, compile
-from cosim.compile.jacobian import Jacobian
-from cosim.compile.row_lookup import RowLookup
-from cosim.compile.trace import inlined, symbols
-from cosim.errors import CompileError
+from cosim.core import ops
+from cosim.core.compile import Routine, compile
+from cosim.core.compile.jacobian import Jacobian
+from cosim.core.compile.row_lookup import RowLookup
+from cosim.core.compile.trace import inlined, symbols
+from cosim.core.errors import CompileError
 from tests.compile.calls import ports
 
 
@@ -44,7 +44,7 @@ def test_the_last_row_that_begins_in_time_is_found(count):
 def test_it_is_called_from_other_code_and_its_cost_grows_with_the_logarithm():
     begins, rows = table(4096, width=2)
     lookup = RowLookup(begins, rows)
-    weighted = Routine(lambda t, x: ops.total(lookup(t + 1.0) * x), [(), (2,)], "weighted")
+    weighted = Routine(lambda t, x: ops.sum(lookup(t + 1.0) * x), [(), (2,)], "weighted")
     assert lookup.operations == 12
     assert weighted.operations == 12 + 4  # a sum before the call, two products and their sum (or fused) after it
     found = compile(weighted, ports(t=(), x=(2,)))(70.0, np.array([2.0, -1.0]))

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import Routine, compile, mathlib
-from cosim.compile.jacobian import Jacobian
-from cosim.compile.jit import vector_lanes
-from cosim.compile.routine import call_when, with_callees
-from cosim.compile.trace import RoutineBase
-from cosim.compile.while_loop import WhileLoop
-from cosim.errors import CompileError
-from cosim.timing.native_loop import NativeLoop
-from cosim.timing.tick_ring import LoopStatus, LoopTask, RoutineCall, SharedWord, TickProgram, TickRing
+from cosim.core import ops
+from cosim.core.compile import Routine, compile, mathlib
+from cosim.core.compile.jacobian import Jacobian
+from cosim.core.compile.jit import vector_lanes
+from cosim.core.compile.routine import call_when, with_callees
+from cosim.core.compile.trace import RoutineBase
+from cosim.core.compile.while_loop import WhileLoop
+from cosim.core.errors import CompileError
+from cosim.simulation.loop.native_loop import NativeLoop
+from cosim.simulation.loop.tick_ring import LoopStatus, LoopTask, RoutineCall, SharedWord, TickProgram, TickRing
 from tests.compile.calls import ports, run
 
 LANES = vector_lanes()
@@ -258,7 +258,7 @@ def test_the_symbol_is_that_of_the_code():
     assert one.symbol == same_code.symbol
     assert len({one.symbol, other_body.symbol, other_count.symbol}) == 3
     loops = (one, same_code, other_body, other_count)
-    f = compile(lambda x: ops.total(loop(x)[1] for loop in loops), ports(x=(2,)))
+    f = compile(lambda x: ops.sum(loop(x)[1] for loop in loops), ports(x=(2,)))
     assert f([1.0, 0.0]) == 5 + 5 + 3 + 5
 
 
@@ -275,7 +275,7 @@ def test_it_describes_itself_as_routines_do():
 
 
 def refused(function, make):
-    """The message, without the place, which is that of the function."""
+    """The message, without the place, which is the function's."""
     with pytest.raises(CompileError) as caught:
         make()
     place = f"{__file__}:{function.__code__.co_firstlineno} {function.__qualname__}: "

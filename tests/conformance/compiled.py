@@ -4,7 +4,7 @@ import ctypes
 import threading
 from typing import Any
 
-from cosim.types import COMMAND, FEEDBACK, CycleOutcome, JointCommand, JointState
+from cosim.core.types import COMMAND, FEEDBACK, CycleOutcome, JointCommand, JointState
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 

@@ -29,16 +29,16 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import numpy as np
 import yaml
 
-from cosim import drivers
-from cosim.drivers.common import family
-from cosim.drivers.transport import CanParams, SerialParams, now
-from cosim.hardware.emulation.fault_injection import FaultInjection
-from cosim.hardware.emulation.server import EmulationServer
-from cosim.hardware.emulation.stepped_line import LineEnd, SimulatedTime, SteppedLine, join
+from cosim.core.types import JointCommand, JointState
+from cosim.execution.hardware.emulation.fault_injection import FaultInjection
+from cosim.execution.hardware.emulation.server import EmulationServer
+from cosim.execution.hardware.emulation.stepped_line import LineEnd, SimulatedTime, SteppedLine, join
+from cosim.plugins import drivers
+from cosim.plugins.drivers.common import family
+from cosim.plugins.drivers.transport import CanParams, SerialParams, now
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
-from cosim.types import JointCommand, JointState
 
 from .compiled import InMachineCode
 from .rules import PATIENCE, processor_limit, prompt, time_had
@@ -89,7 +89,7 @@ class Case(NamedTuple):
 
     @property
     def module(self) -> ModuleType:
-        return importlib.import_module(f"cosim.drivers.{self.family}")
+        return importlib.import_module(f"cosim.plugins.drivers.{self.family}")
 
 
 def folders() -> list[str]:
@@ -101,7 +101,7 @@ def folders() -> list[str]:
 def lacking(name: str) -> str:
     """What a folder lacks to be a family, empty for nothing."""
     try:
-        module = importlib.import_module(f"cosim.drivers.{name}")
+        module = importlib.import_module(f"cosim.plugins.drivers.{name}")
     except Exception as error:
         return f"drivers/{name} cannot be imported: {type(error).__name__}: {error}"
     missing = [word for word in NEEDED if not hasattr(module, word)]
@@ -129,9 +129,11 @@ def lines(module: ModuleType) -> dict[str, tuple[str, type]]:
 
 @cache
 def cases() -> tuple[Case, ...]:
-    """All cases; a folder that is not a family has a test of its own."""
+    """All cases; a folder that is not a family has its own test."""
     good = [name for name in folders() if not lacking(name)]
-    found = [Case(name, line) for name in good for line in lines(importlib.import_module(f"cosim.drivers.{name}"))]
+    found = [
+        Case(name, line) for name in good for line in lines(importlib.import_module(f"cosim.plugins.drivers.{name}"))
+    ]
     return tuple(found + [case._replace(compiled=True) for case in found if compiles(case)])
 
 
@@ -159,7 +161,7 @@ def _all_stepped() -> list[Case]:
 @cache
 def real_cases() -> tuple[Case, ...]:
     """A family on each kind of line between processes in real time, in Python and in machine code: the first one, or
-    that of COSIM_FAMILY where it has such a line."""
+    COSIM_FAMILY where it has such a line."""
     found: dict[Any, Case] = {}
     for case in sorted(cases(), key=lambda case: case.family != os.environ.get("COSIM_FAMILY")):
         if case.line != "virtual":
@@ -218,7 +220,7 @@ def channel() -> int:
 
 
 def section(case: Case, folder: Path, **keys: Any) -> dict[str, Any]:
-    """The driver's section of a rig without its joints, on a connection of its own."""
+    """The driver's section of a rig without its joints, on its own connection."""
     field, kind = lines(case.module)[case.line]
     number = channel()
     if case.line == "pty":

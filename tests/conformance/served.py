@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cosim.drivers.transport import now
+from cosim.plugins.drivers.transport import now
 from cosim.rig.emulate import emulation_of
 from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.clock import MS

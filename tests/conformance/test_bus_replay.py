@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.hardware.traffic.playback import PlaybackConnection
-from cosim.hardware.traffic.player import play
-from cosim.hardware.traffic.recorded_calls import calls_of
-from cosim.hardware.traffic.recorded_connection import RecordedConnection
-from cosim.hardware.traffic.recorded_driver import RecordedDriver
-from cosim.hardware.traffic.traffic_log import TrafficLog
+from cosim.core.types import COMMAND
+from cosim.execution.hardware.traffic.playback import PlaybackConnection
+from cosim.execution.hardware.traffic.player import play
+from cosim.execution.hardware.traffic.recorded_calls import calls_of
+from cosim.execution.hardware.traffic.recorded_connection import RecordedConnection
+from cosim.execution.hardware.traffic.recorded_driver import RecordedDriver
+from cosim.execution.hardware.traffic.traffic_log import TrafficLog
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.types import COMMAND
 
 from .families import Bench
 from .marks import in_memory, on_lines
@@ -77,7 +77,7 @@ def test_a_changed_scale_is_found_in_the_first_call_that_it_changes(case, tmp_pa
     assert first.recorded != first.now
     commands = [call.begin.content for call in calls_of(entries) if call.what == "write"]
     efforts = [np.frombuffer(given.numbers).reshape(len(COMMAND), -1)[2, 0] for given in commands]
-    resolution = 0.001  # N·m, coarser than that of any command
+    resolution = 0.001  # N·m, coarser than any command's
     assert 0 < efforts[commands.index(first.given)] < 2 * (efforts[1] + resolution)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from tests.kit.command import Command
 
 from .families import JOINTS, Case, addresses, cases, lines, rig, section, write_rig

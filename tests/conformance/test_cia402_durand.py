@@ -11,10 +11,10 @@ import can
 import numpy as np
 import pytest
 
-from cosim.drivers import cia402
-from cosim.drivers.transport import CanParams, now
-from cosim.errors import SourceLocation
-from cosim.types import DriverContext, JointCommand, JointState, Limits
+from cosim.core.errors import SourceLocation
+from cosim.core.types import DriverContext, JointCommand, JointState, Limits
+from cosim.plugins.drivers import cia402
+from cosim.plugins.drivers.transport import CanParams, now
 
 durand = pytest.importorskip("durand", reason="durand is not installed")
 

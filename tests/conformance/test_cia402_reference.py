@@ -17,11 +17,11 @@ import pytest
 import yaml
 from canopen.profiles.p402 import BaseNode402
 
-from cosim.drivers import cia402
-from cosim.drivers.cia402.profile import STATES
-from cosim.drivers.transport import CanParams, now
-from cosim.errors import SourceLocation
-from cosim.types import DriverContext, JointCommand, JointState, Limits
+from cosim.core.errors import SourceLocation
+from cosim.core.types import DriverContext, JointCommand, JointState, Limits
+from cosim.plugins.drivers import cia402
+from cosim.plugins.drivers.cia402.profile import STATES
+from cosim.plugins.drivers.transport import CanParams, now
 
 from .families import Case, section
 from .served import Served

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cosim.drivers.common.motor import FAULT_CAUSES
-from cosim.drivers.dynamixel import codec
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.common.motor import FAULT_CAUSES
+from cosim.plugins.drivers.dynamixel import codec
 from cosim.rig.rig import load_rig
 
 from .families import PATIENCE, START, Bench, Case, stepped_cases

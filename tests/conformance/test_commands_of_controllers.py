@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
+from cosim.apps.scenario.armed_rig import ArmedRig
+from cosim.apps.scenario.stepped_engine import SteppedEngine
 from cosim.rig.run import StoppedRun
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.scenario.stand import Stand
-from cosim.scenario.stepped_engine import SteppedEngine
 from tests.kit.emulated import emulated
 
 from .families import JOINTS, SCALES, Case, addresses, load_cycle, rig, section, write_rig
@@ -24,8 +24,8 @@ SWING = 0.005  # N·m/rad of measured position
 TICKS = 24
 OWN = """
 import math
-from cosim import ops
-from cosim.types import COMMAND, Signal, joint_signals, param, params
+from cosim.plugin import ops
+from cosim.plugin import COMMAND, Signal, joint_signals, param, params
 
 @params
 class Params:
@@ -84,20 +84,20 @@ class Outcome(NamedTuple):
 def stepped_run(case: Case, folder: Path, way: str, spoiled: str = "0.0") -> Outcome:
     """In simulated time, by the Python engine."""
     path = file_of_rig(case, folder, way, spoiled)
-    stand = Stand(read_rig(path), [])
-    engine = stand.engine
+    armed = ArmedRig(read_rig(path), [])
+    engine = armed.engine
     assert isinstance(engine, SteppedEngine)
     asked, rows, fault = {name: [] for name in JOINTS}, [], ""
-    stand.begin()
+    armed.begin()
     while not fault and len(rows) < TICKS:
-        row, fault = stand.run(1)
+        row, fault = armed.run(1)
         rows.append(row)
         for name, motor in zip(JOINTS, engine.server.motors.motors, strict=True):
             asked[name].append(motor.requested)
-    values = stand.signals(np.concatenate(rows))
-    stand.close()
+    values = armed.signals(np.concatenate(rows))
+    armed.close()
     return Outcome(
-        {name: values[:, k] for name, k in stand.names.items()}, asked, fault, "own" in stand.rig.tick_model.untraceable
+        {name: values[:, k] for name, k in armed.names.items()}, asked, fault, "own" in armed.rig.tick_model.untraceable
     )
 
 

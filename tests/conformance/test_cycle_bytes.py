@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.drivers.common.frame_layout import Kind, ReceivedFrame
-from cosim.types import COMMAND, CycleOutcome
+from cosim.core.types import COMMAND, CycleOutcome
+from cosim.plugins.drivers.common.frame_layout import Kind, ReceivedFrame
 
 from .families import cases
 from .two_engines import TwoEngines, awaited, lines_for, silent_bench

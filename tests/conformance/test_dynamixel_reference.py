@@ -10,8 +10,8 @@ import dynamixel_sdk as sdk
 import pytest
 from dynamixel_easy_sdk import Connector, DxlRuntimeError, OperatingMode
 
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel.node import FIRMWARE
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel.node import FIRMWARE
 
 from .served import Served
 

@@ -11,15 +11,15 @@ import numpy as np
 from mcap.reader import make_reader
 
 from cosim import load_rig
-from cosim.drivers.common.motor import FAULT_CAUSES
+from cosim.apps.scenario.stepped_engine import OFF
 from cosim.execution.stop_cause import cause_of
+from cosim.plugins.drivers.common.motor import FAULT_CAUSES
 from cosim.rig.run import StoppedRun
-from cosim.scenario.stepped_engine import OFF
 from tests.kit.emulated import PATIENCE, emulated
 
 from .families import Case, adapters, addresses, rig, section, stepped_cases, write_rig
 from .marks import IN_PYTHON, drivers, in_memory, in_turn, over
-from .shared_stands import RunWithFaults, SharedStand
+from .shared_rigs import RunWithFaults, SharedRig
 
 A_BUS_IN_REAL_TIME = [case for case in IN_PYTHON if case.line != "pty"][:1]
 # of what the guard finds, whichever family measures it
@@ -51,8 +51,8 @@ def sections(case: Case, folder: Path, tracking: float) -> dict[str, Any]:
 
 
 @cache
-def stand_of(case: Case, tracking: float) -> SharedStand:
-    return SharedStand(sections(case, Path(), tracking))
+def shared_rig_of(case: Case, tracking: float) -> SharedRig:
+    return SharedRig(sections(case, Path(), tracking))
 
 
 def run_of(
@@ -60,7 +60,7 @@ def run_of(
 ) -> RunWithFaults:
     """Finished or stopped; the motors are off afterwards, at the latest by their watchdog."""
     if case.stepped:
-        return stand_of(case, tracking).run(faults, duration)
+        return shared_rig_of(case, tracking).run(faults, duration)
     return run_in_real_time(case, folder, *faults, duration=duration)
 
 

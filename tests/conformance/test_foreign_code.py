@@ -1,6 +1,6 @@
 """What a recording or a stream of somebody else brings is neither run nor opened without consent, by any command.
 
-The commands are those of the command line: one that is added and takes a recording or an address has no row here, and
+The commands come from the command line: one that is added and takes a recording or an address has no row here, and
 fails.
 """
 
@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from cosim import load_rig, open_recording
-from cosim.cli.command_line import command_parser
-from cosim.dashboard import command as dashboard
-from cosim.dashboard.command import Joining, dash
-from cosim.dashboard.look import Look
-from cosim.dashboard.web_page import WebAddress
-from cosim.foxglove.command import FoxgloveAddress, open_bridge
+from cosim.apps.dashboard import command as dashboard
+from cosim.apps.dashboard.command import Joining, dash
+from cosim.apps.dashboard.look import Look
+from cosim.apps.dashboard.web_page import WebAddress
+from cosim.apps.foxglove.command import FoxgloveAddress, open_bridge
+from cosim.cli.command_line import all_commands
 from cosim.rig import provenance
 from cosim.rig.republish import republish
 from tests.fmi import fmus
@@ -27,8 +27,8 @@ from tests.rig.test_user_code import JOINT, MADE, TURN
 
 MARK = "from pathlib import Path\nPath({mark!r}).touch()\n"
 CONTROLLER = """
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, params
+from cosim.plugin import ops
+from cosim.plugin import COMMAND, joint_signals, params
 @params
 class Params:
     pass
@@ -73,25 +73,25 @@ KINDS = ["python", "xacro", pytest.param("fmu", marks=fmus.needs_gcc)]
 VIEWS: dict[str, list[list[str]]] = {
     "plot": [["F", "hinge/position", "-o", "x.png"]],
     "explain": [["F"]],
-    "export": [["F", "--to", "csv", "-o", "x.csv"]],
+    "export recording": [["F", "--to", "csv", "-o", "x.csv"]],
     "compare": [["F", "F"]],
     "replay": [["F", "--rerun"], ["F", "--bus"], ["F", "--bus", "RIG"], ["F", "--bus", "--to", "x.log"]],
     "identify": [["RIG", "F"]],
-    "learn": [["RIG", "--from", "F", "--save", "x.csv"]],
+    "tune feedforward": [["RIG", "--from", "F", "--save", "x.csv"]],
     "analyze": [["RIG", "--measure", "chirp", "--recorded", "F"]],
-    "build": [["RIG", "--target", "x86_64", "-o", "out", "--check", "F"]],
+    "export code": [["RIG", "--target", "x86_64", "-o", "out", "--check", "F"]],
     "dash": [],  # below, as foxglove
     "foxglove": [],
 }
-WORDS = [[name, *words] for name, lines in VIEWS.items() for words in lines]
+WORDS = [[*name.split(), *words] for name, lines in VIEWS.items() for words in lines]
 # take an address of which they neither get a rig nor a file
 NUMBERS_ALONE = {
-    "set": "numbers go to a control socket",
-    "get": "numbers come from a control socket",
-    "stop": "an order goes to a control socket",
+    "live set": "numbers go to a control socket",
+    "live get": "numbers come from a control socket",
+    "live stop": "an order goes to a control socket",
     "run": "a broker of HELICS passes numbers on",
     "federate": "a broker of HELICS passes numbers on",
-    "tune": "workers of this user's own cluster evaluate its rig",
+    "tune gains": "workers of this user's own cluster evaluate its rig",
 }
 OUTPUTS, OWN_ADDRESS = {"record"}, {"host"}
 PYTHON_FILES = "foreign_controller.py", "foreign_joint.py"
@@ -163,7 +163,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Foreign:
 
 def test_every_command_that_takes_a_recording_or_an_address_has_its_row() -> None:
     found = set()
-    for name, parser in command_parser().commands.choices.items():
+    for name, parser in all_commands().parsers.items():
         for action in parser._actions:
             recording = ".mcap" in f"{action.metavar} {action.help}" and action.dest not in OUTPUTS
             address = "ADDRESS" in str(action.metavar) and action.dest not in OWN_ADDRESS

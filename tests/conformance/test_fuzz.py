@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.drivers.transport import CanFrame
-from cosim.errors import InputError, RunError
+from cosim.core.errors import InputError, RunError
+from cosim.plugins.drivers.transport import CanFrame
 from tests.kit.clock import MS
 
 from .families import Case, adapters, stepped_cases
@@ -56,14 +56,14 @@ def traffic(desk) -> tuple[list[Any], list[Any]]:
 
 
 def decoders(family: str) -> dict[str, list[Callable[[Any], object]]]:
-    """Functions and incremental decoders (`feed`) of all modules of a family, and those of the transport that they use,
-    that take an item, by the annotation of the parameter; those of text in its codecs. Without encoders."""
+    """Functions and incremental decoders (`feed`) of all modules of a family, and of the transport that they use,
+    that take an item, by the annotation of the parameter; of text in its codecs. Without encoders."""
     found: dict[str, list[Callable[[Any], object]]] = {"bytes": [], "CanFrame": [], "str": []}
-    for info in pkgutil.iter_modules(importlib.import_module(f"cosim.drivers.{family}").__path__):
-        module = importlib.import_module(f"cosim.drivers.{family}.{info.name}")
+    for info in pkgutil.iter_modules(importlib.import_module(f"cosim.plugins.drivers.{family}").__path__):
+        module = importlib.import_module(f"cosim.plugins.drivers.{family}.{info.name}")
         for name, part in list(vars(module).items()):
             home = getattr(part, "__module__", None) or ""
-            used = home == module.__name__ or home.startswith("cosim.drivers.transport.")
+            used = home == module.__name__ or home.startswith("cosim.plugins.drivers.transport.")
             if name.startswith("_") or not used or not callable(part):
                 continue
             needed = [p for p in inspect.signature(part).parameters.values() if p.default is p.empty]

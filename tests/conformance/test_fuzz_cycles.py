@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.drivers.common import compiled_driver
-from cosim.drivers.common.node_driver import NodeDriver
-from cosim.drivers.dynamixel import packet_link
-from cosim.drivers.moteus import fdcanusb_link
-from cosim.drivers.transport import CanFrame, byte_stream, can_socket, datagrams, now
-from cosim.types import CycleOutcome
+from cosim.core.types import CycleOutcome
+from cosim.plugins.drivers.common import compiled_driver
+from cosim.plugins.drivers.common.node_driver import NodeDriver
+from cosim.plugins.drivers.dynamixel import packet_link
+from cosim.plugins.drivers.moteus import fdcanusb_link
+from cosim.plugins.drivers.transport import CanFrame, byte_stream, can_socket, datagrams, now
 from tests.kit.guarded_memory import GuardedNumpy
 
 from .families import cases, load_cycle
@@ -35,7 +35,7 @@ ITEMS = COUNT // 40  # of each kind
 OFTEN = 10  # items between two sound answers of all drives
 BURSTS, BURST = 10, 150  # items at once, more than a link takes in one call
 MEMORY = (compiled_driver, datagrams, can_socket, byte_stream, fdcanusb_link, packet_link)
-# what a driver in Python keeps of a fault until it is enabled again, by family; those of `NodeDriver` need no entry
+# what a driver in Python keeps of a fault until it is enabled again, by family; a `NodeDriver` needs no entry
 FORGET: dict[str, Callable[[Any], object]] = {
     "moteus": lambda driver: driver._fault.__init__([0] * len(driver.joints)),
     "cia402": lambda driver: driver._store.set_operational(True),

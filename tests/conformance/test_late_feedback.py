@@ -9,8 +9,8 @@ import pytest
 
 from cosim.control.guard import Guard, check
 from cosim.control.limits import LIMIT_OF, LIMITS
+from cosim.core.types import COMMAND
 from cosim.execution.stop_cause import cause_of
-from cosim.types import COMMAND
 from tests.kit.late_feedback import DAMPING, INERTIA, JOINT, LOAD, STALE, STEP, Pause, Played
 
 # ticks of the motion: one half of it, with its highest speed and where it turns back with full effort

@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from cosim.drivers.transport import CanBus, CanFrame, CanParams, now
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.transport import CanBus, CanFrame, CanParams, now
 from tests.conformance.marks import ENGINES, EVERY, PUSH, drivers, engines, every, in_turn, on_lines, with_each
 from tests.kit.clock import MS
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.errors import CosimError
-from cosim.hardware.emulation.fault_injection import FaultyConnection
+from cosim.core.errors import CosimError
+from cosim.execution.hardware.emulation.fault_injection import FaultyConnection
 
 from .families import Case, fault
 from .marks import drivers

@@ -23,8 +23,9 @@ from moteus.fdcanusb_device import _append_checksum, _compute_crc8, _strip_and_v
 from moteus.moteus_tool import Runner
 from moteus.moteus_tool import Stream as ToolStream
 
-from cosim.drivers.common.windings import MAGNET_ANGLE
-from cosim.drivers.moteus.codec import (
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.windings import MAGNET_ANGLE
+from cosim.plugins.drivers.moteus.codec import (
     INT8,
     INT16,
     INT32,
@@ -37,9 +38,8 @@ from cosim.drivers.moteus.codec import (
     encode_command,
     encode_feedback,
 )
-from cosim.drivers.moteus.fdcanusb import checksum, with_checksum, without_checksum
-from cosim.drivers.moteus.registers import TORQUE_FACTOR, Mode, to_raw, to_value
-from cosim.units import TURN
+from cosim.plugins.drivers.moteus.fdcanusb import checksum, with_checksum, without_checksum
+from cosim.plugins.drivers.moteus.registers import TORQUE_FACTOR, Mode, to_raw, to_value
 
 from .served import Served
 
@@ -439,7 +439,7 @@ def test_a_motor_without_windings_is_refused(calibrated: Callable[..., Bench]) -
         calibrated({"type": "ideal"}, calibrate)
 
 
-# --- the codec of moteus drives against that of the package ---
+# --- the codec of moteus drives against the package's ---
 
 
 def test_the_same_command_in_both_codecs() -> None:

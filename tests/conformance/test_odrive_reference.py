@@ -9,9 +9,9 @@ import can
 import pytest
 import serial
 
-from cosim.drivers.odrive import can_codec, codes
-from cosim.drivers.transport import CanFrame
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.odrive import can_codec, codes
+from cosim.plugins.drivers.transport import CanFrame
 
 from .served import Served
 

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from cosim.drivers.transport import CanBus, CanFrame, CanParams, now
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.plugins.drivers.transport import CanBus, CanFrame, CanParams, now
 from cosim.rig.build.drivers import cycle_traffic, own_items
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig

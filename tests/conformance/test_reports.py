@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from cosim.drivers.common.motor import FAULT_CAUSES
-from cosim.drivers.common.unknown_requests import MAX_KEPT, MAX_LENGTH, UnknownRequests, shown
-from cosim.drivers.dynamixel import codec as dynamixel
-from cosim.drivers.modbus.codec import checked
-from cosim.drivers.transport import CanFrame, ConnectionLost
-from cosim.drivers.transport.content_packets import packet
-from cosim.errors import InputError, InputErrors, RunError
+from cosim.core.errors import InputError, InputErrors, RunError
+from cosim.plugins.drivers.common.motor import FAULT_CAUSES
+from cosim.plugins.drivers.common.unknown_requests import MAX_KEPT, MAX_LENGTH, UnknownRequests, shown
+from cosim.plugins.drivers.dynamixel import codec as dynamixel
+from cosim.plugins.drivers.modbus.codec import checked
+from cosim.plugins.drivers.transport import CanFrame, ConnectionLost
+from cosim.plugins.drivers.transport.content_packets import packet
+from cosim.rig.build.detect_family import family_at
 from cosim.rig.build.family_modules import hook
-from cosim.rig.build.strangers import family_at
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from tests.conformance.marks import PUSH, assert_has_fix, drivers, engines, every, without_b
@@ -145,8 +145,8 @@ def test_a_drive_of_another_kind_is_refused(case, tmp_path, monkeypatch):
 
 
 def _of_another_map(patch: Any) -> None:
-    from cosim.drivers.moteus.device import bank
-    from cosim.drivers.moteus.registers import MAP_VERSION
+    from cosim.plugins.drivers.moteus.device import bank
+    from cosim.plugins.drivers.moteus.registers import MAP_VERSION
 
     patch.setitem(bank._WHOLE, MAP_VERSION, lambda servo: 3)
 
@@ -179,7 +179,7 @@ def test_a_limit_beyond_the_drives_own_is_refused(case, tmp_path, limit):
 def test_two_joints_at_one_node_are_a_mistake(case, tmp_path):
     first, _ = addresses(case)
     path = write_rig(tmp_path / "rig.yaml", rig(section(case, tmp_path), (first, dict(first))))
-    with pytest.raises(InputErrors, match="is that of joint 'a' already; give each drive its own"):
+    with pytest.raises(InputErrors, match="belongs to joint 'a' already; give each drive its own"):
         read_rig(path)
 
 

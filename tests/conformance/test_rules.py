@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cosim.drivers import template
-from cosim.drivers.template.driver import TemplateDriver
+from cosim.plugins.drivers import template
+from cosim.plugins.drivers.template.driver import TemplateDriver
 
 from . import rules, test_life_cycle, test_reports, test_time
 from .families import Bench, Case

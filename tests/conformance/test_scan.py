@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
-from cosim.commissioning.scan import drivers_text, scan
-from cosim.drivers.transport import CanParams, SerialParams
-from cosim.errors import InputError
+from cosim.apps.commissioning.scan import drivers_text, scan
+from cosim.core.errors import InputError
+from cosim.plugins.drivers.transport import CanParams, SerialParams
 from cosim.rig.build.drivers import own_items
 from cosim.rig.build.family_modules import hook
 from cosim.rig.rig import Rig

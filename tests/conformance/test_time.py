@@ -6,8 +6,8 @@ from collections import deque
 import numpy as np
 import pytest
 
-from cosim.drivers.transport import CanFrame
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.transport import CanFrame
 from tests.conformance.marks import (
     EVERY,
     IN_PYTHON,
@@ -69,7 +69,7 @@ def test_read_returns_as_soon_as_all_have_answered(bench):
 @over(*(case for case in (*stepped_cases(), *IN_PYTHON[:1]) if case.line != "pty"))
 @rule(8)
 def test_the_time_is_that_of_the_oldest_feedback(case, tmp_path):
-    """On these connections every frame is of one drive; those of one are missing."""
+    """On these connections every frame is of one drive; the frames of one are missing."""
     (tmp_path / "alone").mkdir()
     with Bench(case, tmp_path / "alone", host=without_b, device=without_b) as alone:
         of_a = {item.id for item in spoken(alone)}

@@ -6,9 +6,9 @@ Each family in Python and in machine code.
 import numpy as np
 import pytest
 
+from cosim.core.units import TURN
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.units import TURN
 from tests.conformance.marks import ENGINES, drivers, over, with_each
 from tests.conformance.test_life_cycle import QUANTUM
 

@@ -12,7 +12,7 @@ from tests.drivers.cia402.unit_variants import VARIANTS
 
 from .families import SCALES, Bench, Case, addresses, rig, section, stepped_cases
 from .marks import IN_PYTHON, in_turn, over
-from .shared_stands import SharedStand
+from .shared_rigs import SharedRig
 from .test_faults import run_in_real_time
 
 CASES = stepped_cases()
@@ -41,7 +41,7 @@ def controller(mode: str) -> dict:
 
 
 @cache
-def stand_of(case: Case, mode: str) -> SharedStand:
+def shared_rig_of(case: Case, mode: str) -> SharedRig:
     data = rig(section(case, Path(), watchdog=1.0, mode=mode), addresses(case))
     for name, limits in ((name, joint["limits"]) for name, joint in data["joints"].items()):
         if mode != "velocity":  # where a controller follows positions
@@ -49,12 +49,12 @@ def stand_of(case: Case, mode: str) -> SharedStand:
         limits |= {"velocity": 2.2 if name == "a" else 4.4, "effort": 2.4 * limits["effort"]}
     step = SLOW_STEP if case.family in SLOW else STEP
     schedule = {"step": step, "blend": 0.1}
-    return SharedStand(data | {"controllers": [controller(mode)], "guard": {"stale": 0.3}, "schedule": schedule})
+    return SharedRig(data | {"controllers": [controller(mode)], "guard": {"stale": 0.3}, "schedule": schedule})
 
 
 def run(case: Case, mode: str, *faults: dict) -> tuple[str, np.ndarray]:
     """(why it was stopped, masks of the proofs that are done (2,))."""
-    found = stand_of(case, mode).run(faults, DURATION, lambda stand: stand.engine.view("units", "proven").copy())
+    found = shared_rig_of(case, mode).run(faults, DURATION, lambda armed: armed.engine.view("units", "proven").copy())
     return found.fault, found.seen
 
 

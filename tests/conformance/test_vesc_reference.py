@@ -1,7 +1,7 @@
 """The package `pyvesc` of other authors as a client of emulated VESCs, over a real pseudo terminal.
 
-It only frames and reads messages, so that the time of the drives is that of the test. It has the layout of an old
-firmware for measured values; those of today's are in `tests/drivers/vesc/test_values.py`.
+It only frames and reads messages, so that the drives run in the time of the test. It has the layout of an old
+firmware for measured values; today's are in `tests/drivers/vesc/test_values.py`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def line(request, tmp_path) -> Iterator[Line]:
 def test_measured_values_and_a_fault_are_read(line):
     line.motors[1].temperature = 41.0
     mine, other = line.ask(), line.ask(behind=True)
-    # the places where the old firmware had the temperatures of two transistors are those of drive and motor
+    # drive and motor are where the old firmware had the temperatures of two transistors
     assert (mine.temp_mos1, other.temp_mos1, other.temp_mos2) == (25.0, 41.0, 41.0)
     assert mine.mc_fault_code == b"\0"
     line.motors[0].fault_cause = "undervoltage"
@@ -109,7 +109,7 @@ def test_a_speed_is_held_and_a_position_is_reached(line):
 
 @pytest.mark.parametrize("duty", [0.4, -0.2])
 def test_a_duty_cycle_is_a_voltage(line, duty):
-    """Without load the induced voltage is that of the duty cycle between two phases: √3 · 2/3 K ω = d V."""
+    """Without load the induced voltage equals the duty cycle's between two phases: √3 · 2/3 K ω = d V."""
     speed = duty * SUPPLY * 1.5 / math.sqrt(3) / CONSTANT
     assert line.after(1.0, setters.SetDutyCycle(round(1e5 * duty))).velocity == pytest.approx(speed, rel=0.02)
     assert abs(line.after(1.0, setters.SetDutyCycle(0)).velocity) < 0.02 * abs(speed)  # shortened phases

@@ -1,6 +1,6 @@
 """A driver in Python and its compiled cycle, side by side: the same bytes come to both, and both send into memory.
 
-The lines here are those of a bus or a port without the hardware: a driver keeps its own connection, whose socket or
+The lines here stand for a bus or a port without the hardware: a driver keeps its own connection, whose socket or
 port is replaced; the compiled cycle has its own link on one end of a pair of sockets of this process.
 """
 
@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from can import Message
 
-from cosim.drivers.common.compiled_driver import CompiledDriver
-from cosim.drivers.common.frame_layout import CycleLayout, ReceivedFrame, Role
-from cosim.drivers.dynamixel import codec as dynamixel
-from cosim.drivers.dynamixel.packet_link import BusPacket
-from cosim.drivers.moteus.fdcanusb import AdapterHost, received_line
-from cosim.drivers.transport import CanBus, CanFrame, SerialPort, now
-from cosim.drivers.transport.can_socket import CanSocket
-from cosim.drivers.transport.datagrams import RAW_CAN, UDP_MULTICAST, SocketMemory
-from cosim.drivers.transport.multicast import MulticastInbox
-from cosim.errors import RunError, SourceLocation
-from cosim.types import COMMAND, FEEDBACK, CycleOutcome, JointCommand, JointState
+from cosim.core.errors import RunError, SourceLocation
+from cosim.core.types import COMMAND, FEEDBACK, CycleOutcome, JointCommand, JointState
+from cosim.plugins.drivers.common.compiled_driver import CompiledDriver
+from cosim.plugins.drivers.common.frame_layout import CycleLayout, ReceivedFrame, Role
+from cosim.plugins.drivers.dynamixel import codec as dynamixel
+from cosim.plugins.drivers.dynamixel.packet_link import BusPacket
+from cosim.plugins.drivers.moteus.fdcanusb import AdapterHost, received_line
+from cosim.plugins.drivers.transport import CanBus, CanFrame, SerialPort, now
+from cosim.plugins.drivers.transport.can_socket import CanSocket
+from cosim.plugins.drivers.transport.datagrams import RAW_CAN, UDP_MULTICAST, SocketMemory
+from cosim.plugins.drivers.transport.multicast import MulticastInbox
 
 from .families import Bench, Case
 from .wires import Tape
@@ -79,7 +79,7 @@ class PythonBus:
 
 
 class CanLine:
-    """packed: messages of `udp_multicast`, else those of raw CAN sockets."""
+    """packed: messages of `udp_multicast`, else of raw CAN sockets."""
 
     half_duplex = False
 
@@ -217,7 +217,7 @@ class AdapterLine(ByteLine):
 
 
 class AnsweringTape(Tape):
-    """What is to be read comes after the next thing that is written; `meter` and `now` are those of a connection."""
+    """What is to be read comes after the next thing that is written; `meter` and `now` are as in a connection."""
 
     now, lost = staticmethod(now), False
 

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cosim.drivers.transport import CanFrame, ConnectionLost, TrafficMeter
-from cosim.hardware.emulation.motors import EmulatedMotor
+from cosim.core.types import JointCommand, JointState
+from cosim.execution.hardware.emulation.motors import EmulatedMotor
+from cosim.plugins.drivers.transport import CanFrame, ConnectionLost, TrafficMeter
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.types import JointCommand, JointState
 from tests.kit.clock import MS, FakeClock
 from tests.kit.connection import FakeConnection
 

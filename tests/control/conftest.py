@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 from cosim.execution.scheduler import Scheduler
-from cosim.timing.pacing import Pacing
+from cosim.simulation.loop.pacing import Pacing
 from tests.control import guard_battery
 from tests.control.stateful_rig import FAILING, engine_of
 from tests.kit.rigs import rig_in

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from cosim.types import COMMAND
+from cosim.core.types import COMMAND
 
 DATA = yaml.safe_load(Path(__file__).with_name("guard_cases.yaml").read_text())
 STEP, SOFT_START = 0.01, 0.5  # s
@@ -61,7 +61,7 @@ def groups() -> list[tuple[float, float, list[dict]]]:
 
 
 def verify(cases: list[dict], safe: Any, fault_codes: Any, alarms: Any) -> None:
-    """The result of `check` is that of the cases, bit for bit."""
+    """The result of `check` is as in the cases, bit for bit."""
     commanded = command(cases)
     for k, case in enumerate(cases):
         expect = case.get("expect", {})

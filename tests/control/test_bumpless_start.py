@@ -94,7 +94,7 @@ def test_after_a_fault_it_is_reset_and_armed_like_after_a_stop(rig_of, scheduler
 
 
 def test_controllers_and_fallbacks_start_in_their_initial_state(rig_of, scheduler_of):
-    """The second one fails again immediately: its time is that of the rig."""
+    """The second one fails again immediately: its time is the rig's."""
     rig = rig_of(STATEFUL)
     scheduler = started(scheduler_of(rig, "machine code"), 60)
     read_blocks(scheduler)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cosim.control.cogging import Cogging, cogging_effort
-from cosim.errors import InputErrors
+from cosim.core.errors import InputErrors
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from tests.commissioning.lockstep import arm

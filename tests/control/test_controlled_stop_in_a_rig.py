@@ -12,7 +12,7 @@ from cosim.control.controlled_stop import NEVER, SETTLING
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.rig.run import StoppedRun
-from cosim.timing.pacing import Pacing
+from cosim.simulation.loop.pacing import Pacing
 from tests.kit.clock import FakeClock
 from tests.kit.engines import armed, python_engine
 from tests.kit.rigs import controller, rig_in

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosim.compile import ArrayPort, compile
-from cosim.compile.routine import Routine
 from cosim.control import controlled_stop, limits
 from cosim.control.guard import LARGEST, Guard, check, is_finite
 from cosim.control.limits import LIMITS, NOT_FINITE, POSITION_TOLERANCE, SATURATE, STOP
-from cosim.types import COMMAND, requested_effort
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.compile.routine import Routine
+from cosim.core.types import COMMAND, requested_effort
 from tests.control import guard_battery
 
 FEEDBACK = tuple(guard_battery.FEEDBACK)

@@ -13,11 +13,11 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort
-from cosim.compile import compile as compiling
-from cosim.compile.routine import Routine
 from cosim.control import guard, limits, plausibility, standstill
-from cosim.types import COMMAND
+from cosim.core.compile import ArrayPort
+from cosim.core.compile import compile as compiling
+from cosim.core.compile.routine import Routine
+from cosim.core.types import COMMAND
 from tests.control import guard_battery
 from tests.kit.mutants import mutants
 

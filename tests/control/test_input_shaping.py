@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, compile
 from cosim.control.input_shaping import ShapedTrajectory, Shaping, residual_vibration
-from cosim.errors import InputError
-from cosim.trajectories import quintic, sine
-from cosim.types import Trajectory
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.errors import InputError
+from cosim.core.types import Trajectory
+from cosim.plugins.trajectories import quintic, sine
 from tests.kit.rigs import rig_in
 
 KEYS = ("position", "velocity", "acceleration", "effort")
@@ -151,7 +151,7 @@ def vibration(rig_of: Any, factor: float, damping: float, shaper: str, end: floa
 
 @pytest.mark.parametrize(("type", "factor"), [("zv", 0.8), ("zvd", 1.15), ("ei", 0.9), ("zvd", 1.0)])
 def test_the_vibration_of_a_flexible_axis_is_that_of_the_formula(rig_of: Any, type: str, factor: float) -> None:
-    """That of the unshaped motion times what the shaper leaves of a single impulse."""
+    """The unshaped motion's times what the shaper leaves of a single impulse."""
     damping = 0.02
     shaper = shaping(type, damping)
     text = f"{{type: {type}, frequency: 3 Hz, damping: {damping}}}"

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.analysis.linearisation import linearise
-from cosim.analysis.loops import is_stable
-from cosim.errors import CosimError
+from cosim.apps.analysis.linearisation import linearise
+from cosim.apps.analysis.loops import is_stable
+from cosim.core.errors import CosimError
 from cosim.rig.rig import Rig
 from tests.control.elastic_arms import two_link_arm
 from tests.kit.refusals import raised
@@ -39,7 +39,7 @@ DRIVEN = """joints: {{hub: {{actuator: {{type: ideal}}}}}}
 controllers: [{{type: {type}, joints: [hub], trajectory: {motion}, {keys}}}]"""
 # commands a PD loop and shows what it knows of the first mode
 WATCH = """
-from cosim.types import COMMAND, REFERENCE, Signal, joint_signals, params
+from cosim.plugin import COMMAND, REFERENCE, Signal, joint_signals, params
 
 
 @params
@@ -75,8 +75,8 @@ def load(params, context):
 RIGID = """
 import numpy as np
 
-from cosim import ops
-from cosim.types import COMMAND, REFERENCE, PerJoint, joint_signals, param, params
+from cosim.plugin import ops
+from cosim.plugin import COMMAND, REFERENCE, PerJoint, joint_signals, param, params
 
 
 @params
@@ -96,7 +96,7 @@ class Rigid:
 
     def update(self, t, p, x, u):
         rest, equations = np.zeros(self.model.nv), self.model.equations
-        q, v, a = (ops.with_elements(rest, self.index, u[name]) for name in list(u)[:3])
+        q, v, a = (ops.set_at(rest, self.index, u[name]) for name in list(u)[:3])
         effort = equations.inverse_dynamics(equations.coordinates(q), v, a)[self.index]
         return x, {
             "position": u["reference_position"], "velocity": u["reference_velocity"], "effort": effort,

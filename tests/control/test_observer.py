@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from scipy.integrate import cumulative_trapezoid
 
-from cosim import ops
-from cosim.compile import compile
 from cosim.control.observer import (
     JointMotion,
     ObserverParams,
@@ -19,7 +17,9 @@ from cosim.control.observer import (
     time_constant,
     update,
 )
-from cosim.units import TURN
+from cosim.core import ops
+from cosim.core.compile import compile
+from cosim.core.units import TURN
 from tests.compile.calls import ports
 
 H = 1e-3  # s
@@ -180,7 +180,7 @@ def estimate(bandwidth, every=1, delay=0.0, seed=5):
 
 
 def bounds(x, bandwidth):
-    """(of |velocity|, of |position − that of the sample|) at any age, from what is known at the sample."""
+    """(of |velocity|, of |position − sampled position|) at any age, from what is known at the sample."""
     T, h = time_constant(bandwidth), x.horizon
     velocity = np.abs(x.velocity) + np.abs(x.acceleration) * (h + T)
     return velocity, velocity * (h + 4.0 * T)

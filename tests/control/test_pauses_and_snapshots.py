@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 from cosim.execution.scheduler import SchedulerState
 from tests.control.stateful_rig import ARM, ENGINES, STATEFUL, engine_of, numbers_of, read_blocks, rows_of, started
 from tests.kit.engines import armed

@@ -45,7 +45,7 @@ def gravity(q):
 
 
 def unexplained(t):
-    """Effort on the joints beside that of the drives: a step and a sine."""
+    """Effort on the joints beside the drives': a step and a sine."""
     return np.array([np.where(t > 0.2, 0.5, 0.0), 0.2 * np.sin(9.0 * t)])
 
 

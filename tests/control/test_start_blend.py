@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.start_blend import BlendBounds, blended, ends
 from cosim.control.trajectory_samples import TrajectorySamples
-from cosim.trajectories._splines import spline_through
-from cosim.trajectories.quintic import Quintic
-from cosim.trajectories.sine import Sine
+from cosim.plugins.trajectories._splines import spline_through
+from cosim.plugins.trajectories.quintic import Quintic
+from cosim.plugins.trajectories.sine import Sine
 
 STEP = 0.01  # s
 INF = np.full(2, np.inf)
@@ -47,7 +47,7 @@ def test_a_joint_at_its_place_follows_its_trajectory_whatever_another_one_needs(
 
 
 def test_a_velocity_does_not_wait_for_a_position():
-    """At rest, 3 rad from a sine with a start velocity: the velocity is that of the sine long before the position."""
+    """At rest, 3 rad from a sine with a start velocity: the velocity is the sine's long before the position."""
     bounds = BlendBounds(-INF, INF, np.array([2.0, 2.0]), INF)
     start = blend_of(sine([0.1, 0.1]), [3.0, 3.0], [-0.1 * np.pi, -0.1 * np.pi], bounds).start
     np.testing.assert_allclose(1.0 / start.drift_rate, 0.5)
@@ -85,7 +85,7 @@ def test_the_acceleration_of_a_blend_is_at_most_half_of_what_the_effort_gives():
 
 
 def test_where_nothing_fits_how_far_it_leaves_the_limits_is_known():
-    """A sine whose speed at the start is that of the limit leaves no room to catch up."""
+    """A sine whose speed at the start is the limit leaves no room to catch up."""
     trajectory = sine([40.0, 2.0], omega=[0.05, 0.05])
     bounds = BlendBounds(-INF, INF, np.array([2.0, 2.0]), INF)
     found = blend_of(trajectory, [0.0, 0.0], [-2.0, -0.1], bounds)

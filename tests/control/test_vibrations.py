@@ -10,10 +10,10 @@ from cosim import load_rig
 from cosim.control.input_shaping import ShapedTrajectory
 from cosim.control.retiming import SimulatedMotion
 from cosim.control.vibrations import Vibration, vibrations
-from cosim.errors import CosimError
+from cosim.core.errors import CosimError
+from cosim.core.types import TrajectoryContext
 from cosim.rig.build.prescribed_motion import JointlyPrescribed, PrescribedPart
 from cosim.rig.rig import Rig
-from cosim.types import TrajectoryContext
 from tests.control.elastic_arms import two_link_arm
 from tests.kit.rigs import rig_in
 
@@ -106,7 +106,7 @@ def test_prescribed_motion_is_the_derivative_of_itself_and_keeps_its_path(rig_of
 
 
 def test_the_simulated_end_is_that_of_a_run(rig_of) -> None:
-    """The change of the speed is found on a motion that is simulated with longer steps than those of a run."""
+    """The change of the speed is found on a motion that is simulated with longer steps than a run's."""
     rig = rig_of(prescribed_arm())
     model, motions = rig.plant.controller_model, rig.plant.prescribed
     together = JointlyPrescribed(list(motions.values()))
@@ -146,7 +146,7 @@ def test_frequencies_are_those_of_the_beam_with_its_joint_held(rig_of) -> None:
 
 
 def test_a_floating_base_moves_with_the_modes(rig_of) -> None:
-    """A clamped-free beam on a free body of little mass: the frequencies are those of a beam with both ends free."""
+    """A clamped-free beam on a free body of little mass: the frequencies are as with both ends free."""
     text = prescribed(trajectory("{type: zvd, modes: [arm.bend_y_1]}")).replace(
         "bodies: [{name", "bodies: [{name: craft, joint: base, type: free, mass: 1e-5, inertia: [1, 1, 1e-7]}, {name"
     )
@@ -209,7 +209,7 @@ def test_what_modes_need(tmp_path: Path, what: str, said) -> None:
 
 
 def test_modes_of_closed_loops_are_refused() -> None:
-    with pytest.raises(CosimError, match=": the modes are those of mechanisms without closed loops; give 'frequency'"):
+    with pytest.raises(CosimError, match=": the modes are known only without closed loops; give 'frequency'"):
         load_rig("rigs/elastic/slider_crank.yaml", [f"joints.crank.prescribed={trajectory(AUTO)}"]).plant  # noqa: B018
 
 

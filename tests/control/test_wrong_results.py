@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim import ops
 from cosim.control.controller_result import accepted
-from cosim.errors import CosimError, WrongResult
-from cosim.layout import Layout
-from cosim.types import COMMAND, joint_signals
+from cosim.core import ops
+from cosim.core.errors import CosimError, WrongResult
+from cosim.core.layout import Layout
+from cosim.core.types import COMMAND, joint_signals
 from tests.kit.refusals import raised
 from tests.kit.rigs import controller, rig_in
 

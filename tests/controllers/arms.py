@@ -8,9 +8,9 @@ from tests.kit.rigs import rig_in
 # an effort on the second joint: a constant part from 0.5 s on, and a sine
 DISTURBANCE = """
 import math
-from cosim import ops
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import param, params
+from cosim.plugin import ops
+from cosim.plugin import ForceLaw
+from cosim.plugin import param, params
 
 @params
 class Params:

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, compile
-from cosim.controllers import adaptive
-from cosim.layout import Layout
-from cosim.multibody import Model
-from cosim.multibody.description.urdf import parse_urdf
-from cosim.multibody.mechanism import Inertial
-from cosim.types import COMMAND, ControllerContext, Limits
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.layout import Layout
+from cosim.core.types import COMMAND, ControllerContext, Limits
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.urdf import parse_urdf
+from cosim.mechanics.multibody.mechanism import Inertial
+from cosim.plugins.controllers import adaptive
 from tests.controllers.arms import arm
 
 ARM = "".join(

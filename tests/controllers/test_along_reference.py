@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from cosim.analysis.linearisation import linearise
-from cosim.controllers._along_reference import costs_to_go, gains_of
+from cosim.apps.analysis.linearisation import linearise
+from cosim.plugins.controllers._along_reference import costs_to_go, gains_of
 from tests.controllers.arms import arm
 from tests.kit.engines import python_rows
 from tests.kit.refusals import raised
@@ -128,7 +128,7 @@ def test_the_model_has_the_velocities_and_accelerations_of_the_reference(tmp_pat
 
 
 def test_without_active_bounds_mpc_is_lqr(tmp_path):
-    """At the programs that the table of `mpc` has, the first correction is that of the gains of `lqr`."""
+    """At the programs that the table of `mpc` has, the first correction equals the `lqr` gains'."""
     regulator, predictive = (moving(tmp_path, kind).tick_model.loops[0].block for kind in ("lqr", "mpc"))
     error = np.array([1e-3, -2e-3, 4e-3, 1e-2])
     u = {name: np.zeros(signal.shape) for name, signal in predictive.inputs.items()}
@@ -149,7 +149,7 @@ def test_engines_agree(tmp_path, kind, keys):
 
 
 def test_a_gradient_goes_through_the_gains(tmp_path):
-    """The gains stay those of the rig as it is loaded, as in runs side by side."""
+    """The gains stay as the rig was loaded, as in runs side by side."""
     rig, name, h = moving(tmp_path, duration=0.2), "mechanism.fore.mass", 1e-4
     slope = rig.gradient("error_rms", [name])[name]
     batch = rig.rollouts(parameters={name: np.array([2.0 - h, 2.0 + h])}, duration=0.2, metrics=["error_rms"])

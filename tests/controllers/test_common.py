@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.core.types import PerJoint
+from cosim.core.units import JOINT_DIMENSIONS
 from cosim.rig.reading.plugins import CONTROLLER
-from cosim.types import PerJoint
-from cosim.units import JOINT_DIMENSIONS
 from tests.controllers.test_contract import MODEL, N, context
 from tests.controllers.test_controllers import make
 
@@ -46,7 +46,7 @@ def test_a_drive_with_a_loop_of_its_own_is_refused(name):
 
 @pytest.mark.parametrize("name", sorted(KEYS.keys() - {"cascade"}))
 def test_the_friction_of_the_mechanism_is_compensated_by_default(name):
-    """That of the reference velocity, with the state on the reference; of `adaptive` at w, which is that velocity."""
+    """At the reference velocity, with the state on the reference; of `adaptive` at w, which is that velocity."""
     at = {"reference_velocity": np.array([0.5, -0.25]), "velocity": np.array([0.5, -0.25])}
     at["all_velocity"] = np.zeros(3)
     at["all_velocity"][context(False).index] = at["velocity"]

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, compile
-from cosim.errors import CompileError, InputError
-from cosim.layout import Layout
-from cosim.multibody import Model
-from cosim.multibody.description.urdf import parse_urdf
-from cosim.types import (
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.errors import CompileError, InputError
+from cosim.core.layout import Layout
+from cosim.core.types import (
     ALL,
     COMMAND,
     FEEDBACK,
@@ -24,6 +22,8 @@ from cosim.types import (
     joint_signals,
     signals_of,
 )
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.urdf import parse_urdf
 from tests.kit.levels import chosen
 from tests.kit.plugins import modules, name_of, parameter_sets
 
@@ -54,7 +54,7 @@ def context(prescribed: bool) -> ControllerContext:
 
 def loaded() -> Iterator[Any]:
     """Every controller with every set of parameters that it accepts."""
-    for module in modules("cosim.controllers"):
+    for module in modules("cosim.plugins.controllers"):
         for label, params in parameter_sets(module, N, text="l2"):  # a link
             try:
                 module.load(params, context(False))
@@ -68,7 +68,7 @@ CASES = pytest.mark.parametrize(("module", "params"), LOADED)
 
 
 def test_every_controller_accepts_some_parameters() -> None:
-    assert {name_of(case.values[0]) for case in LOADED} == set(map(name_of, modules("cosim.controllers")))
+    assert {name_of(case.values[0]) for case in LOADED} == set(map(name_of, modules("cosim.plugins.controllers")))
 
 
 def inputs_of(block: Any, seed: int) -> dict[str, np.ndarray]:

@@ -9,9 +9,9 @@ from typing import Any, get_type_hints
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.errors import InputError
-from cosim.types import ControllerContext, Limits
+from cosim.core import ops
+from cosim.core.errors import InputError
+from cosim.core.types import ControllerContext, Limits
 from tests.kit.messages import Said
 from tests.kit.plugins import modules, name_of
 from tests.kit.refusals import raised
@@ -58,7 +58,7 @@ def context(*index: int, effort: float = 50.0, prescribed: tuple[int, ...] = ())
 
 
 def module(name: str) -> ModuleType:
-    return importlib.import_module(f"cosim.controllers.{name}")
+    return importlib.import_module(f"cosim.plugins.controllers.{name}")
 
 
 def make(name: str, where: ControllerContext, **keys: Any) -> Any:
@@ -104,7 +104,7 @@ def step(block: Any, state: dict[str, Any] | None = None, **inputs: Any) -> tupl
     return block.update(0.0, block.params, block.initial() if state is None else state, u)
 
 
-@pytest.mark.parametrize("name", [name_of(found) for found in modules("cosim.controllers")])
+@pytest.mark.parametrize("name", [name_of(found) for found in modules("cosim.plugins.controllers")])
 def test_parameters_have_types_units_and_descriptions(name: str) -> None:
     hints = get_type_hints(module(name).Params, include_extras=True)
     for field in dataclasses.fields(module(name).Params):
@@ -131,7 +131,7 @@ def required(q: Any, v: Any, a: Any) -> Any:
 
 
 def with_passive(q: Any, v: Any, a: Any, effort: float = 0.0) -> Any:
-    """The accelerations with that of joint b, which moves under this effort, its friction and its spring."""
+    """The accelerations, including joint b's, which moves under this effort, its friction and its spring."""
     a[1] = 0.0
     a[1] = (effort - DAMPING[1] * v[1] - required(q, v, a)[1]) / INERTIA[1, 1]
     return a

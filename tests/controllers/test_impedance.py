@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.controllers import joint_admittance, joint_impedance, task_impedance
-from cosim.controllers._external_effort import ExternalEffort
-from cosim.controllers._tracking_effort import TrackingEffort
-from cosim.errors import InputError
-from cosim.multibody import Model
-from cosim.types import ControllerContext
+from cosim.core.errors import InputError
+from cosim.core.types import ControllerContext
+from cosim.mechanics.multibody import Model
+from cosim.plugins.controllers import joint_admittance, joint_impedance, task_impedance
+from cosim.plugins.controllers._external_effort import ExternalEffort
+from cosim.plugins.controllers._tracking_effort import TrackingEffort
 from tests.kit.engines import python_rows
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
@@ -22,9 +22,9 @@ from tests.kit.rigs import rig_in
 UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
 FORCE = np.array([10.0, -20.0, 30.0])
 PUSH = """
-from cosim import ops
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import param, params
+from cosim.plugin import ops
+from cosim.plugin import ForceLaw
+from cosim.plugin import param, params
 
 @params
 class Params:
@@ -42,9 +42,9 @@ def load(params):
     return ForceLaw(wrenches, timed=True)
 """
 WALL = """
-from cosim import ops
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import param, params
+from cosim.plugin import ops
+from cosim.plugin import ForceLaw
+from cosim.plugin import param, params
 
 @params
 class Params:
@@ -148,7 +148,7 @@ def test_an_impedance_never_gives_more_energy_than_it_got(rig_of: Any, controlle
 
 
 def test_a_controller_that_cancels_the_coriolis_effects_is_not_passive() -> None:
-    """Why the effort of an impedance keeps them: the work of C(q, v) v is that of the changing inertia."""
+    """Why the effort of an impedance keeps them: the work of C(q, v) v comes from the changing inertia."""
     model, rng = Model.from_urdf(UR5), np.random.default_rng(0)
     kept, cancelled = [], []
     for _ in range(20):

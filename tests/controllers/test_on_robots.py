@@ -99,12 +99,12 @@ CASES = {
 
 
 def test_every_controller_is_tried():
-    assert CASES.keys() == {name_of(module) for module in modules("cosim.controllers")}
+    assert CASES.keys() == {name_of(module) for module in modules("cosim.plugins.controllers")}
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if not name.endswith(("impedance", "admittance"))])
 def test_on_a_ur5(tmp_path, name):
-    """With the friction and limits of its drives; impedances on it are those of `test_impedance.py`."""
+    """With the friction and limits of its drives; impedances on it are in `test_impedance.py`."""
     keys, bound, *_ = CASES[name]
     rig = yaml.safe_load(UR5.read_text())
     rig["mechanism"]["urdf"] = str(UR5.parent / rig["mechanism"]["urdf"])

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cosim.controllers import pid
-from cosim.types import ControllerContext, Limits
+from cosim.core.types import ControllerContext, Limits
+from cosim.plugins.controllers import pid
 
 # a link of 1.1 kg m² that is lifted: its weight is a load that the proportional loop alone cannot hold
 LINK = """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_are
 
-from cosim.errors import CosimError
+from cosim.core.errors import CosimError
 from tests.controllers.arms import MOTION, arm
 from tests.controllers.test_contract import context
 from tests.controllers.test_controllers import make

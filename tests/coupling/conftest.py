@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cosim.coupling import time_limit
+from cosim.simulation.coupling import time_limit
 
 
 class Clock:
@@ -24,7 +24,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """That of time limits; supervising threads look every millisecond."""
+    """The clock of time limits; supervising threads look every millisecond."""
     found, ended = Clock(), time_limit._Job.ended
 
     def look(job: time_limit._Job, timeout: float) -> bool:

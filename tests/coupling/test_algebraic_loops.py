@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.coupling import BlockPart, CoupledParts, Wire
-from cosim.errors import InputError
-from cosim.types import Signal
+from cosim.core import ops
+from cosim.core.errors import InputError
+from cosim.core.types import Signal
+from cosim.simulation.coupling import BlockPart, CoupledParts, Wire
 from tests.kit.coupled import BOND, Gain, Lag, TwoMasses
 from tests.kit.refusals import raised
 

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.bench.rows_coupling import STEP, MassParams, MassWithSpring, PulledMass, native_steps
-from cosim.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, PowerBond, Wire
-from cosim.coupling.block_in_python import advance_in_python
-from cosim.coupling.block_part import METHODS
-from cosim.coupling.coupled_parts import MASTERS
-from cosim.coupling.energy import MeasuresWork
-from cosim.coupling.stepped_block import SteppedBlock
-from cosim.errors import InputError
-from cosim.types import Signal, param, params
+from benchmarks.rows_coupling import STEP, MassParams, MassWithSpring, PulledMass, native_steps
+from cosim.core.errors import InputError
+from cosim.core.types import Signal, param, params
+from cosim.simulation.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, PowerBond, Wire
+from cosim.simulation.coupling.block_in_python import advance_in_python
+from cosim.simulation.coupling.block_part import METHODS
+from cosim.simulation.coupling.coupled_parts import MASTERS
+from cosim.simulation.coupling.energy import MeasuresWork
+from cosim.simulation.coupling.stepped_block import SteppedBlock
 from tests.kit.coupled import Factor, Lag, SampledGain
 from tests.kit.refusals import raised
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from cosim.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, PowerBond
-from cosim.coupling.coupled_parts import MASTERS
-from cosim.types import Numeric, Signal, Signals, State
+from cosim.core.types import Numeric, Signal, Signals, State
+from cosim.simulation.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, PowerBond
+from cosim.simulation.coupling.coupled_parts import MASTERS
 from tests.kit.coupled import Factor
 
 INDUCTANCE, CONSTANT, ROTOR, STIFFNESS, LOAD = 2e-3, 0.05, 1e-4, 5.0, 4e-4  # H, N·m/A, kg·m², N·m/rad, kg·m²

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.coupling import BlockPart, CoupledParts, PowerBond
-from cosim.coupling.stepped_block import SteppedBlock
-from cosim.types import Numeric, Signal, Signals, State
+from cosim.core.types import Numeric, Signal, Signals, State
+from cosim.simulation.coupling import BlockPart, CoupledParts, PowerBond
+from cosim.simulation.coupling.stepped_block import SteppedBlock
 from tests.kit.coupled import BOND, Factor, TwoMasses
 
 LOSSLESS = TwoMasses()
 
 
 class WithoutWork:
-    """A part that is known by its contract only: its work is that of the trapezoidal rule."""
+    """A part that is known by its contract only: its work follows the trapezoidal rule."""
 
     def __init__(self, part: BlockPart) -> None:
         inner = SteppedBlock(part)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.coupling import BlockPart, CoupledParts, Wire
-from cosim.errors import RunError
-from cosim.types import Signal
+from cosim.core.errors import RunError
+from cosim.core.types import Signal
+from cosim.simulation.coupling import BlockPart, CoupledParts, Wire
 from tests.kit.coupled import Lag, SampledGain
 from tests.kit.refusals import raised
 

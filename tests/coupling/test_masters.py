@@ -7,16 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from cosim.coupling import BlockPart, CoupledParts, CoupledRun, EnergyControl, EnergyCorrection, Wire
-from cosim.coupling.coupled_parts import MASTERS
-from cosim.coupling.extrapolation import line_before, polynomial, times_before, value_at
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.simulation.coupling import BlockPart, CoupledParts, CoupledRun, EnergyControl, EnergyCorrection, Wire
+from cosim.simulation.coupling.coupled_parts import MASTERS
+from cosim.simulation.coupling.extrapolation import line_before, polynomial, times_before, value_at
 from tests.coupling.test_energy import LOSSLESS, WithoutWork, energy_error
 from tests.kit.coupled import BOND, Gain, Lag, SampledGain, TwoMasses, quarter_car, quarter_car_exact
 from tests.kit.refusals import raised
 
 DAMPED = TwoMasses(0.01)
-MICRO = 2.5e-4  # s; its errors are far below those of the coupling
+MICRO = 2.5e-4  # s; its errors are far below the coupling's
 
 
 def position_error(master: str, order: int, step: float, duration: float = 1.0) -> float:
@@ -118,7 +118,7 @@ def test_a_sampled_part_holds_its_outputs_between_its_samples():
     wires = [Wire("lag.y", "sampled.u"), Wire("sampled.y", "lag.u")]
     run = CoupledParts(parts, wires, "jacobi", 0, 0.01).run(0.05)
     assert run["sampled.n"] == pytest.approx([1.0, 1.0, 2.0, 3.0, 4.0, 5.0])
-    # the output at the end of a step is that of the sample at its beginning
+    # the output at the end of a step comes from the sample at its beginning
     assert run["sampled.y"][1:] == pytest.approx(-2.0 * run["lag.y"][:-1])
     decay = np.exp(-0.1)
     expected = [1.0]

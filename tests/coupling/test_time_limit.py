@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from cosim.coupling import time_limit
-from cosim.coupling.time_limit import Supervisor
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.simulation.coupling import time_limit
+from cosim.simulation.coupling.time_limit import Supervisor
 from tests.kit.refusals import raised
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cosim.dashboard.actions import COMMANDS, Situation, control_buttons, control_line, run_buttons, tunable
-from cosim.remote.requests import COMMANDS as KNOWN
+from cosim.apps.dashboard.actions import COMMANDS, Situation, control_buttons, control_line, run_buttons, tunable
+from cosim.execution.remote.requests import COMMANDS as KNOWN
 
 
 def now(state: str, **parts) -> Situation:
@@ -36,7 +36,7 @@ def test_only_what_can_be_done_has_a_button(situation: Situation, buttons: tuple
 def test_control_is_taken_given_back_or_taken_over() -> None:
     assert control_buttons(now("running")) == ("Release control",)
     assert control_buttons(now("running", mine=False)) == ("Take control",)
-    assert control_buttons(now("running", mine=False, holder="tuner")) == ("Take it over",)
+    assert control_buttons(now("running", mine=False, owner="tuner")) == ("Take it over",)
     assert control_buttons(now("running", controlled=False, mine=False)) == ()
     assert control_buttons(now("ended", mine=False)) == ()
 
@@ -51,7 +51,7 @@ LINES = {
     "running": now("running"),
     "real motors": now("waiting", real=True),
     "nobody": now("running", mine=False),
-    "another client": now("running", mine=False, holder="tuner"),
+    "another client": now("running", mine=False, owner="tuner"),
     "no socket": now("running", own=False, controlled=False, mine=False),
     "no answer": now("running", own=False, controlled=False, mine=False, socket=True),
     "the next run": now("failed", mine=False),

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cosim import load_rig
-from cosim.dashboard import command as command_module
-from cosim.dashboard.command import Joining, RigChoice, dash
-from cosim.dashboard.web_page import WebAddress
-from cosim.errors import InputError
+from cosim.apps.dashboard import command as command_module
+from cosim.apps.dashboard.command import Joining, RigChoice, dash
+from cosim.apps.dashboard.web_page import WebAddress
+from cosim.core.errors import InputError
 from tests.kit.command import RIG
 from tests.kit.refusals import raised
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cosim.dashboard.gains import GainHistory, refusal
-from cosim.dashboard.overlay_file import write_overlay
-from cosim.dashboard.panels.gains import gains_of
-from cosim.dashboard.source import ParameterAbout
-from cosim.errors import InputError
+from cosim.apps.dashboard.gains import GainHistory, refusal
+from cosim.apps.dashboard.overlay_file import write_overlay
+from cosim.apps.dashboard.panels.gains import gains_of
+from cosim.apps.dashboard.source import ParameterAbout
+from cosim.core.errors import InputError
 from cosim.rig.reading.overlay import read_overlay
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from cosim import open_recording
-from cosim.client import connect
-from cosim.dashboard import run_control
-from cosim.dashboard.actions import AGAIN, PAUSE, START, STEP
-from cosim.dashboard.launch import Outcome, RunProcess, numbered
-from cosim.dashboard.live import LiveRun
-from cosim.dashboard.run_control import RunControl
-from cosim.dashboard.source import PageEvent
-from cosim.dashboard.watch import Watch
-from cosim.errors import RunError
+from cosim.apps.dashboard import run_control
+from cosim.apps.dashboard.actions import AGAIN, PAUSE, START, STEP
+from cosim.apps.dashboard.launch import Outcome, RunProcess, numbered
+from cosim.apps.dashboard.live import LiveRun
+from cosim.apps.dashboard.run_control import RunControl
+from cosim.apps.dashboard.source import PageEvent
+from cosim.apps.dashboard.watch import Watch
+from cosim.core.errors import RunError
+from cosim.output.client import connect
 from tests.kit.command import RIG
 
 LIMIT = 60.0  # s
@@ -85,7 +85,7 @@ def test_a_run_is_tuned_started_paused_stepped_killed_and_started_again(followed
     live.do("Release control")
     followed.until(lambda: not live.situation.mine)
     with connect(followed.process.control, "tuner") as tuner, tuner.control():
-        followed.until(lambda: live.situation.holder == "tuner")
+        followed.until(lambda: live.situation.owner == "tuner")
         tuner.set({"hold.kp": 12})
         followed.until(lambda: live.gains.present["hold.kp"] == [12.0])
         live.do("Take it over")
@@ -152,7 +152,7 @@ def test_control_that_was_lost_to_silence_is_taken_back_unless_it_was_given_away
 def test_the_run_ends_with_the_page_even_if_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "swing.yaml").write_text(RIG)
     page = (
-        "import sys, time; from cosim.dashboard.launch import RunProcess; "
+        "import sys, time; from cosim.apps.dashboard.launch import RunProcess; "
         "run = RunProcess(sys.argv[1]); run.start(); print(run.pid, flush=True); time.sleep(60)"
     )
     words = [sys.executable, "-c", page, str(tmp_path / "swing.yaml")]

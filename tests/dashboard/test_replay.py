@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.dashboard.poses import Poses
-from cosim.dashboard.replay import Replay
+from cosim.apps.dashboard.poses import Poses
+from cosim.apps.dashboard.replay import Replay
 from cosim.rig.run import Run
 from cosim.rig.scene import drawing_of
 

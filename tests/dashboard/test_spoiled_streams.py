@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from cosim.dashboard.poses import Poses
-from cosim.dashboard.stream_reader import StreamReader, about_of
-from cosim.errors import InputError
-from cosim.foxglove.bridge import BridgedRun
-from cosim.foxglove.parameters import RunParameters
+from cosim.apps.dashboard.poses import Poses
+from cosim.apps.dashboard.stream_reader import StreamReader, about_of
+from cosim.apps.foxglove.bridge import BridgedRun
+from cosim.apps.foxglove.parameters import RunParameters
+from cosim.core.errors import InputError
+from cosim.core.trust.plain_data import WrongShape
 from cosim.output.stream.messages import encoder_of
 from cosim.output.stream.reading import read_message, read_schema
 from cosim.output.view3d.drawing_text import read_drawing
-from cosim.trust.plain_data import WrongShape
 from tests.dashboard.test_watch import SCHEMA, sample
 from tests.kit.spoiled import spoiled
 

@@ -7,10 +7,10 @@ import pytest
 import zmq
 from orjson import dumps
 
-from cosim.dashboard.source import PageEvent
-from cosim.dashboard.stream_reader import StreamReader, about_of
-from cosim.dashboard.watch import GONE, Watch
-from cosim.errors import InputError
+from cosim.apps.dashboard.source import PageEvent
+from cosim.apps.dashboard.stream_reader import StreamReader, about_of
+from cosim.apps.dashboard.watch import GONE, Watch
+from cosim.core.errors import InputError
 from tests.kit.streams import schema
 
 SCHEMA = schema(

@@ -6,9 +6,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from cosim.access.guarded_server import address_of, listening_socket
-from cosim.access.handshake import access_of
-from cosim.dashboard.web_page import open_server
+from cosim.apps.dashboard.web_page import open_server
+from cosim.core.access.guarded_server import address_of, listening_socket
+from cosim.core.access.handshake import access_of
 
 
 def test_the_server_prints_nothing(capfd):

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from cosim.dashboard.curves import joint_charts, signal_chart, values_of
-from cosim.dashboard.health import at_limits, figures, spread
-from cosim.dashboard.run_control import Note
-from cosim.dashboard.source import JointAbout, PageEvent, Status
-from cosim.dashboard.words import MOST_EVENTS, control_html, events_html, gathered, headline
+from cosim.apps.dashboard.curves import joint_charts, signal_chart, values_of
+from cosim.apps.dashboard.health import at_limits, figures, percentiles
+from cosim.apps.dashboard.run_control import Note
+from cosim.apps.dashboard.source import JointAbout, PageEvent, Status
+from cosim.apps.dashboard.words import MOST_EVENTS, control_html, events_html, gathered, headline
 
 UNITS = {"a/position": "rad", "a/reference_position": "rad", "a/effort": "N*m", "b/position": "m"}
 
@@ -68,9 +68,9 @@ def test_ticks_that_end_after_their_period_are_late() -> None:
     assert (lost.value, hot.name, hot.value, hot.warning) == ("3", "a temperature", "81 °C", True)
 
 
-def test_times_are_spread_in_microseconds() -> None:
-    assert spread(np.array([1e-6, 3e-6, np.nan, 2e-6])) == "2 · 3 · 3 µs"
-    assert spread(np.array([np.nan])) == "–"
+def test_percentiles_are_in_microseconds() -> None:
+    assert percentiles(np.array([1e-6, 3e-6, np.nan, 2e-6])) == "2 · 3 · 3 µs"
+    assert percentiles(np.array([np.nan])) == "–"
 
 
 def test_joints_at_their_limits_are_found() -> None:

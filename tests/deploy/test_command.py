@@ -1,12 +1,12 @@
-"""`cosim build`: the files it writes, and what it refuses."""
+"""`cosim export code`: the files it writes, and what it refuses."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from cosim.deploy.lane_code import LANE_FUNCTIONS
-from cosim.deploy.tick_code import FUNCTIONS
+from cosim.apps.deploy.lane_code import LANE_FUNCTIONS
+from cosim.apps.deploy.tick_code import FUNCTIONS
 from tests.kit.samples import FOLDER
 
 REFUSED = [
@@ -26,7 +26,7 @@ REFUSED = [
 
 
 def test_a_module_and_its_description_are_written(command):
-    out = command.prints("build", FOLDER / "two_link.yaml", "--target", "wasm", "-o", "new/folder")
+    out = command.prints("export", "code", FOLDER / "two_link.yaml", "--target", "wasm", "-o", "new/folder")
     assert out.startswith("wrote    new/folder/two_link.wasm: ")
     described = json.loads(Path("new/folder/two_link.json").read_text())
     assert described["functions"] == [f"two_link_{name}" for name in (*FUNCTIONS, *LANE_FUNCTIONS)]
@@ -41,5 +41,5 @@ def test_wrong_words_are_refused_before_anything_is_written(words, command, said
     Path("rigs").symlink_to(FOLDER)
     rig, *options = words.split()
     before = sorted(Path().iterdir())
-    said(command.refuses("build", f"rigs/{rig}.yaml", *options))
+    said(command.refuses("export", "code", f"rigs/{rig}.yaml", *options))
     assert sorted(Path().iterdir()) == before

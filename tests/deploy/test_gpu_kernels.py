@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.compile.object_code import object_code
-from cosim.compile.targets import PTX, targets
-from cosim.deploy.command import build
-from cosim.deploy.gpu_kernels import ptx_files
-from cosim.deploy.tick_code import tick_code
+from cosim.apps.deploy.command import build
+from cosim.apps.deploy.gpu_kernels import ptx_files
+from cosim.apps.deploy.tick_code import tick_code
+from cosim.core.compile.object_code import object_code
+from cosim.core.compile.targets import PTX, targets
 from tests.kit.linked_code import linked
 from tests.kit.ptx_on_cpu import PtxProgram, addresses
 from tests.kit.ptxas import assemble

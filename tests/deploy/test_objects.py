@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.compile.targets import targets
+from cosim.apps.deploy.header import header
+from cosim.apps.deploy.identifiers import CName, check_names
+from cosim.apps.deploy.object_files import PROCESSORS, object_code_of, object_files
 from cosim.control.limits import CODES
-from cosim.deploy.header import header
-from cosim.deploy.identifiers import CName, check_names
-from cosim.deploy.object_files import PROCESSORS, object_code_of, object_files
+from cosim.core.compile.targets import targets
 from tests.kit.object_file import assert_freestanding, elf
 from tests.kit.refusals import refusal
 from tests.kit.samples import FOLDER
@@ -115,7 +115,7 @@ NAMES = {
 def test_names_that_are_one_in_c_or_none(what, command, said):
     name, rig = NAMES[what]
     Path(f"{name}.yaml").write_text(yaml.safe_dump(rig, sort_keys=False, default_flow_style=None))
-    said(command.refuses("build", f"{name}.yaml", "--target", "aarch64"))
+    said(command.refuses("export", "code", f"{name}.yaml", "--target", "aarch64"))
 
 
 def test_an_identifier_that_is_a_keyword(said):

@@ -1,4 +1,4 @@
-"""`cosim build --check`: the code that was built repeats a recording of the engine; what cannot be is refused."""
+"""`cosim export code --check`: the code that was built repeats a recording of the engine; what cannot be is refused."""
 
 import platform
 import re
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.compile.object_code import CodeTarget
-from cosim.deploy import check, playing
-from cosim.deploy.playing import TOOLS, Played, check_tools, played
-from cosim.errors import InputError, RunError
+from cosim.apps.deploy import check, playing
+from cosim.apps.deploy.playing import TOOLS, Played, check_tools, played
+from cosim.core.compile.object_code import CodeTarget
+from cosim.core.errors import InputError, RunError
 from cosim.execution.execution_mode import PlannedChange
 from cosim.rig.recorded_run import Change
 from tests.kit.command import RIG
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(TARGET not in TOOLS, reason=f"there is no target
 
 
 def build(target=TARGET, *words):
-    return ["build", "rig.yaml", "--target", target, "--check", "run.mcap", *words]
+    return ["export", "code", "rig.yaml", "--target", target, "--check", "run.mcap", *words]
 
 
 def record(command, *words):
@@ -107,7 +107,7 @@ def test_recordings_that_are_refused(command, said, change):
 def test_of_a_rig_with_real_motors(command, said):
     record(command)
     Path("rigs").symlink_to(FOLDER)
-    said(command.refuses("build", "rigs/leg_mit.yaml", "--target", TARGET, "--check", "run.mcap"))
+    said(command.refuses("export", "code", "rigs/leg_mit.yaml", "--target", TARGET, "--check", "run.mcap"))
 
 
 def test_a_processor_that_is_not_this_one():

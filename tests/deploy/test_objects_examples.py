@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
+from cosim.apps.deploy.playing import TOOLS
 from cosim.control.limits import STALE
-from cosim.deploy.playing import TOOLS
 from tests.docs.documents import ROOT
 from tests.kit.samples import FOLDER
 

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
+from cosim.apps.deploy.stages import NOT_ARMED, STOPPED
 from cosim.control.limits import CODES, NOT_FINITE, STALE
-from cosim.deploy.stages import NOT_ARMED, STOPPED
 from cosim.execution.native_engine import NativeEngine
-from cosim.tick.arming import armed, start_of
-from cosim.tick.virtual_plant import VirtualPlant
+from cosim.simulation.tick.arming import armed, start_of
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.objects import ObjectRig
 from tests.system.test_real_joints import DRIVERS, arm, engine_of, real  # noqa: F401 a fixture
 

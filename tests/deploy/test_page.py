@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cosim.compile.operations import OF_TWO
-from cosim.deploy.page.page import SCRIPTS, check_functions, known_functions, source, stripped
+from cosim.apps.deploy.page.page import SCRIPTS, check_functions, known_functions, source, stripped
+from cosim.core.compile.operations import OF_TWO
 from tests.kit.command import RIG
 from tests.kit.refusals import refusal
 from tests.kit.rig_page import built_page
@@ -58,7 +58,7 @@ def test_what_is_known_of_the_rig(ur5) -> None:
 
 
 def test_all_scripts_are_put_together() -> None:
-    folder = Path(__file__).parents[2] / "cosim" / "deploy" / "page" / "web"
+    folder = Path(__file__).parents[2] / "cosim" / "apps" / "deploy" / "page" / "web"
     assert {f"{name}.js" for name in ("start", *SCRIPTS)} == {file.name for file in folder.glob("*.js")}
 
 
@@ -79,7 +79,7 @@ def test_a_function_that_the_page_lacks_is_refused_by_name(said) -> None:
 
 
 def test_a_page_is_written_beside_its_size(command) -> None:
-    out = command.prints("build", FOLDER / "two_link.yaml", "--target", "page")
+    out = command.prints("export", "code", FOLDER / "two_link.yaml", "--target", "page")
     assert re.fullmatch(r"wrote    two_link\.html: \d+\.\d kB", out.strip())
     assert Path("two_link.html").stat().st_size < LARGEST
 
@@ -94,5 +94,5 @@ REFUSED = {
 def test_rigs_of_which_there_is_no_page(what, command, said) -> None:
     Path("rig.yaml").write_text(REFUSED[what])
     Path("push.py").write_text(controller("effort = np.array([float(q[0])])"))
-    said(command.refuses("build", "rig.yaml", "--target", "page"))
+    said(command.refuses("export", "code", "rig.yaml", "--target", "page"))
     assert not list(Path().glob("*.html"))

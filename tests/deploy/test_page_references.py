@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.deploy.page.references import with_open_references
+from cosim.apps.deploy.page.references import with_parametrised_references
 from tests.kit.samples import FOLDER
 
 TICKS = 900
@@ -53,11 +53,13 @@ def rig_file(folder, trajectory, numbers):
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_an_open_reference_is_that_of_the_changed_rig(kind, tmp_path) -> None:
+def test_a_parametrised_reference_is_that_of_the_changed_rig(kind, tmp_path) -> None:
     trajectory, fields = CASES[kind]
-    opened = with_open_references(load_rig(rig_file(tmp_path, trajectory, {a: b for a, b, _ in fields.values()})))
-    places = {parameter["name"]: parameter for parameter in opened.parameters}
-    engine = opened.rig.engine()
+    references = with_parametrised_references(
+        load_rig(rig_file(tmp_path, trajectory, {a: b for a, b, _ in fields.values()}))
+    )
+    places = {parameter["name"]: parameter for parameter in references.parameters}
+    engine = references.rig.engine()
     for name, (_, before, after) in fields.items():
         parameter = places[f"hold.trajectory.{name}"]
         assert parameter["value"] == before
@@ -70,7 +72,7 @@ def test_an_open_reference_is_that_of_the_changed_rig(kind, tmp_path) -> None:
 
 def test_a_unit_and_bounds_are_those_that_the_trajectory_declares(tmp_path) -> None:
     path = rig_file(tmp_path, CASES["sine"][0], {"AMPLITUDE": 0.5, "FREQUENCY": 1.0})
-    found = {parameter["name"]: parameter for parameter in with_open_references(load_rig(path)).parameters}
+    found = {parameter["name"]: parameter for parameter in with_parametrised_references(load_rig(path)).parameters}
     frequency = found["hold.trajectory.frequency/elbow"]
     assert (frequency["unit"], frequency["least"], frequency["greatest"]) == ("Hz", 0.0, None)
     assert frequency["about"] == "periods per second"
@@ -79,16 +81,16 @@ def test_a_unit_and_bounds_are_those_that_the_trajectory_declares(tmp_path) -> N
 
 def test_what_cannot_be_changed_is_named(tmp_path) -> None:
     path = rig_file(tmp_path, CASES["sine"][0], {"AMPLITUDE": 0.5, "FREQUENCY": 1.0})
-    assert with_open_references(load_rig(path)).notes == [
+    assert with_parametrised_references(load_rig(path)).notes == [
         "Of the sine trajectory of hold, ramp cannot be changed here: the code of the motion depends on that."
     ]
 
 
 def test_a_path_that_is_planned_stays_as_it_is() -> None:
     rig = load_rig(FOLDER / "ur5_circle.yaml")
-    opened = with_open_references(rig)
-    assert opened.parameters == []
-    (note,) = opened.notes
+    references = with_parametrised_references(rig)
+    assert references.parameters == []
+    (note,) = references.notes
     assert note == (
         "The numbers of the arc trajectory of feedforward_pd cannot be changed here: it is planned when the rig is"
         " loaded."

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.deploy.page.scene_facts import SMALLEST, scene_facts
+from cosim.apps.deploy.page.scene_facts import SMALLEST, scene_facts
 from cosim.output.scene.scene import Scene, SceneBody, ScenePose, Shape
 from cosim.rig.scene import scene_of_page, scene_of_rig
 from tests.kit.given import beside
@@ -73,7 +73,7 @@ def test_a_point_mass_is_enlarged_and_keeps_its_form() -> None:
 
 
 def test_an_elastic_link_has_a_pose_for_each_of_its_pieces() -> None:
-    from cosim.deploy.tick_code import poses_routine
+    from cosim.apps.deploy.tick_code import poses_routine
 
     rig = load_rig(FOLDER / "elastic" / "cantilever.yaml")
     model = rig.tick_model

@@ -1,5 +1,5 @@
 """Rigs as modules of WebAssembly and as objects for other processors: the same run as in the engine. In WebAssembly and
-in native code without fused multiply-add they have the same bits, on other processors those of the engine."""
+in native code without fused multiply-add they have the same bits, on other processors the engine's."""
 
 import ctypes
 import platform
@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.compile.object_code import object_code
-from cosim.compile.signed_zeros import with_signed_zeros
-from cosim.compile.targets import HOST, targets
-from cosim.deploy.lane_code import LANE_FUNCTIONS
-from cosim.deploy.playing import TOOLS, Played, played
-from cosim.deploy.tick_code import tick_code
+from cosim.apps.deploy.lane_code import LANE_FUNCTIONS
+from cosim.apps.deploy.playing import TOOLS, Played, played
+from cosim.apps.deploy.tick_code import tick_code
+from cosim.core.compile.object_code import object_code
+from cosim.core.compile.signed_zeros import with_signed_zeros
+from cosim.core.compile.targets import HOST, targets
 from cosim.execution.native_engine import NativeEngine
 from tests.kit.levels import chosen
 from tests.kit.linked_code import linked
@@ -38,7 +38,7 @@ SAMPLES = chosen(
 HAD = set[tuple[str, ...]]().union(*map(kinds_of, SAMPLES))
 SAMPLES += chosen([name for name in NAMES if name not in COVERED], lambda name: kinds_of(name) - HAD, size_of)
 OTHERS = [target for target in TOOLS if target != platform.machine()]
-# rigs whose code is long enough to take seconds for each processor; their kinds of operations are those of others
+# rigs whose code is long enough to take seconds for each processor; their kinds of operations occur in others
 LONG = {"bench/stiff_arm", "impedance/ur5_contact"}
 on_x86_64 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the code without fused operations is for x86-64")
 

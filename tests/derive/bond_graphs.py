@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cosim import ops
-from cosim.bondgraph import GY, IC, TF, Assembly, BondGraph, C, I, Law, R, Se, Sf, assemble
+from cosim.core import ops
+from cosim.mechanics.bondgraph import GY, IC, TF, Assembly, BondGraph, C, I, Law, R, Se, Sf, assemble
 from tests.kit.given import beside
 
 GIVEN = beside(__file__)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cosim.bondgraph import Assembly
-from cosim.derive.bond_graph_report import element_lines, loop_lines
+from cosim.apps.derive.bond_graph_report import element_lines, loop_lines
+from cosim.mechanics.bondgraph import Assembly
 from tests.derive.bond_graphs import RIG, divider, motor, relay
 
 TWO_JOINTS = RIG.replace("joints:", "    - {name: hand, joint: wrist, mass: 1 kg, inertia: [0.1, 0.1, 0.1]}\njoints:")

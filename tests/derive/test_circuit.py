@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.bondgraph.equations import Variable
-from cosim.derive.circuit_layout import lay_out_circuit, symbol_box
-from cosim.derive.circuit_symbols import LENGTH, symbol
-from cosim.derive.text_boxes import overlap
+from cosim.apps.derive.circuit_layout import lay_out_circuit, symbol_box
+from cosim.apps.derive.circuit_symbols import LENGTH, symbol
+from cosim.apps.derive.text_boxes import overlap
+from cosim.mechanics.bondgraph.equations import Variable
 from tests.derive.bond_graphs import GRAPHS, RIG, divider, manipulator
 
 

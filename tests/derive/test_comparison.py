@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cosim.derive import comparison
-from cosim.derive.comparison import LARGEST_DIFFERENCE, compare, consistent_states, read_model
-from cosim.formulations import separate_bodies
+from cosim.apps.derive import comparison
+from cosim.apps.derive.comparison import LARGEST_DIFFERENCE, compare, consistent_states, read_model
+from cosim.mechanics.formulations import separate_bodies
 from tests.kit.given import beside
 from tests.kit.samples import FOLDER
 
@@ -69,7 +69,7 @@ def test_a_link_without_mass_whose_joint_has_a_rotor(command, said):
     assert (code, err) == (0, [])
     assert document["refused"] == {
         "cartesian": "bodies have no inertia along joint 'tip', only its rotor has",
-        "planar_bodies": "the axis of joint 'tip' is not parallel to that of 'arm'",
+        "planar_bodies": "the axes of joints 'tip' and 'arm' are not parallel",
     }
     assert max(row["difference"] for row in document["formulations"]) < LARGEST_DIFFERENCE
     assert command("check", "tip.yaml")[0] == 0

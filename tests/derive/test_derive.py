@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from cosim.derive.graph_drawing import plot_graph
-from cosim.derive.graph_layout import GAP, RADIUS, WAYPOINT_GAP, lay_out
-from cosim.derive.graph_report import graph_lines, loop_path
-from cosim.derive.layered import MAX_WIDTH
-from cosim.derive.text_boxes import break_name
-from cosim.multibody.constraint_laws import distance
-from cosim.multibody.description.structure import structure_of
-from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
+from cosim.apps.derive.graph_drawing import plot_graph
+from cosim.apps.derive.graph_layout import GAP, RADIUS, WAYPOINT_GAP, lay_out
+from cosim.apps.derive.graph_report import graph_lines, loop_path
+from cosim.apps.derive.layered import MAX_WIDTH
+from cosim.apps.derive.text_boxes import break_name
+from cosim.mechanics.multibody.constraint_laws import distance
+from cosim.mechanics.multibody.description.structure import structure_of
+from cosim.mechanics.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
 from tests.kit.refusals import refusal
 
 HERE = Pose.identity()

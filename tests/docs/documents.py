@@ -10,11 +10,11 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from cosim.bondgraph import Law
+from cosim.core.types import PerJoint
+from cosim.mechanics.bondgraph import Law
 from cosim.rig.reading import schema
 from cosim.rig.reading.number_with_unit import NumberWithUnit
 from cosim.rig.sections.tuning import NamedFigure
-from cosim.types import PerJoint
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs"

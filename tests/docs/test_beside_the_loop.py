@@ -17,19 +17,8 @@ def test_every_test_that_the_page_names_exists():
 
 
 def test_the_page_names_every_module_that_starts_a_process_or_a_thread():
-    """Beside a run; those of other commands end with their command."""
-    commands = {
-        "analysis",
-        "bench",
-        "cli",
-        "commissioning",
-        "dashboard",
-        "deploy",
-        "doctor",
-        "fmu_export",
-        "foxglove",
-        "scenario",
-    }
+    """Beside a run; with other commands they end with the command."""
+    commands = {"apps", "cli"}
     starts = re.compile(r"subprocess\.Popen\(|threading\.Thread\(|os\.fork\(")
     files = [path for folder in ("cosim", "drivers") for path in (ROOT / folder).rglob("*.py")]
     modules = {path.relative_to(ROOT) for path in files if starts.search(path.read_text())}
@@ -38,19 +27,19 @@ def test_the_page_names_every_module_that_starts_a_process_or_a_thread():
 
 # module -> row of the page
 KNOWN = {
-    "cosim/client/control.py",  # heartbeat of a client
-    "cosim/compile/compilation.py",  # compilers
-    "cosim/coupling/time_limit.py",  # parts
+    "cosim/output/client/control.py",  # heartbeat of a client
+    "cosim/core/compile/compilation.py",  # compilers
+    "cosim/simulation/coupling/time_limit.py",  # parts
     "cosim/execution/execution_mode.py",  # hold commands of a run that is not paced
-    "cosim/federation/federate_process.py",  # federate
-    "cosim/fmi/fmu_process.py",  # looks for the run
-    "cosim/fmi/remote_instance.py",  # FMU
-    "cosim/hardware/enabling.py",  # enabling
+    "cosim/simulation/federation/federate_process.py",  # federate
+    "cosim/simulation/fmi/fmu_process.py",  # looks for the run
+    "cosim/simulation/fmi/remote_instance.py",  # FMU
+    "cosim/execution/hardware/enabling.py",  # enabling
     "cosim/output/console.py",  # progress display
     "cosim/output/remote_sink.py",  # recorder, publisher
     "cosim/output/slow_code.py",  # names of slow code
-    "cosim/remote/control_link.py",  # control socket
+    "cosim/execution/remote/control_link.py",  # control socket
     "cosim/rig/federate_process.py",  # looks for the run
-    "cosim/timing/daemon_executor.py",  # ticks
-    "cosim/timing/watchdog.py",  # watchdog
+    "cosim/execution/timing/daemon_executor.py",  # ticks
+    "cosim/execution/timing/watchdog.py",  # watchdog
 }

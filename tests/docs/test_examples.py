@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import itertools
 import re
 import shlex
 import shutil
@@ -19,18 +18,19 @@ import numpy as np
 import pytest
 import yaml
 
-from cosim import Rig, load_rig, ops
-from cosim.cli.command_line import command_parser
+from cosim import Rig, load_rig
+from cosim.apps.deploy.fmu_export.export import fmu_of_part
+from cosim.apps.new.command import new_rig
+from cosim.cli.command_line import all_commands
 from cosim.cli.run_shadow import shadow_of
-from cosim.drivers.common.wiring import JointParams, Units
+from cosim.core import ops
+from cosim.core.units import parse_quantity
 from cosim.execution.scheduler import SchedulerState
-from cosim.fmu_export.export import fmu_of_part
-from cosim.new.command import new_rig
+from cosim.plugins.drivers.common.wiring import JointParams, Units
+from cosim.plugins.trajectories.waypoints import read_waypoints
 from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.run import Run
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.trajectories.waypoints import read_waypoints
-from cosim.units import parse_quantity
 from tests.conformance.rules import RULES
 from tests.docs.documents import ARCHITECTURE, DOCS, PAGES, README, ROOT, TABLES, TEXT, blocks, tables
 
@@ -77,24 +77,19 @@ def test_every_link_has_a_target(name):
             assert anchor in {slug(found) for found in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)}, target
 
 
-def test_the_architecture_names_every_room_in_the_order_of_the_import_contract():
-    rows = tables(ARCHITECTURE)["Rooms"][1:]
-    listed = [re.findall(r"`([^`]+)`", row[0]) for row in rows]
+def test_the_architecture_names_every_room_and_its_parts_in_the_order_of_the_import_contract():
+    rows = {
+        re.findall(r"`cosim/(\w+)/`", room)[0]: set(re.findall(r"`(\w+)/`", parts))
+        for room, parts in tables(ARCHITECTURE)["Rooms"][1:]
+    }
     package = ROOT / "cosim"
-    files = {file.name for file in package.glob("*.py") if not file.name.startswith("__")}
-    rooms = {f"cosim/{init.parent.name}/" for init in package.glob("*/__init__.py") if not init.parent.is_symlink()}
-    named = {word for words in listed for word in words}
-    assert named == {f"cosim/{name}" for name in files} | rooms | {"controllers/", "drivers/", "rigs/", "tests/"}
+    assert rows == {
+        room: {init.parent.name for init in (package / room).glob("*/__init__.py")}
+        for room in (init.parent.name for init in package.glob("*/__init__.py"))
+    }
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    contracts = tools["importlinter"]["contracts"]
-    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
-    height = {room: place for place, layer in enumerate(reversed(layers)) for room in re.findall(r"\w+", layer)}
-    heights = [
-        {height[word.removeprefix("cosim/").strip("/").removesuffix(".py")] for word in words}
-        for words in listed
-        if not {"rigs/", "tests/"} & set(words)
-    ]
-    assert all(max(below) <= min(above) for below, above in itertools.pairwise(heights))
+    contract, *_ = (each for each in tools["importlinter"]["contracts"] if each["type"] == "layers")
+    assert list(rows) == contract["layers"][::-1]
 
 
 FAMILIES = TABLES["Families"][1:]
@@ -102,7 +97,7 @@ FAMILIES = TABLES["Families"][1:]
 
 @pytest.mark.parametrize("row", FAMILIES, ids=lambda row: row[0].strip("`"))
 def test_a_family_is_listed_with_its_modes(row):
-    module = importlib.import_module(f"cosim.drivers.{row[0].strip('`')}")
+    module = importlib.import_module(f"cosim.plugins.drivers.{row[0].strip('`')}")
     modes, *_ = row[3].split(";")
     assert set(re.findall(r"`(\w+)`", modes)) == module.MODES
     fields = {field.name for field in dataclasses.fields(module.Params)}
@@ -192,7 +187,9 @@ def test_a_command_on_a_page_can_be_run(words, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         for name in OVERLAYS & set(words):
             Path(name).write_text("schedule.duration: 1 s\n")
-    given = vars(command_parser().parse_args([command, *rest]))
+    parser, rest = all_commands().chosen([command, *rest])
+    assert parser is not None
+    given = vars(parser.parse_command(rest))
     path = given.get("rig")
     if path is None or Path(path).suffix != ".yaml":
         return
@@ -258,7 +255,7 @@ def test_the_examples_of_a_trajectory_and_an_actuator_run_and_are_compiled(tmp_p
 
 
 def test_every_function_of_ops_is_listed():
-    (rows,) = (rows for heading, rows in TABLES.items() if heading == "The functions of `cosim.ops`")
+    (rows,) = (rows for heading, rows in TABLES.items() if heading == "The functions of `cosim.plugin.ops`")
     listed = {name for row in rows[1:] for name in re.findall(r"`(\w+)`", row[0])}
     own = {
         name for name, item in vars(ops).items() if callable(item) and getattr(item, "__module__", "") == ops.__name__
@@ -313,9 +310,10 @@ def test_the_example_of_a_controller_is_compiled(folder):
 
 def test_every_command_and_every_option_is_on_its_page():
     page = PAGES["reference/cli.md"]
-    sections = {part.split()[1].strip("`"): part for part in page.split("\n## `")[1:]}
-    commands = command_parser().commands.choices
-    assert set(sections) == set(commands)
+    parts = page.split("\n## `cosim ")[1:]
+    commands = all_commands().parsers
+    sections = {name: part for name in commands for part in parts if re.match(rf"{name}\b", part)}
+    assert set(sections) == set(commands) and len(parts) == len(sections)
     for name, command in commands.items():
         options = set(re.findall(r"--[\w-]+", command.format_usage()))
         assert set(re.findall(r"^\| `(--[\w-]+)", sections[name], flags=re.MULTILINE)) == options, name

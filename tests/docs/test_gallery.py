@@ -59,7 +59,7 @@ def test_a_page_becomes_a_frame_beside_a_link(gallery, tmp_path):
     assert gallery.frame(words, "gallery/four_bar.html") == (
         '<figure class="simulated"><iframe src="gallery/four_bar.html#paused" title="four_bar, simulated"'
         ' loading="lazy"></iframe><figcaption><a href="gallery/four_bar.html">Open alone</a>:'
-        " <code>cosim build rigs/mechanisms/four_bar.yaml --target page</code></figcaption></figure>"
+        " <code>cosim export code rigs/mechanisms/four_bar.yaml --target page</code></figcaption></figure>"
     )
 
 

@@ -14,40 +14,40 @@ import pytest
 import yaml
 
 from cosim import load_rig
+from cosim.apps.tuning.measures import MARGINS
+from cosim.apps.tuning.optimisers import known_optimisers
+from cosim.apps.tuning.plants import GROUPS
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import SETTLING
 from cosim.control.guard import LARGEST_FEEDBACK_EFFORT
 from cosim.control.limits import DERATING, LIMITS
-from cosim.drivers.common import wiring
-from cosim.drivers.common.feedforward_field import FeedforwardField
-from cosim.drivers.common.motor import FAULT_CAUSES
-from cosim.drivers.dynamixel import SerialSettings
+from cosim.core.access.binding import STREAM_EXAMPLE
+from cosim.core.types import COMMAND, joint_signals, signals_of
+from cosim.core.units import SPELLINGS, UNITS
+from cosim.execution.hardware.emulation import fault_kinds
 from cosim.execution.scheduler import ALLOWED, SchedulerState
-from cosim.hardware.emulation import fault_kinds
-from cosim.output.binding import STREAM_EXAMPLE
+from cosim.execution.timing import deadlines, percentiles
 from cosim.output.limit_alarms import PAUSE
 from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
 from cosim.output.stream.reading import Schema
+from cosim.plugins.drivers.common import wiring
+from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
+from cosim.plugins.drivers.common.motor import FAULT_CAUSES
+from cosim.plugins.drivers.dynamixel import SerialSettings
 from cosim.rig import emulate
 from cosim.rig.build.control_loops import HoldTrajectory
 from cosim.rig.build.drivers import bus_report
-from cosim.rig.outline import channels_of
 from cosim.rig.proven_units import UnitsSummary
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
 from cosim.rig.recorded_run import StreamSummary
+from cosim.rig.run_metadata import channels_of
 from cosim.rig.sections import constraints, guard, joint_definition, schedule, size
 from cosim.rig.sections.guard import WATCHDOG
 from cosim.rig.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary
-from cosim.tick.metrics import METRICS
-from cosim.tick.tick_model import ORDER
-from cosim.timing import deadlines, spread
-from cosim.tuning.measures import MARGINS
-from cosim.tuning.optimisers import known_optimisers
-from cosim.tuning.plants import GROUPS
-from cosim.types import COMMAND, joint_signals, signals_of
-from cosim.units import SPELLINGS, UNITS
+from cosim.simulation.tick.metrics import METRICS
+from cosim.simulation.tick.tick_model import ORDER
 from tests.controllers.test_contract import context, loaded
 from tests.docs.documents import ROOT, TABLES, TEXT, expected_cells, names
 
@@ -64,11 +64,11 @@ def section(entry: str | list[str]) -> tuple[type, set[str]]:
 _FILE = Path(__file__).with_name("sections.yaml")
 SECTIONS = {heading: section(entry) for heading, entry in yaml.safe_load(_FILE.read_text(encoding="utf-8")).items()}
 PACKAGES = {
-    "Actuator": "cosim.actuators",
-    "Trajectory": "cosim.trajectories",
-    "Controller": "cosim.controllers",
-    "Driver": "cosim.drivers",
-    "Component": "cosim.bondgraph.components",
+    "Actuator": "cosim.plugins.actuators",
+    "Trajectory": "cosim.plugins.trajectories",
+    "Controller": "cosim.plugins.controllers",
+    "Driver": "cosim.plugins.drivers",
+    "Component": "cosim.mechanics.bondgraph.components",
 }
 
 
@@ -87,12 +87,13 @@ def families() -> dict[str, type]:
     """Heading -> JointParams of every family of drivers."""
     found = [heading.split()[1] for heading in plugins() if heading.startswith("Driver ")]
     return {
-        f"Joints of {name}": importlib.import_module(f"cosim.drivers.{name.strip('`')}").JointParams for name in found
+        f"Joints of {name}": importlib.import_module(f"cosim.plugins.drivers.{name.strip('`')}").JointParams
+        for name in found
     }
 
 
 def keys(cls: type) -> dict[str, dataclasses.Field]:
-    """The fields that a table shows: those of a family's joints without the wiring that all share."""
+    """The fields that a table shows: of a family's joints without the wiring that all share."""
     shared = dataclasses.fields(wiring.JointParams) if cls in families().values() else ()
     return {field.name: field for field in dataclasses.fields(cls) if field.name not in {f.name for f in shared}}
 
@@ -117,7 +118,9 @@ def test_every_dataclass_of_a_section_has_its_table():
     }
     common = {base for cls in schemas for base in cls.__mro__[1:]}  # what several sections have
     of_plugins = {
-        cls for cls in schemas if cls.__module__.startswith(("cosim.drivers", "cosim.bondgraph", "cosim.servo"))
+        cls
+        for cls in schemas
+        if cls.__module__.startswith(("cosim.plugins.drivers", "cosim.mechanics.bondgraph", "cosim.core.servo"))
     }
     assert schemas - common - of_plugins == {cls for cls, _ in SECTIONS.values()} - of_plugins
 
@@ -155,7 +158,7 @@ def test_a_table_agrees_with_its_dataclass(heading):
     ],
 )
 def test_rows_show_unit_default_and_bounds(field, cells):
-    types = importlib.import_module("cosim.types")
+    types = importlib.import_module("cosim.core.types")
     cls = types.params(type("Params", (), {"__annotations__": {"a": float}, "a": field(types)}))
     assert expected_cells(cls, dataclasses.fields(cls)[0]) == cells
 
@@ -240,8 +243,8 @@ joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}, body.rz: {friction: {m
 events: [{do: brake, of: body, effort: 1, at: 1}]
 """
 BREEZE = """
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import params
+from cosim.plugin import ForceLaw
+from cosim.plugin import params
 @params
 class Params:
     pass
@@ -277,7 +280,7 @@ OF_SOME = {
     "<bond>/residual_energy": r"hoist-mechanism/residual_energy",
     **{f"coupling/{what}": rf"coupling/{what}" for what in ("step", "steps", "repeated")},
 }
-# those of real joints, of the elbow on a dynamometer
+# figures of real joints, of the elbow on a dynamometer
 OF_REAL = {
     f"<joint>/{what}"
     for what in (
@@ -332,7 +335,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"shadows.<joint>.{key}" for key in get_type_hints(ShadowSummary)}
     fields |= {f"units.<joint>.{key}" for key in get_type_hints(UnitsSummary)}
     own = get_type_hints(LoadBondSummary).keys() - get_type_hints(DriveBondSummary).keys()
-    fields |= {f"load_motors.<joint>.{key}" for key in ("residual", *own)}  # and the others as those of real joints
+    fields |= {f"load_motors.<joint>.{key}" for key in ("residual", *own)}  # and the others as for real joints
     fields |= {f"stream.{key}" for key in StreamSummary.__annotations__}
     fields = {*fields, "guard.<joint>.<limit>"} - {"stream"}
     assert names("Summary") - {"slip_max", "t_s", "name", "count", "energy_lost_J"} == fields | {"parameters", "engine"}
@@ -368,7 +371,7 @@ def flat(summary: dict, path: str = "") -> set[str]:
     """Names of the fields of a summary, with dots; a distribution of times is one field."""
     found: set[str] = set()
     for key, value in summary.items():
-        inner = isinstance(value, dict) and not set(spread.SPREAD) <= set(value)
+        inner = isinstance(value, dict) and not set(percentiles.PERCENTILES) <= set(value)
         found |= flat(value, f"{path}{key}.") if inner else {path + key}
     return found
 
@@ -403,13 +406,13 @@ def test_every_field_of_the_timing_is_listed_with_every_cause():
     assert {name for row in listed for name in row} == {name.replace("tasks.write", "tasks.<task>") for name in generic}
     meanings = " ".join(row[1] for row in TABLES["`timing`"][1:])
     assert {"deadline_s", *fields["missed"]["worst"][0]} <= set(re.findall(r"`(\w+)`", meanings))
-    assert f"`{{{', '.join(spread.SPREAD)}}}`" in TEXT
+    assert f"`{{{', '.join(percentiles.PERCENTILES)}}}`" in TEXT
     assert names("Causes of missed deadlines") == causes
 
 
 def test_every_state_and_every_method_of_the_scheduler_is_listed():
     rows = {row[0].strip("`"): row[1] for row in TABLES["The scheduler"][1:]}
-    assert set(ALLOWED) | {"read", "borrow", "stop", "close"} == set(rows)
+    assert set(ALLOWED) | {"read", "read_view", "stop", "close"} == set(rows)
     assert {method: set(rows[method].split(", ")) for method in ALLOWED} == {
         method: {str(state) for state in states} for method, states in ALLOWED.items()
     }

@@ -103,7 +103,7 @@ def all_found(paths: tuple[str, ...]) -> list[Found]:
         place = ROOT / name
         for file in [place] if place.is_file() else sorted(place.rglob("*")):
             if any(part.is_symlink() for part in file.parents):
-                continue  # cosim/drivers and cosim/controllers are checked as drivers/ and controllers/
+                continue  # cosim/plugins/drivers and cosim/plugins/controllers are checked as drivers/ and controllers/
             found.update(in_file(file))
     return sorted(found)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.doctor import assess
-from cosim.doctor.latency import WakeupLatencies
-from cosim.timing.privileges import Privilege
+from cosim.apps.doctor import assess
+from cosim.apps.doctor.latency import WakeupLatencies
+from cosim.execution.timing.privileges import Privilege
 
 CPUS, CLOCK = "sys/devices/system/cpu", "sys/devices/system/clocksource/clocksource0"
 # a machine with nothing to change

@@ -7,16 +7,16 @@ import gzip
 import numpy as np
 import pytest
 
-from cosim.doctor import assess
-from cosim.doctor.assessment import latency_statistics, max_rate
-from cosim.doctor.machine import IdleState, read_machine, steal_time
-from cosim.doctor.report import conclusion
-from cosim.timing.privileges import Privilege
+from cosim.apps.doctor import assess
+from cosim.apps.doctor.assessment import latency_statistics, max_rate
+from cosim.apps.doctor.host import IdleState, read_host, steal_time
+from cosim.apps.doctor.report import conclusion
+from cosim.execution.timing.privileges import Privilege
 from tests.doctor.doctor_helpers import CLOCK, CPUS, GOOD, HIGH, LOW, OUTLIERS, US, Instruments, recommendations
 
 
 def test_a_machine_is_read_from_its_files(machine):
-    found = read_machine(machine(**{f"{CPUS}/online": "0-1,3\n", f"{CPUS}/isolated": "1,3\n"}))
+    found = read_host(machine(**{f"{CPUS}/online": "0-1,3\n", f"{CPUS}/isolated": "1,3\n"}))
     assert (found.kernel, found.preemption) == ("6.12.1-rt", "realtime")
     assert not found.dynamic_preemption and not found.virtual
     assert (found.clock_source, found.clock_sources) == ("tsc", ("tsc", "hpet", "acpi_pm"))
@@ -29,7 +29,7 @@ def test_a_machine_is_read_from_its_files(machine):
 
 def test_unknown_properties_are_none_or_empty(tmp_path, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    found = read_machine(tmp_path)
+    found = read_host(tmp_path)
     assert (found.kernel, found.preemption, found.clock_source, found.clock_sources) == ("", None, None, ())
     assert (found.cpus, found.isolated, found.governors, found.idle_states) == ((0, 1), (), {}, ())
     assert not found.dynamic_preemption and not found.virtual
@@ -57,7 +57,7 @@ DYNAMIC = {"proc/sys/kernel/version": "#1 SMP PREEMPT_DYNAMIC Mon\n"}
     ],
 )
 def test_preemption_is_read_from_the_most_reliable_source(machine, files, preemption):
-    assert read_machine(machine(**files)).preemption == preemption
+    assert read_host(machine(**files)).preemption == preemption
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_preemption_is_read_from_the_most_reliable_source(machine, files, preemp
     ],
 )
 def test_virtual_machines_are_detected(machine, files):
-    assert read_machine(machine(**files)).virtual
+    assert read_host(machine(**files)).virtual
 
 
 def test_a_good_machine_gets_no_recommendation(machine):

@@ -12,11 +12,11 @@ import numpy as np
 import orjson
 import pytest
 
-from cosim.doctor import assess, latency
-from cosim.doctor.assessment import Assessment
-from cosim.doctor.report import conclusion, facts, format_time, histogram, to_json
-from cosim.errors import InputError, RunError
-from cosim.timing.privileges import Privilege
+from cosim.apps.doctor import assess, latency
+from cosim.apps.doctor.assessment import Assessment
+from cosim.apps.doctor.report import conclusion, facts, format_time, histogram, to_json
+from cosim.core.errors import InputError, RunError
+from cosim.execution.timing.privileges import Privilege
 from tests.doctor.doctor_helpers import CPUS, HIGH, LOW, OUTLIERS, Instruments
 
 
@@ -27,8 +27,8 @@ def test_the_facts_of_a_good_machine(machine, said):
 def test_the_facts_of_a_machine_with_unknown_properties(tmp_path, monkeypatch, said):
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     found = assess(tmp_path, 1.0, None, Instruments(privileges=(Privilege("priority", False, "request it"),)))
-    virtual = replace(found.machine, virtual=True, isolated=(0, 1, 3), realtime_fraction=0.95)
-    said(facts(replace(found, machine=virtual, steal_fraction=0.012)))
+    virtual = replace(found.host, virtual=True, isolated=(0, 1, 3), realtime_fraction=0.95)
+    said(facts(replace(found, host=virtual, steal_fraction=0.012)))
 
 
 def test_nothing_to_change_and_the_note_on_boot_options(machine, said):

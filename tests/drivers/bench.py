@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.transport import CanFrame, ConnectionLost
-from cosim.errors import InputError, RunError, SourceLocation
-from cosim.types import DriverContext, JointCommand, JointState, Limits
+from cosim.core.errors import InputError, RunError, SourceLocation
+from cosim.core.types import DriverContext, JointCommand, JointState, Limits
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.transport import CanFrame, ConnectionLost
 from tests.kit.clock import MS
 from tests.kit.connection import FakeConnection
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cosim.errors import InputError, InputErrors
+from cosim.core.errors import InputError, InputErrors
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from tests.conformance.families import Case, rig, section, write_rig

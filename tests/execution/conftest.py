@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from cosim.timing import privileges
+from cosim.execution.timing import privileges
 from tests.execution.scheduler_helpers import PUSH, RIG, Bench
 from tests.kit.clock import in_simulated_time
 from tests.kit.rigs import rig_in

@@ -6,7 +6,7 @@ import numpy as np
 
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.scheduler import Scheduler, SchedulerState
-from cosim.timing.pacing import Pacing
+from cosim.simulation.loop.pacing import Pacing
 from tests.kit.clock import FakeClock
 from tests.kit.drivers import LoggedDriver
 from tests.kit.engines import python_engine
@@ -44,7 +44,7 @@ controllers:
 # `float` keeps it in Python
 PUSH = """
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, param, params
 
 
 @params

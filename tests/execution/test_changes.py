@@ -5,11 +5,11 @@ import time
 import numpy as np
 import pytest
 
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 from cosim.execution.execution_mode import PlannedChange
 from cosim.execution.scheduler import Scheduler
-from cosim.timing.pacing import Pacing
-from cosim.timing.tick_ring import SharedWord
+from cosim.simulation.loop.pacing import Pacing
+from cosim.simulation.loop.tick_ring import SharedWord
 from tests.kit.clock import FakeClock
 from tests.kit.engines import python_engine
 from tests.kit.processes import until
@@ -27,7 +27,7 @@ schedule: {step: 1 ms}
 # `float` keeps it in Python
 OWN = """
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, param, params
 
 @params
 class Params:

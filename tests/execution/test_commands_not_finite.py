@@ -17,8 +17,8 @@ controllers: [{type: own.py}]
 schedule: {duration: 100 ms}
 """
 OWN = """
-from cosim import ops
-from cosim.types import COMMAND, FEEDBACK, joint_signals, params
+from cosim.plugin import ops
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, params
 
 @params
 class Params:

@@ -118,7 +118,7 @@ joints: {a: {limits: {velocity: 20}}}
 controllers: [{type: passthrough, kp: 1, kd: %g, trajectory: {type: sine, amplitude: 0.1, frequency: 1 Hz}}]
 schedule: {duration: 3, step: 1 ms}
 """
-    # M⁻¹ = 50 [1 −1; −1 2]: the larger eigenvalue is 131, that of b alone 100
+    # M⁻¹ = 50 [1 −1; −1 2]: the larger eigenvalue is 131, of b alone 100
     said(reason(tmp_path, text % 17), NUMBERS)
     rig_in(tmp_path, text.replace("%g", "[16, 15]")).run()
 
@@ -141,7 +141,7 @@ def test_large_rigs_stop_without_eigenvalues(tmp_path, monkeypatch, said):
 
 
 FAILING = """
-from cosim.types import params
+from cosim.plugin import params
 @params
 class Params:
     pass

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from cosim.drivers import sim
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 from cosim.execution.drive_loops import exponential
 from cosim.execution.gradients import segment_length
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
-from cosim.tick.virtual_plant import VirtualPlant
+from cosim.plugins.drivers import sim
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.execution.scheduler_helpers import failing
 from tests.kit.drivers import LoggedDriver
 from tests.kit.engines import armed, python_engine

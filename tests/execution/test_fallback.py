@@ -27,8 +27,8 @@ controllers:
 schedule: {duration: 100 ms}
 """
 OWN = """
-from cosim import ops
-from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+from cosim.plugin import ops
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, param, params
 
 @params
 class Params:
@@ -55,7 +55,7 @@ def load(params, context):
 """
 # 0 / 0 from `after` on; for one call only; in one field only
 DIVIDES = "alive = ops.where(t < p.after, 1.0, 0.0)\neffort = alive * effort / alive"
-ONCE = "alive = ops.where(ops.absolute(t - p.after) < 5e-4, 0.0, 1.0)\neffort = alive * effort / alive"
+ONCE = "alive = ops.where(ops.abs(t - p.after) < 5e-4, 0.0, 1.0)\neffort = alive * effort / alive"
 INFINITE = "rest = 1e300 * (1e300 * ops.where(t < p.after, 0.0, 1.0)) * ops.array([1.0])"
 # these stay in Python
 RAISES = (

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cosim import InputError, Rig, RunError, load_rig
-from cosim.compile import ptx, stack_array
-from cosim.compile.ptx import LOCAL_BYTES
+from cosim.core.compile import ptx, stack_array
+from cosim.core.compile.ptx import LOCAL_BYTES
 from cosim.execution import gpu_rollouts
 from cosim.execution.cuda_device import MEMORY_FRACTION
 from cosim.execution.gpu_rollouts import MOST_TICKS, next_ticks
@@ -177,7 +177,7 @@ def test_a_mechanism_whose_arrays_are_on_the_heap_of_the_cpu(driver_of, tmp_path
 
 @pytest.mark.parametrize(("name", "function"), [("crane", "atan2"), ("drives/backlash", "pow")])
 def test_functions_of_another_library_differ_by_rounding(driver_of, name, function):
-    """Those of GPUs are not those of the C library."""
+    """GPUs have other functions than the C library."""
     driver_of()
     rig = load_rig(FOLDER / f"{name}.yaml")
     given = {"duration": 60 * rig.tick_model.step, "keep": "all"}

@@ -11,14 +11,14 @@ import can
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, compile
-from cosim.compile.trace import trace
-from cosim.errors import RunError
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.compile.trace import trace
+from cosim.core.errors import RunError
 from cosim.execution.scheduler import SchedulerState
+from cosim.execution.timing.clock_sources import CanClock
+from cosim.execution.timing.daemon_executor import DaemonExecutor
 from cosim.rig.run import StoppedRun
-from cosim.timing.clock_sources import CanClock
-from cosim.timing.clocks import NO_TRIGGER, NativeClock, TriggerClock
-from cosim.timing.daemon_executor import DaemonExecutor
+from cosim.simulation.loop.clocks import NO_TRIGGER, NativeClock, TriggerClock
 from tests.kit.processes import until
 from tests.kit.refusals import raised
 from tests.kit.rigs import rig_in
@@ -34,7 +34,7 @@ OWN = """
 import sys
 import threading
 import numpy as np
-from cosim.types import COMMAND, joint_signals, params
+from cosim.plugin import COMMAND, joint_signals, params
 
 WAITS, GO_ON = threading.Event(), threading.Event()
 

@@ -11,15 +11,15 @@ import pytest
 
 from cosim.cli.confirm import MotorConsent
 from cosim.control.bumpless_start import BumplessStart
-from cosim.errors import InputError, RunError
+from cosim.core.errors import InputError, RunError
+from cosim.core.types import AddedTurns, Limits
+from cosim.core.units import TURN
+from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.rest import STILL
 from cosim.execution.scheduler import Scheduler, SchedulerState
-from cosim.hardware.driver_group import DriverGroup
 from cosim.rig.consent import LONGEST_WAIT, PAUSE, Agreement, agree
-from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import AddedTurns, Limits
-from cosim.units import TURN
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.cli.test_confirm import Terminal
 from tests.kit.hardware import HardwareStub
 from tests.kit.refusals import raised
@@ -311,6 +311,6 @@ def test_doubtful_turns_are_confirmed_a_second_time(bench_of, said, case):
         assert ("Type yes again to confirm these turns: " in out.getvalue()) == (answers != "no\n")
         if confirmed:
             said(out.getvalue())
-    # --yes needs an option of its own for them
+    # --yes needs its own option for them
     said(raised(RunError, lambda: consent_of("", yes=True)[0](plan, "")))
     assert consent_of("", yes=True, allow_turns=True)[0](plan, "") is True

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import cosim.execution.schedulability
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.schedulability import check_schedulable, measure_ticks
-from cosim.tick.virtual_plant import VirtualPlant
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.clock import FakeClock
 from tests.kit.rigs import rig_in
 
@@ -37,7 +37,7 @@ schedule:
 OWN = """
 import time
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, param, params
 
 @params
 class Params:
@@ -163,7 +163,7 @@ def test_a_run_as_fast_as_possible_takes_what_it_takes(rig_of):
 
 def logged_engine(rig, log, hardware=False):
     """A Python engine whose motors note when they are switched on."""
-    from cosim.drivers import sim
+    from cosim.plugins.drivers import sim
 
     world, index = VirtualPlant(rig.tick_model), np.arange(rig.tick_model.nv)
     driver = sim.load(rig.joints, index, rig.limits, world)

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.errors import InputError, RunError
+from cosim.core.errors import InputError, RunError
 from cosim.execution.scheduler import SchedulerState
-from cosim.timing import privileges
-from cosim.timing.tick_ring import SharedWord
+from cosim.execution.timing import privileges
+from cosim.simulation.loop.tick_ring import SharedWord
 from tests.execution.scheduler_helpers import MS, Ticks, failing
 from tests.kit.rigs import rig_in
 
@@ -201,18 +201,18 @@ def native_scheduler(tmp_path):
     return scheduler
 
 
-def test_a_borrowed_block_is_in_the_ring_and_one_that_is_read_is_not(native_scheduler):
+def test_a_viewed_block_is_in_the_ring_and_one_that_is_read_is_not(native_scheduler):
     """What waits to be read survives further ticks."""
     with native_scheduler as scheduler:
         scheduler.start(20_000)
         ring = scheduler.mode._ticks._ring
-        borrowed, read = scheduler.borrow(), scheduler.read()
-        assert np.shares_memory(borrowed.rows, ring.rows) and not np.shares_memory(read.rows, ring.rows)
+        viewed, read = scheduler.read_view(), scheduler.read()
+        assert np.shares_memory(viewed.rows, ring.rows) and not np.shares_memory(read.rows, ring.rows)
         blocks = [read]
         while (block := scheduler.read()) is not None:
             blocks.append(block)
     numbers = np.concatenate([block.numbers for block in blocks])
-    np.testing.assert_array_equal(numbers, np.arange(len(borrowed.numbers), 20_000))
+    np.testing.assert_array_equal(numbers, np.arange(len(viewed.numbers), 20_000))
     times = np.concatenate([block.rows[:, scheduler.engine.program.time] for block in blocks])
     np.testing.assert_allclose(times, numbers * scheduler.engine.tick_model.step, atol=1e-9)
 

@@ -7,7 +7,7 @@ import pytest
 
 from cosim.execution.python_pacer import ClockPacer, NoPacer
 from cosim.execution.scheduler import SchedulerState
-from cosim.timing.tick_ring import SharedWord
+from cosim.simulation.loop.tick_ring import SharedWord
 from tests.execution.scheduler_helpers import MS, NATIVE, PUSH, RIG, Ticks, failing
 from tests.kit.processes import until
 from tests.kit.rigs import rig_in

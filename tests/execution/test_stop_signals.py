@@ -11,7 +11,7 @@ from cosim.execution.posix_signals import raise_on_termination, termination_sign
 from cosim.execution.scheduler import SchedulerState
 from cosim.execution.stop_cause import OTHERS, UNKNOWN, WORDS, cause_of
 from cosim.rig.run import StoppedRun
-from cosim.timing.tick_ring import SharedWord, TickRing
+from cosim.simulation.loop.tick_ring import SharedWord, TickRing
 from tests.execution.scheduler_helpers import NATIVE
 from tests.execution.scheduler_helpers import RIG as SCHEDULED
 from tests.kit.processes import until
@@ -36,7 +36,7 @@ IMMEDIATE, CONTROLLED = "{}", "{deceleration: 4}"
 OWN = """
 import signal
 import numpy as np
-from cosim.types import COMMAND, joint_signals, params
+from cosim.plugin import COMMAND, joint_signals, params
 
 SIGNALS = {}  # tick -> number of the signal
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cosim import StoppedRun, load_rig
-from cosim.federation.federate import free_port
 from cosim.rig.federates import run_federate, with_federates
+from cosim.simulation.federation.federate import free_port
 from tests.kit.flywheel import flywheel
 from tests.kit.given import beside
 from tests.kit.refusals import raised, refusal
@@ -20,7 +20,7 @@ from tests.kit.refusals import raised, refusal
 GIVEN = beside(__file__)
 
 RIG = GIVEN["rig"]
-OF_ONE = RIG.replace(", federate: winch", "")  # one federate beside that of the mechanism
+OF_ONE = RIG.replace(", federate: winch", "")  # one federate beside the mechanism
 KEPT = 10  # ticks before a part fails
 
 
@@ -146,7 +146,7 @@ while helics.helicsBrokerIsConnected(broker):
 
 
 class ByHand:
-    """A broker in a process of its own, and federates that are started beside the run."""
+    """A broker in its own process, and federates that are started beside the run."""
 
     def __init__(self, count: int) -> None:
         self.port, self._processes = free_port(), []

@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from cosim.fmi import FmuPart
+from cosim.simulation.fmi import FmuPart
 
 GCC = shutil.which("gcc") or ""
 needs_gcc = pytest.mark.skipif(not GCC, reason="no gcc: the FMUs of the tests are not compiled")
@@ -257,7 +257,7 @@ def opened(*arguments: Any, **options: Any) -> FmuPart:
 
 
 def build(folder: Path, model: str, version: int, platform: str = "", **options: object) -> Path:
-    """An FMU of a model in a folder. platform: of the binary, that of this machine if empty; options: of
+    """An FMU of a model in a folder. platform: of the binary, this machine's if empty; options: of
     `description`."""
     import fmpy
 

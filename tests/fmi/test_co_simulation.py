@@ -7,8 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from cosim.coupling.part import Part
-from cosim.types import Signal
+from cosim.core.types import Signal
+from cosim.simulation.coupling.part import Part
 from tests.fmi import fmus
 from tests.fmi.fmus import opened
 
@@ -25,7 +25,7 @@ def values_of(inputs) -> dict[str, np.ndarray]:
 
 
 def simulated(part: Part, n: int, h: float, inputs=lambda t: {}) -> dict[str, np.ndarray]:
-    """The outputs of n steps, with those of the start in front."""
+    """The outputs of n steps, with the start in front."""
     rows = [part.start(0.0, values_of(inputs(0.0)))]
     rows += [part.step(i * h, h, inputs(i * h)) for i in range(n)]
     part.close()
@@ -68,7 +68,7 @@ def test_signals_have_the_units_of_this_program_and_values_in_si(tmp_path, versi
     part = opened(fmus.build(tmp_path, "turntable", version), outputs=("angle", "double", "temperature"))
     assert part.inputs == {"rate": Signal((), "rad/s")}
     assert part.outputs == {"angle": Signal((), "rad"), "double": Signal((), "m/s"), "temperature": Signal((), "degC")}
-    assert part.feedthrough == {("rate", "double"), ("rate", "temperature")}  # that of a local variable is not declared
+    assert part.feedthrough == {("rate", "double"), ("rate", "temperature")}  # a local variable's is not declared
     start = part.start(0.0, {"rate": np.array(0.5)})
     after = part.step(0.0, 0.1, {"rate": constant(0.5)})
     part.close()

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.errors import InputError, RunError
-from cosim.fmi import FmuPart
-from cosim.fmi.description import DESCRIPTION
+from cosim.core.errors import InputError, RunError
+from cosim.simulation.fmi import FmuPart
+from cosim.simulation.fmi.description import DESCRIPTION
 from tests.fmi import fmus
 from tests.fmi.fmus import opened
 from tests.kit.refusals import raised

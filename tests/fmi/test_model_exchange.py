@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim.coupling.part import Part
-from cosim.errors import RunError
-from cosim.fmi.dormand_prince import DormandPrince
+from cosim.core.errors import RunError
+from cosim.simulation.coupling.part import Part
+from cosim.simulation.fmi.dormand_prince import DormandPrince
 from tests.fmi import fmus
 from tests.fmi.fmus import opened
 from tests.fmi.test_co_simulation import at_times, by_fmpy, constant, simulated

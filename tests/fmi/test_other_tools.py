@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from cosim.fmi import FmuPart
-from cosim.types import Signal
+from cosim.core.types import Signal
+from cosim.simulation.fmi import FmuPart
 from tests.kit.given import beside
 
 GIVEN = beside(__file__)

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.errors import InputError, RunError
-from cosim.fmi import FmuPart
+from cosim.core.errors import InputError, RunError
+from cosim.simulation.fmi import FmuPart
 from tests.fmi import fmus
 from tests.kit.refusals import raised
 
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def scratch(folder, monkeypatch) -> Path:
-    """Where files of processes are kept; those of the compiler are elsewhere."""
+    """Where files of processes are kept; the compiler's are elsewhere."""
     for model in (("linear", 3), ("ball", 3), ("faulty", 2)):
         fmus.library(*model)
     scratch = folder.absolute() / "scratch"
@@ -100,7 +100,14 @@ def test_mistakes_are_found_before_the_start(folder):
 
 def test_the_process_ends_when_the_run_has_ended_before_it_could_look():
     connection, theirs = socket.socketpair()
-    command = [sys.executable, "-P", "-m", "cosim.fmi.fmu_process", str(theirs.fileno()), "1"]  # not its parent
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "cosim.simulation.fmi.fmu_process",
+        str(theirs.fileno()),
+        "1",
+    ]  # not its parent
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     with connection, theirs:
         assert subprocess.run(command, pass_fds=[theirs.fileno()], env=environment, timeout=60).returncode == 1
@@ -112,7 +119,7 @@ def test_an_fmu_that_hangs_ends_with_the_run(folder):
 
     path = fmus.build(folder, "faulty", 2).absolute()
     code = (
-        "from cosim.fmi import FmuPart\n"
+        "from cosim.simulation.fmi import FmuPart\n"
         f"part = FmuPart({str(path)!r}, parameters={{'fault': 4}}, limit=600.0)\n"
         "part.start(0.0, {})\n"
         "print(part.process_number, flush=True)\n"

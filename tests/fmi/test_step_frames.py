@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cosim.fmi.step_frames import StepFrames
-from cosim.types import Signal
+from cosim.core.types import Signal
+from cosim.simulation.fmi.step_frames import StepFrames
 
 INPUTS = {"rate": Signal((), "rad/s"), "forces": Signal((2, 3), "N"), "angle": Signal((), "rad")}
 OUTPUTS = {"y": Signal((), "m"), "z": Signal((3,), "m"), "matrix": Signal((2, 2), "m")}

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.errors import InputError, SourceLocation
-from cosim.fmi import FmuPart, SystemWire, read_system
-from cosim.fmi.description import FmuDescription
-from cosim.fmi.ssp_transformations import in_si
-from cosim.fmi.unit_conversion import Conversion, conversion_of
-from cosim.fmi.variables import FmuVariables, InUnit
+from cosim.core.errors import InputError, SourceLocation
+from cosim.simulation.fmi import FmuPart, SystemWire, read_system
+from cosim.simulation.fmi.description import FmuDescription
+from cosim.simulation.fmi.ssp_transformations import in_si
+from cosim.simulation.fmi.unit_conversion import Conversion, conversion_of
+from cosim.simulation.fmi.variables import FmuVariables, InUnit
 from tests.fmi import fmus
 from tests.kit.refusals import refusal
 
@@ -252,7 +252,7 @@ def test_inputs_of_systems_have_start_values(folder):
     ],
 )
 def test_parameters_are_converted_from_their_unit_to_that_of_the_fmu(folder, name, value, unit, expected):
-    """A unit that only the FMU defines is that of the FMU."""
+    """A unit that only the FMU defines is the FMU's."""
     fmus.build(folder, "turntable", 2)
     description = FmuDescription(folder / "turntable2.fmu")
     variables = FmuVariables(description.description, description.version, SourceLocation("turntable2.fmu"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim.fmi.unit_conversion import Conversion, conversion_of, exponents_of
-from cosim.units import UNITS
+from cosim.core.units import UNITS
+from cosim.simulation.fmi.unit_conversion import Conversion, conversion_of, exponents_of
 
 ENERGY = {"kg": 1, "m": 2, "s": -2}
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 PAIR = '''
-from cosim import ops
-from cosim.types import Signal, param, params
+from cosim.plugin import ops
+from cosim.plugin import Signal, param, params
 
 
 @params
@@ -43,8 +43,8 @@ def load(params):
 '''
 
 GOVERNOR = '''
-from cosim import ops
-from cosim.types import Signal, param, params
+from cosim.plugin import ops
+from cosim.plugin import Signal, param, params
 
 
 @params

@@ -16,11 +16,11 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.errors import CosimError
-from cosim.fmu_export import export, linking, platforms
-from cosim.fmu_export.export import fmu_of, fmu_of_part
-from cosim.fmu_export.model_description import UnitOutline
-from cosim.units import UNITS, si_exponents
+from cosim.apps.deploy.fmu_export import export, linking, platforms
+from cosim.apps.deploy.fmu_export.export import fmu_of, fmu_of_part
+from cosim.apps.deploy.fmu_export.model_description import UnitOutline
+from cosim.core.errors import CosimError
+from cosim.core.units import UNITS, si_exponents
 from tests.kit.command import RIG
 from tests.kit.flywheel import flywheel
 from tests.kit.given import beside
@@ -36,7 +36,7 @@ ALIKE = WHEEL.replace("wheel_speed", "speed")
 
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_the_command_writes_the_file(command, version):
-    out = command.prints("fmu", "rig.yaml", "--fmi", version, "--set", "controllers.hold.kp=40")
+    out = command.prints("export", "fmu", "rig.yaml", "--fmi", version, "--set", "controllers.hold.kp=40")
     assert out.startswith(f"wrote    rig.fmu: FMI {version}.0, ") and out.endswith(" KiB, steps of 0.001 s\n")
     with zipfile.ZipFile("rig.fmu") as archive:
         root = ElementTree.fromstring(archive.read("modelDescription.xml"))
@@ -118,7 +118,9 @@ def test_two_signals_of_a_part_with_the_same_name(tmp_path, said):
 def test_the_command_writes_a_part(command, version):
     Path("wheel.py").write_text(WHEEL)
     Path("shaft.yaml").write_text(COUPLED)
-    out = command.prints("fmu", "shaft.yaml", "--part", "wheel", "--fmi", version, "--set", "parts.wheel.step=0.1 ms")
+    out = command.prints(
+        "export", "fmu", "shaft.yaml", "--part", "wheel", "--fmi", version, "--set", "parts.wheel.step=0.1 ms"
+    )
     assert out.startswith(f"wrote    wheel.fmu: FMI {version}.0, ") and out.endswith(" KiB, steps of any length\n")
     with zipfile.ZipFile("wheel.fmu") as archive:
         assert ElementTree.fromstring(archive.read("modelDescription.xml")).attrib["modelName"] == "wheel"
@@ -134,7 +136,7 @@ def test_wrong_words(command, said, words):
     Path("wheel.py").write_text(WHEEL)
     Path("shaft.yaml").write_text(COUPLED)
     Path("rigs").symlink_to(FOLDER)
-    said(command.refuses("fmu", *words.split()))
+    said(command.refuses("export", "fmu", *words.split()))
 
 
 def test_any_other_part_in_python_has_none(rig_of, said, monkeypatch):
@@ -146,12 +148,12 @@ def test_any_other_part_in_python_has_none(rig_of, said, monkeypatch):
 def test_without_a_compiler_the_fix_is_named(command, said, monkeypatch):
     monkeypatch.setattr(linking, "find_spec", lambda name: None)
     monkeypatch.setattr(linking.shutil, "which", lambda name: None)
-    said(command.refuses("fmu", "rig.yaml"))
+    said(command.refuses("export", "fmu", "rig.yaml"))
 
 
 def test_another_machine_is_refused(command, said, monkeypatch):
     monkeypatch.setattr(platforms.platform, "machine", lambda: "riscv64")
-    said(command.refuses("fmu", "rig.yaml"))
+    said(command.refuses("export", "fmu", "rig.yaml"))
 
 
 def test_a_failing_compiler_is_reported_in_one_line(rig_of, said, monkeypatch):
@@ -177,9 +179,9 @@ def test_names_of_binaries_are_identifiers(name, identifier):
 def test_the_part_on_the_page_is_used_in_another_rig(command, tmp_path):
     """With the block in its place the motion is the same to rounding."""
     page = (FOLDER.parent / "docs/howto/export-fmu.md").read_text()
-    (words,) = re.findall(r"^cosim fmu (\S+) --part hoist$", page, re.MULTILINE)
+    (words,) = re.findall(r"^cosim export fmu (\S+) --part hoist$", page, re.MULTILINE)
     (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    assert command("fmu", FOLDER.parent / words, "--part", "hoist")[0] == 0
+    assert command("export", "fmu", FOLDER.parent / words, "--part", "hoist")[0] == 0
     block = yaml.safe_load((FOLDER.parent / words).read_text())["parts"][0]
     block |= {"name": "load", "type": str(FOLDER / "cosimulation/hoisted_load.py")}
     block["params"] |= {"damping": "400 N*s/m"}

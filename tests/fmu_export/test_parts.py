@@ -14,10 +14,10 @@ from fmpy.validation import validate_fmu
 from scipy.integrate import solve_ivp
 
 from cosim import load_rig
-from cosim.coupling.stepped_block import SteppedBlock
-from cosim.fmi import FmuPart
-from cosim.fmu_export.export import fmu_of, fmu_of_part
+from cosim.apps.deploy.fmu_export.export import fmu_of, fmu_of_part
 from cosim.rig.reading.yaml_source import load_yaml
+from cosim.simulation.coupling.stepped_block import SteppedBlock
+from cosim.simulation.fmi import FmuPart
 from tests.fmu_export.elf import needed_libraries, symbols
 from tests.fmu_export.instances import VERSIONS, imported
 from tests.fmu_export.parts import FILES, RIG

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from cosim import ops
-from cosim.multibody import Model
-from cosim.multibody.constraint_laws import knife_edge
-from cosim.multibody.elastic_joints import ModesKind
-from cosim.multibody.force_laws import ForceLaw
-from cosim.multibody.mechanism import (
+from cosim.core import ops
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.constraint_laws import knife_edge
+from cosim.mechanics.multibody.elastic_joints import ModesKind
+from cosim.mechanics.multibody.force_laws import ForceLaw
+from cosim.mechanics.multibody.mechanism import (
     AppliedForce,
     Constraint,
     GeneralMotion,

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from benchmarks import linkages
 from cosim import InputError, RunError, load_rig
-from cosim.bench import linkages
-from cosim.formulations.cartesian import load
-from cosim.formulations.cartesian.absolute import integrate
-from cosim.multibody import Model, assembly
-from cosim.multibody.constraint_laws import point_on_curve, polynomial
-from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Mimic, Pose
+from cosim.mechanics.formulations.cartesian import load
+from cosim.mechanics.formulations.cartesian.absolute import integrate
+from cosim.mechanics.multibody import Model, assembly
+from cosim.mechanics.multibody.constraint_laws import point_on_curve, polynomial
+from cosim.mechanics.multibody.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Mimic, Pose
 from tests.formulations.test_cartesian import model_of, random_tree
 from tests.kit.messages import Said
 from tests.kit.refusals import raised

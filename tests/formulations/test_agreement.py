@@ -6,16 +6,16 @@ from functools import cache
 import numpy as np
 import pytest
 
+from benchmarks.chains import general_chain
+from benchmarks.peers import MissingPeer
+from benchmarks.robots import PANDA, TALOS, load_robot
 from cosim import load_rig
-from cosim.bench.chains import general_chain
-from cosim.bench.peers import MissingPeer
-from cosim.bench.robots import PANDA, TALOS, load_robot
-from cosim.compile import ArrayPort, compile
-from cosim.formulations import known_formulations, load_formulation
-from cosim.formulations.dependent_coordinates import DependentCoordinates
-from cosim.multibody import Model
-from cosim.multibody.description.floating_base import with_floating_base
-from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose, Spring
+from cosim.core.compile import ArrayPort, compile
+from cosim.mechanics.formulations import known_formulations, load_formulation
+from cosim.mechanics.formulations.dependent_coordinates import DependentCoordinates
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.floating_base import with_floating_base
+from cosim.mechanics.multibody.mechanism import Joint, Link, Mechanism, Pose, Spring
 from cosim.rig.sections.rig_spec import read_rig
 from tests.formulations.mechanisms import MECHANISMS, model_of, planar_tree, random_state, relative_error
 from tests.kit.samples import FOLDER, few_samples

@@ -6,19 +6,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.rows_chain import mechanism as chain
 from cosim import InputError, load_rig
-from cosim.bench.rows_chain import mechanism as chain
-from cosim.compile import ArrayPort, Compiled, compile
-from cosim.formulations import load_formulation
-from cosim.formulations.cartesian import Cartesian
-from cosim.formulations.cartesian import refusal as why_refused
-from cosim.formulations.cartesian.coordinates import Plane
-from cosim.formulations.cartesian.ldlt import body_joint_graph, border_multipliers, elimination_order, filled_blocks
-from cosim.multibody import Model, assembly
-from cosim.multibody.joints import REVOLUTE
-from cosim.multibody.mechanism import GeneralMotion, Inertial, Joint, Link, Mechanism, Mimic, Pose
+from cosim.core.compile import ArrayPort, Compiled, compile
+from cosim.core.types import Numeric
+from cosim.mechanics.formulations import load_formulation
+from cosim.mechanics.formulations.cartesian import Cartesian
+from cosim.mechanics.formulations.cartesian import refusal as why_refused
+from cosim.mechanics.formulations.cartesian.coordinates import Plane
+from cosim.mechanics.formulations.cartesian.ldlt import (
+    body_joint_graph,
+    border_multipliers,
+    elimination_order,
+    filled_blocks,
+)
+from cosim.mechanics.multibody import Model, assembly
+from cosim.mechanics.multibody.joints import REVOLUTE
+from cosim.mechanics.multibody.mechanism import GeneralMotion, Inertial, Joint, Link, Mechanism, Mimic, Pose
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.types import Numeric
 from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER, few_samples
 from tests.multibody.random_frames import turn
@@ -305,7 +310,7 @@ def test_the_number_of_operations_is_linear_in_the_bodies() -> None:
 
 
 def test_what_it_refuses() -> None:
-    """A joint without a composition, and a body whose only inertia is that of a rotor."""
+    """A joint without a composition, and a body whose only inertia is a rotor's."""
     motion = GeneralMotion(("angle",), ("rad",), REVOLUTE.place)
     mechanism = chain(2)
     own = replace(mechanism.joints[1], kind="general", motion=motion)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cosim import InputError
-from cosim.formulations import known_formulations, load_formulation
-from cosim.multibody import assembly
+from cosim.mechanics.formulations import known_formulations, load_formulation
+from cosim.mechanics.multibody import assembly
 from tests.formulations.test_cartesian import model_of
 from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER

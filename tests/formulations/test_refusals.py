@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from benchmarks.linkages import ladder
 from cosim import InputError, load_rig
-from cosim.bench.linkages import ladder
-from cosim.compile import ArrayPort, compile
-from cosim.compile.trace import symbols
-from cosim.formulations import dependent_row, known_formulations, load_formulation
-from cosim.formulations._closing import constraint_rows
-from cosim.formulations._tree_state import TreeState
-from cosim.formulations.dependent_coordinates import DependentCoordinates
-from cosim.multibody import Model, assembly
-from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.compile.trace import symbols
+from cosim.mechanics.formulations import dependent_row, known_formulations, load_formulation
+from cosim.mechanics.formulations._closing import constraint_rows
+from cosim.mechanics.formulations._tree_state import TreeState
+from cosim.mechanics.formulations.dependent_coordinates import DependentCoordinates
+from cosim.mechanics.multibody import Model, assembly
+from cosim.mechanics.multibody.mechanism import Joint, Link, Mechanism, Pose
 from tests.formulations.mechanisms import model_of, planar_tree, random_state, relative_error, tree
 from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from cosim.formulations import known_formulations, load_formulation
-from cosim.formulations.augmented_bodies import augmented_tree
-from cosim.formulations.wittenburg import structure
-from cosim.multibody import Model
-from cosim.multibody.constraint_laws import knife_edge
-from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
+from cosim.mechanics.formulations import known_formulations, load_formulation
+from cosim.mechanics.formulations.augmented_bodies import augmented_tree
+from cosim.mechanics.formulations.wittenburg import structure
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.constraint_laws import knife_edge
+from cosim.mechanics.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
 from tests.formulations.mechanisms import tree
 
 G = 9.81
@@ -169,7 +169,7 @@ def test_barycentres_of_a_branched_tree():
 
 def test_barycentres_of_two_panels():
     """With the vectors s from the centres of mass to the hinges, the barycentre of the inner panel is at m2 s12 / M
-    from its centre of mass, and that of the outer one at m1 s21 / M."""
+    from its centre of mass, and of the outer one at m1 s21 / M."""
     m1, m2 = 12.0, 10.0
     com = SimpleNamespace(inner=np.array([1.0, 0.3, 0.0]), outer=np.array([0.9, 0.1, 0.0]))
     hinge = np.array([2.0, -0.2, 0.0])

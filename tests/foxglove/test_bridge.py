@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from mcap.reader import make_reader
 
-from cosim.access.guarded_server import address_of
-from cosim.client import connect
-from cosim.foxglove.bridge import NO_VIEW
-from cosim.foxglove.command import FoxgloveAddress, open_bridge
-from cosim.foxglove.parameters import REFUSED, RunParameters
+from cosim.apps.foxglove.bridge import NO_VIEW
+from cosim.apps.foxglove.command import FoxgloveAddress, open_bridge
+from cosim.apps.foxglove.parameters import REFUSED, RunParameters
+from cosim.core.access.guarded_server import address_of
+from cosim.output.client import connect
 from tests.foxglove.client import FoxgloveClient
 from tests.kit.foxglove import foxglove_messages, matrix, message_class
 from tests.kit.rigs import rig_in
@@ -183,7 +183,7 @@ def test_without_its_file_a_rig_is_shown_and_what_is_no_value_changes_nothing(se
 
 
 def test_a_set_before_the_first_schema_has_its_own_reason(said):
-    """What the run has is not known then; a schema without a control socket may be that of a run that begins."""
+    """What the run has is not known then; a schema without a control socket may come from a run that begins."""
     reasons = []
     parameters = RunParameters(None, refused="")
     parameters.report = lambda what, level, number: reasons.append(what)
@@ -209,7 +209,7 @@ def test_the_next_run_is_a_session_of_its_own(tmp_path, said):
 
 
 def test_silence_is_stated(tmp_path, monkeypatch):
-    monkeypatch.setattr("cosim.foxglove.bridge.GONE", 0.1)
+    monkeypatch.setattr("cosim.apps.foxglove.bridge.GONE", 0.1)
     with bridged(tmp_path) as client:
         status = client.until(lambda: client.of("status"))[0]
         assert (status["message"], status["level"]) == ("nothing comes from the run any more", 1)

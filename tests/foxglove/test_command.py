@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from cosim.errors import InputError
-from cosim.foxglove.command import FoxgloveAddress, open_bridge
+from cosim.apps.foxglove.command import FoxgloveAddress, open_bridge
+from cosim.core.errors import InputError
 from tests.foxglove.client import FoxgloveClient
 
 STREAM = "tcp://127.0.0.1:19891"

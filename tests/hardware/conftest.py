@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import can
 import pytest
 
-from cosim.hardware.estop import EstopParams, open_estop
+from cosim.execution.hardware.estop import EstopParams, open_estop
 from tests.hardware.estop_helpers import Terminal, place
 
 

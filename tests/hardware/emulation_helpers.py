@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from cosim.hardware.emulation.fault_injection import FaultInjection
-from cosim.hardware.emulation.motors import EmulatedMotor, MotorWiring
+from cosim.execution.hardware.emulation.fault_injection import FaultInjection
+from cosim.execution.hardware.emulation.motors import EmulatedMotor, MotorWiring
 from tests.kit.clock import MS
 
 

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from cosim.errors import InputError, RunError, SourceLocation
-from cosim.hardware.estop import EstopParams, open_estop
+from cosim.core.errors import InputError, RunError, SourceLocation
+from cosim.execution.hardware.estop import EstopParams, open_estop
 
 AGAIN = "; release it, then start again"
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cosim.hardware.emulation.motors import EmulatedMotors
+from cosim.execution.hardware.emulation.motors import EmulatedMotors
 from tests.hardware.emulation_helpers import Plant, motor_of, wired
 
 

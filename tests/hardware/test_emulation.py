@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cosim.drivers.transport import CanFrame
-from cosim.errors import InputError, InputErrors, RunError
-from cosim.hardware.emulation.fault_injection import FaultyConnection, InjectedFault
-from cosim.hardware.emulation.motors import EmulatedMotors
-from cosim.hardware.emulation.server import BEHIND_NS, MAX_ITEMS, EmulatedConnection, EmulationServer
+from cosim.core.errors import InputError, InputErrors, RunError
+from cosim.execution.hardware.emulation.fault_injection import FaultyConnection, InjectedFault
+from cosim.execution.hardware.emulation.motors import EmulatedMotors
+from cosim.execution.hardware.emulation.server import BEHIND_NS, MAX_ITEMS, EmulatedConnection, EmulationServer
+from cosim.plugins.drivers.transport import CanFrame
 from cosim.rig import emulate
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.emulate import emulation_of

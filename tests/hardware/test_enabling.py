@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from cosim.errors import RunError
-from cosim.hardware.enabling import HoldCommands, enable_all
+from cosim.core.errors import RunError
+from cosim.execution.hardware.enabling import HoldCommands, enable_all
 
 PATIENCE = 20.0  # s; what takes so long has failed
 

@@ -11,8 +11,8 @@ from typing import Any
 import can
 import pytest
 
-from cosim.errors import SourceLocation
-from cosim.hardware.estop import MAX_BEFORE_RESET, MAX_PER_POLL, EstopParams, open_estop
+from cosim.core.errors import SourceLocation
+from cosim.execution.hardware.estop import MAX_BEFORE_RESET, MAX_PER_POLL, EstopParams, open_estop
 from cosim.rig.reading.schema import Reading, read
 from tests.hardware.estop_helpers import place, refused, stays
 
@@ -162,7 +162,7 @@ def test_it_stays_pressed_with_its_first_cause_until_the_reset(terminal, pin, op
 
 def test_importing_it_is_light():
     heavy = "('can', 'termios', 'casadi', 'llvmlite')"
-    code = f"import sys, cosim.hardware.estop; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys, cosim.execution.hardware.estop; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert found.stdout == "[]\n"
 

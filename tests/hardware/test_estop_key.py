@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from cosim.hardware.estop import EstopParams, open_estop
+from cosim.execution.hardware.estop import EstopParams, open_estop
 from tests.hardware.estop_helpers import Terminal, place, refused, stays
 
 KEYS = [("space", b" "), (" ", b" "), ("esc", b"\x1b"), ("q", b"q"), ("q", b"Q"), ("Q", b"q"), ("~", b"~")]
@@ -97,7 +97,7 @@ def test_the_terminal_is_restored_at_the_exit_of_a_program(how):
     code = f"""
 import sys, termios, time
 from contextlib import ExitStack
-from cosim.hardware.estop import EstopParams, open_estop
+from cosim.execution.hardware.estop import EstopParams, open_estop
 before = termios.tcgetattr(0)
 stack = ExitStack()
 stop = open_estop(EstopParams(key="space"), str, stack)

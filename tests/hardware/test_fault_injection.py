@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from cosim.hardware.emulation.fault_injection import FaultyConnection, InjectedFault
+from cosim.execution.hardware.emulation.fault_injection import FaultyConnection, InjectedFault
 from tests.hardware.emulation_helpers import spec
 from tests.kit.clock import MS
 

@@ -13,12 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cosim import load_rig
-from cosim.errors import RunError
-from cosim.hardware.compiled_groups import CompiledGroups
-from cosim.hardware.driver_group import DriverGroup
-from cosim.hardware.manager import HardwareManager
-from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import COMMAND, CycleOutcome
+from cosim.core.errors import RunError
+from cosim.core.types import COMMAND, CycleOutcome
+from cosim.execution.hardware.compiled_groups import CompiledGroups
+from cosim.execution.hardware.driver_group import DriverGroup
+from cosim.execution.hardware.manager import HardwareManager
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.hardware import HardwareStub
 
 MS, HOUR = 1_000_000, 3_600_000_000_000  # ns

@@ -1,4 +1,4 @@
-"""Feedback of several drivers together: first samples, late ones, and those of load motors."""
+"""Feedback of several drivers together: first samples, late ones, and load motors."""
 
 import threading
 import time
@@ -10,10 +10,10 @@ import pytest
 
 from cosim import load_rig
 from cosim.control.plausibility import JUMP_TIME, is_stale, jumped, longest_span, shaft_slips
-from cosim.errors import RunError
-from cosim.hardware.driver_group import DriverGroup
-from cosim.hardware.manager import FIRST_READS, HardwareManager
-from cosim.tick.virtual_plant import VirtualPlant
+from cosim.core.errors import RunError
+from cosim.execution.hardware.driver_group import DriverGroup
+from cosim.execution.hardware.manager import FIRST_READS, HardwareManager
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.hardware import HardwareStub
 
 MS = 1_000_000  # ns
@@ -125,7 +125,7 @@ def stopped(bench, *rows):
 
 
 def test_a_silent_load_motor_stops_the_run_by_the_shortest_limit(bench, said):
-    """… which is that of its joint: simulated joints have none."""
+    """… which is its joint's: simulated joints have none."""
     manager, motor, load = bench
     load.sample, at = (1000 * MS, 0.0, 0.0), 1020 * MS
     motor.sample = (at, 0.0, 0.0)

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from cosim.drivers.transport import CanFrame
-from cosim.drivers.transport.can import BUS_OFF_MESSAGE
-from cosim.drivers.transport.connection import NOT_OPEN as NOT_OPEN_MESSAGE
-from cosim.errors import RunError
-from cosim.hardware.emulation.stepped_line import BUS_OFF, NOT_OPEN, START_NS, SimulatedTime, SteppedLine
+from cosim.core.errors import RunError
+from cosim.execution.hardware.emulation.stepped_line import BUS_OFF, NOT_OPEN, START_NS, SimulatedTime, SteppedLine
+from cosim.plugins.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport.can import BUS_OFF_MESSAGE
+from cosim.plugins.drivers.transport.connection import NOT_OPEN as NOT_OPEN_MESSAGE
 from tests.kit.clock import MS
 
 

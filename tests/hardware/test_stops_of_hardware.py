@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from mcap.reader import make_reader
 
-from cosim.errors import InputErrors, RunError
+from cosim.core.errors import InputErrors, RunError
 from cosim.execution import hardware_engine
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
+from cosim.execution.timing.watchdog import Watchdog
 from cosim.rig.build.drivers import safety_of
-from cosim.timing.tick_ring import LoopStatus
-from cosim.timing.watchdog import Watchdog
+from cosim.simulation.loop.tick_ring import LoopStatus
 from tests.kit.drivers import LoggedDriver
 from tests.kit.engines import python_engine
 from tests.kit.rigs import rig_in
@@ -31,7 +31,7 @@ schedule: {duration: 100 ms}
 # `float` keeps it in Python
 PUSH = """
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, joint_signals, params
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, params
 
 @params
 class Params:

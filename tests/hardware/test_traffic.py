@@ -7,15 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cosim.drivers.transport import CanFrame, ConnectionLost
-from cosim.errors import RunError
-from cosim.hardware.traffic.playback import LOOK_NS, PlaybackConnection
-from cosim.hardware.traffic.player import play
-from cosim.hardware.traffic.recorded_calls import MissingEntries, calls_of
-from cosim.hardware.traffic.recorded_connection import RecordedConnection
-from cosim.hardware.traffic.recorded_driver import RecordedDriver
-from cosim.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry, TrafficLog
-from cosim.types import JointCommand, JointState
+from cosim.core.errors import RunError
+from cosim.core.types import JointCommand, JointState
+from cosim.execution.hardware.traffic.playback import LOOK_NS, PlaybackConnection
+from cosim.execution.hardware.traffic.player import play
+from cosim.execution.hardware.traffic.recorded_calls import MissingEntries, calls_of
+from cosim.execution.hardware.traffic.recorded_connection import RecordedConnection
+from cosim.execution.hardware.traffic.recorded_driver import RecordedDriver
+from cosim.execution.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry, TrafficLog
+from cosim.plugins.drivers.transport import CanFrame, ConnectionLost
 
 
 class Wire:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cosim import load_rig, open_recording
-from cosim.identification.excitation import excite
-from cosim.identification.identification import identify
-from cosim.identification.variables import choose
+from cosim.apps.identification.excitation import excite
+from cosim.apps.identification.identification import identify
+from cosim.apps.identification.variables import choose
 from cosim.rig.reading.overlay import read_overlay
 from tests.identification.conftest import ARM, written
 from tests.kit.refusals import refusal
@@ -34,7 +34,7 @@ def test_it_tells_more_than_the_first_random_one(motion):
 
 
 def test_efforts_bound_it(tmp_path):
-    """Those of the arm itself, its friction apart."""
+    """The efforts of the arm itself, its friction apart."""
     limits = ARM["joints"]["all"]["limits"] | {"effort": 8.0}
     joints = {"all": ARM["joints"]["all"] | {"limits": limits}, "elbow": ARM["joints"]["elbow"]}
     largest = []
@@ -71,7 +71,7 @@ def test_a_start_at_a_limit(arm_file):
 
 
 def test_no_controller_of_all_joints(tmp_path):
-    from cosim.identification.excitation import overlay_of
+    from cosim.apps.identification.excitation import overlay_of
 
     trajectory = {"type": "quintic", "goal": 0.1, "duration": 1}
     controllers = [ARM["controllers"][0] | {"joints": ["shoulder"], "trajectory": trajectory}]

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cosim.identification.equation_error import EquationError
-from cosim.identification.fit import SampledError, search
-from cosim.identification.recorded_motion import WIDTH, MotionSamples, RecordedMotion, samples_of
-from cosim.identification.variables import choose
+from cosim.apps.identification.equation_error import EquationError
+from cosim.apps.identification.fit import SampledError, search
+from cosim.apps.identification.recorded_motion import WIDTH, MotionSamples, RecordedMotion, samples_of
+from cosim.apps.identification.variables import choose
 
 
 @pytest.fixture(scope="module")

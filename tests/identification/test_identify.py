@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from cosim import load_rig, open_recording
-from cosim.identification.identification import identify
-from cosim.identification.variables import LinkBlock
+from cosim.apps.identification.identification import identify
+from cosim.apps.identification.variables import LinkBlock
 from cosim.rig.export import export_run, selection_of
 from cosim.rig.reading.overlay import read_overlay
 from tests.identification.conftest import written
@@ -166,7 +166,7 @@ def test_the_command_writes_an_overlay_that_runs(arm_file, recording, tmp_path, 
 
 
 def test_the_report_names_what_is_not_told(found):
-    from cosim.identification.report import page
+    from cosim.apps.identification.report import page
 
     assert "<li>the mass of fore only in combination with others</li>" in page(found)
 

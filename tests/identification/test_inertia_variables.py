@@ -1,12 +1,12 @@
-"""Ten variables of a link: 0 is the inertia of the rig, and every value is that of a possible body."""
+"""Ten variables of a link: 0 is the inertia of the rig, and every value belongs to a possible body."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from cosim.identification.inertia_variables import numbers_of_inertia, pseudo_inertia, upper_factor
-from cosim.multibody.description.inertia import inertia_matrix
+from cosim.apps.identification.inertia_variables import numbers_of_inertia, pseudo_inertia, upper_factor
+from cosim.mechanics.multibody.description.inertia import inertia_matrix
 
 BODIES = [
     (2.0, [0.2, -0.1, 0.3], [0.02, 0.03, 0.04, 0.001, -0.002, 0.003]),

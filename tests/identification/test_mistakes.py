@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from cosim import load_rig, open_recording
-from cosim.identification.excitation import excite
-from cosim.identification.identification import identify
-from cosim.identification.variables import choose
+from cosim.apps.identification.excitation import excite
+from cosim.apps.identification.identification import identify
+from cosim.apps.identification.variables import choose
 from tests.identification.conftest import ARM, MOTOR, written
 from tests.kit.given import beside
 from tests.kit.refusals import refusal

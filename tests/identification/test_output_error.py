@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.identification.closed_loop import ClosedLoop
-from cosim.identification.equation_error import sources_of
-from cosim.identification.identification import identify
-from cosim.identification.output_error import covariance
-from cosim.identification.recorded_motion import actuated_joints, read_motion
-from cosim.identification.variables import choose
+from cosim.apps.identification.closed_loop import ClosedLoop
+from cosim.apps.identification.equation_error import sources_of
+from cosim.apps.identification.identification import identify
+from cosim.apps.identification.output_error import covariance
+from cosim.apps.identification.recorded_motion import actuated_joints, read_motion
+from cosim.apps.identification.variables import choose
 from cosim.rig.reading.overlay import read_overlay
 from tests.identification.conftest import ARM, MOTOR, written
 from tests.kit.refusals import refusal
@@ -137,7 +137,7 @@ def test_the_delay_of_positions(arm_file, noisy, tmp_path, ticks):
 
 
 def test_derivatives_are_those_of_the_runs(arm_file, noisy):
-    """Those of the gradient of a run, which is differentiated backwards."""
+    """They equal the gradient of a run, which is differentiated backwards."""
 
     names = ("joints.elbow.actuator.viscous", "joints.elbow.actuator.coulomb")
     rig = load_rig(arm_file)
@@ -158,7 +158,7 @@ def test_derivatives_are_those_of_the_runs(arm_file, noisy):
 
 
 def test_errors_that_are_alike_widen_the_intervals():
-    """Of a mean: that of noise of first order with correlation ρ has the variance σ² (1 + ρ) / (1 − ρ) / n."""
+    """The mean of noise of first order with correlation ρ has the variance σ² (1 + ρ) / (1 − ρ) / n."""
     rng = np.random.default_rng(0)
     n, rho = 20_000, 0.8
     white = rng.normal(size=(n, 1))

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.identification.identification import identify
+from cosim.apps.identification.identification import identify
 from tests.identification import pendulum
 
 
@@ -58,7 +58,7 @@ def test_only_sums_are_determined(found):
 
 
 def test_a_single_number_of_a_link_is_found_with_the_others_held(rig_file, tmp_path):
-    """The mass of a pendulum whose centre of mass and inertia are those of the rig."""
+    """The mass of a pendulum that has the centre of mass and inertia of the rig."""
     true = load_rig(rig_file, ["mechanism.numbers.bob={com: [0, 0, -0.35], inertia: [0.02, 0.02, 0.001]}"])
     table = pendulum.write(tmp_path / "f.csv", pendulum.motion())
     found = identify(true, table, ["mechanism.bob.mass", "friction"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig, open_recording
-from cosim.identification.identification import identify
+from cosim.apps.identification.identification import identify
 from tests.identification import pendulum
 from tests.identification.test_mistakes import table_of
 from tests.kit.refusals import refusal
@@ -57,7 +57,7 @@ def test_noise_has_no_cause(rig_file, columns, tmp_path):
     effort = np.roll(columns["pivot/effort"], 3210)
     found = identify(load_rig(rig_file), pendulum.write(tmp_path / "f.csv", columns | {"pivot/effort": effort}))
     assert found.failure.startswith("the numbers explain ")
-    assert found.failure.endswith("; no other sign or unit explains it, so check those of the drives and the rig")
+    assert found.failure.endswith("; no other sign or unit explains it, so check both in the drives and the rig")
 
 
 def test_a_good_fit_has_no_failure(rig_file, columns, tmp_path):

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import ArrayPort, compile
-from cosim.integrators.linearly_implicit import RODAS4, ROS2, Rosenbrock
-from cosim.integrators.methods import INTEGRATORS
-from cosim.integrators.ode_system import System
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, compile
+from cosim.mechanics.integrators.linearly_implicit import RODAS4, ROS2, Rosenbrock
+from cosim.mechanics.integrators.methods import INTEGRATORS
+from cosim.mechanics.integrators.ode_system import System
 
 
 def forced_pendulum() -> System:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim import ops
+from cosim.core import ops
+from cosim.core.types import Numeric
 from cosim.execution.native_engine import NativeEngine
-from cosim.plant.external_efforts import ORDER
 from cosim.rig.rig import Rig
-from cosim.tick.memory_call import MemoryCall
-from cosim.tick.tick_model import SHADOWS, TickModel
-from cosim.types import Numeric
+from cosim.simulation.plant.external_efforts import ORDER
+from cosim.simulation.tick.memory_call import MemoryCall
+from cosim.simulation.tick.tick_model import SHADOWS, TickModel
 
 BLOCK = 100_000  # ticks
 
@@ -30,7 +30,7 @@ class Bench:
     load_delay: int = 0  # ticks until load motors exert a command
 
     def load(self, t: Numeric, q: Numeric, v: Numeric) -> Numeric:
-        """(nv,) effort on the joints beside that of the mechanism and of the drives."""
+        """(nv,) effort on the joints beside the mechanism's and the drives'."""
         return np.zeros(self.model.nv)
 
     def exerted(self, t: Numeric, commands: Numeric) -> Numeric:
@@ -60,7 +60,7 @@ def on_bench(rig: Rig, bench: Rig) -> TickModel:
 
 @dataclass
 class BenchedTicks(TickModel):
-    """The ticks of a rig with real joints, and those of its bench between them."""
+    """The ticks of a rig with real joints, and of its bench between them."""
 
     bench: Bench | None = None
 
@@ -102,7 +102,7 @@ class BenchedTicks(TickModel):
         load = bench.load(t, plant.model.equations.chart(q), v)
         loads = ops.concatenate([ops.array([bench.exerted(t, commands)]), loads[:-1]])
         acting = loads[-1]
-        load = load + ops.with_elements(np.zeros(self.nv), [each.joint for each in self.loads], acting)
+        load = load + ops.set_at(np.zeros(self.nv), [each.joint for each in self.loads], acting)
         held = ops.array([load, *[np.zeros(self.nv)] * ORDER]).T
         state = state | {"external": {"since": t, "coefficients": held}}
         return bench.model.advance(t, plant.layout.pack(state), bench.requested(t, request)), loads, acting

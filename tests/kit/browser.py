@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from cosim.bench.headless import headless_browser
-from cosim.bench.rows import NotMeasured
+from benchmarks.headless import headless_browser
+from benchmarks.rows import NotMeasured
 
 # whose names an attacker has directed to this machine
 REBOUND = "--host-resolver-rules=MAP *.example 127.0.0.1"

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from cosim.execution.paced import Paced
-from cosim.timing import privileges
-from cosim.timing.clock_sources import PythonClock
-from cosim.timing.clocks import NO_TRIGGER
-from cosim.timing.tick_ring import SharedWord, StopRequest, TickRing
+from cosim.execution.timing import privileges
+from cosim.execution.timing.clock_sources import PythonClock
+from cosim.simulation.loop.clocks import NO_TRIGGER
+from cosim.simulation.loop.tick_ring import SharedWord, StopRequest, TickRing
 
 MS = 1_000_000  # ns
 

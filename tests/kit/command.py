@@ -26,7 +26,7 @@ schedule: {duration: 0.4 s}
 
 
 class Command:
-    """The `cosim` command in this process, in a folder of its own."""
+    """The `cosim` command in this process, in its own folder."""
 
     rig = RIG  # what is in `rig.yaml`
 

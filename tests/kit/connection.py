@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cosim.drivers.transport import TrafficMeter
+from cosim.plugins.drivers.transport import TrafficMeter
 from tests.kit.clock import FakeClock
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import expm
 
-from cosim.coupling import BlockPart, PowerBond
-from cosim.types import Numeric, Signal, Signals, State, param, params
+from cosim.core.types import Numeric, Signal, Signals, State, param, params
+from cosim.simulation.coupling import BlockPart, PowerBond
 
 FORCE, VELOCITY, POSITION, ENERGY = (Signal((), unit) for unit in ("N", "m/s", "m", "J"))
 

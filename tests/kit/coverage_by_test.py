@@ -27,6 +27,8 @@ FOLDER = "COSIM_COVERAGE"
 CONFIGURATION = f"""
 [run]
 source = {ROOT}/cosim
+    {ROOT}/benchmarks
+    {ROOT}/controllers
     {ROOT}/drivers
     {ROOT}/controllers
 data_file = ${{{FOLDER}}}/lines

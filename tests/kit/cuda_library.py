@@ -1,4 +1,4 @@
-"""A library `libcuda.so.1` whose functions are those of the stand-in of CUDA's driver: `cuda.bindings` loads it as it
+"""A library `libcuda.so.1` with the functions of the stand-in of CUDA's driver: `cuda.bindings` loads it as it
 would load the driver of a GPU, so that its own conversions of arguments are tested too.
 
     LD_LIBRARY_PATH=FOLDER python -m tests.kit.cuda_library    after `build(FOLDER)`: rollouts, once on each device

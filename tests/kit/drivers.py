@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from cosim.types import Driver, JointCommand, JointState
+from cosim.core.types import Driver, JointCommand, JointState
 
 
 class LoggedDriver:

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cosim import load_rig
-from cosim.compile import jit
-from cosim.errors import CosimError
+from cosim.core.compile import jit
+from cosim.core.errors import CosimError
 from tests.kit.samples import FOLDER
 
 INTRINSIC = "@llvm."

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cosim.hardware.emulation.server import EmulationServer
+from cosim.execution.hardware.emulation.server import EmulationServer
 from cosim.rig.emulate import emulation_of
 from cosim.rig.sections.rig_spec import read_rig
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from cosim import Rig
-from cosim.drivers import sim
+from cosim.core.types import Driver
 from cosim.execution.python_engine import PythonEngine
-from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import Driver
+from cosim.plugins.drivers import sim
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 
 
 def python_engine(

@@ -45,7 +45,7 @@ print(both)
 
 
 class FirstHour:
-    """The steps in a folder with an environment of its own."""
+    """The steps in a folder with its own environment."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.begun = folder, time.monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _TEXT = '''
-from cosim.types import Signal, param, params
+from cosim.plugin import Signal, param, params
 {imports}
 
 @params

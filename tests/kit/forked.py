@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
-from cosim.scenario.processes import fork
+from cosim.apps.scenario.processes import fork
 
 Found = TypeVar("Found")
 LIMIT = 20  # s of processor time: what takes longer has no end

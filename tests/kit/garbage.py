@@ -9,8 +9,8 @@ from typing import Any
 import zmq
 from orjson import dumps, loads
 
-from cosim.output.curve import client_key_of, secure_client
-from cosim.remote.requests import COMMANDS, BadRequest, read_request
+from cosim.core.access.curve import client_key_of, secure_client
+from cosim.execution.remote.requests import COMMANDS, BadRequest, read_request
 
 HUGE = (b"1e999", b"-1e308", b"9" * 400, b"18446744073709551616", b"0." + b"1" * 5000, b"-0", b"NaN", b"Infinity")
 WRONG = (None, True, -1, 1e300, 2**63, "", "arm.kp", "\x00", "1e999", "n" * 600, [], [1], [[]], {}, {"arm.kp": {}})
@@ -75,7 +75,7 @@ def _allowed(data: bytes) -> bool:
 
 
 def _messages(rng: random.Random) -> Iterator[list[bytes]]:
-    makers = _bytes, _broken, _cut, _wrong_types, _huge, _nested, _not_the_holder, _repeated_field
+    makers = _bytes, _broken, _cut, _wrong_types, _huge, _nested, _not_the_owner, _repeated_field
     while True:
         data = rng.choice(makers)(rng)
         frames = rng.choice(([data],) * 8 + ([b"", data], [data, b""], [b""], [b""] * 3, [data] * rng.randrange(2, 30)))
@@ -117,7 +117,7 @@ def _nested(rng: random.Random) -> bytes:
     return b'{"command":"set","values":{"arm.kp":%s}}' % inner if rng.random() < 0.5 else inner
 
 
-def _not_the_holder(rng: random.Random) -> bytes:
+def _not_the_owner(rng: random.Random) -> bytes:
     """Valid, from who does not hold control."""
     fields = {"set": {"values": {"hold.kp": 1.0}}, "step": {"ticks": 10_000}, "take": {"client": "a"}}
     command = rng.choice(sorted(COMMANDS))

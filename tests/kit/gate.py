@@ -89,8 +89,9 @@ class Cover:
 
 
 def room_of(file: str) -> str:
-    """Of a file of the program."""
-    return "/".join(Path(file).parts[: 2 if file.startswith("cosim/") else 1])
+    """The room, or the part of a room, of a file of the program."""
+    folders = Path(file).parent.parts
+    return "/".join(folders[: 3 if folders[0] == "cosim" else 1])
 
 
 def all_lines(tests: Iterable[Measured]) -> Counter[str]:

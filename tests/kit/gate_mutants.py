@@ -2,11 +2,11 @@
 
     python -m tests.kit.gate_mutants FOLDER [--count 300] [--seed 0] [--jobs 2] [--least 0.98] [--write]
 
-Random mutants of ROOMS, of each room as many: the tests of the gate that run the mutated lines run first, those of the
-room before the others, and where all pass the tests that are not in the gate. FOLDER: of `tests.kit.coverage_by_test`,
-which says what they run; for code that leaves no lines, or runs when a module is imported, they are those of the room
-and those that run other lines of the module. The shortest run first, until one fails, in SECONDS. With `--write`, tests
-that alone notice a mutant go to `tests/gate.json`. Exit code 1 if the gate notices less than `--least` of them.
+Random mutants of FOLDERS, of each as many: the tests of the gate that run the mutated lines run first, the room's
+before the others, and where all pass the tests that are not in the gate. FOLDER: of `tests.kit.coverage_by_test`, which
+says what they run; for code that leaves no lines, or runs when a module is imported, they are the room's and the ones
+that run other lines of the module. The shortest run first, until one fails, in SECONDS. With `--write`, tests that
+alone notice a mutant go to `tests/gate.json`. Exit code 1 if the gate notices less than `--least` of them.
 """
 
 from __future__ import annotations
@@ -31,8 +31,20 @@ from tests.kit.gate import choice_of, read_choice, write_choice
 from tests.kit.mutation import ROOT, Mutant, copy_of_checkout, number_of, numbered, stages, stopped_after
 from tests.kit.run_listed import FAILED
 
-ROOMS = ("control", "plant", "tick", "hardware", "compile", "multibody", "bondgraph", "execution")
-FOLDERS = (*(Path("cosim", room) for room in ROOMS), Path("drivers"))
+FOLDERS = tuple(
+    Path(folder)
+    for folder in (
+        "cosim/control",
+        "cosim/simulation/plant",
+        "cosim/simulation/tick",
+        "cosim/execution/hardware",
+        "cosim/core/compile",
+        "cosim/mechanics/multibody",
+        "cosim/mechanics/bondgraph",
+        "cosim/execution",
+        "drivers",
+    )
+)
 SECONDS = 60.0  # of processor time: the tests of the gate for a mutant, and the others
 HANGING = 1200.0  # s, of tests that wait for ever with a mutant
 GATE, OTHERS, NOBODY = "gate", "others", "nobody"
@@ -158,10 +170,10 @@ def main(arguments: Sequence[str]) -> int:
     judge, every = Judge(tests), chosen(given.count, given.seed)
     rooms: dict[str, Counter[str]] = {}
     needed = set[str]()
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.jobs) as workers:
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(given.jobs) as workers:
         copies: SimpleQueue[Path] = SimpleQueue()
         for k in range(given.jobs):
-            copies.put(copy_of_checkout(Path(folder, str(k))))
+            copies.put(copy_of_checkout(Path(place, str(k))))
 
         def tried(mutant: Mutant) -> Noticed:
             copy = copies.get()
@@ -171,7 +183,8 @@ def main(arguments: Sequence[str]) -> int:
                 copies.put(copy)
 
         for mutant, (by, test) in zip(every, workers.map(tried, every), strict=True):
-            rooms.setdefault(mutant.module.parts[1 if mutant.module.parts[0] == "cosim" else 0], Counter())[by] += 1
+            folder = next(folder for folder in FOLDERS if mutant.module.is_relative_to(folder))
+            rooms.setdefault(folder.name, Counter())[by] += 1
             needed |= {test} if by == OTHERS and test else set()
             print(f"{by:8}{mutant.module}:{mutant.lines.start}: {mutant.what}  {test}", flush=True)
     total = sum(rooms.values(), Counter())

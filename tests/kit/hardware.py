@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from cosim.types import AddedTurns, FeedforwardReport
+from cosim.core.types import AddedTurns, FeedforwardReport
 
 
 class HardwareStub:

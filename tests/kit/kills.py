@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.rig.run import open_recording
 from tests.kit.soak import FEEDBACK, IN_PYTHON, OFF, RIG, WATCHDOG, drives, members, modes, process, wait_for
 

@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.bumpless_start import BumplessStart
+from cosim.core import ops
+from cosim.core.types import COMMAND, Numeric
 from cosim.execution.engine import Engine
+from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
-from cosim.hardware.driver_group import DriverGroup
 from cosim.rig.rig import Rig
-from cosim.tick.arming import armed
-from cosim.tick.memory_call import MemoryCall
-from cosim.tick.tick_model import _GUARD_PATHS, TickModel
-from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import COMMAND, Numeric
+from cosim.simulation.tick.arming import armed
+from cosim.simulation.tick.memory_call import MemoryCall
+from cosim.simulation.tick.tick_model import _GUARD_PATHS, TickModel
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.hardware import HardwareStub
 from tests.kit.rigs import rig_in
 

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cosim.compile import linked_objects
+from cosim.core.compile import linked_objects
 
 
 def linked(objects: Sequence[bytes], name: str, result: Any = None) -> Callable[..., Any]:

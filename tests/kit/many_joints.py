@@ -25,7 +25,7 @@ def chain(n: int) -> str:
 
 
 def arms(folder: Path, count: int) -> str:
-    """Arms of six joints side by side, each with a controller of its own; writes their URDF to the folder."""
+    """Arms of six joints side by side, each with its own controller; writes their URDF to the folder."""
     (folder / "arms.urdf").write_text(_arms_urdf(count))
     text = f"mechanism: {{urdf: arms.urdf}}\njoints:\n  all:\n    actuator: {MOTOR}\ncontrollers:\n"
     for a in range(count):

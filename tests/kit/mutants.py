@@ -35,7 +35,7 @@ OPERATORS: dict[type, tuple[type, ...]] = {
 # functions that are exchanged; those that are left out, with the place of the argument that stays
 SWAPPED = {"minimum": "maximum", "maximum": "minimum", "logical_and": "logical_or", "logical_or": "logical_and"}
 SWAPPED |= {"any": "all"}
-LEFT_OUT = {"absolute": (0,), "clip": (0,), "where": (1, 2), "logical_and": (0, 1), "logical_or": (0, 1)}
+LEFT_OUT = {"abs": (0,), "clip": (0,), "where": (1, 2), "logical_and": (0, 1), "logical_or": (0, 1)}
 LEFT_OUT |= {"minimum": (0, 1), "maximum": (0, 1)}
 
 
@@ -127,7 +127,7 @@ def mutants(source: str) -> Iterator[Mutated]:
             parent, (field, k) = at(tree, path[:-1]), path[-1]
             what = f"{name}: {ast.unparse(node)} -> {ast.unparse(variant)}"
             seen[what] += 1
-            # of the variant alone: those of the whole tree take longer than most checks of a mutant
+            # of the variant alone: the whole tree's take longer than most checks of a mutant
             put(parent, field, k, ast.fix_missing_locations(ast.copy_location(variant, node)))
             yield Mutated(what if seen[what] == 1 else f"{what} ({seen[what]})", tree, lines)
             put(parent, field, k, node)

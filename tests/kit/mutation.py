@@ -1,6 +1,7 @@
 """How many mutants of a module its tests notice.
 
-    python -m tests.kit.mutation cosim/plant/encoder.py drivers/odrive/axis.py [--count 12] [--seed 0] [--jobs 2]
+    python -m tests.kit.mutation cosim/simulation/plant/encoder.py drivers/odrive/axis.py [--count 12] [--seed 0]
+    [--jobs 2]
 
 Takes `count` random mutants of each module, runs the tests on a copy of the checkout and prints the mutants that got
 away. The fast tests of the room run first, then the slow ones, until one fails; `--tests 'PATHS OPTIONS'` runs these
@@ -69,11 +70,12 @@ def stages(module: Path, tests: Sequence[str]) -> list[Stage]:
     """The tests that may notice a mutant of this module, the fastest and nearest first."""
     if tests:
         return [tuple(tests)]
-    top, *inner = module.with_suffix("").parts
-    named = Path("tests", *(inner if top == "cosim" else (top, *inner)))
-    near = next((folder for folder in named.parents if (ROOT / folder).is_dir()), Path("tests"))
-    rooms = ["tests/shared" if near == Path("tests") else near.as_posix()]
-    rooms += [folder for room, folder in ELSEWHERE.items() if room in named.parts]
+    inside = module.parts[module.parts[0] == "cosim" : -1]
+    # tests of a room, or of a part of a room
+    named = [Path("tests", *inside[first:until]) for until in range(len(inside), 0, -1) for first in range(until)]
+    near = next((folder for folder in named if (ROOT / folder).is_dir()), None)
+    rooms = ["tests/shared" if near is None else near.as_posix()]
+    rooms += [folder for room, folder in ELSEWHERE.items() if room in inside]
     return [("--full", "-m", speed, room) for room in rooms for speed in ("not slow", "slow")]
 
 

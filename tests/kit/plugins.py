@@ -14,9 +14,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from cosim.bondgraph import TF, BondGraph, Law, Se
-from cosim.bondgraph.components import dc_machine
-from cosim.bondgraph.graph import Machine
+from cosim.mechanics.bondgraph import TF, BondGraph, Law, Se
+from cosim.mechanics.bondgraph.components import dc_machine
+from cosim.mechanics.bondgraph.graph import ElectricMachine
 from tests.bondgraph.graphs import motor
 
 
@@ -109,8 +109,9 @@ def _drawn(field: dataclasses.Field[Any], hint: Any, n: int, text: str, rng: np.
         return tuple(sorted(numbers) if field.metadata["unit"] == "s" else numbers)  # times increase
     if hint is BondGraph:
         return motor_at_joint()
-    if hint is Machine:
-        return Machine("dc_machine", dc_machine, dc_machine.Params(0.5, 1e-3, inertia=1e-3, torque_constant=0.1))
+    if hint is ElectricMachine:
+        params = dc_machine.Params(0.5, 1e-3, inertia=1e-3, torque_constant=0.1)
+        return ElectricMachine("dc_machine", dc_machine, params)
     if dict in (hint, *get_args(hint)):
         return {}
     if any(map(dataclasses.is_dataclass, (hint, *get_args(hint)))):  # one or several sections

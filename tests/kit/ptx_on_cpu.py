@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cosim.compile.object_code import llvm, object_code, target_machine
+from cosim.core.compile.object_code import llvm, object_code, target_machine
 from tests.kit.linked_code import linked
 
 _SPECIAL = ("%ctaid.x", "%ntid.x", "%tid.x")
@@ -158,7 +158,7 @@ class _Function:
             assert kind == ".pragma", line
 
     def _allocate(self, name: str, type_: str) -> None:
-        """A register; those of inline assembly are declared again and again."""
+        """A register; inline assembly declares its own again and again."""
         if name not in self.registers:
             self.allocations.append(f"  {_register(name)} = alloca {type_}")
         assert self.registers.setdefault(name, type_) == type_, name

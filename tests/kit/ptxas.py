@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cosim.compile.ptx import LIBDEVICE, libdevice
-from cosim.errors import CompileError
+from cosim.core.compile.ptx import LIBDEVICE, libdevice
+from cosim.core.errors import CompileError
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 
 Error = TypeVar("Error", bound=BaseException)
 

@@ -1,4 +1,4 @@
-"""Pages of rigs that `cosim build --target page` writes, opened in a headless browser."""
+"""Pages of rigs that `cosim export code --target page` writes, opened in a headless browser."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cosim.deploy.command import build
-from cosim.deploy.page.page import source
+from cosim.apps.deploy.command import build
+from cosim.apps.deploy.page.page import source
 
 DRAWN = 60_000  # ms
 

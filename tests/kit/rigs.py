@@ -14,8 +14,8 @@ from cosim import Rig, load_rig
 PUSH = """
 import math
 import numpy as np
-from cosim import ops
-from cosim.types import COMMAND, FEEDBACK, joint_signals, param, params
+from cosim.plugin import ops
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, param, params
 
 @params
 class Params:

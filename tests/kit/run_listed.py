@@ -1,6 +1,6 @@
 """Tests of a list in its order, until one fails: `python -m tests.kit.run_listed LIST SECONDS`.
 
-LIST: a file in JSON. Prints the test that failed and ends with 1; after these seconds of processor time, with those of
+LIST: a file in JSON. Prints the test that failed and ends with 1; after these seconds of processor time, including
 programs that tests have started, or if all pass, with 0.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 OPTIONS = ("-n0", "-x", "-q", "--full", "-p", "no:cacheprovider", "--no-header", "--tb=line")
 
 FAILED = "failed: "
+MEMORY = 8 << 30  # bytes; a mutant may grow something for ever
 
 
 class Listed:
@@ -39,6 +41,7 @@ class Listed:
 
 
 def main(arguments: list[str]) -> int:
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     tests: list[str] = json.loads(Path(arguments[0]).read_text())
     files = dict.fromkeys(test.partition("::")[0] for test in tests)
     code = pytest.main([*OPTIONS, *files], plugins=[Listed(tests, float(arguments[1]))])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from cosim.client import ControlClient, connect
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.output.client import ControlClient, connect
 from cosim.rig import Rig
 from cosim.rig.run import Run, StoppedRun
 

@@ -73,7 +73,7 @@ def _kinds(data: Any, place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def few_samples(names: Iterable[str], section: str = "") -> list[str]:
-    """As few and as short of these sample rigs as have all kinds, or those of a section of a rig."""
+    """As few and as short of these sample rigs as have all kinds, or the kinds of a section of a rig."""
 
     def kinds(name: str) -> set[tuple[str, ...]]:
         return {kind for kind in kinds_of(name) if kind[0].startswith(section)}

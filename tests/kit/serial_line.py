@@ -9,8 +9,8 @@ import tty
 from collections.abc import Sequence
 from typing import Any, Self
 
-from cosim.drivers.transport import SerialParams, SerialPort, now
-from cosim.errors import SourceLocation
+from cosim.core.errors import SourceLocation
+from cosim.plugins.drivers.transport import SerialParams, SerialPort, now
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 MOST = 1024  # bytes that a pseudo terminal surely keeps

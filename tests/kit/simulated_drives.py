@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
+from cosim.apps.scenario.armed_rig import in_simulated_time
+from cosim.apps.scenario.stepped_engine import ANSWER_NS, SteppedEngine, SteppedPacer, stepped_engine
 from cosim.execution.execution_mode import FreeRunning, PlannedChange
+from cosim.execution.hardware.emulation.server import EmulationServer
 from cosim.execution.scheduler import Scheduler
-from cosim.hardware.emulation.server import EmulationServer
 from cosim.rig import session
 from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.scenario.stand import in_simulated_time
-from cosim.scenario.stepped_engine import ANSWER_NS, SteppedEngine, SteppedPacer, stepped_engine
 
 
 class SteppedRun(SteppedEngine):
@@ -80,8 +80,10 @@ def simulated_drives(emulated: RigSpec | None = None) -> Iterator[None]:
         patch.setattr(Rig, "_build", lambda rig, spec: build(rig, in_simulated_time(spec) if spec.drivers else spec))
         patch.setattr(session, "make_scheduler", make_scheduler)
         patch.setattr(session, "_traffic_of", lambda rig: None)
-        patch.setattr("cosim.scenario.stepped_engine.emulation_of", server_of)
+        patch.setattr("cosim.apps.scenario.stepped_engine.emulation_of", server_of)
         patch.setattr("cosim.rig.consent.time", SimpleNamespace(sleep=sleep))
         # an answer comes in the instant of its question: the first one is not an old one
-        patch.setattr("cosim.hardware.manager._read_off", lambda group, state, until: group.driver.read(state, until))
+        patch.setattr(
+            "cosim.execution.hardware.manager._read_off", lambda group, state, until: group.driver.read(state, until)
+        )
         yield

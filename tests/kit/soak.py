@@ -32,13 +32,13 @@ import can
 from mcap.exceptions import McapError
 from mcap.stream_reader import StreamReader
 
-from cosim.client import connect
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.output.client import connect
 from tests.kit.processes import child
 
 RIG = Path(__file__).parents[2] / "rigs" / "bench" / "one_can_bus.yaml"
 NODES = range(1, 7)
-OUR_ID = 5  # address on the bus; that of `cosim run` is 0
+OUR_ID = 5  # address on the bus; `cosim run` has 0
 ASKED = b"\x11\x00\x1d\x01"  # the mode, an int8, and the position, a float
 OFF = {0, 1, 11, 15}  # modes of a moteus drive: stopped, fault, watchdog tripped (it damps), brake
 WATCHDOG = 0.6  # s, of the drives
@@ -68,17 +68,17 @@ class Scenario:
     upper: float = 2.0
 
 
-# processes that a run with stream, recording and control starts, each with its number among those of its module
+# processes that a run with stream, recording and control starts, each with its number within its module
 HELPERS = {
     "publisher": ("cosim.output.sink_process", 0),
     "recorder": ("cosim.output.sink_process", 1),
-    "control": ("cosim.remote.control_process", 0),
+    "control": ("cosim.execution.remote.control_process", 0),
 }
 LOST_CONTROL = "control by 'soak' was lost: the process of the control socket "
-# a controller that stays in Python, with the parameters of that of the rig
+# a controller that stays in Python, with the parameters of the rig's
 IN_PYTHON = """\
 import numpy as np
-from cosim.types import COMMAND, joint_signals, param, params
+from cosim.plugin import COMMAND, joint_signals, param, params
 
 @params
 class Params:
@@ -157,7 +157,7 @@ SCENARIOS = (
 
 @contextmanager
 def process(*arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """A command of cosim in a session of its own, which is killed at the end."""
+    """A command of cosim in its own session, which is killed at the end."""
     command = [sys.executable, "-m", "cosim", *map(str, arguments)]
     pipe = subprocess.PIPE
     environment = os.environ | {"PYTHONUNBUFFERED": "1"}

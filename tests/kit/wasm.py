@@ -1,4 +1,4 @@
-"""Modules of WebAssembly that `cosim build` makes, run by wasmtime."""
+"""Modules of WebAssembly that `cosim export code` makes, run by wasmtime."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import wasmtime
 
-from cosim.compile.compilation import compiled_here
-from cosim.compile.operations import OF_TWO
-from cosim.compile.stack_need import stack_need
-from cosim.compile.targets import targets
-from cosim.deploy.tick_code import FUNCTIONS, TickCode
-from cosim.deploy.wasm_module import WasmModule, module_of
+from cosim.apps.deploy.tick_code import FUNCTIONS, TickCode
+from cosim.apps.deploy.wasm_module import WasmModule, module_of
+from cosim.core.compile.compilation import compiled_here
+from cosim.core.compile.operations import OF_TWO
+from cosim.core.compile.stack_need import stack_need
+from cosim.core.compile.targets import targets
 
 _LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
 

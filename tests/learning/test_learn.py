@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from cosim import Rig, load_rig
-from cosim.errors import InputErrors
-from cosim.learning.feedback import feedback_effort, feedforward_in, learning_loops
-from cosim.learning.iteration import Feedforward, learn, next_feedforward, relative_error, with_feedforward
+from cosim.apps.learning.feedback import feedback_effort, feedforward_in, learning_loops
+from cosim.apps.learning.iteration import Feedforward, learn, next_feedforward, relative_error, with_feedforward
+from cosim.core.errors import InputErrors
 from tests.kit.engines import python_rows
 from tests.kit.given import beside
 from tests.kit.messages import Said
@@ -120,7 +120,9 @@ def test_what_is_learned_is_the_effort_that_the_model_lacks(two_link: Any) -> No
 def test_a_recording_is_learned_from_like_its_run(two_link: Any, tmp_path: Path, command: Any) -> None:
     rig = two_link()
     rig.run().save(tmp_path / "run.npz")
-    out = command.prints("learn", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", "--from", tmp_path / "run.npz")
+    out = command.prints(
+        "tune", "feedforward", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", "--from", tmp_path / "run.npz"
+    )
     assert (
         out == f"wrote     feedforward {tmp_path / 'a.csv'}; use it with trajectory: {{feedforward: {{file: a.csv}}}}\n"
     )
@@ -131,9 +133,9 @@ def test_a_recording_is_learned_from_like_its_run(two_link: Any, tmp_path: Path,
 
 def test_the_command_prints_the_error_of_each_run(two_link: Any, tmp_path: Path, command: Any) -> None:
     two_link()
-    out = command.prints("learn", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", "--iterations", 2)
+    out = command.prints("tune", "feedforward", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", "--iterations", 2)
     lines = out.splitlines()
-    assert lines[0] == "run 0   error RMS 100 % of that of run 0"
+    assert lines[0] == "run 0   error RMS 100 % of run 0"
     assert [line.split("  ")[0] for line in lines] == ["run 0", "run 1", "run 2", "wrote"]
     errors = [float(line.split("RMS ")[1].split()[0]) for line in lines[:3]]
     assert errors == sorted(errors, reverse=True)
@@ -145,7 +147,7 @@ def test_a_run_that_is_stopped_ends_the_learning_and_nothing_is_lost(
 ) -> None:
     two_link("type: feedforward_pd, kp: [300, 150], kd: [1, 0.5], friction: false")
     fast = ("--set", "joints.all.limits.velocity=3 rad/s", "--cutoff", 100, "--iterations", 40)
-    code, out, (why,) = command("learn", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", *fast)
+    code, out, (why,) = command("tune", "feedforward", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", *fast)
     *runs, wrote = out.splitlines()
     errors = [float(line.split("RMS ")[1].split()[0]) for line in runs]
     best, last = int(np.argmin(errors)), len(runs)
@@ -157,7 +159,17 @@ def test_a_run_that_is_stopped_ends_the_learning_and_nothing_is_lost(
 
 def test_the_command_says_where_learning_went_wrong(two_link: Any, tmp_path: Path, command: Any) -> None:
     two_link("type: feedforward_pd, kp: [300, 150], kd: [1, 0.5], friction: false")
-    words = ("learn", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", "--iterations", 4, "--cutoff", 100)
+    words = (
+        "tune",
+        "feedforward",
+        tmp_path / "rig.yaml",
+        "--save",
+        tmp_path / "a.csv",
+        "--iterations",
+        4,
+        "--cutoff",
+        100,
+    )
     code, out, err = command(*words)
     lines = out.splitlines()
     errors = [float(line.split("RMS ")[1].split()[0]) for line in lines[:5]]
@@ -248,14 +260,24 @@ def test_runs_that_do_not_fit_are_refused(
     two_link()
     path = FOLDER / "two_link.yaml" if sample else tmp_path / "rig.yaml"
     load_rig(path, ["keep.signals=['shoulder/*']"]).run(duration=0.2).save(tmp_path / "run.npz")
-    said(command.refuses("learn", tmp_path / "rig.yaml", "--save", "a.csv", "--from", tmp_path / "run.npz"))
+    said(
+        command.refuses("tune", "feedforward", tmp_path / "rig.yaml", "--save", "a.csv", "--from", tmp_path / "run.npz")
+    )
 
 
 def test_a_recording_of_another_rig_with_the_same_joints_is_refused(
     two_link: Any, tmp_path: Path, command: Any, said: Said
 ) -> None:
     two_link().run(record=tmp_path / "run.mcap")
-    words = ("learn", tmp_path / "rig.yaml", "--save", tmp_path / "a.csv", "--from", tmp_path / "run.mcap")
+    words = (
+        "tune",
+        "feedforward",
+        tmp_path / "rig.yaml",
+        "--save",
+        tmp_path / "a.csv",
+        "--from",
+        tmp_path / "run.mcap",
+    )
     assert command(*words)[0] == 0
     goal = "controllers.0.trajectory.goal=[60 deg, -30 deg]"
     for change in ("controllers.0.kd=[20, 9]", goal, "mechanism.bodies.1.mass=1.2"):
@@ -267,7 +289,15 @@ def test_another_file_of_the_rig_is_refused(two_link: Any, tmp_path: Path, comma
     (tmp_path / "a.csv").write_text("t,elbow,shoulder\n0,0,0\n1,0,0\n")
     two_link(more=", feedforward: {file: a.csv}").run(record=tmp_path / "run.mcap")
     (tmp_path / "a.csv").write_text("t,elbow,shoulder\n0,0,0\n1,2,0\n")
-    words = ("learn", tmp_path / "rig.yaml", "--save", tmp_path / "b.csv", "--from", tmp_path / "run.mcap")
+    words = (
+        "tune",
+        "feedforward",
+        tmp_path / "rig.yaml",
+        "--save",
+        tmp_path / "b.csv",
+        "--from",
+        tmp_path / "run.mcap",
+    )
     said(command.refuses(*words))
 
 
@@ -279,4 +309,4 @@ def test_a_saved_run_of_another_trajectory_is_refused(two_link: Any, tmp_path: P
 
 @pytest.mark.parametrize("words", GIVEN["the_command_refuses_wrong_options"])
 def test_the_command_refuses_wrong_options(command: Any, words: str, said: Said) -> None:
-    said(command.refuses("learn", "rig.yaml", "--save", *words.split())[-1:])
+    said(command.refuses("tune", "feedforward", "rig.yaml", "--save", *words.split())[-1:])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cosim import load_rig
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from tests.kit.refusals import raised
 
 FOUR_BAR = """\

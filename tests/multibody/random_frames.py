@@ -5,9 +5,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from cosim.multibody import joints
-from cosim.multibody.joints import screw
-from cosim.multibody.mechanism import Inertial, Link, Pose
+from cosim.mechanics.multibody import joints
+from cosim.mechanics.multibody.joints import screw
+from cosim.mechanics.multibody.mechanism import Inertial, Link, Pose
 
 quick = settings(max_examples=20)
 seeds = st.integers(0, 2**32 - 1)

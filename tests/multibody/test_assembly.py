@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cosim.errors import InputError
-from cosim.multibody import assembly
+from cosim.core.errors import InputError
+from cosim.mechanics.multibody import assembly
 from tests.kit.refusals import raised
 from tests.multibody.assembled import FOUR_BAR, OUT_OF_PLANE, folder, mistake, redundant, rig, start
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from scipy.spatial.transform import Rotation
 
-from cosim.multibody import joints
-from cosim.multibody.joints import screw
-from cosim.multibody.mechanism import Joint, Pose
+from cosim.mechanics.multibody import joints
+from cosim.mechanics.multibody.joints import screw
+from cosim.mechanics.multibody.mechanism import Joint, Pose
 from tests.multibody.random_frames import CLOSURES, STEP, quick, seeds
 
 

@@ -1,6 +1,6 @@
 """Constrained motion: reactions, energy, machine code, kept and cut loops, rows that repeat others, springs.
 
-An acceleration is that of the constrained mechanism when G q̈ + γ = 0 and M q̈ + h − τ = Gᵀ λ for some λ.
+An acceleration belongs to the constrained mechanism when G q̈ + γ = 0 and M q̈ + h − τ = Gᵀ λ for some λ.
 """
 
 import dataclasses
@@ -9,11 +9,11 @@ import casadi
 import numpy as np
 import pytest
 
-from cosim.multibody import Model
-from cosim.multibody.assembly import find_redundant
-from cosim.multibody.differentiate import Derived, along
-from cosim.multibody.joints import REVOLUTE, GeneralMotion, kind_of
-from cosim.multibody.mechanism import Joint, Link, LoopJoint, Mechanism, Pose, Spring
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.assembly import find_redundant
+from cosim.mechanics.multibody.differentiate import Derived, along
+from cosim.mechanics.multibody.joints import REVOLUTE, GeneralMotion, kind_of
+from cosim.mechanics.multibody.mechanism import Joint, Link, LoopJoint, Mechanism, Pose, Spring
 from tests.multibody.random_frames import at, close, heavy, turn
 
 X, Y, Z = np.eye(3)
@@ -53,7 +53,7 @@ def leaning(mechanism, random):
 
 
 def third_crank(mechanism, random):
-    """Another crank beside those of the first rung, parallel to them: its loop adds nothing new."""
+    """Another crank beside the first rung's, parallel to them: its loop adds nothing new."""
     pose = mechanism.joints[1].pose @ at(0.2, 0.0, 0.0)
     crank = dataclasses.replace(mechanism.joints[1], name="middle0", child="m", pose=pose)
     closing = dataclasses.replace(mechanism.loops[0].joint, name="third", parent="m")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from cosim import ops
-from cosim.multibody import Model
-from cosim.multibody.constraint_laws import (
+from cosim.core import ops
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.constraint_laws import (
     ConstraintLaw,
     FrameState,
     ReactionSpec,
@@ -22,7 +22,7 @@ from cosim.multibody.constraint_laws import (
     relative_pose,
     rolling,
 )
-from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Pose, Spring
+from cosim.mechanics.multibody.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Pose, Spring
 from tests.multibody.random_frames import CLOSURES, STEP, heavy, random_pose, turn
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cosim.compile.mapped import Mapped
-from cosim.multibody import Model, equations
-from cosim.multibody.copies import Forest
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.core.compile.mapped import Mapped
+from cosim.mechanics.multibody import Model, equations
+from cosim.mechanics.multibody.copies import Forest
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 
 RNG = np.random.default_rng(3)
 FUNCTIONS = {

@@ -6,11 +6,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from benchmarks.peers import Pinocchio
 from cosim import Rig, load_rig
-from cosim.bench.peers import Pinocchio
-from cosim.errors import CompileError, InputError
-from cosim.multibody import Model, derivatives
-from cosim.multibody.mechanism import Inertial, Joint, Link, Pose
+from cosim.core.errors import CompileError, InputError
+from cosim.mechanics.multibody import Model, derivatives
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Pose
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER
@@ -138,7 +138,7 @@ def test_the_dynamics_by_the_inertial_parameters(name: str) -> None:
 
 
 def test_the_regressor_is_that_of_pinocchio() -> None:
-    """That of the whole arm, and that of each link."""
+    """Of the whole arm, and of each link."""
     import pinocchio
 
     model, peer = peer_of(PEER_UR5)

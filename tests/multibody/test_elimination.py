@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from cosim.compile import Routine
-from cosim.multibody import Model
-from cosim.multibody.constrained_dynamics import GROUND
-from cosim.multibody.constraint_laws import gear
-from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism
+from cosim.core.compile import Routine
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.constrained_dynamics import GROUND
+from cosim.mechanics.multibody.constraint_laws import gear
+from cosim.mechanics.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism
 from tests.multibody.random_frames import at
 
 Z = np.eye(3)[2]

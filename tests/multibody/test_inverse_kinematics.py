@@ -9,10 +9,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from cosim import load_rig
-from cosim.errors import InputError
-from cosim.multibody import Model
-from cosim.multibody.description.urdf import parse_urdf
-from cosim.multibody.rotations import rotation_by, rotation_vector
+from cosim.core.errors import InputError
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.urdf import parse_urdf
+from cosim.mechanics.multibody.rotations import rotation_by, rotation_vector
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER

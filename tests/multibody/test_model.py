@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, compile
-from cosim.compile.routine import Routine
-from cosim.errors import InputError, InputErrors, SourceLocation
-from cosim.multibody import Model
-from cosim.multibody.description.urdf import parse_urdf
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.compile.routine import Routine
+from cosim.core.errors import InputError, InputErrors, SourceLocation
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.urdf import parse_urdf
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic
 from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER
 from tests.multibody.random_frames import at

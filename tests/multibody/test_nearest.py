@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
 
-from cosim.multibody import Model
-from cosim.multibody.assembly import close_loops
-from cosim.multibody.constraint_laws import gear
-from cosim.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism
-from cosim.multibody.nearest import ClosureSearch, separate_parts
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.assembly import close_loops
+from cosim.mechanics.multibody.constraint_laws import gear
+from cosim.mechanics.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism
+from cosim.mechanics.multibody.nearest import ClosureSearch, separate_parts
 from tests.multibody.random_frames import at
 
 X, Y, Z = np.eye(3)

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cosim.errors import InputErrors, SourceLocation
-from cosim.multibody.constraint_laws import distance, gear
-from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.topology import build_mechanism, depth_first
-from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mimic, Pose, Spring
+from cosim.core.errors import InputErrors, SourceLocation
+from cosim.mechanics.multibody.constraint_laws import distance, gear
+from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.topology import build_mechanism, depth_first
+from cosim.mechanics.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mimic, Pose, Spring
 from tests.kit.refusals import raised
 
 

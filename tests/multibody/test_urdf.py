@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from cosim.errors import InputError, InputErrors
-from cosim.multibody import Model
-from cosim.multibody.description.topology import depth_first
-from cosim.multibody.description.urdf import parse_urdf, read_urdf
+from cosim.core.errors import InputError, InputErrors
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.topology import depth_first
+from cosim.mechanics.multibody.description.urdf import parse_urdf, read_urdf
 from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER
 

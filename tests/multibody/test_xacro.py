@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from cosim.errors import InputErrors
-from cosim.multibody.description.urdf import parse_urdf, read_urdf
+from cosim.core.errors import InputErrors
+from cosim.mechanics.multibody.description.urdf import parse_urdf, read_urdf
 from tests.kit.refusals import raised
 
 XACRO = 'xmlns:xacro="http://www.ros.org/wiki/xacro"'

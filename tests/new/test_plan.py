@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from cosim.actuators import dc_motor
-from cosim.multibody.description.urdf import parse_urdf
-from cosim.new.motors import SUPPLY, motor_keys, reflected_inertia
-from cosim.new.plan import plan_rig
-from cosim.units import DEGREE, parse_quantity
+from cosim.apps.new.motors import SUPPLY, motor_keys, reflected_inertia
+from cosim.apps.new.plan import plan_rig
+from cosim.core.units import DEGREE, parse_quantity
+from cosim.mechanics.multibody.description.urdf import parse_urdf
+from cosim.plugins.actuators import dc_motor
 from tests.new.robots import ARM, LIMIT, joint, link, one_joint, robot
 
 GRAVITY = 9.81

@@ -3,7 +3,7 @@
 import pytest
 
 from cosim import load_rig
-from cosim.new.command import new_rig
+from cosim.apps.new.command import new_rig
 from tests.kit.first_runs import judged, travels
 from tests.oracle.conftest import ROBOTS
 

@@ -21,8 +21,8 @@ def numbers(name):
 
 
 class Reference:
-    """The same mechanism in Pinocchio: its full vectors are q(x), v = T x' and a = T x'' + T' x' in those of the
-    model under test (x, x', x'')."""
+    """The same mechanism in Pinocchio: its full vectors are q(x), v = T x' and a = T x'' + T' x' in the vectors of
+    the model under test (x, x', x'')."""
 
     def __init__(self, model, reference):
         self.model, self.reference, self.data = model, reference, reference.createData()

@@ -1,4 +1,4 @@
-"""Elastic links: motions are those of exudyn's beams in absolute nodal coordinates, which know no floating frame.
+"""Elastic links: motions equal exudyn's beams in absolute nodal coordinates, which know no floating frame.
 
 Its cables are cut into elements, ours have modes: two discretisations of the same beam.
 """
@@ -8,9 +8,9 @@ import numpy as np
 import yaml
 from exudyn.itemInterface import LoadForceVector, RevoluteJoint2D
 
+from benchmarks.peers_exudyn import Cables, tube
 from cosim import load_rig
-from cosim.bench.peers_exudyn import Cables, tube
-from cosim.multibody import Model
+from cosim.mechanics.multibody import Model
 from tests.kit.samples import FOLDER
 
 TURN = 2.0 * np.pi

@@ -1,4 +1,4 @@
-"""Loops and constraints: accelerations and reactions are those of Pinocchio, of MuJoCo's matrices, of dense equations.
+"""Loops and constraints: accelerations and reactions as by Pinocchio, MuJoCo's matrices, dense equations.
 
 States satisfy the constraints: loops are cut where random coordinates put their frames, velocities are projected.
 Errors are relative: the largest absolute difference over the largest absolute value of the expected array.
@@ -15,15 +15,15 @@ import pytest
 from scipy.linalg import null_space
 from scipy.spatial.transform import Rotation
 
-from cosim import ops
-from cosim.multibody import Model
-from cosim.multibody.assembly import find_redundant
-from cosim.multibody.constraint_laws import ReactionSpec, coupling, gear, polynomial
-from cosim.multibody.description.floating_base import with_floating_base
-from cosim.multibody.description.urdf import read_urdf
-from cosim.multibody.differentiate import Derived, along
-from cosim.multibody.joints import joint_axes, kind_of
-from cosim.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
+from cosim.core import ops
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.assembly import find_redundant
+from cosim.mechanics.multibody.constraint_laws import ReactionSpec, coupling, gear, polynomial
+from cosim.mechanics.multibody.description.floating_base import with_floating_base
+from cosim.mechanics.multibody.description.urdf import read_urdf
+from cosim.mechanics.multibody.differentiate import Derived, along
+from cosim.mechanics.multibody.joints import joint_axes, kind_of
+from cosim.mechanics.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
 from tests.multibody.random_frames import error, heavy, turn
 from tests.oracle.conftest import ROBOTS
 from tests.oracle.pinocchio_reference import TOLERANCE

@@ -7,10 +7,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from cosim.errors import InputErrors
-from cosim.multibody import Model
-from cosim.multibody.description.mjcf import read_mjcf
-from cosim.multibody.description.robot_file import format_of
+from cosim.core.errors import InputErrors
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.mjcf import read_mjcf
+from cosim.mechanics.multibody.description.robot_file import format_of
 from tests.kit.refusals import raised
 
 TOLERANCE = 1e-9

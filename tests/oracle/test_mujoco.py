@@ -1,4 +1,4 @@
-"""Accelerations are those of MuJoCo for the same URDF text, with damping and rotors on both sides."""
+"""Accelerations equal MuJoCo's for the same URDF text, with damping and rotors on both sides."""
 
 import math
 import xml.etree.ElementTree as ET
@@ -7,8 +7,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from cosim.multibody import Model
-from cosim.multibody.description.urdf import parse_urdf
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.urdf import parse_urdf
 from tests.kit.samples import FOLDER
 from tests.oracle.conftest import ROBOTS
 

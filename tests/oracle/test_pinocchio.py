@@ -6,8 +6,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from cosim.errors import InputErrors
-from cosim.multibody import Model
+from cosim.core.errors import InputErrors
+from cosim.mechanics.multibody import Model
 from tests.kit.refusals import raised
 from tests.multibody.random_frames import error
 from tests.oracle.conftest import ROBOTS, covering_robots

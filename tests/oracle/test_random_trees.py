@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from cosim.compile.jit import vector_lanes
-from cosim.multibody import Model
-from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.topology import build_mechanism
-from cosim.multibody.equations import ROLLED_FROM
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mimic, Pose
+from cosim.core.compile.jit import vector_lanes
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.topology import build_mechanism
+from cosim.mechanics.multibody.equations import ROLLED_FROM
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mimic, Pose
 from tests.multibody.random_frames import close
 
 MOVING = ("revolute", "continuous", "prismatic")

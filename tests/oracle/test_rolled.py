@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cosim.compile.rolled_sweeps import MAX_CLASSES, RolledRoutine
-from cosim.multibody import Model, equations
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.core.compile.rolled_sweeps import MAX_CLASSES, RolledRoutine
+from cosim.mechanics.multibody import Model, equations
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from tests.multibody.random_frames import turn
 
 

@@ -8,9 +8,9 @@ import toppra
 from toppra.algorithm import TOPPRA
 from toppra.constraint import DiscretizationType, JointTorqueConstraint, JointVelocityConstraint
 
-from cosim.multibody import Model
-from cosim.trajectories import line, time_optimal
-from cosim.types import TrajectoryContext
+from cosim.core.types import TrajectoryContext
+from cosim.mechanics.multibody import Model
+from cosim.plugins.trajectories import line, time_optimal
 
 UR5 = Path(__file__).parents[2] / "rigs" / "robots" / "ur5.urdf"
 

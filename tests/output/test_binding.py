@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import zmq
 
-from cosim.client.control import ControlClient, NoReply
-from cosim.errors import InputError
-from cosim.output import curve
-from cosim.output.binding import bind, control_address
-from cosim.output.curve import client_key_of, is_local, is_private, key_of, own_key
-from cosim.remote.control_process import ControlServer, ControlSetup
+from cosim.core.access import curve
+from cosim.core.access.binding import bind, control_address
+from cosim.core.access.curve import client_key_of, is_local, is_private, key_of, own_key
+from cosim.core.errors import InputError
+from cosim.execution.remote.control_process import ControlServer, ControlSetup
+from cosim.output.client.control import ControlClient, NoReply
 from tests.kit.refusals import raised
 
 STATUS = {"state": "running", "parameters": {}}
@@ -237,10 +237,10 @@ def test_a_request_of_a_browser_is_no_command(keyed, monkeypatch):
     """Without a key ZeroMQ takes what does not begin as a greeting for frames of its first protocol, with lengths that
     are letters: this is why commands over tcp have a key on loopback too."""
     if not keyed:
-        monkeypatch.setattr("cosim.remote.control_process.key_of", lambda endpoint, key: None)
+        monkeypatch.setattr("cosim.execution.remote.control_process.key_of", lambda endpoint, key: None)
     with ControlServer(ControlSetup("tcp://127.0.0.1:*", STATUS, {}, 2.0), ignored) as server:
         requests = list[bytes]()
-        monkeypatch.setattr(server.desk, "handle", lambda client, data, now: requests.append(data) or {})
+        monkeypatch.setattr(server.arbiter, "handle", lambda client, data, now: requests.append(data) or {})
         host, port = server.endpoint.removeprefix("tcp://").split(":")
         reading, writing = os.pipe()
         with sockets.create_connection((host, int(port))) as connection:

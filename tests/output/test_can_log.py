@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from can import LogReader
 
-from cosim.drivers.transport import CanFrame
-from cosim.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
+from cosim.execution.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
 from cosim.output.can_log import write_can_log
 from cosim.output.recorder import Recorder
+from cosim.plugins.drivers.transport import CanFrame
 from tests.kit.refusals import refusal
 from tests.output.test_traffic_messages import CAN, CHANNELS, PORT, START, ZERO
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import zmq
 
-from cosim.client import subscribe
-from cosim.errors import InputError
-from cosim.output.curve import check_network, create_keys, is_local, secure, secure_client
+from cosim.core.access.curve import check_network, create_keys, is_local, secure, secure_client
+from cosim.core.errors import InputError
+from cosim.output.client import subscribe
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
 from tests.kit.refusals import refusal
 from tests.kit.streams import schema
@@ -51,7 +51,7 @@ def test_the_secret_is_readable_by_its_owner_only_and_never_overwritten(keys, sa
     said(refusal(create_keys, secret))
     secret.unlink()
     with pytest.raises(InputError):
-        create_keys(secret)  # the public file is that of another key
+        create_keys(secret)  # the public file belongs to another key
     assert not secret.exists()
 
 

@@ -17,9 +17,9 @@ from cosim.output.recording_reader import read_recording
 from cosim.output.remote_sink import RemoteSink
 from cosim.output.sinks import SinkConfig, open_sinks
 from cosim.rig import session as rig_session
-from cosim.rig.outline import channels_of
+from cosim.rig.run_metadata import channels_of
 from cosim.rig.session import evaluation_of
-from cosim.tick.tick_block import TickBlock
+from cosim.simulation.tick.tick_block import TickBlock
 from tests.execution.scheduler_helpers import MS, Bench
 from tests.kit.rigs import rig_in
 from tests.output.test_sink_process import logged

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cosim.errors import escaped
+from cosim.core.errors import escaped
 from cosim.output import console
 from cosim.output.plain_text import BOLD, NOT_BOLD, PlainText, plain_output
 from cosim.output.text_table import TextTable

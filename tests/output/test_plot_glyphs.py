@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.derive.graph_report import derive_graph
+from cosim.apps.derive.graph_report import derive_graph
+from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.output.plot import RunPlot, glyphs
 from cosim.output.plot.timing_plot import plot_timing
-from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from tests.kit.fonts import only_fonts_of_matplotlib  # noqa: F401
 from tests.output.plot_helpers import run, texts, words
 

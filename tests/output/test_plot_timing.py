@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.output.plot.timing_plot import plot_timing
-from cosim.timing.deadlines import DeadlineRecord, TaskTime
 from tests.output.plot_helpers import LONG, assert_on_the_picture_and_apart, keys
 
 US, MS = 1_000, 1_000_000

@@ -13,7 +13,7 @@ import pytest
 from mcap.exceptions import McapError
 from mcap.reader import make_reader
 
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 from cosim.output.recorder import Recorder
 from cosim.output.recording_chunk import CHUNK_BYTES
 from cosim.output.recording_index import recordings_of
@@ -81,7 +81,12 @@ def test_the_timing_of_ticks_is_a_topic_of_the_rig(tmp_path):
     channels = (("shoulder/position", "rad"), ("timing/latency", "s"), ("timing/step", "s"))
     with Recorder(tmp_path / "a.mcap", channels, {}, "json") as recorder:
         recorder.append(np.array([MS]), np.array([[0.5, 2e-5, np.nan]]))
-    assert recorded_messages(tmp_path / "a.mcap")[1] == ("cosim.timing", "/timing", MS, {"latency": 2e-5, "step": None})
+    assert recorded_messages(tmp_path / "a.mcap")[1] == (
+        "cosim.timing",
+        "/timing",
+        MS,
+        {"latency": 2e-5, "step": None},
+    )
     _, values, *_ = read_recording(tmp_path / "a.mcap")
     assert values.keys() == dict(channels).keys()
 

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 from cosim.output.recorder import Recorder
 from cosim.output.recording_index import read_index
 from cosim.output.recording_reader import read_recording
@@ -102,7 +102,7 @@ def _flip(data, at):
 
 
 def _of_footer(data, place):
-    """Its content ends with the place of the summary, that of the offsets, and a checksum."""
+    """Its content ends with the places of the summary and of the offsets, and a checksum."""
     return len(data) - len(MAGIC) - 20 + place
 
 

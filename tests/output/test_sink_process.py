@@ -22,7 +22,7 @@ from mcap.reader import make_reader
 from orjson import loads
 
 import cosim.output.remote_sink
-from cosim.errors import InputError, RunError
+from cosim.core.errors import InputError, RunError
 from cosim.output import sink_process
 from cosim.output.frame_protocol import FrameKind, decode_ticks, encode_fields, encode_frame, encode_ticks
 from cosim.output.recording_reader import read_recording
@@ -30,7 +30,7 @@ from cosim.output.remote_sink import RemoteSink
 from cosim.output.sink_process import RUN_DIED, _read_frames
 from cosim.output.sinks import SinkConfig, open_sinks
 from cosim.output.stream.stream_sink import StreamConfig
-from cosim.tick.tick_block import TickBlock, joined
+from cosim.simulation.tick.tick_block import TickBlock, joined
 from tests.kit.processes import until
 from tests.kit.refusals import raised
 
@@ -274,7 +274,7 @@ def test_a_port_in_use_raises_the_same_error_as_in_one_process(tmp_path, said):
 
 
 def test_the_sink_process_imports_no_heavy_packages():
-    heavy = {"casadi", "llvmlite", "matplotlib", "scipy", "yaml", "typer", "rich", "cosim.rig", "cosim.compile"}
+    heavy = {"casadi", "llvmlite", "matplotlib", "scipy", "yaml", "typer", "rich", "cosim.rig", "cosim.core.compile"}
     script = f"import sys, cosim.output.sink_process\nprint(*({heavy} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mcap.reader import make_reader
 
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 from cosim.output.recorder import Recorder
 from cosim.output.recording_index import recordings_of
 from cosim.output.recording_reader import RecordedSamples, read_recording

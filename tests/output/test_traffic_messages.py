@@ -9,13 +9,13 @@ from hypothesis import given
 from mcap.reader import make_reader
 from mcap_protobuf.decoder import DecoderFactory
 
-from cosim.drivers.transport import CanFrame
-from cosim.errors import InputError
-from cosim.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
+from cosim.core.errors import InputError
+from cosim.execution.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
 from cosim.output.recorder import Recorder
 from cosim.output.recording_index import DAMAGED
 from cosim.output.traffic_messages import SEQUENCES, BusChannel, decode, encode
 from cosim.output.traffic_reader import NO_TRAFFIC, RecordedTraffic
+from cosim.plugins.drivers.transport import CanFrame
 from tests.kit.refusals import raised
 
 CAN = BusChannel("arm", "moteus", "socketcan can0", ("base", "elbow"), True)

@@ -256,7 +256,7 @@ schedule: {{duration: 1 s}}
 
 @pytest.mark.parametrize(("restitution", "moved"), [(0.0, "moving_base"), (0.5, "joint"), (1.0, "joint")])
 def test_imposed_motions_do_work_in_an_impact(rig_of, moved, restitution):
-    """The loss is that of the relative motion, ½ m u² (1 − e²); the wall puts in its speed times m u (1 + e)."""
+    """The relative motion loses ½ m u² (1 − e²); the wall puts in its speed times m u (1 + e)."""
     ran = EventRun(rig_of(moving_wall(restitution, moved)))
     assert ran.event("cart at its lower stop") == (
         1,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from cosim.compile import ArrayPort, compile
-from cosim.layout import Layout
-from cosim.plant import encoder
-from cosim.plant.encoder import MODULUS, MULTIPLIER, Encoders
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.layout import Layout
+from cosim.simulation.plant import encoder
+from cosim.simulation.plant.encoder import MODULUS, MULTIPLIER, Encoders
 
 PERIOD = 0.01
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cosim.plant.event_stepper import MAX_SEARCH, TOLERANCE, EventStepper
+from cosim.simulation.plant.event_stepper import MAX_SEARCH, TOLERANCE, EventStepper
 from tests.kit.engines import python_engine
 from tests.kit.rigs import controller, rig_in
 from tests.plant.event_runs import BALL, FOUR_BAR, SLIDER, EventRun, G, M, with_events

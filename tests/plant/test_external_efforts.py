@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from cosim import load_rig
-from cosim.integrators.methods import INTEGRATORS
-from cosim.plant.integration import Integration
+from cosim.mechanics.integrators.methods import INTEGRATORS
+from cosim.simulation.plant.integration import Integration
 
 STEP, STEPS = 1e-3, 100
 SINCE = 0.02  # s

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cosim.plant.brakes import Brake, Brakes
-from cosim.plant.hybrid_modes import ACTIONS, MIN_REBOUND, HardStop, HybridModes, PlantEvent
-from cosim.plant.indicators import KEEPS_VELOCITY
+from cosim.simulation.plant.brakes import Brake, Brakes
+from cosim.simulation.plant.hybrid_modes import ACTIONS, MIN_REBOUND, HardStop, HybridModes, PlantEvent
+from cosim.simulation.plant.indicators import KEEPS_VELOCITY
 
 
 def event(do="latch", of=(0,), effort=0.0, name="e", number=1, **brake):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cosim import StoppedRun
-from cosim.compile import ArrayPort, compile
-from cosim.compile.jacobian import Jacobian
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.compile.jacobian import Jacobian
 from tests.kit.refusals import raised
 from tests.plant.event_runs import FOUR_BAR, EventRun, with_events
 

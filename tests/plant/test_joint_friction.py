@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from cosim.errors import InputErrors
+from cosim.core.errors import InputErrors
 from tests.kit.refusals import raised
 from tests.kit.rigs import controller
 

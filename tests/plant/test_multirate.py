@@ -1,14 +1,14 @@
-"""Drives with steps of their own: order, stiff drives against Radau, SIMD lanes, events, energies and bad input."""
+"""Drives with their own steps: order, stiff drives against Radau, SIMD lanes, events, energies and bad input."""
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 from cosim.cli.run_summary import step_error_lines
-from cosim.compile import ArrayPort, compile
-from cosim.errors import InputErrors
-from cosim.integrators.methods import INTEGRATORS
-from cosim.plant import multirate
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.errors import InputErrors
+from cosim.mechanics.integrators.methods import INTEGRATORS
+from cosim.simulation.plant import multirate
 from tests.kit.refusals import raised
 from tests.plant.event_runs import FOUR_BAR, EventRun, with_events
 from tests.plant.test_integration import ARM, March, order_of

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from cosim.errors import InputErrors
-from cosim.plant.sampling import due, nearest_steps, samples_per_tick, whole_substeps
+from cosim.core.errors import InputErrors
+from cosim.simulation.plant.sampling import due, nearest_steps, samples_per_tick, whole_substeps
 from tests.kit.refusals import raised
 from tests.kit.rigs import controller
 
 # a motor without losses in its gear, whose PI controller of the speed holds its voltage between samples
 SAMPLED = """
 import numpy as np
-from cosim.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Signal, param, params
+from cosim.plugin import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Signal, param, params
 
 @params
 class Params:

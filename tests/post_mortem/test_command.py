@@ -7,9 +7,9 @@ from contextlib import suppress
 import orjson
 import pytest
 
+from cosim.apps.post_mortem.explanation import explain
 from cosim.output.events import RunEvent
 from cosim.output.timing_report import is_timing_line, timing_lines
-from cosim.post_mortem.explanation import explain
 from cosim.rig.run import StoppedRun, load_run
 from tests.kit.rigs import controller, rig_in
 from tests.rig.test_opened_recordings import recording_of
@@ -104,7 +104,7 @@ def test_a_controlled_stop_is_explained_from_its_beginning(command, tmp_path):
     data = orjson.loads((tmp_path / "why.json").read_bytes())
     assert "followed by a controlled stop" in lines[0] and data["cause"] == {"word": "position", "name": "a"}
     assert data["t_s"] == pytest.approx(0.109, abs=0.01)  # asin(5 / 8) / 2 pi = 0.1074 s, and the error of tracking
-    last = data["signs"][-1]
+    last = data["symptoms"][-1]
     assert (last["kind"], last["before_stop_s"]) == ("limit", pytest.approx(0.0, abs=1e-9))
     assert last["value"] > last["limit"] == 0.05
 
@@ -126,7 +126,7 @@ def test_a_run_without_a_stop(command, tmp_path):
     assert explained(command, path) == ["rail: the run ended without a stop at t = 0.4 s"]
     code, out, err = command("explain", path, "--json", "-")
     data = orjson.loads(out)
-    assert (code, err, data["stopped"], data["signs"], data["first_sign"]) == (0, [], False, [], None)
+    assert (code, err, data["stopped"], data["symptoms"], data["first_symptom"]) == (0, [], False, [], None)
 
 
 def test_what_cannot_be_explained_is_named(command, tmp_path, said):

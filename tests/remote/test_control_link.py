@@ -16,12 +16,12 @@ import pytest
 import zmq
 from orjson import loads
 
-from cosim.client import connect
-from cosim.errors import CosimError, InputError, RunError
-from cosim.remote import control_link, control_process
-from cosim.remote.control_link import ENDED, HANGS, LOOK, SILENCE, ControlLink, LostControl
-from cosim.remote.control_process import ControlSetup
-from cosim.remote.desk import Order
+from cosim.core.errors import CosimError, InputError, RunError
+from cosim.execution.remote import control_link, control_process
+from cosim.execution.remote.arbiter import RemoteCommand
+from cosim.execution.remote.control_link import ENDED, HANGS, LOOK, SILENCE, ControlLink, LostControl
+from cosim.execution.remote.control_process import ControlSetup
+from cosim.output.client import connect
 from tests.kit.garbage import Stranger, garbage, raw_client
 from tests.kit.processes import runs, until
 
@@ -46,15 +46,15 @@ def link():
 
 @contextmanager
 def carried_out(link):
-    """What orders the run gets, all of which but pauses it carries out."""
+    """What commands the run gets, all of which but pauses it carries out."""
     seen, ended = [], threading.Event()
 
     def run():
         while not ended.is_set():
-            for order in link.take() if link.wait(0.02) else ():
-                seen.append((order.command, order.client, order.fields))
-                no = order.command == "pause"
-                link.reply(order.token, {"ok": False, "error": "no"} if no else {"ok": True, "tick": 7})
+            for command in link.take() if link.wait(0.02) else ():
+                seen.append((command.name, command.client, command.fields))
+                no = command.name == "pause"
+                link.reply(command.token, {"ok": False, "error": "no"} if no else {"ok": True, "tick": 7})
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -90,14 +90,14 @@ def test_a_request_is_one_frame_of_any_kind_of_socket(shared):
 
 
 def test_garbage_never_reaches_the_run(shared):
-    with connect(shared.endpoint, "tuner", timeout=60.0) as holder, holder.control():
+    with connect(shared.endpoint, "tuner", timeout=60.0) as owner, owner.control():
         with Stranger(shared.endpoint) as stranger:
             for seed in range(4):
                 stranger.ask(garbage(random.Random(seed), 500))
-        assert holder.get("arm.kp") == {"arm.kp": 1.0} and holder.status()["holder"] == "tuner"
+        assert owner.get("arm.kp") == {"arm.kp": 1.0} and owner.status()["holder"] == "tuner"
         for value in (2**70, "\ud800", print):  # no JSON is not even sent
             with pytest.raises(InputError, match=f"^{re.escape(shared.endpoint)}: set: cannot be sent: [^\n]+$"):
-                holder.request("set", values={"arm.kp": value})
+                owner.request("set", values={"arm.kp": value})
     assert shared.take() == []
 
 
@@ -165,7 +165,7 @@ def taken(link, client, holds):
 
 
 @HELD
-def test_the_death_of_the_process_ends_the_control_that_a_client_held_after_its_last_orders(link, holds):
+def test_the_death_of_the_process_ends_the_control_that_a_client_held_after_its_last_commands(link, holds):
     with connect(link.endpoint, "tuner", timeout=60.0) as client, raw_client(zmq.DEALER, link.endpoint) as other:
         taken(link, client, holds)
         other.send_string('{"command": "estop"}')
@@ -177,8 +177,8 @@ def test_the_death_of_the_process_ends_the_control_that_a_client_held_after_its_
         link.reply(1, {"ok": True})
         items = link.take()
         assert until(lambda: items.extend(link.take()) or link.failure) == ENDED
-    order, *lost = items
-    assert isinstance(order, Order) and order.command == "estop"
+    command, *lost = items
+    assert isinstance(command, RemoteCommand) and command.name == "estop"
     assert lost == [LostControl("tuner", ENDED)] * holds and link.take() == []
 
 

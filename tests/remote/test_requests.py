@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from orjson import dumps
 
-from cosim.remote.requests import COMMANDS, MAX_BYTES, BadRequest, read_request
+from cosim.execution.remote.requests import COMMANDS, MAX_BYTES, BadRequest, read_request
 
 EXAMPLES = {"take": {"client": "a"}, "set": {"values": {"arm.kp": 3}}, "marker": {"text": "here"}}
 
@@ -48,7 +48,7 @@ def test_mistakes_are_named(said):
         assert len(str(caught.value).splitlines()) == 1
     with pytest.raises(BadRequest) as caught:
         read_request(b'{"id": 3, "command": "jump"}')
-    assert caught.value.id == 3  # that of its request
+    assert caught.value.id == 3  # its request's
 
 
 words = st.text("a.é\n", max_size=4)

@@ -12,21 +12,21 @@ from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from tests.kit.refusals import refusal
 
 HEAD = """
-from cosim.types import PerJoint, param, params
+from cosim.plugin import PerJoint, param, params
 def load(*parts): return parts
 @params
 class Params:
 """
 PARTS = {
-    "cosim.actuators": {
+    "cosim.plugins.actuators": {
         "ideal": "    pass",
         "motor": "    resistance: float = param(unit='ohm', above=0)\n    gear: float = param(default=1.0)",
     },
-    "cosim.trajectories": {
+    "cosim.plugins.trajectories": {
         "line": "    goal: PerJoint = param(unit='joint position')\n    time: float = param(default=1.0)",
         "still": "    pass",
     },
-    "cosim.controllers": {
+    "cosim.plugins.controllers": {
         "pd": "    kp: PerJoint = param(min=0)\n    kd: PerJoint = param(min=0, default=0.0)",
         "none": "    pass",
     },

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from cosim.multibody.model import Model
+from cosim.mechanics.multibody.model import Model
 from cosim.rig.sections.rig_spec import read_rig
 
 RIGS = Path(__file__).parents[2] / "rigs"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cosim import load_rig
-from cosim.drivers import moteus
-from cosim.errors import InputError, RunError
+from cosim.core.errors import InputError, RunError
+from cosim.plugins.drivers import moteus
 from tests.kit.hardware import HardwareStub
 from tests.kit.refusals import raised
 from tests.kit.rigs import controller

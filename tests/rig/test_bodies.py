@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from cosim.errors import SourceLocation
-from cosim.multibody.description.topology import depth_first
+from cosim.core.errors import SourceLocation
+from cosim.mechanics.multibody.description.topology import depth_first
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.mechanism import read_mechanism
 

@@ -7,12 +7,12 @@ import re
 import numpy as np
 import pytest
 
-from cosim.drivers import dynamixel
-from cosim.drivers.transport import host_link
-from cosim.hardware.traffic import traffic_log
-from cosim.hardware.traffic.traffic_log import Passing
+from cosim.execution.hardware.traffic import traffic_log
+from cosim.execution.hardware.traffic.traffic_log import Passing
 from cosim.output.recording_index import read_index
 from cosim.output.traffic_reader import RecordedTraffic
+from cosim.plugins.drivers import dynamixel
+from cosim.plugins.drivers.transport import host_link
 from cosim.rig.bus_replay import frame_type, joints_of_frames, replay_bus, rig_of_recording
 from cosim.rig.rig import load_rig
 from tests.kit.emulated import emulated

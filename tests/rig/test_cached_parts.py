@@ -1,4 +1,4 @@
-"""A rig whose inputs are those of an earlier run is not built again; any other one is."""
+"""A rig with the inputs of an earlier run is not built again; any other one is."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cosim import InputError, StoppedRun, load_rig
-from cosim.paths import UNTRACKED
+from cosim.core.paths import UNTRACKED
 from cosim.rig import cached_parts, input_tracking
 from tests.kit.given import beside
 from tests.kit.refusals import raised

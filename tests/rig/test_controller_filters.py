@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from cosim import filters
+from cosim.core import filters
 
 # two inertias of 0.1 kg m² on a spring: they resonate at 50 Hz
 TWO_INERTIAS = """

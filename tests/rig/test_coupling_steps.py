@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from cosim import StoppedRun, load_rig, load_run
-from cosim.coupling import CoupledParts, EnergyControl, PowerBond
-from cosim.coupling.python_master import PythonMaster
-from cosim.errors import SourceLocation
+from cosim.core.errors import SourceLocation
 from cosim.rig.build.coupling_steps import check_coupling_steps
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.parts import CouplingsSpec
+from cosim.simulation.coupling import CoupledParts, EnergyControl, PowerBond
+from cosim.simulation.coupling.python_master import PythonMaster
 from tests.kit.coupled import quarter_car, quarter_car_exact
 from tests.kit.given import beside
 from tests.kit.refusals import refusal
@@ -72,7 +72,7 @@ def test_parts_in_python_and_the_interpreter_equal_compiled_ones(folder, steps, 
 
 
 def constant(step, steps=""):
-    """The settings of steps of constant length, or those of a step control."""
+    """The settings of steps of constant length, or of a step control."""
     return (steps,) if "step_control" in steps else ("couplings.step_control=null", f"couplings.step={step}")
 
 
@@ -162,7 +162,7 @@ def test_rollouts_and_the_fmu_of_the_rig_equal_its_run(folder, command):
     batch = rig.rollouts(duration=0.3, keep="all")
     np.testing.assert_array_equal(batch["coupling/steps"][0], run["coupling/steps"])
     np.testing.assert_array_equal(batch["wheel/height"][0], run["wheel/height"])
-    command.prints("fmu", FILES[0], "-o", "car.fmu")
+    command.prints("export", "fmu", FILES[0], "-o", "car.fmu")
     Path("via.yaml").write_text("parts: [{name: car, fmu: car.fmu, process: no}]\nschedule: {step: 10 ms}\n")
     again = load_rig("via.yaml").run(0.3)
     for name in run.signals:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cosim import compare, load_run, open_recording
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.recording_index import read_index
 from cosim.output.recording_reader import RecordedSamples
 from cosim.rig import Rig
@@ -228,7 +228,7 @@ def test_a_recording_without_a_tick_is_refused_by_every_command(command):
     Rig.from_dict(MOVING).run(record="a.mcap")
     whole, first = Path("a.mcap").read_bytes(), read_index("a.mcap").chunks[0].start
     for size, words in (
-        (first, "export cut.mcap --to csv"),
+        (first, "export recording cut.mcap --to csv"),
         (first + 100, "plot cut.mcap"),
         (300, "compare a.mcap cut.mcap"),
         (first, "replay cut.mcap"),

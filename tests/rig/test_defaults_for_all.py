@@ -1,4 +1,4 @@
-"""Which dofs `joints.all` and a controller without `joints` reach: those of joints with one dof, never a base."""
+"""Which dofs `joints.all` and a controller without `joints` reach: joints with one dof, never a base."""
 
 from pathlib import Path
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.drivers import odrive
-from cosim.drivers.odrive.can_driver import CanDriver
+from cosim.plugins.drivers import odrive
+from cosim.plugins.drivers.odrive.can_driver import CanDriver
 from cosim.rig.emulate import emulation_of
 from cosim.rig.reading import plugins
 from cosim.rig.sections.rig_spec import read_rig
@@ -217,7 +217,7 @@ FAR = driver(BUS, ELBOW).replace("odrive", "far")
 
 
 def test_a_family_of_another_package_works_like_the_others(far, command, said):
-    far("from cosim.drivers.odrive import *\n")
+    far("from cosim.plugins.drivers.odrive import *\n")
     Path("rig.yaml").write_text(RIG + FAR)
     rig = load_rig("rig.yaml")
     assert [type(group.driver).__name__ for group in rig.engine().hardware_manager.groups] == ["SimDriver", "CanDriver"]
@@ -232,8 +232,8 @@ def test_a_family_of_another_package_works_like_the_others(far, command, said):
     "code",
     [
         "import nowhere_at_all\n",
-        "from cosim.drivers.odrive import *\ndel MODES, traffic\n",
-        "from cosim.drivers.odrive import *\nclass JointParams: pass\n",
+        "from cosim.plugins.drivers.odrive import *\ndel MODES, traffic\n",
+        "from cosim.plugins.drivers.odrive import *\nclass JointParams: pass\n",
     ],
 )
 def test_a_family_that_is_none(far, write, said, code):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_matrix, save_npz
 
-from cosim.multibody.model import Model
+from cosim.mechanics.multibody.model import Model
 from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.refusals import refusal
 
@@ -79,7 +79,7 @@ def test_the_mass_of_the_link_is_replaced_and_a_note_says_so():
     found = beam(BEAM, bodies=with_mass)
     assert found.links[1].inertial is None
     (note,) = [note for note in found.notes if "replaced" in note]
-    replaced = "link 'arm': its mass of 2 kg is replaced by that of its beam, 0.2121 kg"
+    replaced = "link 'arm': its mass of 2 kg is replaced by the mass of its beam, 0.2121 kg"
     assert note == f"rig.yaml:6 mechanism.elastic[0]: {replaced}"
 
 

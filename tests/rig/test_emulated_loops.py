@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.drivers.template import codec
-from cosim.errors import InputErrors
+from cosim.core.errors import InputErrors
+from cosim.plugins.drivers.template import codec
 from cosim.rig.emulate import emulation_of
 from tests.kit.given import beside
 from tests.kit.refusals import raised
@@ -77,7 +77,7 @@ def test_a_simulated_and_an_emulated_drive_move_alike(rig_of, mode: str, encoder
     same = f"joints.axis.actuator.loops.encoder={encoder}", f"joints.axis.actuator.loops.mode={mode}"
     run = rig_of(*same).run()
     emulation = Emulation(rig_of(*same, DRIVER % (mode, WIRING)))
-    assert emulation.server.step_ns == 250_000  # that of the velocity loop
+    assert emulation.server.step_ns == 250_000  # the velocity loop's
     emulation.send(codec.REQUEST, codec.ENABLE)
     positions = []
     for t in run.t:

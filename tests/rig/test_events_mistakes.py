@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cosim import load_rig
-from cosim.errors import CosimError, InputErrors
+from cosim.core.errors import CosimError, InputErrors
 from tests.kit.refusals import raised
 from tests.rig.test_mistakes import HEADS
 
@@ -52,18 +52,18 @@ joints: {a: {initial: {velocity: 1}, stops: {lower: -1e-6, upper: 1e-6, restitut
 
 
 LAW = """
-from cosim import ops
-from cosim.multibody.constraint_laws import ConstraintLaw, ReactionSpec
-from cosim.types import params
+from cosim.plugin import ops
+from cosim.plugin import ConstraintLaw, ReactionSpec
+from cosim.plugin import params
 @params
 class Params: pass
 def load(params):
     return ConstraintLaw((ReactionSpec("moment", "N*m", "rad"),), lambda frames, q, t: [{}])
 """
 JOINT = """
-from cosim import ops
-from cosim.multibody.joints import GeneralMotion
-from cosim.types import params
+from cosim.plugin import ops
+from cosim.plugin import GeneralMotion
+from cosim.plugin import params
 import numpy as np
 @params
 class Params: pass

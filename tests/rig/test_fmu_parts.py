@@ -57,7 +57,7 @@ parts:
   - {name: bad, fmu: FILE, params: {when: 0.1}}
 schedule: {step: 10 ms, duration: 2 s}
 """
-# fault -> whether the FMU is in a process of its own, as one must be that hangs, crashes or exits
+# fault -> whether the FMU is in its own process, as one must be that hangs, crashes or exits
 FAULTS = {2: "false", 4: "true", 5: "true", 6: "false", 9: "true"}
 
 

@@ -78,7 +78,7 @@ def without_load(code: str, body: str = "pass") -> str:
     return f"{code[:at]}{code[at:].splitlines()[0]}\n    {body}\n"
 
 
-# what is wrong with a part -> its code, from that of a right one
+# what is wrong with a part -> its code, from a right one's
 WRONG = {
     "fails when it is imported": lambda code: "import math\n1 / 0\n",
     "has no load": lambda code: code.replace("def load", "def lode"),
@@ -99,7 +99,7 @@ def test_a_part_that_is_wrong(kind, what, outside, said):
 
 @pytest.mark.parametrize("kind", PARTS)
 def test_names_that_are_wrong(kind, outside, said):
-    """A mistyped one, close to that of a distribution; a file that is not there; a parameter that it does not have."""
+    """A mistyped one, close to a distribution's; a file that is not there; a parameter that it does not have."""
     outside(kind, PARTS[kind][1])
     wrong = [text(kind, "farr"), text(kind, "parts/yours.py")]
     key = next((key for key in ("max_effort", "speed", "push", "reach", "ratio") if f"{key}: " in wrong[0]), "")

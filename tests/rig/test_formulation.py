@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from cosim import RunError, compare
-from cosim.formulations import dependent_coordinates
-from cosim.formulations.cartesian import Cartesian
+from cosim.mechanics.formulations import dependent_coordinates
+from cosim.mechanics.formulations.cartesian import Cartesian
 from tests.kit.refusals import raised, refusal
 from tests.kit.samples import sample
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim.control.scheduled_controller import GainSchedule
-from cosim.errors import InputErrors
+from cosim.core.errors import InputErrors
 
 RIG = """
 mechanism:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import cosim
-from cosim import Rig, RunError, load_rig, ops
-from cosim.rig.open_numbers import numbers_of
+from cosim import Rig, RunError, load_rig
+from cosim.core import ops
+from cosim.rig.plant_parameters import plant_parameters_of
 from tests.kit.refusals import raised, refusal
 from tests.kit.samples import COVERED, FOLDER, few_samples
 from tests.rig import test_parameters as parameters
@@ -28,7 +29,7 @@ SAMPLES = sorted(
 SAMPLES = [name for name in SAMPLES if not name.startswith("layouts/")]
 # prescribed or free motions of beams, whose numbers are constants: there is nothing to differentiate by
 WITHOUT_NUMBERS = {"elastic/cantilever", "elastic/spin_up"}
-# their paths have no open numbers, and all else is that of other rigs
+# their paths have no parameters of the plant, and all else is as in other rigs
 SAME = {"ur5_circle", "ur5_time_optimal"}
 COMPARED = [name for name in SAMPLES if name not in REFUSED | WITHOUT_NUMBERS | COVERED.keys() | SAME]
 # those that have all kinds of parts
@@ -62,7 +63,7 @@ def seconds(rig):
 
 def elements(rig, gradient):
     """(name, index, its scale) of numbers with room on both sides."""
-    numbers = numbers_of(rig)
+    numbers = plant_parameters_of(rig)
     for name, given in gradient.parameters.items():
         values = np.atleast_1d(np.asarray(given, dtype=float))
         for i in range(values.size):
@@ -97,9 +98,10 @@ def best(found):
     return values[k], change[k]
 
 
-def open_names(rig):
+def parameter_names(rig):
     """Gains, and the finite numbers of the plant."""
-    return [*rig.parameters, *(name for name, number in numbers_of(rig).items() if np.isfinite(number.values).all())]
+    plant = plant_parameters_of(rig).items()
+    return [*rig.parameters, *(name for name, number in plant if np.isfinite(number.values).all())]
 
 
 def test_samples_left_out_have_the_kinds_of_parts_of_others():
@@ -110,7 +112,7 @@ def test_samples_left_out_have_the_kinds_of_parts_of_others():
 @pytest.mark.parametrize("name", CHOSEN)
 def test_gradients_of_sample_rigs_equal_central_differences(name):
     rig = load_rig(FOLDER / f"{name}.yaml", interpret=False)
-    gradient = rig.gradient(figure, open_names(rig), duration=seconds(rig))
+    gradient = rig.gradient(figure, parameter_names(rig), duration=seconds(rig))
     chosen = list(elements(rig, gradient))
     assert chosen
     exact = np.array([np.atleast_1d(gradient[key])[i] * scale for key, i, scale in chosen])
@@ -278,7 +280,7 @@ def test_an_objective_in_plain_python_is_refused(arm):
     def branching(metrics):
         return 1.0 if metrics["error_rms"][0] > 1 else 2.0
 
-    assert refusal(arm.gradient, "error_rms", "hold.kp", objective=branching).endswith("use cosim.ops.where")
+    assert refusal(arm.gradient, "error_rms", "hold.kp", objective=branching).endswith("use cosim.plugin.ops.where")
 
 
 def test_whole_counts_of_an_encoder_have_no_derivative(said):

@@ -34,7 +34,7 @@ def rig_of(tmp_path):
 
 
 def test_defaults(rig_of):
-    """Feedback may be five steps old, but at least 20 ms; that of simulated joints is never stale."""
+    """Feedback may be five steps old, but at least 20 ms; simulated joints' is never stale."""
     spec = rig_of().spec.guard
     assert (spec.actions, spec.soft_start, spec.stale) == (guard_battery.ACTIONS, 0.0, pytest.approx(0.020))
     assert rig_of("schedule.step=10 ms").spec.guard.stale == pytest.approx(0.050)

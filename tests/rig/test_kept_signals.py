@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from cosim import compare, load_run
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.core.growing_table import SpillingTable
 from cosim.execution import paced
 from cosim.output import waiting_ticks
-from cosim.output.growing_table import SpillingTable
 from cosim.output.signal_store import KeptTicks, SignalStore
 from cosim.output.store_file import StoreFile
 from cosim.output.waiting_ticks import WaitingTicks

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.multibody.constraint_laws import FrameState
+from cosim.mechanics.multibody.constraint_laws import FrameState
 from cosim.rig.sections.rig_spec import read_rig
 
 BODIES = """\

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.errors import CosimError
+from cosim.core.errors import CosimError
 from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.refusals import raised
 

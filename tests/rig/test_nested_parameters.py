@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
+from cosim.apps.tuning.tune import tune
 from cosim.rig.parameters import unit_of
 from cosim.rig.reading.overlay import read_overlay
 from cosim.rig.recorded_run import Change
-from cosim.tuning.tune import tune
 from tests.controllers.arms import arm
 from tests.kit.refusals import refusal
 

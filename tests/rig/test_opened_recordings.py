@@ -55,8 +55,8 @@ def test_a_signal_that_does_not_exist_is_a_key_error(recorded):
 def recording_of(path, ticks, block=5_000):
     """A recording of 20 signals of which the first counts the ticks."""
     units = {f"j{k}/position": "rad" for k in range(20)}
-    outline = {**orjson.loads(orjson.dumps(Rig.from_dict(MOVING).run(0.01).rig)), "units": units, "roles": {}}
-    metadata = {"rig": "long", "outline": orjson.dumps(outline).decode(), "cosim": "0"}
+    saved = {**orjson.loads(orjson.dumps(Rig.from_dict(MOVING).run(0.01).rig)), "units": units, "roles": {}}
+    metadata = {"rig": "long", "outline": orjson.dumps(saved).decode(), "cosim": "0"}
     noise = np.random.default_rng(4).standard_normal((block, 20))
     with Recorder(path, tuple(units.items()), metadata) as recorder:
         for begin in range(0, ticks, block):

@@ -82,8 +82,8 @@ def test_interpreted_runs_have_the_same_parameters(rig):
 
 def test_a_further_run_traces_and_compiles_nothing(rig, monkeypatch):
     rig.run(0.01)
-    monkeypatch.setattr("cosim.compile.trace.trace", None)
-    monkeypatch.setattr("cosim.compile.jit.Library.__init__", None)
+    monkeypatch.setattr("cosim.core.compile.trace.trace", None)
+    monkeypatch.setattr("cosim.core.compile.jit.Library.__init__", None)
     rig.run(0.01, parameters={"hold.kp": 1.0})
 
 

@@ -273,7 +273,7 @@ def test_a_bond_joins_effort_and_flow_of_one_dof(rig_of, said):
 
 def test_the_linearised_rig_has_the_modes_of_the_whole(rig_of):
     """Both inertias on their spring, undamped, besides what the coupling adds."""
-    from cosim.analysis.linearisation import linearise
+    from cosim.apps.analysis.linearisation import linearise
 
     found = linearise(rig_of("couplings.order=2", "schedule.step=0.25 ms"))
     poles = np.linalg.eigvals(found.A)

@@ -12,7 +12,7 @@ import pytest
 
 from cosim import load_rig, load_run
 from cosim.cli.run_summary import coarse_coupling_lines
-from cosim.coupling import CoupledParts
+from cosim.simulation.coupling import CoupledParts
 from tests.fmi import fmus
 from tests.kit.coupled import quarter_car, quarter_car_exact
 from tests.kit.given import beside
@@ -132,9 +132,9 @@ def test_run_writes_every_file_and_prints_no_joints(folder, command):
     assert "to the bit" in command.prints("replay", "a.mcap", "--rerun")
     assert command.prints("plot", "a.mcap", "-o", "one.png") == "wrote    one.png\n"
     assert command.prints("plot", "a.mcap", "b.mcap", "-o", "two.png") == "wrote    two.png\n"
-    assert command.prints("export", "a.mcap", "--to", "csv") == "wrote    a.csv: 401 ticks, 6 signals\n"
+    assert command.prints("export", "recording", "a.mcap", "--to", "csv") == "wrote    a.csv: 401 ticks, 6 signals\n"
     for program in ("foxglove", "plotjuggler"):
-        command.prints("layout", FILES[0], "--for", program)
+        command.prints("export", "layout", FILES[0], "--for", program)
     assert "chassis-wheel" in Path("quarter_car.foxglove.json").read_text()
 
 
@@ -152,10 +152,10 @@ def test_real_time_with_telemetry_and_control(folder, command):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("tune", ""),
+        ("tune gains", ""),
         ("analyze", ""),
         ("analyze", "--measure multisine"),
-        ("learn", "--save l.csv"),
+        ("tune feedforward", "--save l.csv"),
         ("identify", "--excite"),
         ("emulate", ""),
         *(("derive", option) for option in ("--graph", "--compare", "--bondgraph", "g.svg --picture", "--equations")),
@@ -163,7 +163,7 @@ def test_real_time_with_telemetry_and_control(folder, command):
     ],
 )
 def test_commands_for_joints_refuse(folder, command, said, name, options):
-    said(command.refuses(name, FILES[0], *options.split()))
+    said(command.refuses(*name.split(), FILES[0], *options.split()))
 
 
 @pytest.mark.parametrize("changes", GIVEN["what_acts_on_a_mechanism_is_refused"], ids=str)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cosim.errors import SourceLocation
+from cosim.core.errors import SourceLocation
 from cosim.rig.reading import plugins
 from cosim.rig.reading.plugins import PluginKind, find
 from tests.kit.refusals import refusal
 
-GOOD = "from cosim.types import params\ndef load(): pass\n@params\nclass Params: pass\n"
+GOOD = "from cosim.plugin import params\ndef load(): pass\n@params\nclass Params: pass\n"
 KIND = PluginKind("widget", "widgets_under_test", ("Params", "load"), "cosim.widgets")
 PLACE = SourceLocation("rig.yaml", 7, "part.type")
 

@@ -11,9 +11,9 @@ from cosim import open_recording
 from cosim.output.recorder import WORTH, Recorder, check_split_size
 from cosim.rig import Rig, recording_room
 from cosim.rig.kept_signals import show_bytes
-from cosim.rig.outline import outline_of
 from cosim.rig.recording_room import JSON_VALUE, VALUE, bytes_per_tick, scarce_room
 from cosim.rig.run import StoppedRun
+from cosim.rig.run_metadata import run_metadata_of
 from tests.kit.disk import small_disk
 from tests.kit.refusals import raised, refusal
 from tests.rig.test_run_forms import MOVING
@@ -70,7 +70,7 @@ def test_a_recording_is_no_larger_than_it_was_thought_to_be(tmp_path, encoding, 
 
 def test_a_disk_that_may_be_full_before_the_end_is_a_warning_before_the_run(tmp_path, monkeypatch):
     rig = Rig.from_dict({**MOVING, "schedule": {"step": "1 ms", "duration": 0.1}})
-    per_tick = bytes_per_tick(rig, outline_of(rig))
+    per_tick = bytes_per_tick(rig, run_metadata_of(rig))
     ticks = 3_600_000
     with small_disk(tmp_path) as disk:
         (disk / "a.mcap").write_bytes(bytes(200_704))  # whole pages

@@ -6,20 +6,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from cosim.remote.desk import Order
+from cosim.core.units import TURN
+from cosim.execution.remote.arbiter import RemoteCommand
 from cosim.rig.consent import Agreement
 from cosim.rig.remote_control import RemoteControl
-from cosim.units import TURN
 from tests.execution.test_motion_plan import bench_of  # noqa: F401 a fixture
 
 
 class Link:
-    """The run's end of a control socket: orders come one by one, replies and the status are kept."""
+    """The run's end of a control socket: commands come one by one, replies and the status are kept."""
 
     failure = ""
 
     def __init__(self):
-        self.status, self.orders, self.replies = {}, [], []
+        self.status, self.commands, self.replies = {}, [], []
 
     def update(self, parts):
         self.status |= parts
@@ -28,8 +28,8 @@ class Link:
         self.replies.append(reply)
 
     def take(self):
-        orders, self.orders = self.orders, []
-        return orders
+        commands, self.commands = self.commands, []
+        return commands
 
     def wait(self, timeout):
         return None
@@ -51,7 +51,7 @@ class Waiting:
         self.control = RemoteControl(self.recorder, self.link, True)
 
     def ask(self, command, **fields):
-        self.link.orders.append(Order(1, command, "page", fields))
+        self.link.commands.append(RemoteCommand(1, command, "page", fields))
         self.control.attend()
         return self.link.replies[-1]
 

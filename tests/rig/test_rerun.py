@@ -34,7 +34,7 @@ OWN = GIVEN["own"]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A rig in a folder beside that of its robot and its table, with a controller in Python that imports a module."""
+    """A rig in a folder beside its robot's and its table's, with a controller in Python that imports a module."""
     (tmp_path / "rigs").mkdir()
     (tmp_path / "robots").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path / "rigs"))
@@ -155,12 +155,12 @@ def test_the_command_reports_a_rerun(tmp_path, capsys, monkeypatch):
 def test_what_cannot_be_run_again_is_refused(tmp_path, said):
     path = tmp_path / "a.mcap"
     Rig.from_dict(ARM).run(0.05, record=path)
-    outline, plugins = (json.loads(read_index(path).metadata[name]) for name in ("outline", "plugins"))
+    saved, plugins = (json.loads(read_index(path).metadata[name]) for name in ("outline", "plugins"))
     assert {"pd_gravity", "ideal"} <= plugins.keys()
     for changed in (
         {"changed_files": "own.py"},
-        {"changed_files": "", "outline": json.dumps({**outline, "hardware": True})},
-        {"outline": json.dumps(outline), "plugins": json.dumps(plugins | {"pd_gravity": "0" * 64})},
+        {"changed_files": "", "outline": json.dumps({**saved, "hardware": True})},
+        {"outline": json.dumps(saved), "plugins": json.dumps(plugins | {"pd_gravity": "0" * 64})},
         {"plugins": json.dumps(plugins), "as_run": ""},
     ):
         rewritten(path, **changed)

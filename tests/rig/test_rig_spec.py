@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.given import beside
 from tests.kit.refusals import raised
@@ -59,7 +59,7 @@ FULL = GIVEN["full"]
 def test_joints_of_a_full_rig(rigs):
     rig = rigs.read(rigs.mechanism + FULL)
     shoulder, elbow, lift = rig.joints.values()
-    assert shoulder.actuator.module.__name__ == "cosim.actuators.motor"
+    assert shoulder.actuator.module.__name__ == "cosim.plugins.actuators.motor"
     assert (shoulder.actuator.params.resistance, shoulder.actuator.params.gear) == (2.0, 1.0)
     assert (elbow.actuator.params.resistance, elbow.actuator.params.gear) == (0.5, 100.0)
     assert (shoulder.encoder.cpr, shoulder.encoder.delay) == (None, 1)
@@ -114,7 +114,7 @@ def test_the_rest_of_a_full_rig(rigs):
     (controller,) = rig.controllers
     assert (controller.name, controller.joints) == ("pd", ("shoulder", "elbow"))
     assert (controller.period_ns, controller.ticks) == (4_000_000, 2)
-    assert controller.plugin.module.__name__ == "cosim.controllers.pd"
+    assert controller.plugin.module.__name__ == "cosim.plugins.controllers.pd"
     assert (controller.plugin.params.kp, controller.plugin.params.kd) == ((1.0, 2.0), (0.0, 0.0))
     assert controller.trajectory.params.goal == (pytest.approx(math.pi / 4), 0.0)
     assert (rig.name, rig.description) == ("full", "every section")
@@ -125,7 +125,7 @@ def test_the_rest_of_a_full_rig(rigs):
 
 def test_a_commanded_joint_has_an_ideal_actuator(rigs):
     rig = rigs.read(rigs.mechanism + ARM + "    joints: [elbow]\n")
-    assert rig.joints["elbow"].actuator.module.__name__ == "cosim.actuators.ideal"
+    assert rig.joints["elbow"].actuator.module.__name__ == "cosim.plugins.actuators.ideal"
     assert rig.joints["shoulder"].actuator is None
     assert rig.controllers[0].trajectory is None
     assert (rig.controllers[0].period_ns, rig.controllers[0].ticks) == (1_000_000, 1)

@@ -9,6 +9,7 @@ import pytest
 
 import cosim
 from cosim import Rig
+from cosim.core import ops
 from cosim.rig.parameter_arrays import read_arrays
 from cosim.rig.rollout_starts import read_starts
 from tests.kit.refusals import refusal
@@ -203,7 +204,7 @@ def test_a_function_of_signals_is_integrated_over_time(arm):
         return signals["elbow/effort"] ** 2 + t
 
     def both(t, signals):
-        return cosim.ops.array([signals["elbow/velocity"], signals["shoulder/velocity"]])
+        return ops.array([signals["elbow/velocity"], signals["shoulder/velocity"]])
 
     batch = arm.rollouts(gains(), keep="all", metrics=[loss, both, "error_rms"])
     expected = (batch["elbow/effort"] ** 2 + batch.t).sum(axis=1) * 1e-3

@@ -7,7 +7,7 @@ import pytest
 
 from cosim import Rig
 from cosim.rig.summary import followed_signals, summary_of
-from cosim.timing.tick_ring import TickRing
+from cosim.simulation.loop.tick_ring import TickRing
 from tests.rig.test_parameters import ARM
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from cosim.errors import SourceLocation
+from cosim.core.errors import SourceLocation
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import by_priority, read_controllers
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.tick.tick_model import ORDER
-from cosim.timing.pacing import Pacing, Trigger
+from cosim.simulation.loop.pacing import Pacing, Trigger
+from cosim.simulation.tick.tick_model import ORDER
 
 TASKS = "read, controllers, guard, write, step, publish"
 
@@ -117,7 +117,7 @@ def test_phase_deadline_priority_and_fallback(rigs):
     a, b, c = rigs.read(rigs.mechanism + CONTROLLERS).controllers
     assert (a.phase, a.deadline_ns, a.priority, a.fallback) == (0, None, 0, None)
     assert (b.ticks, b.phase, b.deadline_ns, b.priority) == (3, 2, 400_000, 7)
-    assert b.fallback.module.__name__ == "cosim.controllers.pd"
+    assert b.fallback.module.__name__ == "cosim.plugins.controllers.pd"
     assert (b.fallback.params.kp, b.fallback.params.kd) == ((5.0,), (2.0,))
     assert b.plugin.params.kp == (1.0,)
     assert (c.phase, c.priority) == (0, -1)

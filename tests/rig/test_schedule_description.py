@@ -11,7 +11,7 @@ HOLD = "{name: hold, type: pid, kp: 50, ki: 10, kd: 5"
 
 @pytest.fixture
 def lines(command):
-    """lines(rig): those of `cosim check` about controllers and time."""
+    """lines(rig): what `cosim check` prints about controllers and time."""
 
     def check(rig):
         Path("rig.yaml").write_text(rig)

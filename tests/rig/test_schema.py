@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from cosim.errors import MOST_ERRORS, MOST_SHOWN, ErrorList, InputError, InputErrors, SourceLocation
+from cosim.core.errors import MOST_ERRORS, MOST_SHOWN, ErrorList, InputError, InputErrors, SourceLocation
+from cosim.core.types import PerJoint, param, params
 from cosim.rig.reading.schema import Reading, read, read_fields
 from cosim.rig.reading.yaml_values import dotted
-from cosim.types import PerJoint, param, params
 from tests.kit.refusals import raised
 
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from cosim import compare, load_run, open_recording
+from cosim.apps.dashboard.poses import Poses
+from cosim.apps.dashboard.replay import Replay
+from cosim.apps.post_mortem.explanation import explain
 from cosim.cli.run_summary import print_summary
-from cosim.dashboard.poses import Poses
-from cosim.dashboard.replay import Replay
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.recorder import Recorder
 from cosim.output.recording_topics import CHANGES_TOPIC, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.view3d.drawing_text import read_drawing
-from cosim.post_mortem.explanation import explain
-from cosim.rig.run_file import outline_json
+from cosim.rig.run_file import run_metadata_json
 from tests.kit.rigs import rig_in
 from tests.kit.spoiled import spoiled
 
@@ -68,13 +68,13 @@ def check(cases, write):
 def test_a_recording_is_refused_in_one_line_or_shown(tmp_path, run):
     samples = np.rint(run.t * 1e9).astype(np.int64), run.values
 
-    def write(outline):
+    def write(saved):
         path = tmp_path / "a.mcap"
-        with Recorder(path, tuple(run.rig.units.items()), {"outline": json.dumps(outline)}) as recorder:
+        with Recorder(path, tuple(run.rig.units.items()), {"outline": json.dumps(saved)}) as recorder:
             recorder.append(*samples)
         return path
 
-    whole = json.loads(outline_json(run.rig))
+    whole = json.loads(run_metadata_json(run.rig))
     show(write(whole))
     check(islice(spoiled(whole), 0, None, 5), write)  # of each place other values
 
@@ -105,7 +105,7 @@ def test_a_saved_run_is_refused_in_one_line_or_shown(tmp_path, run):
 def test_events_and_changes_are_refused_in_one_line_or_shown(tmp_path, run, topic, message):
     def write(data):
         path = tmp_path / "a.mcap"
-        with Recorder(path, tuple(run.rig.units.items()), {"outline": outline_json(run.rig)}) as recorder:
+        with Recorder(path, tuple(run.rig.units.items()), {"outline": run_metadata_json(run.rig)}) as recorder:
             recorder.append(np.rint(run.t * 1e9).astype(np.int64), run.values)
             recorder._add_json(topic, 0, data)
         return path

@@ -26,7 +26,7 @@ schedule: {step: 5 ms, realtime: true}
 
 @pytest.mark.parametrize("name", folders())
 def test_every_family_declares_it(name):
-    family = import_module(f"cosim.drivers.{name}")
+    family = import_module(f"cosim.plugins.drivers.{name}")
     assert family.TURNS_AT_POWER_OFF in get_args(Turns)
     assert turns_at_power_off(family) == family.TURNS_AT_POWER_OFF
 
@@ -35,7 +35,7 @@ def test_every_family_declares_it(name):
 def test_what_is_known_has_a_source(row):
     family, said, source = row
     said = said.partition(":")[0].replace("not known", "unknown")
-    assert said == import_module(f"cosim.drivers.{family.strip('`')}").TURNS_AT_POWER_OFF
+    assert said == import_module(f"cosim.plugins.drivers.{family.strip('`')}").TURNS_AT_POWER_OFF
     assert said == "unknown" or len(source) > 10
 
 

@@ -5,19 +5,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.errors import InputErrors
+from cosim.core.errors import InputErrors
 from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.given import beside
 from tests.kit.refusals import raised
 
 GIVEN = beside(__file__)
 
-# line 10 is that of `place`, line 11 the first in it
+# line 10 has `place`, line 11 is the first in it
 JOINT = GIVEN["joint"]
 TURN = "np.eye(3), ops.array([params.reach * q[0], 0.0, 0.0])"
 MADE = "GeneralMotion(('way',), ('m',), place)"
 
-# line 10 is that of `f`, line 11 the first in it
+# line 10 has `f`, line 11 is the first in it
 LAW = GIVEN["law"]
 
 
@@ -99,7 +99,7 @@ MISFITS = [
             "np.eye(3), np.array([math.sin(q[0]), 0.0, 0.0])",
             "np.eye(3), ops.array([q[0] if q[0] > 0 else 0.0, 0.0, 0.0])",
             "np.eye(3), ops.array([q[0] + t, 0.0, 0.0])",
-            "np.eye(3), ops.array([ops.absolute(q[0]), 0.0, 0.0])",
+            "np.eye(3), ops.array([ops.abs(q[0]), 0.0, 0.0])",
             "np.eye(3), ops.array([ops.floor(10.0 * q[0]), 0.0, 0.0])",
             "np.eye(3), ops.array([ops.sqrt(q[0]), 0.0, 0.0])",
         )
@@ -111,6 +111,14 @@ MISFITS = [
 def test_a_joint_that_does_not_fit(said, body, made):
     line = mistake(joint(body, made))
     assert line.startswith("rig.yaml:3 mechanism.bodies[0].type: ")
+    said(line)
+
+
+@pytest.mark.parametrize("name", ["absolute", "total", "with_elements", "nothing"])
+def test_a_function_that_ops_does_not_have(said, name):
+    """Of those that had another name, the line has the new one."""
+    line = mistake(joint(f"return np.eye(3), ops.array([ops.{name}(q), 0.0, 0.0])"))
+    assert line.startswith("rig.yaml:3 mechanism.bodies[0].type: ") and line.endswith("(/mine.py:11)")
     said(line)
 
 
@@ -150,7 +158,7 @@ MISFITS = [
     {"body": "return [frames[2].position[0]]"},
     {"body": "return [frames[0].angular[0]]"},
     {"body": "return [math.sin(q[0])]"},
-    {"body": "return [ops.absolute(q[0] - 0.1)]"},
+    {"body": "return [ops.abs(q[0] - 0.1)]"},
     {"made": "ConstraintLaw((ReactionSpec('force', 3, 'm'),), f)"},
     {"made": "ConstraintLaw((row, row), f, a)", "rate": "return [v[0]]"},
     {"made": f"ConstraintLaw(({PUSH}, row), f, a)", "rate": "return [v[0]]"},
@@ -178,7 +186,7 @@ def test_a_law_of_time():
     assert read(law(body="return [q[0] - t]", made="ConstraintLaw((row,), f, timed=True)")).constraints[0].law.timed
 
 
-# line 9 is that of `f`, line 10 the first in it
+# line 9 has `f`, line 10 is the first in it
 FORCE = GIVEN["force"]
 
 

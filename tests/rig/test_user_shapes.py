@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cosim.errors import SourceLocation
-from cosim.multibody.elastic.table import read_table
+from cosim.core.errors import SourceLocation
+from cosim.mechanics.multibody.elastic.table import read_table
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.user_code import read_shapes
 from tests.docs.documents import PAGES, blocks

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosim.errors import InputError, InputErrors
+from cosim.core.errors import InputError, InputErrors
 from cosim.rig.reading import yaml_source, yaml_values
 from cosim.rig.reading.yaml_source import LARGEST, load_yaml, override
 from cosim.rig.reading.yaml_values import MOST_VALUES, dotted
@@ -26,7 +26,7 @@ WORDS += ["&a ", "*a", "<<: ", "---\n", "é"]
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map("".join), st.integers(0, len(RIG)))
 @settings(max_examples=400)
 def test_libyaml_reads_what_is_read_in_python(text, place):
-    """A text of its own, and within a rig; where libyaml complains, the complaint is that of Python."""
+    """A text of its own, and within a rig; where libyaml complains, the complaint is Python's."""
     for whole in (text, RIG[:place] + text + RIG[place:]):
         with pytest.MonkeyPatch.context() as patch:
             fast = outcome(whole)

@@ -1,12 +1,12 @@
-"""Faults of encoders in the ticks: the same as those of emulated encoders, and none without a fault."""
+"""Faults of encoders in the ticks: the same as in emulated encoders, and none without a fault."""
 
 import numpy as np
 import pytest
 
-from cosim.plant.encoder import Encoders
-from cosim.scenario.faulty_ticks import ENCODER_FAULTS, FaultyEncoders
-from cosim.scenario.runs import ScenarioFiles
-from cosim.scenario.stand import Stand
+from cosim.apps.scenario.armed_rig import ArmedRig
+from cosim.apps.scenario.faulty_ticks import ENCODER_FAULTS, FaultyEncoders
+from cosim.apps.scenario.runs import ScenarioFiles
+from cosim.simulation.plant.encoder import Encoders
 from tests.scenario.helpers import SIM, fault, file_of, scenario
 
 PERIOD, N = 1e-3, 2
@@ -74,9 +74,9 @@ def test_a_rig_with_these_ticks_moves_as_without_them(tmp_path, interpret):
     spec, scenarios = ScenarioFiles(SIM, (file_of(tmp_path, given),)).read()
     rows = []
     for those in ((), scenarios):
-        stand = Stand(spec, those, interpret)
-        stand.begin()
-        rows.append(stand.run(15 if interpret else 80)[0])
+        armed = ArmedRig(spec, those, interpret)
+        armed.begin()
+        rows.append(armed.run(15 if interpret else 80)[0])
     assert np.array_equal(rows[0], rows[1])
     for name in ENCODER_FAULTS:
-        assert not stand.engine.view("sensors", name).any()
+        assert not armed.engine.view("sensors", name).any()

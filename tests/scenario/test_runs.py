@@ -7,12 +7,12 @@ import shutil
 import pytest
 
 from cosim import open_recording
-from cosim.errors import InputError, InputErrors
+from cosim.apps.scenario import scenario_batch
+from cosim.apps.scenario.armed_rig import in_simulated_time
+from cosim.apps.scenario.faulty_ticks import SimulatedFaults
+from cosim.apps.scenario.runs import ScenarioFiles, run_scenarios
+from cosim.core.errors import InputError, InputErrors
 from cosim.rig.rig import Rig
-from cosim.scenario import walk
-from cosim.scenario.faulty_ticks import SimulatedFaults
-from cosim.scenario.runs import ScenarioFiles, run_scenarios
-from cosim.scenario.stand import in_simulated_time
 from tests.scenario.helpers import AT, CAN, LASTS, RIGS, SIM, fault, file_of, results_of, scenario
 
 MOVING = {"signal": "elbow/velocity", "below": "-5 deg/s"}
@@ -120,10 +120,10 @@ def test_a_rig_that_cannot_start_fails_its_scenarios(tmp_path):
 
 
 def test_a_process_that_ends_without_a_result_is_a_failure(tmp_path, monkeypatch, said):
-    def ending(stand, timeline, rows, ticks, off):
+    def ending(armed, timeline, rows, ticks, off):
         return os._exit(9) if ticks < 450 else 1 / 0
 
-    monkeypatch.setattr(walk, "run_with_faults", ending)
+    monkeypatch.setattr(scenario_batch, "run_with_faults", ending)
     killed, mistake = scenario("completed", BLIND, duration=0.4), scenario("completed", BLIND)
     found = results_of(SIM, tmp_path, {"killed": killed, "mistake": mistake})
     said(found["killed"].failures + found["mistake"].failures)

@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
+from cosim.apps.scenario.armed_rig import ArmedRig
+from cosim.apps.scenario.stepped_engine import SteppedEngine
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.scenario.stand import Stand
-from cosim.scenario.stepped_engine import SteppedEngine
 from tests.conformance.families import Case, addresses, rig, section, stepped_cases, write_rig
 from tests.scenario.helpers import CAN, RIGS, SIM, results_of, scenario
 
 
 def run_of(path, ticks, *overrides):
-    stand = Stand(read_rig(path, overrides), [])
-    stand.begin()
-    rows, fault = stand.run(ticks)
+    armed = ArmedRig(read_rig(path, overrides), [])
+    armed.begin()
+    rows, fault = armed.run(ticks)
     assert fault == "" and len(rows) == ticks
-    return stand, stand.signals(rows)
+    return armed, armed.signals(rows)
 
 
 def test_an_arm_behind_its_drives_moves_as_the_simulated_one():
@@ -32,8 +32,8 @@ def test_an_arm_behind_its_drives_moves_as_the_simulated_one():
 
 def test_drivers_that_are_enabled_first_get_commands_until_the_others_are(monkeypatch):
     """Else their watchdog trips: the second driver takes longer than that."""
-    stand = Stand(read_rig(RIGS / "bench" / "two_can_buses.yaml"), [])
-    engine = stand.engine
+    armed = ArmedRig(read_rig(RIGS / "bench" / "two_can_buses.yaml"), [])
+    engine = armed.engine
     assert isinstance(engine, SteppedEngine)
     first, second = (group for group in engine.hardware_manager.groups if group.real)
     enable, watchdog = second.driver.enable, first.hardware.watchdog
@@ -43,23 +43,23 @@ def test_drivers_that_are_enabled_first_get_commands_until_the_others_are(monkey
         enable(mode)
 
     monkeypatch.setattr(second.driver, "enable", slowly)
-    stand.begin()
-    rows, fault = stand.run(20)
+    armed.begin()
+    rows, fault = armed.run(20)
     assert fault == "" and len(rows) == 20
 
 
 def test_ticks_are_due_at_their_times_and_the_physics_is_in_step():
-    stand, _ = run_of(CAN, 10)
-    engine = stand.engine
+    armed, _ = run_of(CAN, 10)
+    engine = armed.engine
     assert isinstance(engine, SteppedEngine)
     steps, now = engine.server.steps, engine.time.now()
-    stand.run(7)
+    armed.run(7)
     assert (engine.server.steps - steps, engine.time.now() - now) == (7, 7_000_000)
 
 
 def test_motors_that_stay_on_are_reported(monkeypatch):
-    stand, _ = run_of(CAN, 10)
-    engine = stand.engine
+    armed, _ = run_of(CAN, 10)
+    engine = armed.engine
     assert isinstance(engine, SteppedEngine)
     assert engine.time_until_off(0.01) is None  # they are commanded
     engine.stop()
@@ -114,10 +114,10 @@ def test_faults_pass_through_the_codec_the_driver_and_the_emulated_drive(tmp_pat
 def test_the_same_run_to_the_bit(case, tmp_path):
     spec, rows = read_rig(file_of_rig(case, tmp_path)), []
     for _ in range(2):
-        stand = Stand(spec, [])
-        stand.begin()
-        found, fault = stand.run(40)
-        stand.close()
+        armed = ArmedRig(spec, [])
+        armed.begin()
+        found, fault = armed.run(40)
+        armed.close()
         assert fault == "" and len(found) == 40
         rows.append(found.tobytes())
     assert rows[0] == rows[1]

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from cosim.scenario.timeline import TimedFault, Timeline
+from cosim.apps.scenario.timeline import TimedFault, Timeline
 from tests.hardware.emulation_helpers import spec
 
 STEP = 0.001

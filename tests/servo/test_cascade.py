@@ -5,13 +5,21 @@ import math
 import numpy as np
 import pytest
 
-from cosim.servo import brake, cascade, encoder
-from cosim.servo.brake import HoldingBrake
-from cosim.servo.cascade import CurrentLoop, DriveLimits, Measured, PositionLoop, ServoLoops, Setpoints, VelocityLoop
-from cosim.servo.commanded import CommandedLoops
-from cosim.servo.encoder import ShaftEncoder
-from cosim.servo.pi import next_integral
-from cosim.types import BRAKE
+from cosim.core.servo import brake, cascade, encoder
+from cosim.core.servo.brake import HoldingBrake
+from cosim.core.servo.cascade import (
+    CurrentLoop,
+    DriveLimits,
+    Measured,
+    PositionLoop,
+    ServoLoops,
+    Setpoints,
+    VelocityLoop,
+)
+from cosim.core.servo.commanded import CommandedLoops
+from cosim.core.servo.encoder import ShaftEncoder
+from cosim.core.servo.pi import next_integral
+from cosim.core.types import BRAKE
 
 VELOCITY = VelocityLoop(gain=2.0, integral_time=0.01, limit=3.0, rate=1000.0)  # T / T_i = 0.1
 POSITION = PositionLoop(gain=5.0, feedforward=0.5, rate=500.0)
@@ -94,7 +102,7 @@ def test_an_emulated_drive_runs_the_loops_of_its_joint(scale: float, zero: float
     x, limits = cascade.initial(), DriveLimits(2.0, 4.0)
     motion = 0.3 + 0.2 * 1e-3 * np.arange(8)
     for k, q in enumerate(motion):
-        # the speed of an encoder is a difference, which begins with that of the drive
+        # the speed of an encoder is a difference, which begins with the drive's
         v, known = (0.2 if encoder is None or k else 0.0), q + (0.0 if encoder is None else 0.02 / 7.0)
         goal = 0.5 + 0.02 * k
         wanted = Setpoints(goal, 0.0, 0.0)
@@ -103,7 +111,7 @@ def test_an_emulated_drive_runs_the_loops_of_its_joint(scale: float, zero: float
             "position", scale * (goal - zero), scale * (q - zero), scale * 0.2, abs(scale) * 2.0, 4.0 / abs(scale)
         )
         assert found * scale == pytest.approx(float(x["effort_setpoint"]), abs=1e-4)
-    # that of sample 6
+    # the setpoint of sample 6
     assert float(x["velocity_setpoint"]) == pytest.approx(5.0 * (0.62 - motion[6] - (0.02 / 7.0 if encoder else 0.0)))
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from cosim.errors import LONGEST_LINE, LONGEST_WORD, InputError, escaped
+from cosim.core.errors import LONGEST_LINE, LONGEST_WORD, InputError, escaped
 
 
 def test_escapes_are_those_of_json():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cosim.paths import NotAFile, check_file, irregular, open_file, read_file, unreadable
+from cosim.core.paths import NotAFile, check_file, irregular, open_file, read_file, unreadable
 
 ROOT = Path(__file__).parents[2]
 CHECKS = {"check_file", "open_file", "read_file"}
@@ -19,21 +19,21 @@ FUNCTIONS = {("", "load_certificate"), ("np", "load"), ("trimesh", "load"), ("zi
 MAY_READ = re.compile(rf"\b(open|{'|'.join([*METHODS, *(name for _, name in FUNCTIONS)])})\(")
 # who opens what nobody names: the files of the program, of its caches and of the system, and what it wrote itself
 OWN = {
-    "cosim/bench": "its own files",
-    "cosim/compile": "cache, libraries",
-    "cosim/deploy": "its own files, results of compilers",
-    "cosim/doctor/machine.py": "/proc",
-    "cosim/fmi/description.py": "in memory",
-    "cosim/fmu_export": "in memory, results of linkers",
-    "cosim/multibody/elastic/finite_elements.py": "cache",
-    "cosim/new/command.py": "the rig that it replaces, a regular file",
+    "benchmarks": "its own files",
+    "cosim/core/compile": "cache, libraries",
+    "cosim/apps/deploy": "its own files, results of compilers",
+    "cosim/apps/doctor/host.py": "/proc",
+    "cosim/simulation/fmi/description.py": "in memory",
+    "cosim/apps/deploy/fmu_export": "in memory, results of linkers",
+    "cosim/mechanics/multibody/elastic/finite_elements.py": "cache",
+    "cosim/apps/new/command.py": "the rig that it replaces, a regular file",
     "cosim/rig/cached_parts.py": "cache",
     "cosim/rig/foreign_rig.py": "cache, regular files",
     "cosim/rig/input_tracking.py": "what was opened before, regular files",
     "cosim/rig/rig_files.py": "what was opened before",
     "cosim/rig/unpacked_rig.py": "modules that were imported",
-    "cosim/scenario/runs.py": "results of its processes",
-    "cosim/timing/privileges.py": "/proc",
+    "cosim/apps/scenario/runs.py": "results of its processes",
+    "cosim/execution/timing/privileges.py": "/proc",
     "drivers/transport": "/proc, /sys",
 }
 
@@ -42,7 +42,9 @@ def sources():
     for folder in ("cosim", "drivers", "controllers"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
-            if not name.startswith(("cosim/drivers/", "cosim/controllers/", "cosim/paths.py", *OWN)):
+            if not name.startswith(
+                ("cosim/plugins/drivers/", "cosim/plugins/controllers/", "cosim/core/paths.py", *OWN)
+            ):
                 text = path.read_text()
                 if MAY_READ.search(text):  # parsing takes long
                     yield name, ast.parse(text)
@@ -76,7 +78,7 @@ def unchecked(tree):
 
 def test_nothing_else_opens_files_for_reading():
     found = [
-        f"{name}:{call.lineno}: use open_file or read_file of cosim.paths, or check_file before"
+        f"{name}:{call.lineno}: use open_file or read_file of cosim.core.paths, or check_file before"
         for name, tree in sources()
         for call in unchecked(tree)
     ]

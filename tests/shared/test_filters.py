@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from cosim import filters, ops
-from cosim.compile import ArrayPort, compile
-from cosim.filters import Section
+from cosim.core import filters, ops
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.filters import Section
 
 PERIOD = 1e-3
 

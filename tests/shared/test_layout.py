@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, compile
-from cosim.layout import Layout
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.layout import Layout
 
 TREE = {
     "a": np.array([1.0, 2.0]),

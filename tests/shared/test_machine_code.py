@@ -9,7 +9,8 @@ from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
 
-from cosim import drivers, machine_code
+from cosim.core import machine_code
+from cosim.plugins import drivers
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_code_of_sources_that_are_gone_is_removed(rooms):
 
 def compiled_functions():
     """Those that Numba keeps, of all modules of drivers, also in tables of a module."""
-    for module in pkgutil.walk_packages(drivers.__path__, "cosim.drivers."):
+    for module in pkgutil.walk_packages(drivers.__path__, "cosim.plugins.drivers."):
         for name, value in vars(importlib.import_module(module.name)).items():
             for function in value.values() if isinstance(value, dict) else [value]:
                 if isinstance(function, (CFunc, Dispatcher)) and not isinstance(function._cache, NullCache):

@@ -9,10 +9,10 @@ import casadi
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import ArrayPort, Compiled, compile, operations
-from cosim.compile.jit import vector_lanes
-from cosim.compile.mathlib import REDUCIBLE
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, Compiled, compile, operations
+from cosim.core.compile.jit import vector_lanes
+from cosim.core.compile.mathlib import REDUCIBLE
 
 LANES = vector_lanes()
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e300, -1e300, 5e-324, math.inf, -math.inf, math.nan)
@@ -227,7 +227,7 @@ FUNCTIONS = {
     "sqrt": (lambda a, b: ops.sqrt(a * a), np.abs(A)),
     "power": (lambda a, b: ops.power(a * a, b), (A * A) ** B),
     "reciprocal": (lambda a, b: b * ops.reciprocal(a * a), B / (A * A)),
-    "absolute": (lambda a, b: ops.absolute(a), np.abs(A)),
+    "abs": (lambda a, b: ops.abs(a), np.abs(A)),
     "sign": (lambda a, b: ops.sign(a), np.sign(A)),
     "floor": (lambda a, b: ops.floor(a), np.floor(A)),
     "ceil": (lambda a, b: ops.ceil(a), np.ceil(A)),
@@ -247,9 +247,9 @@ FUNCTIONS = {
     "array": (lambda a, b: ops.array([[a[0], 1.0], [b[1], a[2]]]), [[A[0], 1.0], [B[1], A[2]]]),
     "array of rows": (lambda a, b: ops.array([a, [1, 2, 3], b]), [A, [1, 2, 3], B]),
     "concatenate": (lambda a, b: ops.concatenate([a, np.ones(2), b[0]]), [*A, 1.0, 1.0, B[0]]),
-    "with_elements": (lambda a, b: ops.with_elements(a, [2, 0], b[:2]), [B[1], *A[1:2], B[0], *A[3:]]),
-    "total": (lambda a, b: ops.total(x * y for x, y in zip(a, b, strict=True)), np.dot(A, B)),
-    "total of nothing": (lambda a, b: ops.total([]) + a[0], A[0]),
+    "set_at": (lambda a, b: ops.set_at(a, [2, 0], b[:2]), [B[1], *A[1:2], B[0], *A[3:]]),
+    "sum": (lambda a, b: ops.sum(x * y for x, y in zip(a, b, strict=True)), np.dot(A, B)),
+    "sum of nothing": (lambda a, b: ops.sum([]) + a[0], A[0]),
     "dot": (ops.dot, np.dot(A, B)),
     "cross": (ops.cross, np.cross(A, B)),
     "skew": (lambda a, b: ops.skew(a) @ b, np.cross(A, B)),
@@ -302,6 +302,13 @@ def test_every_function_is_tested():
     assert untested == set()
 
 
+@pytest.mark.parametrize(("old", "new"), {"absolute": "abs", "total": "sum", "with_elements": "set_at"}.items())
+def test_a_function_that_was_renamed_is_refused_with_its_new_name(old, new):
+    assert callable(getattr(ops, new))
+    with pytest.raises(AttributeError, match=f"^ops.{old} is now ops.{new}$"):
+        getattr(ops, old)
+
+
 def test_infinite_constants_are_known_and_symbols_are_none():
     assert all(map(ops.is_infinite, (np.inf, -np.inf, np.float64("inf"))))
     assert not any(map(ops.is_infinite, (0.0, 1e308, np.nan, casadi.SX.sym("x"), ops.array([casadi.SX.sym("x")])[0])))
@@ -315,7 +322,7 @@ def test_zeros_are_known_among_numbers_and_symbols():
 
 def test_numbers_stay_numbers():
     assert ops.zeros((2, 3)).tolist() == [[0.0] * 3] * 2
-    assert ops.total([]) == 0.0
+    assert ops.sum([]) == 0.0
     assert ops.concatenate([]).shape == (0,)
     for value in (1.0, np.ones(2), [1.0, 2.0], "text", None):
         assert not ops.is_symbolic(value)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cosim.errors import InputError
-from cosim.paths import find_package, locate
+from cosim.core.errors import InputError
+from cosim.core.paths import find_package, locate
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from cosim.units import SPELLINGS, UNITS, format_seconds, parse_quantity
+from cosim.core.units import SPELLINGS, UNITS, format_seconds, parse_quantity
 
 
 @pytest.mark.parametrize("unit", UNITS)

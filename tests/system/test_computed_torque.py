@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from cosim import Rig
-from cosim.controllers.computed_torque import largest_bandwidth
+from cosim.plugins.controllers.computed_torque import largest_bandwidth
 from tests.kit.rigs import rig_in
 
 # a reference that steps to `goal` before the run: at rest from t = 0
 GOAL = """
 import numpy as np
-from cosim.types import PerJoint, param, params
+from cosim.plugin import PerJoint, param, params
 
 @params
 class Params:

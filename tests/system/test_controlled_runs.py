@@ -7,10 +7,10 @@ import socket
 import numpy as np
 import pytest
 
-from cosim.client import subscribe
-from cosim.errors import InputError, RunError
-from cosim.remote import control_link
-from cosim.remote.control_link import ENDED, HANGS
+from cosim.core.errors import InputError, RunError
+from cosim.execution.remote import control_link
+from cosim.execution.remote.control_link import ENDED, HANGS
+from cosim.output.client import subscribe
 from cosim.rig import Rig
 from cosim.rig.rerun import rerun
 from cosim.rig.run import StoppedRun
@@ -173,7 +173,7 @@ def test_the_loss_of_the_control_process(tmp_path, monkeypatch, case):
             client.take()
         if state == "paused":
             client.pause()
-        os.kill(child(os.getpid(), "cosim.remote.control_process"), number)
+        os.kill(child(os.getpid(), "cosim.execution.remote.control_process"), number)
     ended = running.finished()
     if state == "waiting":
         assert str(ended).endswith(f"{what} first tick")
@@ -220,7 +220,7 @@ def test_commands_for_a_run_elsewhere(tmp_path, command, said):
     running = Running(rig, wait=True)
 
     def cosim(*words):
-        return command(*words, "--connect", endpoint)
+        return command("live", *words, "--connect", endpoint)
 
     with running.client("holder") as client:
         wait_for(client, "waiting")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cosim import open_recording
-from cosim.compile.process_exits import ProcessExit, refuse_exits, user_code
-from cosim.errors import PACKAGE
+from cosim.core.compile.process_exits import ProcessExit, refuse_exits, user_code
+from cosim.core.errors import PACKAGE
 from cosim.execution.crash import FIX, WHAT
 from tests.kit.command import RIG, command
 from tests.kit.processes import until
@@ -22,7 +22,7 @@ OWN = """\
 import ctypes, os, signal, sys, threading
 from os import _exit
 import numpy as np
-from cosim.types import COMMAND, FEEDBACK, joint_signals, params
+from cosim.plugin import COMMAND, FEEDBACK, joint_signals, params
 
 @params
 class Params:
@@ -82,7 +82,7 @@ def test_functions_that_end_the_process_raise_in_code_of_a_user(end):
 
 HANDLED = """
 import signal
-from cosim.compile.process_exits import refuse_exits, user_code
+from cosim.core.compile.process_exits import refuse_exits, user_code
 refuse_exits()
 with user_code():
     signal.raise_signal(signal.SIGSEGV)
@@ -168,7 +168,7 @@ def test_what_ends_a_program_without_a_run_or_from_outside_stays_what_it_is():
     assert python("-c", crash) == (-signal.SIGSEGV, "")
     killed = (
         "import os, signal\n"
-        "from cosim.compile.process_exits import refuse_exits, user_code\n"
+        "from cosim.core.compile.process_exits import refuse_exits, user_code\n"
         "from cosim.execution.stop_signals import StopSignals\n"
         "refuse_exits()\n"
         "with user_code(), StopSignals():\n"

@@ -7,17 +7,17 @@ import pytest
 
 from cosim.cli.run_summary import bond_lines
 from cosim.control.bumpless_start import BumplessStart
+from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine
-from cosim.hardware.driver_group import DriverGroup
 from cosim.output.limit_alarms import alarm_texts
 from cosim.rig.rig import Rig, load_rig
-from cosim.tick.arming import armed
-from cosim.tick.virtual_plant import VirtualPlant
+from cosim.simulation.tick.arming import armed
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit import engines
 from tests.kit.hardware import HardwareStub
 from tests.kit.rigs import rig_in
 
-# an arm of inertia J = 0.02 kg·m² and damping b = 0.4 N·m·s/rad; the gravity of the second rig is that of the earth
+# an arm of inertia J = 0.02 kg·m² and damping b = 0.4 N·m·s/rad; the second rig has the gravity of the earth
 RIG = """
 mechanism:
   gravity: [0, 0, GRAVITY]
@@ -147,7 +147,7 @@ def per_period(residual, step):
     return residual[-1] - np.interp(len(residual) - 1 - PERIOD / step, np.arange(len(residual)), residual)
 
 
-# --- the account is that of the signals ----------------------------------------------------------------
+# --- the account agrees with the signals ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("interpret", [False, True], ids=["compiled", "interpreted"])
@@ -199,7 +199,7 @@ def test_the_account_of_a_load_motor_is_that_of_its_recorded_signals(tmp_path, i
     np.testing.assert_allclose(signals["elbow/load_residual_energy"], expected, rtol=0, atol=1e-13)
 
 
-# --- the account is that of the theory -------------------------------------------------------------------
+# --- the account agrees with the theory -------------------------------------------------------------------
 
 
 def lag(rig):
@@ -234,7 +234,7 @@ def test_without_inertia_it_vanishes_with_the_square_of_the_tick(tmp_path):
 
 
 class Simulated(Drive):
-    """A simulated motor with an ideal torque loop on an arm of its own, without delay."""
+    """A simulated motor with an ideal torque loop on its own arm, without delay."""
 
     def read(self, out, deadline_ns):
         while self.arm.t_ns < self.plant.t_ns:

@@ -9,9 +9,9 @@ from tests.kit.rigs import rig_in
 
 HEAD = """
 import numpy as np
-from cosim import ops
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import param, params
+from cosim.plugin import ops
+from cosim.plugin import ForceLaw
+from cosim.plugin import param, params
 
 @params
 class Params:

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from cosim.errors import CosimError
+from cosim.core.errors import CosimError
 from tests.kit.garbage import Stranger, garbage
 from tests.kit.processes import child, memory
 from tests.kit.running import Running
@@ -29,7 +29,7 @@ def test_garbage_changes_nothing_of_a_run(tmp_path):
     with running.client("holder") as holder, holder.control(), Stranger(endpoint) as stranger:
         before, tick = holder.get(), wait_for(holder, "running", 50)["tick"]
         stranger.ask(batches[0])
-        server = child(os.getpid(), "cosim.remote.control_process")
+        server = child(os.getpid(), "cosim.execution.remote.control_process")
         used, granted = memory(server), 0
         for number in range(MESSAGES // BATCH):
             granted += sum(stranger.ask(batches[number % len(batches)]))

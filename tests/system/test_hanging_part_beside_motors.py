@@ -2,10 +2,10 @@
 
 import pytest
 
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 from cosim.execution.scheduler import SchedulerState
 from cosim.rig.rig import load_rig
-from cosim.tick.virtual_plant import VirtualPlant
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.emulated import emulated
 from tests.kit.flywheel import flywheel
 

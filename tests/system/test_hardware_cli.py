@@ -26,7 +26,7 @@ PATIENCE = 60.0  # s; what takes so long has failed
 # emulated drives stall with the machine: their velocity goes on while their position stands
 EASY = ["guard.stale=0.5", "guard.watchdog=3", "mechanism.gravity=[0, 0, 0]", "joints.all.limits.units=100"]
 SHORT = "0.3"  # s; nothing moves yet
-WE = 5  # address of the tests on the bus; that of `cosim run` is 0
+WE = 5  # address of the tests on the bus; `cosim run` has 0
 _numbers = itertools.count()
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 PUSH = """
-from cosim import ops
-from cosim.multibody.force_laws import ForceLaw
-from cosim.types import params
+from cosim.plugin import ops
+from cosim.plugin import ForceLaw
+from cosim.plugin import params
 @params
 class Params:
     pass

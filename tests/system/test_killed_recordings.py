@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from cosim import open_recording
-from cosim.client import connect, subscribe
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.output.client import connect, subscribe
 from tests.kit.kills import falls, kills
 from tests.kit.processes import child, runs, until
 from tests.system.test_controlled_runs import ARM
@@ -24,7 +24,7 @@ LOST = 1_000  # ticks, 1 s
 PROCESSES = {
     "publisher": ("cosim.output.sink_process", 0),
     "recorder": ("cosim.output.sink_process", 1),
-    "control": ("cosim.remote.control_process", 0),
+    "control": ("cosim.execution.remote.control_process", 0),
 }
 
 

@@ -6,21 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FLAT = {
-    "__init__",
-    "__main__",
-    "errors",
-    "filters",
-    "layout",
-    "machine_code",
-    "ops",
-    "paths",
-    "types",
-    "units",
-}  # the shared words
-PLUGINS = ("controllers", "drivers")  # folders of the repository, linked into `cosim`
+FLAT = {"__init__", "__main__", "plugin"}  # the promised names
+PLUGINS = ("controllers", "drivers")  # folders beside the package
 # folders of tests that belong to no single room
-ACROSS = {"browser", "conformance", "docs", "kit", "oracle", "shared", "system"}
+ACROSS = {"bench", "browser", "conformance", "docs", "kit", "oracle", "shared", "system"}
 # names that every plug-in of a kind gives to its own part
 CONTRACT = {"Client", "Emulator", "JointParams", "Node", "Params"}
 
@@ -30,11 +19,8 @@ def rooms(root: Path) -> list[Path]:
 
 
 def sources(root: Path) -> Iterator[Path]:
-    """Every module of the product once."""
-    for path in sorted((root / "cosim").rglob("*.py")):
-        if path.relative_to(root / "cosim").parts[0] not in PLUGINS:
-            yield path
-    for folder in PLUGINS:
+    """Every module of the product."""
+    for folder in ("cosim", *PLUGINS):
         yield from sorted((root / folder).rglob("*.py"))
 
 
@@ -43,16 +29,17 @@ def flat_modules(root: Path) -> set[str]:
 
 
 def rooms_without_purpose(root: Path) -> list[str]:
-    """Rooms whose `__init__` has no docstring that begins with a sentence of its own."""
+    """Rooms whose `__init__` has no docstring that begins with its own sentence."""
     docs = {room.name: ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or "" for room in rooms(root)}
     return [name for name, doc in docs.items() if not doc.split("\n\n")[0].rstrip().endswith((".", ":"))]
 
 
 def folders_without_counterpart(root: Path) -> tuple[set[str], set[str]]:
-    """(rooms without a folder of tests, folders of tests without a room)."""
-    names = {room.name for room in rooms(root)}
+    """(rooms without a folder of tests for them or for what they hold, folders of tests without one in the product)."""
     folders = {path.parent.name for path in (root / "tests").glob("*/__init__.py")}
-    return names - folders, folders - names - ACROSS
+    held = {room.name: {room.name, *(part.name for part in room.rglob("*") if part.is_dir())} for room in rooms(root)}
+    known = set().union(*held.values(), PLUGINS, ACROSS)
+    return {name for name, parts in held.items() if not parts & folders}, folders - known
 
 
 def ambiguous_classes(root: Path) -> dict[str, list[str]]:
@@ -84,11 +71,11 @@ def test_a_class_name_means_one_thing():
 def test_what_breaks_the_rules_is_found(tmp_path: Path):
     files = {
         "cosim/clock.py": "",
-        "cosim/types.py": "",
+        "cosim/core/types.py": "",
         "cosim/plot/__init__.py": "",
-        "cosim/timing/__init__.py": '"""Clocks."""',
-        "cosim/timing/clocks.py": "class Place: ...\nclass Params: ...",
-        "cosim/drivers/b.py": "class Place: ...",  # a link to the next in the real repository
+        "cosim/execution/__init__.py": '"""Clocks."""',
+        "cosim/execution/timing/__init__.py": "",
+        "cosim/simulation/loop/clocks.py": "class Place: ...\nclass Params: ...",
         "drivers/b.py": "def f():\n    class Place: ...",
         "controllers/c.py": "class Params: ...\nclass Other: ...",
         **{f"tests/{name}/__init__.py": "" for name in ("kit", "timing", "clock")},
@@ -99,4 +86,4 @@ def test_what_breaks_the_rules_is_found(tmp_path: Path):
     assert flat_modules(tmp_path) == {"clock"}
     assert rooms_without_purpose(tmp_path) == ["plot"]
     assert folders_without_counterpart(tmp_path) == ({"plot"}, {"clock"})
-    assert ambiguous_classes(tmp_path) == {"Place": ["cosim/timing/clocks.py", "drivers/b.py"]}
+    assert ambiguous_classes(tmp_path) == {"Place": ["cosim/simulation/loop/clocks.py", "drivers/b.py"]}

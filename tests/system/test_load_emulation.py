@@ -1,4 +1,4 @@
-"""A load motor that plays a joint, on a simulated bench: the motion against that of the joint itself."""
+"""A load motor that plays a joint, on a simulated bench: the motion against the joint itself."""
 
 import re
 from pathlib import Path
@@ -128,7 +128,7 @@ def test_a_stable_load_is_not_warned_of(tmp_path):
 
 
 def test_any_joint_of_a_simulated_rig_is_put_on_the_bench_by_an_overlay(tmp_path):
-    """That of the guide."""
+    """The overlay of the guide."""
     page = (ROOT / "docs" / "howto" / "dynamometer.md").read_text()
     (text,) = (block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "delay: 2.5 ms" in block)
     (tmp_path / "bench_drivers.yaml").write_text(text)

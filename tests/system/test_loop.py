@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.errors import InputErrors, RunError
+from cosim.core.errors import InputErrors, RunError
 from cosim.output.recording_reader import read_recording
 from cosim.rig.run import StoppedRun
 from tests.kit.engines import python_rows
@@ -156,7 +156,7 @@ def test_all_mistakes_of_overrides_are_reported_together(rig_of, said):
 
 IF = "effort = -5.0 * v if q[0] > 0.1 else 2.0 - q"
 WHERE = "effort = ops.where(q > 0.1, -5.0 * v, 2.0 - q)"
-UNTRACEABLE = {  # lines, and those with the same result in machine code; the reasons are those of tests/tick
+UNTRACEABLE = {  # lines, and those with the same result in machine code; the reasons are as in tests/tick
     "if": (IF, WHERE),
     "math": ("effort = np.array([math.sin(q[0])])", "effort = ops.sin(q)"),
     "numpy element": ("effort = np.zeros(1)\neffort[0] = -3.0 * q[0]", "effort = -3.0 * q"),

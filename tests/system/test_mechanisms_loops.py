@@ -150,8 +150,8 @@ MOTION = "position", "velocity", "acceleration"
 
 
 def unbalanced(run, reference, names, total=lambda angles: angles):
-    """(efforts that the motion needs beside the forces of the equations, those of its accelerations, coordinates),
-    (k, n) each, at every tenth tick; total: the coordinates of the equations from those of the joints."""
+    """(efforts that the motion needs beside the forces of the equations, for its accelerations, coordinates),
+    (k, n) each, at every tenth tick; total: the coordinates of the equations from the joints'."""
     states = [total(np.transpose([run[f"{name}/{what}"] for name in names])[::10]) for what in MOTION]
     missing = [reference.effort(*state, t) for *state, t in zip(*states, run.t[::10], strict=True)]
     pushed = [reference.mass(q) @ a for q, _, a in zip(*states, strict=True)]

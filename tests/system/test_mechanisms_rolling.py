@@ -68,7 +68,7 @@ def rolled(times, lean, rates):
     def flow(t, y):
         lean, heading, w = y[0], y[1], y[2:5]
         vertical = up * [0.0, np.sin(lean), np.cos(lean)]
-        frame = np.array([w[0], w[1], w[1] / np.tan(lean)])  # that of e₁, e₂, e₃: it does not spin
+        frame = np.array([w[0], w[1], w[1] / np.tan(lean)])  # of e₁, e₂, e₃: it does not spin
         speed = RADIUS * np.cross(w, e2)
 
         def moments(change):

@@ -143,8 +143,8 @@ def test_efforts_of_the_arm_on_a_moving_base_equal_lagranges_equations(sample, a
 
 REPLAY = """
 import numpy as np
-from cosim import ops
-from cosim.types import COMMAND, joint_signals, param, params
+from cosim.plugin import ops
+from cosim.plugin import COMMAND, joint_signals, param, params
 
 @params
 class Params:

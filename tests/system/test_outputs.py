@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from orjson import loads
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.view3d.motion import TOPICS
-from cosim.rig.outline import signal_units
 from cosim.rig.run import StoppedRun
+from cosim.rig.run_metadata import signal_units
 from tests.kit.recordings import recorded_messages
 from tests.kit.refusals import raised
 
@@ -28,7 +28,7 @@ UNSTABLE = "controllers.hold.kd=1e9"
 
 
 def messages(path):
-    """topic -> [(time in ns, message)] as the mcap package reads them; counts without those of the view in 3D."""
+    """topic -> [(time in ns, message)] as the mcap package reads them; counts without the view in 3D."""
     from mcap.reader import make_reader
 
     found: dict[str, list] = {}

@@ -10,8 +10,8 @@ from tests.kit.samples import FOLDER
 MECHANISMS = FOLDER / "mechanisms"
 SKATER = "skater.py"  # the constraint of skate.yaml
 HAND = """
-from cosim import ops
-from cosim.types import params
+from cosim.plugin import ops
+from cosim.plugin import params
 
 
 @params
@@ -50,7 +50,7 @@ def test_derived_equations_spare_the_constraint_of_the_rig(spared):
     spared(SKATER, "derive", "skate.yaml", SKATER, *PYTHON)
     Path("a.png").hardlink_to(SKATER)  # a picture of bond graphs, too
     spared(SKATER, "derive", "skate.yaml", "a.png", "--bondgraph")
-    # and those of a rig with a mistake
+    # and the inputs of a rig with a mistake
     text = Path("skate.yaml").read_text()
     Path("skate.yaml").write_text(f"{text}\nschedul: 3\n")
     spared(SKATER, "derive", "skate.yaml", SKATER, *PYTHON)
@@ -108,11 +108,11 @@ OVERLAY = "rig.yaml", "--overlay", "gains.yaml"
     [
         ("run", "rig.yaml", "--overlay", "gains.json", "--json", "gains.json"),
         ("analyze", "rig.yaml", "--overlay", "gains.json", "--json", "gains.json"),
-        ("layout", "rig.yaml", "--overlay", "gains.json", "--for", "foxglove", "-o", "gains.json"),
+        ("export", "layout", "rig.yaml", "--overlay", "gains.json", "--for", "foxglove", "-o", "gains.json"),
         ("analyze", *OVERLAY, "--joint", "hinge", "--amplitude", "1", "--excitation", "gains.yaml"),
         ("identify", *OVERLAY, "F.mcap", "-o", "gains.yaml"),
         ("identify", "rig.yaml", "--overlay", "rig_motion.yaml", "--excite"),
-        ("tune", *OVERLAY, *TUNED),
+        ("tune", "gains", *OVERLAY, *TUNED),
     ],
     ids=lambda words: f"{words[0]} {words[-2]}",
 )
@@ -125,7 +125,7 @@ def test_overlays_are_spared(spared, words):
 
 def test_a_session_spares_its_rig(spared):
     shutil.copy("rig.yaml", "gains.yaml")
-    spared("gains.yaml", "tune", "gains.yaml", *TUNED)
+    spared("gains.yaml", "tune", "gains", "gains.yaml", *TUNED)
 
 
 def test_learning_and_designed_motions_spare_the_table_of_the_rig(spared):
@@ -133,5 +133,5 @@ def test_learning_and_designed_motions_spare_the_table_of_the_rig(spared):
     trajectory = "trajectory: {type: waypoints, file: path.csv}"
     rig = Path("rig.yaml").read_text().replace("trajectory: {type: quintic, goal: 30 deg, duration: 0.5}", trajectory)
     Path("rig.yaml").write_text(rig)
-    spared("path.csv", "learn", "rig.yaml", "--save", "path.csv")
+    spared("path.csv", "tune", "feedforward", "rig.yaml", "--save", "path.csv")
     spared("path.csv", "identify", "rig.yaml", "--excite", "-o", "path.csv")

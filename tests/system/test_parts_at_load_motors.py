@@ -16,7 +16,7 @@ from tests.kit.emulated import emulated
 BENCH = Path(__file__).parents[2] / "rigs" / "dynamometer"
 TORQUE = 0.7  # N·m, of the part, beside what passes through it
 PART = """
-from cosim.types import Signal, params
+from cosim.plugin import Signal, params
 
 @params
 class Params:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from cosim.multibody import equations
+from cosim.mechanics.multibody import equations
 
 N, MASS, LENGTH, G = 10, 1.0, 0.1, 9.81
 SPIN = 10.0 / (12 * N**3)  # of a rod about its centre of mass [kg m²]

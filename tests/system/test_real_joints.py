@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.drivers import sim
-from cosim.errors import InputErrors, RunError
+from cosim.core.errors import InputErrors, RunError
+from cosim.core.types import Limits
+from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine
-from cosim.hardware.driver_group import DriverGroup
+from cosim.plugins.drivers import sim
 from cosim.rig.rig import load_rig
-from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import Limits
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.hardware import HardwareStub
 from tests.kit.refusals import raised
 

@@ -6,12 +6,12 @@ import subprocess
 import numpy as np
 import pytest
 
-from cosim.drivers import sim
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
+from cosim.plugins.drivers import sim
 from cosim.rig import status_reports
 from cosim.rig.run import StoppedRun
-from cosim.tick.virtual_plant import VirtualPlant
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.clock import in_simulated_time
 from tests.kit.engines import armed
 from tests.kit.recordings import recorded_messages

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.execution.scheduler import SchedulerState
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import load_rig

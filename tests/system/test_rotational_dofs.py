@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.errors import InputError, InputErrors
+from cosim.core.errors import InputError, InputErrors
 from tests.kit.refusals import raised
 
 CRAFT = """

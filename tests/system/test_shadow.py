@@ -1,6 +1,6 @@
 """The simulated twins of real joints on a bench in simulated time: 15 min without a fault, and faults of each kind.
 
-The bench has masses 3 % and friction 5 % above those of the model, an encoder with noise and 16 bit, and samples that
+The bench has masses 3 % and friction 5 % above the model's, an encoder with noise and 16 bit, and samples that
 are one tick late. The limits are twice the largest residuals of five minutes without a fault.
 """
 
@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim import load_rig, ops
+from cosim import load_rig
 from cosim.cli.describe import describe
+from cosim.core import ops
+from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine
-from cosim.hardware.driver_group import DriverGroup
-from cosim.rig.outline import signal_units
-from cosim.tick.tick_model import SHADOWS
-from cosim.tick.virtual_plant import VirtualPlant
+from cosim.rig.run_metadata import signal_units
+from cosim.simulation.tick.tick_model import SHADOWS
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.bench_rig import Bench, largest_residuals, on_bench, run_on
 from tests.kit.engines import armed
 from tests.kit.hardware import HardwareStub
@@ -147,14 +148,14 @@ class Freeze(Bench):
 
 
 class Drift(Bench):
-    """The position drifts by 20 mrad/s; the velocity is that of another sensor."""
+    """The position drifts by 20 mrad/s; the velocity comes from another sensor."""
 
     def measured(self, t, q, v):
         return q + 0.02 * (t - FAULT) * since(t), v
 
 
 class DriftOfBoth(Bench):
-    """Position and velocity are those of one encoder, which drifts."""
+    """Position and velocity come from one encoder, which drifts."""
 
     def measured(self, t, q, v):
         return q + 0.02 * (t - FAULT) * since(t), v + 0.02 * since(t)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cosim.rig.rollouts import accumulation_of
-from cosim.tick.reverse_program import reverse_program
+from cosim.simulation.tick.reverse_program import reverse_program
 from tests.kit.rigs import controller, rig_in
 
 RIG = """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.compile import like_items
+from cosim.core.compile import like_items
 from tests.kit import many_joints
 
 NEVER = 10**9

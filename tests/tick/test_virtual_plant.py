@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from cosim.drivers import sim
-from cosim.errors import RunError
-from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import JointCommand, JointState
+from cosim.core.errors import RunError
+from cosim.core.types import JointCommand, JointState
+from cosim.plugins.drivers import sim
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.refusals import raised
 from tests.kit.rigs import rig_in
 

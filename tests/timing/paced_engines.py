@@ -12,8 +12,8 @@ import pytest
 from cosim import load_rig
 from cosim.execution.engine import Engine, Snapshot
 from cosim.execution.native_engine import NativeEngine
-from cosim.timing.pacing import Pacing, settings
-from cosim.timing.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
+from cosim.simulation.loop.pacing import Pacing, settings
+from cosim.simulation.loop.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 from tests.kit.clock import FakeClock
 from tests.kit.engines import python_engine
 

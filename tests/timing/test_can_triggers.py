@@ -8,11 +8,11 @@ from contextlib import ExitStack
 import can
 import pytest
 
-from cosim.errors import RunError
-from cosim.timing.clock_sources import CanClock, open_clock, trigger_source
-from cosim.timing.clocks import NO_TRIGGER
-from cosim.timing.pacing import Pacing, Trigger
-from cosim.timing.tick_ring import LoopStatus
+from cosim.core.errors import RunError
+from cosim.execution.timing.clock_sources import CanClock, open_clock, trigger_source
+from cosim.simulation.loop.clocks import NO_TRIGGER
+from cosim.simulation.loop.pacing import Pacing, Trigger
+from cosim.simulation.loop.tick_ring import LoopStatus
 from tests.timing.paced_engines import LONG, both_engines, engine_on
 
 

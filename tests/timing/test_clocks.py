@@ -9,13 +9,13 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from cosim.errors import RunError
+from cosim.core.errors import RunError
 from cosim.execution.engine import Snapshot
-from cosim.timing import clocks
-from cosim.timing.clock_sources import open_clock
-from cosim.timing.clocks import NO_TRIGGER, NativeClock, TriggerClock
-from cosim.timing.pacing import Pacing, Trigger
-from cosim.timing.tick_ring import LoopStatus, SharedWord
+from cosim.execution.timing.clock_sources import open_clock
+from cosim.simulation.loop import clocks
+from cosim.simulation.loop.clocks import NO_TRIGGER, NativeClock, TriggerClock
+from cosim.simulation.loop.pacing import Pacing, Trigger
+from cosim.simulation.loop.tick_ring import LoopStatus, SharedWord
 from tests.timing.paced_engines import LONG, MS, both_engines, engine_on
 
 SHORT = 20 * MS

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from cosim.core.units import format_seconds
+from cosim.execution.timing import deadlines
+from cosim.execution.timing.deadlines import DeadlineRecord, Miss, TaskTime, channels, values
 from cosim.output.timing_report import timing_lines
-from cosim.timing import deadlines
-from cosim.timing.deadlines import DeadlineRecord, Miss, TaskTime, channels, values
-from cosim.units import format_seconds
 
 US, MS = 1_000, 1_000_000
 START = 7_000_000_000_123

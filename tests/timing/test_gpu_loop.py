@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.compile.object_code import object_code
+from cosim.core.compile.object_code import object_code
 from cosim.rig.rollouts import accumulation_of
-from cosim.timing.gpu_loop import ARRAYS, KERNEL, NUMBERS, GpuLoop
+from cosim.simulation.loop.gpu_loop import ARRAYS, KERNEL, NUMBERS, GpuLoop
 from tests.kit.linked_code import linked
 from tests.kit.samples import FOLDER
 
@@ -47,7 +47,7 @@ class Host:
 
 
 def memories_of(rig) -> np.ndarray:
-    """RUNS memories at t = 0 with gains of their own."""
+    """RUNS memories at t = 0 with their own gains."""
     model = rig.tick_model
     memories = np.repeat(model.memory()[None], RUNS, axis=0)
     memories[:, model.layout.place("parameters").where] *= np.linspace(0.9, 1.0, RUNS)[:, None]

@@ -7,15 +7,23 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cosim.compile.jit import Library
-from cosim.compile.routine import Routine
 from cosim.control.limits import CODES
+from cosim.core.compile.jit import Library
+from cosim.core.compile.routine import Routine
 from cosim.execution.engine import Snapshot
 from cosim.execution.python_pacer import ClockPacer
-from cosim.timing.clocks import NativeClock
-from cosim.timing.native_loop import NativeLoop
-from cosim.timing.pacing import Pacing, settings
-from cosim.timing.tick_ring import LoopStatus, LoopTask, PacingMemory, RoutineCall, SharedWord, TickProgram, TickRing
+from cosim.simulation.loop.clocks import NativeClock
+from cosim.simulation.loop.native_loop import NativeLoop
+from cosim.simulation.loop.pacing import Pacing, settings
+from cosim.simulation.loop.tick_ring import (
+    LoopStatus,
+    LoopTask,
+    PacingMemory,
+    RoutineCall,
+    SharedWord,
+    TickProgram,
+    TickRing,
+)
 from tests.kit.clock import FakeClock
 
 MS = 1_000_000
@@ -179,7 +187,7 @@ YIELD = 2e-5  # s that a thread which waits for another leaves to it
 
 
 class Reader:
-    """Reads a ring while a loop fills it in a thread of its own."""
+    """Reads a ring while a loop fills it in its own thread."""
 
     def __init__(self, rings, run):
         self.rings, thread = rings, threading.Thread(target=run)

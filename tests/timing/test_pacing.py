@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis
 from hypothesis import strategies as st
 
 from cosim.execution.engine import Snapshot
-from cosim.timing.pacing import (
+from cosim.simulation.loop.pacing import (
     JUMPED,
     OK,
     TOO_LATE,
@@ -24,7 +24,7 @@ from cosim.timing.pacing import (
     schedule_next,
     settings,
 )
-from cosim.timing.tick_ring import LoopStatus
+from cosim.simulation.loop.tick_ring import LoopStatus
 
 MS = 1_000_000  # ns; a tick at rate 1
 HOUR = 3_600_000  # ticks

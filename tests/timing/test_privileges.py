@@ -14,10 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from cosim.errors import InputError, SourceLocation
-from cosim.timing import privileges
-from cosim.timing.pacing import Pacing
-from cosim.timing.privileges import (
+from cosim.core.errors import InputError, SourceLocation
+from cosim.execution.timing import privileges
+from cosim.execution.timing.privileges import (
     Privilege,
     acquire,
     allowed_cpus,
@@ -26,8 +25,9 @@ from cosim.timing.privileges import (
     quiet_interpreter,
     refuse_missing,
 )
+from cosim.simulation.loop.pacing import Pacing
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the privileges are those of Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the privileges of Linux")
 
 FIFO, MEMORY, AWAKE = "fixed priority (SCHED_FIFO)", "locked memory", "processor kept awake"
 

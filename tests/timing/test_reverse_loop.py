@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile.adjoint import Differentiation, tape_sizes
-from cosim.compile.routine import Routine
-from cosim.timing.reverse_loop import ReverseCall, ReverseLoop, ReverseProgram, ReverseTask
+from cosim.core import ops
+from cosim.core.compile.adjoint import Differentiation, tape_sizes
+from cosim.core.compile.routine import Routine
+from cosim.simulation.loop.reverse_loop import ReverseCall, ReverseLoop, ReverseProgram, ReverseTask
 
 STEP = 0.1
 # memory: t, x (2), y, gain (2), fault; then row (t, x, y), accumulator, faulty
@@ -25,7 +25,7 @@ def control(x, gain):
 
 
 def guard(x):
-    return ops.where(ops.absolute(x[0]) > 3.0, 1.0, 0.0)
+    return ops.where(ops.abs(x[0]) > 3.0, 1.0, 0.0)
 
 
 def accumulate(total, row):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from cosim.timing.watchdog import Watchdog
+from cosim.execution.timing.watchdog import Watchdog
 
 MS = 1_000_000
 LONG = 30.0  # s; a test that waits for it has failed
@@ -75,7 +75,7 @@ def ended():
 
 @pytest.fixture
 def held():
-    """(watchdog of 100 ms on a time of its own, that time, its barks)."""
+    """(watchdog of 100 ms on its own time, that time, its barks)."""
     time, barks = Time(), Barks()
     dog = Watchdog(0.1, barks, time.clock, time.sleep)
     yield dog, time, barks

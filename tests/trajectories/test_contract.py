@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, compile
-from cosim.multibody import Model
-from cosim.multibody.description.urdf import parse_urdf
-from cosim.trajectories import arc, line
-from cosim.types import Trajectory, TrajectoryContext
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.types import Trajectory, TrajectoryContext
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.urdf import parse_urdf
+from cosim.plugins.trajectories import arc, line
 from tests.kit.plugins import cases
 
 JOINTS = ("shoulder", "elbow")
@@ -31,7 +31,7 @@ TASK_PATHS = [  # drawn at random they would leave the reach of the arm
         id="arc",
     ),
 ]
-DRAWN = [case for case in cases("cosim.trajectories", len(JOINTS), FILE) if case.values[0] not in (line, arc)]
+DRAWN = [case for case in cases("cosim.plugins.trajectories", len(JOINTS), FILE) if case.values[0] not in (line, arc)]
 CASES = pytest.mark.parametrize(("module", "params"), [*DRAWN, *TASK_PATHS])
 
 

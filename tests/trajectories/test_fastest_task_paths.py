@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.compile import ArrayPort, compile
-from cosim.multibody import Model
-from cosim.multibody.description.urdf import parse_urdf
-from cosim.trajectories import arc, line, time_optimal
-from cosim.trajectories._paths import PathTrajectory
-from cosim.types import Limits, TrajectoryContext
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.types import Limits, TrajectoryContext
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.urdf import parse_urdf
+from cosim.plugins.trajectories import arc, line, time_optimal
+from cosim.plugins.trajectories._paths import PathTrajectory
 from tests.kit.messages import Said
 from tests.kit.refusals import raised, refusal
 from tests.trajectories.test_task_paths import motion, poses, start_of

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from cosim.trajectories import minimum_jerk, quintic, spline
-from cosim.trajectories._piecewise import PiecewisePolynomial
-from cosim.trajectories._splines import spline_coefficients
-from cosim.types import Trajectory
+from cosim.core.types import Trajectory
+from cosim.plugins.trajectories import minimum_jerk, quintic, spline
+from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
+from cosim.plugins.trajectories._splines import spline_coefficients
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 
@@ -72,7 +72,7 @@ def test_clamped_ends_are_at_rest(degree: Any, zero: tuple[str, ...]) -> None:
 def test_a_spline_has_the_least_bend_or_jerk_among_curves_through_its_points(
     degree: Any, order: int, ends: Any
 ) -> None:
-    """Its derivative is orthogonal to that of every admissible variation."""
+    """Its derivative is orthogonal to every admissible variation's."""
     trajectory = through(degree=degree, ends=ends)
     t = (np.arange(1500) + 0.5) * TIMES[-1] / 1500  # no sample at a knot
     top = sampled(trajectory, t, "acceleration")

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation, Slerp
 
-from cosim.compile import ArrayPort, compile
-from cosim.multibody import Model
-from cosim.multibody.description.urdf import parse_urdf
-from cosim.trajectories import arc, line
-from cosim.trajectories._paths import PathTrajectory
-from cosim.types import TrajectoryContext
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.types import TrajectoryContext
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.urdf import parse_urdf
+from cosim.plugins.trajectories import arc, line
+from cosim.plugins.trajectories._paths import PathTrajectory
 from tests.kit.messages import Said
 from tests.kit.refusals import raised, refusal
 from tests.oracle.conftest import ROBOTS

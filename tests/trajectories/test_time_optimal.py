@@ -11,13 +11,13 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import lil_array
 
-from cosim.compile import ArrayPort, compile
-from cosim.multibody import Model
-from cosim.multibody.description.urdf import parse_urdf
-from cosim.trajectories import _fastest, time_optimal
-from cosim.trajectories._paths import PathTrajectory
-from cosim.trajectories._reachability import PathLimits
-from cosim.types import Limits, TrajectoryContext
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.types import Limits, TrajectoryContext
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.urdf import parse_urdf
+from cosim.plugins.trajectories import _fastest, time_optimal
+from cosim.plugins.trajectories._paths import PathTrajectory
+from cosim.plugins.trajectories._reachability import PathLimits
 from tests.kit.messages import Said
 from tests.kit.refusals import raised, refusal
 
@@ -42,7 +42,7 @@ def axis(direction: str, friction: str = "") -> Model:
 def planned(
     model: Model, points: Any, effort: float | None = INF, velocity: float = INF, start: Any = None, **keys: Any
 ) -> PathTrajectory:
-    """effort: of all joints, None: those of the model."""
+    """effort: of all joints, None: the model's."""
     start = model.neutral() if start is None else np.array(start)
     n = model.nv
     limits = model.limits if effort is None else Limits(*np.outer((-INF, INF, velocity, effort), np.ones(n)))

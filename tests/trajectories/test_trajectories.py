@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from cosim.compile import ArrayPort, Routine, compile
-from cosim.errors import InputError, InputErrors
-from cosim.trajectories import chirp, minimum_jerk, multisine, quintic, sine, spline, trapezoidal, waypoints
-from cosim.trajectories.trapezoidal import Trapezoidal
-from cosim.types import Trajectory
+from cosim.core.compile import ArrayPort, Routine, compile
+from cosim.core.errors import InputError, InputErrors
+from cosim.core.types import Trajectory
+from cosim.plugins.trajectories import chirp, minimum_jerk, multisine, quintic, sine, spline, trapezoidal, waypoints
+from cosim.plugins.trajectories.trapezoidal import Trapezoidal
 from tests.kit.given import beside
 from tests.kit.refusals import raised, refusal
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cosim.compile import ArrayPort, compile
-from cosim.trust.private_cache import SAID, code_folder, private_cache, why_not_private
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.trust.private_cache import SAID, code_folder, private_cache, why_not_private
 
 
 @pytest.fixture(autouse=True)

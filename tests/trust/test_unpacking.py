@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cosim.errors import InputError
-from cosim.trust import unpacking
-from cosim.trust.unpacking import unpack_files, unpack_zip
+from cosim.core.errors import InputError
+from cosim.core.trust import unpacking
+from cosim.core.trust.unpacking import unpack_files, unpack_zip
 
 
 def archive(path: Path, *names: str, mode: int = 0, size: int = 1) -> Path:

@@ -1,4 +1,4 @@
-"""`cosim tune` and `cosim sessions` on the command line."""
+"""`cosim tune gains` and `cosim tune sessions` on the command line."""
 
 import re
 import shutil
@@ -12,7 +12,17 @@ from cosim.rig.reading.overlay import read_overlay
 from tests.kit.command import Command
 from tests.kit.messages import Said
 
-WORDS = ("tune", "rig.yaml", "--parameter", "hold.kp=20..200", "--parameter", "hold.kd=x0.5..x2", "--trials", "16")
+WORDS = (
+    "tune",
+    "gains",
+    "rig.yaml",
+    "--parameter",
+    "hold.kp=20..200",
+    "--parameter",
+    "hold.kd=x0.5..x2",
+    "--trials",
+    "16",
+)
 
 
 def test_a_session_prints_its_gains_and_the_files_that_it_wrote(command: Command):
@@ -33,13 +43,13 @@ def test_the_section_of_the_rig_is_enough_and_options_add_to_it(command: Command
     data = yaml.safe_load(Path("rig.yaml").read_text())
     data["tuning"] = {"parameters": {"hold.kp": "20..200"}, "trials": 4, "batch": 2, "optimiser": "de"}
     Path("rig.yaml").write_text(yaml.safe_dump(data))
-    code, out, err = command("tune", "rig.yaml", "--parameter", "hold.kd=1..9", "--set", "tuning.trials=6")
+    code, out, err = command("tune", "gains", "rig.yaml", "--parameter", "hold.kd=1..9", "--set", "tuning.trials=6")
     assert (code, err) == (0, []) and "6/6 trials" in out and "\nhold.kp" in out and "\nhold.kd" in out
 
 
 def test_a_session_goes_on_where_it_ended(command: Command):
     command(*WORDS, "--session", "one", "--optimiser", "de")
-    code, out, err = command("tune", "rig.yaml", "--resume", "--session", "one", "--trials", "32")
+    code, out, err = command("tune", "gains", "rig.yaml", "--resume", "--session", "one", "--trials", "32")
     assert (code, err) == (0, []) and "32/32 trials" in out
     command(*WORDS[:-1], "32", "--session", "two", "--optimiser", "de")
     assert Path("one/trials.jsonl").read_bytes() == Path("two/trials.jsonl").read_bytes()
@@ -47,13 +57,13 @@ def test_a_session_goes_on_where_it_ended(command: Command):
 
 def test_the_latest_session_of_the_rig_goes_on_by_default(command: Command, said: Said):
     command(*WORDS, "--optimiser", "de")
-    code, out, _ = command("tune", "rig.yaml", "--resume", "--trials", "20")
+    code, out, _ = command("tune", "gains", "rig.yaml", "--resume", "--trials", "20")
     assert code == 0 and "wrote    report tuning/swing_1/report.html" in out
-    said(command.refuses("tune", "rig.yaml", "--set", "schedule.step=2 ms", "--resume"))
+    said(command.refuses("tune", "gains", "rig.yaml", "--set", "schedule.step=2 ms", "--resume"))
 
 
 def test_nothing_to_resume(command: Command, said: Said):
-    said(command.refuses("tune", "rig.yaml", "--resume"))
+    said(command.refuses("tune", "gains", "rig.yaml", "--resume"))
 
 
 def test_a_session_that_is_damaged_does_not_hide_the_others(command: Command):
@@ -61,12 +71,12 @@ def test_a_session_that_is_damaged_does_not_hide_the_others(command: Command):
     damaged = Path("tuning/swing_2/session.json")
     damaged.parent.mkdir()
     damaged.write_text("{")
-    code, out, err = command("sessions")
+    code, out, err = command("tune", "sessions")
     rows = [line.split() for line in out.splitlines()[2:]]
     assert (code, err) == (0, []) and rows[0] == ["tuning/swing_2", "damaged", *"––––––"]
     assert [row[0] for row in rows] == ["tuning/swing_2", "tuning/swing_1"]
-    assert command("tune", "rig.yaml", "--resume", "--trials", "20")[0] == 0
-    (line,) = command.refuses("sessions", "tuning/swing_2")
+    assert command("tune", "gains", "rig.yaml", "--resume", "--trials", "20")[0] == 0
+    (line,) = command.refuses("tune", "sessions", "tuning/swing_2")
     assert line.startswith("tuning/swing_2/session.json: is damaged: ") and line.endswith("; begin another session")
 
 
@@ -106,7 +116,7 @@ def test_no_trial_that_holds_a_limit_is_a_failed_run(command: Command):
     ],
 )
 def test_options_that_do_not_fit(command: Command, words: str, said: Said):
-    said(command.refuses("tune", "rig.yaml", *words.split()))
+    said(command.refuses("tune", "gains", "rig.yaml", *words.split()))
     assert not Path("tuning").exists()
 
 
@@ -129,7 +139,7 @@ def test_what_is_wrong_in_the_file_has_its_line(command: Command, line: str, sai
     text, key = Path("rig.yaml").read_text().rstrip(), line.partition(":")[0]
     kept = [other for other in ("parameters: {hold.kp: 1..9}", "trials: 2") if other.partition(":")[0] != key]
     Path("rig.yaml").write_text("\n".join([text, "tuning:", *(f"  {each}" for each in (*kept, line)), ""]))
-    err = command.refuses("tune", "rig.yaml")
+    err = command.refuses("tune", "gains", "rig.yaml")
     assert err[0].startswith(f"rig.yaml:{len(text.splitlines()) + 2 + len(kept)} tuning.{key}")
     said(err)
 
@@ -138,7 +148,7 @@ def test_what_is_wrong_in_an_option_names_it_beside_a_section_in_the_file(comman
     text = Path("rig.yaml").read_text()
     Path("rig.yaml").write_text(f"{text.rstrip()}\ntuning:\n  parameters: {{hold.kp: 1..9}}\n  limits: {{iae: 5}}\n")
     for words in (("--limit", "overshoot=-1"), ("--optimiser", "none")):
-        said(command.refuses("tune", "rig.yaml", *words))
+        said(command.refuses("tune", "gains", "rig.yaml", *words))
 
 
 # --- sessions -------------------------------------------------------------------------------------------
@@ -165,20 +175,20 @@ def two(command: Command, sessions: Path):
 
 
 def test_sessions_are_listed_shown_and_compared(two: Command):
-    code, out, err = two("sessions")
+    code, out, err = two("tune", "sessions")
     rows = [line.split() for line in out.splitlines()[2:]]
     assert (code, err) == (0, []) and [row[0] for row in rows] == ["tuning/swing_1", "tuning/swing_2"]
     assert [row[4:6] for row in rows] == [["de", "16/16"], ["cma", "8/8"]]
-    code, out, _ = two("sessions", "tuning/swing_1")
+    code, out, _ = two("tune", "sessions", "tuning/swing_1")
     assert code == 0 and "parameters hold.kp=20..200, hold.kd=x0.5..x2\nminimise   iae\n" in out
     assert "trials     16 of 16 by de, seed 0, 0 failed\n" in out
-    code, out, _ = two("sessions", "tuning/swing_1", "tuning/swing_2")
+    code, out, _ = two("tune", "sessions", "tuning/swing_1", "tuning/swing_2")
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()[2:]}
     assert code == 0 and rows["hold.kd"][1] == "–" and rows["iae"][1] == "–" and rows["error_rms"][0] == "–"
 
 
 def test_a_trial_runs_again_as_a_recording(two: Command):
-    code, out, err = two("sessions", "tuning/swing_2", "--trial", "5", "--record", "again.mcap")
+    code, out, err = two("tune", "sessions", "tuning/swing_2", "--trial", "5", "--record", "again.mcap")
     assert (code, err) == (0, []) and out.endswith("wrote    recording again.mcap\n")
     cost = re.match(r"trial 5  cost (\S+) on 1 plant, equal to the bit\n", out)
     assert cost is not None
@@ -191,7 +201,7 @@ def test_a_trial_that_gives_another_result_is_reported(two: Command):
     text = file.read_text()
     (changed,) = re.findall(r'"trial":3,.*?"cost":([\d.e-]+)', text)
     file.write_text(text.replace(f'"cost":{changed}', '"cost":0.25'))
-    code, out, err = two("sessions", "tuning/swing_2", "--trial", "3")
+    code, out, err = two("tune", "sessions", "tuning/swing_2", "--trial", "3")
     what = f"trial 3 gives another result here: cost {float(changed):.17g}, recorded 0.25"
     assert (code, out) == (1, "")
     assert err == [f"tuning/swing_2: {what}; it was run with other versions, see session.json"]
@@ -209,4 +219,4 @@ def test_a_trial_that_gives_another_result_is_reported(two: Command):
     ids=str,
 )
 def test_sessions_that_do_not_exist(two: Command, words, said):
-    said(two.refuses("sessions", *words))
+    said(two.refuses("tune", "sessions", *words))

@@ -1,4 +1,4 @@
-"""Sessions on workers of Dask: equal to those of one machine, and what is lost with a worker."""
+"""Sessions on workers of Dask: equal to sessions on one machine, and what is lost with a worker."""
 
 import os
 import signal
@@ -61,7 +61,7 @@ def test_a_lost_worker_is_a_repetition_and_not_a_lost_session(cluster):
 
 
 def test_a_scheduler_that_is_lost_ends_the_session_with_what_was_found(tmp_path, monkeypatch):
-    monkeypatch.setattr("cosim.tuning.dask_workers.CONNECT", 2.0)
+    monkeypatch.setattr("cosim.apps.tuning.dask_workers.CONNECT", 2.0)
     cluster = local_cluster(1)
 
     def stop(session):
@@ -83,7 +83,7 @@ def test_a_scheduler_that_is_lost_ends_the_session_with_what_was_found(tmp_path,
 
 
 def test_a_scheduler_without_workers(monkeypatch):
-    monkeypatch.setattr("cosim.tuning.dask_workers.WORKERS", 0.2)
+    monkeypatch.setattr("cosim.apps.tuning.dask_workers.WORKERS", 0.2)
     with local_cluster(0) as empty:
         address = empty.scheduler_address
         with pytest.raises(RunError) as failed:
@@ -105,8 +105,8 @@ def test_dask_is_not_installed(monkeypatch, said):
 
 
 def test_a_scheduler_that_cannot_be_reached_leaves_no_session(command: Command, monkeypatch, tmp_path):
-    monkeypatch.setattr("cosim.tuning.dask_workers.CONNECT", 0.5)
+    monkeypatch.setattr("cosim.apps.tuning.dask_workers.CONNECT", 0.5)
     address = f"tcp://127.0.0.1:{free_port()}"
-    code, out, err = command("tune", "rig.yaml", "--parameter", "hold.kp=10..100", "--dask", address)
+    code, out, err = command("tune", "gains", "rig.yaml", "--parameter", "hold.kp=10..100", "--dask", address)
     what = "no scheduler answers; start one with dask scheduler, or correct the address"
     assert (code, out, err) == (1, "", [f"{address}: {what}"]) and not (tmp_path / "tuning").exists()

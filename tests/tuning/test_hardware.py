@@ -12,16 +12,16 @@ import pytest
 import yaml
 
 from cosim import METRICS, InputError, RunError, load_rig, load_run, tune
+from cosim.apps.tuning.hardware import HardwareReplay, steps_between
+from cosim.apps.tuning.hardware_report import write_hardware_report
+from cosim.apps.tuning.hardware_trials import HardwareTrials
+from cosim.apps.tuning.notebook import open_session
+from cosim.apps.tuning.real_figures import figures_of_run
+from cosim.apps.tuning.setup import evaluator_of
+from cosim.apps.tuning.trials import Trial
 from cosim.rig.reading.overlay import read_overlay
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.rig.sections.tuning import TuningKeys
-from cosim.tuning.hardware import HardwareReplay, steps_between
-from cosim.tuning.hardware_report import write_hardware_report
-from cosim.tuning.notebook import open_session
-from cosim.tuning.real_figures import figures_of_run
-from cosim.tuning.setup import evaluator_of
-from cosim.tuning.trials import Trial
-from cosim.tuning.trying import Trying
 from tests.kit.command import Command
 from tests.kit.simulated_drives import simulated_drives
 from tests.tuning.textbook import turntable
@@ -126,7 +126,7 @@ def another(session, *values, **changes):
 def test_candidates_are_approached_in_small_steps_and_shown_beside_their_simulation(session, bench, real):
     asked, said = [], []
     found = replay(session, real, asked, said)
-    found.try_all(Trying(real, (), 1, 1.5).candidates(session))
+    found.try_all(HardwareTrials(real, (), 1, 1.5).candidates(session))
     best = session.best
     assert found.runs[0].name == "gains of the rig" and found.runs[0].values == pytest.approx([30, 60, 1.5, 3])
     assert found.runs[-1].name == f"trial {best.number}" and found.runs[-1].values == best.values
@@ -160,7 +160,7 @@ def test_a_run_that_the_guard_stops_ends_it_and_the_rig_returns_with_the_last_sa
         session, load_rig(rig_file(tmp_path, "arm_can", joints=tight), interpret=False), said=said, factor=10
     )
     with pytest.raises(RunError) as failed:
-        found.try_all(Trying(found.rig, [1], 1, 1.5).candidates(session))
+        found.try_all(HardwareTrials(found.rig, [1], 1, 1.5).candidates(session))
     names = [run.name for run in found.runs]
     assert names == ["gains of the rig", "trial 1", "return with the last safe gains"], said
     first, stopped, back = found.runs
@@ -183,7 +183,7 @@ def test_a_limit_that_the_real_rig_does_not_hold_ends_it(session, bench, real):
     found._refused = lambda ladder: ""  # the simulation would refuse it
     why = rf"^tune: trial 1.*: error_max is [\d.]+ rad, above its limit of {bound:.4g} rad; the last"
     with pytest.raises(RunError, match=why):
-        found.try_all(Trying(real, [1], 1, 1.5).candidates(session))
+        found.try_all(HardwareTrials(real, [1], 1, 1.5).candidates(session))
     assert found.runs[-1].failure and "return" not in found.runs[-1].name  # the motion had ended by itself
 
 
@@ -191,7 +191,7 @@ def test_a_candidate_that_the_simulation_refuses_does_not_run(session, bench, re
     said = []
     another(session, 9e4, 9e4, 0.01, 0.01)
     found = replay(session, real, said=said)
-    found.try_all(Trying(real, [1], 1, 1.5).candidates(session))
+    found.try_all(HardwareTrials(real, [1], 1, 1.5).candidates(session))
     assert [run.name for run in found.runs] == ["gains of the rig"]
     assert said[-1].startswith("trial 1 is left out: ")
 
@@ -202,7 +202,7 @@ def test_nothing_runs_without_confirmation(session, real):
 
     found = HardwareReplay(session, real, refuse, print)
     with pytest.raises(InputError, match=r"^not confirmed, the motors stay off$"):
-        found.try_all(Trying(real, (), 1, 1.5).candidates(session))
+        found.try_all(HardwareTrials(real, (), 1, 1.5).candidates(session))
     assert found.runs == [] and not found.gains_file.exists()
 
 
@@ -213,7 +213,7 @@ def test_the_margins_that_a_session_promises_are_those_of_a_rig_that_is_heavier(
     """Tuned on plants of ± 20 %, measured through the driver on a plant that nobody has seen."""
     asked, said = [], []
     found = replay(promising, real, asked, said)
-    found.try_all(Trying(real, (), 1, 1.5).candidates(promising))
+    found.try_all(HardwareTrials(real, (), 1, 1.5).candidates(promising))
     best, bounds = found.best, {limit.measure.figure: limit.bound for limit in promising.evaluator.objective.limits}
     assert best.name == f"trial {promising.best.number}", said
     assert [margins.joint for margins in found.margins] == JOINTS
@@ -243,7 +243,7 @@ def test_gains_that_lack_a_margin_on_the_real_rig_are_no_result(promising, bench
     found = replay(promising, real, factor=10.0)
     found._refused = lambda ladder: ""
     with pytest.raises(RunError) as failed:
-        found.try_all(Trying(real, [1], 1, 1.5).candidates(promising))
+        found.try_all(HardwareTrials(real, [1], 1, 1.5).candidates(promising))
     assert [run.name for run in found.runs] == ["gains of the rig", "trial 1"]
     (measured,) = [margins for margins in found.margins if margins.name == "trial 1"]
     assert 0.1 < measured.measured["disk_margin"] < 0.9
@@ -270,7 +270,9 @@ def test_a_relay_on_real_drives(command: Command, bench):
 @pytest.fixture
 def on_hardware(command: Command, place, tmp_path):
     shutil.copytree(place / "s", tmp_path / "s")
-    return lambda *words: command("tune", place / "arm_sim.yaml", "--on-hardware", place / "arm_can.yaml", *words)
+    return lambda *words: command(
+        "tune", "gains", place / "arm_sim.yaml", "--on-hardware", place / "arm_can.yaml", *words
+    )
 
 
 def test_the_command_replays_a_session(on_hardware, bench):
@@ -300,15 +302,15 @@ def test_a_replay_needs_a_real_rig(command: Command, place, tmp_path, said):
     shutil.copytree(place / "s", tmp_path / "s")
     rig = shutil.copy(place / "arm_sim.yaml", tmp_path)
     for words in ((), ("--on-hardware", rig)):
-        said(command.refuses("tune", rig, "--replay", "s", *words))
+        said(command.refuses("tune", "gains", rig, "--replay", "s", *words))
 
 
 def test_trials_that_failed_or_will_not_be_are_not_tried(session, real):
     failed = next(trial.number for trial in session.trials if not trial.outcome.feasible)
     with pytest.raises(InputError, match=rf"^--trial: trial {failed} failed in simulation: .*; choose another$"):
-        Trying(session.evaluator.rig, [failed], 1, 1.5).candidates(session)
+        HardwareTrials(session.evaluator.rig, [failed], 1, 1.5).candidates(session)
     with pytest.raises(InputError, match=r"^--trial: there will be no trial 99; its trials are 0 to \d+$"):
-        Trying(real, [99], 1, 1.5).check(session.evaluator, session.request)
+        HardwareTrials(real, [99], 1, 1.5).check(session.evaluator, session.request)
 
 
 # --- parts ----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pkgutil import resolve_name
 import pytest
 
 from cosim import FailedTuning, RunError, tune
-from cosim.tuning.session_folder import read_trials
+from cosim.apps.tuning.session_folder import read_trials
 from tests.kit.disk import small_disk
 from tests.kit.refusals import raised
 from tests.tuning.textbook import turntable
@@ -99,7 +99,7 @@ CALLS = {
 @pytest.mark.parametrize("place", CALLS)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_ctrl_c_anywhere_keeps_everything_and_says_how_to_go_on(rig, whole, tmp_path, monkeypatch, place, when):
-    real, calls = resolve_name(f"cosim.tuning.{place}"), []
+    real, calls = resolve_name(f"cosim.apps.tuning.{place}"), []
 
     def interrupted(*arguments):
         calls.append(1)
@@ -114,7 +114,7 @@ def test_ctrl_c_anywhere_keeps_everything_and_says_how_to_go_on(rig, whole, tmp_
         return found
 
     with monkeypatch.context() as changed, pytest.raises(FailedTuning) as failed:
-        changed.setattr(f"cosim.tuning.{place}", interrupted)
+        changed.setattr(f"cosim.apps.tuning.{place}", interrupted)
         tune(rig, folder=tmp_path / "s", **GIVEN)
     n = len(read_trials(tmp_path / "s"))
     found = failed.value.session.found
@@ -128,14 +128,14 @@ def test_ctrl_c_anywhere_keeps_everything_and_says_how_to_go_on(rig, whole, tmp_
 
 
 def test_ctrl_c_before_the_first_trial(rig, tmp_path, monkeypatch, said):
-    monkeypatch.setattr("cosim.tuning.session.load_optimiser", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("cosim.apps.tuning.session.load_optimiser", lambda *_: signal.raise_signal(signal.SIGINT))
     said(raised(FailedTuning, tune, rig, folder=tmp_path / "s", **GIVEN))
     with pytest.raises(FailedTuning, match=r"^tune: interrupted after 0 of 40 trials$"):
         tune(rig, **GIVEN)
 
 
 def test_a_folder_with_a_space_is_quoted(rig, tmp_path, monkeypatch):
-    monkeypatch.setattr("cosim.tuning.session.load_optimiser", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr("cosim.apps.tuning.session.load_optimiser", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(FailedTuning, match=re.escape(f"--session '{tmp_path}/my session'") + "$"):
         tune(rig, folder=tmp_path / "my session", **GIVEN)
 

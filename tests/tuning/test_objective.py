@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from cosim import Rig, load_rig
+from cosim.apps.tuning.measures import summed, worst
+from cosim.apps.tuning.objective import read_objective, score_of
+from cosim.apps.tuning.setup import evaluator_of
 from cosim.rig.sections.tuning import TuningKeys
-from cosim.tuning.measures import summed, worst
-from cosim.tuning.objective import read_objective, score_of
-from cosim.tuning.setup import evaluator_of
 from tests.kit.refusals import raised
 from tests.tuning.test_parameters import ARM
 from tests.tuning.textbook import TURNTABLE, turntable

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from cosim import Rig, tune
-from cosim.analysis.relay import limit_cycle
-from cosim.tuning.gains_by_name import Proposals, joint_gains
-from cosim.tuning.optimisers import SearchProblem, load_optimiser
-from cosim.tuning.optimisers.relay import RULES
-from cosim.tuning.setup import evaluator_of, request_of
+from cosim.apps.analysis.relay import limit_cycle
+from cosim.apps.tuning.gains_by_name import Proposals, joint_gains
+from cosim.apps.tuning.optimisers import SearchProblem, load_optimiser
+from cosim.apps.tuning.optimisers.relay import RULES
+from cosim.apps.tuning.setup import evaluator_of, request_of
 from tests.tuning.test_parameters import ARM
 from tests.tuning.textbook import turntable
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cosim import InputErrors, Rig, load_rig
-from cosim.tuning.plants import read_plants
-from cosim.tuning.space import Dimension, read_space
+from cosim.apps.tuning.plants import read_plants
+from cosim.apps.tuning.space import Dimension, read_space
 from tests.kit.refusals import raised
 from tests.tuning.textbook import TURNTABLE, turntable
 

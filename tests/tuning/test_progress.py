@@ -1,4 +1,4 @@
-"""What `cosim tune` shows while it searches: on a terminal and in a pipe."""
+"""What `cosim tune gains` shows while it searches: on a terminal and in a pipe."""
 
 import os
 import pty
@@ -10,15 +10,27 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cosim.apps.tuning.progress import TimeLeft, in_words
+from cosim.apps.tuning.session_folder import read_trials
 from cosim.output import console
-from cosim.tuning.progress import TimeLeft, in_words
-from cosim.tuning.session_folder import read_trials
 from tests.kit.command import Command
 from tests.kit.processes import until
 from tests.kit.terminal import Terminal
 from tests.tuning.textbook import TURNTABLE
 
-WORDS = ("tune", "rig.yaml", "--parameter", "hold.kp=20..200", "--trials", "24", "--batch", "8", "--optimiser", "de")
+WORDS = (
+    "tune",
+    "gains",
+    "rig.yaml",
+    "--parameter",
+    "hold.kp=20..200",
+    "--trials",
+    "24",
+    "--batch",
+    "8",
+    "--optimiser",
+    "de",
+)
 BEST = r"best \d+: cost [\d.e-]+"
 
 
@@ -60,7 +72,7 @@ def test_no_trial_that_holds_the_limits_is_shown_as_such(command: Command):
 
 def test_ctrl_c_on_a_terminal_takes_the_line_away_and_says_how_to_go_on(tmp_path: Path):
     (tmp_path / "rig.yaml").write_text(yaml.safe_dump(TURNTABLE))
-    words = ["tune", "rig.yaml", "--parameter", "arm.kd=1..100", "--trials", "100000", "--optimiser", "de"]
+    words = ["tune", "gains", "rig.yaml", "--parameter", "arm.kd=1..100", "--trials", "100000", "--optimiser", "de"]
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)
@@ -103,7 +115,7 @@ def test_times_in_words(seconds, words):
 
 def test_the_time_left_is_by_the_rate_since_the_first_batch(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("cosim.tuning.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("cosim.apps.tuning.progress.time.monotonic", lambda: now[0])
     left = TimeLeft()
     assert left.text(10, 100) == ""
     now[0] = 130.0

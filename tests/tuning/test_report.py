@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from cosim import Rig, tune
+from cosim.apps.tuning.chart import ChartAxis, ReportChart
+from cosim.apps.tuning.figures import draw_history, draw_parameters, draw_plants
+from cosim.apps.tuning.report import report_page
+from cosim.apps.tuning.session import FailedTuning
 from cosim.output.plot.signal_figure import COLORS
 from cosim.output.plot.style import BLUE, PALE, RUST
-from cosim.tuning.chart import ChartAxis, ReportChart
-from cosim.tuning.figures import draw_history, draw_parameters, draw_plants
-from cosim.tuning.report import report_page
-from cosim.tuning.session import FailedTuning
 from tests.tuning.textbook import TURNTABLE, turntable
 
 COST = {"error_rms": 1.0, "effort_rms": 0.001}

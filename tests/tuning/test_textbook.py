@@ -7,8 +7,8 @@ import pytest
 from scipy.signal import lti
 
 from cosim import InputError, tune
-from cosim.tuning.optimisers.gradient import Slope
-from cosim.tuning.setup import evaluator_of, request_of
+from cosim.apps.tuning.optimisers.gradient import Slope
+from cosim.apps.tuning.setup import evaluator_of, request_of
 from tests.kit.refusals import raised
 from tests.tuning.textbook import TURNTABLE, turntable
 

@@ -27,7 +27,7 @@ TURNTABLE: dict[str, Any] = {
 
 
 def turntable(**sections: Any) -> Rig:
-    """sections: replace those of the rig, or some of their keys."""
+    """sections: replace the rig's, or some of their keys."""
     data = dict(TURNTABLE)
     for name, section in sections.items():
         data[name] = {**data[name], **section} if isinstance(section, dict) and name in data else section

@@ -53,7 +53,7 @@ def panels_of(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> li
 
 
 def _energies(signals: Mapping[str, np.ndarray]) -> Panel:
-    """The energies; that of gravity starts at 0, because its zero is arbitrary and would hide all others."""
+    """The energies; gravity's starts at 0, because its zero is arbitrary and would hide all others."""
     known = {name: signals[name] for name in ENERGIES if name in signals}
     start = float(known[POTENTIAL][0]) if len(known.get(POTENTIAL, ())) else 0.0
     curves = []

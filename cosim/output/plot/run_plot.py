@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.plot.curves import Samples, interruptions
 from cosim.output.plot.event_markers import PlotEvents, PlotMarks, events_within
 from cosim.output.plot.glyphs import drawable

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cosim.core.units import format_seconds
+from cosim.execution.timing.deadlines import DeadlineRecord, task_index
+from cosim.execution.timing.percentiles import percentiles_of
 from cosim.output.plot.curves import thin
 from cosim.output.plot.glyphs import drawable
 from cosim.output.plot.style import (
@@ -30,9 +33,6 @@ from cosim.output.plot.style import (
     save,
 )
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, shorten_to_width
-from cosim.timing.deadlines import DeadlineRecord, task_index
-from cosim.timing.spread import spread
-from cosim.units import format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -124,7 +124,7 @@ def _draw_histogram(axes: Axes, timing: DeadlineRecord) -> None:
     """The histogram of wake-up latencies, or of the intervals between triggers."""
     ns = timing.latency_ns
     draw_legend = _set_title(axes, "trigger interval" if timing.triggered else "wake-up latency", LEFT_FRACTION)
-    found = spread(ns)
+    found = percentiles_of(ns)
     if found is None:
         _mark_empty(axes)
         return
@@ -153,7 +153,7 @@ def _draw_execution_times(axes: Axes, timing: DeadlineRecord) -> None:
     draw_legend = _set_title(axes, "execution time", LEFT_FRACTION, TASK_NAME_WIDTH)
     each = {task.name: times for task, times in zip(timing.tasks, timing.executions, strict=True) if times}
     longest = sorted(each, key=lambda name: -each[name]["max_s"])[:MAX_TASKS]
-    found = {name: times for name, times in each.items() if name in longest} | {"tick": spread(timing.busy_ns)}
+    found = {name: times for name, times in each.items() if name in longest} | {"tick": percentiles_of(timing.busy_ns)}
     rows = {y: times for y, times in enumerate(found.values()) if times}
     if not rows:
         _mark_empty(axes)

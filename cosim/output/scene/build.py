@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from cosim.multibody.elastic.link import ElasticLink
-from cosim.multibody.mechanism import Inertial, Joint, Pose
-from cosim.multibody.model import Model
-from cosim.multibody.part_names import shown_name, whole_of
-from cosim.multibody.tree import Tree
+from cosim.mechanics.multibody.elastic.link import ElasticLink
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Pose
+from cosim.mechanics.multibody.model import Model
+from cosim.mechanics.multibody.part_names import shown_name, whole_of
+from cosim.mechanics.multibody.tree import Tree
 from cosim.output.scene.scene import Scene, SceneBody, SceneSpring, Shape, placement
 from cosim.output.scene.stand_in_shapes import BAR, ELASTIC_BAR, bar, inertia_box, joint_shape
 from cosim.output.scene.visuals import Visual
@@ -28,7 +28,7 @@ def scene_of(
 ) -> Scene:
     """start: positions (nq,) at the start; actuated: joints with a drive; visuals: of the links of the robot file, see
     `read_visuals`. A body without visuals is shown as bars between its joints, an elastic link as straight pieces along
-    its deflection. The bodies are those of `model.drawn`."""
+    its deflection. The bodies come from `model.drawn`."""
     model = model.drawn
     tree = model.equations.tree
     timed = model.equations.timed

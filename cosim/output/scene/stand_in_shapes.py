@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.multibody.joints import joint_axes
-from cosim.multibody.mechanism import Inertial, Joint, Pose
+from cosim.mechanics.multibody.joints import joint_axes
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Pose
 from cosim.output.scene.scene import Role, Shape, ShapeKind, placement
 
-BAR = 0.7  # diameter of a bar over that of the joint at its start
+BAR = 0.7  # diameter of a bar relative to the joint at its start
 ELASTIC_BAR = 0.4  # likewise of a piece of an elastic link, slim so that its deflection is seen
 DRUM = 1.25  # length of a revolute joint over its diameter
 SLIDER = np.array([1.1, 1.1, 2.2])  # edges of a prismatic joint over the diameter of joints

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cosim.errors import InputError
-from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.frames import pose_of
-from cosim.multibody.description.urdf import read_text
-from cosim.multibody.description.xacro import expand_xacro, uses_xacro
-from cosim.multibody.description.xmltree import XmlElement, parse_xml
-from cosim.multibody.mechanism import Pose
+from cosim.core.errors import InputError
+from cosim.core.paths import find_package, irregular, locate
+from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.frames import pose_of
+from cosim.mechanics.multibody.description.urdf import read_text
+from cosim.mechanics.multibody.description.xacro import expand_xacro, uses_xacro
+from cosim.mechanics.multibody.description.xmltree import XmlElement, parse_xml
+from cosim.mechanics.multibody.mechanism import Pose
 from cosim.output.scene.scene import Color, ShapeKind
-from cosim.paths import find_package, irregular, locate
 
 MESHES = (".dae", ".stl", ".obj", ".glb", ".gltf")
 

@@ -50,7 +50,7 @@ def decimated_names(names: Sequence[str], how: Decimation) -> tuple[str, ...]:
 class Decimator:
     """Samples at most at `rate` [Hz] of simulated time: one at the first tick at or after each multiple of 1 / rate.
 
-    The memory is that of one sample, however many ticks it stands for.
+    It needs memory for one sample, however many ticks that stands for.
     """
 
     def __init__(self, rate: float, how: Decimation) -> None:

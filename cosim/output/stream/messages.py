@@ -1,7 +1,7 @@
 """The messages of a stream as plain maps, and their encodings.
 
-The first key is that of its kind: `timestamp` for a sample, `schema`, `event`. Every message has a number
-`timestamp`: PlotJuggler takes it as the time, until the first message without it.
+The first key shows the kind: `timestamp` for a sample, `schema`, `event`. Every message has a number `timestamp`:
+PlotJuggler takes it as the time, until the first message without it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from cosim.trust.plain_data import WrongShape
-from cosim.types import Level
+from cosim.core.trust.plain_data import WrongShape
+from cosim.core.types import Level
 
 Format = Literal["json", "msgpack"]
 Template: TypeAlias = "dict[str, int | Template]"  # name -> column, or what is below it

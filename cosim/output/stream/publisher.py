@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from cosim.errors import InputError
-from cosim.output.binding import bind
-from cosim.output.curve import secure
+from cosim.core.access.binding import bind
+from cosim.core.access.curve import secure
+from cosim.core.errors import InputError
 
 QUEUE_TIME = 0.25  # s of messages that are kept for a subscriber
 SHORTEST_QUEUE = 16  # messages

@@ -6,9 +6,9 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from cosim.errors import InputError
-from cosim.trust.plain_data import WrongShape, from_json, from_msgpack, of_shape
-from cosim.types import Level
+from cosim.core.errors import InputError
+from cosim.core.trust.plain_data import WrongShape, from_json, from_msgpack, of_shape
+from cosim.core.types import Level
 
 Number = float | None  # JSON has null for what is not finite
 Time = Annotated[float, Meta(gt=-9.2e9, lt=9.2e9)]  # s, whose nanoseconds fit into 64 bits
@@ -28,7 +28,7 @@ class JointFields(TypedDict):
 
 
 class DeclaredParameter(TypedDict):
-    """joints: those of a list of values."""
+    """A parameter that clients can set. joints: of a list of values."""
 
     unit: str
     min: Number
@@ -41,8 +41,8 @@ class ParameterFields(DeclaredParameter):
 
 
 class Schema(TypedDict):
-    """What a subscriber needs to know of a rig, in SI; what is not known is None. `signals`, those of the samples with
-    their units, are added by the sink. See the reference of the stream for each field."""
+    """What a subscriber needs to know of a rig, in SI; what is not known is None. The sink adds `signals`, the samples'
+    with their units. See the reference of the stream for each field."""
 
     version: int
     rig: str

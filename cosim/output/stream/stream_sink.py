@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from cosim.core.types import Level
 from cosim.output.stream.decimation import Decimation, Decimator, decimated_names
 from cosim.output.stream.messages import Format, encoder_of, event_of, sample_of, schema_of, template_of
 from cosim.output.stream.publisher import Publisher
-from cosim.types import Level
 
 SCHEMA_PERIOD = 1.0  # s of the clock; who joins late waits no longer for the schema
 

@@ -16,18 +16,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from cosim.compile.portable import PortableFunction
-from cosim.errors import InputError
-from cosim.output.scene.scene import (
-    ROLE_COLORS,
-    Scene,
-    SceneBody,
-    ScenePose,
-    SceneSpring,
-    Shape,
-    ShapeKind,
-    rotated,
-)
+from cosim.core.compile.portable import PortableFunction
+from cosim.core.errors import InputError
+from cosim.output.scene.scene import ROLE_COLORS, Scene, SceneBody, ScenePose, SceneSpring, Shape, ShapeKind, rotated
 from cosim.output.view3d.drawing import Drawing, Poses
 from cosim.output.view3d.view import FixedLink
 
@@ -39,7 +30,7 @@ KINDS = tuple(kind for kind in get_args(ShapeKind) if kind != "mesh")  # a mesh 
 
 
 def write_drawing(drawing: Drawing, poses: PortableFunction | None) -> str:
-    """poses: those of the drawing, None where they are not arithmetic alone."""
+    """poses: of the drawing, None where they are not arithmetic alone."""
     notes = drawing.scene.notes if poses is not None else (*drawing.scene.notes, STANDS)
     data = {
         "version": VERSION,
@@ -53,7 +44,7 @@ def write_drawing(drawing: Drawing, poses: PortableFunction | None) -> str:
 
 
 def read_drawing(text: Any, place: str) -> Drawing:
-    """place: of the text, for messages. Raises InputError for text that is none."""
+    """place: of the text, for messages. Raises InputError for an invalid text."""
     if not text:
         raise InputError("has no drawing of its mechanism; runs that this version records or publishes have one", place)
     try:

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cosim.core.paths import check_file
 from cosim.output.protobuf_wire import part
 from cosim.output.scene.scene import ScenePose, Shape, rotated
-from cosim.paths import check_file
 
 MOST_BYTES = 8_000_000  # of the triangles of a scene, before compression
 _POINT = np.dtype([("head", "u1", 2), ("xyz", [("tag", "u1"), ("value", "<f8")], 3)])

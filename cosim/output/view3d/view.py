@@ -11,8 +11,8 @@ import numpy as np
 from cosim.output.scene.scene import Scene, ScenePose, placement, rotated
 
 if TYPE_CHECKING:
-    from cosim.multibody.mechanism import Pose
-    from cosim.multibody.model import Model
+    from cosim.mechanics.multibody.mechanism import Pose
+    from cosim.mechanics.multibody.model import Model
 
 
 class FixedLink(NamedTuple):
@@ -61,7 +61,7 @@ def mounts_of(model: Model) -> list[Pose]:
 
 
 def in_link_frames(scene: Scene, mounts: np.ndarray) -> Scene:
-    """The scene with shapes in the frames of these links (n, 3, 4) instead of those of the moving bodies."""
+    """The scene with shapes in the frames of these links (n, 3, 4) instead of the moving bodies'."""
     ground, *moving = scene.bodies
     bodies = tuple(
         body._replace(shapes=tuple(shape._replace(pose=_within(mount, shape.pose)) for shape in body.shapes))

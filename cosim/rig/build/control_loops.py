@@ -14,8 +14,8 @@ from cosim.control.filtered_controller import FilteredController, Sections
 from cosim.control.limits import LIMITS
 from cosim.control.modelled_modes import ModelledModes
 from cosim.control.scheduled_controller import GainSchedule, ScheduledController, at_points
-from cosim.errors import InputError, SectionError
-from cosim.plant.plant import Plant
+from cosim.core.errors import InputError, SectionError
+from cosim.core.types import Array, Controller, ControllerContext, Limits, Numeric, Parameters, Trajectory
 from cosim.rig.build.driver_context import drive_controlled
 from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.build.prescribed_motion import trajectory_context
@@ -25,7 +25,7 @@ from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import ControllerSpec
 from cosim.rig.sections.filters import check_filters, sections_of
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.types import Array, Controller, ControllerContext, Limits, Numeric, Parameters, Trajectory
+from cosim.simulation.plant.plant import Plant
 
 
 def build_loops(

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cosim.coupling.algebraic_loops import HasFeedthrough, in_order_of_evaluation
-from cosim.coupling.block_part import BlockPart
-from cosim.coupling.couplings import Couplings, HasSignals, PowerBond, checked
-from cosim.coupling.master import Scheme
-from cosim.coupling.step_control import EnergyControl
-from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation
+from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
 from cosim.rig.build.coupling_steps import check_coupling_steps, control_of
 from cosim.rig.reading.contracts import load_part
 from cosim.rig.reading.schema import KeyPath, Reading, number
 from cosim.rig.sections.guard import watchdog_time
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.tick.coupled_plant import MECHANISM, Coupling, PartSource, PlantSignals, signals_of_plant
+from cosim.simulation.coupling.algebraic_loops import HasFeedthrough, in_order_of_evaluation
+from cosim.simulation.coupling.block_part import BlockPart
+from cosim.simulation.coupling.couplings import Couplings, HasSignals, PowerBond, checked
+from cosim.simulation.coupling.master import Scheme
+from cosim.simulation.coupling.step_control import EnergyControl
+from cosim.simulation.tick.coupled_plant import MECHANISM, Coupling, PartSource, PlantSignals, signals_of_plant
 
 TIME_LIMIT = 10.0  # s, of a start of a part, and of a step where no real motor waits for it
 
@@ -73,7 +73,7 @@ def _check_dofs(spec: CouplingsSpec) -> None:
         (part, _, effort), (_, _, flow) = bond.effort[1].partition("."), bond.flow[0].partition(".")
         dofs = effort.rpartition("/")[0], flow.rpartition("/")[0]
         if part == MECHANISM and dofs[0] != dofs[1]:
-            what = f"the effort acts on '{dofs[0]}', the flow is that of '{dofs[1]}', and their product is no power"
+            what = f"the effort acts on '{dofs[0]}', the flow belongs to '{dofs[1]}', and their product is no power"
             errors.append(InputError(f"{what}; take both of one dof, or use wires", str(bond)))
     if errors:
         raise InputErrors(errors)
@@ -118,7 +118,7 @@ def _check_samples(spec: PartSpec, part: BlockPart, step: float, reading: Readin
 def _check_quantities(
     spec: CouplingsSpec, couplings: Couplings, known: Mapping[str, HasSignals], reading: Reading
 ) -> None:
-    """Record numbers of wires whose unit is not that of the input."""
+    """Record numbers of wires whose unit is not the input's."""
     for member, key in zip(spec.members, spec.keys, strict=True):
         part, _, signal = member.inputs[0].partition(".")
         for name in ("initial", "offset"):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cosim.coupling.block_part import MAX_STEPS, BlockPart
-from cosim.coupling.step_control import EnergyControl
+from cosim.core.units import show_time
 from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.sections.parts import CouplingsSpec
 from cosim.rig.sections.schedule import TOLERANCE
-from cosim.tick.coupled_plant import PartSource
-from cosim.units import show_time
+from cosim.simulation.coupling.block_part import MAX_STEPS, BlockPart
+from cosim.simulation.coupling.step_control import EnergyControl
+from cosim.simulation.tick.coupled_plant import PartSource
 
 AT: KeyPath = ("couplings",)
 CONTROL: KeyPath = (*AT, "step_control")

@@ -8,12 +8,12 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from cosim.control.load_emulation import LoadMotor
-from cosim.plant.plant import Plant
+from cosim.core.types import DriverContext, Limits
 from cosim.rig.build.power_on_turns import turns_of
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.joints import JointSpec
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.types import DriverContext, Limits
+from cosim.simulation.plant.plant import Plant
 
 
 def driver_contexts(

@@ -11,22 +11,22 @@ from typing import Protocol, TypedDict, cast, runtime_checkable
 
 import numpy as np
 
-from cosim.errors import InputError, InputErrors, SourceLocation, listed
-from cosim.hardware.bus_report import BusReport
-from cosim.hardware.driver_group import DriverGroup
-from cosim.hardware.estop import Estop, open_estop
-from cosim.hardware.manager import HardwareManager
-from cosim.hardware.traffic.recorded_connection import RecordedConnection
-from cosim.hardware.traffic.recorded_driver import RecordedDriver
-from cosim.hardware.traffic.traffic_log import TrafficLog
+from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
+from cosim.core.types import BusItem, Connection, DriverContext, HardwareDriver, Limits
+from cosim.execution.hardware.bus_report import BusReport
+from cosim.execution.hardware.driver_group import DriverGroup
+from cosim.execution.hardware.estop import Estop, open_estop
+from cosim.execution.hardware.manager import HardwareManager
+from cosim.execution.hardware.traffic.recorded_connection import RecordedConnection
+from cosim.execution.hardware.traffic.recorded_driver import RecordedDriver
+from cosim.execution.hardware.traffic.traffic_log import TrafficLog
+from cosim.rig.build.detect_family import family_detector
 from cosim.rig.build.driver_context import real_joints
-from cosim.rig.build.strangers import stranger_of
 from cosim.rig.reading.driver_family import CycleTraffic
 from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.guard import GuardSpec, watchdog_time
-from cosim.tick.virtual_plant import VirtualPlant
-from cosim.types import BusItem, Connection, DriverContext, HardwareDriver, Limits
+from cosim.simulation.tick.virtual_plant import VirtualPlant
 
 LESS_LOAD = "use a longer schedule.step, a higher bit rate, or two buses"
 
@@ -60,7 +60,7 @@ def driver_groups(
     traffic: TrafficLog | None = None,
 ) -> list[DriverGroup]:
     """One group for the simulated motors and one for each driver; the index of load motors is their place in
-    `load_motors`. joints, limits (nv,): of the whole rig; traffic: where that of the drivers is recorded.
+    `load_motors`. joints, limits (nv,): of the whole rig; traffic: log of the drivers' traffic.
 
     Raises InputError for a driver whose traffic cannot be recorded."""
     real = real_joints(drivers)
@@ -77,8 +77,8 @@ def driver_groups(
         driver.link.reserve(own_items(spec, context))
         if spec.loads:
             index = np.arange(loads, loads := loads + len(spec.loads))
-        stranger, ambiguous = stranger_of(spec, context), context.ambiguous
-        groups.append(DriverGroup(driver, index, spec.mode, True, bool(spec.loads), stranger, ambiguous))
+        detect_family, ambiguous = family_detector(spec, context), context.ambiguous
+        groups.append(DriverGroup(driver, index, spec.mode, True, bool(spec.loads), detect_family, ambiguous))
     return groups
 
 
@@ -163,7 +163,7 @@ def safety_of(guard: GuardSpec, hardware: bool, step: float, place: Callable[[tu
 def bus_loads(drivers: Sequence[DriverSpec], contexts: Mapping[str, DriverContext]) -> dict[str, float]:
     """Driver -> the fraction of its bus that commands and replies use in the worst case.
 
-    Raises InputError for a bus that cannot carry them, also those of several families together.
+    Raises InputError for a bus that cannot carry them, also for several families together.
     """
     loads: dict[str, float] = {}
     sharing: dict[str, list[str]] = {}

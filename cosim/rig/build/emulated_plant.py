@@ -9,17 +9,17 @@ from collections.abc import Iterable
 import numpy as np
 
 from cosim.control.limits import LIMITS
-from cosim.errors import InputErrors
-from cosim.integrators.methods import INTEGRATORS
-from cosim.plant.sampling import samples_per_tick
+from cosim.core.errors import InputErrors
+from cosim.core.servo.cascade import ServoLoops
+from cosim.core.types import Actuator, Array
+from cosim.core.units import format_seconds, show_time
+from cosim.mechanics.integrators.methods import INTEGRATORS
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.joints import JointSpec
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.sections.schedule import ScheduleSpec
-from cosim.servo.cascade import ServoLoops
-from cosim.types import Actuator, Array
-from cosim.units import format_seconds, show_time
+from cosim.simulation.plant.sampling import samples_per_tick
 
 LONGEST_STEP_NS = 1_000_000  # of the emulated drives
 # rate · step of the fastest actuator; the explicit integrators are stable up to 2
@@ -32,9 +32,9 @@ UNCHECKED = {key: math.inf for row in LIMITS if row.reference == "required" for 
 def emulated_plant(spec: RigSpec) -> RigSpec:
     """The rig without controllers and events, for `cosim emulate`.
 
-    Joints with a simulated motor beside the real ones are latched; joints without a motor move freely. The step is that
-    of the emulated drives: at most 1 ms, with as many substeps as their actuators need. Raises InputErrors at an
-    actuator that is too fast.
+    Joints with a simulated motor beside the real ones are latched; joints without a motor move freely. The step is the
+    emulated drives': at most 1 ms, with as many substeps as their actuators need. Raises InputErrors at an actuator
+    that is too fast.
     """
     real = {name for driver in spec.drivers for name in driver.joints}
     simulated = {name for controller in spec.controllers for name in controller.joints} - real
@@ -52,7 +52,7 @@ def current_controlled(joint: JointSpec) -> JointSpec:
     """Drives with a protocol control the current: with a voltage of 0, a motor that is off would brake."""
     plugin = joint.actuator
     loops = servo_loops(joint)
-    if loops is not None:  # those of position and velocity are in the emulated drives
+    if loops is not None:  # the position and velocity loops are in the emulated drives
         changes: dict[str, object] = {"loops": dataclasses.replace(loops, mode="effort", encoder=None)}
     elif plugin is not None and getattr(plugin.params, "drive", None) == "voltage":
         changes = {"drive": "current"}

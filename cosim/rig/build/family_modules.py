@@ -9,13 +9,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from cosim.errors import InputError, SourceLocation, did_you_mean
+from cosim.core.errors import InputError, SourceLocation, did_you_mean
 from cosim.rig.reading.driver_family import DriverFamily
 from cosim.rig.reading.plugins import DRIVER, find, known_names
 
 
 def families(name: str | None = None) -> Iterator[tuple[str, DriverFamily]]:
-    """(name, family) of all families that can be imported, or of one. Raises InputError for a name that is none."""
+    """(name, family) of all families that can be imported, or of one. Raises InputError for an unknown name."""
     known = known_names(DRIVER)
     if name is not None and name not in known:
         raise InputError(f"no family of drives '{name}'{did_you_mean(name, known)}", "--family")

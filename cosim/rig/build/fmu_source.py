@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import cast
 
-from cosim.coupling.part import Part
-from cosim.fmi import FmuPart
 from cosim.rig.sections.parts import FmuSpec
+from cosim.simulation.coupling.part import Part
+from cosim.simulation.fmi import FmuPart
 
 
 class FmuSource:
-    """See `cosim.tick.coupled_plant.PartSource`. Raises InputError for an FMU that cannot run here, or whose variables
-    are not those that the rig names."""
+    """See `cosim.simulation.tick.coupled_plant.PartSource`. Raises InputError for an FMU that cannot run here, or whose
+    variables are not those that the rig names."""
 
     def __init__(self, spec: FmuSpec, time_limit: float) -> None:
         self._open = partial(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cosim.integrators.methods import INTEGRATORS
-from cosim.multibody.friction import JointFriction
-from cosim.multibody.mechanism import Joint, Mechanism
+from cosim.mechanics.integrators.methods import INTEGRATORS
+from cosim.mechanics.multibody.friction import JointFriction
+from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
 

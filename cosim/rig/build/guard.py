@@ -9,9 +9,9 @@ import numpy as np
 
 from cosim.control.guard import Guard
 from cosim.control.limits import LIMITS, POSITION_TOLERANCE
-from cosim.plant.encoder import Encoders
 from cosim.rig.build.driver_context import real_joints
 from cosim.rig.sections.rig_spec import RigSpec
+from cosim.simulation.plant.encoder import Encoders
 
 
 def guard_of(spec: RigSpec) -> Guard:

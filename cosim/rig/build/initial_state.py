@@ -9,16 +9,16 @@ import numpy as np
 
 from cosim.control.limits import POSITION_TOLERANCE, STOP
 from cosim.control.plausibility import starts_moving, starts_outside
-from cosim.errors import InputError, InputErrors, did_you_mean
-from cosim.plant.brakes import Brake
-from cosim.plant.hybrid_modes import HardStop, HybridModes, PlantEvent
-from cosim.plant.indicators import ELAPSED, EventInputs
-from cosim.plant.plant import LoopClosure, Plant
+from cosim.core.errors import InputError, InputErrors, did_you_mean
+from cosim.core.types import BRAKE, Numeric
+from cosim.core.units import TURN
 from cosim.rig.sections.events import EventSpec
 from cosim.rig.sections.mechanism import LoopClosureKeys
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.types import BRAKE, Numeric
-from cosim.units import TURN
+from cosim.simulation.plant.brakes import Brake
+from cosim.simulation.plant.hybrid_modes import HardStop, HybridModes, PlantEvent
+from cosim.simulation.plant.indicators import ELAPSED, EventInputs
+from cosim.simulation.plant.plant import LoopClosure, Plant
 
 ROUNDING = 1e-15  # relative error of a sum of steps
 CREEP_STEPS = 2.0  # in which a brake of several dofs stops from its creep speed: then an explicit step is stable
@@ -139,7 +139,7 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
         "unbrake": set[str]().union(*(event.dofs for event in spec.events if event.do == "brake")),
     }
     known: tuple[str, ...] = ()
-    if any(event.signal or event.over for event in spec.events):  # those of the modes are not in the plant yet
+    if any(event.signal or event.over for event in spec.events):  # the plant has no signals of modes yet
         holding = [f"{dof}/holding_effort" for dof in sorted(held["unlatch"] | held["unbrake"])]
         known = (*plant.signals, *holding, *(f"{dof}/brake_slip" for dof in sorted(held["unbrake"])))
     given = {*plant.prescribed, *plant.real}

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cosim.errors import InputError, InputErrors, listed
-from cosim.formulations import SEPARATE_BODIES
-from cosim.integrators.methods import INTEGRATORS
-from cosim.plant.encoder import Encoders
-from cosim.plant.plant import Plant
-from cosim.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
-from cosim.plant.step_control import StepControl
+from cosim.core.errors import InputError, InputErrors, listed
+from cosim.core.units import TURN, show_time
+from cosim.mechanics.formulations import SEPARATE_BODIES
+from cosim.mechanics.integrators.methods import INTEGRATORS
+from cosim.rig.build.elastic_equilibrium import with_elastic_equilibrium
 from cosim.rig.build.friction import check_friction, friction_laws, with_friction
 from cosim.rig.build.initial_state import hybrid_modes_of, loop_closure_of, with_initial_state
 from cosim.rig.build.prescribed_motion import prescribed_trajectories, with_shaped_motion
-from cosim.rig.build.settled_links import with_settled_links
 from cosim.rig.build.twins import twins_of
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.units import TURN, show_time
+from cosim.simulation.plant.encoder import Encoders
+from cosim.simulation.plant.plant import Plant
+from cosim.simulation.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
+from cosim.simulation.plant.step_control import StepControl
 
 
 def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
@@ -57,7 +57,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         what = "multirate takes mechanisms without closed loops and constraints"
         reading.fail(("schedule", "integrator"), f"{what}; use rosenbrock or rodas4")
         raise InputErrors(reading.errors)
-    plant = with_settled_links(with_initial_state(plant, spec), spec, reading)
+    plant = with_elastic_equilibrium(with_initial_state(plant, spec), spec, reading)
     plant = with_shaped_motion(plant, spec, reading)
     _check_redundancy(plant, spec, reading)
     plant = plant.with_modes(hybrid_modes_of(spec, plant))

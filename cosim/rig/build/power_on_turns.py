@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from cosim.core.types import Turns
+from cosim.core.units import TURN
 from cosim.rig.reading.driver_family import turns_at_power_off
 from cosim.rig.sections.drivers import DriverSpec
-from cosim.types import Turns
-from cosim.units import TURN
 
 TOLERANCE = 1e-9  # relative, of a range of exactly one turn
 

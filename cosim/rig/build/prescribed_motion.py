@@ -1,7 +1,7 @@
 """The motion of prescribed joints, and what trajectories that are planned with the model know of the rig.
 
-The modes of elastic links that a motion is shaped for are those of the whole mechanism. So these trajectories are
-shaped when the plant is there, those with equal `shaping` together.
+A motion is shaped for the elastic modes of the whole mechanism. So these trajectories are shaped when the plant is
+there, those with equal `shaping` together.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from functools import partial
 
 import numpy as np
 
-from cosim import ops
 from cosim.control.input_shaping import Shaping
-from cosim.errors import InputErrors
-from cosim.plant.plant import Plant
+from cosim.core import ops
+from cosim.core.errors import InputErrors
+from cosim.core.types import Array, Limits, MechanismModel, Numeric, Trajectory, TrajectoryContext
 from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.reading.contracts import load_trajectory, with_options
 from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.types import Array, Limits, MechanismModel, Numeric, Trajectory, TrajectoryContext
+from cosim.simulation.plant.plant import Plant
 
 
 def prescribed_trajectories(spec: RigSpec, reading: Reading) -> dict[str, Trajectory]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from cosim.control.cogging import Cogging
 from cosim.control.guard import Guard
-from cosim.errors import InputError, InputErrors
-from cosim.plant.plant import Plant
+from cosim.core.errors import InputError, InputErrors
+from cosim.core.types import DriverContext, Limits
 from cosim.rig.build.control_loops import build_loops, check_reference_limits, followed_positions
 from cosim.rig.build.coupling import build_coupling
 from cosim.rig.build.driver_context import (
@@ -27,8 +27,8 @@ from cosim.rig.build.plant import build_encoders, build_plant, with_samples
 from cosim.rig.build.twins import with_twins
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.tick.tick_model import TickModel
-from cosim.types import DriverContext, Limits
+from cosim.simulation.plant.plant import Plant
+from cosim.simulation.tick.tick_model import TickModel
 
 
 class RigParts(NamedTuple):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cosim.integrators.methods import INTEGRATORS
+from cosim.core.types import Actuator
+from cosim.mechanics.integrators.methods import INTEGRATORS
 from cosim.rig.build.emulated_plant import current_controlled, needed_substeps
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.types import Actuator
 
 
 def twins_of(spec: RigSpec, real: Iterable[str], reading: Reading) -> dict[str, Actuator]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-from cosim.compile import ArrayPort, BatchFunction, Interpreted, compile_for_batches, interpreting
-from cosim.errors import InputError
-from cosim.rig.build.stand_ins import KNOWN, known_parts, stand_ins
+from cosim.core.compile import ArrayPort, BatchFunction, Interpreted, compile_for_batches, interpreting
+from cosim.core.errors import InputError
+from cosim.execution.timing.deadlines import TaskTime
+from cosim.rig.build.lazy_rig import KNOWN, known_parts, lazy_parts
 from cosim.rig.cached_parts import CachedParts
 from cosim.rig.sections.joints_needed import require_joints
-from cosim.timing.deadlines import TaskTime
 
 if TYPE_CHECKING:
     from cosim.control.guard import Guard
-    from cosim.errors import SourceLocation
-    from cosim.plant.plant import Plant
+    from cosim.core.errors import SourceLocation
+    from cosim.core.types import DriverContext, Limits
     from cosim.rig.sections.rig_spec import RigSpec
-    from cosim.tick.tick_model import TickModel
-    from cosim.types import DriverContext, Limits
+    from cosim.simulation.plant.plant import Plant
+    from cosim.simulation.tick.tick_model import TickModel
 
 
 class WiredRig:
@@ -38,9 +38,9 @@ class WiredRig:
     bus_loads: dict[str, float]
     # while it is not built
     _read: Callable[[], RigSpec] | None = None
-    _stand_ins: tuple[RigSpec, TickModel]
+    _lazy_parts: tuple[RigSpec, TickModel]
     # the ticks with numbers of the plant as inputs, and the names of these and of those unknown to the controllers
-    opened: tuple[tuple[tuple[str, ...], frozenset[str]], TickModel] | None = None
+    parametrised: tuple[tuple[tuple[str, ...], frozenset[str]], TickModel] | None = None
     # the loops of the last gradient, see `rig.gradient`
     differentiated: Any = None
 
@@ -57,13 +57,13 @@ class WiredRig:
     @classmethod
     def restored(cls, cached: CachedParts, read: Callable[[], RigSpec]) -> Self:
         """The compiled rig of which these parts are known; it is built from the spec when others are needed."""
-        rig, known = cls.__new__(cls), cached.recall(KNOWN, dict)
+        rig, known = cls.__new__(cls), cached.get(KNOWN, dict)
         rig.interpret, rig.cached, rig.joints, rig._read = False, cached, known["joints"], read
-        rig._stand_ins = stand_ins(known, rig._complete)
+        rig._lazy_parts = lazy_parts(known, rig._complete)
         return rig
 
     def _complete(self) -> WiredRig:
-        """This rig after it was built. Raises InputError if its files are not those of its known parts any more."""
+        """This rig after it was built. Raises InputError if its files have changed since its parts were cached."""
         if (read := self._read) is not None:
             if not self.cached.unchanged:
                 raise InputError("a file of the rig has changed since it was loaded; load it again", "rig")
@@ -85,13 +85,13 @@ class WiredRig:
 
     @property
     def run_spec(self) -> RigSpec:
-        """`spec` as a run needs it: of a rig that is not built, a stand-in."""
-        return self.spec if self.built else self._stand_ins[0]
+        """`spec` as a run needs it: of a rig that is not built, a lazy one."""
+        return self.spec if self.built else self._lazy_parts[0]
 
     @property
     def run_model(self) -> TickModel:
-        """`tick_model` as a run needs it: of a rig that is not built, a stand-in."""
-        return self.tick_model if self.built else self._stand_ins[1]
+        """`tick_model` as a run needs it: of a rig that is not built, a lazy one."""
+        return self.tick_model if self.built else self._lazy_parts[1]
 
     def _build(self, spec: RigSpec) -> None:
         from cosim.rig.build.rig_parts import build_parts
@@ -104,17 +104,17 @@ class WiredRig:
         """The same rig with other ticks in the place of its own."""
         rig = self._complete()
         found = type(self).__new__(type(self))
-        found.__dict__.update(rig.__dict__ | {"tick_model": model, "opened": None, "differentiated": None})
+        found.__dict__.update(rig.__dict__ | {"tick_model": model, "parametrised": None, "differentiated": None})
         return found
 
     def require_joints(self, command: str) -> None:
-        """Raises InputError for a rig of parts only. command: that is for joints, such as `cosim tune`."""
+        """Raises InputError for a rig of parts only. command: that is for joints, such as `cosim tune gains`."""
         require_joints(self.joints, self.run_spec.path, command)
 
-    def keep(self) -> None:
-        """Keep what is known of the rig for other processes, if its ticks are compiled."""
+    def save_parts(self) -> None:
+        """Save what is known of the rig for other processes, if its ticks are compiled."""
         if self.native:
-            self.cached.recall(KNOWN, lambda: known_parts(self.spec, self.tick_model))
+            self.cached.get(KNOWN, lambda: known_parts(self.spec, self.tick_model))
             self.cached.save()
 
     @property
@@ -163,7 +163,7 @@ class WiredRig:
     @property
     def tasks(self) -> tuple[TaskTime, ...]:
         """The tasks of a tick in running order, with their deadlines."""
-        return self.cached.recall("tasks", self._tasks)
+        return self.cached.get("tasks", self._tasks)
 
     def place(self, path: tuple[str | int, ...]) -> SourceLocation | None:
         """Where a key of the rig is."""
@@ -186,7 +186,7 @@ class WiredRig:
     @property
     def observe(self) -> BatchFunction | Interpreted:
         """(start, row) -> all signals, for batches of rows; start: the flat BumplessStart of their run."""
-        return self.cached.recall("observe", self._observe)
+        return self.cached.get("observe", self._observe)
 
     def _observe(self) -> BatchFunction | Interpreted:
         start = self.tick_model.layout.place("bumpless_start").shape

@@ -20,17 +20,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from cosim.bondgraph import expressions
-from cosim.bondgraph.domains import DOMAINS
-from cosim.bondgraph.elements import IC, KINDS, OUTPUTS, Element, Law, R
-from cosim.bondgraph.graph import BondGraph, Component, GraphError, Machine, Stage
-from cosim.errors import did_you_mean
+from cosim.core.errors import did_you_mean
+from cosim.core.types import Numeric
+from cosim.core.units import UNITS, parse_any
+from cosim.mechanics.bondgraph import expressions
+from cosim.mechanics.bondgraph.domains import DOMAINS
+from cosim.mechanics.bondgraph.elements import IC, KINDS, OUTPUTS, Element, Law, R
+from cosim.mechanics.bondgraph.graph import BondGraph, Component, ElectricMachine, GraphError, Stage
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import COMPONENT, call_checked, known_names, read_plugin
 from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.reading.yaml_values import YamlValue
-from cosim.types import Numeric
-from cosim.units import UNITS, parse_any
 
 SECTIONS = ("constants", "inputs", "junctions", "elements", "components", "bonds", "ports", "signals")
 JUNCTIONS = {0: "0", 1: "1", "0": "0", "1": "1"}
@@ -245,7 +245,7 @@ schema.READERS |= {
     Law: lambda reading, hint, value, meta, path: _law(value, path, {}, reading),
     BondGraph: lambda reading, hint, value, meta, path: read_graph(value, path, reading),
     **dict.fromkeys(
-        (Component, Machine, Stage),
+        (Component, ElectricMachine, Stage),
         lambda reading, hint, value, meta, path: read_component(value, path, reading, hint),
     ),
 }

@@ -1,4 +1,4 @@
-"""Checks that the objects of plug-ins follow their contracts in `cosim.types`."""
+"""Checks that the objects of plug-ins follow their contracts in `cosim.core.types`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from cosim.compile.trace import origin
-from cosim.errors import InputError, did_you_mean
-from cosim.layout import leaves
-from cosim.rig.reading.plugins import Plugin, call_checked
-from cosim.rig.reading.schema import KeyPath, Reading
-from cosim.types import (
+from cosim.core.compile.trace import origin
+from cosim.core.errors import InputError, did_you_mean
+from cosim.core.layout import leaves
+from cosim.core.types import (
     ACTUATOR_INPUTS,
     ACTUATOR_OUTPUTS,
     ALL,
@@ -30,6 +28,8 @@ from cosim.types import (
     TrajectoryContext,
     signals_of,
 )
+from cosim.rig.reading.plugins import Plugin, call_checked
+from cosim.rig.reading.schema import KeyPath, Reading
 
 Shapes = Mapping[str, tuple[int, ...]]
 BLOCK = ("inputs", "outputs", "params", "initial")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cosim.errors import shortened
+from cosim.core.errors import shortened
 
 LONGEST_NAME = 100  # characters
 LONGEST_TEXT = 1000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from cosim.core.units import UNITS, given_unit
 from cosim.rig.reading.schema import READERS, KeyPath, Reading, number
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.units import UNITS, given_unit
 
 
 class NumberWithUnit(NamedTuple):

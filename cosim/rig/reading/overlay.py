@@ -1,4 +1,4 @@
-"""Overlays: a YAML file of values that replace those of a rig, as `--set` does; its keys are paths with dots."""
+"""Overlays: a YAML file of values that replace a rig's, as `--set` does; its keys are paths with dots."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cosim.rig.reading.yaml_source import Override, YamlSource, load_yaml
 
 
 def read_overlay(path: str | Path) -> list[Override]:
-    """The overrides of a file in its order, each with its line. Raises InputError for a file that is none."""
+    """The overrides of a file in its order, each with its line. Raises InputError for an invalid file."""
     return overrides_in(load_yaml(path, least="one value"))
 
 
 def overrides_in(source: YamlSource, but: str = "") -> list[Override]:
-    """The overrides of a file that was read; but: a key that is none."""
+    """The overrides of a file that was read; but: a key that is no override."""
     items = ((key, value) for key, value in source.data.items() if key != but)
     return [(f"{key}={_flow(value)}", str(source.place((key,)))) for key, value in items]
 

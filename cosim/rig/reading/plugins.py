@@ -21,22 +21,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from cosim.compile.process_exits import refuse_exits, user_code
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.control.input_shaping import Shaping
-from cosim.errors import InputError, InputErrors, SectionError, SourceLocation, did_you_mean, where_raised
-from cosim.paths import irregular, locate
+from cosim.core.compile.process_exits import refuse_exits, user_code
+from cosim.core.errors import InputError, InputErrors, SectionError, SourceLocation, did_you_mean, where_raised
+from cosim.core.paths import irregular, locate
+from cosim.core.trust.data_only import PYTHON, refuse_code
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.trust.data_only import PYTHON, refuse_code
 
 T = TypeVar("T")
 
 
 class Plugin(NamedTuple):
-    """A section of the rig that names a module: its `type`, the module, the parameters in the section, and those of the
-    options of its kind that it has, by key."""
+    """A section of the rig that names a module: its `type`, the module, the parameters in the section, and by key the
+    parameters of its options."""
 
     type: str
     module: ModuleType
@@ -67,19 +67,19 @@ class PluginKind:
     options: tuple[tuple[str, type], ...] = ()
 
 
-ACTUATOR = PluginKind("actuator", "cosim.actuators", ("Params", "load"), "cosim.actuators")
-COMPONENT = PluginKind("component", "cosim.bondgraph.components", ("Params", "build"), "cosim.components")
+ACTUATOR = PluginKind("actuator", "cosim.plugins.actuators", ("Params", "load"), "cosim.actuators")
+COMPONENT = PluginKind("component", "cosim.mechanics.bondgraph.components", ("Params", "build"), "cosim.components")
 TRAJECTORY = PluginKind(
     "trajectory",
-    "cosim.trajectories",
+    "cosim.plugins.trajectories",
     ("Params", "load"),
     "cosim.trajectories",
     (("shaping", Shaping), ("feedforward", FeedforwardTable)),
 )
-CONTROLLER = PluginKind("controller", "cosim.controllers", ("Params", "load"), "cosim.controllers")
+CONTROLLER = PluginKind("controller", "cosim.plugins.controllers", ("Params", "load"), "cosim.controllers")
 DRIVER = PluginKind(
     "driver",
-    "cosim.drivers",
+    "cosim.plugins.drivers",
     ("Params", "JointParams", "MODES", "load", "emulate", "host", "device", "connection_name", "traffic"),
     "cosim.drivers",
 )

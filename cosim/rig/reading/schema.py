@@ -1,7 +1,7 @@
 """The loader for every section of a file: from plain data to a checked dataclass of parameters.
 
-The dataclasses (`cosim.types.params`) are the only schema: the annotation of a field gives its type, its `param` the
-unit and bounds. Sections of a rig and parameters of plug-ins are all read here.
+The dataclasses (`cosim.core.types.params`) are the only schema: the annotation of a field gives its type, its `param`
+the unit and bounds. Sections of a rig and parameters of plug-ins are all read here.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
 
-from cosim.errors import InputError, SourceLocation, did_you_mean, listed, plural, shortened, where_raised
-from cosim.paths import locate
+from cosim.core.errors import InputError, SourceLocation, did_you_mean, listed, plural, shortened, where_raised
+from cosim.core.paths import locate
+from cosim.core.types import PerJoint
+from cosim.core.units import JOINT_DIMENSIONS, UNITS, parse_quantity
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.types import PerJoint
-from cosim.units import JOINT_DIMENSIONS, UNITS, parse_quantity
 
 T = TypeVar("T")
 KeyPath = tuple[str | int, ...]

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from cosim.errors import InputError, InputErrors, SourceLocation, did_you_mean
-from cosim.paths import irregular, read_file
+from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_mean
+from cosim.core.paths import irregular, read_file
 from cosim.rig.reading.yaml_values import YamlValue, dotted, parse
 
 LARGEST = 1_000_000  # bytes of a rig file

@@ -16,7 +16,7 @@ import yaml
 from yaml.composer import Composer
 from yaml.resolver import Resolver
 
-from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation, shortened
+from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation, shortened
 
 # plain data of a file: None, bool, int, float, str, or lists and mappings of such
 YamlValue: TypeAlias = Any
@@ -190,7 +190,7 @@ class _Builder:
         return self.build(node, path)
 
     def _merged(self, node: yaml.MappingNode, path: tuple) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        """Key -> its node and that of its value, those of `<<` merges included; the keys are checked once."""
+        """Key -> the nodes of key and value, `<<` merges included; the keys are checked once."""
         if id(node) in self._pairs:
             return self._pairs[id(node)]
         own: dict[str, tuple[yaml.Node, yaml.Node]] = {}

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.multibody.mechanism import Inertial, Joint, Link, Pose
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Pose
 
 ROUNDING = 1e-15  # of a distance, of the largest number that it is the difference of
 

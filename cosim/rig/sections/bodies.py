@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.inertia import check_inertia, inertia_matrix
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mimic
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mimic
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.schema import SMALLEST, Reading
 from cosim.rig.reading.yaml_source import YamlValue
@@ -18,7 +19,6 @@ from cosim.rig.sections.base_frames import in_own_frames
 from cosim.rig.sections.geometry import ORIGIN, Vector
 from cosim.rig.sections.joint_definition import JointKeys, as_joint, keyed, read_connection
 from cosim.rig.sections.size import MOST_BODIES
-from cosim.types import param, params
 
 BASE = "base"  # name of the ground
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
-from cosim.errors import did_you_mean
-from cosim.multibody import constraint_laws
-from cosim.multibody.joints import REVOLUTE
-from cosim.multibody.mechanism import Constraint, Pose
+from cosim.core.errors import did_you_mean
+from cosim.core.types import param, params
+from cosim.mechanics.multibody import constraint_laws
+from cosim.mechanics.multibody.joints import REVOLUTE
+from cosim.mechanics.multibody.mechanism import Constraint, Pose
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.plugins import CONSTRAINT, entry_names
 from cosim.rig.reading.schema import Reading, read, show
@@ -17,7 +18,6 @@ from cosim.rig.sections.geometry import ORIGIN, Direction, NotZero, Origin, Vect
 from cosim.rig.sections.joint_definition import representative_kind
 from cosim.rig.sections.loops_and_springs import Parts
 from cosim.rig.sections.user_code import read_law
-from cosim.types import param, params
 
 
 def _coefficients(values: tuple[float, ...]) -> tuple[float, ...]:

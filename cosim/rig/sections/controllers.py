@@ -6,8 +6,10 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from cosim.errors import SourceLocation, did_you_mean
-from cosim.multibody.mechanism import Joint
+from cosim.core.errors import SourceLocation, did_you_mean
+from cosim.core.types import param, params
+from cosim.core.units import LONGEST, show_time
+from cosim.mechanics.multibody.mechanism import Joint
 from cosim.rig.reading.names import Name
 from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, name_of, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields, show
@@ -23,9 +25,7 @@ from cosim.rig.sections.gain_schedules import (
 )
 from cosim.rig.sections.joints import bound_reason, kinds_of
 from cosim.rig.sections.schedule import TOLERANCE, read_deadline, read_ticks
-from cosim.tick.tick_model import ORDER
-from cosim.types import param, params
-from cosim.units import LONGEST, show_time
+from cosim.simulation.tick.tick_model import ORDER
 
 # names of times of a tick, which controllers cannot have
 RESERVED = {*ORDER, "latency", "end_to_end", "tick"}
@@ -56,7 +56,7 @@ class ControllerSpec:
 
     deadline_ns: from when a tick is due, default one step; priority: higher ones are called first within a tick;
     fallback: takes over its joints permanently when it fails; schedules: of its parameters;
-    filters: of the effort of both; modes: where it has those of elastic links from, None: the default.
+    filters: of the effort of both; modes: source of the modes of elastic links, None: the default.
     """
 
     name: str

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cosim.multibody.description.elastic_links import with_nodes
-from cosim.multibody.description.loop_cutting import cut_loops
-from cosim.multibody.description.topology import depth_first
-from cosim.multibody.joints import JointKind, kind_of
-from cosim.multibody.mechanism import Joint, Mechanism
+from cosim.mechanics.multibody.description.elastic_links import with_nodes
+from cosim.mechanics.multibody.description.loop_cutting import cut_loops
+from cosim.mechanics.multibody.description.topology import depth_first
+from cosim.mechanics.multibody.joints import JointKind, kind_of
+from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, cast
 
-from cosim.errors import did_you_mean
-from cosim.multibody.mechanism import Joint
+from cosim.core.errors import did_you_mean
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.mechanism import Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.driver_family import DriverFamily, JointWiring
 from cosim.rig.reading.names import Name
@@ -17,8 +18,7 @@ from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.joints import JointSpec, bound_reason
 from cosim.rig.sections.shared_connections import check_shared_connections
-from cosim.timing.pacing import Pacing
-from cosim.types import param, params
+from cosim.simulation.loop.pacing import Pacing
 
 Mode = Literal["effort", "velocity", "position"]
 
@@ -188,7 +188,7 @@ def _check_addresses(drivers: list[DriverSpec], reading: Reading) -> None:
         connections.setdefault((connection, family), spec.name)
         for joint, wired in spec.wiring.items():
             if other := nodes.get((connection, wired.address)):
-                what = f"node {wired.address} on {connection} is that of joint '{other}' already"
+                what = f"node {wired.address} on {connection} belongs to joint '{other}' already"
                 reading.fail(spec.at("joints", joint, wired.key), f"{what}; give each drive its own")
             nodes.setdefault((connection, wired.address), joint)
 

@@ -7,21 +7,21 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from cosim.errors import InputError, did_you_mean
-from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
-from cosim.multibody.elastic.cross_sections import DIMENSIONS, Material, section_of
-from cosim.multibody.elastic.geometric_stiffness import GeometricStiffness
-from cosim.multibody.elastic.link import ElasticLink
-from cosim.multibody.elastic.rigid_elements import RigidElements, rigid_elements
-from cosim.multibody.elastic.table import read_table
-from cosim.multibody.mechanism import Link
+from cosim.core.errors import InputError, did_you_mean
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
+from cosim.mechanics.multibody.elastic.cross_sections import DIMENSIONS, Material, section_of
+from cosim.mechanics.multibody.elastic.geometric_stiffness import GeometricStiffness
+from cosim.mechanics.multibody.elastic.link import ElasticLink
+from cosim.mechanics.multibody.elastic.rigid_elements import RigidElements, rigid_elements
+from cosim.mechanics.multibody.elastic.table import read_table
+from cosim.mechanics.multibody.mechanism import Link
 from cosim.rig.reading.names import Reference
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.geometry import Origin
 from cosim.rig.sections.user_code import read_shapes
-from cosim.types import param, params
 
 AT = ("mechanism", "elastic")
 EndName = Literal["clamped", "pinned", "free"]
@@ -167,7 +167,7 @@ class BeamKeys:
 class TableKeys:
     file: str = param(doc=".npz or .json")
     damping_ratio: float = param(min=0, max=1, default=0.0)
-    mass: float | None = param(unit="kg", above=0, default=None, doc="compared with that of the nodes")
+    mass: float | None = param(unit="kg", above=0, default=None, doc="compared with the nodes' mass")
 
 
 @params
@@ -220,7 +220,7 @@ class ElasticKeys:
             raise ValueError(f"the modes are missing; give one of {', '.join(SOURCES)}")
         if len(self._given) > 1:
             raise ValueError(f"{' and '.join(self._given)} are given; keep one of them")
-        if self.settled and self.beam is not None and self.beam.rigid_elements is not None:
+        if self.in_equilibrium and self.beam is not None and self.beam.rigid_elements is not None:
             raise ValueError("a beam of rigid_elements starts straight; take out 'initial'")
 
     @property
@@ -228,7 +228,7 @@ class ElasticKeys:
         return [source for source in SOURCES if getattr(self, source) is not None]
 
     @property
-    def settled(self) -> bool:
+    def in_equilibrium(self) -> bool:
         return self.initial == "equilibrium"
 
     @property
@@ -240,7 +240,7 @@ class ElasticKeys:
 def with_elastic(
     links: Sequence[Link], items: Sequence[YamlValue], ground: str, reading: Reading, findings: Diagnostics
 ) -> list[Link]:
-    """The links with those of the list made elastic; errors are recorded."""
+    """The links, with the listed ones made elastic; errors are recorded."""
     found = {link.name: link for link in links}
     bent: dict[str, Link] = {}
     for i, data in enumerate(items):
@@ -270,10 +270,10 @@ def _bent(link: Link, keys: ElasticKeys, path: tuple, reading: Reading, findings
     if elastic is None:
         return link
     if isinstance(elastic, ElasticLink):
-        elastic = replace(elastic, settled=keys.settled)
+        elastic = replace(elastic, in_equilibrium=keys.in_equilibrium)
     if link.inertial is not None:
         source = keys.source.replace("_", " ")
-        what = f"link '{link.name}': its mass of {link.inertial.mass:.4g} kg is replaced by that of its {source},"
+        what = f"link '{link.name}': its mass of {link.inertial.mass:.4g} kg is replaced by the mass of its {source},"
         findings.note(f"{what} {elastic.mass:.4g} kg", reading.place(path))
     return replace(link, inertial=None, elastic=elastic, elastic_frame=keys.origin.pose)
 
@@ -297,7 +297,7 @@ def _of_table(keys: TableKeys, path: tuple, reading: Reading) -> ElasticLink | N
 
 
 def _of_finite_elements(keys: FiniteElementKeys, path: tuple, reading: Reading) -> ElasticLink | None:
-    from cosim.multibody.elastic.finite_elements import FiniteElements  # imports scipy.sparse
+    from cosim.mechanics.multibody.elastic.finite_elements import FiniteElements  # imports scipy.sparse
 
     files = [reading.file(getattr(keys, key), (*path, key)) for key in ("mass", "stiffness", "nodes")]
     interfaces = keys.interfaces or {}

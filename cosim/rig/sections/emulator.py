@@ -6,9 +6,10 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cosim.errors import did_you_mean
-from cosim.hardware.emulation.fault_injection import FaultInjection
-from cosim.multibody.mechanism import Joint
+from cosim.core.errors import did_you_mean
+from cosim.core.types import param, params
+from cosim.execution.hardware.emulation.fault_injection import FaultInjection
+from cosim.mechanics.multibody.mechanism import Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.driver_family import DriverFamily
 from cosim.rig.reading.schema import Reading, read_fields
@@ -17,7 +18,6 @@ from cosim.rig.sections.drivers import DriverSpec, no_drive_reason
 from cosim.rig.sections.events import INTERFACES, WhenKeys
 from cosim.rig.sections.faults import FaultKeys, injection_of, read_fault
 from cosim.rig.sections.joints import kinds_of
-from cosim.types import param, params
 
 
 @params

@@ -8,14 +8,14 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
-from cosim.errors import did_you_mean
+from cosim.core.errors import did_you_mean
+from cosim.core.types import param, params
 from cosim.rig.reading.names import Reference, Title
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.dofs import Dofs
 from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.mechanism import MechanismSpec
-from cosim.types import param, params
 
 
 @params
@@ -35,7 +35,7 @@ class OverKeys:
 
 @cache
 def _when_of(interface: str) -> type[WhenKeys]:
-    """WhenKeys with a unit, or that of an interface of a dof."""
+    """WhenKeys with a unit, or the unit of an interface of a dof."""
 
     @params
     class WhenKeysInUnit(WhenKeys):
@@ -61,7 +61,7 @@ _UNITS["holding_effort"] = _UNITS["friction_effort"] = _UNITS["effort"]
 FRAME_UNITS = {(axis, "position"): "m" for axis in "xyz"} | {(axis, "velocity"): "m/s" for axis in "xyz"}
 FRAME_UNITS |= {(angle, "position"): "rad" for angle in ("roll", "pitch", "yaw")}
 INTERFACES = {what: _when_of(unit) for what, unit in _UNITS.items()}
-# sections of an event with a signal: their keys, and those of the signals of a dof
+# sections of an event with a signal: their keys, and the keys for signals of a dof
 OF_A_SIGNAL: dict[str, tuple[type, Mapping[str, type]]] = {
     "when": (WhenKeys, INTERFACES),
     "over": (OverKeys, {what: over_of(unit) for what, unit in _UNITS.items()}),

@@ -10,11 +10,11 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from cosim.errors import did_you_mean, shortened
+from cosim.core.errors import did_you_mean, shortened
+from cosim.core.units import parse_quantity
 from cosim.execution.stop_cause import WORDS
 from cosim.rig.reading.schema import KeyPath, Reading, show
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.units import parse_quantity
 
 STOPPED, COMPLETED, DEGRADED, OFF = "stopped", "completed", "degraded", "motors off"
 ENDS = (STOPPED, COMPLETED, DEGRADED)  # of which a scenario has one

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any, Literal, get_args
 
-from cosim.errors import did_you_mean
-from cosim.hardware.emulation.fault_injection import FaultInjection
-from cosim.hardware.emulation.fault_kinds import KINDS, ONLY, AtJoint, FaultCause, OnBus
+from cosim.core.errors import did_you_mean
+from cosim.core.types import param, params
+from cosim.execution.hardware.emulation.fault_injection import FaultInjection
+from cosim.execution.hardware.emulation.fault_kinds import KINDS, ONLY, AtJoint, FaultCause, OnBus
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.types import param, params
 
 
 @params

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cosim import filters, ops
-from cosim.errors import InputErrors, SectionError, did_you_mean
-from cosim.filters import Section
+from cosim.core import filters, ops
+from cosim.core.errors import InputErrors, SectionError, did_you_mean
+from cosim.core.filters import Section
+from cosim.core.types import PerJoint, param, params
 from cosim.rig.reading.schema import Reading, read, show
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.types import PerJoint, param, params
 
 
 @params
@@ -43,7 +43,7 @@ FREQUENCIES = ("frequency", "width")  # below half the rate
 
 @dataclass(frozen=True)
 class FilterSpec:
-    """A filter of the effort of the joints at `index` (k,) of those of its controller."""
+    """A filter of the effort of the joints at `index` (k,) of its controller."""
 
     params: LowPass | Notch
     joints: tuple[str, ...]
@@ -102,9 +102,7 @@ def sections_of(specs: Sequence[FilterSpec], n: int, period: float, params: Sequ
     for spec, own in zip(specs, params, strict=True):
         for section in own.sections(period):
             rest = (np.full(n, 1.0 if k == 0 else 0.0) for k in range(len(section)))
-            found.append(
-                Section(*(ops.with_elements(row, spec.index, own) for row, own in zip(rest, section, strict=True)))
-            )
+            found.append(Section(*(ops.set_at(row, spec.index, own) for row, own in zip(rest, section, strict=True))))
     return found
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.multibody.joints import REVOLUTE
-from cosim.multibody.mechanism import AppliedForce
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.joints import REVOLUTE
+from cosim.mechanics.multibody.mechanism import AppliedForce
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.reading.yaml_source import YamlValue
@@ -13,7 +14,6 @@ from cosim.rig.sections.constraints import frames_at_points
 from cosim.rig.sections.geometry import Vector
 from cosim.rig.sections.loops_and_springs import Parts
 from cosim.rig.sections.user_code import read_force_law
-from cosim.types import param, params
 
 
 @params

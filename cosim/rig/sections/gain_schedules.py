@@ -7,15 +7,15 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, get_args
 
-from cosim.errors import SourceLocation, did_you_mean
-from cosim.multibody.mechanism import Joint
+from cosim.core.errors import SourceLocation, did_you_mean
+from cosim.core.types import PerJoint, param, params
+from cosim.mechanics.multibody.mechanism import Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import Plugin
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.events import OverKeys, over_of
 from cosim.rig.sections.joints import kinds_of
-from cosim.types import PerJoint, param, params
 
 INTERFACES = ("position", "velocity")  # of any dof, as measured
 MOST_POINTS = 100

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import numpy as np
 
-from cosim.multibody.description.frames import pose_of
-from cosim.multibody.mechanism import Pose
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.description.frames import pose_of
+from cosim.mechanics.multibody.mechanism import Pose
 
 ORIGIN = (0.0, 0.0, 0.0)
 

@@ -6,12 +6,12 @@ import dataclasses
 from dataclasses import dataclass
 
 from cosim.control.shadow import ShadowParams
-from cosim.hardware.estop import EstopParams
+from cosim.core.types import param, params
+from cosim.core.units import show_time
+from cosim.execution.hardware.estop import EstopParams
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.limits import Actions
-from cosim.types import param, params
-from cosim.units import show_time
 
 WATCHDOG_STEPS = 5  # minimum of the watchdog
 WATCHDOG = 0.1  # s without a tick until real motors are switched off, unless the rig sets another time

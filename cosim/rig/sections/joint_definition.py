@@ -9,18 +9,18 @@ from typing import TypeVar, dataclass_transform
 
 import numpy as np
 
-from cosim.errors import SourceLocation, did_you_mean
-from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.joints import KINDS, GeneralMotion, kind_of
-from cosim.multibody.mechanism import Joint, Mimic, Pose
+from cosim.core.errors import SourceLocation, did_you_mean
+from cosim.core.types import param, params
+from cosim.core.units import TURN
+from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.joints import KINDS, GeneralMotion, kind_of
+from cosim.mechanics.multibody.mechanism import Joint, Mimic, Pose
 from cosim.rig.reading.names import Name
 from cosim.rig.reading.plugins import JOINT, entry_names
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.geometry import Direction, NotZero, Origin, perpendicular
 from cosim.rig.sections.user_code import read_motion
-from cosim.types import param, params
-from cosim.units import TURN
 
 GENERAL = "general"  # kind of a user-defined joint
 TYPES = tuple(kind for kind in KINDS if kind != GENERAL)

@@ -9,16 +9,16 @@ from typing import Any, Literal, NamedTuple
 from cosim.control.cogging import Cogging
 from cosim.control.limits import POSITION_TOLERANCE
 from cosim.control.plausibility import starts_outside
-from cosim.errors import did_you_mean
-from cosim.multibody.friction import JointFriction
-from cosim.multibody.joints import JointKind
-from cosim.multibody.mechanism import Joint
+from cosim.core.errors import did_you_mean
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.friction import JointFriction
+from cosim.mechanics.multibody.joints import JointKind
+from cosim.mechanics.multibody.mechanism import Joint
 from cosim.rig.reading import bond_graphs  # noqa: F401 (adds the reader of parameters that are bond graphs)
 from cosim.rig.reading.plugins import ACTUATOR, TRAJECTORY, Plugin, PluginKind, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.limits import JointLimits
-from cosim.types import param, params
 
 
 @params
@@ -70,8 +70,8 @@ class _JointFile:
 @dataclass(frozen=True)
 class JointSpec:
     """A dof. limits: bounds of the guard by key, infinite where there is none; actions: by limit, where they differ
-    from those of the rig; initial_given: whether the rig gives its initial position and velocity, which loop closure
-    then keeps.
+    from the rig's; initial_given: whether the rig gives its initial position and velocity, which loop closure then
+    keeps.
     """
 
     actuator: Plugin | None
@@ -106,7 +106,7 @@ class JointEntry(NamedTuple):
     reading: Reading
 
 
-# sections that are merged with those of `all` key by key: path of the parent -> keys
+# sections that are merged with `all` key by key: path of the parent -> keys
 _KEY_BY_KEY = {(): ("limits",), ("limits",): ("actions",)}
 
 
@@ -117,7 +117,7 @@ def read_entries(
     by_name: Container[str],
     reading: Reading,
 ) -> dict[str, JointEntry]:
-    """The settings of each dof, and those of unknown joints, whose errors are recorded too.
+    """The settings of each dof and of unknown joints, whose errors are recorded too.
 
     joints: all dofs, and fixed and mimic joints, in model order; None if the mechanism could not be read.
     multi_dof_joints: joints of several dofs, which `read_multi_dof_joints` reads; by_name: their dofs, to which the

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 
 
 def require_joints(joints: Collection[str], path: Path, command: str) -> None:
-    """Raises InputError for a rig of parts only. command: that is for joints, such as `cosim tune`."""
+    """Raises InputError for a rig of parts only. command: that is for joints, such as `cosim tune gains`."""
     if not joints:
         what = f"{command} is for joints, and this rig has no mechanism, only parts"
         raise InputError(f"{what}; use cosim run, plot or compare", str(path))

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from cosim.errors import InputErrors, SourceLocation
+from cosim.core.errors import InputErrors, SourceLocation
+from cosim.core.types import param, params
 from cosim.output.store_file import SUFFIX
 from cosim.rig.reading.schema import Reading, read, show
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.types import param, params
 
 WORDS: dict[str, dict[str, Any]] = {"all": {}, "final": {"last": 0.0}}
 

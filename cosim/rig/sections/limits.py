@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from cosim.control.limits import LIMITS, GuardLimit
-from cosim.multibody.mechanism import Joint
-from cosim.types import param, params
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.mechanism import Joint
 
 
 def _dataclass(name: str, fields: Iterable[tuple[str, Any, Any]]) -> Any:
@@ -40,7 +40,7 @@ _LimitKeys = _dataclass(
 
 @params
 class JointActions(_JointActionKeys):
-    """The actions of one joint's limits that differ from those of the rig."""
+    """The actions of one joint's limits that differ from the rig's."""
 
     @property
     def given(self) -> dict[str, str]:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.joints import JointKind, kind_of
-from cosim.multibody.mechanism import Frame, Joint, Link, LoopJoint, Spring
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.joints import JointKind, kind_of
+from cosim.mechanics.multibody.mechanism import Frame, Joint, Link, LoopJoint, Spring
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE
 from cosim.rig.sections.geometry import ORIGIN, Origin, Vector
 from cosim.rig.sections.joint_definition import GENERAL, JointKeys, JointType, as_joint, keyed, read_connection
-from cosim.types import param, params
 
 # keys of a loop about its coordinates
 COORDINATE_KEYS = ("stiffness", "damping", "friction", "limits")

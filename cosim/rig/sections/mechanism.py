@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from cosim.errors import InputError, InputErrors
-from cosim.formulations import SEPARATE_BODIES, unknown_formulation
-from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.elastic_links import with_nodes
-from cosim.multibody.description.floating_base import GROUND_LINK, ROOT_JOINT
-from cosim.multibody.description.robot_file import check_robot_file, read_robot
-from cosim.multibody.description.topology import build_mechanism
-from cosim.multibody.mechanism import Joint, Link, Mechanism, Pose
-from cosim.paths import expand, locate
+from cosim.core.errors import InputError, InputErrors
+from cosim.core.paths import expand, locate
+from cosim.core.types import param, params
+from cosim.mechanics.formulations import SEPARATE_BODIES, unknown_formulation
+from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.elastic_links import with_nodes
+from cosim.mechanics.multibody.description.floating_base import GROUND_LINK, ROOT_JOINT
+from cosim.mechanics.multibody.description.robot_file import check_robot_file, read_robot
+from cosim.mechanics.multibody.description.topology import build_mechanism
+from cosim.mechanics.multibody.mechanism import Joint, Link, Mechanism, Pose
 from cosim.rig.reading.schema import Reading, is_section, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE, read_bodies
@@ -26,7 +27,6 @@ from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
 from cosim.rig.sections.mechanism_numbers import with_numbers
 from cosim.rig.sections.moving_base import MovingBaseKeys, read_moving_base
-from cosim.types import param, params
 
 FORMATS = ("urdf", "mjcf")  # keys that name a robot file
 MOVING_BASE = "moving_base"  # its link and its joint

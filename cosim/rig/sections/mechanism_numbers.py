@@ -1,4 +1,4 @@
-"""The section `mechanism.numbers`: masses, inertias and frictions in place of those of the robot file or the bodies."""
+"""The section `mechanism.numbers`: masses, inertias and frictions that replace the robot file's or the bodies'."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Annotated
 
 import numpy as np
 
-from cosim.errors import did_you_mean
-from cosim.multibody.description.diagnostics import Diagnostics
-from cosim.multibody.description.inertia import check_inertia, inertia_matrix
-from cosim.multibody.mechanism import Inertial, Joint, Link
+from cosim.core.errors import did_you_mean
+from cosim.core.types import param, params
+from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import three_or_six
 from cosim.rig.sections.geometry import ORIGIN, Vector
-from cosim.types import param, params
 
 AT = ("mechanism", "numbers")
 

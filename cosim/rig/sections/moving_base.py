@@ -7,12 +7,12 @@ from dataclasses import fields
 
 import numpy as np
 
-from cosim import ops
-from cosim.multibody.joints import GeneralMotion
+from cosim.core import ops
+from cosim.core.types import Numeric, Trajectory, param, params
+from cosim.mechanics.multibody.joints import GeneralMotion
 from cosim.rig.reading.contracts import load_trajectory
 from cosim.rig.reading.plugins import TRAJECTORY, read_plugin
 from cosim.rig.reading.schema import Reading
-from cosim.types import Numeric, Trajectory, param, params
 
 LINEAR, ANGULAR = ("x", "y", "z"), ("roll", "pitch", "yaw")
 

@@ -8,23 +8,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cosim.coupling.correction import EnergyCorrection
-from cosim.coupling.coupled_parts import MASTERS
-from cosim.coupling.couplings import PowerBond, Wire
-from cosim.coupling.extrapolation import ORDERS
-from cosim.errors import InputError, SectionError, SourceLocation, shortened
-from cosim.fmi.archive import Interface
-from cosim.paths import open_file
+from cosim.core.errors import InputError, SectionError, SourceLocation, shortened
+from cosim.core.paths import open_file
+from cosim.core.trust.data_only import FMU, refuse_code
+from cosim.core.types import param, params
+from cosim.core.units import LONGEST, given_unit, show_time
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.number_with_unit import NumberWithUnit
 from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
 from cosim.rig.reading.schema import KeyPath, Reading, number, read, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.systems import RigSystem, joined_members
-from cosim.tick.coupled_plant import COUPLING, MECHANISM
-from cosim.trust.data_only import FMU, refuse_code
-from cosim.types import param, params
-from cosim.units import LONGEST, given_unit, show_time
+from cosim.simulation.coupling.correction import EnergyCorrection
+from cosim.simulation.coupling.coupled_parts import MASTERS
+from cosim.simulation.coupling.couplings import PowerBond, Wire
+from cosim.simulation.coupling.extrapolation import ORDERS
+from cosim.simulation.fmi.archive import Interface
+from cosim.simulation.tick.coupled_plant import COUPLING, MECHANISM
 
 HELICS_NAMES = {"broker", "core", "federation", "parent", "root"}  # that HELICS gives to others than federates
 INTERFACES: dict[str, Interface] = {"co_simulation": "co-simulation", "model_exchange": "model exchange"}
@@ -127,8 +127,8 @@ def _home(federate: str | None) -> str:
 
 @dataclass(frozen=True)
 class PartSpec:
-    """step [s]: of its integrator, None for that of the schedule; key: its place in the rig; federate: of HELICS, None
-    for that of the mechanism."""
+    """A part of a rig. step [s]: of its integrator, None for the schedule's; key: its place in the rig; federate: of
+    HELICS, None for the mechanism's."""
 
     name: str
     plugin: Plugin
@@ -145,8 +145,8 @@ class PartSpec:
 
 @dataclass(frozen=True)
 class FmuSpec:
-    """An FMU as a part; see `cosim.fmi.FmuPart`; key, federate: see `PartSpec`; system: that it is from; shown: its
-    file in messages."""
+    """An FMU as a part; see `cosim.simulation.fmi.FmuPart`; key, federate: see `PartSpec`; system: that it is from;
+    shown: its file in messages."""
 
     name: str
     file: Path
@@ -175,9 +175,9 @@ class FmuSpec:
 
 @dataclass(frozen=True)
 class CouplingsSpec:
-    """keys: of each bond and wire, its place in the rig; elsewhere: see `JoinedMembers`; quantities: texts with a unit
-    by their places, still to be compared with that of the input; residual_limits [J]: of each
-    bond, inf for none; step [s]: of the coupling within a tick, the first one with a step control."""
+    """The couplings of a rig. keys: of each bond and wire, its place in the rig; elsewhere: see `JoinedMembers`;
+    quantities: texts with a unit by their places, still to be compared with the input's; residual_limits [J]: of
+    each bond, inf for none; step [s]: of the coupling within a tick, the first one with a step control."""
 
     sequential: bool = True
     order: int = 1
@@ -248,7 +248,7 @@ def _fmu(keys: FmuKeys, at: KeyPath, reading: Reading) -> FmuSpec | None:
 
 def _system(keys: SspKeys, at: KeyPath, reading: Reading) -> list[FmuSpec]:
     """The FMUs of a system; none after an error, which is recorded."""
-    from cosim.fmi.system_structure import read_system
+    from cosim.simulation.fmi.system_structure import read_system
 
     file, before = _file(keys.ssp, (*at, "ssp"), reading), len(reading.errors)
     late = {name: _bare(value, (*at, "initial", name), reading) for name, value in _flat(keys.initial).items()}

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cosim.control.limits import LIMITS, SATURATE
-from cosim.errors import ErrorList, InputError, InputErrors, SourceLocation
-from cosim.output.binding import check_tcp
-from cosim.output.curve import check_network
+from cosim.core.access.binding import check_tcp
+from cosim.core.access.curve import check_network
+from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
+from cosim.core.paths import irregular
+from cosim.core.types import param, params
 from cosim.output.sample_encoding import Encoding, Numbers
 from cosim.output.stream.decimation import Decimation
 from cosim.output.stream.messages import Format
-from cosim.paths import irregular
 from cosim.rig.reading.names import Line, Title
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields
 from cosim.rig.reading.yaml_source import Override, YamlSource, YamlValue, load_yaml, override
@@ -43,7 +44,6 @@ from cosim.rig.sections.scenario import ScenarioContext, ScenarioSpec, read_scen
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
 from cosim.rig.sections.size import check_size
 from cosim.rig.sections.tuning import TuningKeys
-from cosim.types import param, params
 
 MEGABYTE = 1e6
 # names that joints cannot have
@@ -164,7 +164,7 @@ def read_rig_mechanism(path: Path) -> MechanismSpec:
 
 
 def _in_order(errors: list[InputError], file: str) -> list[InputError]:
-    """By line, then those of other files; equal errors, as from a wrong default for all joints, once."""
+    """By line, then errors of other files; equal errors, as from a wrong default for all joints, once."""
 
     def key(error: InputError) -> tuple[bool, int]:
         place = error.place
@@ -303,7 +303,7 @@ def _check_guard(
         if joint.limits["effort"] == float("inf"):
             lack = f"joint '{name}' has none; give joints.{name}.limits.effort"
         elif actions["effort"] != SATURATE:
-            lack = f"that of joint '{name}' has the action {actions['effort']}; use saturate"
+            lack = f"joint '{name}' has the action {actions['effort']} for it; use saturate"
         if not lack:
             continue
         for row in LIMITS:

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cosim.errors import SourceLocation
-from cosim.hardware.emulation.fault_injection import FaultInjection
+from cosim.core.errors import SourceLocation
+from cosim.core.types import param, params
+from cosim.core.units import format_seconds
+from cosim.execution.hardware.emulation.fault_injection import FaultInjection
 from cosim.rig.reading.names import check_line
 from cosim.rig.reading.overlay import overrides_of
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
 from cosim.rig.reading.yaml_source import Override, YamlValue
 from cosim.rig.sections.expectations import Bound, ExpectedEnd, read_expectations
 from cosim.rig.sections.faults import FaultKeys, injection_of, read_fault
-from cosim.types import param, params
-from cosim.units import format_seconds
 
 
 @params
@@ -23,7 +23,7 @@ class ScenarioKeys:
     faults: list = param(doc="what is injected")
     expect: list = param(doc="the reaction: one sentence or a list of them")
     set: dict | None = param(default=None, doc="values of the rig that are replaced, as by --set")
-    duration: float | None = param(unit="s", above=0, default=None, doc="of the run; default: that of the rig")
+    duration: float | None = param(unit="s", above=0, default=None, doc="of the run; default: the rig's")
 
 
 @params

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cosim.errors import did_you_mean
-from cosim.integrators.methods import INTEGRATORS
+from cosim.core.errors import did_you_mean
+from cosim.core.types import param, params
+from cosim.core.units import LONGEST, show_time
+from cosim.mechanics.integrators.methods import INTEGRATORS
 from cosim.rig.reading.schema import KeyPath, Reading, as_boolean, is_section, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.tick.tick_model import ORDER
-from cosim.timing.pacing import Pacing, Trigger
-from cosim.types import param, params
-from cosim.units import LONGEST, show_time
+from cosim.simulation.loop.pacing import Pacing, Trigger
+from cosim.simulation.tick.tick_model import ORDER
 
 Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock", "rodas4", "multirate"]
 AUTO = "auto"  # number of substeps

@@ -49,9 +49,9 @@ def check_shared_connections(drivers: Iterable[ConnectedDriver], reading: Readin
             for rate in unlike:
                 at = reading.place(other.spec.at(other.key, rate))
                 what = f"{ends.rates[rate]:.0f} bit/s on {ends.wire}, which has {other.rates[rate]:.0f} bit/s at {at}"
-                reading.fail(ends.spec.at(ends.key, rate), f"{what}; give both the same, that of the drives")
+                reading.fail(ends.spec.at(ends.key, rate), f"{what}; give both the rate of the drives")
             if not unlike and "port" in (ends.key, other.key):
-                what = f"the port {ends.wire} is that of driver '{other.spec.name}' already"
+                what = f"the port {ends.wire} belongs to driver '{other.spec.name}' already"
                 reading.fail(ends.spec.at(ends.key), f"{what}; drives of two families need a port each")
         seen.append(ends)
 

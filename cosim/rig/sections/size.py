@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cosim.errors import plural
-from cosim.integrators.methods import INTEGRATORS
+from cosim.core.errors import plural
+from cosim.mechanics.integrators.methods import INTEGRATORS
 from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.sections.schedule import ScheduleSpec
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cosim.coupling.couplings import PowerBond, Wire
-from cosim.errors import InputError, SourceLocation, did_you_mean, shortened
-from cosim.fmi.fmu_system import FmuSystem, SystemWire
+from cosim.core.errors import InputError, SourceLocation, did_you_mean, shortened
 from cosim.rig.reading.schema import KeyPath, Reading
+from cosim.simulation.coupling.couplings import PowerBond, Wire
+from cosim.simulation.fmi.fmu_system import FmuSystem, SystemWire
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from cosim.core.types import param, params
 from cosim.rig.reading.schema import READERS, KeyPath, Reading, show
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.types import param, params
 
 
 class NamedFigure(dict[str, Any]):
@@ -38,4 +38,4 @@ class TuningKeys:
     trials: int = param(min=1, max=1_000_000, default=200, doc="after which the session ends")
     batch: int = param(min=1, max=10_000, default=16, doc="trials that are proposed and evaluated together")
     seed: int = param(min=0, max=2**31 - 1, default=0, doc="of all random numbers")
-    duration: float | None = param(unit="s", above=0, default=None, doc="of each run; default: that of the rig")
+    duration: float | None = param(unit="s", above=0, default=None, doc="of each run; default: the rig's")

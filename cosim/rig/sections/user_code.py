@@ -1,8 +1,7 @@
 """User-defined joints, constraint laws and force laws: loaded and checked before use.
 
-Their functions must return arrays of the right shape and be traceable, those of joints and constraints also be
-differentiable. An error names the line of
-the user's file.
+Their functions must return arrays of the right shape and be traceable, for joints and constraints also differentiable.
+An error names the line of the user's file.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from cosim import ops
-from cosim.compile.trace import Trace, origin, trace
-from cosim.errors import CompileError, InputError, where_raised
-from cosim.multibody.constraint_laws import ConstraintLaw, FrameState, ReactionSpec
-from cosim.multibody.description.frames import pose_of
-from cosim.multibody.differentiate import HingeOf
-from cosim.multibody.elastic.shape_functions import ShapeFunctions
-from cosim.multibody.force_laws import ForceLaw
-from cosim.multibody.joints import GeneralMotion
+from cosim.core import ops
+from cosim.core.compile.trace import Trace, origin, trace
+from cosim.core.errors import CompileError, InputError, where_raised
+from cosim.core.types import Numeric
+from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, FrameState, ReactionSpec
+from cosim.mechanics.multibody.description.frames import pose_of
+from cosim.mechanics.multibody.differentiate import HingeOf
+from cosim.mechanics.multibody.elastic.shape_functions import ShapeFunctions
+from cosim.mechanics.multibody.force_laws import ForceLaw
+from cosim.mechanics.multibody.joints import GeneralMotion
 from cosim.rig.reading.plugins import CONSTRAINT, FORCE, JOINT, SHAPES, PluginKind, load_plugin, read_named_plugin
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.types import Numeric
 
 UserFunction = Callable[..., Numeric]
 
@@ -37,7 +36,14 @@ INDEPENDENT = 1e-8  # smallest singular value of linearly independent unit direc
 def read_motion(type: str, params: YamlValue, path: tuple, reading: Reading) -> GeneralMotion | None:
     """The user-defined joint that the section at `path` names by its `type`; None after an error."""
     return _read(
-        JOINT, GeneralMotion, "GeneralMotion of cosim.multibody.joints", _check_motion, type, params, path, reading
+        JOINT,
+        GeneralMotion,
+        "GeneralMotion of cosim.plugin",
+        _check_motion,
+        type,
+        params,
+        path,
+        reading,
     )
 
 
@@ -52,7 +58,7 @@ def read_law(
     return _read(
         CONSTRAINT,
         ConstraintLaw,
-        "ConstraintLaw of cosim.multibody.constraint_laws",
+        "ConstraintLaw of cosim.plugin",
         check,
         type,
         params,
@@ -69,12 +75,12 @@ def read_force_law(
     def check(law: ForceLaw) -> None:
         _check_force_law(law, links, nq, nv)
 
-    return _read(FORCE, ForceLaw, "ForceLaw of cosim.multibody.force_laws", check, type, params, path, reading)
+    return _read(FORCE, ForceLaw, "ForceLaw of cosim.plugin", check, type, params, path, reading)
 
 
 def read_shapes(type: str, params: YamlValue, path: tuple, reading: Reading) -> ShapeFunctions | None:
     """The mode shapes of a link along x that the section at `path` names by its `type`; None after an error."""
-    words = "ShapeFunctions of cosim.multibody.elastic.shape_functions"
+    words = "ShapeFunctions of cosim.plugin"
     return _read(SHAPES, ShapeFunctions, words, _check_shapes, type, params, path, reading)
 
 
@@ -148,9 +154,7 @@ def _check_independent(motion: GeneralMotion, q: np.ndarray) -> None:
 def _check_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
     """Raises ValueError for an invalid law."""
     if not law.rows or not all(isinstance(row, ReactionSpec) for row in law.rows):
-        raise ValueError(
-            "the law has no rows; give it one ReactionSpec of cosim.multibody.constraint_laws per equation"
-        )
+        raise ValueError("the law has no rows; give it one ReactionSpec of cosim.plugin per equation")
     for k, row in enumerate(law.rows):
         if not all(isinstance(text, str) for text in row):
             raise ValueError(f"row {k + 1} is {tuple(row)}; give its name and its units as text")
@@ -196,7 +200,7 @@ def _check_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
     owners = [(name, written) for name, written, size in parts for _ in range(size)]
     for k, (row, (name, written)) in enumerate(zip(law.rows, owners, strict=True)):
         if row.residual_unit.endswith("/s") != (name == "rate"):
-            must = "end in '/s', those of residual not" if name == "rate" else "not end in '/s', those of rate do"
+            must = "end in '/s', units of residual not" if name == "rate" else "not end in '/s', units of rate do"
             unit = row.residual_unit
             what = f"row {k + 1}, '{row.name}', is one of {name}, and what vanishes in it has the unit '{unit}'"
             raise ValueError(f"{what}; units of {name} must {must} ({origin(written)})")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cosim.drivers.cia402.data_sheet import ini_reader, xml_reader
-from cosim.drivers.cia402.data_sheet.fitness import SheetJoint, report
-from cosim.drivers.cia402.data_sheet.sheet import Sheet, read_text
-from cosim.drivers.cia402.params import JointParams, Params
+from cosim.plugins.drivers.cia402.data_sheet import ini_reader, xml_reader
+from cosim.plugins.drivers.cia402.data_sheet.fitness import SheetJoint, report
+from cosim.plugins.drivers.cia402.data_sheet.sheet import Sheet, read_text
+from cosim.plugins.drivers.cia402.params import JointParams, Params
 
 __all__ = ["SheetJoint", "check", "read"]
 

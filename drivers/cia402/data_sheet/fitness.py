@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cosim.drivers.cia402 import process_data, profile
-from cosim.drivers.cia402.data_sheet.sheet import Sheet
-from cosim.drivers.cia402.factor_group import (
+from cosim.core.errors import listed
+from cosim.core.units import DEGREE, RPM
+from cosim.plugins.drivers.cia402 import process_data, profile
+from cosim.plugins.drivers.cia402.data_sheet.sheet import Sheet
+from cosim.plugins.drivers.cia402.factor_group import (
     Contradiction,
     Declared,
     DriveUnits,
@@ -17,10 +19,8 @@ from cosim.drivers.cia402.factor_group import (
     drive_units,
     velocity_unit_of,
 )
-from cosim.drivers.cia402.manufacturers import deviation_of, manufacturer_of
-from cosim.drivers.cia402.params import JointParams, Params
-from cosim.errors import listed
-from cosim.units import DEGREE, RPM
+from cosim.plugins.drivers.cia402.manufacturers import deviation_of, manufacturer_of
+from cosim.plugins.drivers.cia402.params import JointParams, Params
 
 _CONFIGURED = ("DCF", "XDC")
 _RECEIVE_MAPS, _TRANSMIT_MAPS = range(0x1600, 0x1604), range(0x1A00, 0x1A04)

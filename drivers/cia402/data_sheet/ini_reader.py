@@ -1,6 +1,6 @@
 """Reads EDS and DCF files (CiA 306): sections of `key=value`, each object and each sub-index a section.
 
-A small reader of its own: that of the standard library knows no line numbers. Files are in UTF-8, in UTF-16 or in
+A small reader with line numbers, which the standard library lacks. Files are in UTF-8, in UTF-16 or in
 Windows-1252.
 """
 
@@ -10,7 +10,16 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from cosim.drivers.cia402.data_sheet.sheet import TYPE_BITS, Entry, Sheet, fail, identity_of, number, unread, utf_16
+from cosim.plugins.drivers.cia402.data_sheet.sheet import (
+    TYPE_BITS,
+    Entry,
+    Sheet,
+    fail,
+    identity_of,
+    number,
+    unread,
+    utf_16,
+)
 
 _OBJECT = re.compile(r"([0-9A-F]{1,4})(?:SUB([0-9A-F]{1,2}))?", re.IGNORECASE)
 _ACCESS = {"ro": "ro", "rw": "rw", "wo": "wo", "const": "const", "rwr": "rw", "rww": "rw"}
@@ -99,7 +108,7 @@ def _plain(section: _Section, key: str) -> int | None:
 
 
 def _entry(path: Path, name: str, section: _Section, node: int) -> Entry | None:
-    """Raises InputError for a data type or an access that is none; None for a record, which has only sub-indices."""
+    """Raises InputError for an unknown data type or access; None for a record, which has only sub-indices."""
     if "DATATYPE" not in section:
         return None
     kind = section["DATATYPE"]

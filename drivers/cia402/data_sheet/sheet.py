@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from cosim.errors import InputError, SourceLocation, shortened
-from cosim.paths import open_file
+from cosim.core.errors import InputError, SourceLocation, shortened
+from cosim.core.paths import open_file
 
 MOST_BYTES = 16_000_000  # of a file
 LONGEST = 400  # characters of a value that is no number
@@ -74,7 +74,7 @@ def identity_of(vendor: int | None, product: int | None, entries: dict[int, Entr
 
 
 def unread(text: str, value: int | None, kind: int | None) -> str:
-    """The text of an object with a whole number, which is none; "" for others. kind: data type of CiA 301."""
+    """The text of an integer object that is no integer; "" for others. kind: data type of CiA 301."""
     whole = kind in TYPE_BITS and kind not in _REALS
     return shortened(text.strip()) if whole and value is None else ""
 

@@ -6,8 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.parsers import expat
 
-from cosim.drivers.cia402.data_sheet.sheet import LONGEST, TYPE_BITS, Entry, Sheet, fail, identity_of, number, unread
-from cosim.errors import shortened
+from cosim.core.errors import shortened
+from cosim.plugins.drivers.cia402.data_sheet.sheet import (
+    LONGEST,
+    TYPE_BITS,
+    Entry,
+    Sheet,
+    fail,
+    identity_of,
+    number,
+    unread,
+)
 
 MOST_ELEMENTS, DEEPEST = 500_000, 64
 _ACCESS = {"ro": "ro", "rw": "rw", "wo": "wo", "const": "const"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cosim.drivers.cia402 import codec, profile, sdo
-from cosim.drivers.cia402.device import machine, mapping, motion, objects
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.cia402.device.objects import OBJECTS
+from cosim.plugins.drivers.cia402 import codec, profile, sdo
+from cosim.plugins.drivers.cia402.device import mapping, motion, objects, state_machine
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.cia402.device.objects import OBJECTS
 
 
 def _i32(value: float) -> int:
@@ -22,7 +22,7 @@ def _i16(value: float) -> int:
 # objects with live values
 _LIVE_VALUES: dict[int, Callable[[Node], int]] = {
     0x320101: lambda n: _i16(10.0 * n.motor.temperature),
-    0x604100: machine.statusword,
+    0x604100: state_machine.statusword,
     0x606100: lambda n: n.mode,
     0x606200: lambda n: _i32(n.demand),
     0x606400: lambda n: _i32(n.actual()),
@@ -115,7 +115,7 @@ def _start_heartbeat(node: Node, value: int) -> None:
 
 def _control(node: Node, value: int) -> None:
     before = node.control
-    machine.control(node, value)
+    state_machine.control(node, value)
     motion.start_procedures(node, before)
 
 

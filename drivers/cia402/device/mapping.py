@@ -5,10 +5,10 @@ A mapping is changed in the order of the standard: PDO invalid, number of object
 
 from __future__ import annotations
 
-from cosim.drivers.cia402 import sdo
-from cosim.drivers.cia402.device import objects
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.cia402.device.objects import INVALID, NO_REMOTE, OBJECTS
+from cosim.plugins.drivers.cia402 import sdo
+from cosim.plugins.drivers.cia402.device import objects
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.cia402.device.objects import INVALID, NO_REMOTE, OBJECTS
 
 _RECEIVE, _RECEIVE_MAPPING, _TRANSMIT, _TRANSMIT_MAPPING = 0x14, 0x16, 0x18, 0x1A
 _GROUPS = frozenset((_RECEIVE, _RECEIVE_MAPPING, _TRANSMIT, _TRANSMIT_MAPPING))

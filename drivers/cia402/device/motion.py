@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from cosim.drivers.cia402 import faults, profile
-from cosim.drivers.cia402.device import machine
-from cosim.drivers.cia402.device.node import Node
-from cosim.units import RPM
+from cosim.core.units import RPM
+from cosim.plugins.drivers.cia402 import faults, profile
+from cosim.plugins.drivers.cia402.device import state_machine
+from cosim.plugins.drivers.cia402.device.node import Node
 
 _TORQUE, _MAX_TORQUE, _TORQUE_OFFSET, _VELOCITY_OFFSET = 0x607100, 0x607200, 0x60B200, 0x60B100
 _POSITION, _VELOCITY, _LOWER, _UPPER, _MAX_SPEED = 0x607A00, 0x60FF00, 0x607D01, 0x607D02, 0x608000
@@ -98,7 +98,7 @@ def _position_loop(node: Node, speed: float, offset: float, step: float) -> None
         node.window_time += step
         node.bits |= profile.DEVIATION
         if node.window_time > 1e-3 * node.value(_TIME_OUT):
-            machine.fault(node, faults.FOLLOWING)
+            state_machine.fault(node, faults.FOLLOWING)
             return
     else:
         node.window_time = 0.0
@@ -243,22 +243,22 @@ def _brake(node: Node, step: float) -> None:
         node.braking += step
         slow = abs(node.speed()) <= node.rate_of(_VELOCITY_WINDOW)
         if slow or node.braking > STOP_TIMEOUT:
-            if machine.halted(node):
+            if state_machine.halted(node):
                 node.bits = profile.REACHED
-            machine.ramp_ended(node)
+            state_machine.ramp_ended(node)
 
 
 def run(node: Node, step: float) -> None:
     """One step of the present state and mode; without power the demand follows the motor."""
     node.limited = False
-    node.motor.enabled = node.state in machine.POWERED
+    node.motor.enabled = node.state in state_machine.POWERED
     if step > 0.0:
         _estimate_inertia(node, step)
-    if node.state not in machine.POWERED:
+    if node.state not in state_machine.POWERED:
         node.demand = node.goal = node.start = node.actual()
         node.requested = 0.0
         node.motor.request(0.0)
-    elif node.state != profile.ENABLED or machine.halted(node):
+    elif node.state != profile.ENABLED or state_machine.halted(node):
         _brake(node, step)
     else:
         _MODES.get(node.mode, _no_torque)(node, step)

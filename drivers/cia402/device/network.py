@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cosim.drivers.cia402 import codec, faults, profile
-from cosim.drivers.cia402.device import machine, mapping, motion, objects, pdo, server
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.cia402 import codec, faults, profile
+from cosim.plugins.drivers.cia402.device import mapping, motion, objects, pdo, server, state_machine
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.transport import CanFrame
 
 _SYNC, _PRODUCER, _CONSUMERS, _COMMUNICATION_ERROR = 0x100500, 0x101700, 0x101601, 0x102901
 _STATE_OF = {codec.START: codec.RUNNING, codec.STOP: codec.STOPPED, codec.PRE_OPERATIONAL: codec.PREPARED}
@@ -59,7 +59,7 @@ def _change_state(node: Node, state: int) -> None:
     running, node.nmt = node.nmt == codec.RUNNING, state
     node.pending = [None] * len(objects.PDOS)
     if running and state != codec.RUNNING and node.state in (profile.ENABLED, profile.QUICK_STOP):
-        machine.connection_lost(node, faults.CONNECTION)
+        state_machine.connection_lost(node, faults.CONNECTION)
     if state == codec.RUNNING and not running:
         node.sent = [None] * len(objects.PDOS)
 
@@ -70,17 +70,17 @@ def _take_heartbeat(node: Node, producer: int) -> None:
         if monitored & 0xFFFF and monitored >> 16 == producer:
             node.heard[sub] = node.t_ns
             if faults.HEARTBEAT in node.errors:
-                machine.connection_restored(node)
+                state_machine.connection_restored(node)
 
 
 def _check_heartbeats(node: Node) -> None:
-    """Check for missed heartbeats; 1029h is the reaction of the node, 6007h that of the motor."""
+    """Check for missed heartbeats; 1029h is the reaction of the node, 6007h of the motor."""
     for sub in (0, 1):
         heard = node.heard[sub]
         if heard is None or node.t_ns - heard <= 1_000_000 * (node.value(_CONSUMERS + sub) & 0xFFFF):
             continue
         node.heard[sub] = None  # once; monitored again from the next heartbeat on
-        machine.connection_lost(node, faults.HEARTBEAT)
+        state_machine.connection_lost(node, faults.HEARTBEAT)
         reaction = node.value(_COMMUNICATION_ERROR)
         if reaction == 0 and node.nmt == codec.RUNNING:
             node.nmt = codec.PREPARED
@@ -112,7 +112,7 @@ def process(node: Node, t_ns: int) -> None:
         node.send(codec.heartbeat(node.id, codec.BOOTING))
         return
     _check_heartbeats(node)
-    machine.check(node)
+    state_machine.check(node)
     motion.run(node, step)
     if node.nmt == codec.RUNNING:
         pdo.events(node)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from cosim.drivers.cia402 import codec, profile
-from cosim.drivers.cia402.device import objects
-from cosim.drivers.cia402.factor_group import POSITION_REVERSED, VELOCITY_REVERSED, unit_code, velocity_unit_of
-from cosim.drivers.cia402.params import EmulatedParams
-from cosim.drivers.common.motor import Motor, WholeNumberEncoder
-from cosim.drivers.transport import CanFrame
-from cosim.units import RPM, TURN
+from cosim.core.units import RPM, TURN
+from cosim.plugins.drivers.cia402 import codec, profile
+from cosim.plugins.drivers.cia402.device import objects
+from cosim.plugins.drivers.cia402.factor_group import POSITION_REVERSED, VELOCITY_REVERSED, unit_code, velocity_unit_of
+from cosim.plugins.drivers.cia402.params import EmulatedParams
+from cosim.plugins.drivers.common.motor import Motor, WholeNumberEncoder
+from cosim.plugins.drivers.transport import CanFrame
 
 TEMPERATURE = 0x320101  # of the power stage
 RATED_FRACTION = 1 / 3  # of the peak torque of a servo motor: its continuous torque

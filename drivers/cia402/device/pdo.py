@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from cosim.drivers.cia402 import faults, sdo
-from cosim.drivers.cia402.device import access, machine, objects
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.cia402 import faults, sdo
+from cosim.plugins.drivers.cia402.device import access, objects, state_machine
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.transport import CanFrame
 
 _SYNCHRONOUS = 240  # the largest synchronous transmission type
 _ON_EVENT = (254, 255)
@@ -26,7 +26,7 @@ def _apply(node: Node, keys: tuple[int, ...], data: bytes) -> None:
     """Write the mapped objects; values out of range are ignored, as is a frame with too few bytes."""
     widths = [objects.width(key) // 8 for key in keys]
     if sum(widths) > len(data):
-        machine.report(node, faults.PDO_LENGTH)
+        state_machine.report(node, faults.PDO_LENGTH)
         return
     place = 0
     for key, size in zip(keys, widths, strict=True):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cosim.drivers.cia402 import codec, sdo
-from cosim.drivers.cia402.device import access, objects
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.cia402 import codec, sdo
+from cosim.plugins.drivers.cia402.device import access, objects
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.transport import CanFrame
 
 MAX_SIZE = 4096  # bytes that a client may announce
 
@@ -48,7 +48,7 @@ def _download(node: Node, key: int, frame: bytes) -> bytes:
     if frame[0] & sdo.EXPEDITED:
         data = sdo.expedited_data(frame)
         if not frame[0] & sdo.SIZED and key in objects.OBJECTS and objects.OBJECTS[key].kind:
-            data = data[: objects.width(key) // 8]  # without a size: that of the object
+            data = data[: objects.width(key) // 8]  # without a size: as long as the object
         access.download(node, key, data)
     else:
         if access.find(key).access in ("ro", "const"):

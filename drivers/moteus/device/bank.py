@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from cosim.drivers.moteus import registers as reg
-from cosim.drivers.moteus.device.commands import COMMANDS, NOTHING
-from cosim.drivers.moteus.device.servo import Servo
-from cosim.drivers.moteus.registers import Mode, to_raw, to_value
+from cosim.plugins.drivers.moteus import registers as reg
+from cosim.plugins.drivers.moteus.device.commands import COMMANDS, NOTHING
+from cosim.plugins.drivers.moteus.device.servo import Servo
+from cosim.plugins.drivers.moteus.registers import Mode, to_raw, to_value
 
 DONE, UNKNOWN, NOT_WRITABLE, DISCARD = range(4)  # DISCARD: the rest of the frame is for another drive
 
-# registers that only store a value: digital outputs, clock trim, PWM outputs; and those of unused pins
+# registers that only store a value: digital outputs, clock trim, PWM outputs; and registers of unused pins
 _WRITABLE = frozenset((0x05C, 0x05D, 0x071, *range(0x076, 0x080)))
 _IDLE = frozenset((0x05E, 0x05F, 0x072, 0x074, 0x140, 0x141, *range(0x060, 0x065), *range(0x068, 0x06D)))
 

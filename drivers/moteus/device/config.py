@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.common.windings import MAGNET_ANGLE, POLE_PAIRS, phase_inductance, phase_resistance
-from cosim.drivers.moteus.registers import TORQUE_FACTOR
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.common.windings import MAGNET_ANGLE, POLE_PAIRS, phase_inductance, phase_resistance
+from cosim.plugins.drivers.moteus.registers import TORQUE_FACTOR
 
 Config = dict[str, int | float]
 

@@ -11,12 +11,12 @@ import struct
 from collections.abc import Callable
 from functools import partial
 
-from cosim.drivers.common.unknown_requests import shown
-from cosim.drivers.moteus.device import config, telemetry
-from cosim.drivers.moteus.device.commands import NOTHING
-from cosim.drivers.moteus.device.servo import Servo
-from cosim.drivers.moteus.device.sweep import Sweep
-from cosim.drivers.moteus.registers import Mode
+from cosim.plugins.drivers.common.unknown_requests import shown
+from cosim.plugins.drivers.moteus.device import config, telemetry
+from cosim.plugins.drivers.moteus.device.commands import NOTHING
+from cosim.plugins.drivers.moteus.device.servo import Servo
+from cosim.plugins.drivers.moteus.device.sweep import Sweep
+from cosim.plugins.drivers.moteus.registers import Mode
 
 _MAX_LENGTH = 128
 _MAX_UNREAD = 4096  # bytes, beyond which no telemetry is added

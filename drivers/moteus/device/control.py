@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 
-from cosim.drivers.common.trajectory import advance
-from cosim.drivers.common.windings import PHASES
-from cosim.drivers.moteus import faults
-from cosim.drivers.moteus.device import field
-from cosim.drivers.moteus.device.commands import NOTHING
-from cosim.drivers.moteus.device.servo_state import ServoState
-from cosim.drivers.moteus.registers import Mode
+from cosim.plugins.drivers.common.trajectory import advance
+from cosim.plugins.drivers.common.windings import PHASES
+from cosim.plugins.drivers.moteus import faults
+from cosim.plugins.drivers.moteus.device import field
+from cosim.plugins.drivers.moteus.device.commands import NOTHING
+from cosim.plugins.drivers.moteus.device.servo_state import ServoState
+from cosim.plugins.drivers.moteus.registers import Mode
 
 _TIMEOUT_MODES = (Mode.STOPPED, Mode.POSITION, Mode.ZERO_VELOCITY, Mode.BRAKE)  # other ones mean stopped
 _STILL = 0.05  # turns/s; below it control starts with velocity 0

@@ -10,9 +10,9 @@ from __future__ import annotations
 import cmath
 import math
 
-from cosim.drivers.common.windings import Windings
-from cosim.drivers.moteus.device.servo_state import InductanceTest, ServoState
-from cosim.drivers.moteus.registers import Mode
+from cosim.plugins.drivers.common.windings import Windings
+from cosim.plugins.drivers.moteus.device.servo_state import InductanceTest, ServoState
+from cosim.plugins.drivers.moteus.registers import Mode
 
 VOLTAGE_MODES = (Mode.PWM, Mode.VOLTAGE, Mode.VOLTAGE_FOC, Mode.VOLTAGE_DQ, Mode.MEASURE_INDUCTANCE)
 _LARGEST = 1e6

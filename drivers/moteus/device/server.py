@@ -5,7 +5,7 @@ Source: the micro server of mjbots' mjlib, with its rules for answers beyond 64 
 
 from __future__ import annotations
 
-from cosim.drivers.moteus.codec import (
+from cosim.plugins.drivers.moteus.codec import (
     CLIENT_DATA,
     CLIENT_POLL,
     CLIENT_POLL_FLOW,
@@ -20,8 +20,8 @@ from cosim.drivers.moteus.codec import (
     reply_size,
     tunnel,
 )
-from cosim.drivers.moteus.device import bank, console
-from cosim.drivers.moteus.device.servo import Servo
+from cosim.plugins.drivers.moteus.device import bank, console
+from cosim.plugins.drivers.moteus.device.servo import Servo
 
 _MAX_ANSWER = 64
 _RESERVE = 23  # bytes; with less space left in the answer no further subframe is executed

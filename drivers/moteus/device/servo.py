@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 
-from cosim.drivers.moteus import faults
-from cosim.drivers.moteus.device.control import torque
-from cosim.drivers.moteus.device.field import commands_field
-from cosim.drivers.moteus.device.servo_state import ServoState
-from cosim.drivers.moteus.registers import Mode
+from cosim.plugins.drivers.moteus import faults
+from cosim.plugins.drivers.moteus.device.control import torque
+from cosim.plugins.drivers.moteus.device.field import commands_field
+from cosim.plugins.drivers.moteus.device.servo_state import ServoState
+from cosim.plugins.drivers.moteus.registers import Mode
 
 _ENABLING_NS, _CALIBRATING_NS = 2_000_000, 9_000_000  # from the command to the first torque
 
@@ -59,7 +59,7 @@ class Servo(ServoState):
         self.set_output(position, exact=True)
 
     def require_reindex(self) -> None:
-        """Discard the reference of the output: the position is that of the rotor within a turn."""
+        """Discard the reference of the output: the position is the rotor's within a turn."""
         self.offset, self.home = -round(self.encoder), 0
 
     def recapture(self) -> None:

@@ -7,13 +7,13 @@ import math
 import random
 from collections.abc import Callable
 
-from cosim.drivers.common.motor import Motor
-from cosim.drivers.common.unknown_requests import UnknownRequests
-from cosim.drivers.common.windings import Windings
-from cosim.drivers.moteus.device.commands import NOTHING
-from cosim.drivers.moteus.device.config import OFFSETS, factory
-from cosim.drivers.moteus.registers import TORQUE_FACTOR, Mode
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.motor import Motor
+from cosim.plugins.drivers.common.unknown_requests import UnknownRequests
+from cosim.plugins.drivers.common.windings import Windings
+from cosim.plugins.drivers.moteus.device.commands import NOTHING
+from cosim.plugins.drivers.moteus.device.config import OFFSETS, factory
+from cosim.plugins.drivers.moteus.registers import TORQUE_FACTOR, Mode
 
 NOISE = 0.05  # A, standard deviation of the sampled currents of windings
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cosim.drivers.moteus.device.commands import NOTHING
-from cosim.drivers.moteus.device.field import phases
-from cosim.drivers.moteus.device.servo import Servo
-from cosim.drivers.moteus.registers import Mode
+from cosim.plugins.drivers.moteus.device.commands import NOTHING
+from cosim.plugins.drivers.moteus.device.field import phases
+from cosim.plugins.drivers.moteus.device.servo import Servo
+from cosim.plugins.drivers.moteus.registers import Mode
 
 _TURN = 65536
 _EVERY_NS = 990_000  # 1 ms, in steps that may be shorter

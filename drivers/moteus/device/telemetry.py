@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from cosim.drivers.moteus.device.servo import Servo
+from cosim.plugins.drivers.moteus.device.servo import Servo
 
 # type: (its bytes in a schema, format of its value)
 _TYPES: dict[str, tuple[bytes, str]] = {
@@ -90,7 +90,7 @@ def binary(servo: Servo, name: str) -> bytes:
 
 
 def text(servo: Servo, name: str) -> bytes:
-    """The record of a channel as text, each value in a line of its own."""
+    """The record of a channel as text, each value in its own line."""
     lines = []
     for field in CHANNELS[name]:
         for k, value in enumerate(_values(servo, field)):

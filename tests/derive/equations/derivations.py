@@ -9,10 +9,10 @@ from pathlib import Path
 import casadi
 import numpy as np
 
-from cosim.derive.equations.command import read_model
-from cosim.derive.equations.components import derived
-from cosim.derive.equations.files import c_function, file_lines, function_names
-from cosim.derive.equations.parameters import with_symbols
+from cosim.apps.derive.equations.command import read_model
+from cosim.apps.derive.equations.components import derived
+from cosim.apps.derive.equations.files import c_function, file_lines, function_names
+from cosim.apps.derive.equations.parameters import with_symbols
 
 GCC = shutil.which("gcc") or ""
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off"]

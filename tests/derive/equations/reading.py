@@ -8,8 +8,8 @@ import sympy
 from sympy.parsing.sympy_parser import parse_expr
 from sympy.printing.pycode import PythonCodePrinter
 
-from cosim.derive.equations.latex import latex_lines
-from cosim.derive.equations.text import printed, text_lines
+from cosim.apps.derive.equations.latex import latex_lines
+from cosim.apps.derive.equations.text import printed, text_lines
 from tests.derive.equations.derivations import derivation
 from tests.kit.latex_formulas import equations as latex_equations
 from tests.kit.latex_formulas import formula as latex_formula
@@ -92,7 +92,7 @@ def evaluated(d, parsed):
 
 
 def compiled(steps, elements):
-    """The values of the elements as a function of those of the symbols."""
+    """The values of the elements as a function of the symbols'."""
     names = sorted({s.name for f in [*(f for _, f in steps), *elements.values()] for s in f.free_symbols})
     own = {name for name, _ in steps}
     given = [name for name in names if name not in own]

@@ -10,12 +10,12 @@ import casadi
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile.trace import column, symbols
-from cosim.derive.equations.code import instructions, operations_of, written
-from cosim.derive.equations.components import EquationTerm
-from cosim.derive.equations.files import function_names
-from cosim.derive.equations.languages import MATLAB, PYTHON, C
+from cosim.apps.derive.equations.code import instructions, operations_of, written
+from cosim.apps.derive.equations.components import EquationTerm
+from cosim.apps.derive.equations.files import function_names
+from cosim.apps.derive.equations.languages import MATLAB, PYTHON, C
+from cosim.core import ops
+from cosim.core.compile.trace import column, symbols
 from tests.derive.equations.derivations import (
     GCC,
     OWN,
@@ -113,7 +113,7 @@ OF_TWO = {
     "and_not": lambda x, y: ops.where(ops.logical_and(x < y, ops.logical_not(x <= -0.5)), 3.0, x),
     "or": lambda x, y: ops.where(ops.logical_or(x < y, y < 0.0), x, 2.0),
     "least": lambda x, y: ops.minimum(x, y) - ops.maximum(x * x, y),
-    "absolute": lambda x, y: ops.absolute(x) - ops.sign(y) * ops.sign(-x),
+    "abs": lambda x, y: ops.abs(x) - ops.sign(y) * ops.sign(-x),
     "copysign": lambda x, y: ops.reciprocal(x) + y,
     "atan2": lambda x, y: ops.atan2(x, y) + ops.sqrt(x * x + y * y),
     "exponential": lambda x, y: ops.exp(x) - ops.tanh(y) * ops.tan(x),

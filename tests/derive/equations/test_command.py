@@ -58,7 +58,7 @@ BAD_RIGS = {
 @pytest.mark.parametrize("what", BAD_RIGS)
 def test_bad_rigs_are_refused_before_they_are_derived(command, said, monkeypatch, what):
     if what != "nothing moves":
-        monkeypatch.setattr("cosim.derive.equations.command.derived", None)
+        monkeypatch.setattr("cosim.apps.derive.equations.command.derived", None)
     Path("rig.yaml").write_text(BAD_RIGS[what])
     said(command.refuses("derive", "rig.yaml", "--equations"))
 

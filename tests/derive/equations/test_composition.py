@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.derive.equations.command import read_model
-from cosim.derive.equations.components import derived
-from cosim.derive.equations.composition import comparison_lines, compose, composed
+from cosim.apps.derive.equations.command import read_model
+from cosim.apps.derive.equations.components import derived
+from cosim.apps.derive.equations.composition import comparison_lines, compose, composed
 from tests.derive.equations.derivations import OWN, RIGS, assert_equal, evaluated, states, values_of
 
 UR5 = RIGS / "robots" / "ur5.urdf"
@@ -94,7 +94,7 @@ def test_the_sample_platform_carries_a_ur5(command):
 def test_the_gravity_of_the_manipulator_does_not_count(command):
     words = ["--equations", "--on", "bracket", "--mount"]
     _, out, _ = command("derive", OWN / "truck.yaml", *words, RIGS / "two_link.yaml", "--to", "c")
-    note = "Gravity is that of the platform, [0, 0, -9.81] m/s^2; the [0, -9.81, 0] m/s^2 of two_link does not count."
+    note = "Gravity is the platform's, [0, 0, -9.81] m/s^2; the [0, -9.81, 0] m/s^2 of two_link does not count."
     assert f" * {note}" in out.splitlines()
     _, out, _ = command("derive", OWN / "truck.yaml", *words, UR5, "--to", "c")
     assert "Gravity is" not in out

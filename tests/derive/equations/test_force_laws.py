@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cosim.derive.equations.command import read_model
-from cosim.derive.equations.components import derived
-from cosim.derive.equations.files import file_lines
+from cosim.apps.derive.equations.command import read_model
+from cosim.apps.derive.equations.components import derived
+from cosim.apps.derive.equations.files import file_lines
 from tests.derive.equations.derivations import assert_equal, states
 from tests.derive.equations.reading import evaluated, read_text
 from tests.kit.given import beside
@@ -49,4 +49,4 @@ def test_a_law_that_cannot_be_traced(command, to):
     rig = written(LAW.replace("FLOOR", "(floor if height < 0.0 else 0.0)"))
     (said,) = command.refuses("derive", rig, "--equations", "--to", to)
     assert said.startswith("rig.yaml:")
-    assert "use cosim.ops.where" in said
+    assert "use cosim.plugin.ops.where" in said

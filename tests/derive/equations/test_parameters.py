@@ -1,13 +1,13 @@
-"""Numbers of a mechanism as symbols: equations with other values are those of the mechanism built with them."""
+"""Numbers of a mechanism as symbols: other values give the equations of the mechanism built with them."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from cosim.derive.equations.command import read_model
-from cosim.derive.equations.components import derived
-from cosim.derive.equations.parameters import with_symbols
+from cosim.apps.derive.equations.command import read_model
+from cosim.apps.derive.equations.components import derived
+from cosim.apps.derive.equations.parameters import with_symbols
 from tests.derive.equations.derivations import GCC, RIGS, assert_equal, c_code, derivation, python_code, states
 from tests.derive.equations.reading import evaluated, read_latex, read_text
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import sympy
 
-from cosim.derive.equations.components import derived
-from cosim.derive.equations.parameters import with_symbols
-from cosim.derive.equations.stages import is_singular, point_masses
+from cosim.apps.derive.equations.components import derived
+from cosim.apps.derive.equations.parameters import with_symbols
+from cosim.apps.derive.equations.stages import is_singular, point_masses
 from tests.derive.equations.derivations import OWN, RIGS, derivation, states
 from tests.derive.equations.reading import read_text, same
 

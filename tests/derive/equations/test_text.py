@@ -9,11 +9,11 @@ import sympy
 from matplotlib.mathtext import MathTextParser
 from sympy.parsing.latex import parse_latex
 
-from cosim.derive.equations import latex, text
-from cosim.derive.equations.formulas import component_formulas
-from cosim.derive.equations.latex import latex_lines
-from cosim.derive.equations.text import printed, text_lines
-from cosim.derive.symbolic import as_text, exact
+from cosim.apps.derive.equations import latex, text
+from cosim.apps.derive.equations.formulas import component_formulas
+from cosim.apps.derive.equations.latex import latex_lines
+from cosim.apps.derive.equations.text import printed, text_lines
+from cosim.apps.derive.symbolic import as_text, exact
 from tests.derive.equations.derivations import assert_equal, derivation, states
 from tests.derive.equations.reading import compiled, evaluated, read_latex, read_text
 from tests.kit.refusals import refusal

@@ -1,10 +1,10 @@
-"""The equations by symbols are those of textbooks, written by hand, formula by formula."""
+"""The equations by symbols equal the textbooks', written by hand, formula by formula."""
 
 import sympy
 
-from cosim.derive.equations.command import read_model
-from cosim.derive.equations.components import derived
-from cosim.derive.equations.parameters import with_symbols
+from cosim.apps.derive.equations.command import read_model
+from cosim.apps.derive.equations.components import derived
+from cosim.apps.derive.equations.parameters import with_symbols
 from tests.derive.equations.derivations import OWN
 from tests.derive.equations.reading import formulas, read_text, same, vanishes
 

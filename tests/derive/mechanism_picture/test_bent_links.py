@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.derive.mechanism_picture.command import closed, pictured
-from cosim.derive.mechanism_picture.figure import figure_of
-from cosim.derive.mechanism_picture.planar import SLIM
-from cosim.derive.mechanism_picture.stage import stage_of
-from cosim.multibody.assembly import close_loops
+from cosim.apps.derive.mechanism_picture.command import closed, pictured
+from cosim.apps.derive.mechanism_picture.figure import figure_of
+from cosim.apps.derive.mechanism_picture.planar import SLIM
+from cosim.apps.derive.mechanism_picture.stage import stage_of
+from cosim.mechanics.multibody.assembly import close_loops
 from cosim.rig.rig import load_rig
 from tests.derive.equations.derivations import RIGS
 from tests.multibody.elastic_files.bodies import files_of, nodes_at
@@ -63,8 +63,8 @@ def by_functions():
     Path("shapes.py").write_text("""\
 import numpy as np
 
-from cosim.multibody.elastic.shape_functions import ShapeFunctions
-from cosim.types import params
+from cosim.plugin import ShapeFunctions
+from cosim.plugin import params
 
 
 @params

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cosim.derive.mechanism_picture.command import pictured
-from cosim.derive.mechanism_picture.view import plane_normal
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
-from cosim.multibody.model import Model
+from cosim.apps.derive.mechanism_picture.command import pictured
+from cosim.apps.derive.mechanism_picture.view import plane_normal
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody.model import Model
 
 DOWN = (0.0, 0.0, -9.81)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from cosim.drivers import cia402
-from cosim.drivers.transport import CanParams
-from cosim.types import JointState
+from cosim.core.types import JointState
+from cosim.plugins.drivers import cia402
+from cosim.plugins.drivers.transport import CanParams
 from tests.drivers.bench import DriverBench
 from tests.drivers.cia402.emulator_bench import Rig
 from tests.kit.clock import MS
@@ -66,7 +66,7 @@ def running():
 @pytest.fixture
 def without(monkeypatch):
     """Drives that lack an object."""
-    from cosim.drivers.cia402.device import access, objects
+    from cosim.plugins.drivers.cia402.device import access, objects
 
     def lacking(*keys: int) -> None:
         table = {key: entry for key, entry in objects.OBJECTS.items() if key not in keys}

@@ -6,12 +6,12 @@ import struct
 import numpy as np
 import pytest
 
-from cosim.drivers import cia402
-from cosim.drivers.cia402 import sdo
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.transport import CanFrame, CanParams
-from cosim.errors import SourceLocation
-from cosim.types import DriverContext, Limits
+from cosim.core.errors import SourceLocation
+from cosim.core.types import DriverContext, Limits
+from cosim.plugins.drivers import cia402
+from cosim.plugins.drivers.cia402 import sdo
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.transport import CanFrame, CanParams
 from tests.kit.clock import MS
 
 NODE, COUNTS = 5, 4096

@@ -12,12 +12,12 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-from cosim.drivers.cia402 import codec, sdo
-from cosim.drivers.cia402.device import network
-from cosim.drivers.cia402.device.node import Node
-from cosim.drivers.cia402.params import EmulatedParams
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.transport import CanFrame, now
+from cosim.plugins.drivers.cia402 import codec, sdo
+from cosim.plugins.drivers.cia402.device import network
+from cosim.plugins.drivers.cia402.device.node import Node
+from cosim.plugins.drivers.cia402.params import EmulatedParams
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.transport import CanFrame, now
 
 ETHERTYPE = 0x88A4
 APRD, APWR, APRW, FPRD, FPWR, FPRW, BRD, BWR, BRW, LRD, LWR, LRW, ARMW, FRMW = range(1, 15)
@@ -186,7 +186,7 @@ class Slave:
         self._set_state(wanted)
 
     def _configure(self) -> None:
-        """The drive's PDOs, as assigned, are valid at every exchange; its watchdog is that of the sync manager."""
+        """The drive's PDOs, as assigned, are valid at every exchange; its watchdog is the sync manager's."""
         for index, base, kind in ((0x1C12, codec.RPDO, 0x140000), (0x1C13, codec.TPDO, 0x180000)):
             for number in range(4):
                 assigned = (0x1600 if kind == 0x140000 else 0x1A00) + number in self._assigned[index]
@@ -292,7 +292,7 @@ class Slave:
             return sdo.abort(index, sub, error.code)
 
     def _sdo(self, key: int, data: bytes | None = None) -> bytes:
-        """Read or write an object. Those of EtherCAT are here, all others in the drive."""
+        """Read or write an object. EtherCAT's are here, all others in the drive."""
         index, sub = key >> 8, key & 0xFF
         if index == 0x1C00 and data is None:
             return bytes(((4, 1, 2, 3, 4)[sub],)) if sub < 5 else self._absent()

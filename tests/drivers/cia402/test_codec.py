@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.cia402 import codec, faults, process_data, profile, sdo, setup
-from cosim.drivers.cia402.client import request_write
-from cosim.drivers.cia402.device import objects
-from cosim.drivers.cia402.process_data import CommandCoder, ProcessMap, chosen
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.cia402 import codec, faults, process_data, profile, sdo, setup
+from cosim.plugins.drivers.cia402.client import request_write
+from cosim.plugins.drivers.cia402.device import objects
+from cosim.plugins.drivers.cia402.process_data import CommandCoder, ProcessMap, chosen
+from cosim.plugins.drivers.transport import CanFrame
 from tests.drivers.bench import refused
 from tests.drivers.cia402.conftest import JOINT
 from tests.kit.clock import MS

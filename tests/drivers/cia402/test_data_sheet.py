@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cosim.drivers.cia402 import data_sheet
-from cosim.drivers.cia402.data_sheet import sheet as sheets
-from cosim.drivers.cia402.device.objects import OBJECTS, PACKERS, PRODUCT, VENDOR
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.plugins.drivers.cia402 import data_sheet
+from cosim.plugins.drivers.cia402.data_sheet import sheet as sheets
+from cosim.plugins.drivers.cia402.device.objects import OBJECTS, PACKERS, PRODUCT, VENDOR
 from tests.drivers.bench import refused
 
 TYPES = {"b": 2, "h": 3, "i": 4, "B": 5, "H": 6, "I": 7, "": 9}

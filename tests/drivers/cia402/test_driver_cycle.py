@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cosim.drivers import cia402
-from cosim.drivers.cia402 import codec, faults, profile
-from cosim.drivers.cia402.codec import SYNC
-from cosim.drivers.transport import CanFrame, estimate
+from cosim.plugins.drivers import cia402
+from cosim.plugins.drivers.cia402 import codec, faults, profile
+from cosim.plugins.drivers.cia402.codec import SYNC
+from cosim.plugins.drivers.transport import CanFrame, estimate
 from tests.drivers.bench import refused
 from tests.drivers.cia402.conftest import BUS, JOINT
 from tests.kit.clock import MS

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from cosim.drivers import cia402
-from cosim.drivers.cia402 import codec, faults, process_data, profile, setup
+from cosim.plugins.drivers import cia402
+from cosim.plugins.drivers.cia402 import codec, faults, process_data, profile, setup
 from tests.drivers.bench import refused
 from tests.drivers.cia402.conftest import JOINT
 from tests.kit.clock import MS
@@ -265,7 +265,7 @@ def test_a_drive_that_lost_its_power_is_set_up_again(running):
 
 
 def process_data_to_unmapped_drives(b) -> list[str]:
-    """What reaches a drive as process data, SYNC or a command to operate before its PDOs are those of the driver."""
+    """What reaches a drive as process data, SYNC or a command to operate before it has the driver's PDOs."""
     objects = (*process_data.RPDO_OBJECTS["position"], *process_data.TPDO_OBJECTS)
     wanted, found = [[len(each), *each] for each in objects], []
 

@@ -4,9 +4,9 @@ import struct
 
 import pytest
 
-from cosim.drivers.cia402 import sdo
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.cia402 import sdo
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.transport import CanFrame
 from tests.drivers.cia402.emulator_bench import COUNTS, TURN, Rig, map_pdo
 
 

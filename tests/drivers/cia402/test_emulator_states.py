@@ -6,8 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from cosim.drivers.cia402 import sdo
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.cia402 import sdo
+from cosim.plugins.drivers.transport import CanFrame
 from tests.drivers.cia402.emulator_bench import COUNTS, TURN, Rig, map_pdo
 
 HEX = bytes.fromhex

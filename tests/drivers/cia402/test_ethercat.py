@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.drivers import cia402
-from cosim.drivers.transport import now
+from cosim.core.types import JointCommand, JointState
+from cosim.plugins.drivers import cia402
+from cosim.plugins.drivers.transport import now
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.types import JointCommand, JointState
 from tests.conformance.families import PATIENCE, rig, write_rig
 from tests.drivers.bench import refused
 from tests.kit.clock import MS

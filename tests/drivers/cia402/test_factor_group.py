@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cosim.drivers.cia402.factor_group import (
+from cosim.plugins.drivers.cia402.factor_group import (
     Contradiction,
     Declared,
     FactorGroup,
@@ -14,7 +14,7 @@ from cosim.drivers.cia402.factor_group import (
     unit_code,
     velocity_unit_of,
 )
-from cosim.drivers.cia402.manufacturers import DEVIATIONS, deviation_of, manufacturer_of
+from cosim.plugins.drivers.cia402.manufacturers import DEVIATIONS, deviation_of, manufacturer_of
 
 TURN, RPM, DEGREE = 2.0 * math.pi, 2.0 * math.pi / 60.0, math.pi / 180.0
 COUNTS = FactorGroup(encoder=(4096, 1), velocity_unit=0x00B50300, rated_torque=500)

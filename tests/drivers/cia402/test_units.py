@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from cosim.drivers import cia402
-from cosim.drivers.cia402 import configuration
+from cosim.plugins.drivers import cia402
+from cosim.plugins.drivers.cia402 import configuration
 from tests.drivers.bench import refused
 from tests.drivers.cia402.conftest import JOINT
 from tests.drivers.cia402.unit_variants import VARIANTS

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cosim.drivers.common.driver import MODES
-from cosim.drivers.common.emulated_drive import WATCHDOG_NS, EmulatedDrive
-from cosim.drivers.common.fault_texts import UNKNOWN, check_fault_texts, code_of, fault_table
-from cosim.drivers.common.motor import Rotor
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.common.driver import MODES
+from cosim.plugins.drivers.common.emulated_drive import WATCHDOG_NS, EmulatedDrive
+from cosim.plugins.drivers.common.fault_texts import UNKNOWN, check_fault_texts, code_of, fault_table
+from cosim.plugins.drivers.common.motor import Rotor
 from tests.conformance.families import stepped_cases
 from tests.conformance.marks import drivers
 from tests.conformance.wires import Desk

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.drivers import dynamixel
-from cosim.drivers.common.motor import Rotor
+from cosim.plugins.drivers import dynamixel
+from cosim.plugins.drivers.common.motor import Rotor
 from tests.drivers.bench import DriverBench
 
 

@@ -1,9 +1,9 @@
 """Emulated Dynamixel drives with rotors, stepped by the test."""
 
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.dynamixel.emulator import Emulator
-from cosim.drivers.dynamixel.node import Node
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.dynamixel.emulator import Emulator
+from cosim.plugins.drivers.dynamixel.node import Node
 from tests.drivers.dynamixel.conftest import rotor as made
 from tests.kit.clock import MS
 

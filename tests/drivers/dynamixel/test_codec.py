@@ -1,4 +1,4 @@
-"""Packets of the Dynamixel Protocol 2.0 against those of the manufacturer's manual; the decoder against anything."""
+"""Packets of the Dynamixel Protocol 2.0 against the manufacturer's manual; the decoder against anything."""
 
 import time
 
@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel.codec import Decoder, Packet, RegisterBlock
-from cosim.drivers.dynamixel.packet_link import PacketLink
-from cosim.drivers.dynamixel.sync_reader import INCOMPLETE_NS, SILENT_NS
-from cosim.drivers.transport import now
-from cosim.drivers.transport.compiled_link import FRAME
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel.codec import Decoder, Packet, RegisterBlock
+from cosim.plugins.drivers.dynamixel.packet_link import PacketLink
+from cosim.plugins.drivers.dynamixel.sync_reader import INCOMPLETE_NS, SILENT_NS
+from cosim.plugins.drivers.transport import now
+from cosim.plugins.drivers.transport.compiled_link import FRAME
 from tests.kit.serial_line import SerialLine, receive, settle
 
 HEX = bytes.fromhex
 OK = b"\0"
 
 # Robotis e-Manual, "DYNAMIXEL Protocol 2.0", the examples under "Instruction Details".
-# Fast Bulk Read (0x9A): the manual repeats the CRC of its Fast Sync Read example; DA 2D is that of the packet itself,
+# Fast Bulk Read (0x9A): the manual repeats the CRC of its Fast Sync Read example; DA 2D belongs to the packet itself,
 # as the manufacturer's SDK counts it.
 GOLDEN = {
     "ping": (codec.packet(1, codec.PING), "FFFFFD00 01 0300 01 194E"),
@@ -140,7 +140,7 @@ def test_lists_in_parameters() -> None:
     assert codec.sync_span(b"\1\0\0") is None
 
 
-# --- chained and late answers in machine code; that packets are those of the codec in Python is conformance ---
+# --- chained and late answers in machine code; that packets equal the codec's in Python is conformance ---
 
 SIZE = 5  # bytes of data of a drive
 BLOCK = SIZE + 4

@@ -2,10 +2,10 @@
 
 import pytest
 
-from cosim.drivers import dynamixel
-from cosim.drivers.dynamixel import codec, cyclic_frames, faults
-from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.transport import estimate
+from cosim.plugins.drivers import dynamixel
+from cosim.plugins.drivers.dynamixel import codec, cyclic_frames, faults
+from cosim.plugins.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.transport import estimate
 from tests.drivers.bench import refused
 from tests.kit.clock import MS
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from cosim.drivers.dynamixel import codec
-from cosim.drivers.dynamixel import tables as t
-from cosim.drivers.dynamixel.node import FIRMWARE
+from cosim.plugins.drivers.dynamixel import codec
+from cosim.plugins.drivers.dynamixel import tables as t
+from cosim.plugins.drivers.dynamixel.node import FIRMWARE
 from tests.drivers.dynamixel.emulator_bench import MODEL, Bench
 from tests.kit.clock import MS
 

@@ -1,4 +1,4 @@
-"""Frames of the Mini Cheetah protocol: those of manuals and of another client, and any bytes."""
+"""Frames of the Mini Cheetah protocol: from manuals and another client, and any bytes."""
 
 from types import SimpleNamespace
 
@@ -7,9 +7,9 @@ from damiao_motor import MOTOR_TYPE_PRESETS, DaMiaoMotor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.mit import codec
-from cosim.drivers.mit.codec import CanFrame, DriveState, Ranges
-from cosim.drivers.mit.models import MODELS
+from cosim.plugins.drivers.mit import codec
+from cosim.plugins.drivers.mit.codec import CanFrame, DriveState, Ranges
+from cosim.plugins.drivers.mit.models import MODELS
 
 RANGES = Ranges(12.5, 30.0, 10.0, 500.0, 5.0)
 fractions = st.floats(-1.0, 1.0)

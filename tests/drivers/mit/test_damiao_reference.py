@@ -5,11 +5,11 @@ import pytest
 from damiao_motor import DaMiaoMotor
 from damiao_motor.core.motor import REGISTER_TABLE
 
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.mit.emulator import Emulator, MitDrive
-from cosim.drivers.mit.params import JointParams
-from cosim.drivers.mit.registers import SETTINGS, store
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.mit.emulator import Emulator, MitDrive
+from cosim.plugins.drivers.mit.params import JointParams
+from cosim.plugins.drivers.mit.registers import SETTINGS, store
+from cosim.plugins.drivers.transport import CanFrame
 
 MS = 1_000_000
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.errors import InputErrors
+from cosim.core.errors import InputErrors
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from tests.conformance.families import Bench, Case, rig, section, write_rig
@@ -89,7 +89,7 @@ def test_a_mini_cheetah_gets_no_command_after_a_pause_longer_than_its_watchdog(t
 
 
 def test_gains_go_to_the_drive_and_their_rounding_is_closed_here(tmp_path, monkeypatch):
-    """The effort that the drive computes is that of the command; its motor stands still."""
+    """The drive computes the effort of the command; its motor stands still."""
     desk = Desk(CASE, tmp_path, monkeypatch)
     desk.driver.open()
     desk.cycle(3)

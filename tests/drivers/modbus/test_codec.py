@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from pymodbus.framer import FramerRTU
 from pymodbus.pdu import DecodePDU, ExceptionResponse, register_message
 
-from cosim.drivers.modbus import codec
-from cosim.drivers.modbus.codec import RtuRequest
+from cosim.plugins.drivers.modbus import codec
+from cosim.plugins.drivers.modbus.codec import RtuRequest
 from tests.conformance.families import FLOATS, WHOLE_NUMBERS, Case
 from tests.drivers.loading import mistakes_of
 
 NODE = 0x11
-# MODBUS Application Protocol Specification V1.1b3: request, its bytes and those of the answer, the words read
+# MODBUS Application Protocol Specification V1.1b3: request, its bytes, the answer's, the words read
 EXAMPLES = {
     "6.3": (RtuRequest(NODE, 3, 0x6B, 3), "03 00 6B 00 03", "03 06 02 2B 00 00 00 64", (0x022B, 0, 0x64)),
     "6.4": (RtuRequest(NODE, 4, 8, 1), "04 00 08 00 01", "04 02 00 0A", (10,)),

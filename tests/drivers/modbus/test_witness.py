@@ -19,14 +19,14 @@ from pymodbus.pdu.mei_message import ReadDeviceInformationRequest
 from pymodbus.server import ModbusSerialServer
 from pymodbus.simulator import DataType, SimData, SimDevice
 
-from cosim.drivers import modbus
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.modbus import codec, identification
-from cosim.drivers.modbus.driver import ModbusDriver
-from cosim.drivers.transport import now
+from cosim.core.types import JointCommand, JointState
+from cosim.plugins.drivers import modbus
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.modbus import codec, identification
+from cosim.plugins.drivers.modbus.driver import ModbusDriver
+from cosim.plugins.drivers.transport import now
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.types import JointCommand, JointState
 from tests.conformance.families import FLOATS, WHOLE_NUMBERS, rig, write_rig
 from tests.drivers.bench import refused
 from tests.kit.clock import MS
@@ -264,7 +264,7 @@ REQUESTS: dict[str, tuple[dict, object]] = {
 
 
 def requests_of_the_client() -> list[str]:
-    """Those of its methods that send a request."""
+    """Its methods that send a request."""
     methods = inspect.getmembers(ModbusClientMixin, inspect.isfunction)
     return [name for name, method in methods if "device_id" in inspect.signature(method).parameters]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cosim.drivers import moteus
-from cosim.drivers.transport import CanParams
+from cosim.plugins.drivers import moteus
+from cosim.plugins.drivers.transport import CanParams
 from tests.drivers.bench import DriverBench
 from tests.drivers.moteus import emulator_bench
 

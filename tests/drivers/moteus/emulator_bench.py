@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.moteus import registers as reg
-from cosim.drivers.moteus.codec import (
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.moteus import registers as reg
+from cosim.plugins.drivers.moteus.codec import (
     CLIENT_DATA,
     FLOAT,
     INT8,
@@ -19,9 +19,9 @@ from cosim.drivers.moteus.codec import (
     tunnel,
     write,
 )
-from cosim.drivers.moteus.emulator import Emulator
-from cosim.drivers.moteus.registers import Mode
-from cosim.drivers.transport import CanFrame
+from cosim.plugins.drivers.moteus.emulator import Emulator
+from cosim.plugins.drivers.moteus.registers import Mode
+from cosim.plugins.drivers.transport import CanFrame
 from tests.kit.clock import MS
 
 POSITION = write(reg.MODE, INT8, [Mode.POSITION])

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.moteus import registers as reg
-from cosim.drivers.moteus.codec import (
+from cosim.core.units import TURN
+from cosim.plugins.drivers.moteus import registers as reg
+from cosim.plugins.drivers.moteus.codec import (
     BRAKE,
     CLIENT_DATA,
     CLIENT_POLL,
@@ -45,8 +46,7 @@ from cosim.drivers.moteus.codec import (
     varuint,
     write,
 )
-from cosim.drivers.moteus.registers import to_raw, to_value
-from cosim.units import TURN
+from cosim.plugins.drivers.moteus.registers import to_raw, to_value
 
 SCALED = (0.25, 0.5, 1.0, 0.25, 0.125, 8.0, 2.0, 0.2, 5.0, 2.0, 4.0)
 # bytes, what they are made of, the document

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from cosim.drivers import moteus
-from cosim.drivers.moteus import faults
-from cosim.drivers.moteus.codec import BRAKE, QUERY, STOP, ServoFeedback, encode_feedback
-from cosim.drivers.transport import CanFrame, CanParams, SerialParams
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers import moteus
+from cosim.plugins.drivers.moteus import faults
+from cosim.plugins.drivers.moteus.codec import BRAKE, QUERY, STOP, ServoFeedback, encode_feedback
+from cosim.plugins.drivers.transport import CanFrame, CanParams, SerialParams
 from tests.drivers.bench import refused
 from tests.drivers.moteus.conftest import BUS
 

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from cosim.drivers.moteus import faults
-from cosim.drivers.moteus.codec import SERVER_DATA, tunnel
-from cosim.drivers.moteus.diagnostic import get
-from cosim.drivers.transport import CanFrame
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.moteus import faults
+from cosim.plugins.drivers.moteus.codec import SERVER_DATA, tunnel
+from cosim.plugins.drivers.moteus.diagnostic import get
+from cosim.plugins.drivers.transport import CanFrame
 from tests.drivers.bench import refused
 from tests.kit.clock import MS
 
@@ -192,7 +192,7 @@ def test_a_fault_while_switching_on(bench, said):
 
 
 def test_a_late_line_of_the_console_is_not_taken_for_the_value():
-    """The first answer is that of an earlier request."""
+    """The first answer belongs to an earlier request."""
     lines, text = iter([b"9.900000\r\n", b"4.000000\r\n", b"4.000000\r\n"]), [b""]
 
     def write_data(data: bytes) -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.common.trajectory import advance
-from cosim.drivers.common.windings import MAGNET_ANGLE, PHASES, POLE_PAIRS, Windings
-from cosim.drivers.moteus import registers as reg
-from cosim.drivers.moteus.codec import FLOAT, INT8, INT16, STOP, write
-from cosim.drivers.moteus.registers import TORQUE_FACTOR, Mode
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.common.trajectory import advance
+from cosim.plugins.drivers.common.windings import MAGNET_ANGLE, PHASES, POLE_PAIRS, Windings
+from cosim.plugins.drivers.moteus import registers as reg
+from cosim.plugins.drivers.moteus.codec import FLOAT, INT8, INT16, STOP, write
+from cosim.plugins.drivers.moteus.registers import TORQUE_FACTOR, Mode
 from tests.drivers.moteus.emulator_bench import ON, POSITION, Bench
 from tests.hardware.emulation_helpers import motor_of
 
@@ -113,7 +113,7 @@ def test_current_mode(device: Bench) -> None:
     device.run(15)
     assert device.rotor.effort == pytest.approx(0.3)
     device.run(200)
-    assert device.servo.mode == Mode.CURRENT, "the watchdog is that of position and within modes only"
+    assert device.servo.mode == Mode.CURRENT, "the watchdog acts in position and within modes only"
 
 
 def test_stay_within(device: Bench) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.moteus import registers as reg
-from cosim.drivers.moteus.codec import (
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.moteus import registers as reg
+from cosim.plugins.drivers.moteus.codec import (
     CLIENT_DATA,
     FLOAT,
     INT8,
@@ -24,10 +25,9 @@ from cosim.drivers.moteus.codec import (
     tunnel,
     write,
 )
-from cosim.drivers.moteus.device.servo import Servo
-from cosim.drivers.moteus.registers import Mode
-from cosim.drivers.transport import CanFrame
-from cosim.units import TURN
+from cosim.plugins.drivers.moteus.device.servo import Servo
+from cosim.plugins.drivers.moteus.registers import Mode
+from cosim.plugins.drivers.transport import CanFrame
 from tests.drivers.moteus.emulator_bench import ON, Bench
 from tests.kit.clock import MS
 

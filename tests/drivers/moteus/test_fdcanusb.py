@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.moteus.fdcanusb import (
+from cosim.plugins.drivers.moteus.fdcanusb import (
     AdapterDevice,
     AdapterHost,
     parse_received,
@@ -21,9 +21,9 @@ from cosim.drivers.moteus.fdcanusb import (
     with_checksum,
     without_checksum,
 )
-from cosim.drivers.moteus.fdcanusb_link import FdcanusbLink
-from cosim.drivers.transport import CanFrame, ConnectionLost, now
-from cosim.drivers.transport.compiled_link import SENT
+from cosim.plugins.drivers.moteus.fdcanusb_link import FdcanusbLink
+from cosim.plugins.drivers.transport import CanFrame, ConnectionLost, now
+from cosim.plugins.drivers.transport.compiled_link import SENT
 from tests.kit.connection import FakeConnection
 from tests.kit.serial_line import SerialLine, receive, send
 
@@ -168,7 +168,7 @@ def test_one_changed_byte_breaks_the_seal() -> None:
         assert without_checksum(bytes(changed))[1] is False
 
 
-# --- the lines of an fdcanusb in machine code; that they are those of the adapter in Python is conformance ---
+# --- the lines of an fdcanusb in machine code; that they equal the adapter's in Python is conformance ---
 
 FRAMES = [
     CanFrame(0x8001, bytes(range(64)), True, True, True),
@@ -179,7 +179,7 @@ FRAMES = [
 
 @pytest.mark.parametrize("checksums", [False, True])
 def test_frames_of_every_kind_are_equal_to_the_byte(checksums):
-    """Those of a driver are of one kind."""
+    """A driver's are of one kind."""
     with SerialLine() as line:
         adapter = AdapterHost(line.port, checksums)
         for frame in FRAMES:

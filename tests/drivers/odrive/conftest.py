@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cosim.drivers import odrive
-from cosim.drivers.transport import CanParams, SerialParams
+from cosim.plugins.drivers import odrive
+from cosim.plugins.drivers.transport import CanParams, SerialParams
 from tests.drivers.bench import DriverBench
 
 LINES: dict[str, Any] = {"bus": CanParams("virtual", "bus"), "port": SerialParams("/dev/ttyACM0")}

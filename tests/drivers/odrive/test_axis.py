@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.axis import Axis
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.odrive import codes
+from cosim.plugins.drivers.odrive.axis import Axis
 from tests.kit.clock import MS
 
 

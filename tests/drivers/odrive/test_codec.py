@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosim.drivers.odrive import ascii_codec as text
-from cosim.drivers.odrive import can_codec as can
-from cosim.drivers.transport import CanFrame
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.odrive import ascii_codec as text
+from cosim.plugins.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.transport import CanFrame
 
 # --- CAN --------------------------------------------------------------------------------------------------
 # Layouts: manual/can-protocol of docs.odriverobotics.com,

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from cosim.drivers import odrive
-from cosim.drivers.odrive import can_codec as can
-from cosim.drivers.odrive import codes
-from cosim.drivers.odrive.axis import Axis
-from cosim.drivers.transport import CanFrame, estimate
-from cosim.errors import InputError
-from cosim.units import TURN
+from cosim.core.errors import InputError
+from cosim.core.units import TURN
+from cosim.plugins.drivers import odrive
+from cosim.plugins.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.odrive import codes
+from cosim.plugins.drivers.odrive.axis import Axis
+from cosim.plugins.drivers.transport import CanFrame, estimate
 from tests.drivers.bench import refused
 from tests.drivers.odrive.conftest import LINES
 from tests.kit.clock import MS

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from cosim.drivers.odrive import can_codec as can
-from cosim.drivers.odrive import codes, properties
-from cosim.errors import RunError
+from cosim.core.errors import RunError
+from cosim.plugins.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.odrive import codes, properties
 from tests.drivers.bench import refused
 
 

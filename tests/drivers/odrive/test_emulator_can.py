@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.odrive import ascii_codec, codes, properties
-from cosim.drivers.odrive import can_codec as can
-from cosim.drivers.odrive.ascii_emulator import AsciiEmulator
-from cosim.drivers.odrive.axis import Axis
-from cosim.drivers.odrive.emulator import Emulator
-from cosim.drivers.transport import CanFrame
-from cosim.units import TURN
+from cosim.core.units import TURN
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.odrive import ascii_codec, codes, properties
+from cosim.plugins.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.odrive.ascii_emulator import AsciiEmulator
+from cosim.plugins.drivers.odrive.axis import Axis
+from cosim.plugins.drivers.odrive.emulator import Emulator
+from cosim.plugins.drivers.transport import CanFrame
 from tests.kit.clock import MS
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.serial_text import codec
-from cosim.drivers.serial_text.codec import Pattern, pattern_of
+from cosim.plugins.drivers.serial_text import codec
+from cosim.plugins.drivers.serial_text.codec import Pattern, pattern_of
 from cosim.rig.rig import load_rig
 from tests.conformance.families import rig
 

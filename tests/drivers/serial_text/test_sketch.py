@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.drivers import serial_text
-from cosim.drivers.serial_text.driver import TextDriver
-from cosim.drivers.transport import now
+from cosim.core.types import JointCommand, JointState
+from cosim.plugins.drivers import serial_text
+from cosim.plugins.drivers.serial_text.driver import TextDriver
+from cosim.plugins.drivers.transport import now
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.types import JointCommand, JointState
 from tests.conformance.families import PATIENCE, write_rig
 from tests.drivers.bench import refused
 from tests.kit.clock import MS

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from cosim.drivers.transport import (
+from cosim.core.errors import SourceLocation
+from cosim.plugins.drivers.transport import (
     BaseConnection,
     CanParams,
     ConnectionLost,
@@ -17,7 +18,6 @@ from cosim.drivers.transport import (
     host_link,
     now,
 )
-from cosim.errors import SourceLocation
 
 SOON = 30_000_000_000  # ns in which anything that comes at all has come, also on a machine that stalls
 

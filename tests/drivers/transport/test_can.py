@@ -15,11 +15,11 @@ import can
 import numpy as np
 import pytest
 
-from cosim.drivers.transport import CanFrame, CanParams, bus_lock, device_link, host_link, now
-from cosim.drivers.transport import arrival as in_python
-from cosim.drivers.transport.datagrams import CONTROL_SIZE, RAW_CAN, SocketMemory, arrival, sockets_at
-from cosim.errors import InputError
-from cosim.machine_code import entry, i64
+from cosim.core.errors import InputError
+from cosim.core.machine_code import entry, i64
+from cosim.plugins.drivers.transport import CanFrame, CanParams, bus_lock, device_link, host_link, now
+from cosim.plugins.drivers.transport import arrival as in_python
+from cosim.plugins.drivers.transport.datagrams import CONTROL_SIZE, RAW_CAN, SocketMemory, arrival, sockets_at
 
 from .conftest import SOON, assert_patient, lost, place, soon
 
@@ -143,7 +143,7 @@ def test_a_frame_that_waited_is_as_old_as_it_is(connected, monkeypatch):
         device.send(CanFrame(1, b""), now() + SOON)
         asked = now()
         other = time.time_ns() + int(shift * 1e9)
-        monkeypatch.setattr("cosim.drivers.transport.arrival.time.time_ns", lambda other=other: other)
+        monkeypatch.setattr("cosim.plugins.drivers.transport.arrival.time.time_ns", lambda other=other: other)
         assert asked <= host.receive(now() + SOON).t_ns <= now()
         monkeypatch.undo()
 
@@ -184,7 +184,7 @@ class InPython:
 
 class InMachineCode:
     def __init__(self, patch):
-        patch.setattr("cosim.drivers.transport.datagrams.clocks_now", lambda: (0, EPOCH))
+        patch.setattr("cosim.plugins.drivers.transport.datagrams.clocks_now", lambda: (0, EPOCH))
         self.memory, self.call = SocketMemory(0, RAW_CAN), _CALL(_arrival.address)
 
     def __call__(self, taken, wall, stamp):
@@ -235,7 +235,7 @@ GROUP = "239.74.16.3"
 BUS = CanParams("udp_multicast", GROUP)
 OTHER = f"""
 import sys
-from cosim.drivers.transport import CanParams, bus_lock, {{end}}_link
+from cosim.plugins.drivers.transport import CanParams, bus_lock, {{end}}_link
 bus_lock.NAMESPACE = {{namespace!r}}
 link = {{end}}_link(CanParams("udp_multicast", "{GROUP}"), lambda *keys: None)
 link.open()

@@ -10,9 +10,9 @@ import sys
 import can
 import pytest
 
-from cosim.drivers.transport import CanBus, CanFrame, CanParams, host_link, now
-from cosim.drivers.transport import can_opening as opening
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.plugins.drivers.transport import CanBus, CanFrame, CanParams, host_link, now
+from cosim.plugins.drivers.transport import can_opening as opening
 
 from .conftest import lost, place
 
@@ -113,7 +113,7 @@ def test_other_error_frames_only_count(kind, link, controllers):
 
 
 def test_a_controller_that_reports_bus_off(link, controllers, monkeypatch, said):
-    monkeypatch.setattr("cosim.drivers.transport.can.STATE_CHECK_NS", HOUR)
+    monkeypatch.setattr("cosim.plugins.drivers.transport.can.STATE_CHECK_NS", HOUR)
     assert link.receive(0) is None
     controllers[0][-1].condition = can.BusState.ERROR
     assert link.receive(0) is None  # looked at a moment ago
@@ -142,7 +142,7 @@ def test_an_adapter_that_is_pulled_out(number, way, link, controllers, said):
 
 
 def test_a_lost_connection_is_reopened_on_request(link, controllers, monkeypatch):
-    monkeypatch.setattr("cosim.drivers.transport.connection.RETRY_NS", HOUR)
+    monkeypatch.setattr("cosim.plugins.drivers.transport.connection.RETRY_NS", HOUR)
     made, broken = controllers
     link.accept([4, 3])
     assert link.reopen()  # nothing to do
@@ -220,7 +220,7 @@ def test_answers_of_an_adapter_are_no_messages_and_an_invalid_one_is_counted(lin
     ],
 )
 def test_arguments_of_python_can(params, keywords, controllers, monkeypatch):
-    monkeypatch.setattr("cosim.drivers.transport.can._reserve", lambda descriptor: None)
+    monkeypatch.setattr("cosim.plugins.drivers.transport.can._reserve", lambda descriptor: None)
     link = CanBus(params, place)
     link.open()
     link.close()
@@ -299,8 +299,8 @@ def test_options_that_are_not_for_the_interface(more, said):
 def test_nothing_is_printed_or_logged_and_python_can_is_not_imported_early():
     program = """
 import gc, sys
-from cosim.errors import InputError, SourceLocation
-from cosim.drivers.transport import CanParams, host_link
+from cosim.plugin import InputError, SourceLocation
+from cosim.plugins.drivers.transport import CanParams, host_link
 assert not {"can", "serial"} & set(sys.modules)
 place = lambda *keys: SourceLocation("rig.yaml")
 for params in (CanParams("slcan", "/nowhere/port"), CanParams("pcan", "x"), CanParams("kvaser", "0")):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.transport.content_packets import (
+from cosim.plugins.drivers.transport.content_packets import (
     LONGEST,
     TELL,
     FrameReader,
@@ -13,7 +13,7 @@ from cosim.drivers.transport.content_packets import (
     packet,
     with_valid_checksum,
 )
-from cosim.drivers.transport.lines import LineSplitter, decode_line, encode_line
+from cosim.plugins.drivers.transport.lines import LineSplitter, decode_line, encode_line
 
 contents = st.binary(min_size=1, max_size=LONGEST)
 

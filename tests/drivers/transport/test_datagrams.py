@@ -15,10 +15,12 @@ from can.interfaces.udp_multicast.utils import pack_message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.transport import CanBus, CanFrame, CanParams
-from cosim.drivers.transport.can_socket import CanSocket
-from cosim.drivers.transport.compiled_link import ERROR_FRAME, EXTENDED, FOREIGN, FRAME, FULL, INVALID, SENT
-from cosim.drivers.transport.datagrams import (
+from cosim.core.errors import SourceLocation
+from cosim.core.machine_code import entry, i64
+from cosim.plugins.drivers.transport import CanBus, CanFrame, CanParams
+from cosim.plugins.drivers.transport.can_socket import CanSocket
+from cosim.plugins.drivers.transport.compiled_link import ERROR_FRAME, EXTENDED, FOREIGN, FRAME, FULL, INVALID, SENT
+from cosim.plugins.drivers.transport.datagrams import (
     RAW_CAN,
     UDP_MULTICAST,
     SocketMemory,
@@ -29,9 +31,7 @@ from cosim.drivers.transport.datagrams import (
     send_all,
     sockets_at,
 )
-from cosim.drivers.transport.multicast import MulticastInbox
-from cosim.errors import SourceLocation
-from cosim.machine_code import entry, i64
+from cosim.plugins.drivers.transport.multicast import MulticastInbox
 from tests.kit.processes import TIMEOUT
 
 MARK = b"0123456789abcdef"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from cosim.drivers.modbus import codec
-from cosim.drivers.modbus.codec import RtuRequest, silence
-from cosim.drivers.transport import SerialParams, TrafficMeter
-from cosim.drivers.transport.half_duplex import Exchanges, HalfDuplexLink
+from cosim.plugins.drivers.modbus import codec
+from cosim.plugins.drivers.modbus.codec import RtuRequest, silence
+from cosim.plugins.drivers.transport import SerialParams, TrafficMeter
+from cosim.plugins.drivers.transport.half_duplex import Exchanges, HalfDuplexLink
 from tests.kit.clock import MS, FakeClock
 from tests.kit.connection import FakeConnection
 

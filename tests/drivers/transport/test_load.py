@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.transport import CanFrame, CanParams, SerialParams, Traffic, TrafficMeter, estimate, seconds
-from cosim.drivers.transport.bus_load import FD_LENGTHS, exact_bits, frame_weight, weights, worst_bits
+from cosim.plugins.drivers.transport import CanFrame, CanParams, SerialParams, Traffic, TrafficMeter, estimate, seconds
+from cosim.plugins.drivers.transport.bus_load import FD_LENGTHS, exact_bits, frame_weight, weights, worst_bits
 
 CLASSIC = CanParams("virtual", "x", bitrate=1e6)
 FAST = CanParams("virtual", "x", bitrate=1e6, data_bitrate=5e6, fd=True)

@@ -10,12 +10,12 @@ import serial
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
-from cosim.drivers.transport import ConnectionLost, Pty, SerialParams, SerialPort, device_link, host_link, now
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.plugins.drivers.transport import ConnectionLost, Pty, SerialParams, SerialPort, device_link, host_link, now
 
 from .conftest import SOON, assert_patient, lost, place, soon
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are those of Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs pseudo terminals of Linux")
 HOUR = 3_600_000_000_000  # ns
 
 
@@ -93,7 +93,7 @@ def test_a_write_to_a_blocked_port_ends_at_the_deadline(line, said):
 
 @pytest.mark.parametrize("way", ["send", "receive"])
 def test_an_adapter_that_is_pulled_out_and_put_in_again(way, line, monkeypatch, said):
-    monkeypatch.setattr("cosim.drivers.transport.connection.RETRY_NS", HOUR)
+    monkeypatch.setattr("cosim.plugins.drivers.transport.connection.RETRY_NS", HOUR)
     host, device = line()
     device.close()
     words = {

@@ -9,12 +9,12 @@ import serial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cosim.drivers.transport import CanFrame, CanParams, device_link, host_link, now
-from cosim.errors import InputError
+from cosim.core.errors import InputError
+from cosim.plugins.drivers.transport import CanFrame, CanParams, device_link, host_link, now
 
 from .conftest import SOON, assert_patient, lost, place
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pseudo terminals are those of Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs pseudo terminals of Linux")
 BIT = 5e5
 AT_ONCE = {"sleep_after_open": 0}
 
@@ -241,7 +241,7 @@ def test_silence_ends_with_the_deadline(adapter, host_of):
 
 
 def test_an_adapter_that_is_pulled_out_and_put_in_again(adapter, host_of, monkeypatch, said):
-    monkeypatch.setattr("cosim.drivers.transport.connection.RETRY_NS", 0)
+    monkeypatch.setattr("cosim.plugins.drivers.transport.connection.RETRY_NS", 0)
     device = adapter()
     host = host_of(device)
     host.send(CanFrame(1, b""), now() + SOON)
@@ -280,7 +280,7 @@ def refused(params, end=host_link):
 
 def test_mistakes(adapter, host_of, tmp_path, monkeypatch, said):
     path = str(tmp_path / "tty")
-    monkeypatch.setattr("cosim.drivers.transport.serial._ports", lambda: "; there are: /dev/ttyACM0")
+    monkeypatch.setattr("cosim.plugins.drivers.transport.serial._ports", lambda: "; there are: /dev/ttyACM0")
     said(refused(CanParams("slcan", path, options=AT_ONCE)))
     device = adapter()
     said(refused(CanParams("slcan", path, 123456, options=AT_ONCE)))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.drivers.vesc import codec
-from cosim.drivers.vesc.codec import Values
-from cosim.drivers.vesc.faults import FAULTS
+from cosim.plugins.drivers.vesc import codec
+from cosim.plugins.drivers.vesc.codec import Values
+from cosim.plugins.drivers.vesc.faults import FAULTS
 
 
 def test_setpoints_as_the_firmware_reads_them():

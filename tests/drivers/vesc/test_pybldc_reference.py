@@ -9,12 +9,12 @@ import can
 import pytest
 from pybldc.pybldc import PyBldcCan, PyBldcSerial, crc16_ccitt
 
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.transport import CanFrame
-from cosim.drivers.transport.content_packets import ASK, frames, packet
-from cosim.drivers.vesc import codec
-from cosim.drivers.vesc.emulator import Emulator, VescDrive
-from cosim.drivers.vesc.params import JointParams
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport.content_packets import ASK, frames, packet
+from cosim.plugins.drivers.vesc import codec
+from cosim.plugins.drivers.vesc.emulator import Emulator, VescDrive
+from cosim.plugins.drivers.vesc.params import JointParams
 from tests.conformance.families import channel
 
 LENGTHS = (1, 5, 6, 7, 8, 20, 255, 256, 300, 500)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cosim.drivers.common.motor import Rotor
-from cosim.drivers.transport import CanFrame
-from cosim.drivers.transport.content_packets import (
+from cosim.plugins.drivers.common.motor import Rotor
+from cosim.plugins.drivers.transport import CanFrame
+from cosim.plugins.drivers.transport.content_packets import (
     ASK,
     ASK_AS_REQUEST,
     SILENT,
@@ -18,10 +18,10 @@ from cosim.drivers.transport.content_packets import (
     frames,
     packet,
 )
-from cosim.drivers.vesc import codec, values
-from cosim.drivers.vesc.emulator import BOOT_NS, Emulator, VescDrive
-from cosim.drivers.vesc.params import JointParams
-from cosim.drivers.vesc.ping import found, ping, pong
+from cosim.plugins.drivers.vesc import codec, values
+from cosim.plugins.drivers.vesc.emulator import BOOT_NS, Emulator, VescDrive
+from cosim.plugins.drivers.vesc.params import JointParams
+from cosim.plugins.drivers.vesc.ping import found, ping, pong
 
 # of COMM_GET_VALUES, one after the other: two temperatures, four currents, duty cycle, rpm, voltage, charges and
 # energies, tachometers, fault, angle, id, three temperatures, two voltages, status

@@ -6,9 +6,9 @@ from scipy.linalg import eigh
 from scipy.optimize import brentq
 from scipy.special import iv, jv
 
-from cosim.multibody import Model
-from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from tests.multibody.elastic.beams import at, section
 
 LENGTH, MASS, STIFFNESS = 2.0, 1.5, 30.0
@@ -113,7 +113,7 @@ def test_a_wedge():
 
 @pytest.mark.parametrize("ratio", [1e2, 1e4, 1e6])
 def test_a_heavy_body_at_the_tip(ratio):
-    """ω² = 3 EI / L³ (m + 33/140 of the beam), to second order; the second mode is that of a pinned tip."""
+    """ω² = 3 EI / L³ (m + 33/140 of the beam), to second order; the second mode has a pinned tip."""
     heavy = ratio * MASS * LENGTH
     first, second = beam(ModeCounts(bend_y=2), tip_mass=heavy).frequencies
     link = beam(ModeCounts(bend_y=1), tip_mass=heavy).link()

@@ -5,9 +5,17 @@ import pytest
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import cdist
 
-from cosim.multibody.elastic.drawn_pieces import KNOTS, fixed_point, knots_of, neighbours, net_of, secant, with_bars_to
-from cosim.multibody.elastic.link import Displacement, DrawnPiece
-from cosim.multibody.elastic_bodies import PointCurve
+from cosim.mechanics.multibody.elastic.drawn_pieces import (
+    KNOTS,
+    fixed_point,
+    knots_of,
+    neighbours,
+    net_of,
+    secant,
+    with_bars_to,
+)
+from cosim.mechanics.multibody.elastic.link import Displacement, DrawnPiece
+from cosim.mechanics.multibody.elastic_bodies import PointCurve
 from tests.multibody.elastic_files.meshes import beam_mesh, brick_mesh
 
 

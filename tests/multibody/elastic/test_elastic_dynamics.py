@@ -4,13 +4,13 @@ import casadi
 import numpy as np
 import pytest
 
-from cosim import ops
-from cosim.compile import Routine
-from cosim.formulations import load_formulation
-from cosim.multibody import Model
-from cosim.multibody.assembly import close_loops, find_consistent_state
-from cosim.multibody.elastic.beam import ModeCounts
-from cosim.multibody.mechanism import Joint, Link, LoopJoint, Mechanism
+from cosim.core import ops
+from cosim.core.compile import Routine
+from cosim.mechanics.formulations import load_formulation
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.assembly import close_loops, find_consistent_state
+from cosim.mechanics.multibody.elastic.beam import ModeCounts
+from cosim.mechanics.multibody.mechanism import Joint, Link, LoopJoint, Mechanism
 from tests.multibody.elastic import beams
 from tests.multibody.elastic.beams import (
     at,

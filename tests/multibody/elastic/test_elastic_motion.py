@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from cosim.multibody import Model
-from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
-from cosim.multibody.mechanism import Frame, Inertial, Joint, Link, Mechanism
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
+from cosim.mechanics.multibody.mechanism import Frame, Inertial, Joint, Link, Mechanism
 from tests.multibody.elastic.beams import at, energy, random_state, section, spacecraft
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from cosim import InputError
-from cosim.multibody.derivatives import DynamicsDerivatives
-from cosim.multibody.elastic.beam import ModeCounts
+from cosim.mechanics.multibody.derivatives import DynamicsDerivatives
+from cosim.mechanics.multibody.elastic.beam import ModeCounts
 from tests.kit.refusals import raised
 from tests.multibody.elastic.beams import chain, floating_loop, is_mode, model_of, moved_by, random_state
 
@@ -63,7 +63,7 @@ def test_derivatives_with_a_loop():
 
 
 def test_regressors():
-    """Rigid bodies alone: those of elastic links are constants."""
+    """Rigid bodies alone: elastic links have constants."""
     model = model_of(chain)
     e = model.equations
     q, v, qdd = random_state(model)

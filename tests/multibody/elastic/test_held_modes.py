@@ -96,8 +96,8 @@ def table(**more):
 
 SHAPES = """\
 import numpy as np
-from cosim.multibody.elastic.shape_functions import ShapeFunctions
-from cosim.types import params
+from cosim.plugin import ShapeFunctions
+from cosim.plugin import params
 
 @params
 class Params:
@@ -152,7 +152,7 @@ def constrained(text):
     ],
 )
 def test_a_heavy_body_at_the_tip_gives_the_modes_of_a_tip_that_is_held(loop, tip, modes, roots):
-    """Modes of a cantilever with it are the static shapes of the tip, and those of a beam that is held there."""
+    """Modes of a cantilever with it are the static shapes of the tip, and the modes of a beam that is held there."""
     text = held(beam(f"bend_y: {modes}", more=f"{tip}, stiffening: false"), loop)
     assert constrained(text) == pytest.approx(np.square(roots), rel=1e-4)
     without = constrained(held(beam(f"bend_y: {modes}", more=", stiffening: false"), loop))

@@ -8,14 +8,14 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from cosim import InputError
-from cosim.errors import InputErrors, SourceLocation
-from cosim.multibody import Model
-from cosim.multibody.constraint_laws import knife_edge
-from cosim.multibody.description.elastic_links import with_nodes
-from cosim.multibody.elastic.beam import ModeCounts
-from cosim.multibody.elastic.mass_points import MassPoints
-from cosim.multibody.elastic_bodies import ElasticBody, PointCurve
-from cosim.multibody.mechanism import Constraint, Frame, Inertial, Joint, Link, Mechanism, Pose, Spring
+from cosim.core.errors import InputErrors, SourceLocation
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.constraint_laws import knife_edge
+from cosim.mechanics.multibody.description.elastic_links import with_nodes
+from cosim.mechanics.multibody.elastic.beam import ModeCounts
+from cosim.mechanics.multibody.elastic.mass_points import MassPoints
+from cosim.mechanics.multibody.elastic_bodies import ElasticBody, PointCurve
+from cosim.mechanics.multibody.mechanism import Constraint, Frame, Inertial, Joint, Link, Mechanism, Pose, Spring
 from tests.kit.refusals import raised
 from tests.multibody.elastic.beams import at, soft_beam, soft_link, turned
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cosim import InputError
-from cosim.multibody.part_names import given_names, part_of, shown_name, whole_of
+from cosim.mechanics.multibody.part_names import given_names, part_of, shown_name, whole_of
 from cosim.rig.rig import load_rig
 from cosim.rig.scene import scene_of_rig, view_of
 from tests.derive.equations.derivations import RIGS
@@ -64,7 +64,7 @@ OF_ELEMENTS = "check", "derive --compare --json out.json"
     ("kind", "line"), [*(("modes", line) for line in REPORTS), *(("rigid elements", line) for line in OF_ELEMENTS)]
 )
 def test_no_report_has_a_name_of_a_part(command, kind, line):
-    """Joints that are counted are those of the file."""
+    """The joints of the file are counted."""
     Path("boom.yaml").write_text(BOOM.replace("KEYS", KINDS[kind]))
     first, *more = line.split()
     code, out, err = command(first, "boom.yaml", *more)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from cosim.errors import InputError
-from cosim.multibody.elastic.beam import Beam, ModeCounts
-from cosim.multibody.elastic.rigid_elements import rigid_elements
-from cosim.multibody.mechanism import Frame, Inertial, Joint, Link, Mechanism, Pose
-from cosim.multibody.model import Model
+from cosim.core.errors import InputError
+from cosim.mechanics.multibody.elastic.beam import Beam, ModeCounts
+from cosim.mechanics.multibody.elastic.rigid_elements import rigid_elements
+from cosim.mechanics.multibody.mechanism import Frame, Inertial, Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody.model import Model
 from tests.multibody.elastic.beams import section
 
 ROOTS = np.array([1.875104069, 4.694091133, 7.854757438])

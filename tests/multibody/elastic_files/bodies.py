@@ -7,11 +7,11 @@ from scipy import sparse
 from scipy.io import mmwrite
 from scipy.linalg import eigh
 
-from cosim.multibody import Model
-from cosim.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
-from cosim.multibody.elastic.finite_elements import FiniteElements
-from cosim.multibody.elastic.modal_link import gram
-from cosim.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
+from cosim.mechanics.multibody.elastic.finite_elements import FiniteElements
+from cosim.mechanics.multibody.elastic.modal_link import gram
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from tests.multibody.elastic_files.meshes import ABOUT_Y, ABOUT_Z, AREA, DENSITY, LENGTH, SHEAR, TORSION, YOUNG
 
 TIP = np.array([LENGTH, 0.0, 0.0])
@@ -19,7 +19,7 @@ ROOT = Pose.identity()
 
 
 def beam(counts, shear=None, **options):
-    """shear: its stiffness relative to that of the section, whose inertia then resists bending."""
+    """shear: its stiffness relative to the section's, whose inertia then resists bending."""
     inertia = DENSITY * (ABOUT_Y + ABOUT_Z), DENSITY * ABOUT_Y, DENSITY * ABOUT_Z
     against_shear = constant(SHEAR * AREA * 5 / 6 * (shear or 1.0))
     section = BeamSection(

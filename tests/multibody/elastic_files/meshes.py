@@ -14,7 +14,7 @@ LENGTH, WIDTH, HEIGHT = 1.0, 0.03, 0.05  # along x, y, z
 DENSITY, YOUNG, POISSON = 2700.0, 7e10, 0.0
 AREA, ABOUT_Y, ABOUT_Z = WIDTH * HEIGHT, WIDTH * HEIGHT**3 / 12, HEIGHT * WIDTH**3 / 12
 TORSION, SHEAR = 2.8e-7, YOUNG / 2
-BENDING = (1, 5, 1.0), (2, 4, -1.0)  # deflection, angle, and sign of the slope in it: that of z is negative about y
+BENDING = (1, 5, 1.0), (2, 4, -1.0)  # deflection, angle, and sign of the slope in it: of z it is negative about y
 
 
 class Bar(NamedTuple):

@@ -7,19 +7,19 @@ import pytest
 from scipy.linalg import eigh
 from scipy.sparse import save_npz
 
-from cosim.multibody.elastic import finite_elements
-from cosim.multibody.elastic.consistent_mass import NodalMass, rigid_motions
-from cosim.multibody.elastic.geometric_stiffness import GeometricStiffness
-from cosim.multibody.elastic.modal_link import gram
-from cosim.multibody.mechanism import Inertial
-from cosim.trust.private_cache import private_cache
+from cosim.core.trust.private_cache import private_cache
+from cosim.mechanics.multibody.elastic import finite_elements
+from cosim.mechanics.multibody.elastic.consistent_mass import NodalMass, rigid_motions
+from cosim.mechanics.multibody.elastic.geometric_stiffness import GeometricStiffness
+from cosim.mechanics.multibody.elastic.modal_link import gram
+from cosim.mechanics.multibody.mechanism import Inertial
 from tests.multibody.elastic import test_elastic_motion as benchmark
 from tests.multibody.elastic_files.bodies import TIP, arm, beam, files_of, frequencies, nodes_at, swing
 from tests.multibody.elastic_files.meshes import LENGTH, Bar, beam_mesh, brick_mesh, frame_mesh, tension_mesh
 from tests.multibody.elastic_files.test_mistakes_in_files import said_of
 
 MESHES = {"beams": beam_mesh, "bricks": brick_mesh}
-SHEAR_OF = {"beams": 1e5, "bricks": 1.0}  # stiffness relative to that of the section
+SHEAR_OF = {"beams": 1e5, "bricks": 1.0}  # stiffness relative to the section's
 
 
 @pytest.mark.parametrize(("mesh", "within"), [("beams", 1e-5), ("bricks", 2.5e-3)])
@@ -235,7 +235,7 @@ def test_without_geometric_stiffness_it_diverges(tmp_path):
 
 
 def buckling(link, load):
-    """The lowest eigenvalue of the stiffness less that of a load that presses the tip along x [N]."""
+    """The lowest eigenvalue of the stiffness less the one of a load that presses the tip along x [N]."""
     tip = link.displacement(TIP).path
     return np.linalg.eigvalsh(link.stiffness + load * tip.curve[..., 0])[0]
 

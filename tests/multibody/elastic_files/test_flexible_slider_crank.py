@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from cosim.multibody.assembly import find_redundant
-from cosim.multibody.mechanism import Inertial, Joint, Link, LoopJoint, Mechanism
-from cosim.multibody.model import Model
+from cosim.mechanics.multibody.assembly import find_redundant
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, LoopJoint, Mechanism
+from cosim.mechanics.multibody.model import Model
 from tests.multibody.elastic_files.test_table import rod
 from tests.multibody.random_frames import at
 

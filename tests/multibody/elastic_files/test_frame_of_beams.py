@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from cosim.multibody import Model
-from cosim.multibody.mechanism import Joint, Link, Mechanism
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.mechanism import Joint, Link, Mechanism
 from tests.multibody.elastic_files.bodies import ROOT, files_of, frequencies
 from tests.multibody.elastic_files.meshes import Bar, frame_mesh
 from tests.multibody.elastic_files.test_finite_elements import THIN
@@ -48,7 +48,7 @@ def test_frequencies_are_those_of_the_reduction_and_none_is_below_the_exact_one(
 
 @BARS
 def test_the_mass_matrix_is_exact_undeformed_and_positive_in_any_shape(bar, tmp_path):
-    """That of a free link, in rigid motions and modes."""
+    """The mass matrix of a free link, in rigid motions and modes."""
     mesh = frame_mesh(bar=bar)
     links = Link("ground"), Link("frame", elastic=reduced_link(mesh, tmp_path))
     joint = Joint("free", "free", "ground", "frame", ROOT)

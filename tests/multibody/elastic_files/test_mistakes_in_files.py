@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cosim.errors import InputError
-from cosim.multibody.elastic.finite_elements import read_matrix
-from cosim.multibody.elastic.table import read_table
+from cosim.core.errors import InputError
+from cosim.mechanics.multibody.elastic.finite_elements import read_matrix
+from cosim.mechanics.multibody.elastic.table import read_table
 from tests.kit.refusals import raised
 from tests.multibody.elastic_files.bodies import TIP, files_of
 from tests.multibody.elastic_files.meshes import beam_mesh, brick_mesh
@@ -265,7 +265,7 @@ def test_finite_elements_with_options_that_are_wrong(case, tmp_path, said):
     said(said_of(fe(tmp_path / "files", **OPTIONS[case]).link, tmp_path / "files"))
 
 
-# --- matrices that are not those of a free body at the nodes that come with them ---
+# --- matrices that no free body has at the nodes that come with them ---
 
 BY_COMPONENT = np.argsort(np.arange(30) % 6, kind="stable")
 

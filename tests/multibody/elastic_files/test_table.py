@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from cosim.errors import InputError
-from cosim.multibody.elastic.modal_link import gram
-from cosim.multibody.elastic.shape_functions import ShapeFunctions
-from cosim.multibody.elastic.table import read_table
+from cosim.core.errors import InputError
+from cosim.mechanics.multibody.elastic.modal_link import gram
+from cosim.mechanics.multibody.elastic.shape_functions import ShapeFunctions
+from cosim.mechanics.multibody.elastic.table import read_table
 from tests.multibody.elastic_files.bodies import TIP, arm, beam, frequencies, swing
 from tests.multibody.elastic_files.meshes import AREA, DENSITY, LENGTH
 
@@ -16,8 +16,8 @@ COUNTS = (2, 1, 1, 0)
 
 
 def sampled(count=101, counts=COUNTS):
-    """The arrays of a table of the beam: sections of equal length around its nodes, half ones at the ends. Like those
-    of the beam they turn by twist alone; a node without mass at the tip, for what is attached, also by bending."""
+    """The arrays of a table of the beam: sections of equal length around its nodes, half ones at the ends. Like the
+    beam's they turn by twist alone; a node without mass at the tip, for what is attached, also by bending."""
     theory = beam(counts)
     x = np.linspace(0.0, LENGTH, count)
     part = np.full(count, LENGTH / (count - 1))
@@ -76,7 +76,7 @@ def test_frequencies_stand_for_the_stiffness(tmp_path):
 
 
 def test_second_order_displacements_stiffen_a_turning_beam(tmp_path):
-    """The table with those of the beam has its centrifugal stiffness, and without them a negative one."""
+    """With the beam's the table has its centrifugal stiffness, and without them a negative one."""
     arrays = sampled(counts=(1, 0, 0, 0))
     bending = beam((1, 0, 0, 0))
     stiffened = type(bending)(bending.length, bending.section, bending.modes)

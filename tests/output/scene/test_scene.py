@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from cosim import load_rig
-from cosim.multibody.mechanism import Inertial
-from cosim.multibody.model import Model
+from cosim.mechanics.multibody.mechanism import Inertial
+from cosim.mechanics.multibody.model import Model
 from cosim.output.scene.build import scene_of
 from cosim.output.scene.scene import Scene, ScenePose, Shape, quaternions
 from cosim.output.scene.stand_in_shapes import inertia_box

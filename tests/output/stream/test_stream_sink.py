@@ -10,7 +10,7 @@ import pytest
 import zmq
 from orjson import loads
 
-from cosim.errors import InputError
+from cosim.core.errors import InputError
 from cosim.output.stream import stream_sink
 from cosim.output.stream.publisher import Publisher
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
@@ -234,7 +234,7 @@ def test_closing_frees_the_port_and_may_be_repeated():
     first.close()
     first.close()
     with zmq.Context.instance().socket(zmq.SUB) as idle:
-        for _ in range(ATTEMPTS):  # zmq frees the port in a thread of its own
+        for _ in range(ATTEMPTS):  # zmq frees the port in its own thread
             try:
                 Publisher(first.endpoint, 50.0).close()
                 return

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim import load_rig, ops
-from cosim.compile import ArrayPort, compile
-from cosim.compile.emit import _SUPPORTED
-from cosim.compile.portable import OPERATIONS, PortableFunction
-from cosim.errors import InputError
+from cosim import load_rig
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, compile
+from cosim.core.compile.emit import _SUPPORTED
+from cosim.core.compile.portable import OPERATIONS, PortableFunction
+from cosim.core.errors import InputError
 from cosim.output.view3d import drawing_text
 from cosim.output.view3d.drawing import Drawing
 from cosim.output.view3d.drawing_text import read_drawing

@@ -1,0 +1,149 @@
+"""`cosim analyze`: a rig linearised at a state, and its loops as measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cosim.apps.analysis.comparison import MeasuredLoop, measured_lines, relay_lines
+from cosim.apps.analysis.excitation import Kind
+from cosim.apps.analysis.experiment import Measuring, at_rest, experiment_of
+from cosim.apps.analysis.frequency import respond
+from cosim.apps.analysis.linearisation import linearise
+from cosim.apps.analysis.loops import all_loops_margin, closed_dofs, is_stable, loop_figures
+from cosim.apps.analysis.modes import modes_of
+from cosim.apps.analysis.relay import RelayPoint, RelayRequest, measure_relay
+from cosim.apps.analysis.report import Analysis
+from cosim.core.errors import InputError, did_you_mean
+from cosim.output.output_files import check_output, identity, write_file
+from cosim.output.plot.style import save
+from cosim.output.slow_code import named_when_slow
+from cosim.rig.consent import GivenQuestion
+from cosim.rig.reading.overlay import overlay_text
+from cosim.rig.reading.yaml_source import Override
+from cosim.rig.rig import Rig, load_rig
+from cosim.rig.rig_files import input_files
+
+BEYOND = 10.0  # times the duration of a run, at most
+NO_DRIVERS = "drivers=[]"  # every motor is simulated
+
+
+def analyze(rig: Rig, at: float = 0.0, joints: Sequence[str] = ()) -> Analysis:
+    """Linearise a rig after `at` seconds of its run; joints: dofs whose loops are looked at, all by default.
+
+    Raises InputError for a rig or a joint that cannot be analyzed, see `linearise`.
+    """
+    linear = linearise(rig, at)
+    for name in joints:
+        if name not in linear.dofs:
+            raise InputError(f"there is no joint '{name}'{did_you_mean(name, linear.dofs)}", "--joint")
+    response = respond(linear)
+    closed = [dof for dof in closed_dofs(response) if not joints or linear.dofs[dof] in joints]
+    loops = [loop_figures(linear, response, dof) for dof in closed]
+    several = len(closed) > 1 and is_stable(linear)
+    return Analysis(linear, response, modes_of(linear), loops, all_loops_margin(response, closed) if several else None)
+
+
+def check_time(rig: Rig, at: float) -> None:
+    """A run goes on after its duration, at rest or with an event. Raises InputError for a time [s] far beyond it."""
+    duration = rig.spec.schedule.duration_ns * 1e-9
+    if at > BEYOND * duration:
+        what = f"{at:g} s is far beyond the run of {duration:g} s; give at most {BEYOND * duration:g} s"
+        raise InputError(f"{what}, or lengthen schedule.duration", "--at")
+
+
+def analyze_rig(
+    path: Path,
+    at: float,
+    overrides: Sequence[Override],
+    joints: Sequence[str],
+    plot: str | None,
+    json: str | None,
+    measuring: Measuring,
+) -> None:
+    """Print the analysis of a rig, draw it and write its figures."""
+    from cosim.output import console
+
+    console.check_targets([plot] if plot else [], json, None, path)
+    with console.busy(f"linearising {path.stem}"), named_when_slow():
+        rig, at = at_rest(path, overrides) if measuring else (load_rig(path, overrides), at)
+        console.check_inputs(input_files(rig, overrides), [plot] if plot else [], json)
+        rig.require_joints("cosim analyze")
+        check_time(rig, at)
+        found = analyze(rig, at, joints)
+    with console.busy(f"measuring {path.stem}"):
+        measured = measuring.loops(path, overrides, found.rig, [loop.dof for loop in found.loops])
+    _report(found, rig.run_spec.name, plot, json, measured)
+
+
+def analyze_with_relay(
+    path: Path,
+    overrides: Sequence[Override],
+    joints: Sequence[str],
+    plot: str | None,
+    json: str | None,
+    request: RelayRequest,
+    ask: GivenQuestion,
+) -> None:
+    """The analysis of a rig in its initial posture, and a relay experiment for each of its loops, with its real motors
+    if it has some. ask: see `measure_relay`."""
+    from cosim.output import console
+
+    console.check_targets([plot] if plot else [], json, None, path)
+    with console.busy(f"linearising {path.stem}"), named_when_slow():
+        rig = load_rig(path, overrides)
+        rig.require_joints("cosim analyze")
+        model = load_rig(path, [*overrides, NO_DRIVERS]) if rig.hardware else rig
+        console.check_inputs(input_files(rig, overrides), [plot] if plot else [], json)
+        found = analyze(model, 0.0, joints)
+    points = measure_relay(rig, model, [loop.dof for loop in found.loops], request, ask)
+    _report(found, rig.run_spec.name, plot, json, relays=points)
+
+
+def _report(
+    found: Analysis,
+    name: str,
+    plot: str | None,
+    json: str | None,
+    measured: Sequence[MeasuredLoop] = (),
+    relays: Sequence[RelayPoint] = (),
+) -> None:
+    """Print, draw and write an analysis, what was measured and the points of relay experiments."""
+    if json != "-":
+        print(*found.lines(name), sep="\n")
+        if measured:
+            print(*measured_lines(measured), sep="\n")
+        if relays:
+            print(*relay_lines(relays), sep="\n")
+    if plot:
+        from cosim.apps.analysis.plot import draw
+
+        save(plot, lambda: draw(found, name, measured, relays))
+        if json != "-":
+            print(f"wrote     plot {plot}")
+    if json:
+        import orjson
+
+        data = found.as_json() | {"measured": {loop.response.dof: loop.as_json() for loop in measured}}
+        data |= {"relay": {point.joint: point.as_json() for point in relays}}
+        text = orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        if json == "-":
+            print(text.decode(), end="")
+        else:
+            write_file(json, text, "figures")
+            print(f"wrote     figures {json}")
+
+
+def write_excitation(
+    path: Path, overrides: Sequence[Override], joint: str, kind: Kind, amplitude: float | None, output: Path
+) -> None:
+    """Write the experiment of a joint as an overlay, for a run of this rig or of its real motors."""
+    from cosim.output import console
+
+    check_output(output, "--excitation", (".yaml", ".yml"), {identity(path): "the rig itself"})
+    with console.busy(f"linearising {path.stem}"):
+        rig, excitation = experiment_of(path, overrides, joint, kind, amplitude)
+    console.refuse_inputs(input_files(rig, overrides), output, "--excitation")
+    write_file(output, overlay_text(excitation.overlay(rig), str(path)).encode(), "overlay")
+    size = f"{excitation.duration:.3g} s with an effort of {excitation.amplitude:.3g}"
+    print(f"wrote     overlay {output}: {joint} for {size}")

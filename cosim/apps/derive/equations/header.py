@@ -1,0 +1,110 @@
+"""What a reader of equations must know: the order of joints, units, parameters, what moves together, operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cosim.apps.derive.equations.code import Operations, operations_of
+from cosim.apps.derive.equations.components import WRENCH, Derivation
+from cosim.apps.derive.tables import table
+from cosim.mechanics.multibody.constrained_dynamics import GROUND
+from cosim.mechanics.multibody.equations import FRICTION_SPEED
+from cosim.mechanics.multibody.model import Model
+from cosim.mechanics.multibody.part_names import given_names, shown_name
+
+QUATERNION = "Rotations: a quaternion (x, y, z, w); their v is the angular velocity along the axes of the body."
+UNITS = {"rad": ("rad", "rad/s", "rad/s^2", "N*m"), "m": ("m", "m/s", "m/s^2", "N"), "1": ("1", "", "", "")}
+
+Element = Callable[[str, int], str]  # of a vector, from 0
+
+
+def in_formulas(name: str, k: int) -> str:
+    """q1"""
+    return f"{name}{k + 1}"
+
+
+def operation_table(d: Derivation) -> dict[str, Operations]:
+    """By component, of the code of each."""
+    return {c.name: operations_of([d.inputs[a] for a in c.arguments], c.entries) for c in d.everything}
+
+
+def equation_of(d: Derivation) -> str:
+    """`M(q) a + S(q, v) = tau + L(q, f)`"""
+    left, right = (
+        [f"{c.letter}({', '.join(c.arguments)})" + " a" * (c.letter == "M") for c in side] for side in d.sides
+    )
+    reactions = ["H^T lambda"] * any(c.name == "constraint_jacobian" for c in d.components)
+    where = ", H a = gamma" if reactions else ""
+    return f"{' + '.join(left)} = {' + '.join(['tau', *right, *reactions])}{where}"
+
+
+def header(d: Derivation, element: Element = in_formulas) -> list[str]:
+    """What a reader of the file must know, and the operations of each component. element: how q1 is written."""
+    return [*description(d, element), *count_lines(d)]
+
+
+def count_lines(d: Derivation) -> list[str]:
+    """A table of the operations of each component as code has them, and of the whole equation."""
+    by_name = operation_table(d)
+    total = sum((by_name[c.name] for c in d.components), Operations())
+    rows = [(name, *map(str, found.numbers)) for name, found in (*by_name.items(), ("equation of motion", total))]
+    return table([("computed with", "additions", "multiplications", "divisions", "functions"), *rows], "<")
+
+
+def description(d: Derivation, element: Element = in_formulas) -> list[str]:
+    """What a reader of the file must know: the equation, the joints in their order, parameters."""
+    model = d.model
+    names, units = zip(model.dof_names, model.dof_units, strict=True), [UNITS[unit][1:] for unit in model.dof_units]
+    dofs = [(element("v", k), name, *own) for k, ((name, _), own) in enumerate(zip(names, units, strict=True))]
+    coordinates = enumerate(zip(model.coordinate_names, model.coordinate_units, strict=True))
+    rows = [(element("p", k), p.name, repr(p.value), p.unit, p.about) for k, p in enumerate(d.parameters)]
+    paragraphs: Sequence[Sequence[str]] = [
+        [f"Equations of motion of {d.name}."],
+        list(d.notes),
+        [equation_of(d)],
+        ["All in SI units, matrices by rows, vectors in the order of this table:"],
+        table([("", "joint", "v", "a", "tau"), *dofs], "<<<<<"),
+        table([("", "coordinate", "q"), *((element("q", k), *pair) for k, pair in coordinates)], "<<<"),
+        [QUATERNION] if model.nq != model.nv else [],
+        _followers(model),
+        _carried_links(model),
+        _dry_friction(d),
+        [f"f: {', '.join(WRENCH)}, force [N] and moment [N*m] on {d.load} at its origin, in ground axes."]
+        if d.load
+        else [],
+        ["t: time [s]."] if "t" in d.inputs else [],
+        ["Constraints: " + ", ".join(model.constraint_rows)] if model.constraint_rows else [],
+        table([("", "parameter", "value", "unit", ""), *rows], "<<><<") if rows else [],
+    ]
+    return [line for lines in paragraphs if lines for line in (*lines, "")]
+
+
+def _followers(model: Model) -> list[str]:
+    """The joints without coordinates of their own, by formula."""
+    rows = list[tuple[str, str]]()
+    for joint, kind in zip(model.equations.tree.joints, model.equations.tree.kinds, strict=True):
+        if joint.mimic is not None:
+            unit = kind.coordinates[0][1]
+            offset = f" + {joint.mimic.offset:.6g} {unit}" * bool(joint.mimic.offset)
+            rows.append((joint.name, f"= {joint.mimic.multiplier:.6g} * {joint.mimic.joint}{offset}"))
+    return ["Joints that follow others:", *table(rows, "<<")] if rows else []
+
+
+def _carried_links(model: Model) -> list[str]:
+    """The links that are fixed to another one, with which their mass is counted."""
+    tree = model.equations.tree
+    moving = {joint.child for joint in tree.joints}
+    rows = [
+        (name, tree.mechanism.root if k == GROUND else shown_name(tree.joints[k].child))
+        for name in given_names(link.name for link in tree.mechanism.links)
+        if name not in moving and name != tree.mechanism.root
+        for k in (tree.frames[name][0],)
+    ]
+    return table([("link", "fixed to, and part of"), *rows], "<<") if rows else []
+
+
+def _dry_friction(d: Derivation) -> list[str]:
+    """Its law, where a joint has it."""
+    if not any(joint.friction for joint in d.model.equations.tree.joints):
+        return []
+    return [f"Coulomb friction d of a joint: d v / sqrt(v^2 + s^2) with s = {FRICTION_SPEED:g} rad/s or m/s"]

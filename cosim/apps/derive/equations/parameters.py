@@ -1,0 +1,187 @@
+"""Masses, lengths, inertias and losses of a mechanism as symbols."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from cosim.apps.derive.equations.languages import Identifiers
+from cosim.core import ops
+from cosim.core.compile.trace import symbols
+from cosim.core.types import Numeric
+from cosim.mechanics.multibody.bodies import AnyBody
+from cosim.mechanics.multibody.constrained_dynamics import GROUND
+from cosim.mechanics.multibody.constraint_rows import BodyConstraint, BodyForce, SpringDamper
+from cosim.mechanics.multibody.elastic_bodies import ElasticBody
+from cosim.mechanics.multibody.equations import MechanismEquations
+from cosim.mechanics.multibody.inertial_parameters import ELEMENTS
+from cosim.mechanics.multibody.joints import JointKind
+from cosim.mechanics.multibody.mechanism import Joint, Pose
+from cosim.mechanics.multibody.part_names import shown_name
+from cosim.mechanics.multibody.tree import Tree
+
+DIGITS = 14  # of a parameter, which hide the rounding of an inertia that was moved
+# of damping, friction, stiffness, position and rotor of a dof, by the unit of its position
+JOINT_UNITS = {
+    "rad": ("N*m*s/rad", "N*m", "N*m/rad", "rad", "kg*m^2"),
+    "m": ("N*s/m", "N", "N/m", "m", "kg"),
+}
+NEGLIGIBLE = 1e-14  # of a vector's largest element: rounding
+
+
+@dataclass(frozen=True)
+class SymbolicParameter:
+    """A number of the mechanism that formulas have as a symbol."""
+
+    name: str
+    value: float
+    unit: str
+    about: str
+    symbol: Numeric  # of casadi
+
+
+class _Table:
+    """The parameters in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.found: list[SymbolicParameter] = []
+        self._names = Identifiers()
+
+    def __call__(self, name: str, value: float, unit: str, about: str) -> Numeric:
+        """The symbol of a number, or 0."""
+        if value == 0.0:
+            return 0.0
+        name = self._names.new(name)
+        column, symbol = symbols(name, ())
+        self.found.append(SymbolicParameter(name, float(f"{value:.{DIGITS}g}"), unit, about, column))
+        return symbol
+
+    def vector(self, name: str, values: np.ndarray, unit: str, about: str) -> Numeric:
+        """(3,); of one direction alone without x, y, z in its name."""
+        values = np.where(np.abs(values) <= NEGLIGIBLE * np.abs(values).max(), 0.0, values)
+        alone = np.count_nonzero(values) == 1
+        named = ((name if alone else f"{name}_{axis}", axis) for axis in "xyz")
+        return ops.array([self(n, x, unit, f"{about}, {axis}") for (n, axis), x in zip(named, values, strict=True)])
+
+
+def with_symbols(e: MechanismEquations) -> tuple[MechanismEquations, list[SymbolicParameter]]:
+    """The same equations with symbols in place of all numbers that are not 0, and the table of these.
+
+    Directions of axes, constants of laws and of elastic links stay numbers."""
+    numbers = _Numbers(e.tree)
+    gravity = numbers.gravity(e.gravity)
+    bodies = tuple(map(numbers.body, range(len(e.tree.bodies))))
+    joints = tuple(map(numbers.joint, e.tree.joints, e.tree.kinds))
+    tree = replace(e.tree, bodies=bodies, joints=joints, frames=e.tree.frames | numbers.frames())
+    constraints = replace(
+        e.constraints,
+        springs=tuple(map(numbers.spring, e.constraints.springs)),
+        members=tuple(map(numbers.attached, e.constraints.members)),
+        laws=tuple(map(numbers.attached, e.constraints.laws)),
+    )
+    return MechanismEquations(tree, gravity, constraints), numbers.table.found
+
+
+Attached = TypeVar("Attached", BodyConstraint, BodyForce)
+
+
+class _Numbers:
+    """The parts of a mechanism with symbols in place of their numbers, which `table` collects."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.table = _Table()
+        self._tree = tree
+        self._turns = [tree.frames[joint.child][1].rotation for joint in tree.joints]
+        self._identifier = Identifiers().of  # of a link, joint, frame, …
+
+    def gravity(self, gravity: np.ndarray) -> Numeric:
+        """Along one axis it is g or −g with g above 0."""
+        if np.count_nonzero(gravity) != 1:
+            return self.table.vector("g", gravity, "m/s^2", "gravity")
+        size = self.table("g", float(np.abs(gravity).max()), "m/s^2", "gravity")
+        return ops.array([0.0 if x == 0.0 else size if x > 0.0 else -size for x in gravity])
+
+    def body(self, k: int) -> AnyBody:
+        """Positions and inertias are named along the axes of the link; see `inertial_parameters`."""
+        tree, table = self._tree, self.table
+        body, joint, turn = tree.bodies[k], tree.joints[k], self._turns[k]
+        link, unit = joint.child, units_of(tree.kinds[k])[-1]
+        name, moving = self._identifier(link), self._identifier(joint.name)
+        position = self._along_link(tree.parents[k], body.position, joint.name)
+        rotor = ops.array([table(f"J_{moving}", r, unit, f"rotor on {shown_name(joint.name)}") for r in body.rotor])
+        if not body.mass or isinstance(body, ElasticBody):
+            return body._replace(position=position, rotor=rotor)
+        com = turn.T @ body.moment / body.mass
+        inertia = turn.T @ body.inertia @ turn - body.mass * (com @ com * np.eye(3) - np.outer(com, com))
+        size = np.abs(turn.T @ body.inertia @ turn).max()
+        inertia = np.where(np.abs(inertia) <= NEGLIGIBLE * size, 0.0, inertia)
+        m = table(f"m_{name}", body.mass, "kg", f"mass of {shown_name(link)}")
+        c = table.vector(f"c_{name}", com, "m", f"centre of mass of {shown_name(link)}")
+        own = np.zeros((3, 3)).tolist()
+        for i, j in ELEMENTS:
+            about = f"inertia of {shown_name(link)} about its centre of mass, {'xyz'[i]}{'xyz'[j]}"
+            own[i][j] = own[j][i] = table(f"I_{name}_{'xyz'[i]}{'xyz'[j]}", inertia[i, j], "kg*m^2", about)
+        square = c @ c
+        at_origin = ops.array(
+            [[own[i][j] + m * ((square if i == j else 0.0) - c[i] * c[j]) for j in range(3)] for i in range(3)]
+        )
+        return body._replace(
+            position=position, mass=m, moment=turn @ (c * m), inertia=turn @ at_origin @ turn.T, rotor=rotor
+        )
+
+    def joint(self, joint: Joint, kind: JointKind) -> Joint:
+        table, name, about = self.table, self._identifier(joint.name), joint.name
+        damping, effort, stiffness, position, _ = units_of(kind)
+        unloaded = joint.rest if joint.stiffness else 0.0
+        return replace(
+            joint,
+            damping=table(f"b_{name}", joint.damping, damping, f"viscous friction of {about}"),
+            friction=table(f"d_{name}", joint.friction, effort, f"Coulomb friction of {about}"),
+            stiffness=table(f"k_{name}", joint.stiffness, stiffness, f"spring in {about}"),
+            rest=table(f"r_{name}", unloaded, position, f"where the spring in {about} is unloaded"),
+        )
+
+    def frames(self) -> dict[str, tuple[int, Pose]]:
+        """Those with a name of their own."""
+        places = {frame.name: self._tree.frames[frame.name] for frame in self._tree.mechanism.frames}
+        return {
+            name: (body, Pose(pose.rotation, self._along_link(body, pose.position, name)))
+            for name, (body, pose) in places.items()
+        }
+
+    def spring(self, spring: SpringDamper) -> SpringDamper:
+        table, name, about = self.table, self._identifier(spring.name), spring.name
+        return spring._replace(
+            ends=tuple((body, self._attachment(body, point, about)) for body, point in spring.ends),
+            stiffness=table(f"k_{name}", spring.stiffness, "N/m", f"stiffness of {about}"),
+            damping=table(f"b_{name}", spring.damping, "N*s/m", f"damping of {about}"),
+            length=table(f"l_{name}", spring.length, "m", f"unloaded length of {about}"),
+        )
+
+    def attached(self, item: Attached) -> Attached:
+        """A loop, constraint or force law."""
+        frames = [
+            (body, Pose(pose.rotation, self._attachment(body, pose.position, item.name))) for body, pose in item.frames
+        ]
+        return replace(item, frames=tuple(frames))
+
+    def _attachment(self, body: int, point: np.ndarray, what: str) -> Numeric:
+        """Where something is attached to a body; it has a name for each of them."""
+        return self._along_link(body, point, what, f"_{self._identifier(self._link(body))}")
+
+    def _along_link(self, body: int, position: np.ndarray, what: str, suffix: str = "") -> Numeric:
+        """A position in a body's frame, named along the axes of its link."""
+        turn = np.eye(3) if body == GROUND else self._turns[body]
+        name, link = f"l_{self._identifier(what)}{suffix}", shown_name(self._link(body))
+        about = f"position of {shown_name(what)} in {link}"
+        return turn @ self.table.vector(name, turn.T @ position, "m", about)
+
+    def _link(self, body: int) -> str:
+        return self._tree.mechanism.root if body == GROUND else self._tree.joints[body].child
+
+
+def units_of(kind: JointKind) -> tuple[str, ...]:
+    """Of the numbers of a joint; with both kinds of dofs, by its first."""
+    return JOINT_UNITS[kind.dofs[0][1] if kind.dofs else "rad"]

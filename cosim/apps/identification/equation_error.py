@@ -1,0 +1,136 @@
+"""The equation error of a rig: what a recorded motion requires of each joint, less what drives it.
+
+    e = (ID(q, v, q̈) + friction + springs − effort of the drive) / gain of the drive
+
+It is in the unit of the recorded signal, which has the noise: a drive of another gain explains nothing by itself. It
+is a function of numbers of the rig. Its derivatives are exact, and both are machine code for all samples together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cosim.apps.identification.recorded_motion import MotionSamples
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, BatchFunction, Interpreted, compile_for_batches
+from cosim.core.compile.jacobian import Jacobian
+from cosim.core.errors import InputError
+from cosim.core.types import Array, Numeric
+from cosim.mechanics.bondgraph.components._gear_friction import gear_friction
+from cosim.rig.plant_parameters import plant_parameters_of, plant_with
+from cosim.rig.rig import Rig
+
+CURRENT, COMMAND, EFFORT = "current", "command_effort", "effort"
+
+
+def sources_of(rig: Rig) -> tuple[str, ...]:
+    """Signals of what drives the joints, the best one first."""
+    return (CURRENT, COMMAND) if any(map(_has_gear, _drives(rig).values())) else (EFFORT, COMMAND)
+
+
+def has_equation_error(rig: Rig) -> bool:
+    try:
+        check_identifiable_rig(rig)
+    except InputError:
+        return False
+    return True
+
+
+def check_identifiable_rig(rig: Rig, otherwise: str = "use --method output-error") -> None:
+    """Raises InputError for a rig whose equation error is not known; otherwise: the fix."""
+
+    def refuse(what: str) -> InputError:
+        return InputError(f"{what}; {otherwise}", str(rig.spec.path))
+
+    equations = rig.plant.model.equations
+    if equations.constraints.elastic:
+        raise refuse("elastic links bend, and how far is not recorded")
+    if not equations.is_plain_tree or rig.plant.model.nq != rig.plant.model.nv:
+        raise refuse("only open trees of joints with one coordinate each have an equation error")
+    if rig.plant.prescribed:
+        raise refuse(f"joint '{next(iter(rig.plant.prescribed))}' is prescribed and has no drive")
+    drives = _drives(rig)
+    for name in rig.joints:
+        if name not in drives:
+            raise refuse(f"joint '{name}' has no drive, so its effort is not recorded")
+        params = drives[name]
+        if not (_has_gear(params) and not params.elastic) and not hasattr(params, "max_effort"):
+            kind = rig.spec.joints[name].actuator
+            raise refuse(f"the drive of '{name}' ({kind.name if kind else '?'}) has states that no recording has")
+
+
+def _drives(rig: Rig) -> dict[str, Any]:
+    return {name: joint.actuator.params for name, joint in rig.spec.joints.items() if joint.actuator is not None}
+
+
+def _has_gear(params: Any) -> bool:
+    return hasattr(params, "per_ampere") and hasattr(params, "coulomb")
+
+
+@dataclass(frozen=True)
+class EquationError:
+    """Of the numbers `names` of a rig; source: the signal that drives the joints."""
+
+    rig: Rig
+    names: tuple[str, ...]
+    source: str
+
+    def of_sample(self, values: Numeric, q: Numeric, v: Numeric, a: Numeric, drive: Numeric) -> Numeric:
+        """e (nv,) of one sample; values (n,) of the numbers."""
+        plant, params = plant_with(self.rig, self.names, values)
+        equations, fixed = plant.model.equations, _drives(self.rig)
+        required = equations.inverse_dynamics(q, v, a) + equations.friction_effort(v) + equations.spring_effort(q)
+        errors = []
+        for k, name in enumerate(self.rig.joints):
+            gain = self._gain(params[name], fixed[name])
+            motor = gain * drive[k]
+            errors.append((required[k] + self._friction(params[name], motor, v[k]) - motor) / gain)
+        return ops.array(errors)
+
+    def _gain(self, params: Any, fixed: Any) -> Numeric:
+        """Effort of the motor at the joint per unit of the signal; fixed: the parameters that the drive itself has,
+        which turn a requested effort into a current."""
+        if not _has_gear(params) or self.source == EFFORT:
+            return 1.0
+        return params.per_ampere if self.source == CURRENT else params.per_ampere / fixed.per_ampere
+
+    def _friction(self, params: Any, motor: Numeric, speed: Numeric) -> Numeric:
+        if not _has_gear(params) or self.source == EFFORT:
+            return 0.0
+        return gear_friction(motor, speed, params.viscous, params.coulomb, params.efficiency)
+
+    @cached_property
+    def _compiled(self) -> BatchFunction | Interpreted:
+        nv, n = self.rig.plant.model.nv, self._count
+        shapes = [(n + nv,), (nv,), (nv,), (nv,)]
+
+        def error(z: Numeric, q: Numeric, v: Numeric, a: Numeric) -> Numeric:
+            return self.of_sample(z[:n], q, v, a, z[n:])
+
+        jacobian = Jacobian(error, shapes, "equation_error")
+
+        def both(values: Numeric, q: Numeric, v: Numeric, a: Numeric, drive: Numeric) -> tuple[Numeric, ...]:
+            z = ops.concatenate([values, drive])
+            slope = jacobian(z, q, v, a)
+            by_drive = ops.array([slope[k, n + k] for k in range(nv)])
+            return error(z, q, v, a), slope[:, :n], by_drive
+
+        names = ("values", "position", "velocity", "acceleration", "drive")
+        ports = [ArrayPort(name, (n if name == "values" else nv,)) for name in names]
+        return compile_for_batches(both, ports, "equation_error")
+
+    @property
+    def _count(self) -> int:
+        known = plant_parameters_of(self.rig)
+        return sum(known[name].values.size for name in self.names)
+
+    def evaluate(self, values: Array, samples: MotionSamples, delay: float = 0.0) -> tuple[Array, Array, Array]:
+        """(e (k, nv), ∂e/∂values (k, nv, n), ∂e/∂delay (k, nv)); the drive acts `delay` [s] after it was recorded."""
+        drive = samples.drive - (delay - samples.delay) * samples.drive_rate
+        found = self._compiled(values, samples.position, samples.velocity, samples.acceleration, drive)
+        error, slope, by_drive = (np.asarray(part) for part in found)
+        return error, slope, -by_drive * samples.drive_rate

@@ -1,0 +1,81 @@
+"""Why a recording does not fit a rig: the signs and units that it may have, each tried on the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cosim.apps.identification.recorded_motion import RecordedMotion
+from cosim.core.errors import InputError
+from cosim.core.types import Array
+from cosim.rig.rig import Rig
+
+LEAST = 0.5  # of the mean square of a drive: numbers that explain less of it explain nothing
+DOUBTFUL = 0.95  # of numbers that explain less signs and units are tried …
+BETTER = 0.1  # … and found to be wrong if others leave so much less unexplained
+FITS = 0.1  # position error of a run in another unit, as a fraction of the motion
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """text: what may be the matter; fix: what to do then; motion: as it would be."""
+
+    text: str
+    fix: str
+    motion: RecordedMotion
+
+
+def suspicions_of(rig: Rig, motion: RecordedMotion) -> Iterator[Suspicion]:
+    yield from of_positions(rig, motion)
+    yield from _of_signs(motion)
+
+
+def of_positions(rig: Rig, motion: RecordedMotion) -> Iterator[Suspicion]:
+    """Other units of all positions, rad and m."""
+    units = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
+    turning = np.array([units[name] == "rad" for name in motion.joints])
+    units_by_kind = (("degrees", "rad", turning, np.pi / 180.0), ("revolutions", "rad", turning, 2.0 * np.pi))
+    for other, unit, which, factor in (*units_by_kind, ("mm", "m", ~turning, 1e-3)):
+        if which.any():
+            position = motion.position * np.where(which, factor, 1.0)
+            yield Suspicion(f"the positions are in {other}", f"give {unit}", replace(motion, position=position))
+
+
+def _of_signs(motion: RecordedMotion) -> Iterator[Suspicion]:
+    """Of the drives, of all joints or of one, and of the positions of one."""
+    n, source = len(motion.joints), motion.source
+    if n > 1:
+        yield Suspicion(f"all {source} signals have the other sign", "turn it", replace(motion, drive=-motion.drive))
+    for k, joint in enumerate(motion.joints):
+        signs = np.where(np.arange(n) == k, -1.0, 1.0)
+        text = f"{joint}/{source} has the other sign"
+        yield Suspicion(text, "turn it", replace(motion, drive=motion.drive * signs))
+        if n > 1:
+            text = f"the position of {joint} has the other sign"
+            yield Suspicion(text, "turn it", replace(motion, position=motion.position * signs))
+
+
+def cause_of(rig: Rig, motion: RecordedMotion, explained: Callable[[RecordedMotion], Array], now: float) -> str:
+    """The suspicion under which the most is explained, in words, empty if none explains much more than `now`;
+    explained: of a motion, the fraction (n,) of the mean square of each drive, NaN where a joint does not move."""
+    best, cause = max(LEAST, 1.0 - BETTER * (1.0 - now)), ""
+    for suspicion in suspicions_of(rig, motion):
+        try:
+            found = explained(suspicion.motion)
+        except InputError:  # such a motion is none
+            continue
+        if (least := float(np.min(found, initial=1.0, where=np.isfinite(found)))) > best:
+            best, cause = least, f"it would be {100.0 * least:.3g} % if {suspicion.text}; {suspicion.fix}"
+    return cause
+
+
+def unit_of_positions(rig: Rig, motion: RecordedMotion, simulated: Array) -> str:
+    """The unit in which the positions fit a simulated run (k, n), in words with the fix; empty for none."""
+    for suspicion in of_positions(rig, motion):
+        recorded = suspicion.motion.position
+        strayed = np.sqrt(np.mean((recorded - simulated) ** 2, axis=0))
+        if (strayed < FITS * np.std(recorded, axis=0)).all():
+            return f"{suspicion.text}; {suspicion.fix}"
+    return ""

@@ -1,0 +1,155 @@
+"""The command: read the robot, write the rig, check it, and name the next commands."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cosim.apps.new.plan import Actuators, Plan, plan_rig
+from cosim.apps.new.rig_text import ModelSource, rig_text
+from cosim.core.errors import CosimError, InputError, plural
+from cosim.core.paths import PACKAGE, expand, locate
+from cosim.mechanics.multibody.description.floating_base import with_floating_base
+from cosim.mechanics.multibody.description.robot_file import YAML, check_robot_file, format_of, read_robot
+from cosim.output.console import busy, quantity_of
+from cosim.output.output_files import check_output, write_file
+from cosim.rig import load_rig
+
+ASSIGN = ":="  # of an argument of xacro, as in ROS
+LOWEST, HIGHEST = 0.1, 100.0  # Hz
+
+
+def new_rig(
+    rig: Path,
+    robot: str,
+    bandwidth: str = "5 Hz",
+    actuator: Actuators = "auto",
+    floating: bool = False,
+    arguments: Sequence[str] = (),
+    packages: Sequence[str] = (),
+    force: bool = False,
+) -> None:
+    """Write a rig for the robot file and print what it is and what to do next.
+
+    arguments: of xacro, each `name:=value`; packages: folders in which ROS packages are searched first.
+
+    Raises InputError for files that do not fit, InputErrors for the errors of a robot or of the rig that follows from
+    it; then the rig is not written.
+    """
+    _check_names(rig, robot, force)
+    frequency = _frequency(bandwidth)
+    given = _arguments(arguments)
+    with busy(f"reading {Path(robot).name}"):
+        plan, source = _planned(rig, robot, frequency, actuator, floating, given, packages)
+        _write(rig, rig_text(plan, source))
+    for line in _report(rig, plan, source):
+        print(line)
+
+
+def _planned(
+    rig: Path,
+    robot: str,
+    bandwidth: float,
+    actuator: Actuators,
+    floating: bool,
+    arguments: Mapping[str, str],
+    packages: Sequence[str],
+) -> tuple[Plan, ModelSource]:
+    """The figures of the rig, and the keys of its mechanism."""
+    file = _locate(robot, packages)
+    format = format_of(file)
+    mechanism = read_robot(file, format, arguments, [Path(expand(folder)) for folder in packages])
+    if arguments and format != "urdf":
+        raise InputError("xacro arguments are for a URDF or xacro file; take them out", "--arg")
+    fixed = all(joint.kind == "fixed" for joint in mechanism.joints)
+    grounded = format == "urdf" and not floating and not fixed
+    whole = with_floating_base(mechanism) if format == "urdf" and not grounded else mechanism
+    plan = replace(plan_rig(whole, bandwidth, actuator, hold=not floating and not fixed), mechanism=mechanism)
+    keys: dict[str, str | Mapping[str, str] | list[str]] = {format: _from(rig, robot, file)}
+    if packages:
+        keys["packages"] = [_from(rig, folder, Path(folder)) for folder in packages]
+    if arguments:
+        keys["xacro_arguments"] = arguments
+    return plan, ModelSource(keys, floating or fixed)
+
+
+def _check_names(rig: Path, robot: str, force: bool) -> None:
+    """Raises InputError for a rig that cannot be written and for arguments in the wrong order."""
+    if rig.suffix.lower() not in YAML:
+        if Path(robot).suffix.lower() in YAML:
+            swapped = f"cosim new {shlex.quote(robot)} {shlex.quote(str(rig))}"
+            raise InputError(f"the rig comes first, then the robot; use '{swapped}'", "cosim new")
+        raise InputError("a rig is a YAML file; give a name that ends with .yaml", str(rig))
+    if rig.is_file() and not force:
+        raise InputError("exists already; choose another name, or overwrite it with --force", str(rig))
+    check_output(rig, "RIG", tuple(YAML))
+
+
+def _frequency(text: str) -> float:
+    return quantity_of(text, "Hz", "--bandwidth", (LOWEST, HIGHEST), f"{LOWEST:g} to {HIGHEST:g} Hz")
+
+
+def _arguments(given: Sequence[str]) -> dict[str, str]:
+    """The arguments of xacro by name."""
+    for text in given:
+        if not text.partition(ASSIGN)[0] or ASSIGN not in text:
+            raise InputError(f"expected name:=value, got '{text}'", "--arg")
+    return {text.partition(ASSIGN)[0]: text.partition(ASSIGN)[2] for text in given}
+
+
+def _locate(robot: str, packages: Sequence[str]) -> Path:
+    """The robot file. Raises InputError."""
+    try:
+        file = locate(robot, Path(), packages)
+        check_robot_file(file)
+    except InputError as error:
+        raise InputError(error.what, robot) from None
+    return file
+
+
+def _from(rig: Path, written: str, target: Path) -> str:
+    """A path as the rig names it: as written with `~`, `$VAR` or `package://`, else relative to the folder of the rig
+    where they have a folder in common."""
+    if written.startswith(("~", "$", PACKAGE)):
+        return written
+    absolute, folder = os.path.abspath(target), os.path.abspath(rig.parent)
+    near = os.path.commonpath([absolute, folder]) != os.path.abspath(os.sep)
+    return Path(os.path.relpath(absolute, folder) if near else absolute).as_posix()
+
+
+def _write(rig: Path, text: str) -> None:
+    """Write the rig and check it; a rig with errors does not replace what was there."""
+    before = rig.read_bytes() if rig.is_file() else None
+    write_file(rig, text.encode(), "rig")
+    try:
+        load_rig(rig)
+    except CosimError:
+        if before is None:
+            rig.unlink()
+        else:
+            rig.write_bytes(before)
+        raise
+
+
+def _report(rig: Path, plan: Plan, source: ModelSource) -> Iterator[str]:
+    moving, name = len(plan.moving), shlex.quote(str(rig))
+    motors = sum(joint.rotor > 0.0 for joint in plan.moving)
+    parts = [f"{moving} {plural(moving, 'joint')} that {'moves' if moving == 1 else 'move'}"]
+    parts += [f"{motors} {plural(motors, 'motor')}"] * bool(motors)
+    held = len(plan.held) + len(plan.joints) - moving
+    parts += [f"{held} held"] * bool(held)
+    if "urdf" in source.keys:
+        parts += ["base free" if source.floating else "base fixed"]
+    yield f"wrote    {rig}: {plan.mechanism.name}, {', '.join(parts)}"
+    replaced = [joint.name for joint in plan.joints if joint.replaced]
+    if replaced:
+        what = f"{plural(len(replaced), 'limit')} of {len(replaced)} {plural(len(replaced), 'joint')}"
+        yield f"chosen   {what} that the robot file does not have or that cannot be; see the comments"
+    if plan.mechanism.notes:
+        notes = len(plan.mechanism.notes)
+        yield f"notes    {notes} on the robot file: {plan.mechanism.notes[0]}" + "; …" * (notes > 1)
+    yield f"next     cosim check {name}"
+    yield f"         cosim run {name} --plot {shlex.quote(rig.stem)}.png"

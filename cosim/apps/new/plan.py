@@ -1,0 +1,293 @@
+"""The figures of a first rig: where the joints start and move, what their actuators need, and which integrator.
+
+All of them follow from the mechanism. A figure that replaces one of the robot file has its reason in words, which
+become comments of the rig.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cosim.apps.new.motors import reflected_inertia
+from cosim.core.types import Array
+from cosim.core.units import DEGREE
+from cosim.mechanics.multibody.equations import FRICTION_SPEED
+from cosim.mechanics.multibody.mechanism import Joint, Mechanism
+from cosim.mechanics.multibody.model import Model
+from cosim.rig.sections.dofs import dofs_of
+
+Actuators = Literal["auto", "ideal", "dc_motor"]
+
+STEP = 1e-3  # s, of a rig whose bandwidth permits it
+STEPS_PER_PERIOD = 100  # at least, of the bandwidth
+DURATION, DELAY, PAUSE = 1.0, 0.2, 0.3  # s: of the motion there, before it, after it
+PEAK_VELOCITY = 1.875  # of a quintic of length 1 and duration 1
+_SAMPLES = (0.0, 0.2113, 0.5, 0.7887, 1.0)  # of its duration; among them its greatest velocity and accelerations
+
+TRAVEL_FRACTION = 0.1  # of the range of a joint
+VELOCITY_FRACTION = 0.5  # of its velocity limit
+LOCKED = 1e-6  # rad or m: a joint with a smaller range does not move
+MARGIN = 1.5  # of an effort limit above the required effort, below which the limit does not count
+RESERVE = 3.0  # of an effort limit that is not given above the required effort
+EXCESS = 200.0  # of an effort limit above the required effort, from which it may be a placeholder
+STIFF = 1.4  # rate of friction times step, from which explicit integration is unstable or inaccurate
+SMALLEST_STEP = 0.25e-3  # s, below which an implicit integrator is the better remedy
+IMPLICIT_STEP = 0.5e-3  # s, at which it integrates the change from sliding to sticking
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What is usual for a rotational or a linear joint, in its display unit `shown` and SI."""
+
+    shown: str
+    factor: float  # SI per display unit
+    travel: float
+    velocity: float
+    acceleration: float
+    reach: float  # of a joint without position limits where the rig must have some
+    largest_velocity: float  # from which a limit is a placeholder
+    largest_effort: float  # which only a large excess makes a placeholder
+    effort_unit: str
+
+
+USUAL = {
+    "rad": Usual("deg", DEGREE, 5 * DEGREE, 180 * DEGREE, 10.0, math.pi, 100.0, 1000.0, "N*m"),
+    "m": Usual("mm", 1e-3, 0.01, 0.5, 5.0, 1.0, 10.0, 10_000.0, "N"),
+}
+
+
+@dataclass(frozen=True)
+class PlannedValue:
+    """A value, and why the rig has another one than the robot file; "": it is the file's."""
+
+    value: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class JointPlan:
+    """A joint of one dof. start, goal: rad or m."""
+
+    joint: Joint
+    unit: str
+    locked: bool
+    start: float
+    goal: float
+    lower: PlannedValue
+    upper: PlannedValue
+    effort: PlannedValue
+    velocity: PlannedValue
+    rotor: float  # reflected inertia of its dc_motor [kg m² or kg]; 0: its actuator is ideal
+
+    @property
+    def name(self) -> str:
+        return self.joint.name
+
+    @property
+    def usual(self) -> Usual:
+        return USUAL[self.unit]
+
+    @property
+    def replaced(self) -> dict[str, PlannedValue]:
+        """The limits of the file that the rig replaces, by their key."""
+        figures = {"lower": self.lower, "upper": self.upper, "velocity": self.velocity, "effort": self.effort}
+        return {key: figure for key, figure in figures.items() if figure.reason}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """joints: of one dof; held: joints of several dofs, which are latched."""
+
+    mechanism: Mechanism
+    joints: tuple[JointPlan, ...]
+    held: tuple[str, ...]
+    bandwidth: float  # Hz
+    step: float  # s
+    integrator: str
+
+    @property
+    def moving(self) -> tuple[JointPlan, ...]:
+        return tuple(joint for joint in self.joints if not joint.locked)
+
+    @property
+    def duration(self) -> float:
+        return DELAY + 2 * DURATION + PAUSE
+
+
+@dataclass(frozen=True)
+class _Motion:
+    """A joint before its drive is sized."""
+
+    joint: Joint
+    unit: str
+    placeholder: bool  # its limits are all 0, as exporters write them where none are set
+    locked: bool
+    start: float
+    goal: float
+
+
+def plan_rig(mechanism: Mechanism, bandwidth: float, actuator: Actuators = "auto", hold: bool = True) -> Plan:
+    """The figures of a rig for the mechanism.
+
+    bandwidth: of the control [Hz]; actuator: of all joints, or `auto`: motors where friction is strong, else ideal;
+    hold: latch joints of several dofs.
+    Raises InputErrors for links that can move without inertia.
+    """
+    model, dofs = Model(mechanism), dofs_of(mechanism)
+    units = dict(zip(model.dof_names, model.dof_units, strict=True))
+    motions = [
+        _motion(joint, units[name]) for name, joint in dofs.single.items() if name in units and name not in dofs.by_name
+    ]
+    required, mass = _required_effort(model, motions)
+    friction = _friction_slope(model)
+    mobility = np.diag(np.linalg.inv(mass)) if model.nv else np.zeros(0)  # of a dof while all others are free
+    rotors, joints = np.zeros(model.nv), []
+    for motion in motions:
+        k = model.dof_index(motion.joint.name)
+        motor = actuator == "dc_motor" or (actuator == "auto" and friction[k] * mobility[k] * STEP > STIFF)
+        least = friction[k] * SMALLEST_STEP / STIFF if motor else None
+        joints.append(_sized(motion, float(required[k]), float(mass[k, k]), least))
+        rotors[k] = joints[-1].rotor
+    step, integrator = _integration(bandwidth, _friction_rate(friction, mass + np.diag(rotors)))
+    held = tuple(dofs.multi_dof_joints) if hold else ()
+    return Plan(mechanism, tuple(joints), held, bandwidth, step, integrator)
+
+
+# --- positions ---
+
+
+def _motion(joint: Joint, unit: str) -> _Motion:
+    usual, range_ = USUAL[unit], joint.upper - joint.lower
+    placeholder = joint.lower == joint.upper == joint.max_effort == joint.max_velocity == 0.0
+    if range_ <= LOCKED and not placeholder:
+        return _Motion(joint, unit, False, True, joint.lower, joint.lower)
+    lower, upper = (-usual.reach, usual.reach) if placeholder else (joint.lower, joint.upper)
+    fastest = _velocity(joint, usual).value
+    longest = VELOCITY_FRACTION * fastest * DURATION / PEAK_VELOCITY
+    travel = _two_digits(min(usual.travel, TRAVEL_FRACTION * (upper - lower), longest), usual.factor)
+    lowest, highest = lower + 2.0 * travel, upper - 2.0 * travel
+    start = _rounded(min(max(0.0, lowest), highest), lowest, highest, usual.factor)
+    towards = 1.0 if upper - start >= start - lower else -1.0
+    return _Motion(joint, unit, placeholder, False, start, start + towards * travel)
+
+
+def _two_digits(value: float, factor: float) -> float:
+    """A positive value rounded down to two digits of its display unit."""
+    shown = value / factor
+    digit = 10.0 ** (math.floor(math.log10(shown)) - 1)
+    return math.floor(shown / digit * (1.0 + 1e-12)) * digit * factor
+
+
+def _rounded(value: float, lowest: float, highest: float, factor: float) -> float:
+    """The value with as few decimals of its display unit as keep it between the bounds."""
+    for decimals in range(9):
+        rounded = round(value / factor, decimals) * factor
+        if lowest <= rounded <= highest:
+            return rounded
+    return value
+
+
+# --- efforts and limits ---
+
+
+def _required_effort(model: Model, motions: list[_Motion]) -> tuple[Array, Array]:
+    """(effort (nv,), mass matrix (nv, nv)): the largest required effort of each dof during the motions, and M at their
+    start; bases and other joints of several dofs are at rest."""
+    equations, q = model.equations, model.neutral()
+    v, a, peak = np.zeros(model.nv), np.zeros(model.nv), np.zeros(model.nv)
+    for motion in motions:
+        q[model.coordinate_names.index(motion.joint.name)] = motion.start
+    mass = np.asarray(equations.mass_matrix(q))
+    for s in _SAMPLES:
+        shape = 10 * s**3 - 15 * s**4 + 6 * s**5, 30 * s**2 * (1 - s) ** 2, 60 * s - 180 * s**2 + 120 * s**3
+        for motion in motions:
+            k, travel = model.dof_index(motion.joint.name), motion.goal - motion.start
+            q[model.coordinate_names.index(motion.joint.name)] = motion.start + shape[0] * travel
+            v[k], a[k] = shape[1] * travel / DURATION, shape[2] * travel / DURATION**2
+        effort = equations.inverse_dynamics(q, v, a) + equations.friction_effort(v)
+        peak = np.maximum(peak, np.abs(effort))
+    return peak, mass
+
+
+def _friction_slope(model: Model) -> Array:
+    """(nv,): the change of the friction of each dof with its velocity around standstill, its greatest."""
+    slow = 1e-3 * FRICTION_SPEED
+    return np.asarray(model.equations.friction_effort(np.full(model.nv, slow))) / slow
+
+
+def _friction_rate(slope: Array, mass: Array) -> float:
+    """The fastest decay of a velocity by friction [1/s]."""
+    if not slope.any():
+        return 0.0
+    return float(np.abs(np.linalg.eigvals(np.linalg.solve(mass, np.diag(slope)))).max())
+
+
+def _integration(bandwidth: float, rate: float) -> tuple[float, str]:
+    """(step [s], integrator) for a bandwidth [Hz] of the control and a rate of friction [1/s]."""
+    step = STEP
+    while step * bandwidth * STEPS_PER_PERIOD > 1.0:
+        step /= 2.0
+    explicit = step
+    while explicit * rate > STIFF and explicit > SMALLEST_STEP:
+        explicit /= 2.0
+    return (explicit, "rk4") if explicit * rate <= STIFF else (min(step, IMPLICIT_STEP), "rosenbrock")
+
+
+def _sized(motion: _Motion, required: float, inertia: float, least_rotor: float | None) -> JointPlan:
+    """least_rotor: the smallest reflected inertia of a motor, None for an ideal actuator."""
+    joint, usual = motion.joint, USUAL[motion.unit]
+    effort, velocity = _effort(joint, usual, required, inertia), _velocity(joint, usual)
+    rotor = 0.0
+    if least_rotor is not None and not motion.locked:
+        rotor = max(least_rotor, reflected_inertia(effort.value, velocity.value))
+    reach = "the file has 0 to 0 and no effort and velocity, which stands for no limits" if motion.placeholder else ""
+    return JointPlan(
+        joint,
+        motion.unit,
+        motion.locked,
+        motion.start,
+        motion.goal,
+        PlannedValue(-usual.reach if motion.placeholder else joint.lower, reach),
+        PlannedValue(usual.reach if motion.placeholder else joint.upper, reach and "likewise"),
+        effort,
+        velocity,
+        rotor,
+    )
+
+
+def _effort(joint: Joint, usual: Usual, required: float, inertia: float) -> PlannedValue:
+    given, unit = joint.max_effort, usual.effort_unit
+    default = _ceiled(RESERVE * required + inertia * usual.acceleration)
+    chosen = f"chosen: {RESERVE:g} times what this motion requires, and a reserve"
+    if math.isinf(given):
+        return PlannedValue(default, f"the file has none; {chosen}")
+    if given == 0.0:
+        return PlannedValue(default, f"the file has 0; {chosen}")
+    if given < MARGIN * required:
+        return PlannedValue(default, f"the file has {given:.4g} {unit}, this motion requires {required:.4g}; {chosen}")
+    if given >= usual.largest_effort and given > EXCESS * (required + inertia * usual.acceleration):
+        return PlannedValue(default, f"the file has {given:.4g} {unit}, no limit of a real drive; {chosen}")
+    return PlannedValue(given)
+
+
+def _velocity(joint: Joint, usual: Usual) -> PlannedValue:
+    given, unit = joint.max_velocity, f"{usual.shown}/s"
+    if math.isinf(given):
+        return PlannedValue(usual.velocity, "the file has none; a usual value")
+    if given == 0.0:
+        return PlannedValue(usual.velocity, "the file has 0; a usual value")
+    if given >= usual.largest_velocity:
+        return PlannedValue(usual.velocity, f"the file has {given / usual.factor:.4g} {unit}; a usual value")
+    return PlannedValue(given)
+
+
+def _ceiled(value: float) -> float:
+    """A positive value rounded up to two digits; 1 for 0."""
+    if value <= 0.0:
+        return 1.0
+    digit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{math.ceil(value / digit) * digit:.3g}")

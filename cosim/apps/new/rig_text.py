@@ -1,0 +1,165 @@
+"""The text of a first rig: YAML with comments that explain every figure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite
+
+from cosim.apps.new.motors import motor_keys
+from cosim.apps.new.plan import DELAY, DURATION, JointPlan, Plan
+from cosim.core.errors import one_line
+from cosim.mechanics.multibody.description.floating_base import ROOT_JOINT
+
+PLAIN = re.compile(r"[A-Za-z_./][\w./-]*")
+WORDS = {"null", "true", "false", "yes", "no", "y", "n", "on", "off"}  # YAML readers take them for values
+STIFF_COMMENT = "  # implicit, for the strong friction of light joints"
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where the mechanism comes from: its keys in the section `mechanism`, and whether the base is free."""
+
+    keys: Mapping[str, str | Mapping[str, str] | list[str]]
+    floating: bool
+
+
+def rig_text(plan: Plan, source: ModelSource) -> str:
+    """The rig of a plan."""
+    return "\n".join([*_head(plan), "", *_mechanism(plan, source), *_joints(plan), *_end(plan), ""])
+
+
+def yaml_text(text: str) -> str:
+    """The text as YAML, in quotes where it needs them."""
+    return text if PLAIN.fullmatch(text) and text.lower() not in WORDS else json.dumps(text, ensure_ascii=False)
+
+
+def _head(plan: Plan) -> Iterator[str]:
+    name = one_line(plan.mechanism.name)
+    yield f"# A first rig for {name}, written by `cosim new`. Every value may be changed."
+    what = "Every joint moves a little and returns." if plan.moving else "Nothing holds the robot."
+    yield f"description: {what}"
+
+
+def _mechanism(plan: Plan, source: ModelSource) -> Iterator[str]:
+    yield "mechanism:"
+    for key, value in source.keys.items():
+        if isinstance(value, str):
+            yield f"  {key}: {yaml_text(value)}"
+        elif isinstance(value, list):
+            yield f"  {key}: [{', '.join(map(yaml_text, value))}]"
+        else:
+            pairs = (f"{yaml_text(name)}: {json.dumps(text)}" for name, text in value.items())
+            yield f"  {key}: {{{', '.join(pairs)}}}"
+    if "urdf" not in source.keys:
+        return
+    if source.floating:
+        yield f"  floating_base: true  # joint '{ROOT_JOINT}': nothing holds the base, so it falls"
+    else:
+        root = one_line(plan.mechanism.root)
+        yield f"  # The base '{root}' is fixed to the ground; 'floating_base: true' makes it free."
+
+
+def _joints(plan: Plan) -> Iterator[str]:
+    if not plan.joints and not plan.held:
+        return
+    yield ""
+    motors = [joint.rotor > 0.0 for joint in plan.moving]
+    if not all(motors):
+        yield "# An ideal actuator gives the commanded effort; 'dc_motor' adds motor, gear and current loop."
+    if any(motors):
+        yield "# A dc_motor here reaches the effort limit at the velocity limit; put in the data of your motors."
+    if any(motors) and not all(motors):
+        yield "# Joints with strong friction have one, because friction that meets no rotor inertia needs tiny steps."
+    yield "# Limits that are not given here come from the robot file, and are in the comment of the joint."
+    yield "joints:"
+    for name in plan.held:
+        yield f"  {yaml_text(name)}: {{latched: true}}  # several dofs, no actuator: held; without this line it is free"
+    for joint in plan.joints:
+        yield from _joint(joint)
+
+
+def _joint(plan: JointPlan) -> Iterator[str]:
+    yield f"  {yaml_text(plan.name)}:  # {_given(plan)}"
+    if plan.locked:
+        yield f"    initial: {{position: {_position(plan, plan.start)}}}"
+        yield "    latched: true  # the file has no range: locked"
+        yield from _limits(plan)
+        return
+    effort = f"{plan.effort.value:.6g} {plan.usual.effort_unit}"
+    if not plan.rotor:
+        yield f"    actuator: {{type: ideal, max_effort: {effort}}}"
+    else:
+        keys = [
+            f"{key}: {value}" for key, value in motor_keys(plan.effort.value, plan.velocity.value, plan.rotor).items()
+        ]
+        yield f"    actuator: {{type: dc_motor, {', '.join(keys[:3])},"
+        yield f"               {', '.join(keys[3:])}}}"
+    yield f"    initial: {{position: {_position(plan, plan.start)}}}" + _start_comment(plan)
+    yield from _limits(plan)
+
+
+def _given(plan: JointPlan) -> str:
+    """What the robot file has of a joint, as a comment."""
+    joint, usual = plan.joint, plan.usual
+    parts = [joint.kind]
+    if isfinite(joint.lower) or isfinite(joint.upper):
+        lower, upper = (f"{bound / usual.factor:.5g}" for bound in (joint.lower, joint.upper))
+        parts.append(f"{lower} to {upper} {usual.shown}")
+    if isfinite(joint.max_velocity):
+        parts.append(f"{joint.max_velocity / usual.factor:.4g} {usual.shown}/s")
+    if isfinite(joint.max_effort):
+        parts.append(f"{joint.max_effort:.4g} {usual.effort_unit}")
+    return ", ".join(parts)
+
+
+def _start_comment(plan: JointPlan) -> str:
+    return "" if plan.start == 0.0 else "  # 0 is outside the limits or too close to one"
+
+
+def _limits(plan: JointPlan) -> Iterator[str]:
+    if not plan.replaced:
+        return
+    yield "    limits:"
+    shown = f"{plan.usual.shown}/s"
+    for key, figure in plan.replaced.items():
+        value = {
+            "velocity": f"{figure.value / plan.usual.factor:.6g} {shown}",
+            "effort": f"{figure.value:.6g} {plan.usual.effort_unit}",
+        }.get(key) or _position(plan, figure.value)
+        yield f"      {key}: {value}  # {figure.reason}"
+
+
+def _position(plan: JointPlan, value: float) -> str:
+    return f"{value / plan.usual.factor:.9g} {plan.usual.shown}"
+
+
+def _end(plan: Plan) -> Iterator[str]:
+    if plan.moving:
+        yield from _controller(plan)
+    yield ""
+    yield "schedule:"
+    yield f"  step: {plan.step * 1e3:.6g} ms"
+    yield f"  duration: {plan.duration:g} s"
+    yield f"  integrator: {plan.integrator}" + STIFF_COMMENT * (plan.integrator != "rk4")
+
+
+def _controller(plan: Plan) -> Iterator[str]:
+    yield ""
+    yield "controllers:"
+    yield "  - name: motion"
+    yield "    type: computed_torque"
+    if len(plan.moving) < len(plan.joints):
+        yield f"    joints: [{', '.join(yaml_text(joint.name) for joint in plan.moving)}]"
+    yield f"    bandwidth: {plan.bandwidth:g} Hz  # of every joint; the model supplies the inertia"
+    yield "    damping: 1"
+    yield "    trajectory:"
+    yield "      type: quintic"
+    yield f"      duration: {DURATION:g} s"
+    yield f"      delay: {DELAY:g} s"
+    yield "      back: true"
+    yield "      goal:"
+    for joint in plan.moving:
+        yield f"        {yaml_text(joint.name)}: {_position(joint, joint.goal)}"

@@ -1,0 +1,37 @@
+"""Results of scenarios as JUnit XML, which continuous integration reads: a test suite for the rig, a test case each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree as xml
+
+from cosim.apps.scenario.result import ScenarioResult
+
+
+def junit_of(rig: str, results: Sequence[ScenarioResult]) -> bytes:
+    """The document; rig: its name."""
+    counts = {
+        "tests": str(len(results)),
+        "failures": str(sum(not result.ok for result in results)),
+        "errors": "0",
+        "skipped": "0",
+        "time": f"{sum(result.seconds for result in results):.3f}",
+    }
+    root = xml.Element("testsuites", {"name": "cosim scenario", **counts})
+    suite = xml.SubElement(root, "testsuite", {"name": rig, **counts})
+    for result in results:
+        about = {"classname": rig, "name": result.name, "time": f"{result.seconds:.3f}"}
+        case = xml.SubElement(suite, "testcase", about)
+        if not result.ok:
+            failure = xml.SubElement(case, "failure", {"message": "; ".join(result.failures), "type": "expectation"})
+            failure.text = "\n".join(details(result))
+    xml.indent(root)
+    return xml.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def details(result: ScenarioResult) -> list[str]:
+    """What led to the result, in lines."""
+    lines = [f"expected: {text}" for text in result.expected]
+    lines += [f"t = {t:.6g} s: {what}" for t, what in result.events]
+    lines += [result.sentence] if result.sentence else []
+    return lines + ([f"recording: {result.recording}"] if result.recording else [])

@@ -1,0 +1,165 @@
+"""`cosim tune gains`: a session of the command line, with its progress and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cosim.apps.tuning.hardware import HardwareReplay
+from cosim.apps.tuning.hardware_report import write_hardware_report
+from cosim.apps.tuning.hardware_trials import HardwareTrials
+from cosim.apps.tuning.progress import shown_progress
+from cosim.apps.tuning.session import FailedTuning, TuningSession
+from cosim.apps.tuning.session_folder import OVERLAY, PARENT, REPORT, latest_path, new_path
+from cosim.apps.tuning.setup import fingerprint_of
+from cosim.apps.tuning.trials import Trial
+from cosim.apps.tuning.tune import run_session
+from cosim.core.errors import InputError
+from cosim.core.units import unit_sign
+from cosim.output import console
+from cosim.output.option_errors import options_named
+from cosim.output.text_table import TextTable
+from cosim.rig.consent import GivenQuestion
+from cosim.rig.reading.yaml_source import Override
+from cosim.rig.rig import Rig, load_rig
+from cosim.rig.rig_files import input_files
+
+NONE = "–"
+# keys whose option may be repeated -> the option, and whether it must have a value
+PAIRS = {
+    "parameters": ("--parameter", False),
+    "minimise": ("--minimise", False),
+    "limits": ("--limit", True),
+    "plants": ("--plant", True),
+}
+
+
+def tune_rig(
+    path: Path,
+    overrides: Sequence[Override],
+    given: Mapping[str, Any],
+    folder: str | None,
+    resume: bool,
+    dask: str | None,
+    hardware: HardwareTrials | None = None,
+) -> TuningSession:
+    """Run a session, or go on with one, and print its result. given: keys of the section `tuning`; hardware: on what
+    its trials will be tried.
+
+    Raises FailedTuning where it is interrupted or no trial holds all limits, after its results were printed.
+    """
+    with console.busy(f"compiling {path.stem}"):
+        rig = load_rig(path, overrides)
+    rig.require_joints("cosim tune gains")
+    place = _place(rig, folder, resume)
+    for name in (OVERLAY, REPORT):
+        console.refuse_inputs(input_files(rig, overrides), place / name, "--session")
+    try:
+        with (
+            options_named({key: option for key, (option, _) in PAIRS.items()}),
+            shown_progress(rig.spec.name) as progress,
+        ):
+            session = run_session(
+                rig, given, place, resume, dask, progress, None if hardware is None else hardware.check
+            )
+    except FailedTuning as failed:
+        print_result(failed.session)
+        raise
+    print_result(session)
+    return session
+
+
+def hardware_trials(path: Path, chosen: Sequence[int], count: int, factor: float) -> HardwareTrials:
+    """On the real rig of a file: trials of these numbers, else the best `count`; factor: of a gain between two runs.
+
+    Raises InputErrors for a rig or numbers that cannot be."""
+    with console.busy(f"compiling {path.stem}"):
+        return HardwareTrials(load_rig(path), chosen, count, factor)
+
+
+def try_on_hardware(session: TuningSession, hardware: HardwareTrials, ask: GivenQuestion) -> None:
+    """Run candidates of a session on a real rig, and print and report each beside its simulation. ask: before each run.
+
+    Raises InputErrors for a rig that does not fit, RunError where a run is not good, after the report was written.
+    """
+    candidates = hardware.candidates(session)
+    replay = HardwareReplay(session, hardware.rig, ask, lambda line: print(line, flush=True), hardware.factor)
+    try:
+        replay.try_all(candidates)
+    finally:
+        if replay.runs:
+            write_hardware_report(replay, replay.folder / REPORT)
+            print(f"wrote    report {replay.folder / REPORT}")
+        if replay.best is not None:
+            print(f"wrote    gains {replay.gains_file}")
+
+
+def _place(rig: Rig, folder: str | None, resume: bool) -> Path:
+    """The folder of the session."""
+    if folder == "":
+        raise InputError("'' is no folder; name one", "--session")
+    if folder is not None:
+        return Path(folder)
+    if resume:
+        return latest_path(Path(PARENT), fingerprint_of(rig), rig.spec.name)
+    return new_path(Path(PARENT), rig.spec.name)
+
+
+def print_result(session: TuningSession) -> None:
+    """The gains and the figures, of the start and the best trial, and the files."""
+    if not session.trials:
+        return
+    best, start = session.found, session.trials[0]
+    if best is not None:
+        table = TextTable(["parameter"], ["start", "best", "lowest", "highest"])
+        for dimension, value in zip(session.evaluator.space.dimensions, best.values, strict=True):
+            numbers = (dimension.start, value, dimension.low, dimension.high)
+            table.add_row(dimension.name, *(f"{number:.6g}" for number in numbers))
+        print(*table.lines(), sep="\n")
+        print(*_figures(session, start, best).lines(), sep="\n")
+    for what, path in session.written.items():
+        print(f"wrote    {what} {path}")
+
+
+def _figures(session: TuningSession, start: Trial, best: Trial) -> TextTable:
+    """With the plant of the rig, and with the worst of several."""
+    several = len(session.evaluator.plants) > 1
+    table = TextTable(
+        ["figure", "unit"], ["start", *["worst"] * several, f"trial {best.number}", *["worst"] * several, "limit"]
+    )
+    objective = session.evaluator.objective
+    bounds = {limit.measure.name: limit.condition for limit in objective.limits}
+
+    def row(name: str, unit: str, pairs: Sequence[Sequence[float | None]], bound: str) -> None:
+        shown = (value for pair in pairs for value in pair[: 1 + several])
+        table.add_row(name, unit, *(NONE if value is None else f"{value:.5g}" for value in shown), bound)
+
+    for measure in dict.fromkeys(objective.measures):
+        pairs = [
+            [objective.shown(measure, value) for value in trial.outcome.figures.get(measure.name, ())] or [None, None]
+            for trial in (start, best)
+        ]
+        row(measure.name, unit_sign(objective.unit(measure)), pairs, bounds.get(measure.name, ""))
+    row("cost", "", [(next(iter(t.outcome.costs), None), t.outcome.cost) for t in (start, best)], "")
+    return table
+
+
+def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of the section `tuning` that were given. options: key -> value, a list of texts for one of PAIRS."""
+    pairs = {key: _pairs(options[key], *words) for key, words in PAIRS.items()}
+    return {key: value for key, value in {**options, **pairs}.items() if value is not None}
+
+
+def _pairs(texts: Sequence[str], option: str, needed: bool) -> dict[str, str | None] | None:
+    """`NAME=VALUE` of an option that may be repeated; None for none. needed: whether it must have a value.
+
+    Raises InputError for an invalid text.
+    """
+    found: dict[str, str | None] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or (needed and not value) or (equals and not value):
+            raise InputError(f"expected NAME=VALUE, got '{text}'", option)
+        found[name.strip()] = value.strip() if equals else None
+    return found or None

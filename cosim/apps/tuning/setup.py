@@ -1,0 +1,100 @@
+"""From the section `tuning` of a rig, and options, to what a session needs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import yaml
+
+from cosim.apps.tuning.evaluation import TrialEvaluator
+from cosim.apps.tuning.objective import read_objective
+from cosim.apps.tuning.optimisers import check_optimiser, default_optimiser
+from cosim.apps.tuning.plants import read_plants
+from cosim.apps.tuning.space import read_space
+from cosim.core.errors import InputError, InputErrors, SectionError, SourceLocation
+from cosim.output.option_errors import relocated
+from cosim.rig.reading.schema import Reading, read
+from cosim.rig.rig import Rig
+from cosim.rig.rig_files import files_of
+from cosim.rig.sections.tuning import TuningKeys
+
+# keys whose options are added to the rig's; the others replace them
+ADDED = ("parameters", "limits", "plants")
+
+
+def request_of(rig: Rig, given: Mapping[str, Any]) -> TuningKeys:
+    """The section of the rig with the values of options, those that are None left out.
+
+    Raises InputErrors for values that the file could not have.
+    """
+    section = rig.spec.tuning
+    data = {key: _plain(value) for key, value in given.items() if value is not None}
+    reading = Reading(lambda path: SourceLocation(".".join(map(str, path))), [])
+    options = read(TuningKeys, data, (), reading)
+    if reading.errors or options is None:
+        raise InputErrors(SectionError(error.what, str(error.place).split(".", 1)) for error in reading.errors)
+    changes = {key: getattr(options, key) for key in data}
+    for key in ADDED:
+        if key in changes and getattr(section, key):
+            changes[key] = {**getattr(section, key), **changes[key]}
+    request = replace(section, **changes)
+    request = request if request.optimiser else replace(request, optimiser=default_optimiser())
+    check_optimiser(request.optimiser or "")
+    return request
+
+
+def _plain(value: Any) -> Any:
+    """As a file would have it: a tuple of names is a list, one name a list of one."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple | set) else value
+
+
+def evaluator_of(rig: Rig, request: TuningKeys) -> TrialEvaluator:
+    """Raises InputErrors for names and values that do not fit the rig, and for a rig whose ticks are not compiled."""
+    space = read_space(rig, request.parameters or {})
+    objective = read_objective(rig, request.minimise or {}, request.limits or {}, request.robust)
+    tuned = {dimension.parameter for dimension in space.dimensions}
+    plants = read_plants(rig, request.plants or {}, request.samples, request.seed, tuned)
+    return TrialEvaluator(rig, space, objective, plants, request.duration)
+
+
+@contextmanager
+def placed(rig: Rig, given: Mapping[str, Any]) -> Iterator[None]:
+    """Errors of the section `tuning` have the line of the file of the rig, except errors of `given`."""
+
+    def located(error: SectionError) -> InputError:
+        key, *rest = error.keys
+        own, section = given.get(str(key)), rig.spec.source.data.get("tuning")
+        is_own = own is not None and (key not in ADDED or not rest or rest[0] in own)
+        if is_own or not isinstance(section, Mapping) or key not in section:
+            return error
+        return InputError(error.what, rig.spec.source.place(("tuning", *error.keys)))
+
+    with relocated(located):
+        yield
+
+
+def request_json(request: TuningKeys) -> dict[str, Any]:
+    return asdict(request)
+
+
+def fingerprint_of(rig: Rig) -> str:
+    """Equal for rigs that run alike: of all files of the rig as it runs, but for its section `tuning`."""
+    files = files_of(rig)
+    data = yaml.safe_load(files.contents[files.as_run])
+    data.pop("tuning", None)
+    own = {files.as_run, files.rig}
+    parts = [json.dumps(data, sort_keys=True, default=str).encode()]
+    parts += [content for name, content in sorted(files.contents.items()) if name not in own]
+    parts.append(np.ascontiguousarray(rig.tick_model.parameters).tobytes())
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()

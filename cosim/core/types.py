@@ -1,0 +1,766 @@
+"""Shared types: signals, joint state and command, the contracts of blocks and drivers.
+
+Names follow ros2_control: position, velocity, acceleration, effort; a signal is `<joint>/<interface>`.
+Arrays are preallocated `(n,)` in joint order, SI. Time is integer nanoseconds between parts, and seconds (a number or
+a symbol) inside a pure block.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    dataclass_transform,
+    runtime_checkable,
+)
+
+import numpy as np
+
+from cosim.core.errors import SourceLocation, did_you_mean
+
+Array = np.ndarray
+T = TypeVar("T")
+Item = TypeVar("Item")  # of a connection: CAN frames or bytes
+# A number, an array of numbers, or a symbol of either while a block is traced: the same code runs on all of them.
+# For the type checker it is `Any`: Python has no type for "the arithmetic of numpy, symbolic or not".
+Numeric: TypeAlias = Any
+State = dict[str, Numeric]  # named arrays, nested by part
+PerJoint = Annotated[tuple[float, ...], "per joint"]  # a parameter with one value per joint; one number means all
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One named input or output of a block: its shape and its unit (of `cosim.core.units`)."""
+
+    shape: tuple[int, ...]
+    unit: str
+
+
+Signals = Mapping[str, Signal]
+
+FEEDBACK: tuple[str, ...] = ("position", "velocity", "effort")
+# what a controller may know of the whole mechanism, (nv,)
+ALL: tuple[str, ...] = (*(f"all_{name}" for name in FEEDBACK), "all_acceleration", "all_locked")
+REFERENCE: tuple[str, ...] = ("reference_position", "reference_velocity", "reference_acceleration", "reference_effort")
+COMMAND: tuple[str, ...] = ("position", "velocity", "effort", "kp", "kd")
+
+
+def joint_signals(names: tuple[str, ...], n: int) -> Signals:
+    """Signals of shape (n,), one per name, with the unit of the interface the name ends in. Raises ValueError for
+    a name that ends in none."""
+    units = {
+        "position": "joint position",
+        "velocity": "joint velocity",
+        "acceleration": "joint acceleration",
+        "effort": "joint effort",
+        "kp": "joint stiffness",
+        "kd": "joint damping",
+        "locked": "1",
+    }
+    for name in (name for name in names if name.rsplit("_", 1)[-1] not in units):
+        raise ValueError(f"there is no signal '{name}'{did_you_mean(name, (*FEEDBACK, *ALL, *REFERENCE, *COMMAND))}")
+    return {name: Signal((n,), units[name.rsplit("_", 1)[-1]]) for name in names}
+
+
+# --- parameters ---------------------------------------------------------------------------------
+
+
+def param(
+    *,
+    unit: str = "1",
+    min: float | None = None,
+    max: float | None = None,
+    above: float | None = None,
+    default: Any = dataclasses.MISSING,
+    constant: bool = False,
+    doc: str = "",
+) -> Any:
+    """A field of a parameter dataclass, with the unit and the bounds that rig, tuner and dashboard read.
+
+    `min` and `max` are inclusive, `above` is an exclusive lower bound; bounds hold for every element
+    of a vector field. A field without `default` must be given in the rig. constant: what a block computes from it when
+    it is loaded is part of its code, so that it cannot change in a run.
+    """
+    metadata = {"unit": unit, "min": min, "max": max, "above": above, "constant": constant, "doc": doc}
+    if isinstance(default, (list, dict)):
+        raise TypeError("use a tuple or a number as the default of a parameter")
+    return field(default=default, metadata=metadata)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(param, field))
+def params(cls: type[T]) -> type[T]:
+    """Class decorator: a frozen dataclass of parameters whose fields are made with `param`."""
+    return dataclass(frozen=True)(cls)
+
+
+class Parameters(Protocol):
+    """An instance of a class made with `params`."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
+# --- blocks: the parts of a rig that are pure functions --------------------------------------------
+
+
+@runtime_checkable
+class Block(Protocol):
+    """A pure part of a rig: its outputs depend only on (t, p, x, u).
+
+    t: time in s; p: the params; x: the state as made by `initial`; u: the inputs by name.
+    """
+
+    inputs: Signals
+    outputs: Signals
+
+    @property
+    def params(self) -> Parameters: ...
+
+
+@runtime_checkable
+class DiscreteBlock(Block, Protocol):
+    """A block that is called once per period."""
+
+    def initial(self) -> State: ...
+
+    # p: Any, because every block has parameters of a class of its own
+    def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        """(next state, outputs by name)."""
+        ...
+
+
+# inputs among FEEDBACK, REFERENCE and ALL; outputs COMMAND, shape (n,). A controller may have `signals`: further
+# outputs of `update`, which are recorded, one per joint, shape (n,), or one of the controller, shape ()
+Controller = DiscreteBlock
+
+
+def signals_of(controller: Controller) -> Signals:
+    """The signals that a controller declares besides its outputs."""
+    return getattr(controller, "signals", {})
+
+
+@runtime_checkable
+class ContinuousBlock(Block, Protocol):
+    """A block in continuous time."""
+
+    def flow(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        """(time derivative of the state, outputs by name)."""
+        ...
+
+
+ACTUATOR_INPUTS: Signals = {
+    "request": Signal((), "joint effort"),
+    "position": Signal((), "joint position"),
+    "velocity": Signal((), "joint velocity"),
+}
+# effort on the joint, power taken from the source, power lost, energy stored inside
+ACTUATOR_OUTPUTS: Signals = {
+    "effort": Signal((), "joint effort"),
+    "power": Signal((), "W"),
+    "loss": Signal((), "W"),
+    "stored": Signal((), "J"),
+}
+
+
+class Actuator(ContinuousBlock, Protocol):
+    """A continuous block between a requested effort and a joint; all signals are of one joint, shape ().
+
+    inputs: ACTUATOR_INPUTS; outputs: ACTUATOR_OUTPUTS, and further ones to be recorded. One for rotational joints, or
+    for linear ones, alone has `moves`, the unit of their position: rad or m.
+    """
+
+    reflected_inertia: float  # rigidly coupled to the joint; part of the mechanism [kg m² or kg]
+    positions: Sequence[str]  # states that are positions; the semi-implicit method takes their rates at its end
+
+    def initial(self, position: Numeric, velocity: Numeric) -> State:
+        """The state without currents, with the joint at this position and velocity."""
+        ...
+
+
+# what the sampled part of an actuator gets besides ACTUATOR_INPUTS: the setpoints of its joint's command, and whether
+# it is switched on (1, else 0)
+SETPOINTS: Signals = {
+    "setpoint_position": Signal((), "joint position"),
+    "setpoint_velocity": Signal((), "joint velocity"),
+    "enabled": Signal((), "1"),
+}
+
+
+BRAKE = "brake"  # an output of an actuator with a holding brake: 1 where it is closed, 0 where it is open
+
+
+class SampledActuator(Actuator, Protocol):
+    """An actuator with a sampled part, such as the loops of a drive.
+
+    Its held states have the rate 0 in `flow`; they change at whole multiples of the period, before the step that begins
+    there. A tick is a whole number of periods. One with a holding brake has `braking_effort` and the output BRAKE.
+    """
+
+    period: float  # s
+    mode: str  # what it follows of the command of its joint: effort, velocity or position
+
+    def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> State:
+        """The held states after the sample at time t; u: ACTUATOR_INPUTS and SETPOINTS at that time."""
+        ...
+
+
+class Trajectory(Protocol):
+    """The reference of n joints as a pure function of time. One with an attribute `is_excitation` that is true has an
+    effort that is added to what the controller commands, past it and its filters."""
+
+    @property
+    def end(self) -> float:
+        """The time [s] after which it is constant; infinite for a periodic one."""
+        ...
+
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
+        """The reference at time t [s], a number or a symbol: `position`, `velocity`, `acceleration` and
+        `effort` (an additional feedforward, zero for most kinds), each (n,), SI."""
+        ...
+
+
+# --- joints: what drivers read and write -----------------------------------------------------------
+
+
+@dataclass
+class JointState:
+    """Measurements of n joints at t_ns: position, velocity, effort (SI), fault (0 = none), temperature [°C]; effort and
+    temperature are NaN where they are not measured. If joints are measured at different times, t_ns is the earliest."""
+
+    t_ns: int
+    position: Array
+    velocity: Array
+    effort: Array
+    fault: Array
+    temperature: Array = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if len(self.temperature) != len(self.position):
+            self.temperature = np.full(len(self.position), np.nan)
+
+    @classmethod
+    def zeros(cls, n: int) -> JointState:
+        return cls(0, np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n, dtype=np.int64))
+
+
+@dataclass
+class JointCommand:
+    """The command of n joints: requested effort = kp (position − q) + kd (velocity − v) + effort."""
+
+    position: Array
+    velocity: Array
+    effort: Array
+    kp: Array
+    kd: Array
+    valid_until_ns: int
+
+    @classmethod
+    def zeros(cls, n: int) -> JointCommand:
+        return cls(*(np.zeros(n) for _ in COMMAND), valid_until_ns=0)
+
+
+def requested_effort(command: Mapping[str, Numeric], state: Mapping[str, Numeric]) -> Numeric:
+    """kp (position − q) + kd (velocity − v) + effort: the effort that a command requests of the drive in a measured
+    state."""
+    kp, kd, position, velocity = (command[name] for name in ("kp", "kd", "position", "velocity"))
+    return closed_loop_effort(kp, kd, position, velocity, state["position"], state["velocity"]) + command["effort"]
+
+
+def closed_loop_effort(
+    kp: Numeric, kd: Numeric, position: Numeric, velocity: Numeric, measured: Numeric, speed: Numeric
+) -> Numeric:
+    """kp (position − q) + kd (velocity − v), at the measured position q and velocity v."""
+    return kp * (position - measured) + kd * (velocity - speed)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of n joints: position in [lower, upper], |velocity|, |effort|; infinite where unbounded."""
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    effort: Array
+
+    def at(self, index: Array) -> Limits:
+        """The limits of the joints at these indices."""
+        return Limits(self.lower[index], self.upper[index], self.velocity[index], self.effort[index])
+
+
+class Driver(Protocol):
+    """A group of joints behind one piece of hardware, or behind its simulation."""
+
+    joints: tuple[str, ...]
+    modes: frozenset[str]
+    limits: Limits
+
+    def open(self) -> None:
+        """Connect; may block; motors stay off."""
+        ...
+
+    def enable(self, mode: str) -> None:
+        """Switch the motors on in one of `modes`."""
+        ...
+
+    def read(self, out: JointState, deadline_ns: int) -> None:
+        """Fill `out`; when late, keep the old values and the old `out.t_ns`; never block past the deadline."""
+        ...
+
+    def write(self, cmd: JointCommand, deadline_ns: int) -> None:
+        """Send one command; never block past the deadline."""
+        ...
+
+    def stop(self) -> None:
+        """Motors off, from any state; idempotent; never raises."""
+        ...
+
+    def close(self) -> None:
+        """Release the hardware, motors off."""
+        ...
+
+
+BusItem: TypeAlias = Any  # a CAN frame, or bytes of a serial link
+
+
+class BusTraffic(Protocol):
+    """Items that a connection sent and received, and errors on it."""
+
+    items_out: int
+    items_in: int
+    errors: int
+
+    def load(self, seconds: float, bitrate: float) -> float:
+        """The fraction of the bit rate [bit/s] that was used in this time, both directions together."""
+        ...
+
+
+class Connection(Protocol[Item]):
+    """One end of a connection. Items are CAN frames, or bytes (chunks without framing) on a serial link.
+
+    One thread receives; any thread may send; no thread uses it while it is closed. `open`, `close` and `reopen` may
+    block, the others may not.
+    """
+
+    name: str  # "udp_multicast 239.74.163.2", "/dev/ttyUSB0"
+
+    @property
+    def meter(self) -> BusTraffic: ...
+
+    @property
+    def lost(self) -> bool:
+        """Whether it failed and was not reopened."""
+        ...
+
+    @property
+    def why_not_compiled(self) -> str:
+        """Why machine code cannot use it; empty if it can."""
+        ...
+
+    def now(self) -> int:
+        """The time [ns] of the clock of its deadlines."""
+        ...
+
+    def open(self) -> None:
+        """Raises InputError: no such port, interface or channel, or it is busy."""
+        ...
+
+    def close(self) -> None:
+        """Idempotent; never raises."""
+        ...
+
+    def reopen(self) -> bool:
+        """Try to open the connection again if it was lost; whether it is open."""
+        ...
+
+    def bus_off(self) -> None:
+        """Signal bus off to the host; for the device's end, and only on a bus that can signal it."""
+        ...
+
+    def reserve(self, items: Iterable[Item]) -> None:
+        """Items that only this program may send: on a bus that others can reach, `open` first listens for them and
+        raises InputError if another program sends one."""
+        ...
+
+    def send(self, item: Item, deadline_ns: int) -> None:
+        """Raises RunError when the connection is lost or the item cannot be sent by the deadline."""
+        ...
+
+    def receive(self, deadline_ns: int) -> Item | None:
+        """The next item, None if there is none by the deadline; with a deadline in the past: what has been received
+        already, without waiting. Raises RunError when the connection is lost."""
+        ...
+
+
+class FeedforwardReport(TypedDict):
+    """Feedforward efforts of a joint in the field of its drive's command."""
+
+    joint: str
+    saturated: int  # commands that were clipped
+    limit: float | None  # N·m or N; None where there is none
+    resolution: float  # N·m or N; 0 where there is none
+
+
+class CycleOutcome(IntEnum):
+    """How a read or a write in machine code ended. SUSPECT: there is something that the driver in Python has to judge;
+    EXPIRED: the command was too late and was not sent."""
+
+    NOMINAL, EXPIRED, SUSPECT, NOT_SENT, LOST, BUS_OFF, STOPPED = range(7)
+
+
+class CompiledCycle(Protocol):
+    """`read` and `write` of a driver of n joints in machine code: functions int64(int64, int64, int64, int64) of
+    (context, deadline_ns, valid_until_ns, 0) at addresses, whose results are a CycleOutcome.
+
+    Between `take_over` and `hand_back` nobody else may use the driver, except to stop it.
+    """
+
+    read: int
+    write: int
+    stop: int  # switches the motors off, without waiting for an answer
+    context: int
+    commands: Array  # (n, 5 or more) of `write`, in the order of COMMAND
+    states: Array  # (n, 4 or more) of `read`: FEEDBACK, then the temperature
+    t_ns: Array  # (1,) integer time of the measurement
+
+    def take_over(self, deadline_ns: int) -> bool:
+        """Request feedback and wait for it until the deadline; whether all drives have answered. Raises RunError."""
+        ...
+
+    def hand_back(self) -> None:
+        """Give the driver in Python what was received last, and the counts."""
+        ...
+
+    def check(self, outcome: CycleOutcome) -> None:
+        """Raises the error of the connection, or of a stop, with which a read or a write ended; none for others."""
+        ...
+
+
+class AddedTurns(NamedTuple):
+    """Whole turns of a drive that are added to what it reports, and how far they are at its joint [rad or m]."""
+
+    turns: int = 0
+    shift: float = 0.0
+
+
+class HardwareDriver(Driver, Protocol):
+    """A driver whose motors are real: what the loop needs to know of its connection and of the faults of its drives."""
+
+    link: Connection
+    watchdog: float  # s without a command after which the drives stop by themselves
+    lost: int  # replies that never came
+    latched: bool  # `enable` was refused for a fault that `clear` may clear
+
+    @property
+    def faults_outlast_stop(self) -> bool:
+        """Whether a reported fault stays after `stop`, until `clear`."""
+        ...
+
+    @property
+    def why_not_compiled(self) -> str:
+        """Why its cycle cannot run in machine code; empty if it can."""
+        ...
+
+    def load_cycle(self) -> None:
+        """Make the machine code of its cycle, which may take seconds; only if it can be compiled."""
+        ...
+
+    def compile(self) -> CompiledCycle:
+        """Its cycle in machine code, in the mode in which the motors are on; after `load_cycle`."""
+        ...
+
+    def clear(self) -> None:
+        """Clear reported faults; motors stay off. Raises RunError for a fault that persists."""
+        ...
+
+    def describe_fault(self, joint_index: int, code: int) -> str:
+        """A fault code of the joint at this index in words, with the fix."""
+        ...
+
+    def report(self) -> list[FeedforwardReport]:
+        """Of each joint."""
+        ...
+
+    def added_turns(self) -> list[AddedTurns]:
+        """Of each joint, since the first measurement of this connection; see `DriverContext.turns`."""
+        ...
+
+
+class DeviceEmulator(Protocol):
+    """The device side of a protocol: emulated drives on one connection. It reads no clock and does no I/O; times are
+    in ns and do not decrease.
+
+    An attribute `unknown` (`cosim.plugins.drivers.common.unknown_requests`) may collect the requests that it does not
+    have.
+    """
+
+    def handle(self, item: BusItem, t_ns: int) -> Sequence[BusItem]:
+        """The answers to an item of any content; never raises."""
+        ...
+
+    def process(self, t_ns: int) -> Sequence[BusItem]:
+        """What the drives send unrequested; called after every step of the motors, at least every 1 ms."""
+        ...
+
+    def reset(self, t_ns: int) -> None:
+        """Switch the power on: motors off, settings as stored."""
+        ...
+
+
+# --- what leaves a run --------------------------------------------------------------------------------
+
+Level = Literal["info", "warning", "error"]
+
+
+class Sink(Protocol):
+    """Receives what a run measured: t_ns (k,) integer ns of the run, values (k, m), a column per channel."""
+
+    def __call__(self, t_ns: Array, values: Array) -> None: ...
+
+    def event(self, t_ns: int, what: str, level: Level = "info") -> None: ...
+
+    def fault(self, t_ns: int, what: str) -> None: ...
+
+    def change(self, t_ns: int, tick: int, name: str, value: Sequence[float]) -> None:
+        """Before the tick, what has this name got this value in SI."""
+        ...
+
+
+# --- what plug-ins are given ---------------------------------------------------------------------------
+
+
+# What is known of the turn on which a drive is after power-on: which one it is; that it is the one within the limits of
+# the joint; nothing, because the limits have room for several
+Turns = Literal["known", "folded", "ambiguous"]
+
+
+@dataclass(frozen=True)
+class DriverContext:
+    """The part of the rig that a family of drivers receives when it is loaded."""
+
+    joints: tuple[str, ...]  # the n joints behind it
+    wiring: tuple[Any, ...]  # of each, an instance of the family's JointParams
+    limits: Limits  # (n,) of the guard
+    period: float  # s from command to command
+    mode: str  # of the drives: effort, velocity or position
+    place: Callable[..., SourceLocation]  # place(*keys): location of a key of the driver's section, for errors
+    ends: tuple[Any, Any] | None = None  # both Connections, of the host and of the device, where they exist already
+    tap: Callable[[Any], Any] | None = None  # the host's Connection -> one that records what passes
+    # of the motors of the joints, as seen at the joints [N·m/A or N/A]; NaN where the rig says none, () for none known
+    torque_constants: tuple[float, ...] = ()
+    emulated: tuple[Any, ...] = ()  # of each joint, an instance of the family's EmulatedParams; only in an emulation
+    turns: tuple[Turns, ...] = ()  # of each joint; (): known
+
+    @property
+    def ambiguous(self) -> tuple[str, ...]:
+        """The joints whose drives may be on several turns."""
+        return tuple(name for name, known in zip(self.joints, self.turns, strict=False) if known == "ambiguous")
+
+    def tapped(self, link: Any) -> Any:
+        """The host's end of a new connection as the driver is to use it."""
+        return link if self.tap is None else self.tap(link)
+
+
+class MechanismFunctions(Protocol):
+    """The equations of a mechanism as pure functions of numbers or symbols, for use in `Controller.update`.
+
+    q: (nq,) coordinates; v, qdd, tau: (nv,); prescribed: bool (nv,); t: time [s]. See
+    `cosim.mechanics.multibody.Model`.
+    """
+
+    @property
+    def timed(self) -> bool:
+        """Whether the mechanism depends on time."""
+        ...
+
+    def coordinates(self, chart: Numeric) -> Numeric:
+        """q (nq,) of joint positions (nv,), such as the input `all_position`."""
+        ...
+
+    def chart(self, q: Numeric) -> Numeric:
+        """Joint positions (nv,) of q (nq,)."""
+        ...
+
+    def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric: ...
+
+    def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, t: Numeric = 0.0) -> Numeric: ...
+
+    def hybrid_dynamics(
+        self, q: Numeric, v: Numeric, qdd: Numeric, tau: Numeric, prescribed: Numeric, t: Numeric = 0.0
+    ) -> tuple[Numeric, Numeric]: ...
+
+    def friction_effort(self, v: Numeric) -> Numeric: ...
+
+    def spring_effort(self, q: Numeric) -> Numeric: ...
+
+    def rate(self, q: Numeric, v: Numeric) -> Numeric:
+        """The rates (nq,) of the coordinates."""
+        ...
+
+    def mass_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric: ...
+
+    def kinetic_energy(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric: ...
+
+    def potential_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric: ...
+
+
+class MechanismModel(Protocol):
+    """The mechanism of a rig as controllers see it: a `cosim.mechanics.multibody.Model`.
+
+    The functions take numbers, or symbols in `Controller.update`. q: (nq,) coordinates; v: (nv,); poses, Jacobians and
+    momentum are in ground axes, linear part first. Where the mechanism depends on time, t [s] is the last argument.
+    """
+
+    nq: int
+    nv: int
+    dof_names: tuple[str, ...]  # (nv,)
+    constraint_rows: tuple[str, ...]
+
+    @property
+    def dof_units(self) -> tuple[str, ...]:
+        """(nv,): `rad` or `m`"""
+        ...
+
+    @property
+    def timed(self) -> bool:
+        """Whether the mechanism depends on time."""
+        ...
+
+    @property
+    def elastic_dofs(self) -> Array:
+        """(m,) the indices of the dofs of elastic links."""
+        ...
+
+    @property
+    def equations(self) -> MechanismFunctions: ...
+
+    def coordinates(self, chart: Numeric) -> Numeric:
+        """q (nq,) of joint positions (nv,), such as the input `all_position`."""
+        ...
+
+    def inverse_dynamics_derivatives(
+        self, q: Numeric, v: Numeric, qdd: Numeric, *t: Numeric
+    ) -> tuple[Numeric, Numeric, Numeric]:
+        """(∂τ/∂q, ∂τ/∂v, ∂τ/∂q̈), (nv, nv) each."""
+        ...
+
+    def link_regressor(self, q: Numeric, v: Numeric, qdd: Numeric, link: str, *t: Numeric) -> Numeric:
+        """(nv, 10): ∂τ/∂(mass, m c (3,), Ixx, Iyy, Izz, Ixy, Ixz, Iyz about the origin) of a link."""
+        ...
+
+    def chart(self, q: Numeric) -> Numeric:
+        """Joint positions (nv,) of q (nq,)."""
+        ...
+
+    def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, *t: Numeric) -> Numeric:
+        """(nv,)"""
+        ...
+
+    def frame_pose(self, q: Numeric, frame: str, *t: Numeric) -> Numeric:
+        """(4, 4) of the link of this name."""
+        ...
+
+    def frame_jacobian(self, q: Numeric, frame: str, *t: Numeric) -> Numeric:
+        """(6, nv)"""
+        ...
+
+    def frame_jacobian_rate(self, q: Numeric, v: Numeric, frame: str, *t: Numeric) -> Numeric:
+        """(6, nv)"""
+        ...
+
+    def inverse_kinematics(
+        self,
+        frame: str,
+        pose: Numeric,
+        q0: Numeric = None,
+        posture: Numeric = "start",
+        dofs: Numeric = None,
+        tolerance: float = 1e-9,
+        restarts: int = 20,
+    ) -> Any:
+        """See `Model.inverse_kinematics`; for numbers."""
+        ...
+
+    def center_of_mass(self, q: Numeric, *t: Numeric) -> Numeric:
+        """(3,)"""
+        ...
+
+    def center_of_mass_jacobian(self, q: Numeric, *t: Numeric) -> Numeric:
+        """(3, nv)"""
+        ...
+
+    def centroidal_momentum(self, q: Numeric, v: Numeric, *t: Numeric) -> Numeric:
+        """(6,)"""
+        ...
+
+    def centroidal_momentum_matrix(self, q: Numeric, *t: Numeric) -> Numeric:
+        """(6, nv)"""
+        ...
+
+    def mass_matrix(self, q: Numeric, *t: Numeric) -> Numeric:
+        """(nv, nv)"""
+        ...
+
+    def nonlinear_effects(self, q: Numeric, v: Numeric, *t: Numeric) -> Numeric:
+        """h (nv,), with gravity."""
+        ...
+
+    def gravity_effort(self, q: Numeric, *t: Numeric) -> Numeric:
+        """(nv,)"""
+        ...
+
+
+@dataclass(frozen=True)
+class ControllerContext:
+    """The part of the rig that a controller receives when it is loaded."""
+
+    joints: tuple[str, ...]  # the n joints it commands
+    index: Array  # (n,) their indices in the nv velocities of the model
+    model: MechanismModel  # of the whole mechanism
+    period: float  # s
+    limits: Limits  # of the n joints
+    prescribed: Array  # bool (nv,): dofs of the mechanism with a prescribed trajectory
+    drive_controlled: tuple[str, ...] = ()  # of the joints, those whose drives close a velocity or position loop
+    start: Array = field(default_factory=lambda: np.zeros(0))  # (nv,) positions of the mechanism at the start of a run
+    # the model with the numbers of the rig, for what is computed when a controller is loaded: in `model` they may be
+    # inputs of the code
+    nominal: MechanismModel | None = None
+    trajectory: Trajectory | None = None  # of the n joints, for numbers; None: it holds the positions at the start
+
+    @property
+    def numeric_model(self) -> MechanismModel:
+        """The model whose functions of numbers give numbers."""
+        return self.nominal or self.model
+
+
+@dataclass(frozen=True)
+class TrajectoryContext:
+    """What a trajectory that is planned with the model receives when it is loaded.
+
+    A module with `NEEDS_MODEL = True` has `load(params, joints, folder, start, context)`.
+    """
+
+    index: Array  # (n,) the indices of its joints in the nv velocities of the model
+    model: MechanismModel  # of the whole mechanism, for numbers
+    position: Array  # (nq,) coordinates at which the rig starts
+    limits: Limits  # of the n joints
+    prescribed: Mapping[int, Trajectory] = field(default_factory=dict)  # of other dofs, by index
+    # indices of the dofs that nothing drives, except dofs of elastic links
+    passive: Array = field(default_factory=lambda: np.zeros(0, dtype=int))
+
+    def positions_at(self, t: float) -> Array:
+        """(nv,) positions of the mechanism, with prescribed dofs where they are at time t [s] and all others at the
+        start."""
+        positions = np.array(self.model.chart(self.position), dtype=float)
+        for dof, trajectory in self.prescribed.items():
+            positions[dof] = trajectory.sample(t)["position"][0]
+        return positions

@@ -1,0 +1,219 @@
+"""Conversion of units: SI inside the program; `27 V`, `90 deg` or `6000 rpm` in files.
+
+The only module with factors of 2π, degrees, rpm and turns.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from cosim.core.errors import shortened
+
+LONGEST = 1e9  # s; longer times are typing errors
+
+TURN = 2.0 * math.pi
+DEGREE = math.pi / 180.0
+RPM = TURN / 60.0
+
+# unit -> (dimension, factor to SI); a dimension is named by its SI unit
+UNITS: dict[str, tuple[str, float]] = {
+    "1": ("1", 1.0),
+    "%": ("1", 1e-2),
+    **{u: ("s", f) for u, f in {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}.items()},
+    **{u: ("Hz", f) for u, f in {"Hz": 1.0, "kHz": 1e3}.items()},
+    "1/s": ("1/s", 1.0),
+    **{u: ("rad", f) for u, f in {"rad": 1.0, "mrad": 1e-3, "deg": DEGREE, "turn": TURN}.items()},
+    **{u: ("rad/s", f) for u, f in {"rad/s": 1.0, "mrad/s": 1e-3, "deg/s": DEGREE, "rpm": RPM, "turn/s": TURN}.items()},
+    **{u: ("rad/s^2", f) for u, f in {"rad/s^2": 1.0, "deg/s^2": DEGREE, "turn/s^2": TURN}.items()},
+    **{u: ("m", f) for u, f in {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6}.items()},
+    **{u: ("m/s", f) for u, f in {"m/s": 1.0, "mm/s": 1e-3}.items()},
+    "m/s^2": ("m/s^2", 1.0),
+    "s/m": ("s/m", 1.0),
+    **{u: ("kg", f) for u, f in {"kg": 1.0, "g": 1e-3, "t": 1e3}.items()},
+    **{u: ("kg*m^2", f) for u, f in {"kg*m^2": 1.0, "kg*cm^2": 1e-4, "g*cm^2": 1e-7}.items()},
+    **{u: ("N", f) for u, f in {"N": 1.0, "kN": 1e3}.items()},
+    **{u: ("N*m", f) for u, f in {"N*m": 1.0, "N*cm": 1e-2, "mN*m": 1e-3}.items()},
+    "N*m/rad": ("N*m/rad", 1.0),
+    "N*m*s/rad": ("N*m*s/rad", 1.0),
+    **{u: ("N/m", f) for u, f in {"N/m": 1.0, "N/mm": 1e3}.items()},
+    "N*s/m": ("N*s/m", 1.0),
+    "N*m/rad/s": ("N*m/rad/s", 1.0),
+    "N/m/s": ("N/m/s", 1.0),
+    **{u: ("N*m/A", f) for u, f in {"N*m/A": 1.0, "mN*m/A": 1e-3}.items()},
+    **{u: ("V", f) for u, f in {"V": 1.0, "mV": 1e-3}.items()},
+    **{u: ("A", f) for u, f in {"A": 1.0, "mA": 1e-3}.items()},
+    **{u: ("ohm", f) for u, f in {"ohm": 1.0, "mohm": 1e-3, "kohm": 1e3}.items()},
+    **{u: ("H", f) for u, f in {"H": 1.0, "mH": 1e-3, "uH": 1e-6}.items()},
+    **{u: ("W", f) for u, f in {"W": 1.0, "kW": 1e3}.items()},
+    "J": ("J", 1.0),
+    **{u: ("C", f) for u, f in {"C": 1.0, "A*h": 3600.0}.items()},
+    **{u: ("F", f) for u, f in {"F": 1.0, "mF": 1e-3, "uF": 1e-6, "nF": 1e-9}.items()},
+    "V/C": ("V/C", 1.0),
+    "V*s": ("V*s", 1.0),
+    "N*m*s": ("N*m*s", 1.0),
+    "N*s": ("N*s", 1.0),
+    "N/A": ("N/A", 1.0),
+    **{u: ("Pa", f) for u, f in {"Pa": 1.0, "kPa": 1e3, "MPa": 1e6, "GPa": 1e9, "bar": 1e5}.items()},
+    **{u: ("Pa*s", f) for u, f in {"Pa*s": 1.0, "mPa*s": 1e-3}.items()},
+    "Pa/m^3": ("Pa/m^3", 1.0),
+    "Pa*s/m^3": ("Pa*s/m^3", 1.0),
+    **{u: ("m^3/s/Pa", f) for u, f in {"m^3/s/Pa": 1.0, "l/min/bar": 1e-8 / 60.0}.items()},
+    "kg/m^4": ("kg/m^4", 1.0),
+    "kg/m^3": ("kg/m^3", 1.0),
+    "kg/m": ("kg/m", 1.0),
+    "kg*m": ("kg*m", 1.0),
+    "N*m^2": ("N*m^2", 1.0),
+    **{u: ("m^2", f) for u, f in {"m^2": 1.0, "cm^2": 1e-4, "mm^2": 1e-6}.items()},
+    **{u: ("m^3", f) for u, f in {"m^3": 1.0, "l": 1e-3, "cm^3": 1e-6, "mm^3": 1e-9}.items()},
+    **{u: ("m^3/s", f) for u, f in {"m^3/s": 1.0, "l/s": 1e-3, "l/min": 1e-3 / 60.0}.items()},
+    **{u: ("m^3/rad", f) for u, f in {"m^3/rad": 1.0, "cm^3/turn": 1e-6 / TURN}.items()},
+    "rad/m^3": ("rad/m^3", 1.0),
+    "Pa/N": ("Pa/N", 1.0),
+    **{u: ("m/rad", f) for u, f in {"m/rad": 1.0, "mm/turn": 1e-3 / TURN}.items()},
+    "rad/m": ("rad/m", 1.0),
+    "K/W": ("K/W", 1.0),
+    **{u: ("J/K", f) for u, f in {"J/K": 1.0, "kJ/K": 1e3}.items()},
+    "K/J": ("K/J", 1.0),
+    "K*s": ("K*s", 1.0),
+    **{u: ("B", f) for u, f in {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}.items()},
+    **{u: ("B", f) for u, f in {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}.items()},
+    **{u: ("bit/s", f) for u, f in {"bit/s": 1.0, "kbit/s": 1e3, "Mbit/s": 1e6}.items()},
+    **{u: ("degC", 1.0) for u in ("degC", "°C")},
+    "K": ("K", 1.0),
+    "N*m/s": ("N*m/s", 1.0),
+    "N/s": ("N/s", 1.0),
+}
+
+# quantities of a joint: rotational or linear
+JOINT_DIMENSIONS: dict[str, tuple[str, ...]] = {
+    "joint position": ("rad", "m"),
+    "joint velocity": ("rad/s", "m/s"),
+    "joint acceleration": ("rad/s^2", "m/s^2"),
+    "joint effort": ("N*m", "N"),
+    "joint inertia": ("kg*m^2", "kg"),
+    "joint effort rate": ("N*m/s", "N/s"),
+    "joint stiffness": ("N*m/rad", "N/m"),
+    "joint stiffness rate": ("N*m/rad/s", "N/m/s"),
+    "joint ratio": ("1", "rad/m"),
+    "joint damping": ("N*m*s/rad", "N*s/m"),
+}
+
+# word of an SI unit -> the exponents of the base units in it
+_SI_WORDS: dict[str, dict[str, int]] = {
+    "1": {},
+    **{base: {base: 1} for base in ("kg", "m", "s", "A", "K", "rad")},
+    "degC": {"K": 1},
+    "Hz": {"s": -1},
+    "N": {"kg": 1, "m": 1, "s": -2},
+    "Pa": {"kg": 1, "m": -1, "s": -2},
+    "J": {"kg": 1, "m": 2, "s": -2},
+    "W": {"kg": 1, "m": 2, "s": -3},
+    "C": {"A": 1, "s": 1},
+    "V": {"kg": 1, "m": 2, "s": -3, "A": -1},
+    "ohm": {"kg": 1, "m": 2, "s": -3, "A": -2},
+    "H": {"kg": 1, "m": 2, "s": -2, "A": -2},
+    "F": {"kg": -1, "m": -2, "s": 4, "A": 2},
+}
+
+# other spellings of the words of a unit
+SPELLINGS: dict[str, str] = {
+    **dict.fromkeys(("°", "degree", "degrees"), "deg"),
+    **dict.fromkeys(("radian", "radians"), "rad"),
+    **dict.fromkeys(("rev", "turns"), "turn"),
+    "RPM": "rpm",
+    **dict.fromkeys(("sec", "second", "seconds"), "s"),
+    **dict.fromkeys(("minute", "minutes"), "min"),
+    **dict.fromkeys(("hour", "hours"), "h"),
+    **dict.fromkeys(("Ω", "Ohm", "ohms"), "ohm"),
+    **dict.fromkeys(("mΩ", "mOhm"), "mohm"),
+    **dict.fromkeys(("kΩ", "kOhm"), "kohm"),
+    "Wb": "V*s",
+    **{f"{prefix}Nm": f"{prefix}N*m" for prefix in ("", "m")},
+    "Ncm": "N*cm",
+    "Nms": "N*m*s",
+    "Ns": "N*s",
+    "kgm": "kg*m",
+}
+_SIGNS = str.maketrans({"·": "*", "⋅": "*", "²": "^2", "µ": "u", "μ": "u", "\u2126": "Ω"})  # µ: U+00B5 and U+03BC
+_WORD = re.compile(r"°(?!C)|[^\W\d_]+")
+_QUANTITY = re.compile(r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?) ?(.+)?")
+
+
+def parse_quantity(text: str, unit: str, where: str = "here") -> float:
+    """The SI value of `text`, a number with an optional unit of the dimension that `unit` names.
+
+    `unit` is a unit of `UNITS` or a key of `JOINT_DIMENSIONS`. A number without a unit is SI.
+    Raises ValueError with a message for the user; where: what a wrong unit does not fit.
+    """
+    allowed = JOINT_DIMENSIONS.get(unit) or (UNITS[unit][0],)
+    text = " ".join(text.split())
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"expected a number, got '{shortened(text)}'")
+    number, given = float(match[1]), match[2]
+    if given is None:
+        return number
+    dimension, factor = UNITS.get(_canonical(given), (None, 1.0))
+    if dimension not in allowed:
+        fitting = ", ".join(u for u, (d, _) in UNITS.items() if d in allowed)
+        raise ValueError(f"unit '{shortened(given)}' does not fit {where}; use {fitting}")
+    return number * factor
+
+
+def given_unit(text: str) -> str | None:
+    """The unit of a quantity that `parse_quantity` reads, as `UNITS` names it; None without one."""
+    match = _QUANTITY.fullmatch(" ".join(text.split()))
+    return _canonical(match[2]) if match and match[2] else None
+
+
+def si_exponents(unit: str) -> dict[str, int] | None:
+    """The exponents of the SI base units and rad in the dimension of a unit of UNITS; None for a unit of data."""
+    found: dict[str, int] = {}
+    for sign, word, power in re.findall(r"([*/]?)([A-Za-z1]+)(?:\^([0-9]+))?", UNITS[unit][0]):
+        if word not in _SI_WORDS:
+            return None
+        times = int(power or 1) * (-1 if sign == "/" else 1)
+        for base, exponent in _SI_WORDS[word].items():
+            found[base] = found.get(base, 0) + times * exponent
+    return {base: exponent for base, exponent in found.items() if exponent}
+
+
+def show_quantity(value: float, unit: str, digits: int = 4) -> str:
+    """An SI value with its unit: `39.4 deg`, `7.3 %`; a pure number alone."""
+    return " ".join(filter(None, (f"{value / UNITS[unit][1]:.{digits}g}", unit_sign(unit))))
+
+
+def unit_sign(unit: str) -> str:
+    """A unit as texts show it; empty for a pure number."""
+    return "" if unit == "1" else unit.replace("*", "·")
+
+
+def parse_any(text: str) -> float:
+    """The SI value of `text`, a number with an optional unit of any dimension. Raises ValueError."""
+    match = _QUANTITY.fullmatch(" ".join(text.split()))
+    unit = _canonical(match[2]) if match and match[2] else "1"
+    if unit not in UNITS:
+        raise ValueError(f"there is no unit '{shortened(unit)}'")
+    return parse_quantity(text, unit)
+
+
+def _canonical(unit: str) -> str:
+    """The unit as `UNITS` names it, where it is one: `N·m`, `N m` and `Nm` are `N*m`."""
+    text = re.sub(r" ?([*/^]) ?", r"\1", unit.translate(_SIGNS)).replace(" ", "*")
+    return _WORD.sub(lambda word: SPELLINGS.get(word[0], word[0]), text)
+
+
+def format_seconds(seconds: float) -> str:
+    """A time with three significant digits: `17.2 µs`."""
+    for prefix, factor in (("", 1.0), ("m", 1e-3), ("µ", 1e-6), ("n", 1e-9)):
+        if abs(seconds) >= factor * (1.0 - 0.5e-3):  # what rounds up to 1 of the larger unit has that unit
+            size = seconds / factor
+            return f"{size:,.0f} {prefix}s" if abs(size) >= 100.0 else f"{size:.3g} {prefix}s"
+    return "0 s"
+
+
+def show_time(ns: float) -> str:
+    """A time as text with its unit: `2 ms`."""
+    unit, factor = next((u for u in (("s", 1e9), ("ms", 1e6)) if ns >= u[1]), ("us", 1e3))
+    return f"{ns / factor:.10g} {unit}"

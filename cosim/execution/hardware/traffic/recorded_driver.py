@@ -1,0 +1,97 @@
+"""A driver whose calls are recorded, with what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from cosim.core.types import COMMAND, HardwareDriver, JointCommand, JointState
+from cosim.execution.hardware.traffic.recorded_connection import NOTHING, failure
+from cosim.execution.hardware.traffic.traffic_log import DriverTraffic, Fields, Passing
+
+MEASURED = ("position", "velocity", "effort", "temperature")
+
+
+def fields_of_state(state: JointState) -> Fields:
+    """Whole numbers: the time of the measurement, then the fault codes; numbers: what is MEASURED."""
+    numbers = np.concatenate([getattr(state, name) for name in MEASURED])
+    return Fields("", (int(state.t_ns), *state.fault.tolist()), numbers.tobytes())
+
+
+def fields_of_command(command: JointCommand, deadline_ns: int) -> Fields:
+    """Whole numbers: the deadline, and the end of the validity; numbers: what is in COMMAND."""
+    numbers = np.concatenate([getattr(command, name) for name in COMMAND])
+    return Fields("", (int(deadline_ns), int(command.valid_until_ns)), numbers.tobytes())
+
+
+class RecordedDriver:
+    """Another driver, to which everything is passed on; satisfies `cosim.core.types.HardwareDriver`.
+
+    States are numbered in the order of their first use, because a driver keeps what it has not measured yet.
+    """
+
+    def __init__(self, driver: HardwareDriver, traffic: DriverTraffic) -> None:
+        self._driver, self._add = driver, traffic.add
+        self._states: list[JointState] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._driver, name)
+
+    def open(self) -> None:
+        self._add(Passing.OPEN, NOTHING)
+        with self._ending():
+            self._driver.open()
+
+    def enable(self, mode: str) -> None:
+        self._add(Passing.ENABLE, Fields(mode))
+        with self._ending():
+            self._driver.enable(mode)
+
+    def clear(self) -> None:
+        self._add(Passing.CLEAR, NOTHING)
+        with self._ending():
+            self._driver.clear()
+
+    def read(self, out: JointState, deadline_ns: int) -> None:
+        self._add(Passing.READ, Fields("", (int(deadline_ns), self._number_of(out))))
+        try:
+            self._driver.read(out, deadline_ns)
+        except BaseException as error:
+            self._add(Passing.RAISED, failure(error))
+            raise
+        self._add(Passing.RETURNED, fields_of_state(out))
+
+    def write(self, cmd: JointCommand, deadline_ns: int) -> None:
+        self._add(Passing.WRITE, fields_of_command(cmd, deadline_ns))
+        with self._ending():
+            self._driver.write(cmd, deadline_ns)
+
+    def stop(self) -> None:
+        self._add(Passing.STOP, NOTHING)
+        with self._ending():
+            self._driver.stop()
+
+    def close(self) -> None:
+        self._add(Passing.CLOSE, NOTHING)
+        with self._ending():
+            self._driver.close()
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Add the end of a call without a result."""
+        try:
+            yield
+        except BaseException as error:
+            self._add(Passing.RAISED, failure(error))
+            raise
+        self._add(Passing.RETURNED, NOTHING)
+
+    def _number_of(self, state: JointState) -> int:
+        for number, known in enumerate(self._states):
+            if known is state:
+                return number
+        self._states.append(state)
+        return len(self._states) - 1

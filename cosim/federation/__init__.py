@@ -1,9 +1,0 @@
-"""Parts of a rig as federates of HELICS: other processes, also on other machines.
-
-All of them load the rig. That of its mechanism asks one part at a time for a step, and gets its outputs and its work.
-"""
-
-from cosim.federation.federation import Federation, federated
-from cosim.federation.part_server import serve
-
-__all__ = ["Federation", "federated", "serve"]

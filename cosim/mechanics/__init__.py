@@ -1,0 +1,1 @@
+"""Equations of motion: multibody systems, bond graphs, their formulations and integrators."""

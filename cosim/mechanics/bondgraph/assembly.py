@@ -1,0 +1,271 @@
+"""A bond graph as a pure block: ẋ and all efforts and flows as functions of time, states and inputs.
+
+Equations are evaluated in the order in which they follow from the states. Those that follow from each other, algebraic
+loops and storages in derivative causality, are linear in what is unknown, z = A z + b: the columns of A come from
+evaluations with unit vectors, which works on numbers and on symbols, and z from elimination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.core import ops
+from cosim.core.compile.elimination import Elimination
+from cosim.core.types import Numeric
+from cosim.mechanics.bondgraph import causality
+from cosim.mechanics.bondgraph.causality import Causality
+from cosim.mechanics.bondgraph.domains import DOMAINS
+from cosim.mechanics.bondgraph.elements import Element, Law
+from cosim.mechanics.bondgraph.energies import (
+    ENERGY,
+    STORAGES,
+    add_accounts,
+    carries_power,
+    recorded_variable,
+    stored_energy,
+)
+from cosim.mechanics.bondgraph.equations import TIME, Balance, GraphEquations, StateVariable, Variable
+from cosim.mechanics.bondgraph.graph import BondGraph, CheckedGraph, GraphError
+from cosim.mechanics.bondgraph.sorting import in_order, tear
+
+# of the matrix of a loop: beyond, it has no solution
+LARGEST_CONDITION = 1e13
+
+Values = dict[Variable, Numeric]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Variables that follow from each other: those that are guessed, and the others in order."""
+
+    guessed: tuple[Variable, ...]
+    rest: tuple[Variable, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Assembly:
+    """The equations of a graph in order. inputs: name -> unit; recorded: as of `assemble`."""
+
+    graph: CheckedGraph
+    causality: Causality
+    equations: GraphEquations
+    order: tuple[Variable | Loop, ...]
+    recorded: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def inputs(self) -> Mapping[str, str]:
+        return self.graph.inputs
+
+    @property
+    def states(self) -> tuple[StateVariable, ...]:
+        return tuple(self.equations.states.values())
+
+    @property
+    def loops(self) -> list[list[str]]:
+        """Of each algebraic loop the elements in it."""
+        loops = [step for step in self.order if isinstance(step, Loop)]
+        return [_names(self.equations, [*loop.guessed, *loop.rest]) for loop in loops]
+
+    def with_elements(self, elements: Mapping[str, Element]) -> Assembly:
+        """The same graph with other elements, assembled anew; elements: all of them by name."""
+        graph = self.graph
+        inputs, signals = dict(graph.inputs), dict(graph.signals)
+        built = BondGraph(dict(elements), graph.named_bonds, dict(graph.ports), inputs, signals)
+        return assemble(built, self.recorded)
+
+    def initial(self) -> dict[str, Numeric]:
+        """The states by name."""
+        return {state.name: np.array(state.initial, dtype=float) for state in self.states}
+
+    # --- evaluation ---
+
+    def solve(self, t: Numeric, x: Mapping[str, Numeric], u: Mapping[str, Numeric]) -> Values:
+        """Every variable of the graph, from the time [s], the states and the inputs."""
+        known: Values = {TIME: t}
+        known |= {Variable("input", name): u[name] for name in self.graph.inputs}
+        known |= {Variable("input", name, 1): u.get(f"{name}'", 0.0) for name in self.graph.inputs}
+        known |= {Variable("state", name): x[name] for name in self.equations.states}
+        for step in self.order:
+            if isinstance(step, Loop):
+                self._solve_loop(step, known)
+            else:
+                known[step] = self._value(step, known)
+        return known
+
+    def _value(self, variable: Variable, known: Values) -> Numeric:
+        """Of a variable that follows from known ones."""
+        return self.equations.of[variable].value(known)
+
+    def _solve_loop(self, loop: Loop, known: Values) -> None:
+        matrix, constant = self._loop_equations(loop, known)
+        solution = Elimination(matrix).solve(constant)
+        known |= self._follow(loop, solution, known)
+
+    def _loop_equations(self, loop: Loop, known: Values) -> tuple[Numeric, Numeric]:
+        """(M, b) of M z = b for the guessed variables z."""
+        guessed, of = loop.guessed, self.equations.of
+
+        def gaps(z: Numeric) -> Numeric:
+            """By how much the equations of the guessed variables fail."""
+            both = {**known, **self._follow(loop, z, known)}
+            values = [of[v].value(both) for v in guessed]
+            return ops.array(
+                [
+                    value if isinstance(of[v], Balance) else value - own
+                    for v, value, own in zip(guessed, values, z, strict=True)
+                ]
+            )
+
+        n = len(guessed)
+        constant = gaps(np.zeros(n))
+        columns = [constant - gaps(unit) for unit in np.eye(n)]
+        return ops.array([[columns[j][i] for j in range(n)] for i in range(n)]), constant
+
+    def _follow(self, loop: Loop, z: Sequence[Numeric], known: Values) -> Values:
+        """The variables of the loop from the guessed ones."""
+        found = dict(zip(loop.guessed, z, strict=True))
+        both = {**known, **found}
+        for variable in loop.rest:
+            both[variable] = found[variable] = self.equations.of[variable].value(both)
+        return found
+
+    def flow(self, t: Numeric, x: Mapping[str, Numeric], u: Mapping[str, Numeric]) -> tuple[dict[str, Numeric], Values]:
+        """(dx/dt of the states by name, every variable)."""
+        known = self.solve(t, x, u)
+        return {name: known[Variable("rate", name)] for name in self.equations.states}, known
+
+    # --- signals ---
+
+    def variable(self, signal: str, own: str) -> Variable:
+        """Of a recorded signal; own: element whose law would use it. Raises GraphError for one that does not exist."""
+        return recorded_variable(self.equations, signal, own)
+
+    def unit_of(self, variable: Variable) -> str:
+        """Of an effort, flow, energy, state, input or recorded signal."""
+        if variable.kind in ("e", "f"):
+            domain = DOMAINS[self.graph.domains[int(variable.of)]]
+            return domain.effort if variable.kind == "e" else domain.flow
+        if variable.kind == "state":
+            return self.equations.states[str(variable.of)].unit
+        if variable.kind == ENERGY:
+            return "J"
+        if variable.kind == "signal":
+            return self.graph.signals[str(variable.of)][1]
+        return self.graph.inputs.get(str(variable.of), "s")
+
+    def effort(self, name: str, known: Values) -> Numeric:
+        """Of an element of one port, or of a 0-junction."""
+        return known[Variable("e", self.graph.at(name)[0])]
+
+    def flow_of(self, name: str, known: Values) -> Numeric:
+        """Of an element of one port, or of a 1-junction."""
+        return known[Variable("f", self.graph.at(name)[0])]
+
+    def power(self, name: str, known: Values) -> Numeric:
+        """Into an element of one port [W]."""
+        (bond,) = self.graph.at(name)
+        return self.graph.sign(name, bond) * (known[Variable("e", bond)] * known[Variable("f", bond)])
+
+    def supplied(self, known: Values) -> dict[str, Numeric]:
+        """By source: the power that it gives [W]; heat that a thermal source gives has been counted as dissipated."""
+        return {name: -self.power(name, known) for name in self._of_kinds("Se", "Sf")}
+
+    def dissipated(self, known: Values) -> dict[str, Numeric]:
+        """By resistance: the power that it turns into heat [W]."""
+        return {name: self.power(name, known) for name in self._of_kinds("R")}
+
+    def stored(self, known: Values) -> dict[str, Numeric]:
+        """By storage: its energy [J]."""
+        stored = {name: stored_energy(self.equations, name) for name in self._of_kinds(*STORAGES)}
+        return {name: energy.value(known) for name, energy in stored.items()}
+
+    def _of_kinds(self, *kinds: str) -> list[str]:
+        """Elements of one port of these kinds, except in domains where effort times flow is no power."""
+        of_kinds = (name for name, element in self.graph.elements.items() if element.kind in kinds)
+        return [name for name in of_kinds if carries_power(self.graph, name)]
+
+
+def assemble(graph: BondGraph, recorded: Iterable[tuple[str, str]] = ()) -> Assembly:
+    """recorded: (signal, element whose law would use it) of signals that are read later: displacements have states.
+
+    Raises GraphError for a graph that cannot be, a causal conflict, and loops that have no solution.
+    """
+    checked = graph.checked()
+    assigned = causality.assign(checked, checked.coordinates)
+    equations = GraphEquations(checked, assigned)
+    recorded = tuple(recorded)
+    for signal, own in recorded:
+        recorded_variable(equations, signal, own)
+    add_accounts(equations)
+    order = []
+    for group in in_order(equations.of, lambda v: [u for u in equations.of[v].uses if u in equations.of]):
+        _check_balance(equations, group)
+        looping = len(group) > 1 or group[0] in equations.of[group[0]].uses
+        order.append(_loop(equations, group) if looping else group[0])
+    assembly = Assembly(checked, assigned, equations, tuple(order), recorded)
+    _check_loops(assembly)
+    return assembly
+
+
+def _check_balance(equations: GraphEquations, group: list[Variable]) -> None:
+    """Raises GraphError for a coordinate whose rate changes no effort."""
+    if len(group) == 1 and isinstance(equations.of[group[0]], Balance):
+        name = element_of(equations, group[0])
+        raise GraphError("nothing gives the flow of this junction: no inertia moves with it; bond one to it", name)
+
+
+def _loop(equations: GraphEquations, group: list[Variable]) -> Loop:
+    """Raises GraphError for a loop that is not linear."""
+    for variable in group:
+        if not equations.of[variable].affine_in(group):
+            name = element_of(equations, variable)
+            others = [other for other in _names(equations, group) if other != name]
+            what = f"algebraic loop: its law depends on what it computes, through {_listed(others)}"
+            raise GraphError(f"{what}; put an inertia or a compliance into the loop", name)
+    balances = [variable for variable in group if isinstance(equations.of[variable], Balance)]
+    guessed, rest = tear(group, lambda v: equations.of[v].uses, balances)
+    return Loop(tuple(guessed), tuple(rest))
+
+
+def _check_loops(assembly: Assembly) -> None:
+    """Raises GraphError for a loop without a solution at the initial state."""
+    loops = [step for step in assembly.order if isinstance(step, Loop)]
+    if not loops or any(_is_symbolic(element) for element in assembly.graph.elements.values()):
+        return
+    with np.errstate(all="ignore"):
+        known = assembly.solve(0.0, assembly.initial(), dict.fromkeys(assembly.inputs, 0.0))
+        for loop in loops:
+            matrix = np.asarray(assembly._loop_equations(loop, known)[0], dtype=float)
+            if not (np.isfinite(matrix).all() and np.linalg.cond(matrix) < LARGEST_CONDITION):
+                names = _names(assembly.equations, [*loop.guessed, *loop.rest])
+                others = f" with {_listed(names[1:])}" if names[1:] else ""
+                what = f"it closes a loop{others} that has no single solution"
+                raise GraphError(
+                    f"{what}: it cannot move, or moves freely; take one out, or make one elastic", names[0]
+                )
+
+
+def _is_symbolic(element: Element) -> bool:
+    return not isinstance(element.value, Law) and ops.is_symbolic(element.value)
+
+
+def _names(equations: GraphEquations, group: Sequence[Variable]) -> list[str]:
+    """The elements, other than junctions, at the bonds of the variables."""
+    names = [element_of(equations, variable) for variable in group]
+    graph = equations.graph
+    return [name for name in dict.fromkeys(names) if not graph.elements[name].is_junction] or names[:1]
+
+
+def element_of(equations: GraphEquations, variable: Variable) -> str:
+    """The element that computes the variable."""
+    if not isinstance(variable.of, int):
+        return variable.of.rpartition(".")[0] if variable.kind in ("state", "rate") else variable.of
+    source = equations.causality.effort_from[variable.of]
+    return source if variable.kind == "e" else equations.graph.other(source, variable.of)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "itself"

@@ -1,0 +1,125 @@
+"""DC machine: L i̇ = U − R i − K ω, J ω̇ = K i − b ω − M, with permanent magnets or a field winding.
+
+Ports: `armature`, the mesh that a source of voltage is bonded to; `shaft`. With a field winding K = G i_f, and the port
+`field` is the mesh of that winding: L_f i̇_f = U_f − R_f i_f.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from operator import mul
+
+from cosim.core.types import Numeric, param, params
+from cosim.mechanics.bondgraph import GY, BondGraph, I, Law, R, Se
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl, add_current_limit, limited
+from cosim.mechanics.bondgraph.components._sampled_current import MachineWindings
+from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
+
+SQUARE = Law(lambda current: current * current, ("winding.flow",))
+
+
+@params
+class Params:
+    resistance: float = param(unit="ohm", above=0.0, doc="R of the armature")
+    inductance: float = param(unit="H", above=0.0, doc="L of the armature")
+    inertia: float = param(unit="kg*m^2", min=0.0, default=0.0, doc="J of the rotor; 0: given by what is bonded to it")
+    torque_constant: float | None = param(unit="N*m/A", above=0.0, default=None, doc="K, with permanent magnets")
+    viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="b of the bearings")
+    excitation: float | None = param(unit="H", above=0.0, default=None, doc="G: torque per armature and field current")
+    field_resistance: float | None = param(unit="ohm", above=0.0, default=None)
+    field_inductance: float | None = param(unit="H", above=0.0, default=None)
+    thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
+
+    def __post_init__(self) -> None:
+        field = (self.excitation, self.field_resistance, self.field_inductance)
+        given = [value is not None for value in field]
+        if any(given) != all(given):
+            raise ValueError("a field winding has excitation, field_resistance and field_inductance; give all three")
+        if all(given) == (self.torque_constant is not None):
+            raise ValueError("give either torque_constant, or excitation, field_resistance and field_inductance")
+
+
+def build(params: Params) -> BondGraph:
+    graph = BondGraph(ports={"armature": "mesh", "shaft": "rotor"})
+    graph.junction("mesh", "1")
+    graph.junction("rotor", "1")
+    graph.add("winding", I("electrical", params.inductance))
+    graph.bond("mesh", "winding")
+    add_windings(graph, ["mesh"], params.resistance, params.thermal)
+    constant = params.torque_constant
+    if params.excitation is not None:
+        graph.ports["field"] = "field_mesh"
+        graph.junction("field_mesh", "1")
+        graph.add("field_winding", I("electrical", params.field_inductance))
+        graph.add("field_resistance", R("electrical", params.field_resistance))
+        graph.bond("field_mesh", "field_winding")
+        graph.bond("field_mesh", "field_resistance")
+        constant = Law(partial(mul, params.excitation), ("field_winding.flow",))
+    graph.add("machine", GY("electrical", "rotational", constant))
+    graph.chain("mesh", "machine", "rotor")
+    if params.inertia:
+        graph.add("inertia", I("rotational", params.inertia))
+        graph.bond("rotor", "inertia")
+    if params.viscous:
+        graph.add("bearing", R("rotational", params.viscous))
+        graph.bond("rotor", "bearing")
+    return graph
+
+
+def _constant(params: Params) -> float:
+    if params.torque_constant is None:
+        raise ValueError("a drive controls machines with permanent magnets; give torque_constant")
+    return params.torque_constant
+
+
+def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGraph:
+    """The machine on a source of voltage that closes a loop of its current; port: `shaft`. The input `request` is an
+    effort behind gears of this ratio."""
+    graph = build(params)
+    constant = _constant(params)
+
+    def voltage(request: Numeric, current: Numeric, speed: Numeric, *heating: Numeric) -> Numeric:
+        target = limited(request / (ratio * constant), control.largest_current(*heating))
+        windings = params.resistance * target + params.inductance * control.rate * (target - current)
+        return _of_inverter(control, limited(windings + constant * speed, control.voltage_limit), current)
+
+    add_current_limit(graph, control, SQUARE)
+    _supply(graph, Law(voltage, ("request", "winding.flow", "rotor.flow", *control.limited_by)))
+    return graph
+
+
+def _supply(graph: BondGraph, voltage: Law) -> None:
+    """A source of voltage, and the recorded signals."""
+    graph.add("supply", Se("electrical", voltage))
+    graph.bond("supply", "mesh")
+    for name, signal, unit in (("current", "winding.flow", "A"), ("voltage", "supply.effort", "V")):
+        graph.signals[name] = Law(lambda value: value, (signal,)), unit
+
+
+def _of_inverter(control: CurrentControl, commanded: Numeric, current: Numeric) -> Numeric:
+    """The voltage of a full bridge."""
+    return commanded if control.inverter is None else commanded + 2.0 * control.inverter.error(current)
+
+
+def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
+    """The machine on an inverter that is commanded the voltage `voltage`, an input; port: `shaft`."""
+    graph = build(params)
+    graph.inputs["voltage"] = "V"
+    _supply(graph, Law(partial(_of_inverter, control), ("voltage", "winding.flow")))
+    add_current_limit(graph, control, SQUARE)
+    return graph
+
+
+def windings(params: Params, control: CurrentControl) -> MachineWindings:
+    """What a sampled current loop knows of the machine. Raises ValueError for one without permanent magnets."""
+    constant = _constant(params)
+    return MachineWindings(
+        axes=("",),
+        currents=("winding.flow",),
+        resistance=params.resistance,
+        inductances=(params.inductance,),
+        setpoints=lambda torque, speed, largest: (limited(torque / constant, largest),),
+        induced=lambda currents, speed: (constant * speed,),
+        limited=lambda voltages: (limited(voltages[0], control.voltage_limit),),
+        torque_constant=constant,
+    )

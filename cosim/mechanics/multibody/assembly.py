@@ -1,0 +1,293 @@
+"""Assembly: coordinates and velocities near a guess that satisfy the constraints, and redundant constraint rows.
+
+Runs once, on numbers, before compilation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.core.errors import InputError, SourceLocation
+from cosim.mechanics.multibody.constraint_rows import BodyConstraint
+from cosim.mechanics.multibody.elastic_joints import are_modes
+from cosim.mechanics.multibody.held_modes import held_error, held_modes, shortening_error
+from cosim.mechanics.multibody.model import Model
+from cosim.mechanics.multibody.nearest import (
+    CLOSURE_TOLERANCE,
+    MIN_DAMPING,
+    ClosureSearch,
+    damped_least_squares,
+    separate_parts,
+)
+
+NEARBY = 0.1, 0.1, 0.1, 1e-3, 1e-5  # rad or m, steps to a nearby configuration, until one has closed loops
+ILL_CONDITIONED = 1e8  # condition number of G at which a configuration counts as singular
+
+
+@dataclass(frozen=True)
+class ConsistentState:
+    """q (nq,), v (nv,) that satisfy the constraints; `redundant` rows depend on the others at q and near it.
+
+    immobile: the constraint that takes the last degree of freedom, None if one is left, also by a later release."""
+
+    q: np.ndarray
+    v: np.ndarray
+    redundant: tuple[int, ...] = ()
+    immobile: BodyConstraint | None = None
+
+
+def find_consistent_state(
+    model: Model,
+    q: np.ndarray,
+    v: np.ndarray,
+    kept_q: np.ndarray,
+    kept_v: np.ndarray,
+    t: float = 0.0,
+    released: Sequence[str] = (),
+    prescribed: Collection[str] = (),
+) -> ConsistentState:
+    """A consistent state near the guess (q, v).
+
+    kept_q, kept_v: (nv,) dofs whose position or velocity is fixed. released: names of constraints that may become
+    inactive later; rows of others are not redundant because of them. prescribed: names of dofs that are fixed
+    because their motion is prescribed.
+
+    Raises InputError at the source location of the worst constraint if loops cannot close, velocities contradict the
+    constraints, or the configuration is singular.
+    """
+    if not model.constraint_rows:
+        return ConsistentState(model.equations.normalised(np.asarray(q, dtype=float)), np.asarray(v, dtype=float))
+    with np.errstate(all="ignore"):  # trial positions may overflow; they are discarded
+        q = close_loops(model, q, kept_q, t)
+        # dofs with a fixed initial position move afterwards: no dof is fixed here
+        here, near = _jacobians(model, q, np.ones(model.nv, dtype=bool), t)
+        redundant = _redundant(model, here, near, released)
+        _check_modes(model, (here, near), released, prescribed)
+        v = consistent_velocities(model, q, v, kept_v, t, prescribed)
+    constraints = model.equations.constraints
+    lasting = [constraints.members[constraints.owners[r]] for r in range(len(constraints.owners)) if r not in redundant]
+    lasting = [constraint for constraint in lasting if constraint.name not in released]
+    return ConsistentState(q, v, redundant, lasting[model.nv - 1] if len(lasting) >= model.nv else None)
+
+
+def close_loops(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.0) -> np.ndarray:
+    """Coordinates (nq,) with closed loops, all on their intended branch, nearest to the guess as `nearest` defines it;
+    kept: (nv,) fixed dofs. Elastic links keep their shape where loops can close so.
+
+    Raises InputError if no such coordinates are found."""
+    modes = are_modes(model.kinds)
+    if (modes & ~kept).any():
+        try:
+            return _closed(model, guess, kept | modes, t)
+        except InputError:
+            pass
+    return _closed(model, guess, kept, t)
+
+
+def _closed(model: Model, guess: np.ndarray, kept: np.ndarray, t: float) -> np.ndarray:
+    """See `close_loops`; elastic links bend like everything else."""
+    equations = model.equations
+    guess = q = np.asarray(equations.normalised(np.asarray(guess, dtype=float)), dtype=float)
+    for rows, dofs in separate_parts(equations.closure, ~kept):
+        q = ClosureSearch.of(equations, equations.closure, rows, dofs, guess, t).nearest(q)
+    if np.abs(_residual(model, q, t)).max(initial=0.0) >= CLOSURE_TOLERANCE:
+        raise _cannot_close_error(model, q, kept, t)
+    if (wrong := _on_wrong_branch(model, q, t)) is not None:
+        raise _wrong_branch_error(model, wrong, kept)
+    return q
+
+
+def _on_wrong_branch(model: Model, q: np.ndarray, t: float) -> BodyConstraint | None:
+    """The first constraint that is closed on the wrong branch."""
+    closure, members = model.equations.closure, model.equations.constraints.members
+    if not closure.whole.rows:
+        return None
+    owners = np.unique(closure.owners)
+    return next((members[k] for k in owners[~closure.whole.intended(q, t)]), None)
+
+
+def _residual(model: Model, q: np.ndarray, t: float) -> np.ndarray:
+    return model.equations.closure.whole(q, t)[0]
+
+
+def _cannot_close_error(model: Model, q: np.ndarray, kept: np.ndarray, t: float) -> InputError:
+    f = _residual(model, q, t)
+    members = model.equations.constraints.members
+    parts = np.split(f, np.cumsum([c.holonomic for c in members])[:-1])
+    worst = int(np.argmax([np.abs(part).max(initial=0.0) for part in parts]))
+    constraint, violation = members[worst], parts[worst]
+    if not np.isfinite(violation).all():
+        what = f"'{constraint.name}' is not finite at the initial positions; change the initial positions"
+        return InputError(what, constraint.place)
+    row = constraint.law.rows[int(np.argmax(np.abs(violation)))]
+    fix = "change lengths or frames" if constraint.frames else "change its parameters"
+    smallest = f"the smallest violation found is {np.abs(violation).max():.3g} {row.residual_unit}"
+    what = f"'{constraint.name}' cannot close: {smallest}; {fix}{_alternative(model, kept)}"
+    return InputError(what, constraint.place)
+
+
+def _wrong_branch_error(model: Model, constraint: BodyConstraint, kept: np.ndarray) -> InputError:
+    what = f"'{constraint.name}' closes only on the wrong branch, rotated by half a turn"
+    return InputError(f"{what}; rotate its frame on one of the bodies{_alternative(model, kept)}", constraint.place)
+
+
+def _alternative(model: Model, kept: np.ndarray) -> str:
+    """The part of an error message that suggests to remove fixed initial positions."""
+    fixed = [repr(name) for name, stays in zip(model.dof_names, kept, strict=True) if stays]
+    return f", or remove the initial position of {' or '.join(fixed[:4])}" if fixed else ""
+
+
+def consistent_velocities(
+    model: Model, q: np.ndarray, v: np.ndarray, kept: np.ndarray, t: float = 0.0, prescribed: Collection[str] = ()
+) -> np.ndarray:
+    """Velocities (nv,) near the guess that satisfy the constraint rates; kept: (nv,) fixed dofs. The rates of modes
+    stay as they are where that is possible.
+
+    Raises InputError if the fixed velocities contradict a constraint."""
+    rate = np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float)
+    G, guess = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float), v
+    for movable in (~kept & ~are_modes(model.kinds), ~kept):
+        v = np.array(guess, dtype=float)
+        v[movable] -= np.linalg.lstsq(G[:, movable], rate, rcond=1e-12)[0]
+        remaining = np.abs(np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float))
+        satisfied = not remaining.max(initial=0.0) > 1e-8 * max(1.0, np.abs(v).max(initial=0.0))
+        if satisfied:
+            break
+    if not satisfied:
+        row = int(remaining.argmax())
+        constraint = model.constraint_rows[row].rsplit("/", 1)[0]
+        unit = [r.residual_unit for c in model.equations.constraints.members for r in c.law.rows][row]
+        unit += "/s" if model.equations.constraints.holonomic[row] else ""
+        fixed = [name for name, stays in zip(model.dof_names, kept, strict=True) if stays]
+        given = [repr(name) for name in fixed if name not in prescribed]
+        subject, fix = "the initial velocities", "change the initial positions"
+        if given:
+            fix = f"change or remove the velocity of {' or '.join(given)}"
+        elif fixed:
+            subject, fix = f"the prescribed motions of {' and '.join(map(repr, fixed))}", "change one of them"
+        what = f"{subject} contradict '{constraint}' by {remaining[row]:.3g} {unit}"
+        raise InputError(f"{what}; {fix}", _place_of_row(model, row))
+    return v
+
+
+def find_redundant(
+    model: Model, q: np.ndarray, fixed: np.ndarray, t: float = 0.0, released: Sequence[str] = ()
+) -> tuple[int, ...]:
+    """Rows that depend on those before them, at q and near it, whichever constraints are `released`.
+
+    fixed: (nv,) dofs that do not move. Raises InputError if rows are dependent at q only (a singular configuration),
+    with the condition number.
+    """
+    return _redundant(model, *_jacobians(model, q, ~fixed, t), released)
+
+
+def _jacobians(model: Model, q: np.ndarray, movable: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """G (r, movable dofs) at q, and in a configuration near it where one is found."""
+    here = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[:, movable]
+    if not np.isfinite(here).all():
+        row = int(np.argmin(np.isfinite(here).all(axis=1)))
+        constraint = model.equations.constraints.members[model.equations.constraints.owners[row]]
+        what = f"'{constraint.name}' has no direction at the initial positions; {constraint.law.fix}"
+        raise InputError(what, constraint.place)
+    nearby = _nearby_configuration(model, q, here, movable, t)
+    if nearby is None:
+        return here, here
+    return here, np.asarray(model.equations.constraint_jacobian(nearby, t), dtype=float)[:, movable]
+
+
+def _redundant(model: Model, here: np.ndarray, near: np.ndarray, released: Sequence[str]) -> tuple[int, ...]:
+    """See `find_redundant`; here, near: G of the movable dofs."""
+    sizes, rank = _singular_values(here), _rank(_singular_values(near))
+    if _rank(sizes) < rank:
+        if here.shape[1] == model.nv and (error := shortening_error(model, _unit_rows(here), _unit_rows(near))):
+            raise error
+        condition = sizes[0] / sizes[rank - 1] if len(sizes) >= rank and sizes[rank - 1] > 0.0 else np.inf
+        names = ", ".join(dict.fromkeys(repr(c.name) for c in model.equations.constraints.members))
+        what = (
+            f"the initial configuration is singular for {names}: the constraints have a condition number of"
+            f" {condition:.1e}; change the initial positions"
+        )
+        raise InputError(what, _place_of_row(model, 0))
+    constraints = model.equations.constraints
+    return _dependent(near, [constraints.members[k].name for k in constraints.owners], released)
+
+
+def _check_modes(
+    model: Model, jacobians: Sequence[np.ndarray], released: Sequence[str], prescribed: Collection[str]
+) -> None:
+    """Raises InputError if constraints that last hold modes of an elastic link. jacobians: G (r, nv) in some places."""
+    modes = are_modes(model.kinds)
+    if not modes.any():
+        return
+    constraints = model.equations.constraints
+    lasting = np.array([constraints.members[k].name not in released for k in constraints.owners])
+    movable = np.array([name not in prescribed for name in model.dof_names])
+    held = np.array(modes)
+    for G in jacobians:
+        held[movable] &= held_modes(_unit_rows(G[np.ix_(lasting, movable)]), modes[movable])
+    if error := held_error(model, jacobians[0] * lasting[:, None] * movable, held):
+        raise error
+
+
+def _nearby_configuration(
+    model: Model, q: np.ndarray, G: np.ndarray, movable: np.ndarray, t: float
+) -> np.ndarray | None:
+    """A configuration near q with closed loops, None if none is found."""
+    rng = np.random.default_rng(1)
+    G, closure = _unit_rows(G), model.equations.closure
+    rows, dofs = np.arange(closure.whole.rows), np.flatnonzero(movable)
+    search = ClosureSearch.of(model.equations, closure, rows, dofs, q, t)
+    for reach in NEARBY:
+        random = reach * rng.normal(size=G.shape[1])
+        step = random - damped_least_squares(G, G @ random, MIN_DAMPING)
+        nearby, smallest = search.close(search.dofs.moved(q, step))
+        if smallest < CLOSURE_TOLERANCE:
+            return nearby
+    return None
+
+
+def _unit_rows(G: np.ndarray) -> np.ndarray:
+    """The rows scaled to length 1; zero rows stay zero."""
+    sizes = np.linalg.norm(G, axis=1, keepdims=True)
+    return G / np.where(sizes > 1e-12, sizes, np.inf)
+
+
+def _singular_values(G: np.ndarray) -> np.ndarray:
+    """Singular values of the scaled rows, largest first."""
+    scaled = _unit_rows(G)
+    return np.linalg.svd(scaled[scaled.any(axis=1)], compute_uv=False)
+
+
+def _rank(sizes: np.ndarray) -> int:
+    return int((sizes * ILL_CONDITIONED > sizes.max(initial=0.0)).sum())
+
+
+def _dependent(G: np.ndarray, owners: Sequence[str], released: Sequence[str]) -> tuple[int, ...]:
+    """The rows that depend on those before them (Gram–Schmidt). Rows of constraints that may be released come last,
+    each group checked against the permanent rows only."""
+    groups = [[r for r, owner in enumerate(owners) if owner not in released]]
+    groups += [[r for r, owner in enumerate(owners) if owner == name] for name in released]
+    scaled, permanent, dependent = _unit_rows(G), np.empty((0, G.shape[1])), []
+    for group in groups:
+        basis, n = np.vstack([permanent, np.empty((len(group), G.shape[1]))]), len(permanent)
+        for r in group:
+            remainder = scaled[r]
+            for _ in range(2):  # twice is enough (Kahan)
+                remainder = remainder - (basis[:n] @ remainder) @ basis[:n]
+            size = np.linalg.norm(remainder)
+            if size * ILL_CONDITIONED > 1.0:
+                basis[n], n = remainder / size, n + 1
+            else:
+                dependent.append(r)
+        if group is groups[0]:
+            permanent = basis[:n]
+    return tuple(sorted(dependent))
+
+
+def _place_of_row(model: Model, row: int) -> SourceLocation | None:
+    """Source location of the constraint of a row."""
+    constraints = model.equations.constraints
+    return constraints.members[constraints.owners[row]].place

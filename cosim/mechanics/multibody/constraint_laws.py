@@ -1,0 +1,167 @@
+"""Constraint laws: the table of equations between frames and coordinates.
+
+A law defines what must vanish: `residual(frames, q, t)` gives the holonomic rows f = 0, `rate(frames, q, v, t)`
+the non-holonomic ones, linear in the velocities, a₀ + a·q̇ = 0. Both are pure functions; their exact
+derivatives give the acceleration rows and the directions of the reactions (`constraint_rows`). Frames are given in
+ground axes. λ of a row is the force or moment named in `rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from cosim.core import ops
+from cosim.core.types import Numeric
+
+
+class FrameState(NamedTuple):
+    """A frame of a link in ground axes; velocities are set for `rate` only."""
+
+    rotation: Numeric  # (3, 3), maps vectors from its axes to ground axes
+    position: Numeric  # (3,) m
+    angular: Numeric = None  # (3,) rad/s
+    linear: Numeric = None  # (3,) m/s, of its origin
+
+
+class ReactionSpec(NamedTuple):
+    """One equation: the name and unit of its reaction, and the unit of its residual."""
+
+    name: str
+    unit: str  # of the reaction
+    residual_unit: str  # of the rate for a non-holonomic row
+
+
+Residual = Callable[[Sequence[FrameState], Numeric, Numeric], Numeric]
+Rate = Callable[[Sequence[FrameState], Numeric, Numeric, Numeric], Numeric]
+
+
+class ConstraintLaw(NamedTuple):
+    """The rows, holonomic ones first; `timed` laws depend on t. branch(frames) is above 0 where the residual vanishes
+    on the intended branch, below 0 on the other one; None if there is no other. fix: what to do where the rows have no
+    direction. curve, rod, radius: what a picture shows of it: the curve y(x) in the first frame on which the origin of
+    the second one stays, a massless rod between both origins, a wheel about the z axis of the second frame [m]."""
+
+    rows: tuple[ReactionSpec, ...]
+    residual: Residual | None = None
+    rate: Rate | None = None
+    timed: bool = False
+    branch: Callable[[Sequence[FrameState]], Numeric] | None = None
+    fix: str = "change the initial positions"
+    curve: Callable[[Numeric], Numeric] | None = None
+    rod: bool = False
+    radius: float = 0.0
+
+
+FORCE, MOMENT = ("N", "m"), ("N*m", "rad")
+
+
+def relative_pose(base: FrameState, other: FrameState) -> tuple[Numeric, Numeric]:
+    """(rotation (3, 3), position (3,)) of `other` in `base`."""
+    return base.rotation.T @ other.rotation, base.rotation.T @ (other.position - base.position)
+
+
+PoseFunction = Callable[[Numeric, Numeric], Numeric]
+
+
+def loop_closure(
+    rows: Sequence[ReactionSpec], residual: PoseFunction, branch: PoseFunction | None = None
+) -> ConstraintLaw:
+    """The law of a cut joint between a frame on the parent and one on the child; residual: (Q, r) -> residual,
+    branch: (Q, r) -> number, as in the table of joints; Q, r: the child's axes and origin in the joint's frame."""
+    return ConstraintLaw(
+        tuple(rows),
+        lambda frames, q, t: residual(*relative_pose(frames[0], frames[1])),
+        branch=None if branch is None else lambda frames: branch(*relative_pose(frames[0], frames[1])),
+    )
+
+
+INSTEAD_OF_NO_DISTANCE = "for points that coincide use a loop joint of type spherical"
+
+
+def distance(length: float) -> ConstraintLaw:
+    """Two points keep their distance [m], above 0; λ is the compressive force of the massless rod between them [N].
+    Undefined where the points coincide."""
+
+    def residual(frames: Sequence[FrameState], q: Numeric, t: Numeric) -> Numeric:
+        d = frames[1].position - frames[0].position
+        return ops.array([ops.sqrt(d @ d) - length])
+
+    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual, fix=INSTEAD_OF_NO_DISTANCE, rod=True)
+
+
+def point_on_curve(curve: Callable[[Numeric], Numeric]) -> ConstraintLaw:
+    """The origin of the second frame stays on y = curve(x), in the first one's x–y plane; its z is free."""
+
+    def residual(frames: Sequence[FrameState], q: Numeric, t: Numeric) -> Numeric:
+        _, r = relative_pose(frames[0], frames[1])
+        return ops.array([r[1] - curve(r[0])])
+
+    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual, curve=curve)
+
+
+def polynomial(coefficients: Sequence[float]) -> Callable[[Numeric], Numeric]:
+    """x -> c₀ + c₁ x + c₂ x² + …"""
+
+    def value(x: Numeric) -> Numeric:
+        result: Numeric = 0.0
+        for c in reversed(coefficients):
+            result = result * x + c
+        return result
+
+    return value
+
+
+def gear(ratio: float, offset: float = 0.0, unit: str = "rad") -> ConstraintLaw:
+    """First joint = ratio · second joint + offset: gears, belts, racks. λ is the effort on the first one."""
+    row = ReactionSpec("effort", "N*m" if unit == "rad" else "N", unit)
+    return ConstraintLaw((row,), lambda frames, q, t: ops.array([q[0] - ratio * q[1] - offset]))
+
+
+def coupling(
+    function: Callable[[Numeric, Numeric], Numeric], rows: Sequence[ReactionSpec], timed: bool
+) -> ConstraintLaw:
+    """function(q, t) of the coordinates of joints vanishes, one row per element."""
+    return ConstraintLaw(tuple(rows), lambda frames, q, t: function(q, t), timed=timed)
+
+
+def knife_edge() -> ConstraintLaw:
+    """The origin of the second frame does not move along that frame's y axis, relative to the first one: a
+    skate, a knife edge, a wheel of zero radius (ẏ cos φ − ẋ sin φ = 0)."""
+
+    def rate(frames: Sequence[FrameState], q: Numeric, v: Numeric, t: Numeric) -> Numeric:
+        base, edge = frames
+        reach = edge.position - base.position
+        slip = edge.linear - base.linear - ops.cross(base.angular, reach)
+        return ops.array([edge.rotation[:, 1] @ slip])
+
+    return ConstraintLaw((ReactionSpec("force", "N", "m/s"),), None, rate)
+
+
+def rolling(radius: float) -> ConstraintLaw:
+    """A disk of a radius [m] about the z axis of the second frame rolls without slipping on the x–y plane of the
+    first one, which may move: it touches the plane (one row), and the point of contact does not slip along it (two).
+    """
+
+    def down(frames: Sequence[FrameState]) -> tuple[Numeric, Numeric]:
+        """(direction in the disk's plane to its lowest point, sine of its inclination)."""
+        up, axle = frames[0].rotation[:, 2], frames[1].rotation[:, 2]
+        lean = up @ axle
+        sine = ops.sqrt(1.0 - lean * lean)
+        return (axle * lean - up) / sine, sine
+
+    def residual(frames: Sequence[FrameState], q: Numeric, t: Numeric) -> Numeric:
+        _, sine = down(frames)
+        height = frames[0].rotation[:, 2] @ (frames[1].position - frames[0].position)
+        return ops.array([height - radius * sine])
+
+    def rate(frames: Sequence[FrameState], q: Numeric, v: Numeric, t: Numeric) -> Numeric:
+        plane, disk = frames
+        direction, _ = down(frames)
+        rim = radius * direction
+        reach = disk.position + rim - plane.position
+        slip = disk.linear + ops.cross(disk.angular, rim) - plane.linear - ops.cross(plane.angular, reach)
+        return plane.rotation[:, :2].T @ slip
+
+    rows = ReactionSpec("force_z", *FORCE), ReactionSpec("force_x", "N", "m/s"), ReactionSpec("force_y", "N", "m/s")
+    return ConstraintLaw(rows, residual, rate, radius=radius)

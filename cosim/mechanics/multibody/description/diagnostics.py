@@ -1,0 +1,30 @@
+"""Errors and notes collected while a mechanism is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
+
+
+@dataclass
+class Diagnostics:
+    """Collected errors, which a reader reports together at its end, and notes."""
+
+    errors: ErrorList = field(default_factory=ErrorList)
+    notes: list[str] = field(default_factory=list)
+
+    def error(self, what: str, place: SourceLocation) -> None:
+        self.errors.append(InputError(what, place))
+
+    def note(self, what: str, place: SourceLocation) -> None:
+        self.notes.append(f"{place}: {what}")
+
+    def raise_errors(self) -> None:
+        """Raises InputErrors with every error in the order of their lines, if there is one."""
+        if self.errors:
+            raise InputErrors(sorted(self.errors, key=_line))
+
+
+def _line(error: InputError) -> int:
+    return error.place.line or 0 if isinstance(error.place, SourceLocation) else 0

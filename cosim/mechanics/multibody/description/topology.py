@@ -1,0 +1,206 @@
+"""The topology of a mechanism: checks that it is one tree, joint order, resolution of mimics.
+
+Shared by all readers of mechanisms. All algorithms are iterative: chains may have thousands of links.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from cosim.core.errors import InputError, SourceLocation, did_you_mean, escaped
+from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.validation import (
+    NamedItem,
+    check_attachments,
+    line_of,
+    repeated_names,
+    unprintable_names,
+)
+from cosim.mechanics.multibody.joints import kind_of
+from cosim.mechanics.multibody.mechanism import (
+    AppliedForce,
+    Constraint,
+    Frame,
+    Joint,
+    Link,
+    LoopJoint,
+    Mechanism,
+    Mimic,
+    Spring,
+)
+
+
+def build_mechanism(
+    name: str,
+    links: Sequence[Link],
+    joints: Sequence[Joint],
+    diagnostics: Diagnostics,
+    loops: Sequence[LoopJoint] = (),
+    constraints: Sequence[Constraint] = (),
+    springs: Sequence[Spring] = (),
+    frames: Sequence[Frame] = (),
+    forces: Sequence[AppliedForce] = (),
+) -> Mechanism:
+    """The mechanism of these parts, in their order, with mimics of mimics resolved.
+
+    Raises InputErrors with the errors of `diagnostics` and of the topology, in the order of their lines.
+    """
+    twice = _later_links(links)  # a body of both has one error
+    named: list[NamedItem] = [("joint", j.name, j.place) for j in joints if (j.name, j.place) not in twice]
+    named += [("loop", loop.joint.name, loop.joint.place) for loop in loops]
+    named += [("constraint", constraint.name, constraint.place) for constraint in constraints]
+    named += [("spring", spring.name, spring.place) for spring in springs]
+    named += [("frame", frame.name, frame.place) for frame in frames]
+    named += [("force", force.name, force.place) for force in forces]
+    root, tree_errors = check_tree(links, joints)
+    resolved, mimic_errors = resolve_mimics(joints)
+    diagnostics.errors += tree_errors + repeated_names(named) + mimic_errors
+    diagnostics.errors += unprintable_names([*(("link", link.name, link.place) for link in links), *named])
+    diagnostics.errors += check_attachments(links, joints, loops, constraints, springs, frames, forces)
+    diagnostics.raise_errors()
+    couplings = tuple(loops), tuple(constraints), tuple(springs), tuple(frames), tuple(forces)
+    return Mechanism(escaped(name), root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
+
+
+def _later_links(links: Sequence[Link]) -> set[tuple[str, SourceLocation]]:
+    """(name, place) of every link whose name an earlier one has."""
+    names: set[str] = set()
+    found = set()
+    for link in links:
+        if link.name in names:
+            found.add((link.name, link.place))
+        names.add(link.name)
+    return found
+
+
+def check_tree(links: Sequence[Link], joints: Sequence[Joint]) -> tuple[str, list[InputError]]:
+    """(name of the root, errors): links defined twice, unknown links, loops, more than one root.
+
+    The name "" stands for one that could not be read; it is not reported again. Roots and loops are
+    checked only if every joint connects two known links, so that one error does not cause others.
+    """
+    known: dict[str, Link] = {}
+    for link in links:
+        known.setdefault(link.name, link)
+    repeated = {name for name, count in Counter(link.name for link in links).items() if count > 1}
+    errors = repeated_names([("link", link.name, link.place) for link in links])
+    joint_above: dict[str, Joint] = {}
+    connected = True
+    for joint in joints:
+        for role, end in (("parent", joint.parent), ("child", joint.child)):
+            if end not in known:
+                connected = False
+                if end:
+                    what = f"{role} link '{end}' does not exist{did_you_mean(end, known)}"
+                    errors.append(InputError(what, joint.place))
+        first = joint_above.setdefault(joint.child, joint)
+        if joint.child in known and joint.child not in repeated and joint.name != first.name:
+            connected = False
+            if joint.parent == first.parent:
+                what = (
+                    f"joints '{first.name}'{line_of(first.place)} and '{joint.name}' both connect link"
+                    f" '{joint.parent}' with link '{joint.child}'; keep one of them"
+                )
+            else:
+                what = (
+                    f"link '{joint.child}' is the child of joints '{first.name}'{line_of(first.place)} and"
+                    f" '{joint.name}': a tree is needed; cut the loop at one of them"
+                )
+            errors.append(InputError(what, joint.place))
+    roots = [link for link in known.values() if link.name not in joint_above]
+    if connected:
+        errors += _loops_and_roots(roots, joint_above)
+    return roots[0].name if roots else "", errors
+
+
+def _loops_and_roots(roots: Sequence[Link], joint_above: Mapping[str, Joint]) -> list[InputError]:
+    errors = []
+    for loop in _loops({child: joint.parent for child, joint in joint_above.items()}):
+        what = f"links {_chain(loop)} form a loop: a tree is needed; cut the loop at one of its joints"
+        place = min((joint_above[name].place for name in loop), key=lambda place: place.line or 0)
+        errors.append(InputError(what, place))
+    if len(roots) > 1:
+        names = ", ".join(f"'{link.name}'" for link in roots)
+        what = f"links {names} have no parent: one root is needed; connect them with joints"
+        errors.append(InputError(what, roots[1].place))
+    return errors
+
+
+def _chain(loop: Sequence[str]) -> str:
+    return " -> ".join(f"'{name}'" for name in [*loop, loop[0]])
+
+
+def _loops(up: Mapping[str, str]) -> Iterator[list[str]]:
+    """Every cycle of name -> up[name], once, in reverse direction: from parent to child."""
+    done: set[str] = set()
+    for start in up:
+        path: dict[str, None] = {}
+        name = start
+        while name in up and name not in done and name not in path:
+            path[name] = None
+            name = up[name]
+        if name in path:
+            walk = list(path)
+            yield walk[walk.index(name) :][::-1]
+        done.update(path)
+
+
+def resolve_mimics(joints: Sequence[Joint]) -> tuple[tuple[Joint, ...], list[InputError]]:
+    """(joints, errors): the joints with each mimic's leader replaced by an independent joint.
+
+    With q_a = m_a q_b + o_a and q_b = m_b q_c + o_b follows q_a = m_a m_b q_c + (m_a o_b + o_a).
+    """
+    by_name = {joint.name: joint for joint in joints}
+    errors = []
+    for joint in joints:
+        if joint.mimic is not None and (what := _leader_error(joint.name, joint.mimic.joint, by_name)):
+            errors.append(InputError(what, joint.place))
+    leaders = {joint.name: joint.mimic.joint for joint in joints if joint.mimic}
+    for loop in _loops({name: leader for name, leader in leaders.items() if leader != name}):
+        what = f"joints {_chain(loop)} mimic each other in a loop; make one of them independent"
+        errors.append(InputError(what, by_name[loop[0]].place))
+    if errors:
+        return tuple(joints), errors
+    return tuple(_with_independent_leader(joint, by_name) for joint in joints), []
+
+
+def _leader_error(name: str, leader: str, by_name: Mapping[str, Joint]) -> str | None:
+    if leader not in by_name:
+        others = [other for other in by_name if other not in ("", name)]
+        return f"mimics joint '{leader}', which does not exist{did_you_mean(leader, others)}"
+    if leader == name:
+        return "mimics itself; name another joint"
+    if by_name[leader].kind == "fixed":
+        return f"mimics joint '{leader}', which is fixed; name a joint that moves"
+    for joint in (name, leader):
+        count = len(kind_of(by_name[joint]).dofs)
+        if count != 1:
+            return f"mimics joint '{leader}', but joint '{joint}' has {count} coordinates; both must have one"
+    return None
+
+
+def _with_independent_leader(joint: Joint, by_name: Mapping[str, Joint]) -> Joint:
+    mimic = joint.mimic
+    while mimic is not None and (further := by_name[mimic.joint].mimic) is not None:
+        mimic = Mimic(
+            further.joint,
+            mimic.multiplier * further.multiplier,
+            mimic.multiplier * further.offset + mimic.offset,
+        )
+    return joint if mimic is joint.mimic else dataclasses.replace(joint, mimic=mimic)
+
+
+def depth_first(mechanism: Mechanism) -> list[Joint]:
+    """All joints, each after the joint of its parent, depth first, siblings in file order."""
+    below: dict[str, list[Joint]] = defaultdict(list)
+    for joint in reversed(mechanism.joints):
+        below[joint.parent].append(joint)
+    order: list[Joint] = []
+    stack = below[mechanism.root][:]
+    while stack:
+        joint = stack.pop()
+        order.append(joint)
+        stack += below[joint.child]
+    return order

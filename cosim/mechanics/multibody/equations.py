@@ -1,0 +1,539 @@
+"""The equations of motion of one mechanism as pure functions of numbers or symbols, in its independent coordinates.
+
+Open trees use the sweeps of `dynamics`, as straight-line code or as loops. Mimics, loop closures and other
+constraints add rows to the same sweeps (`constrained_dynamics`); springs between bodies add forces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from cosim.core import ops
+from cosim.core.compile.rolled_sweeps import RolledRoutine
+from cosim.core.compile.trace import Shape, column
+from cosim.core.types import Numeric
+from cosim.mechanics.multibody import dynamics, kinematics
+from cosim.mechanics.multibody.bodies import AnyMotion, AnyVector
+from cosim.mechanics.multibody.closure import Closure
+from cosim.mechanics.multibody.configuration_space import ConfigurationSpace
+from cosim.mechanics.multibody.constrained_dynamics import ConstraintRow, Solution, rows_by_dof, solve_tree
+from cosim.mechanics.multibody.constraint_set import ConstraintSet
+from cosim.mechanics.multibody.copies import CopiesRoutine, Forest
+from cosim.mechanics.multibody.differentiate import Derived, along
+from cosim.mechanics.multibody.elastic_joints import NodeKind
+from cosim.mechanics.multibody.friction import JointFriction
+from cosim.mechanics.multibody.inertial_parameters import with_inertial_parameters
+from cosim.mechanics.multibody.kinematics import Placement
+from cosim.mechanics.multibody.least_norm import least_norm
+from cosim.mechanics.multibody.mechanism import Pose
+from cosim.mechanics.multibody.mimics import mimic_maps
+from cosim.mechanics.multibody.spatial import SpatialVector
+from cosim.mechanics.multibody.tree import Tree
+
+# speed [rad/s or m/s] at which Coulomb friction has 1/√2 of its full value; below it joints creep instead of sticking
+FRICTION_SPEED = 0.01
+
+REST = np.zeros(3)
+ZERO = SpatialVector(REST, REST)
+
+# from this many bodies on, sweeps are loops: straight-line code then compiles for seconds and exceeds the caches
+ROLLED_FROM = 48
+
+
+class MechanismEquations(ConfigurationSpace):
+    """Pure functions of one mechanism; arguments and results as in `Model`, for one state.
+
+    t: time [s], used only by joints and constraints that depend on it.
+    """
+
+    def __init__(self, tree: Tree, gravity: np.ndarray, constraints: ConstraintSet) -> None:
+        pairs = zip(tree.joints, tree.kinds, strict=True)
+        super().__init__([kind for joint, kind in pairs if joint.mimic is None])
+        self.tree, self.gravity, self.constraints = tree, gravity, constraints
+        self.sweeps = tree.sweeps
+        self.q_map, self.v_map = mimic_maps(tree)  # from the independent coordinates to all joints'
+        self.nv_tree = len(self.v_map.leader)
+        self._rolled: dict[tuple[str, tuple[bytes | None, ...]], RolledRoutine | CopiesRoutine] = {}
+
+    @property
+    def timed(self) -> bool:
+        """Whether a joint or a constraint depends on time."""
+        laws = [item.law for item in (*self.constraints.members, *self.constraints.laws)]
+        return any(kind.timed for kind in self.tree.kinds) or any(law.timed for law in laws)
+
+    @property
+    def is_plain_tree(self) -> bool:
+        """Whether there are only joints: no elastic links, and what `is_open_tree` excludes."""
+        return self.is_open_tree and not self.constraints.elastic
+
+    @property
+    def is_open_tree(self) -> bool:
+        """Whether there are only joints and elastic links: no mimics, constraints, springs between bodies, force laws
+        or time-dependent joints."""
+        timed = any(kind.timed for kind in self.tree.kinds)
+        constraints = self.constraints
+        return self.v_map.trivial and not (constraints.members or constraints.springs or constraints.laws or timed)
+
+    def with_inertias(self, parameters: Numeric) -> MechanismEquations:
+        """The same mechanism with these inertial parameters (10 n,) of its bodies; see `inertial_parameters`."""
+        tree = with_inertial_parameters(self.tree, parameters)
+        return MechanismEquations(tree, self.gravity, self.constraints)
+
+    # --- sweeps over the tree ---
+
+    @cached_property
+    def rolled(self) -> bool:
+        """Whether sweeps become loops: for many bodies whose joints have the same numbers of coordinates and dofs."""
+        alike = len({(k.nq, k.nv) for k in self.tree.kinds}) == 1
+        return len(self.tree.bodies) >= ROLLED_FROM and alike and self.is_plain_tree
+
+    @cached_property
+    def copies(self) -> Forest | None:
+        """The trees on the ground where there are many bodies in copies of a few small trees."""
+        forest = Forest(self.sweeps)
+        many = len(self.tree.bodies) >= ROLLED_FROM and self.is_plain_tree
+        return forest if many and forest.has_copies(ROLLED_FROM) else None
+
+    def _over_tree(self, algorithm: Callable[..., Numeric], *vectors: Numeric, t: Numeric = 0.0) -> Numeric:
+        """An algorithm of `dynamics` or `kinematics`: straight-line code, or a loop when there are many bodies."""
+        if not (self.rolled or self.copies) or not any(map(ops.is_symbolic, vectors)):
+            return algorithm(self.sweeps, *vectors, t=t)
+        given = [v for v in vectors if ops.is_symbolic(v)]
+        constants = [None if ops.is_symbolic(v) else np.asarray(v) for v in vectors]
+        key = algorithm.__name__, tuple(None if c is None else c.tobytes() for c in constants)
+        if key not in self._rolled:
+            sizes = [(k.nq, k.nv) for k in self.tree.kinds]
+            shapes = [np.shape(v) for v in given]
+            self._rolled[key] = (
+                CopiesRoutine(algorithm, self.copies, constants, [len(v) for v in vectors])
+                if self.copies
+                else RolledRoutine(algorithm, self.sweeps, sizes, shapes, constants, algorithm.__name__)
+            )
+        return self._rolled[key](*given)
+
+    # --- constraints ---
+
+    def _placements(self, q_tree: Numeric, v_tree: Numeric, t: Numeric) -> tuple[list[AnyMotion], list[Placement]]:
+        moving = dynamics.body_motions(self.sweeps, q_tree, v_tree, t)
+        return moving, kinematics.placements(self.sweeps, moving)
+
+    def _constraint_state(
+        self, q_tree: Numeric, v_tree: Numeric, t: Numeric
+    ) -> tuple[list[AnyMotion], list[Placement], Numeric, Numeric, list[ConstraintRow]]:
+        """(motions, placements, residual, rate, rows) of the tree and its constraints."""
+        moving, placed = self._placements(q_tree, v_tree, t)
+        return moving, placed, *self.constraints.rows(placed, q_tree, v_tree, self.gravity, t)
+
+    def constraint_violation(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> tuple[Numeric, Numeric]:
+        """(f of the holonomic rows, ḟ or a₀ + a·q̇ of all rows): both vanish when the constraints hold."""
+        _, _, residual, rate, _ = self._constraint_state(self.q_map.positions(q), self.v_map.expand(v), t)
+        return residual, rate
+
+    def constraint_jacobian(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        """G (m, nv): the rates of all rows are G v + a₀."""
+        rows = self._rows_by_dof(q, t)
+        return ops.array([[row.get(dof, 0.0) for dof in range(self.nv)] for row in rows]).reshape(len(rows), self.nv)
+
+    def _rows_by_dof(self, q: Numeric, t: Numeric, active: Numeric | None = None) -> list[dict[int, Numeric]]:
+        """The elements of G that are not 0, by independent dof; active: as in `constrained_dynamics`."""
+        moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        if active is not None:
+            rows = self.constraints.with_active(rows, active)
+        return [self.v_map.project_elements(row) for row in rows_by_dof(self.sweeps, moving, rows, self.nv_tree)]
+
+    @cached_property
+    def closure(self) -> Closure:
+        """The holonomic rows on numbers."""
+        at_rest, members = np.zeros(self.nv_tree), self.constraints.members
+
+        def evaluate(q: Numeric, t: Numeric) -> tuple[Numeric, list[Numeric]]:
+            _, placed, residual, _, _ = self._constraint_state(self.q_map.positions(q), at_rest, t)
+            return residual, [constraint.branch(placed) for constraint in members]
+
+        return Closure(self, [constraint.holonomic for constraint in members], evaluate)
+
+    def _project_rows(self, jacobian: Numeric) -> Numeric:
+        """J P: a Jacobian of all dofs of the tree as one of the independent dofs."""
+        return jacobian if self.v_map.trivial else ops.array([self.v_map.project(row) for row in jacobian])
+
+    def _solve(
+        self,
+        moving: list[AnyMotion],
+        forces: list[AnyVector],
+        root: SpatialVector,
+        rows: list[ConstraintRow],
+        *given: Numeric,
+        efforts: Numeric = 0.0,
+    ) -> Solution:
+        """q̈, τ of the independent dofs and λ of all rows, 0 for redundant ones; given: q̈, τ, prescribed; efforts: of
+        force laws on the dofs of the tree."""
+        qdd, tau, prescribed = given
+        vectors = self.v_map.expand(qdd), self.v_map.embed(tau) + efforts, prescribed[self.v_map.leader]
+        mimics, solved = self.v_map.rows(), self.constraints.solved
+        levels = self.constraints.levels(self.tree, mimics)
+        chosen = [*(rows[r] for r in solved), *mimics]
+        found = solve_tree(self.sweeps, moving, forces, root, chosen, levels, *vectors)
+        return Solution(
+            found.acceleration[self.v_map.independent],
+            ops.where(prescribed, self.v_map.project(found.effort - efforts), tau),
+            ops.set_at(np.zeros(len(rows)), solved, found.multipliers[: len(solved)]),
+            found.power,
+        )
+
+    def constrained_dynamics(
+        self,
+        q: Numeric,
+        v: Numeric,
+        qdd: Numeric,
+        tau: Numeric,
+        prescribed: Numeric,
+        t: Numeric = 0.0,
+        active: Numeric | None = None,
+    ) -> Solution:
+        """q̈, τ, λ as in `Model.hybrid_dynamics` and `Model.reactions`, and the power of time-dependent joints and
+        laws.
+
+        active: which constraints are active (1 or 0 each), by default all.
+        """
+        q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
+        moving, placed, residual, rate, rows = self._constraint_state(q_tree, v_tree, t)
+        rows = self.constraints.stabilised(rows, residual, rate)
+        if active is not None:
+            rows = self.constraints.with_active(rows, active)
+        forces, efforts = self.constraints.forces(self.tree, moving, placed, q_tree, v_tree, t)
+        root = SpatialVector(-self.gravity, REST)
+        found = self._solve(moving, forces, root, rows, qdd, tau, prescribed, efforts=efforts)
+        if not any(constraint.law.timed for constraint in self.constraints.members):
+            return found
+        _, at_rest = self.constraint_violation(q, np.zeros(len(v)), t)  # a₀ of G v + a₀ = 0
+        return found._replace(power=found.power - found.multipliers @ at_rest)
+
+    def impulse(
+        self,
+        q: Numeric,
+        demand: Numeric,
+        jump: Numeric,
+        fixed: Numeric,
+        t: Numeric = 0.0,
+        active: Numeric | None = None,
+    ) -> Solution:
+        """The impulse balance when the constraint rates must change by −demand (m,) and fixed dofs by `jump` (nv,).
+
+        The fields of the result hold velocity changes Δv (nv,), impulses of the fixed dofs (nv,) and Λ (m,) in place
+        of accelerations and forces: G Δv = −demand, M Δv = Gᵀ Λ + impulse. Finite forces have no effect.
+        """
+        moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        return self._impulse(moving, rows, demand, jump, fixed, active)
+
+    def _impulse(
+        self,
+        moving: list[AnyMotion],
+        rows: list[ConstraintRow],
+        demand: Numeric,
+        jump: Numeric,
+        fixed: Numeric,
+        active: Numeric | None,
+    ) -> Solution:
+        """See `impulse`; moving, rows: at any velocity."""
+        rows = [row._replace(bias=d) for row, d in zip(rows, demand, strict=True)]
+        if active is not None:
+            rows = self.constraints.with_active(rows, active)
+        still = [motion.bias * 0.0 for motion in moving]
+        moving = [motion._replace(bias=nothing) for motion, nothing in zip(moving, still, strict=True)]
+        return self._solve(moving, still, ZERO, rows, jump, np.zeros(len(jump)), fixed)
+
+    def project_onto_constraints(
+        self, q: Numeric, v: Numeric, fixed: Numeric, t: Numeric = 0.0, active: Numeric | None = None
+    ) -> tuple[Numeric, Numeric]:
+        """(q, v) projected onto the constraints, orthogonally in the metric of M: one Newton step each.
+
+        Quaternions get length 1. fixed: (nv,) dofs that do not change.
+        """
+        q = self.normalised(q)
+        if not self.constraints.members:
+            return q, v
+        no_jump, holonomic = np.zeros(len(v)), self.constraints.holonomic
+        v_tree = self.v_map.expand(v)
+        moving, _, residual, _, rows = self._constraint_state(self.q_map.positions(q), v_tree, t)
+        violation = ops.set_at(np.zeros(len(holonomic)), np.flatnonzero(holonomic), residual)
+        q = self.integrate(q, self._impulse(moving, rows, violation, no_jump, fixed, active).acceleration)
+        moving, _, _, rate, rows = self._constraint_state(self.q_map.positions(q), v_tree, t)
+        return q, v + self._impulse(moving, rows, rate, no_jump, fixed, active).acceleration
+
+    # --- dynamics ---
+
+    def hybrid_dynamics(
+        self, q: Numeric, v: Numeric, qdd: Numeric, tau: Numeric, prescribed: Numeric, t: Numeric = 0.0
+    ) -> tuple[Numeric, Numeric]:
+        """(q̈, τ): see `Model.hybrid_dynamics`."""
+        if self.is_open_tree:
+            if not ops.is_symbolic(prescribed) and np.all(prescribed):  # without articulated inertias
+                return qdd, self.inverse_dynamics(q, v, qdd, t)
+            given = q, v, qdd, tau, prescribed
+            if not self.constraints.elastic:
+                return self._over_tree(dynamics.hybrid_dynamics, *given, self.gravity, t=t)
+            own = self.constraints.elastic_efforts(q, v)
+            acceleration, effort = dynamics.hybrid_dynamics(
+                self.sweeps, *given[:3], tau + own, prescribed, self.gravity
+            )
+            return acceleration, ops.where(prescribed, effort - own, tau)
+        found = self.constrained_dynamics(q, v, qdd, tau, prescribed, t)
+        return found.acceleration, found.effort
+
+    def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
+        """q̈ (nv,): see `Model.forward_dynamics`."""
+        return self.hybrid_dynamics(q, v, np.zeros(self.nv), tau, np.zeros(self.nv, dtype=bool), t)[0]
+
+    def reactions(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
+        """λ (m,): see `Model.reactions`."""
+        found = self.constrained_dynamics(q, v, np.zeros(self.nv), tau, np.zeros(self.nv, dtype=bool), t)
+        return self.least_norm_reactions(q, found.multipliers, t)
+
+    def least_norm_reactions(
+        self, q: Numeric, multipliers: Numeric, t: Numeric = 0.0, active: Numeric | None = None
+    ) -> Numeric:
+        """The reactions λ (m,) of least norm with the same effect as the given ones, which are 0 for redundant rows."""
+        if not self.constraints.redundant:
+            return multipliers
+        holds = np.ones(len(multipliers)) if active is None else active[self.constraints.owners]
+        rows = self._rows_by_dof(q, t, active)
+        return least_norm(rows, self.constraints.redundant, multipliers, holds)
+
+    def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, t: Numeric = 0.0) -> Numeric:
+        """τ (nv,): see `Model.inverse_dynamics`."""
+        vectors = self.q_map.positions(q), self.v_map.expand(v), self.v_map.expand(qdd)
+        if not (self.constraints.springs or self.constraints.laws):
+            tau = self._over_tree(dynamics.inverse_dynamics, *vectors, self.gravity, t=t)
+            if self.constraints.elastic:
+                tau = tau - self.constraints.elastic_efforts(*vectors[:2])
+        else:
+            prescribed = np.ones(self.nv_tree, dtype=bool)
+            moving, placed = self._placements(*vectors[:2], t)
+            forces, efforts = self.constraints.forces(self.tree, moving, placed, *vectors[:2], t)
+            root = SpatialVector(-self.gravity, REST)
+            found = solve_tree(self.sweeps, moving, forces, root, [], [], vectors[2], vectors[2], prescribed)
+            tau = found.effort - efforts
+        return self.v_map.project(tau)
+
+    def inertia_effort(self, q: Numeric, qdd: Numeric) -> Numeric:
+        """M(q) q̈ (nv,): inverse dynamics at rest and without gravity."""
+        vectors = self.q_map.positions(q), np.zeros(self.nv_tree), self.v_map.expand(qdd)
+        return self.v_map.project(self._over_tree(dynamics.inverse_dynamics, *vectors, REST))
+
+    # --- friction and springs ---
+
+    def friction_effort(self, v: Numeric, dry: Mapping[int, Numeric] | None = None) -> Numeric:
+        """Damping and Coulomb friction of the joints (nv,), along +v: d v + f v / √(v² + v_s²), and friction by a law.
+
+        dry: dof -> dry friction of a law that depends on more than the velocity, in place of `sliding_effort`."""
+        laws, own = self.friction_laws, dry or {}
+        v_tree = self.v_map.expand(v)
+        damping, coulomb = self._per_dof("damping"), self._per_dof("friction")
+        if laws:
+            coulomb = ops.set_at(coulomb, self.v_map.independent[list(laws)], [0.0] * len(laws))
+        smooth = v_tree if _all_zero(coulomb) else ops.smooth_sign(v_tree, FRICTION_SPEED)
+        friction = self.v_map.project(damping * v_tree + coulomb * smooth)
+        if not laws:
+            return friction
+        of_laws = [
+            friction[k] + law.viscous * v[k] + (own[k] if k in own else law.sliding_effort(v[k]))
+            for k, law in laws.items()
+        ]
+        return ops.set_at(friction, laws, of_laws)
+
+    @cached_property
+    def friction_laws(self) -> dict[int, JointFriction]:
+        """Dof -> the law of its friction, where it has one."""
+        pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
+        laws = [law for joint, kind in pairs for law in (joint.friction_laws or (None,) * kind.nv)]
+        return {k: law for k, place in enumerate(self.v_map.independent) if (law := laws[place]) is not None}
+
+    def spring_effort(self, q: Numeric) -> Numeric:
+        """Effort of the springs in the joints (nv,), opposing +v: k (q − rest)."""
+        stiffness = self._per_dof("stiffness")
+        return self.v_map.project(stiffness * self._deflection(q)) if not _all_zero(stiffness) else np.zeros(self.nv)
+
+    @property
+    def has_springs(self) -> bool:
+        """Whether there are springs, in joints or between bodies, or elastic links."""
+        between = self.constraints.springs or self.constraints.elastic
+        return not _all_zero(self._per_dof("stiffness")) or bool(between)
+
+    def spring_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        """Energy stored in all springs [J]."""
+        energy: Numeric = 0.0
+        stiffness = self._per_dof("stiffness")
+        if not _all_zero(stiffness):
+            deflection = self._deflection(q)
+            energy = 0.5 * (deflection @ (stiffness * deflection))
+        if self.constraints.springs:
+            _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+            energy = energy + ops.sum(spring.energy(placed) for spring in self.constraints.springs)
+        return energy + ops.sum(link.energy(self.q_map.positions(q)) for link in self.constraints.elastic)
+
+    def damper_loss(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
+        """Power dissipated by the dampers between bodies and in elastic links [W]."""
+        loss = ops.sum(link.loss(self.v_map.expand(v)) for link in self.constraints.elastic)
+        if not self.constraints.springs:
+            return loss
+        _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
+        return loss + ops.sum(spring.loss(placed) for spring in self.constraints.springs)
+
+    def force_powers(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> dict[str, Numeric]:
+        """Power of each force law on the mechanism [W]."""
+        if not self.constraints.laws:
+            return {}
+        q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
+        _, placed = self._placements(q_tree, v_tree, t)
+        return {law.name: law.forces(placed, q_tree, v_tree, t)[2] for law in self.constraints.laws}
+
+    def _per_dof(self, attribute: str) -> Numeric:
+        """An attribute of the joints, repeated for each of their dofs."""
+        pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
+        return ops.array([getattr(joint, attribute) for joint, kind in pairs for _ in range(kind.nv)])
+
+    def _deflection(self, q: Numeric) -> Numeric:
+        """Distance of all dofs of the tree from where their springs are unloaded."""
+        return ConfigurationSpace(self.tree.kinds).chart(self.q_map.positions(q)) - self._per_dof("rest")
+
+    # --- energies, mass matrix and frames ---
+
+    def mass_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        full = kinematics.mass_matrix(self.sweeps, self.q_map.positions(q), self.nv_tree, t)
+        return full if self.v_map.trivial else self.v_map.matrix.T @ full @ self.v_map.matrix
+
+    def mass_diagonal(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        """The diagonal (nv,) of the mass matrix."""
+        if not self.v_map.trivial:
+            return np.diag(self.mass_matrix(q, t))
+        return kinematics.mass_diagonal(self.sweeps, self.q_map.positions(q), self.nv_tree, t)
+
+    def kinetic_energy(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
+        return self._over_tree(kinematics.kinetic_energy, self.q_map.positions(q), self.v_map.expand(v), t=t)
+
+    def potential_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        return self._over_tree(kinematics.potential_energy, self.q_map.positions(q), self.gravity, t=t)
+
+    def frame_pose(self, q: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
+        return kinematics.frame_pose(self.sweeps, self.q_map.positions(q), body, frame, t)
+
+    def body_poses(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        """(n, 3, 4): axes (3, 3) and origin of every moving body, in the order of `tree.joints`, in ground axes."""
+        _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        rows = [[[*here.rotation[i], here.position[i]] for i in range(3)] for here in placed]
+        return ops.array(rows).reshape(len(placed), 3, 4)
+
+    def moving_base_poses(self, q: Numeric, t: Numeric) -> dict[str, dict[str, Numeric]]:
+        """Poses of the bodies whose joints depend on time alone, by joint: x, y, z [m], roll, pitch, yaw [rad] in
+        ground axes."""
+        found = {}
+        for k, (joint, kind) in enumerate(zip(self.tree.joints, self.tree.kinds, strict=True)):
+            if kind.timed and not kind.nv:
+                pose = self.frame_pose(q, k, Pose.identity(), t)
+                found[joint.name] = kinematics.pose_parts(pose[:3, :3], pose[:3, 3])
+        return found
+
+    def named_frames(
+        self, q: Numeric, v: Numeric, t: Numeric = 0.0
+    ) -> dict[str, tuple[dict[str, Numeric], dict[str, Numeric]]]:
+        """Of each named frame the pose as in `moving_base_poses`, and the velocity x, y, z of its origin [m/s]."""
+        named = self.tree.mechanism.frames
+        if not named:
+            return {}
+        _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
+        found = {}
+        for frame in named:
+            body, pose = self.tree.frames[frame.name]
+            here = kinematics.GROUND_PLACEMENT if body < 0 else placed[body]
+            reach = here.rotation @ pose.position
+            velocity = here.linear + ops.cross(here.angular, reach)
+            parts = kinematics.pose_parts(here.rotation @ pose.rotation, here.position + reach)
+            found[frame.name] = parts, dict(zip("xyz", velocity, strict=True))
+        return found
+
+    def deflections(self, q: Numeric) -> dict[str, Numeric]:
+        """Of each named frame on an elastic link: (3,) how far its origin is from its place in the undeformed link,
+        along the axes of the modes [m]."""
+        found, coordinates = {}, self.sweeps.by_q(self.q_map.positions(q))
+        for frame in self.tree.mechanism.frames:
+            body, pose = self.tree.frames[frame.name]
+            if body >= 0 and isinstance(node := self.tree.kinds[body], NodeKind):
+                eta = coordinates[self.tree.parents[body]]
+                places = (node.place(eta, 0.0), node.place(np.zeros(len(eta)), 0.0))
+            elif pieces := self._rigid_elements_to(body):
+                at_rest = [np.zeros(kind.nq) for kind in self.tree.kinds]
+                places = self._placed(pieces, coordinates), self._placed(pieces, at_rest)
+            else:
+                continue
+            now, undeformed = (origin + turn @ pose.position for turn, origin in places)
+            found[frame.name] = now - undeformed
+        return found
+
+    def _rigid_elements_to(self, body: int) -> list[int]:
+        """The bodies from the first joint of a link of rigid elements to `body`, none for other bodies."""
+        found = []
+        while body >= 0 and "@" in self.tree.joints[body].child:
+            found.insert(0, body)
+            body = self.tree.parents[body]
+        return found
+
+    def _placed(self, bodies: Sequence[int], coordinates: Sequence[Numeric]) -> tuple[Numeric, Numeric]:
+        """(axes (3, 3), origin (3,)) of the last of a chain of bodies, in the frame in which the first joint is."""
+        axes, origin = np.eye(3), np.zeros(3)
+        for k, body in enumerate(bodies):
+            if k:
+                origin = origin + axes @ self.tree.bodies[body].position
+                axes = axes @ self.tree.bodies[body].rotation
+            turn, slide = self.tree.kinds[body].place(coordinates[body], 0.0)
+            axes, origin = axes @ turn, origin + axes @ slide
+        return axes, origin
+
+    def frame_jacobian(self, q: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
+        return self._project_rows(
+            kinematics.frame_jacobian(self.sweeps, self.q_map.positions(q), self.nv_tree, body, frame, t)
+        )
+
+    def frame_jacobian_rate(self, q: Numeric, v: Numeric, body: int, frame: Pose, t: Numeric = 0.0) -> Numeric:
+        """J̇ (6, nv): see `Model.frame_jacobian_rate`."""
+
+        def make(columns: list[Numeric], arrays: list[Numeric]) -> list[tuple[Numeric, Shape]]:
+            by_columns = column(np.transpose(self.frame_jacobian(arrays[0], body, frame, arrays[2])))
+            rates = (columns[0], column(self.rate(arrays[0], arrays[1]))), (columns[2], column(1.0))
+            return [(along(by_columns, rates), (6, self.nv))]
+
+        (rate,) = Derived("jacobian_rate", [(self.nq,), (self.nv,), ()], make)(q, v, t)
+        return rate
+
+    # --- effort of gravity and velocities, centre of mass, momentum ---
+
+    def nonlinear_effects(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
+        return self.inverse_dynamics(q, v, np.zeros(self.nv), t)
+
+    def gravity_effort(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        still = self.q_map.positions(q), np.zeros(self.nv_tree), np.zeros(self.nv_tree)
+        effort = self._over_tree(dynamics.inverse_dynamics, *still, self.gravity, t=t)
+        if any(kind.timed for kind in self.tree.kinds):  # less what the motion of the base requires
+            effort = effort - self._over_tree(dynamics.inverse_dynamics, *still, REST, t=t)
+        return self.v_map.project(effort)
+
+    def center_of_mass(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        moving, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        return kinematics.center_of_mass(self.tree.bodies, moving, placed)
+
+    def center_of_mass_jacobian(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        return self.centroidal_momentum_matrix(q, t)[:3] / kinematics.total_mass(self.tree.bodies)
+
+    def centroidal_momentum(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
+        moving, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
+        return kinematics.centroidal_momentum(self.tree.bodies, moving, placed)
+
+    def centroidal_momentum_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        moving, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        return self._project_rows(kinematics.centroidal_momentum_matrix(self.sweeps, moving, placed, self.nv_tree))
+
+
+def _all_zero(values: Numeric) -> bool:
+    return all(map(ops.is_zero, values))

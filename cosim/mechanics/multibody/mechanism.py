@@ -1,0 +1,191 @@
+"""The description of a mechanism: links, joints, loops, constraints, springs, and their source locations.
+
+Read from URDF files and from the `mechanism` section of a rig; the input of `Model`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cosim.core.errors import SourceLocation
+from cosim.core.types import Numeric
+from cosim.mechanics.multibody.constraint_laws import ConstraintLaw
+from cosim.mechanics.multibody.elastic.link import Displacement, ElasticLink
+from cosim.mechanics.multibody.elastic.rigid_elements import RigidElements
+from cosim.mechanics.multibody.force_laws import ForceLaw
+from cosim.mechanics.multibody.friction import JointFriction
+
+NOWHERE = SourceLocation("<inline>")
+
+
+@dataclass(frozen=True)
+class Pose:
+    """A frame in another: `rotation` (3, 3) maps vectors from it to the other, `position` (3,) is its origin [m]."""
+
+    rotation: np.ndarray
+    position: np.ndarray
+
+    @staticmethod
+    def identity() -> Pose:
+        return Pose(np.eye(3), np.zeros(3))
+
+    def __matmul__(self, inner: Pose) -> Pose:
+        return Pose(self.rotation @ inner.rotation, self.position + self.rotation @ inner.position)
+
+    def inverse(self) -> Pose:
+        return Pose(self.rotation.T, -self.rotation.T @ self.position)
+
+
+@dataclass(frozen=True)
+class Inertial:
+    """Mass [kg], centre of mass (3,) in the link frame [m], inertia (3, 3) about the centre of mass
+    along the axes of the link frame [kg m²]."""
+
+    mass: float
+    com: np.ndarray
+    inertia: np.ndarray
+
+
+@dataclass(frozen=True)
+class Link:
+    name: str
+    inertial: Inertial | None = None  # None: massless
+    place: SourceLocation = NOWHERE
+    elastic: ElasticLink | RigidElements | None = None  # with mass and inertia of its own
+    elastic_frame: Pose = field(default_factory=Pose.identity)  # of `elastic`, in the link
+    piece: tuple[np.ndarray, np.ndarray] | None = None  # ends (3,) of the piece of an elastic link that is drawn on it
+
+    @property
+    def mass(self) -> float:
+        """kg"""
+        rigid = 0.0 if self.inertial is None else self.inertial.mass
+        return rigid if self.elastic is None else rigid + self.elastic.mass
+
+
+@dataclass(frozen=True)
+class GeneralMotion:
+    """The motion of a user-defined joint: place(q, t) -> (Q, r), the child's axes (3, 3) and origin (3,) [m] in the
+    joint's frame, for the coordinates `names` with their `units` (rad or m)."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    place: Callable[[Numeric, Numeric], tuple[Numeric, Numeric]]
+    timed: bool = False  # depends on the time t
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """position = multiplier · (position of `joint`) + offset."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint as in the file: `pose` is the child link's frame in the parent's at position 0,
+    `axis` a unit vector in the child's frame."""
+
+    name: str
+    kind: str  # a key of `joints.KINDS`, or fixed
+    parent: str
+    child: str
+    pose: Pose
+    axis: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    second_axis: np.ndarray | None = None  # of a universal joint, orthogonal to `axis`, in the child's frame
+    pitch: float = 0.0  # of a screw: advance along the axis, m per rad
+    motion: GeneralMotion | None = None  # of a general joint
+    node: Displacement | None = None  # of a node of an elastic link
+    lower: float = -math.inf
+    upper: float = math.inf
+    max_velocity: float = math.inf
+    max_effort: float = math.inf
+    damping: float = 0.0  # N m s/rad or N s/m
+    friction: float = 0.0  # Coulomb, N m or N
+    friction_laws: tuple[JointFriction | None, ...] = ()  # of its dofs, in place of `friction`; viscous adds to damping
+    stiffness: float = 0.0  # of a spring in the joint, N m/rad or N/m, on each of its coordinates
+    rest: float = 0.0  # coordinate at which that spring is unloaded
+    mimic: Mimic | None = None
+    rotor_inertia: float = 0.0  # reflected, on each of its dofs, kg m² or kg
+    place: SourceLocation = NOWHERE
+
+
+@dataclass(frozen=True)
+class LoopJoint:
+    """A joint that closes a loop of the tree. `joint.pose` is the joint's frame in the parent, `child_pose` its
+    frame in the child: they coincide at coordinate 0. `joint.axis` is along these frames.
+
+    With `coordinates` the joint has coordinates (for an actuator, a spring, friction, limits, or because its kind
+    has no closure equations); then the child link is cut, which must have mass.
+    """
+
+    joint: Joint
+    child_pose: Pose
+    coordinates: bool = False
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Equations between frames of links and coordinates of joints; see `ConstraintLaw`."""
+
+    name: str
+    law: ConstraintLaw
+    frames: tuple[tuple[str, Pose], ...] = ()  # link, frame in the link
+    joints: tuple[str, ...] = ()
+    place: SourceLocation = NOWHERE
+
+
+@dataclass(frozen=True)
+class Spring:
+    """A spring with a damper between two points: force stiffness · (distance − length) + damping · its rate."""
+
+    name: str
+    ends: tuple[tuple[str, np.ndarray], tuple[str, np.ndarray]]  # link, point (3,) in the link
+    stiffness: float = 0.0  # N/m
+    damping: float = 0.0  # N s/m
+    length: float = 0.0  # m, unloaded
+    place: SourceLocation = NOWHERE
+
+
+@dataclass(frozen=True)
+class AppliedForce:
+    """A force law on frames of links and joints; see `ForceLaw`. known: to the model of controllers."""
+
+    name: str
+    law: ForceLaw
+    frames: tuple[tuple[str, Pose], ...] = ()  # link, frame in the link
+    joints: tuple[str, ...] = ()
+    known: bool = True
+    place: SourceLocation = NOWHERE
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A named frame fixed to a link."""
+
+    name: str
+    link: str
+    pose: Pose  # in the link
+    place: SourceLocation = NOWHERE
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A tree of links and joints, loops, constraints, springs, frames and forces; `notes` are remarks that are not
+    errors."""
+
+    name: str
+    root: str
+    links: tuple[Link, ...]  # file order
+    joints: tuple[Joint, ...]  # file order
+    notes: tuple[str, ...] = ()
+    loops: tuple[LoopJoint, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    springs: tuple[Spring, ...] = ()
+    frames: tuple[Frame, ...] = ()
+    forces: tuple[AppliedForce, ...] = ()

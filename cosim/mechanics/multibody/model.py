@@ -1,0 +1,594 @@
+"""A mechanism's dynamics as fast functions of numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, Compiled, Interpreted, compile
+from cosim.core.compile.compiled import Output
+from cosim.core.errors import InputError, did_you_mean
+from cosim.core.ops import is_symbolic
+from cosim.core.types import Array, Limits, Numeric
+from cosim.mechanics.multibody.constraint_rows import body_constraints, body_forces, elastic_forces, spring_dampers
+from cosim.mechanics.multibody.constraint_set import ConstraintSet
+from cosim.mechanics.multibody.derivatives import DynamicsDerivatives
+from cosim.mechanics.multibody.description.elastic_links import with_nodes
+from cosim.mechanics.multibody.description.floating_base import with_floating_base
+from cosim.mechanics.multibody.description.loop_cutting import cut_loops
+from cosim.mechanics.multibody.description.urdf import read_urdf
+from cosim.mechanics.multibody.elastic.link import ElasticLink
+from cosim.mechanics.multibody.elastic_joints import MODES
+from cosim.mechanics.multibody.equations import MechanismEquations
+from cosim.mechanics.multibody.inertial_parameters import PER_BODY, inertial_parameters
+from cosim.mechanics.multibody.inverse_kinematics import InverseKinematics, solve_pose
+from cosim.mechanics.multibody.link_regressor import LinkRegressor
+from cosim.mechanics.multibody.mechanism import Mechanism
+from cosim.mechanics.multibody.part_names import given_names, whole_of
+from cosim.mechanics.multibody.tree import Tree, build_tree, check_inertia_of_motion
+
+GRAVITY = (0.0, 0.0, -9.81)
+
+RotorInertia = Mapping[str, float] | Sequence[float] | Array  # by dof name, or (nv,)
+
+# from this many independent constraint rows on, elimination where the loops close is faster
+NESTED_FROM = 4
+
+# functions that do not depend on time
+UNTIMED = {"friction_effort", "integrate", "difference", "inertia_effort", "coordinates", "chart"}
+
+
+class Model:
+    """The rigid-body dynamics of a tree of joints, in O(n), compiled on first use.
+
+    Every function takes one state, arrays (nq,) and (nv,), or a batch of k of them, (k, nq) and (k, nv);
+    a single array among batches serves every row. Symbols of a traced function, such as the inputs of a
+    controller, give symbols: one state, without `out`. `out=` gives the array(s) to fill: with it, and float64
+    arrays, a call costs little more than the arithmetic. SI units; joint order as in `joint_names`: depth
+    first, siblings in file order, without mimic joints (they have no coordinate of their own).
+    """
+
+    nq: int
+    nv: int
+    joint_names: tuple[str, ...]
+    dof_names: tuple[str, ...]  # (nv,): the joint's name, or `<joint>.<dof>` where it has several
+    coordinate_names: tuple[str, ...]  # (nq,), likewise
+    gravity: np.ndarray
+    expanded: Mechanism  # with elastic links as joints and links alone
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        gravity: Sequence[float] = GRAVITY,
+        rotor_inertia: RotorInertia | None = None,
+        baumgarte_rate: float = 0.0,
+        elimination: str = "auto",
+        redundant: Sequence[int] = (),
+    ) -> None:
+        """rotor_inertia: reflected inertia of the drives' rotors on the dofs [kg m² or kg], (nv,) or by name,
+        default 0. baumgarte_rate: of Baumgarte stabilisation, the rate [rad/s] at which constraint violations decay, 0
+        for none. elimination of constraints: `direct` at the ground, `nested` where loops close, `auto` the faster one.
+        redundant: constraint rows that depend on the others (see `assembly.find_redundant`); they are not solved for,
+        and reactions are distributed over them by least norm.
+
+        Raises InputErrors for links that can move without inertia, ValueError for rotor inertias or a gravity of
+        the wrong shape or value.
+        """
+        self._rotor_inertia, self._redundant = rotor_inertia, tuple(redundant)
+        self._baumgarte_rate, self._elimination = baumgarte_rate, elimination
+        self.expanded = with_nodes(mechanism)
+        open_mechanism, constraints = cut_loops(self.expanded)
+        tree = build_tree(open_mechanism)
+        moving = [(joint, kind) for joint, kind in zip(tree.joints, tree.kinds, strict=True) if joint.mimic is None]
+        self.joints = tuple(joint for joint, _ in moving)
+        self.kinds = tuple(kind for _, kind in moving)
+        self.joint_names = tuple(given_names(j.name for j in self.joints))
+        self.dof_names = tuple(name for j, k in moving for name in k.named(j.name, k.dofs))
+        self.coordinate_names = tuple(name for j, k in moving for name in k.named(j.name, k.coordinates))
+        self.nq, self.nv = len(self.coordinate_names), len(self.dof_names)
+        if rotor_inertia is not None:
+            tree = self._with_rotors(tree, rotor_inertia)
+        check_inertia_of_motion(tree)
+        self.mechanism = mechanism
+        self.gravity = np.array(gravity, dtype=float)
+        if self.gravity.shape != (3,):
+            raise ValueError(f"gravity must be 3 numbers, got {gravity}")
+        members = body_constraints(tree, constraints)
+        rows = sum(len(c.law.rows) for c in members) - len(redundant)
+        nested = rows >= NESTED_FROM if elimination == "auto" else elimination == "nested"
+        springs = spring_dampers(tree, self.expanded.springs)
+        laws = body_forces(tree, self.expanded.forces)
+        constraint_set = ConstraintSet(
+            members, springs, laws, elastic_forces(tree), baumgarte_rate, nested, tuple(redundant)
+        )
+        self.equations = MechanismEquations(tree, self.gravity, constraint_set)
+        self.constraint_rows = tuple(f"{c.name}/{row.name}" for c in members for row in c.law.rows)
+        self._tree: Tree = tree
+        self._functions: dict[tuple[str, str | None], Compiled | Interpreted] = {}
+
+    def _with_rotors(self, tree: Tree, rotor_inertia: RotorInertia) -> Tree:
+        given = iter(self._rotors(rotor_inertia))
+        pairs = zip(tree.joints, tree.kinds, strict=True)
+        rotors = [[0.0 if j.mimic else next(given) for _ in range(k.nv)] for j, k in pairs]
+        return tree.with_rotors([ops.array(r) for r in rotors])
+
+    def _rotors(self, rotor_inertia: RotorInertia) -> Numeric:
+        if isinstance(rotor_inertia, Mapping):
+            places = [self.dof_index(name) for name in rotor_inertia]
+            by_dof = ops.set_at(np.zeros(self.nv), places, list(rotor_inertia.values()))
+            if ops.is_symbolic(by_dof):
+                return by_dof
+            rotor_inertia = by_dof
+        rotors = np.asarray(rotor_inertia, dtype=float)
+        if rotors.shape != (self.nv,) or not np.all((rotors >= 0.0) & np.isfinite(rotors)):
+            raise ValueError(f"rotor_inertia must be {self.nv} numbers that are not negative, got {rotor_inertia}")
+        return rotors
+
+    @classmethod
+    def from_urdf(cls, path: str | Path, floating_base: bool = False, gravity: Sequence[float] = GRAVITY) -> Model:
+        """The model of a URDF file. Its root link is the ground; with `floating_base` a free joint `root_joint`
+        connects the root link to the ground.
+
+        Raises InputErrors with every error in the file and its line.
+        """
+        mechanism = read_urdf(path)
+        return cls(with_floating_base(mechanism) if floating_base else mechanism, gravity)
+
+    def with_rotor_inertia(self, rotor_inertia: RotorInertia) -> Model:
+        """The same mechanism with rotors: (nv,) inertia reflected to each dof."""
+        return self._copy(rotor_inertia, self._redundant)
+
+    def without(self, redundant: Sequence[int]) -> Model:
+        """The same model without the redundant constraint rows in its solution."""
+        return self._copy(self._rotor_inertia, redundant)
+
+    @property
+    def as_known(self) -> Model:
+        """The model of controllers: without force laws that are unknown to them."""
+        known = tuple(force for force in self.mechanism.forces if force.known)
+        if len(known) == len(self.mechanism.forces):
+            return self
+        return self._copy(self._rotor_inertia, self._redundant, replace(self.mechanism, forces=known))
+
+    @property
+    def elastic_dofs(self) -> Array:
+        """(m,) the indices of the dofs of elastic links."""
+        elastic = {link.name for link in self.mechanism.links if link.elastic is not None}
+        found = [
+            (link := whole_of(joint.child)) in elastic and joint.name.startswith((link + ".", link + MODES))
+            for joint, kind in zip(self.joints, self.kinds, strict=True)
+            for _ in range(kind.nv)
+        ]
+        return np.flatnonzero(found)
+
+    @property
+    def full_deflection(self) -> dict[str, float]:
+        """Mode of an elastic link -> the coordinate with which it deflects the link by its length, finite ones."""
+        links = [(link.name, link.elastic) for link in self.mechanism.links if isinstance(link.elastic, ElasticLink)]
+        pairs = [
+            (f"{name}.{mode}", float(x))
+            for name, link in links
+            for (mode, _), x in zip(link.modes, link.full_deflection, strict=True)
+        ]
+        return {mode: x for mode, x in pairs if np.isfinite(x)}
+
+    @cached_property
+    def drawn(self) -> Model:
+        """The model for drawings, in the same coordinates: with further bodies at the stations of elastic links, by
+        which their deflection is seen. Itself without elastic links."""
+        links = tuple(
+            replace(link, elastic=replace(link.elastic, drawn=True))
+            if isinstance(link.elastic, ElasticLink) and not link.elastic.drawn
+            else link
+            for link in self.mechanism.links
+        )
+        if links == self.mechanism.links:
+            return self
+        return self._copy(self._rotor_inertia, self._redundant, replace(self.mechanism, links=links))
+
+    def _copy(
+        self, rotor_inertia: RotorInertia | None, redundant: Sequence[int], mechanism: Mechanism | None = None
+    ) -> Model:
+        gravity, numerics = self.gravity.tolist(), (self._baumgarte_rate, self._elimination)
+        return Model(mechanism or self.mechanism, gravity, rotor_inertia, *numerics, redundant)
+
+    @property
+    def limits(self) -> Limits:
+        """Position range, velocity and effort limits of each dof from the file; infinite where it sets none."""
+        pairs = zip(self.joints, self.kinds, strict=True)
+        columns = [(j.lower, j.upper, j.max_velocity, j.max_effort) for j, k in pairs for _ in range(k.nv)]
+        return Limits(*np.array(columns, dtype=float).reshape(-1, 4).T.copy())
+
+    def dof_index(self, name: str) -> int:
+        """The index of a dof in vectors (nv,). Raises InputError that lists the existing names."""
+        if name not in self._dof_indices:
+            raise InputError(f"joint '{name}' does not exist{did_you_mean(name, self.dof_names)}")
+        return self._dof_indices[name]
+
+    @cached_property
+    def _dof_indices(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.dof_names)}
+
+    @property
+    def _elastic_links(self) -> set[str]:
+        return {link.name for link in self.mechanism.links if link.elastic is not None}
+
+    @cached_property
+    def _derivatives(self) -> DynamicsDerivatives:
+        return DynamicsDerivatives(self.equations, self.nq, self.nv)
+
+    @cached_property
+    def _link_regressor(self) -> LinkRegressor:
+        return LinkRegressor(self.equations, self.nq, self.nv)
+
+    @property
+    def timed(self) -> bool:
+        """Whether a joint or a constraint depends on time."""
+        return self.equations.timed
+
+    @property
+    def dof_units(self) -> tuple[str, ...]:
+        """(nv,): `rad` or `m`"""
+        return tuple(unit for kind in self.kinds for _, unit in kind.dofs)
+
+    @property
+    def continuous(self) -> frozenset[str]:
+        """Joints for which positions a whole turn apart are the same."""
+        return frozenset(joint.name for joint in self.mechanism.joints if joint.kind == "continuous")
+
+    @property
+    def coordinate_units(self) -> tuple[str, ...]:
+        """(nq,): `rad`, `m`, or `1` for a quaternion"""
+        return tuple(unit for kind in self.kinds for _, unit in kind.coordinates)
+
+    # --- coordinates ---
+
+    def neutral(self) -> np.ndarray:
+        """Coordinates (nq,) at which the two frames of every joint coincide."""
+        return np.concatenate([np.zeros(0), *(kind.space.neutral for kind in self.kinds)])
+
+    def random_configuration(self, rng: np.random.Generator) -> np.ndarray:
+        """Coordinates (nq,) within the limits, within ±π or ±1 m where there are none; rotations uniform, modal
+        coordinates of elastic links within ±0.01.
+
+        Loops are not closed: see `assembly.close_loops`."""
+        parts = []
+        for joint, kind in zip(self.joints, self.kinds, strict=True):
+            q = rng.uniform(np.maximum(-kind.widest, joint.lower), np.minimum(kind.widest, joint.upper))
+            if kind.nq != kind.nv:
+                quaternion = rng.normal(size=4)
+                q[-4:] = quaternion / np.linalg.norm(quaternion)
+            parts.append(q)
+        return np.concatenate([np.zeros(0), *parts])
+
+    def coordinates(self, chart: ArrayLike, out: Output = None) -> Numeric:
+        """q (nq,) from the positions of the dofs (nv,) that encoders measure: rotations as rotation vectors."""
+        return self._call("coordinates", chart, out=out)
+
+    def chart(self, q: ArrayLike, out: Output = None) -> Numeric:
+        """The positions of the dofs (nv,), from q (nq,): the inverse of `coordinates`."""
+        return self._call("chart", q, out=out)
+
+    def integrate(self, q: ArrayLike, d: ArrayLike, out: Output = None) -> Numeric:
+        """The coordinates (nq,) reached from q by moving with a constant velocity v for dt, d = v dt (nv,)."""
+        return self._call("integrate", q, d, out=out)
+
+    def difference(self, q0: ArrayLike, q1: ArrayLike, out: Output = None) -> Numeric:
+        """d (nv,) with q1 = integrate(q0, d); the shorter of the two rotations."""
+        return self._call("difference", q0, q1, out=out)
+
+    # --- dynamics; where the model depends on time, t follows the last argument ---
+
+    def forward_dynamics(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None
+    ) -> Numeric:
+        """q̈ (nv,) under efforts τ (nv,) (separate-body sweeps, with multipliers for constraints).
+
+        τ is the whole effort along each joint; damping and friction are not subtracted here: see
+        `friction_effort`. The function of this name that `cosim derive --equations` writes does subtract them: it takes
+        the efforts of the drives, and equals this one at τ − friction_effort(v). Raises ValueError or TypeError for
+        arrays of the wrong shape or type.
+        """
+        return self._call("forward_dynamics", q, v, tau, *t, out=out)
+
+    def inverse_dynamics(
+        self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Output = None
+    ) -> Numeric:
+        """τ (nv,) required for q̈ (nv,) in the tree, with no reactions in cut joints. For mechanisms with loops,
+        `hybrid_dynamics` gives the efforts of the actuated joints."""
+        return self._call("inverse_dynamics", q, v, qdd, *t, out=out)
+
+    def forward_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Numeric = None
+    ) -> Numeric:
+        """(∂q̈/∂q, ∂q̈/∂v, ∂q̈/∂τ), (nv, nv) each, of `forward_dynamics`. ∂/∂q is along the velocities of the dofs: the
+        change per unit of d in `integrate(q, d)`. out: a tuple of three arrays.
+
+        Raises CompileError for a mechanism of more than 64 dofs, whose code would be too long.
+        """
+        return self._call("forward_dynamics_derivatives", q, v, tau, *t, out=out)
+
+    def inverse_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Numeric = None
+    ) -> Numeric:
+        """(∂τ/∂q, ∂τ/∂v, ∂τ/∂q̈), (nv, nv) each, of `inverse_dynamics`; the last one is the mass matrix. ∂/∂q and
+        errors are as of `forward_dynamics_derivatives`."""
+        return self._call("inverse_dynamics_derivatives", q, v, qdd, *t, out=out)
+
+    def link_regressor(
+        self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, link: str, *t: ArrayLike, out: Output = None
+    ) -> Numeric:
+        """Y (nv, 10): the efforts of `inverse_dynamics` that a link requires are Y π, with its parameters π: mass,
+        m c (3,), and Ixx, Iyy, Izz, Ixy, Ixz, Iyz about its origin, all in its axes. Raises InputError that lists the
+        known links, and for one that does not move or is elastic."""
+        return self._call("link_regressor", q, v, qdd, *t, out=out, frame=link)
+
+    def hybrid_dynamics_derivatives(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        qdd: ArrayLike,
+        tau: ArrayLike,
+        prescribed: ArrayLike,
+        *t: ArrayLike,
+        out: Numeric = None,
+    ) -> Numeric:
+        """(∂y/∂q, ∂y/∂v, ∂y/∂x), (nv, nv) each, of `hybrid_dynamics`: x is the given one of each dof, q̈ where that is
+        prescribed and τ elsewhere, y the other one. ∂/∂q and errors are as of `forward_dynamics_derivatives`."""
+        return self._call("hybrid_dynamics_derivatives", q, v, qdd, tau, prescribed, *t, out=out)
+
+    def reactions_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Numeric = None
+    ) -> Numeric:
+        """(∂λ/∂q, ∂λ/∂v, ∂λ/∂τ), (m, nv) each, of `reactions`. ∂/∂q and errors are as of
+        `forward_dynamics_derivatives`."""
+        return self._call("reactions_derivatives", q, v, tau, *t, out=out)
+
+    @property
+    def inertial_parameters(self) -> Array:
+        """(n, 10) of the n moving bodies, in the order of `body_poses`: m, m c (3) [kg m], and the inertia about the
+        origin Ixx, Iyy, Izz, Ixy, Ixz, Iyz [kg m²], in the frame of the link that the joint moves; links that are fixed
+        to it are parts of the body."""
+        return inertial_parameters(self._tree)
+
+    def inverse_dynamics_regressor(
+        self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Output = None
+    ) -> Numeric:
+        """Y (nv, 10 n): τ of `inverse_dynamics` is Y π plus the efforts of rotors, with all `inertial_parameters` π
+        side by side. Raises CompileError as `forward_dynamics_derivatives`."""
+        return self._call("inverse_dynamics_regressor", q, v, qdd, *t, out=out)
+
+    def forward_dynamics_regressor(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None
+    ) -> Numeric:
+        """∂q̈/∂π (nv, 10 n), of `forward_dynamics` by all `inertial_parameters` π. Raises CompileError as
+        `forward_dynamics_derivatives`."""
+        return self._call("forward_dynamics_regressor", q, v, tau, *t, out=out)
+
+    def hybrid_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        qdd: ArrayLike,
+        tau: ArrayLike,
+        prescribed: ArrayLike,
+        *t: ArrayLike,
+        out: Numeric = None,
+    ) -> Numeric:
+        """(q̈, τ), full vectors (nv,) each: τ of the dofs whose q̈ is prescribed, q̈ of the others under the given τ;
+        the other entries are passed through (hybrid dynamics; Featherstone 2008, chapter 9).
+
+        prescribed: bool (nv,). out: a tuple of two arrays.
+        """
+        return self._call("hybrid_dynamics", q, v, qdd, tau, prescribed, *t, out=out)
+
+    def reactions(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`. For a cut joint: force
+        [N] and moment [N m] on its child, along the axes of its frame on the parent (Hᵀλ)."""
+        return self._call("reactions", q, v, tau, *t, out=out)
+
+    def constraint_violation(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """(residuals f of the holonomic rows, rates of all rows (m,)); both vanish when the constraints hold."""
+        return self._call("constraint_violation", q, v, *t, out=out)
+
+    def constraint_jacobian(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """G (m, nv): the constraint rates are G v + a₀, the efforts of the reactions Gᵀ λ."""
+        return self._call("constraint_jacobian", q, *t, out=out)
+
+    def nonlinear_effects(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """h (nv,), the effort required at velocity v without acceleration: Coriolis, centrifugal and gravity effects,
+        springs between bodies and force laws. M q̈ + h = τ in a tree."""
+        return self._call("nonlinear_effects", q, v, *t, out=out)
+
+    def gravity_effort(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """g (nv,), the effort required against gravity at rest, without springs."""
+        return self._call("gravity_effort", q, *t, out=out)
+
+    def friction_effort(self, v: ArrayLike, out: Output = None) -> Numeric:
+        """Damping and Coulomb friction of the joints (nv,): d v + f v / √(v² + v_s²), v_s = 0.01 rad/s or m/s; with a
+        law of friction what it has at this constant velocity, without load.
+
+        The efforts that accelerate the mechanism are τ − friction_effort(v).
+        """
+        return self._call("friction_effort", v, out=out)
+
+    def mass_matrix(self, q: ArrayLike, *t: ArrayLike, out: Array | None = None) -> Numeric:
+        """M(q) (nv, nv), rotors included."""
+        if self.equations.rolled and not is_symbolic(q):
+            return self._mass_matrix_by_columns(q, out)
+        return self._call("mass_matrix", q, *t, out=out)
+
+    def _mass_matrix_by_columns(self, q: ArrayLike, out: Array | None) -> Array:
+        """Straight-line code of n² entries is too long for many bodies: one O(n) sweep per column instead."""
+        q = np.asarray(q, dtype=float)
+        result = np.empty((*q.shape[:-1], self.nv, self.nv)) if out is None else out
+        for row in np.ndindex(q.shape[:-1]):
+            self.inertia_effort(q[row], np.eye(self.nv), out=result[row])
+        return result
+
+    def inertia_effort(self, q: ArrayLike, qdd: ArrayLike, out: Output = None) -> Numeric:
+        """M(q) q̈ (nv,) without forming M: the effort required for the acceleration alone."""
+        return self._call("inertia_effort", q, qdd, out=out)
+
+    # --- energies ---
+
+    def kinetic_energy(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """½ vᵀ M v [J], a number or (k,)."""
+        return self._call("kinetic_energy", q, v, *t, out=out)
+
+    def potential_energy(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """−Σ m g·r [J], r from the ground's origin; a number or (k,)."""
+        return self._call("potential_energy", q, *t, out=out)
+
+    # --- centre of mass and momentum of the moving bodies, in ground axes; rotors of drives have none ---
+
+    def center_of_mass(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """(3,) [m]"""
+        return self._call("center_of_mass", q, *t, out=out)
+
+    def center_of_mass_jacobian(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """J (3, nv): the velocity of the centre of mass is J v on a base that does not move by itself."""
+        return self._call("center_of_mass_jacobian", q, *t, out=out)
+
+    def centroidal_momentum(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """(6,): linear momentum [kg m/s], and angular momentum about the centre of mass [kg m²/s]."""
+        return self._call("centroidal_momentum", q, v, *t, out=out)
+
+    def centroidal_momentum_matrix(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """A (6, nv): the momentum is A v on a base that does not move by itself (Orin, Goswami and Lee 2013)."""
+        return self._call("centroidal_momentum_matrix", q, *t, out=out)
+
+    # --- frames ---
+
+    def frame_pose(self, q: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
+        """The homogeneous matrix (4, 4) of a link's frame in ground axes. Raises InputError that lists the
+        known links."""
+        return self._call("frame_pose", q, *t, out=out, frame=frame)
+
+    def frame_jacobian(self, q: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
+        """J (6, nv): (velocity of the frame's origin, angular velocity), both in ground axes, = J v."""
+        return self._call("frame_jacobian", q, *t, out=out, frame=frame)
+
+    def frame_jacobian_rate(self, q: ArrayLike, v: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
+        """J̇ (6, nv) of `frame_jacobian` at the velocity v (nv,): the accelerations of the frame are J q̈ + J̇ v."""
+        return self._call("frame_jacobian_rate", q, v, *t, out=out, frame=frame)
+
+    def inverse_kinematics(
+        self,
+        frame: str,
+        pose: ArrayLike,
+        q0: ArrayLike | None = None,
+        posture: str | ArrayLike = "start",
+        dofs: ArrayLike | None = None,
+        tolerance: float = 1e-9,
+        restarts: int = 20,
+    ) -> InverseKinematics:
+        """Coordinates within the limits at which a link's frame has a pose in ground axes, from q0 (nq,), default
+        `neutral`. Where the pose is out of reach the result has the nearest coordinates found and the error left, and
+        states so in its text.
+
+        pose: (4, 4), or (3,) for a position with any orientation; posture: of the solutions of a redundant arm the one
+        nearest to `start`, which is q0, to the `middle` of the limits, or to coordinates (nq,); dofs: indices of those
+        that move, default all; tolerance: of the position [m] and of the orientation [rad]; restarts: from random
+        positions when the pose is not reached from q0. Raises ValueError for arrays of the wrong form, InputError for
+        an unknown link and for closed loops.
+        """
+        return solve_pose(self, frame, pose, q0, posture, dofs, tolerance, restarts)
+
+    def body_poses(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """(n, 3, 4): axes (3, 3) and origin of each of the n moving bodies, in ground axes; in the order of the joints
+        that move, mimic joints included."""
+        return self._call("body_poses", q, *t, out=out)
+
+    # --- compilation ---
+
+    def compiled(self, function: str, frame: str | None = None) -> Compiled | Interpreted:
+        """The compiled form of one of the functions above, with its operation count and shapes."""
+        key = function, frame
+        if key not in self._functions:
+            fn, inputs, outputs = self._definition(function, frame)
+            self._functions[key] = compile(fn, inputs, function, outputs)
+        return self._functions[key]
+
+    def _call(self, function: str, *arguments: Numeric, out: Numeric = None, frame: str | None = None) -> Numeric:
+        """A function of numbers by machine code, of symbols as its equations."""
+        if any(map(is_symbolic, arguments)):
+            return self._definition(function, frame)[0](*arguments)
+        return self._ready(function, frame)(*arguments, out=out)
+
+    def _ready(self, function: str, frame: str | None = None) -> Callable[..., Numeric]:
+        """Compile on first use; afterwards the native function replaces the method of this object."""
+        native = self.compiled(function, frame).native
+        if frame is None:
+            self.__dict__[function] = native
+        return native
+
+    def _definition(
+        self, function: str, frame: str | None
+    ) -> tuple[Callable[..., Numeric], list[ArrayPort], list[ArrayPort]]:
+        nq, nv, m = (self.nq,), (self.nv,), (len(self.constraint_rows),)
+        q, v, qdd, tau = ArrayPort("q", nq), ArrayPort("v", nv), ArrayPort("qdd", nv), ArrayPort("tau", nv)
+        prescribed, by_inertia = ArrayPort("prescribed", nv, boolean=True), (self.nv, PER_BODY * len(self._tree.bodies))
+        inputs, shapes = {
+            "forward_dynamics": ([q, v, tau], [nv]),
+            "inverse_dynamics": ([q, v, qdd], [nv]),
+            "forward_dynamics_derivatives": ([q, v, tau], [nv * 2] * 3),
+            "inverse_dynamics_derivatives": ([q, v, qdd], [nv * 2] * 3),
+            "link_regressor": ([q, v, qdd], [(self.nv, PER_BODY)]),
+            "hybrid_dynamics": ([q, v, qdd, tau, prescribed], [nv, nv]),
+            "hybrid_dynamics_derivatives": ([q, v, qdd, tau, prescribed], [nv * 2] * 3),
+            "inverse_dynamics_regressor": ([q, v, qdd], [by_inertia]),
+            "forward_dynamics_regressor": ([q, v, tau], [by_inertia]),
+            "reactions": ([q, v, tau], [m]),
+            "reactions_derivatives": ([q, v, tau], [m + nv] * 3),
+            "constraint_violation": ([q, v], [(sum(self.equations.constraints.holonomic),), m]),
+            "constraint_jacobian": ([q], [m + nv]),
+            "inertia_effort": ([q, qdd], [nv]),
+            "friction_effort": ([v], [nv]),
+            "integrate": ([q, ArrayPort("d", nv)], [nq]),
+            "difference": ([ArrayPort("q0", nq), ArrayPort("q1", nq)], [nv]),
+            "mass_matrix": ([q], [nv * 2]),
+            "kinetic_energy": ([q, v], [()]),
+            "potential_energy": ([q], [()]),
+            "coordinates": ([ArrayPort("chart", nv)], [nq]),
+            "chart": ([q], [nv]),
+            "nonlinear_effects": ([q, v], [nv]),
+            "gravity_effort": ([q], [nv]),
+            "center_of_mass": ([q], [(3,)]),
+            "center_of_mass_jacobian": ([q], [(3, self.nv)]),
+            "centroidal_momentum": ([q, v], [(6,)]),
+            "centroidal_momentum_matrix": ([q], [(6, self.nv)]),
+            "frame_pose": ([q], [(4, 4)]),
+            "body_poses": ([q], [(len(self._tree.joints), 3, 4)]),
+            "frame_jacobian": ([q], [(6, self.nv)]),
+            "frame_jacobian_rate": ([q, v], [(6, self.nv)]),
+        }[function]
+        source = (
+            "_link_regressor"
+            if function == "link_regressor"
+            else "_derivatives"
+            if function.endswith(("_derivatives", "_regressor"))
+            else "equations"
+        )
+        fn: Callable[..., Numeric] = getattr(getattr(self, source), function)
+        if frame is not None:
+            if frame not in self._tree.given_frames:
+                raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, self._tree.given_frames)}")
+            body, pose = self._tree.frames[frame]
+            if body < 0 and function == "link_regressor":
+                raise InputError(f"link '{frame}' does not move")
+            if function == "link_regressor" and frame in self._elastic_links:
+                raise InputError(
+                    f"link '{frame}' is elastic: its efforts are not linear in ten parameters; name a rigid one"
+                )
+            equation, n = fn, len(inputs)
+            fn = lambda *arguments: equation(*arguments[:n], body, pose, *arguments[n:])  # noqa: E731
+        if self.equations.timed and function not in UNTIMED:
+            inputs = [*inputs, ArrayPort("t", ())]
+        return fn, inputs, [ArrayPort(f"out{i}", s) for i, s in enumerate(shapes)]

@@ -1,0 +1,159 @@
+"""From a mechanism to the tree of moving bodies for the sweeps.
+
+Links joined by fixed joints become one body. Each body's frame sits at its joint with z along the joint's
+axis, so that one entry of the joint table serves every direction and constants become exact zeros and ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.core import ops
+from cosim.core.errors import InputError, InputErrors
+from cosim.mechanics.multibody.bodies import AnyBody, Body
+from cosim.mechanics.multibody.description.topology import depth_first
+from cosim.mechanics.multibody.dynamics import articulated_resistance
+from cosim.mechanics.multibody.elastic.link import ElasticLink
+from cosim.mechanics.multibody.elastic_bodies import ElasticBody
+from cosim.mechanics.multibody.elastic_joints import MODES
+from cosim.mechanics.multibody.joint_kind import JointKind
+from cosim.mechanics.multibody.joints import ROUNDING, joint_axes, kind_of
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Mechanism, Pose
+from cosim.mechanics.multibody.part_names import given_names, whole_of
+from cosim.mechanics.multibody.sweeps import Unrolled
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Moving bodies in depth-first order: joint `joints[k]` connects body k to `parents[k]` (−1: the ground)."""
+
+    mechanism: Mechanism
+    joints: tuple[Joint, ...]
+    parents: tuple[int, ...]
+    kinds: tuple[JointKind, ...]
+    bodies: tuple[AnyBody, ...]
+    frames: dict[str, tuple[int, Pose]]  # link or named frame -> (body, its pose in the body's frame)
+
+    @property
+    def body_links(self) -> tuple[str, ...]:
+        """The links that bodies are named after, the ground first."""
+        return self.mechanism.root, *(joint.child for joint in self.joints)
+
+    @property
+    def given_frames(self) -> dict[str, tuple[int, Pose]]:
+        """The `frames` that a user can name."""
+        return {name: self.frames[name] for name in given_names(self.frames)}
+
+    @property
+    def sweeps(self) -> Unrolled:
+        return Unrolled(self.parents, self.kinds, self.bodies)
+
+    def with_rotors(self, rotors: Sequence[np.ndarray]) -> Tree:
+        """The same tree with further reflected rotor inertias, one array (nv_k,) per body."""
+        bodies = tuple(b._replace(rotor=b.rotor + r) for b, r in zip(self.bodies, rotors, strict=True))
+        return Tree(self.mechanism, self.joints, self.parents, self.kinds, bodies, self.frames)
+
+
+def build_tree(mechanism: Mechanism) -> Tree:
+    """Merge links joined by fixed joints, rotate axes to z."""
+    frames: dict[str, tuple[int, Pose]] = {mechanism.root: (-1, Pose.identity())}
+    joints: list[Joint] = []
+    parents: list[int] = []
+    mounts: list[Pose] = []
+    for joint in depth_first(mechanism):
+        parent, pose = frames[joint.parent]
+        mount = pose @ joint.pose
+        if joint.kind == "fixed":
+            frames[joint.child] = (parent, exact(mount))
+            continue
+        aligned = Pose(joint_axes(joint), np.zeros(3))
+        frames[joint.child] = (len(joints), exact(aligned.inverse()))
+        joints.append(joint)
+        parents.append(parent)
+        mounts.append(exact(mount @ aligned))
+    inertials: list[list[Inertial]] = [[] for _ in joints]
+    for link in mechanism.links:
+        k, pose = frames[link.name]
+        if k >= 0 and link.inertial is not None:
+            inertials[k].append(_moved(link.inertial, pose))
+    for frame in mechanism.frames:
+        body, pose = frames[frame.link]
+        frames[frame.name] = body, exact(pose @ frame.pose)
+    kinds = tuple(map(kind_of, joints))
+    rotors = [np.full(kind.nv, joint.rotor_inertia) for joint, kind in zip(joints, kinds, strict=True)]
+    bodies: list[AnyBody] = list(map(_body, mounts, inertials, rotors))
+    for link in mechanism.links:
+        if isinstance(link.elastic, ElasticLink):
+            k = frames[link.name][0]
+            bodies[k] = _elastic_body(mounts[k], link.elastic)
+    return Tree(mechanism, tuple(joints), tuple(parents), kinds, tuple(bodies), frames)
+
+
+def _body(mount: Pose, parts: list[Inertial], rotor: np.ndarray) -> Body:
+    mass = sum((p.mass for p in parts), 0.0)
+    moment = sum((p.mass * p.com for p in parts), np.zeros(3))
+    inertia = sum(
+        (p.inertia + p.mass * (p.com @ p.com * np.eye(3) - p.com[:, None] * p.com[None, :]) for p in parts),
+        np.zeros((3, 3)),
+    )
+    if not ops.is_symbolic(inertia):
+        scale = np.abs(inertia).max(initial=0.0) * ROUNDING
+        inertia = np.where(np.abs(inertia) <= scale, 0.0, inertia)
+    return Body(mount.rotation, mount.position, mass, moment, inertia, rotor)
+
+
+def _elastic_body(mount: Pose, link: ElasticLink) -> ElasticBody:
+    rotors = np.zeros(len(link.modes))
+    return ElasticBody(mount.rotation, mount.position, link.mass, link.moment, link.inertia, rotors, link.modal)
+
+
+def _moved(inertial: Inertial, pose: Pose) -> Inertial:
+    """An inertial of a link's frame, in the frame in which the link has `pose`."""
+    r = pose.rotation
+    return Inertial(inertial.mass, pose.position + r @ inertial.com, r @ inertial.inertia @ r.T)
+
+
+def exact(pose: Pose) -> Pose:
+    """The pose with values within rounding of 0 and ±1 made exact."""
+    rotation = pose.rotation.copy()
+    for value in (-1.0, 0.0, 1.0):
+        rotation[np.abs(rotation - value) < ROUNDING] = value
+    return Pose(rotation, np.where(np.abs(pose.position) < 1e-16, 0.0, pose.position))
+
+
+def check_inertia_of_motion(tree: Tree) -> None:
+    """Check that the effort of every joint meets inertia.
+
+    Raises InputErrors for links that can move without inertia. The criterion is the inertia against an effort while
+    the joints of descendants are free, U = Sᵀ M S, in one configuration in general position. Symbols are not
+    checked.
+    """
+    if any(ops.is_symbolic(number) for b in tree.bodies for number in (b.mass, b.moment, b.inertia, b.rotor)):
+        return
+    if all(b.mass > 0 and np.linalg.eigvalsh(b.inertia)[0] > 0 for b in tree.bodies):
+        return
+    rng = np.random.default_rng(0)
+    q = np.concatenate([kind.in_general_position(rng) for kind in tree.kinds])
+    resistances = articulated_resistance(tree.sweeps, q, sum(k.nv for k in tree.kinds))
+    scale = max((float(r.max(initial=0.0)) for r in resistances), default=0.0)
+    errors, children = [], {joint.child for joint in tree.joints}
+    for joint, resistance in zip(tree.joints, resistances, strict=True):
+        if resistance.min(initial=np.inf) <= 1e-14 * scale:
+            errors.append(
+                InputError(
+                    f"link '{whole_of(joint.child)}' can move but has no inertia against the motion;"
+                    f" give it or its descendants mass, or make joint '{whole_of(joint.name)}' fixed"
+                    f"{_or_a_mode(joint, children)}",
+                    joint.place,
+                )
+            )
+    if errors:
+        raise InputErrors(errors)
+
+
+def _or_a_mode(joint: Joint, children: Collection[str]) -> str:
+    """The part of an error message about the link of a joint that is elastic."""
+    return "; or take out a mode that moves it as this joint does" if joint.child + MODES in children else ""

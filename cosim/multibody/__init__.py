@@ -1,5 +1,0 @@
-"""Rigid-body mechanisms: description, joint table, O(n) sweeps, constraints, and `Model`."""
-
-from cosim.multibody.model import Model
-
-__all__ = ["Model"]

@@ -1,0 +1,38 @@
+"""An actuator written as a bond graph in the rig file.
+
+The graph bonds to `joint`, which has the motion of the joint. Its laws may use the inputs `request`, `position` and
+`velocity` of the joint. `signals` names what is recorded: {current: winding.flow}; the `signals` of the graph itself,
+laws with a unit, are recorded too.
+"""
+
+from __future__ import annotations
+
+from cosim.core.errors import SectionError
+from cosim.core.types import ACTUATOR_OUTPUTS, param, params
+from cosim.mechanics.bondgraph.graph import BondGraph, GraphError, SignalError
+from cosim.plugins.actuators._graph_actuator import GraphActuator
+
+
+@params
+class Params:
+    graph: BondGraph = param(doc="its elements, junctions, components and bonds")
+    signals: dict = param(default=None, doc="recorded: name -> `<element>.effort`, `.flow`, `.displacement`, `.energy`")
+
+
+def load(params: Params) -> GraphActuator:
+    """Raises SectionError for a graph that cannot be, and for signals under names that are taken."""
+    own = {name: name for name in params.graph.signals if "." not in name}
+    signals = params.signals or {}
+    for name, signal in {**own, **signals}.items():
+        place = ("signals", name) if name in signals else ("graph", "signals", name)
+        if name in ACTUATOR_OUTPUTS or (name in own and name in signals):
+            raise SectionError("there is an output of this name already; give the signal another one", place)
+        if not isinstance(signal, str):
+            raise SectionError("expected the name of a signal, such as winding.flow", place)
+    try:
+        return GraphActuator(params, params.graph, {**own, **signals})
+    except SignalError as error:
+        name = next(name for name, signal in signals.items() if signal == error.signal)
+        raise SectionError(error.what, ("signals", name)) from None
+    except GraphError as error:
+        raise SectionError(error.what, ("graph", *params.graph.place_of(error))) from None

@@ -1,0 +1,32 @@
+"""A cubic or quintic spline from the initial positions through points at given times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from cosim.core.types import Array, PerJoint, param, params
+from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
+from cosim.plugins.trajectories._splines import increasing, spline_through
+
+
+@params
+class Params:
+    points: tuple[PerJoint, ...] = param(unit="joint position", doc="positions, the last of which is the goal")
+    times: tuple[float, ...] = param(unit="s", min=0, doc="of the points; the initial positions have the time 0")
+    degree: Literal[3, 5] = param(default=5, doc="3: continuous acceleration; 5: continuous jerk and its rate too")
+    ends: Literal["clamped", "natural"] = param(
+        default="clamped", doc="clamped: at rest at both ends; natural: the ends are free and start and stop moving"
+    )
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise ValueError("points are missing; give one or more")
+        increasing(self.times, len(self.points), "points")
+
+
+def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> PiecewisePolynomial:
+    times, points = np.array([0.0, *params.times]), np.array([start, *params.points])
+    return spline_through(times, points, params.degree, params.ends, "spline")

@@ -1,0 +1,205 @@
+"""What a run keeps of its rig, as plain data: names, roles, units and settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from cosim.core.errors import InputError, shortened
+from cosim.core.units import JOINT_DIMENSIONS
+from cosim.execution.timing import deadlines
+from cosim.mechanics.formulations import SEPARATE_BODIES
+
+if TYPE_CHECKING:
+    from cosim.rig.build.wired_rig import WiredRig
+
+FURTHER = {
+    "temperature": "degC",
+    **dict.fromkeys(("age", "sample_time"), "s"),
+    "step_error": "1",
+    "deflection": "m",
+    **dict.fromkeys(("power", "model_power", "load_power", "load_measured_power"), "W"),
+    **dict.fromkeys(("residual_energy", "load_residual_energy"), "J"),
+    **dict.fromkeys(("shadow_effort", "shadow_drive"), "joint effort"),
+    **dict.fromkeys(("shadow_slip", "measured_error"), "joint position"),
+    **dict.fromkeys(("unit_disagreement", "units_proven"), "1"),
+    "load_error": "joint effort",
+    "load_delay": "s",
+    "load_inertia_error": "joint inertia",
+    "load_damping_error": "joint damping",
+}  # units of further signals of joints
+
+
+Role = Literal["actuated", "passive", "prescribed", "real"]
+
+
+@dataclass(frozen=True)
+class ConstraintMetadata:
+    """rows: of its reactions; drifts: which of `violation` and `slip` it has."""
+
+    rows: tuple[str, ...]
+    drifts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunMetadata:
+    """units: signal -> unit, of every recorded signal in their order; roles: by joint; limits: joint -> bounds of the
+    guard by key, finite ones; parameters: as set for the run; integrator: of the plant, None in a rig of parts only, as
+    are substeps: per tick, or `auto`; engine: part -> where it ran; redundant: rows; immobile: why nothing can move, or
+    None."""
+
+    name: str
+    description: str
+    path: str
+    units: dict[str, str]
+    roles: dict[str, Role]
+    limits: dict[str, dict[str, float]]
+    parameters: dict[str, float | list[float]]
+    constraints: dict[str, ConstraintMetadata]
+    redundant: tuple[str, ...]
+    immobile: str | None
+    hardware: bool
+    step_ns: int
+    integrator: str | None
+    substeps: int | str | None
+    engine: dict[str, str]
+    # recordings of former versions have none of these
+    formulation: str = SEPARATE_BODIES  # of the equations of motion
+    full_deflection: dict[str, float] = field(default_factory=dict)  # of modes, see `Model.full_deflection`
+    bonds: tuple[str, ...] = ()  # of parts
+    drawing: str = ""  # of the mechanism, see `drawing_text`; only where it is for other programs
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        return tuple(self.roles)
+
+
+def check_names(metadata: RunMetadata, place: str) -> None:
+    """Raises InputError for a name that is not one line of printable characters: it would forge lines of tables."""
+    named = {"rig": [metadata.name], "joint": metadata.roles, "parameter": metadata.parameters}
+    named |= {"signal": metadata.units, "constraint": metadata.constraints, "unit": metadata.units.values()}
+    for kind, names in named.items():
+        for name in names:
+            if not name.isprintable():
+                what = (
+                    f"the name of a {kind} must be one line of printable characters, is '{shortened(name)}'; rename it"
+                )
+                raise InputError(what, place)
+
+
+def run_metadata_of(rig: WiredRig) -> RunMetadata:
+    """With the parameters as they are now. Raises InputError for a name that does not print."""
+    metadata = rig.cached.get("metadata", lambda: _run_metadata_of(rig))
+    check_names(metadata, metadata.path)
+    if not rig.built:
+        return metadata
+    from cosim.rig.parameters import values_of
+
+    return replace(metadata, parameters=values_of(rig))
+
+
+def _run_metadata_of(rig: WiredRig) -> RunMetadata:
+    from cosim.rig.parameters import values_of
+    from cosim.rig.sections.schedule import AUTO
+
+    spec, schedule, model = rig.spec, rig.spec.schedule, rig.plant.model
+    constraints = {
+        c.name: ConstraintMetadata(
+            tuple(row.name for row in c.law.rows),
+            tuple(what for what in ("violation", "slip") if f"{c.name}/{what}" in rig.tick_model.signals.names),
+        )
+        for c in model.equations.constraints.members
+    }
+    return RunMetadata(
+        name=spec.name,
+        description=spec.description,
+        path=str(spec.path),
+        units=dict(channels_of(rig)),
+        roles={name: _role(rig, name) for name in rig.joints},
+        limits={
+            name: {key: bound for key, bound in joint.limits.items() if abs(bound) < float("inf")}
+            for name, joint in spec.joints.items()
+        },
+        parameters=values_of(rig),
+        constraints=constraints,
+        redundant=tuple(model.constraint_rows[row] for row in rig.plant.start.redundant),
+        immobile=rig.plant.immobile,
+        hardware=rig.hardware,
+        step_ns=schedule.step_ns,
+        integrator=schedule.integrator if rig.joints else None,
+        substeps=(AUTO if schedule.adaptive else schedule.substeps) if rig.joints else None,
+        engine=_engine(rig),
+        bonds=() if rig.tick_model.coupling is None else rig.tick_model.coupling.bond_names,
+        formulation=spec.mechanism.formulation,
+        full_deflection=rig.plant.full_model.full_deflection,
+    )
+
+
+def _role(rig: WiredRig, name: str) -> Role:
+    if name in rig.plant.prescribed:
+        return "prescribed"
+    if name in rig.plant.real:
+        return "real"
+    return "actuated" if name in rig.plant.actuators else "passive"
+
+
+def _engine(rig: WiredRig) -> dict[str, str]:
+    """Which parts run compiled, and which in Python and why."""
+    tick_model = rig.tick_model
+    if rig.interpret:
+        return {"everything": "Python, as requested"}
+    where = {"plant": "compiled"} if rig.joints else {}
+    for loop in tick_model.loops:
+        why = tick_model.untraceable.get(loop.name)
+        where[f"controller {loop.name}"] = f"Python: {why}" if why else "compiled"
+    if tick_model.coupling is not None:
+        in_python = tick_model.coupling.in_python
+        where |= {
+            f"part {name}": f"Python: {in_python[name]}" if name in in_python else "compiled"
+            for name in tick_model.coupling.parts
+        }
+    where["loop"] = f"Python: {rig.why_python_loop}" if rig.why_python_loop else "compiled"
+    if rig.hardware and not rig.why_python_loop:
+        where["buses"] = "compiled"
+    return where
+
+
+def channels_of(rig: WiredRig) -> tuple[tuple[str, str], ...]:
+    """(signal, unit) of every column that a run of the rig records."""
+    signals = tuple(signal_units(rig).items())
+    return signals if rig.spec.schedule.pacing is None else signals + deadlines.channels(rig.tasks)
+
+
+def signal_units(rig: WiredRig) -> dict[str, str]:
+    """The unit of every signal of a rig, in the order of its signals."""
+    model = rig.plant.model
+    sliding = {name for name, unit in zip(model.dof_names, model.dof_units, strict=True) if unit == "m"}
+    moved = [joint.name for joint, kind in zip(model.joints, model.kinds, strict=True) if not kind.nv]  # by time alone
+    moved += [frame.name for frame in model.mechanism.frames]
+    sliding |= {f"{name}.{axis}" for name in moved for axis in "xyz"}
+    known = {"energy": "J", "steps": "1"}
+    known |= {
+        f"{name}/position": unit for name, unit in zip(model.coordinate_names, model.coordinate_units, strict=True)
+    }
+    for coupling in model.equations.constraints.members:
+        rows = coupling.law.rows
+        known |= {f"{coupling.name}/{row.name}": row.unit for row in rows}
+        known |= {f"{coupling.name}/violation": rows[0].residual_unit, f"{coupling.name}/slip": rows[-1].residual_unit}
+    known |= {f"{law.name}/power": "W" for law in model.equations.constraints.laws}
+    declared = rig.tick_model.signals.declared_units
+    units = {}
+    for name in rig.tick_model.signals.names:
+        part, what = name.rsplit("/", 1)
+        actuator, twin = rig.plant.actuators.get(part), rig.plant.twins.get(part)
+        if name in declared:
+            unit = declared[name]
+        elif name in known or part in known:
+            unit = known.get(name, known.get(part, ""))
+        elif actuator is not None and what in actuator.outputs:
+            unit = actuator.outputs[what].unit
+        elif twin is not None and (own := what.removeprefix("twin_")) in twin.outputs and own != what:
+            unit = twin.outputs[own].unit
+        else:
+            unit = FURTHER.get(what) or f"joint {what.rsplit('_', 1)[-1]}"
+        units[name] = JOINT_DIMENSIONS[unit][part in sliding] if unit in JOINT_DIMENSIONS else unit
+    return units

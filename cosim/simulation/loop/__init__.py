@@ -1,0 +1,1 @@
+"""Writers of tick loops in machine code, their clocks, pacing and ring."""

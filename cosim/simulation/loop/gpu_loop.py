@@ -1,0 +1,94 @@
+"""The compiled loop of one run of many on a GPU: a thread takes its run out of interleaved arrays, runs ticks up to a
+given one or to a fault, and puts the run back.
+
+While its ticks run, a run is in memory of its thread. The arithmetic is the same as in the loop of one rig.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from cosim.core.compile import emit, mathlib
+from cosim.core.compile.freestanding import freestanding
+from cosim.core.compile.ptx import Kernel, ptx
+from cosim.core.compile.routine import Routine, with_callees
+from cosim.core.compile.stack_need import stack_need
+from cosim.simulation.loop.interleaved import STRIDED_COPY, InterleavedText
+from cosim.simulation.loop.rollout_program import RolloutProgram, RolloutText
+
+# memory (size, runs), accumulators (nm, runs), samples taken by these ticks (places, ns, runs), all signals of the last
+# tick (n, runs), ticks that ran (runs,) int64
+ARRAYS = ("memories", "accumulated", "kept", "last", "ran")
+# runs side by side; the first tick; the tick before which to return; ticks per sample
+NUMBERS = ("runs", "first", "until", "every")
+KERNEL = Kernel("rollouts", ARRAYS, NUMBERS)
+
+
+class GpuLoop:
+    """The ticks of a program as a kernel. A run that has a fault stays as it is."""
+
+    def __init__(self, program: RolloutProgram) -> None:
+        self.program = program
+
+    @cached_property
+    def code(self) -> str:
+        """LLVM IR of the body of KERNEL."""
+        needed = {item.symbol: item for routine in self.program.routines for item in with_callees(routine)}
+        parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]
+        return freestanding("\n".join([*parts, STRIDED_COPY, _GpuLoopWriter(self.program).text()]))
+
+    @cached_property
+    def local(self) -> int:
+        """Bytes of the arrays of a thread; values that leave registers come on top."""
+        return stack_need(self.code)
+
+    @cached_property
+    def ptx(self) -> str:
+        """KERNEL for every GPU that is not too old. Raises CompileError for ticks that no GPU can run."""
+        return ptx(self.code, [KERNEL])
+
+
+class _GpuLoopWriter(RolloutText, InterleavedText):
+    """Writes the IR of the body of KERNEL, in running order."""
+
+    def text(self) -> str:
+        program, (signals,) = self.program, self.program.signals.output_sizes
+        self(KERNEL.head, "entry:")
+        self.own("memory", program.size)
+        self.own("accumulators", program.accumulated)
+        self.own("samples", program.sampled)
+        self.own("signals", signals)
+        self.own("row", self.ticks.row)
+        fault = self.value(f"load double, ptr {self.element('%memories', self.ticks.fault)}, align 8")
+        self(f"  %stopped = fcmp une double {fault}, {mathlib.constant(0.0)}")
+        self("  br i1 %stopped, label %end, label %take", "take:")
+        self.take("%memories", "%memory", program.size)
+        self.take("%accumulated", "%accumulators", program.accumulated)
+        # samples are counted from the first of these ticks on
+        self("  %every.less = sub i64 %every, 1", "  %first.up = add i64 %first, %every.less")
+        self("  %samples.before = sdiv i64 %first.up, %every")
+        self("  br label %head", "head:", "  %number = phi i64 [ %first, %take ], [ %number.next, %again ]")
+        self("  %more = icmp slt i64 %number, %until", "  br i1 %more, label %tick, label %leave", "tick:")
+        self.begin()
+        self.tasks()
+        self.reduce()
+        self("  %number.next = add i64 %number, 1", "  br label %again", "again:")
+        self("  br i1 %faulty, label %leave, label %head", "leave:")
+        self("  %ticks = phi i64 [ %number, %head ], [ %number.next, %again ]")
+        self.observe(program.signals, "%signals")
+        self.put("%memory", "%memories", program.size)
+        self.put("%accumulators", "%accumulated", program.accumulated)
+        self.put("%signals", "%last", signals)
+        self(f"  store i64 %ticks, ptr {self.place('%ran', '%run', 'i64')}, align 8")
+        self("  br label %end", "end:", "  ret void", "}")
+        return "\n".join(self.lines) + "\n"
+
+    def after_judge(self) -> None:
+        """A run with a fault ends here: its memory stays as it is now."""
+        self("  br i1 %faulty, label %tasks.done, label %sound, !prof !0", "sound:")
+
+    def sample(self, routine: Routine, count: str) -> None:
+        (width,) = routine.output_sizes
+        self.observe(routine, "%samples")
+        place = self.value(f"mul i64 {self.value(f'sub i64 {count}, %samples.before')}, {width}")
+        self.put("%samples", self.place("%kept", self.value(f"mul i64 {place}, %runs")), width)

@@ -1,0 +1,217 @@
+"""The drives of a plant in an integration of their own: iterations of an implicit step, like drives in SIMD lanes.
+
+For a given change δv of the velocity of its dof, the linearised equations of one drive are solved by themselves; what
+couples the drives is the mechanism, through the efforts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from cosim.core import ops
+from cosim.core.compile.alike import Alike, groups
+from cosim.core.compile.elimination import Elimination
+from cosim.core.compile.jacobian import Linearisation
+from cosim.core.compile.mathlib import TOGETHER
+from cosim.core.compile.routine import Routine
+from cosim.core.compile.trace import Shape
+from cosim.core.layout import Layout
+from cosim.core.types import Actuator, Numeric, State
+from cosim.simulation.plant.joint_drives import DriveWithFriction
+
+RELATIVE, ABSOLUTE = 1e-3, 1e-5  # changes of a state that end an iteration; the next one would be far smaller
+
+
+class Drive:
+    """One drive in the implicit step y = c + γh ẏ, with the n states of the drive among y.
+
+    now: states, position and velocity of the dof (n + 2,); clock: time, γh [s].
+    """
+
+    def __init__(self, actuator: Actuator | DriveWithFriction, dof: int) -> None:
+        self.actuator, self.dof = actuator, dof
+        self.layout = Layout(actuator.initial(0.0, 0.0))
+        self.size = self.layout.size
+        self._shapes: list[Shape] = [(self.size + 2,), (1,), (2,)]
+        self._linearised = Linearisation(self._rates, self._shapes)
+        # elements of 1 − γh ∂ẋ/∂x that are not 0 in general
+        self._nonzero = self._linearised.nonzero[: self.size, : self.size] | np.eye(self.size, dtype=bool)
+
+    def _flow(self, now: Numeric, request: Numeric, clock: Numeric) -> tuple[Numeric, Mapping[str, Numeric]]:
+        u = {"request": request[0], "position": now[self.size], "velocity": now[self.size + 1]}
+        dx, y = self.actuator.flow(clock[0], self.actuator.params, self.layout.unpack(now[: self.size]), u)
+        return self.layout.pack(dx), y
+
+    def _rates(self, now: Numeric, request: Numeric, clock: Numeric) -> Numeric:
+        """(ẋ (n,), effort on the dof)"""
+        dx, y = self._flow(now, request, clock)
+        return ops.concatenate([dx, ops.array([y["effort"]])])
+
+    def powers(self, now: Numeric, request: Numeric, clock: Numeric) -> Numeric:
+        """Power supplied and lost [W]."""
+        _, y = self._flow(now, request, clock)
+        return ops.array([y["power"], y["loss"]])
+
+    def iterate(self, now: Numeric, request: Numeric, clock: Numeric, base: Numeric) -> Numeric:
+        """One iteration of Newton's method, linear in δv: the changes of the states and γh · effort after them for
+        δv = 0 (n + 1,), the same per δv (n + 1,), and by how much a state changes too much, see `beyond`.
+
+        base (n + 2,): c of `now`.
+        """
+        n, width = self.size, clock[1]
+        rates, slope = (width * values for values in self._linearised(now, request, clock))
+        missing = base - now
+        matrix = Elimination(np.eye(n) - slope[:n, :n], self._nonzero)
+        way = missing[n] + width * now[n + 1]  # of the position
+        right = rates + slope[:, n] * way
+        by_velocity = slope[:, n + 1] + width * slope[:, n]
+        states, of_states = matrix.solve(missing[:n] + right[:n]), matrix.solve(by_velocity[:n])
+        effort, of_effort = right[n] + slope[n, :n] @ states, by_velocity[n] + slope[n, :n] @ of_states
+        excess = beyond(states, now[:n])
+        return ops.concatenate([states, ops.array([effort]), of_states, ops.array([of_effort, excess])])
+
+    @cached_property
+    def routines(self) -> dict[str, Routine]:
+        """Of its functions by name."""
+        return {
+            "iterate": Routine(self.iterate, [*self._shapes, self._shapes[0]], "iterate_drive"),
+            "powers": Routine(self.powers, self._shapes, "powers_of_drive"),
+        }
+
+
+def beyond(changes: Numeric, values: Numeric) -> Numeric:
+    """By how much the largest change is too large to end an iteration."""
+    worst: Numeric = -ABSOLUTE
+    for change, value in zip(changes, values, strict=True):
+        worst = ops.maximum(worst, ops.abs(change) - (ABSOLUTE + RELATIVE * ops.abs(value)))
+    return worst
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration of all drives, linear in δv (nv,)."""
+
+    bank: DriveBank
+    parts: Sequence[tuple[Numeric, Numeric]]  # (states, drives) of each class: changes for δv = 0, changes per δv
+    efforts: Numeric  # (nv,) γh · efforts for δv = 0
+    efforts_by_velocity: Numeric  # (nv,)
+    excess: Numeric  # see `beyond`
+
+    def changes(self, v: Numeric) -> list[Numeric]:
+        """Of the states of the drives for this δv, class by class."""
+        pairs = zip(self.bank.classes, self.parts, strict=True)
+        return [(states + by_velocity * v[like.dofs]).reshape(-1) for like, (states, by_velocity) in pairs]
+
+
+class LikeDrives:
+    """Drives whose equations differ in numbers only. Their states are in z from `first` on, the first state of all
+    drives, then the second one."""
+
+    def __init__(self, drives: Sequence[Drive], first: int) -> None:
+        self.drives, self.first, self.count = drives, first, len(drives)
+        self.size = drives[0].size
+        self.end = first + self.size * self.count
+        self.dofs = np.array([drive.dof for drive in drives])
+        self._functions: dict[str, Callable[..., Numeric]] = {}
+
+    def place(self, nz: int, nv: int) -> None:
+        """nz: the size of z; called once that is known."""
+        position = nz - 2 * nv + self.dofs[:, None]
+        states = self.first + np.arange(self.size * self.count).reshape(-1, self.count).T
+        now, clock = np.hstack([states, position, position + nv]), np.tile([0, 1], (self.count, 1))
+        places, sizes = [now, self.dofs[:, None], clock, now], [nz, nv, 2, nz]
+        for name, routine in self.drives[0].routines.items():
+            n = len(routine.shapes)
+            if self.count > 1:
+                items = [drive.routines[name] for drive in self.drives]
+                self._functions[name] = Alike(items, places[:n], sizes[:n], f"{name}_together")
+            else:
+                self._functions[name] = partial(_of_one, getattr(self.drives[0], name), places[:n])
+
+    def iterate(self, z: Numeric, request: Numeric, clock: Numeric, base: Numeric) -> Numeric:
+        """(2 n + 3, drives) by `Drive.iterate`."""
+        return self._functions["iterate"](z, request, clock, base).reshape(-1, self.count)
+
+    def powers(self, z: Numeric, request: Numeric, clock: Numeric) -> Numeric:
+        """(2, drives)"""
+        return self._functions["powers"](z, request, clock).reshape(-1, self.count)
+
+    def of(self, z: Numeric) -> Numeric:
+        """(states, drives)"""
+        return z[self.first : self.end].reshape(-1, self.count)
+
+
+def _of_one(fn: Callable[..., Numeric], places: Sequence[np.ndarray], *vectors: Numeric) -> Numeric:
+    return fn(*(vector[where[0]] for vector, where in zip(vectors, places, strict=True)))
+
+
+class DriveBank:
+    """All drives of a plant, like ones together.
+
+    z (size,): their states, class by class, then position and velocity of every dof (nv,).
+    """
+
+    def __init__(self, drives: Mapping[str, Drive], nv: int, compiled: bool) -> None:
+        """drives: by name; compiled: whether like drives become SIMD lanes."""
+        self.drives, self.nv = drives, nv
+        self.classes: list[LikeDrives] = []
+        end = 0
+        for alike in _classes(list(drives.values())) if compiled else [[drive] for drive in drives.values()]:
+            self.classes.append(LikeDrives(alike, end))
+            end = self.classes[-1].end
+        self.size = end + 2 * nv
+        for like in self.classes:
+            like.place(self.size, nv)
+
+    # --- parts of z ---
+
+    def start(self, states: Mapping[str, State], position: Numeric, v: Numeric) -> Numeric:
+        """z with these states of the drives by name; position, v: (nv,)."""
+        flat = {id(drive): drive.layout.pack(states[name]) for name, drive in self.drives.items()}
+        rows = [ops.array([flat[id(drive)] for drive in like.drives]).T.reshape(-1) for like in self.classes]
+        return ops.concatenate([*rows, position, v])
+
+    def position(self, z: Numeric) -> Numeric:
+        return z[-2 * self.nv : -self.nv]
+
+    def velocity(self, z: Numeric) -> Numeric:
+        return z[-self.nv :]
+
+    def states(self, z: Numeric) -> dict[str, State]:
+        """By name."""
+        pairs = (
+            (drive, column) for like in self.classes for drive, column in zip(like.drives, like.of(z).T, strict=True)
+        )
+        flat = {id(drive): column for drive, column in pairs}
+        return {name: drive.layout.unpack(flat[id(drive)]) for name, drive in self.drives.items()}
+
+    # --- their equations ---
+
+    def iterate(self, z: Numeric, request: Numeric, clock: Numeric, base: Numeric) -> Iteration:
+        """base: c of z; clock: time, γh [s]"""
+        found = [like.iterate(z, request, clock, base) for like in self.classes]
+        efforts, by_velocity, worst = np.zeros(self.nv), np.zeros(self.nv), -ABSOLUTE
+        parts = []
+        for like, rows in zip(self.classes, found, strict=True):
+            n = like.size
+            parts.append((rows[:n], rows[n + 1 : 2 * n + 1]))
+            efforts = ops.set_at(efforts, like.dofs, rows[n])
+            by_velocity = ops.set_at(by_velocity, like.dofs, rows[2 * n + 1])
+            for excess in rows[-1]:
+                worst = ops.maximum(worst, excess)
+        return Iteration(self, parts, efforts, by_velocity, worst)
+
+    def powers(self, z: Numeric, request: Numeric, clock: Numeric) -> Numeric:
+        """(power supplied, lost) by all drives [W] (2,)"""
+        rows = [like.powers(z, request, clock) for like in self.classes]
+        return ops.array([ops.sum(x for row in rows for x in row[k]) for k in range(2)])
+
+
+def _classes(drives: Sequence[Drive]) -> list[list[Drive]]:
+    """Drives that are evaluated together; few ones are as fast by themselves."""
+    found = [[drives[k] for k in like] for like in groups([drive.routines["iterate"] for drive in drives])]
+    return [part for like in found for part in ([like] if len(like) >= TOGETHER else [[drive] for drive in like])]

@@ -1,0 +1,643 @@
+"""Mechanism and actuators as one continuous block.
+
+Input: the effort requested of the drive of each dof. A prescribed dof follows its trajectory; the hybrid dynamics
+gives its required effort. A dof with neither actuator nor trajectory is passive. Discrete modes (locked dofs, released
+constraints) are part of the state: `modes`. A real dof, one with a real motor, follows its measured motion; its
+acceleration is constant between measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+
+from cosim.core import ops
+from cosim.core.layout import Layout, zeros_like
+from cosim.core.types import SETPOINTS, Actuator, Numeric, SampledActuator, State, Trajectory
+from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_formulation
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.assembly import ConsistentState, find_consistent_state
+from cosim.mechanics.multibody.mechanism import Mechanism
+from cosim.simulation.plant.bristles import Bristles
+from cosim.simulation.plant.external_efforts import ExternalEfforts
+from cosim.simulation.plant.hybrid_modes import HybridModes
+from cosim.simulation.plant.indicators import STANDSTILL
+from cosim.simulation.plant.step_control import StepControl
+
+
+@dataclass(frozen=True)
+class LoopClosure:
+    """How drift from constraints is corrected: by `projection` after every step, or by Baumgarte stabilisation at this
+    rate [rad/s]; and where constraints are eliminated, see `Model`."""
+
+    projection: bool = True
+    baumgarte: float = 0.0
+    elimination: str = "auto"
+
+
+@dataclass(frozen=True)
+class Plant:
+    """actuators, prescribed: actuators and trajectories (of one coordinate) by dof name of the model. position (nq,),
+    velocity (nv,): guesses of the initial state. kept: bool (nv,) twice, dofs whose guess stays when
+    loops are closed.
+    """
+
+    mechanism: Mechanism
+    gravity: Sequence[float]  # (3,) m/s²
+    actuators: Mapping[str, Actuator]
+    prescribed: Mapping[str, Trajectory]
+    position: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    velocity: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    kept: tuple[np.ndarray, np.ndarray] = field(
+        default_factory=lambda: (np.zeros(0, bool), np.zeros(0, bool))
+    )  # of positions, of velocities
+    released: tuple[str, ...] = ()  # constraints that may be released
+    loop_closure: LoopClosure = LoopClosure()
+    modes: HybridModes = field(default_factory=HybridModes)
+    real: tuple[str, ...] = ()  # dofs with a real motor
+    rotors: Mapping[str, float] = field(default_factory=dict)  # reflected inertia of the drives of real dofs
+    # of real dofs: their drives, simulated beside them; what they exert does not act on the mechanism
+    twins: Mapping[str, Actuator] = field(default_factory=dict)
+    control: StepControl | None = None  # of integrators that estimate their error
+    multirate: bool = False  # whether the drives take steps of their own
+    coupled: tuple[str, ...] = ()  # dofs with an effort from outside
+    formulation: str = SEPARATE_BODIES  # of the equations of motion; another one if all dofs are free at all times
+
+    def with_modes(self, modes: HybridModes) -> Plant:
+        """The same plant with these modes; its initial state is not solved for again."""
+        return self._sharing(("full_model", "start", "model"), replace(self, modes=modes))
+
+    def starting_at(self, position: np.ndarray, velocity: np.ndarray, kept: tuple[np.ndarray, np.ndarray]) -> Plant:
+        """The same plant with other guesses of the initial state, see `Plant`."""
+        return self._sharing(("full_model", "model"), replace(self, position=position, velocity=velocity, kept=kept))
+
+    def with_prescribed(self, prescribed: Mapping[str, Trajectory]) -> Plant:
+        """The same plant with other trajectories of its prescribed dofs, from the same start."""
+        return self._sharing(("full_model", "start", "model"), replace(self, prescribed=prescribed))
+
+    def with_numbers(self, mechanism: Mechanism, actuators: Mapping[str, Actuator]) -> Plant:
+        """The same plant with other numbers, or symbols, in the same mechanism and drives; its initial state is not
+        solved for again."""
+        return self._sharing(("start", "bristle_start"), replace(self, mechanism=mechanism, actuators=actuators))
+
+    def _sharing(self, solved: Sequence[str], plant: Plant) -> Plant:
+        """plant, with what this one has computed already."""
+        plant.__dict__.update({name: value for name, value in self.__dict__.items() if name in solved})
+        return plant
+
+    # --- initial state ---
+
+    @cached_property
+    def full_model(self) -> Model:
+        """The mechanism with the rotors of its actuators and with all its constraints."""
+        rotors = {name: actuator.reflected_inertia for name, actuator in self.actuators.items()} | dict(self.rotors)
+        return Model(self.mechanism, self.gravity, rotors, self.loop_closure.baumgarte, self.loop_closure.elimination)
+
+    @cached_property
+    def start(self) -> ConsistentState:
+        """Coordinates and velocities at t = 0 with closed loops. Raises InputError if there are none."""
+        q, v = np.array(self.position, dtype=float), np.array(self.velocity, dtype=float)
+        fixed = ~self.unprescribed
+        kept_q, kept_v = self.kept
+        for name, trajectory in self.prescribed.items():
+            k, sample = self.full_model.dof_index(name), trajectory.sample(0.0)
+            q[self._coordinate(name)], v[k] = sample["position"][0], sample["velocity"][0]
+        prescribed = tuple(self.prescribed)
+        return find_consistent_state(
+            self.full_model, q, v, kept_q | fixed, kept_v | fixed, released=self.released, prescribed=prescribed
+        )
+
+    @property
+    def start_positions(self) -> np.ndarray:
+        """(nv,) positions of the dofs at t = 0."""
+        return np.asarray(self.full_model.equations.chart(self.start.q), dtype=float)
+
+    @property
+    def immobile(self) -> str | None:
+        """Place, reason and fix if the constraints leave no degree of freedom, else None."""
+        last = self.start.immobile
+        if last is None:
+            return None
+        what = f"'{last.name}' takes the last degree of freedom: nothing can move"
+        return f"{last.place}: {what}; take out a loop or a constraint, or use joints with more dofs"
+
+    @cached_property
+    def model(self) -> Model:
+        """The mechanism with rotors, without redundant constraint rows."""
+        redundant = self.start.redundant
+        return self.full_model.without(redundant) if redundant else self.full_model
+
+    @cached_property
+    def other_formulation(self) -> Formulation | None:
+        """The formulation that gives the accelerations, None for the separate bodies. Raises InputError if it does not
+        exist or cannot treat the mechanism."""
+        if self.formulation == SEPARATE_BODIES:
+            return None
+        return load_formulation(self.formulation, self.model.equations, "mechanism.formulation")
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout(self.initial())
+
+    @cached_property
+    def unprescribed(self) -> np.ndarray:
+        """bool (nv,): dofs without a prescribed motion."""
+        return np.array([name not in self.prescribed for name in self.full_model.dof_names], dtype=bool)
+
+    @cached_property
+    def _real_dofs(self) -> np.ndarray:
+        """Indices of the real dofs (in v)."""
+        return np.array([self.full_model.dof_index(name) for name in self.real], dtype=int)
+
+    @cached_property
+    def imposed(self) -> np.ndarray:
+        """bool (nv,): dofs whose motion is imposed by a trajectory or by a measurement."""
+        return ~self.unprescribed | np.isin(np.arange(len(self.unprescribed)), self._real_dofs)
+
+    @cached_property
+    def _state_coordinates(self) -> np.ndarray:
+        """Indices (in q) of the coordinates that are not prescribed: those in the state."""
+        names = self.full_model.coordinate_names
+        return np.array([k for k, name in enumerate(names) if name not in self.prescribed], dtype=int)
+
+    def _coordinate(self, dof: str) -> int:
+        """The index (in q) of the coordinate of a dof."""
+        return self.full_model.coordinate_names.index(dof)
+
+    def initial(self) -> State:
+        """Coordinates and velocities that are not prescribed, states of actuators, deflections of bristles, work
+        supplied and energy lost [J], accelerations of real dofs, what is known of the steps of the integrator, and the
+        modes."""
+        state = {
+            "position": self.start.q[self._state_coordinates],
+            "velocity": self.start.v[self.unprescribed],
+            "actuators": self._initial_actuators(),
+            "energy": {"work": np.zeros(()), "loss": np.zeros(())}
+            | ({"forces": np.zeros(())} if self._has_laws else {})
+            | ({"external": np.zeros(len(self.coupled))} if self.coupled else {})
+            | ({"real": np.zeros(len(self.real))} if self.real else {}),
+        }
+        return state | ({"bristles": self.bristle_start} if self.bristles else {}) | self._constants()
+
+    @cached_property
+    def drives(self) -> dict[str, Actuator]:
+        """Every simulated drive by dof: those that move the mechanism, and the twins of real ones."""
+        return {**self.actuators, **self.twins}
+
+    def _initial_actuators(self) -> dict[str, State]:
+        positions, v = self.start_positions, self.start.v
+        return {
+            name: actuator.initial(positions[k], v[k])
+            for name, actuator in self.drives.items()
+            for k in [self.model.dof_index(name)]
+        }
+
+    @cached_property
+    def bristles(self) -> Bristles:
+        """Dry friction that depends on more than the velocity."""
+        return Bristles(self.model.equations.friction_laws, frozenset(self._real_dofs.tolist()))
+
+    @cached_property
+    def external(self) -> ExternalEfforts:
+        """The efforts from outside, in the order of `coupled`."""
+        return ExternalEfforts([self.full_model.dof_index(name) for name in self.coupled])
+
+    def external_effort(self, t: Numeric, x: State) -> Numeric:
+        """(nv,) efforts from outside."""
+        return self.external.at(t, x["external"], self.full_model.nv) if self.coupled else np.zeros(self.full_model.nv)
+
+    @cached_property
+    def bristle_start(self) -> np.ndarray:
+        """Deflections (n,) of bristles at t = 0."""
+        q, v = self.start.q, self.start.v
+        state = {"position": q[self._state_coordinates], "velocity": v[self.unprescribed]}
+        state |= {"actuators": self._initial_actuators()} | self._constants()
+        return np.asarray(self.holding_bristles(state), dtype=float)
+
+    def holding_bristles(self, x: State) -> Numeric:
+        """Deflections (n,) of bristles that hold the dofs at rest of a state at t = 0, without a request to the
+        drives."""
+        v, n = self.motion(0.0, x)[1], len(self.bristles.dofs)
+        has_bristles = np.isin(np.arange(self.model.nv), self.bristles.dofs)
+        held = ops.logical_and(has_bristles, ops.abs(v) <= STANDSTILL)
+        solution = self.efforts(0.0, x | {"bristles": np.zeros(n)}, np.zeros(self.model.nv), held=held)
+        drives = self._actuator_efforts(solution["outputs"])
+        return self.bristles.at_start(v, drives, -solution["locking_effort"])
+
+    def _constants(self) -> State:
+        """At t = 0, what is constant in continuous time."""
+        constants: State = {"real": np.zeros(len(self.real))} if self.real else {}
+        constants |= {"external": self.external.initial()} if self.coupled else {}
+        if self.multirate:
+            before = np.zeros(self.full_model.nv)  # mean acceleration of the step before
+            constants["drive_steps"] = {"acceleration": before, "unconverged": np.zeros(())}
+        constants |= {"steps": self.control.initial(self.full_model.nv)} if self.control else {}
+        return constants | ({"modes": self.modes.initial()} if self.modes else {})
+
+    @cached_property
+    def controller_model(self) -> Model:
+        """The model that controllers get."""
+        return self.model.as_known
+
+    @property
+    def _has_laws(self) -> bool:
+        return bool(self.mechanism.forces)
+
+    # --- motion ---
+
+    @cached_property
+    def coordinates(self) -> np.ndarray:
+        """Indices of coordinates in the flat state: of joints, and positions inside actuators."""
+        parts = [self.layout.index("position")]
+        for name, actuator in self.drives.items():
+            parts += [self.layout.index("actuators", name, position) for position in actuator.positions]
+        return np.concatenate(parts)
+
+    @cached_property
+    def state_places(self) -> list[np.ndarray]:
+        """Indices in the flat state of what moves each dof (nv,): its coordinates, its velocity and its actuator. The
+        four coordinates of a rotation belong to the last of its three dofs."""
+        places: list[list[int]] = [[] for _ in self.model.dof_names]
+        of_coordinate: list[int] = []
+        first = 0
+        for kind in self.model.kinds:
+            of_coordinate += [first + min(k, kind.nv - 1) for k in range(kind.nq)]
+            first += kind.nv
+        coordinates = zip(self._state_coordinates, self.layout.index("position"), strict=True)
+        velocities = zip(np.flatnonzero(self.unprescribed), self.layout.index("velocity"), strict=True)
+        pairs = [*((of_coordinate[k], place) for k, place in coordinates), *velocities]
+        for name in self.drives:
+            where = self.layout.place("actuators", name).where
+            pairs += [(self.model.dof_index(name), place) for place in range(where.start, where.stop)]
+        if self.bristles:
+            pairs += list(zip(self.bristles.dofs, self.layout.index("bristles"), strict=True))
+        for dof, place in pairs:
+            places[dof].append(place)
+        return [np.array(of, dtype=int) for of in places]
+
+    @cached_property
+    def energy_places(self) -> np.ndarray:
+        """Indices in the flat state of the integrals of power."""
+        where = self.layout.place("energy").where
+        return np.arange(where.start, where.stop)
+
+    def work_taken(self, x: State) -> Numeric:
+        """(nv,) J that the mechanism has taken from the drives of its real dofs since the start; 0 for other dofs."""
+        none = np.zeros(self.model.nv)
+        return ops.set_at(none, self._real_dofs, x["energy"]["real"]) if self.real else none
+
+    def coordinate_rates(self, t: Numeric, x: State, request: Numeric) -> Numeric:
+        """The rates of `coordinates`, in the same order."""
+        q, v, _ = self.motion(t, x)
+        parts = [self.model.equations.rate(q, v)[self._state_coordinates]]
+        rates, _ = self._actuator_flows(t, x, request, q, v)
+        for name, actuator in self.drives.items():
+            parts += [ops.array([rates[name][position]]) for position in actuator.positions]
+        return ops.concatenate(parts)
+
+    def motion(self, t: Numeric, x: State) -> tuple[Numeric, Numeric, Numeric]:
+        """(q (nq,), v (nv,), v̇ (nv,) of imposed dofs and 0 elsewhere)."""
+        q = ops.set_at(np.zeros(self.model.nq), self._state_coordinates, x["position"])
+        v = ops.set_at(np.zeros(self.model.nv), np.flatnonzero(self.unprescribed), x["velocity"])
+        a = np.zeros(self.model.nv)
+        if self.real:
+            a = ops.set_at(a, self._real_dofs, x["real"])
+        for name, trajectory in self.prescribed.items():
+            sample, k = trajectory.sample(t), self.model.dof_index(name)
+            q = ops.set_at(q, [self._coordinate(name)], sample["position"])
+            v = ops.set_at(v, [k], sample["velocity"])
+            a = ops.set_at(a, [k], sample["acceleration"])
+        return q, v, a
+
+    def locked_or_imposed(self, x: State) -> Numeric:
+        """bool (nv,): dofs whose acceleration is known: imposed ones, and those locked by a latch, brake or stop."""
+        if not self.modes:
+            return self.imposed
+        return ops.logical_or(self.imposed, self.modes.locked(x["modes"]) > 0.5)
+
+    def locks(self, x: State) -> Numeric:
+        """(2, nv) 1 for dofs that are latched, and for those locked by a latch, brake or stop; 0 elsewhere."""
+        if not self.modes:
+            return np.zeros((2, self.model.nv))
+        return ops.array([x["modes"]["latched"], self.modes.locked(x["modes"])])
+
+    def active(self, x: State) -> Numeric:
+        """1 for each constraint that is active, 0 for released ones; None if all are always active."""
+        return self.modes.active(x["modes"]) if self.modes.releases else None
+
+    def with_motion(self, x: State, q: Numeric, v: Numeric) -> State:
+        """The state with the coordinates q (nq,) and velocities v (nv,)."""
+        return x | {"position": q[self._state_coordinates], "velocity": v[self.unprescribed]}
+
+    def with_real_motion(self, x: State, position: Numeric, velocity: Numeric, acceleration: Numeric) -> State:
+        """The state with this motion of the m real dofs, (m,) each."""
+        q = ops.set_at(np.zeros(self.model.nq), self._state_coordinates, x["position"])
+        v = ops.set_at(np.zeros(self.model.nv), np.flatnonzero(self.unprescribed), x["velocity"])
+        q = ops.set_at(q, [self._coordinate(name) for name in self.real], position)
+        return self.with_motion(x, q, ops.set_at(v, self._real_dofs, velocity)) | {"real": acceleration}
+
+    def real_motion(self, x: State) -> tuple[Numeric, Numeric, Numeric]:
+        """(position, velocity, acceleration) of the m real dofs, (m,) each."""
+        q, v, a = self.motion(0.0, x)
+        return q[[self._coordinate(name) for name in self.real]], v[self._real_dofs], a[self._real_dofs]
+
+    def start_from_measured(self, x: State, position: np.ndarray, velocity: np.ndarray) -> State:
+        """The state with the measured position and velocity of the m real dofs, (m,) each, and with closed loops.
+
+        Raises InputError if the loops cannot close."""
+        x = self.with_real_motion(x, position, velocity, np.zeros(len(self.real)))
+        at = dict(zip(self.real, zip(position, velocity, strict=True), strict=True))
+        x = x | {"actuators": x["actuators"] | {name: twin.initial(*at[name]) for name, twin in self.twins.items()}}
+        if not self.model.constraint_rows:
+            return x
+        q, v, _ = self.motion(0.0, x)
+        imposed = tuple(name for name, is_so in zip(self.model.dof_names, self.imposed, strict=True) if is_so)
+        consistent = find_consistent_state(
+            self.model, q, v, self.imposed, self.imposed, released=self.released, prescribed=imposed
+        )
+        return self.with_motion(x, consistent.q, consistent.v)
+
+    def correct_drift(self, t: Numeric, x: State) -> State:
+        """The state after a step, projected onto the constraints, with quaternions of length 1."""
+        q, v, _ = self.motion(t, x)
+        equations = self.model.equations
+        if self.loop_closure.projection:
+            return self.with_motion(
+                x, *equations.project_onto_constraints(q, v, self.locked_or_imposed(x), t, self.active(x))
+            )
+        return self.with_motion(x, equations.normalised(q), v)
+
+    @property
+    def drifts(self) -> bool:
+        """Whether a step of the integrator drifts from constraints or from quaternions of length 1."""
+        projected = bool(self.model.constraint_rows) and self.loop_closure.projection
+        return projected or self.model.nq != self.model.nv
+
+    # --- dynamics ---
+
+    @property
+    def state_coordinate_names(self) -> tuple[str, ...]:
+        """Of the coordinates in the state."""
+        return tuple(self.model.coordinate_names[k] for k in self._state_coordinates)
+
+    def mobility_matrix(self, t: float, x: State) -> np.ndarray:
+        """(nv, nv) accelerations per effort in a state, 0 of and by dofs whose motion is given: the inverse of the mass
+        matrix, less what the constraints take, W − W Gᵀ (G W Gᵀ)⁺ G W."""
+        equations, q = self.model.equations, self.motion(t, x)[0]
+        free = np.flatnonzero(~np.asarray(self.locked_or_imposed(x), dtype=bool))
+        W = np.zeros((self.model.nv, self.model.nv))
+        W[np.ix_(free, free)] = np.linalg.inv(np.asarray(equations.mass_matrix(q, t), dtype=float)[np.ix_(free, free)])
+        if self.model.constraint_rows:
+            G = np.asarray(equations.constraint_jacobian(q, t), dtype=float)
+            if (active := self.active(x)) is not None:
+                G = G * np.asarray(active)[equations.constraints.owners][:, None]
+            W = W - W @ G.T @ np.linalg.pinv(G @ W @ G.T) @ G @ W
+        return W
+
+    def mobility(self, dofs: Sequence[int]) -> float:
+        """The largest acceleration [rad/s² or m/s²] of one of the dofs by an effort of 1 on it, at the start."""
+        q, rest, known = self.start.q, np.zeros(self.model.nv), self.imposed
+
+        def acceleration(effort: np.ndarray) -> np.ndarray:
+            equations = self.model.equations
+            if equations.is_plain_tree:
+                return np.asarray(equations.hybrid_dynamics(q, rest, rest, effort, known, 0.0)[0], dtype=float)
+            return np.asarray(equations.constrained_dynamics(q, rest, rest, effort, known, 0.0, None)[0], dtype=float)
+
+        units = np.eye(self.model.nv)
+        return max(float(abs(acceleration(units[k]) - acceleration(rest))[k]) for k in dofs)
+
+    def _actuator_flows(
+        self, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric
+    ) -> tuple[dict[str, State], dict[str, State]]:
+        """(dx, y) of every actuator, by dof name."""
+        chart = self.model.equations.chart(q)
+        rates, outputs = {}, {}
+        for name, actuator in self.drives.items():
+            k = self.model.dof_index(name)
+            u = {"request": request[k], "position": chart[k], "velocity": v[k]}
+            rates[name], outputs[name] = actuator.flow(t, actuator.params, x["actuators"][name], u)
+        return rates, outputs
+
+    @cached_property
+    def periods(self) -> dict[str, float]:
+        """Dof -> period [s] of the sampled part of its actuator."""
+        found = {name: getattr(actuator, "period", None) for name, actuator in self.drives.items()}
+        return {name: period for name, period in found.items() if period is not None}
+
+    @cached_property
+    def drive_controlled(self) -> frozenset[str]:
+        """Dofs whose simulated drives close a velocity or position loop themselves."""
+        followed = {name: getattr(self.actuators.get(name), "mode", "effort") for name in self.periods}
+        return frozenset(name for name, mode in followed.items() if mode != "effort")
+
+    def sample(
+        self, t: Numeric, x: State, request: Numeric, setpoints: Sequence[Numeric], dofs: Sequence[str]
+    ) -> State:
+        """The state after the sampled parts of the actuators of these dofs were updated. setpoints: (nv,) for each of
+        SETPOINTS."""
+        q, v, _ = self.motion(t, x)
+        chart, states = self.model.equations.chart(q), dict(x["actuators"])
+        for name in dofs:
+            actuator, k = cast(SampledActuator, self.drives[name]), self.model.dof_index(name)
+            u = {"request": request[k], "position": chart[k], "velocity": v[k]}
+            u |= {what: values[k] for what, values in zip(SETPOINTS, setpoints, strict=True)}
+            if self.modes.switches:
+                u["enabled"] = ops.where(x["modes"]["disabled"][k] > 0.5, 0.0, u["enabled"])
+            states[name] = states[name] | actuator.update(t, actuator.params, states[name], u)
+        return x | {"actuators": states}
+
+    def _actuator_efforts(self, outputs: Mapping[str, Numeric]) -> Numeric:
+        """(nv,) efforts of the actuators, 0 for dofs without one."""
+        names = self.model.dof_names
+        return ops.array([outputs[n]["effort"] if n in self.actuators else 0.0 for n in names])
+
+    def feedback(self, t: Numeric, x: State, request: Numeric) -> tuple[Numeric, Numeric, Numeric]:
+        """(position, velocity, effort), (nv,) each, at the drives; the effort of a dof without actuator is 0."""
+        q, v, _ = self.motion(t, x)
+        _, outputs = self._actuator_flows(t, x, request, q, v)
+        return self.model.equations.chart(q), v, self._actuator_efforts(outputs)
+
+    def efforts(
+        self,
+        t: Numeric,
+        x: State,
+        request: Numeric,
+        acceleration: Numeric | None = None,
+        held: Numeric | None = None,
+    ) -> dict[str, Numeric]:
+        """All forces and accelerations of a state: q, v, a; `effort` of actuators and of imposed motions; `friction` of
+        joints and brakes; `braking_effort` of slipping brakes, `static_effort` of sticking ones; `locking_effort`, that
+        keeps locked dofs at rest; `multipliers` of the constraints; `input_power` [W] of constraints that depend on
+        time; `rates` and `outputs` of the actuators; `joint_friction` without brakes; `bristle_rates`, and the
+        `bristle_power` [W] that they store.
+
+        acceleration (nv,): of a plain tree, to be taken instead of the one that solves the equations of motion. What
+        they then lack is the `locking_effort` of the dofs that are not locked. held: bool (nv,), dofs that are locked
+        too.
+        """
+        q, v, a = self.motion(t, x)
+        rates, outputs = self._actuator_flows(t, x, request, q, v)
+        equations = self.model.equations
+        effort = self._actuator_efforts(outputs)
+        z = x["bristles"] if self.bristles else np.zeros(0)
+        friction = equations.friction_effort(v, self.bristles.dry_efforts(v, effort, z))
+        bristle_rates = self.bristles.rates(v, effort, z)
+        of_joints = {"joint_friction": friction, "bristle_rates": bristle_rates}
+        external = self.external_effort(t, x)
+        resistance = friction + equations.spring_effort(q) - external
+        applied = effort - resistance
+        of_brakes: dict[str, Numeric] = {}
+        if self.modes.brakes:
+            of_brakes = self.modes.brakes.efforts(t, x["modes"], equations.chart(q), v)
+            braking = of_brakes["braking_effort"]
+            friction, applied = friction - braking, applied + braking
+        known = self.locked_or_imposed(x)
+        known = known if held is None else ops.logical_or(known, held)
+        multipliers, input_power = np.zeros(0), 0.0
+        if acceleration is not None:
+            a = ops.where(known, a, acceleration)
+            load = equations.inverse_dynamics(q, v, a, t)
+        elif equations.is_plain_tree:
+            a, load = equations.hybrid_dynamics(q, v, a, applied, known, t)
+        else:
+            a, load, multipliers, input_power = equations.constrained_dynamics(
+                q, v, a, applied, known, t, self.active(x)
+            )
+        if self.other_formulation is not None and acceleration is None and held is None:
+            a = self.other_formulation.forward_dynamics(q, v, applied, t)
+        effort = ops.where(self.imposed, load + resistance, effort)
+        solution = {"q": q, "v": v, "a": a, "effort": effort, "friction": friction, "locking_effort": load - applied}
+        solution["external"] = external
+        return (
+            solution
+            | of_joints
+            | of_brakes
+            | {"multipliers": multipliers, "input_power": input_power, "rates": rates, "outputs": outputs}
+            | {"bristle_power": self.bristles.stored_power(z, bristle_rates)}
+        )
+
+    def flow(self, t: Numeric, p: Numeric, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        """(dx/dt of the state, `effort` (nv,) on each dof); u["request"] (nv,): effort requested of the drives."""
+        solution = self.efforts(t, x, u["request"])
+        return self._rates(t, solution), {"effort": solution["effort"]}
+
+    def balance(self, t: Numeric, x: State, request: Numeric, acceleration: Numeric) -> tuple[State, Numeric]:
+        """(dx/dt, residual (m,)) of a plain tree whose m dofs that are not prescribed have these accelerations (m,).
+        Where the residual of the equations of motion vanishes, dx/dt equals `flow`."""
+        dofs = np.flatnonzero(self.unprescribed)
+        given = ops.set_at(np.zeros(self.model.nv), dofs, acceleration)
+        solution = self.efforts(t, x, request, given)
+        residual = ops.where(self.locked_or_imposed(x), given - solution["a"], solution["locking_effort"])
+        return self._rates(t, solution), residual[dofs]
+
+    def _rates(self, t: Numeric, solution: Mapping[str, Numeric]) -> State:
+        """dx/dt from the efforts and accelerations of a state."""
+        q, v, a, effort, outputs = (solution[name] for name in ("q", "v", "a", "effort", "outputs"))
+        equations = self.model.equations
+        power = solution["input_power"] + ops.sum(y["power"] for y in outputs.values())
+        power = power + ops.sum(effort[k] * v[k] for k in np.flatnonzero(self.imposed))
+        loss = ops.sum(y["loss"] for y in outputs.values()) + solution["friction"] @ v + equations.damper_loss(q, v, t)
+        loss = loss - solution["bristle_power"] if self.bristles else loss
+        dx = {
+            "position": equations.rate(q, v)[self._state_coordinates],
+            "velocity": a[self.unprescribed],
+            "actuators": solution["rates"],
+            "energy": {"work": power, "loss": loss},
+        } | ({"bristles": solution["bristle_rates"]} if self.bristles else {})
+        if self._has_laws:
+            dx["energy"]["forces"] = ops.sum(equations.force_powers(q, v, t).values())
+        if self.coupled:
+            dx["energy"]["external"] = ops.array([solution["external"][k] * v[k] for k in self.external.dofs])
+        if self.real:
+            dx["energy"]["real"] = ops.array([effort[k] * v[k] for k in self._real_dofs])
+        return dx | zeros_like(self._constants())
+
+    # --- signals ---
+
+    @cached_property
+    def signals(self) -> tuple[str, ...]:
+        """The names of the signals of `observe`."""
+        return tuple(self.observe(0.0, self.initial(), np.zeros(self.model.nv)))
+
+    def observe(self, t: Numeric, x: State, request: Numeric) -> dict[str, Numeric]:
+        """By signal name: motion and effort of every dof, outputs of its actuator, reactions and violations of the
+        constraints, and the energy balance; nothing of a plant without dofs."""
+        if not self.model.nv:
+            return {}
+        solution = self.efforts(t, x, request)
+        q, v, outputs, model = solution["q"], solution["v"], solution["outputs"], self.model
+        signals: dict[str, Numeric] = {}
+        motion = {"position": model.equations.chart(q), "velocity": v}
+        motion |= {"acceleration": solution["a"], "effort": solution["effort"]}
+        for k, name in enumerate(model.dof_names):
+            signals |= {f"{name}/{what}": values[k] for what, values in motion.items()}
+            recorded = [s for s in outputs.get(name, {}) if s not in ("effort", "power", "loss", "stored")]
+            prefix = "twin_" if name in self.twins else ""
+            signals |= {f"{name}/{prefix}{s}": outputs[name][s] for s in recorded}
+        names, laws = model.dof_names, model.equations.friction_laws
+        signals |= {f"{names[k]}/friction_effort": -solution["joint_friction"][k] for k in laws}
+        signals |= self._holding(x, solution)
+        coordinates = zip(model.coordinate_names, model.coordinate_units, q, strict=True)
+        signals |= {f"{name}/position": value for name, unit, value in coordinates if unit == "1"}
+        equations = model.equations
+        for joint, pose in equations.moving_base_poses(q, t).items():
+            signals |= {f"{joint}.{name}/position": value for name, value in pose.items()}
+        for frame, (pose, velocity) in equations.named_frames(q, v, t).items():
+            signals |= {f"{frame}.{name}/position": value for name, value in pose.items()}
+            signals |= {f"{frame}.{name}/velocity": value for name, value in velocity.items()}
+        for frame, deflection in equations.deflections(q).items():
+            signals |= {f"{frame}.{axis}/deflection": value for axis, value in zip("xyz", deflection, strict=True)}
+        kinetic = equations.kinetic_energy(q, v, t)
+        potential = equations.potential_energy(q, t)
+        elastic = equations.spring_energy(q, t)
+        stored = kinetic + potential + elastic + ops.sum(y["stored"] for y in outputs.values())
+        stored = stored + self.bristles.energy(x["bristles"]) if self.bristles else stored
+        energies = {"kinetic": kinetic, "potential": potential, "stored": stored}
+        energies |= {"elastic": elastic} if equations.has_springs else {}
+        energies |= {"work": x["energy"]["work"], "dissipated": x["energy"]["loss"]}
+        energies |= {"forces": x["energy"]["forces"]} if self._has_laws else {}
+        energies |= {"parts": ops.sum(x["energy"]["external"])} if self.coupled else {}
+        signals |= {f"{names[k]}/external_effort": solution["external"][k] for k in self.external.dofs}
+        signals |= {f"{name}/power": power for name, power in equations.force_powers(q, v, t).items()}
+        signals |= {f"energy/{name}": value for name, value in energies.items()}
+        signals |= self.control.signals(x["steps"], model.dof_names) if self.control else {}
+        signals |= {"steps/unconverged": x["drive_steps"]["unconverged"]} if self.multirate else {}
+        return signals | self._reactions(t, q, v, solution["multipliers"], self.active(x))
+
+    def _holding(self, x: State, solution: Mapping[str, Numeric]) -> dict[str, Numeric]:
+        """`<dof>/holding_effort` of dofs with latches or brakes, and `<dof>/brake_slip`."""
+        if not self.modes.holding:
+            return {}
+        modes, names = self.modes, self.model.dof_names
+        held = ops.where(modes.locked(x["modes"]) > 0.5, solution["locking_effort"], 0.0)
+        held = held + solution["braking_effort"] if modes.brakes else held
+        signals = {f"{names[k]}/holding_effort": held[k] for k in modes.holding}
+        directions = modes.brakes.directions(x["modes"], solution["v"])
+        return signals | {f"{names[k]}/brake_slip": direction for k, direction in directions.items()}
+
+    def _reactions(
+        self, t: Numeric, q: Numeric, v: Numeric, multipliers: Numeric, active: Numeric
+    ) -> dict[str, Numeric]:
+        """`<constraint>/<row>` (reactions, such as `force_x`), `<constraint>/violation` and `<constraint>/slip`."""
+        model = self.model
+        if not model.constraint_rows:
+            return {}
+        reactions = model.equations.least_norm_reactions(q, multipliers, t, active)
+        signals = dict(zip(model.constraint_rows, reactions, strict=True))
+        residual, rate = model.equations.constraint_violation(q, v, t)
+        first = row = 0
+        for k, constraint in enumerate(model.equations.constraints.members):
+            is_active = 1.0 if active is None else active[k]
+            violation, n = residual[first : first + constraint.holonomic], len(constraint.law.rows)
+            slip = rate[row + constraint.holonomic : row + n]
+            if constraint.holonomic:
+                signals[f"{constraint.name}/violation"] = is_active * ops.sqrt(violation @ violation)
+            if n > constraint.holonomic:
+                signals[f"{constraint.name}/slip"] = is_active * ops.sqrt(slip @ slip)
+            first, row = first + constraint.holonomic, row + n
+        return signals
