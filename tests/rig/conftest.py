@@ -76,6 +76,9 @@ def rigs(rig_parts, tmp_path, monkeypatch):
         stand_in.__path__ = [str(rig_parts / package)]
         monkeypatch.setitem(sys.modules, package, stand_in)
     importlib.invalidate_caches()
+    # what finds the packages of an installation for development knows no stand-ins
+    finders = [finder for finder in sys.meta_path if not getattr(finder, "__module__", "").startswith("__editable__")]
+    monkeypatch.setattr(sys, "meta_path", finders)
     monkeypatch.chdir(tmp_path)
     yield Rigs()
     for name in [name for name in sys.modules if name.rpartition(".")[0] in PARTS]:

@@ -172,7 +172,7 @@ def test_a_missing_file_is_said_by_every_command(split):
     warning = f"warning  st.mcap: {missing}"
     for name in ("st.mcap", "st*.mcap"):
         assert open_recording(name).fault == missing
-    code, out, err = split("export", "st.mcap", "--to", "csv")
+    code, out, err = split("export", "recording", "st.mcap", "--to", "csv")
     assert (code, out.splitlines()[1:], err) == (0, [warning], [])
     assert split("plot", "st.mcap")[1].splitlines()[1:] == [warning]
     assert split("compare", "st.mcap", "st.2.mcap")[1].splitlines()[2] == warning

@@ -55,4 +55,4 @@ def test_the_list_names_joints_with_a_range_of_more_than_a_turn_of_their_drive(t
     path = tmp_path / "rig.yaml"
     path.write_text(text)
     line = "  positions of a: their drives lose whole turns at power-off; compare where they stand, or home them: cosim"
-    assert (f"{line} home {path}" in list(what_moves(load_rig(path)))) == named
+    assert (f"{line} drives home {path}" in list(what_moves(load_rig(path)))) == named
