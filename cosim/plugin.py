@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cosim.core import filters, ops, units
-from cosim.core.errors import InputError, RunError
+from cosim.core.errors import InputError, RunError, SourceLocation
 from cosim.core.types import (
     ACTUATOR_INPUTS,
     ACTUATOR_OUTPUTS,
@@ -91,6 +91,7 @@ __all__ = [
     "ShapeFunctions",
     "Signal",
     "Signals",
+    "SourceLocation",
     "State",
     "Trajectory",
     "TrajectoryContext",

@@ -30,22 +30,21 @@ ALWAYS_LISTENS = re.compile(r"(create|start)_(unix_)?server|run_app|LocalCluster
 MAY_LISTEN = re.compile(rf"\b({LISTENS.pattern}|{ALWAYS_LISTENS.pattern})\(")  # parsing all modules takes long
 # where they are, and why others get no further there
 KNOWN = {
-    ("access/guarded_server.py", "bind"): "a probe of the host, which does not listen",
-    ("access/guarded_server.py", "create_server"): "the socket that the guard gets",
-    ("access/guarded_server.py", "serve"): "the guard",
-    ("bench/rows_tuning.py", "LocalCluster"): "a measurement, in this process",
-    ("dashboard/web_page.py", "ViserServer"): "guarded",
-    ("federation/federate.py", "bind"): "a probe for a free port",
-    ("federation/federation.py", "helicsCreateBroker"): "on loopback; its limits are in the threat model",
-    ("fmi/fmu_process.py", "FmuServer"): "a pair of sockets without a name",
-    ("fmi/fmu_process.py", "serve"): "likewise",
-    ("foxglove/command.py", "FoxgloveServer"): "guarded in foxglove/server",
-    ("foxglove/server.py", "serve"): "guarded",
-    ("output/binding.py", "bind"): "a file closed to other users, or a key where commands are taken",
-    ("output/stream/publisher.py", "bind"): "guarded in output/binding",
-    ("remote/control_process.py", "ControlServer"): "likewise",
-    ("remote/control_process.py", "bind"): "likewise",
-    ("remote/control_process.py", "serve"): "likewise",
+    ("core/access/guarded_server.py", "bind"): "a probe of the host, which does not listen",
+    ("core/access/guarded_server.py", "create_server"): "the socket that the guard gets",
+    ("core/access/guarded_server.py", "serve"): "the guard",
+    ("apps/dashboard/web_page.py", "ViserServer"): "guarded",
+    ("simulation/federation/federate.py", "bind"): "a probe for a free port",
+    ("simulation/federation/federation.py", "helicsCreateBroker"): "on loopback; its limits are in the threat model",
+    ("simulation/fmi/fmu_process.py", "FmuServer"): "a pair of sockets without a name",
+    ("simulation/fmi/fmu_process.py", "serve"): "likewise",
+    ("apps/foxglove/command.py", "FoxgloveServer"): "guarded in apps/foxglove/server",
+    ("apps/foxglove/server.py", "serve"): "guarded",
+    ("core/access/binding.py", "bind"): "a file closed to other users, or a key where commands are taken",
+    ("output/stream/publisher.py", "bind"): "guarded in core/access/binding",
+    ("execution/remote/control_process.py", "ControlServer"): "likewise",
+    ("execution/remote/control_process.py", "bind"): "likewise",
+    ("execution/remote/control_process.py", "serve"): "likewise",
 }
 
 
@@ -115,8 +114,8 @@ def _viser() -> str:
 
 
 SERVERS = {
-    "dashboard/web_page.py": Kind(dashboard, _viser(), 200),
-    "foxglove/server.py": Kind(foxglove, "foxglove.sdk.v1", 426),
+    "apps/dashboard/web_page.py": Kind(dashboard, _viser(), 200),
+    "apps/foxglove/server.py": Kind(foxglove, "foxglove.sdk.v1", 426),
 }
 
 

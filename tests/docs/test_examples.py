@@ -167,9 +167,9 @@ OVERLAYS = {
 }
 # FMUs of parts that a command of a page writes -> their rig and part
 FMUS = {
-    f"{part}.fmu": (words[2], part)
+    f"{part}.fmu": (words[3], part)
     for words in commands()
-    if words[1] == "fmu" and "--part" in words
+    if words[1:3] == ["export", "fmu"] and "--part" in words
     for part in [words[words.index("--part") + 1]]
 }
 

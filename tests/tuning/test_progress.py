@@ -59,7 +59,7 @@ def test_a_pipe_has_a_line_for_each_better_trial_and_each_tenth(command: Command
     assert (code, err) == (0, []) and "\r" not in out and "\x1b" not in out
     assert [line.partition(" ")[0] for line in lines] == ["8/24", "16/24", "24/24"]
     assert re.fullmatch(rf"16/24 trials  {BEST}  \d+ s left", lines[1])
-    many = command(*WORDS[:4], "--trials", "200", "--batch", "2", "--optimiser", "sobol", "--session", "many")[1]
+    many = command(*WORDS[:5], "--trials", "200", "--batch", "2", "--optimiser", "sobol", "--session", "many")[1]
     lines = [line for line in many.splitlines() if "trials" in line]
     changes = sum(a.split()[3] != b.split()[3] for a, b in pairwise(lines))
     assert 10 <= len(lines) <= 11 + changes < 40

@@ -7,7 +7,7 @@
     void NAME_lanes_signals(const double *memory, double *signals)
 
 Element k of lane j is at `lanes · k + j`, of the memory and of the signals. Each lane has the memory of one run, and
-its `fault` says whether the guard stopped it.
+its `fault` states whether the guard stopped it.
 """
 
 from __future__ import annotations

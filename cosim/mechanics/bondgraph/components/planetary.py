@@ -1,7 +1,7 @@
 """A planetary gear by Willis: ω_sun = (1 + i) ω_arm − i ω_ring, with i the teeth of the ring per tooth of the sun.
 
-Ports: `sun`, from a 1-junction; `ring` and `arm` (the planet carrier), to 1-junctions. A shaft that is held is bonded
-to a source of flow 0. Rigid and without loss; a `shaft` before it makes it elastic.
+Ports: `sun`, from a 1-junction; `ring` and `arm`, which holds the planets, to 1-junctions. A shaft that is held is
+bonded to a source of flow 0. Rigid and without loss; a `shaft` before it makes it elastic.
 """
 
 from __future__ import annotations
