@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FLAT = {"__init__", "__main__", "plugin"}  # the promised names
+FLAT = {"__init__", "__main__", "errors", "plugin"}  # the promised names
 PLUGINS = ("controllers", "drivers")  # folders beside the package
 # folders of tests that belong to no single room
 ACROSS = {"bench", "browser", "conformance", "docs", "kit", "oracle", "shared", "system"}
