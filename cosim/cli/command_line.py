@@ -132,7 +132,7 @@ class Commands:
         elif first.startswith("-"):
             raise InputError(f"there is no option '{first}'; see cosim --help", "cosim")
         else:
-            _no_command("cosim", first, [*self.parsers, *GROUPS], "")
+            _no_command("cosim", first, [name for names in HEADINGS.values() for name in names], "")
         return None, []
 
 
