@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from cosim.cli.command_line import CommandParser
+from cosim.cli.command_tree import CommandParser
 from cosim.cli.main import run_program
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from cosim.cli.command_tree import Word, names_in, word
 from cosim.cli.confirm import MOTORS, TURNS, Asking, confirm
 from cosim.core.errors import InputError
 
@@ -14,19 +15,12 @@ if TYPE_CHECKING:
     from cosim.rig.reading.yaml_source import Override
     from cosim.rig.rig import Rig
 
-    pass
 
 SETTINGS = Asking(
     "Type yes to change the settings of the drives: ",
     "settings of drives would change and there is no terminal to confirm on; check the list and pass --yes",
     "not confirmed, the settings stay as they are",
 )
-
-Word = tuple[tuple[str, ...], dict[str, Any]]
-
-
-def _word(*names: str, **settings: Any) -> Word:
-    return names, settings
 
 
 def scan(bus: str | None, port: str | None, family: str | None, output: Path | None) -> None:
@@ -63,7 +57,7 @@ def jog(
     """Move one real joint slowly, under the guard."""
     from cosim.apps.commissioning.jog_command import jog_joint
 
-    held = [name.strip() for name in hold.split(",") if name.strip()]
+    held = names_in(hold)
     loaded = _loaded(rig, overrides)
     confirmed = _confirmed(loaded, yes, clear_faults)
     jog_joint(
@@ -182,20 +176,20 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
     add(
         "drives scan",
         scan,
-        _word("--bus", metavar="BUS", help="can0, or its keys, e.g. 'interface: slcan, channel: /dev/ttyACM0'"),
-        _word("--port", metavar="PORT", help="/dev/ttyUSB0, or its keys, e.g. 'port: /dev/ttyUSB0, baudrate: 57600'"),
-        _word("--family", metavar="NAME", help="search for drives of this family only"),
-        _word("-o", dest="output", metavar="F.yaml", type=Path, help="write the section; default: print it"),
+        word("--bus", metavar="BUS", help="can0, or its keys, e.g. 'interface: slcan, channel: /dev/ttyACM0'"),
+        word("--port", metavar="PORT", help="/dev/ttyUSB0, or its keys, e.g. 'port: /dev/ttyUSB0, baudrate: 57600'"),
+        word("--family", metavar="NAME", help="search for drives of this family only"),
+        word("-o", dest="output", metavar="F.yaml", type=Path, help="write the section; default: print it"),
     )
-    yes = _word("--yes", action="store_true", help="switch motors on without confirmation")
+    yes = word("--yes", action="store_true", help="switch motors on without confirmation")
     about_faults = "clear faults of the drives first; look at their causes before"
-    clear = _word("--clear-faults", action="store_true", help=about_faults)
-    joints = _word("joints", metavar="JOINT", nargs="*", help="real joints; default: all of them, in their order")
-    joint = _word("joint", metavar="JOINT", help="a real joint")
+    clear = word("--clear-faults", action="store_true", help=about_faults)
+    joints = word("joints", metavar="JOINT", nargs="*", help="real joints; default: all of them, in their order")
+    joint = word("joint", metavar="JOINT", help="a real joint")
 
     def effort(default: float) -> Word:
         about = f"largest effort, as a fraction of the joint's limit; default: {default:g}"
-        return _word("--effort", metavar="X", type=float, default=default, help=about)
+        return word("--effort", metavar="X", type=float, default=default, help=about)
 
     travel = "way of each motion, e.g. 2 deg or 1 mm; default: 2 deg, and 2 mm for linear joints"
     add(
@@ -206,7 +200,7 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         overrides,
         overlay,
         effort(0.2),
-        _word("--travel", metavar="X", default="", help=travel),
+        word("--travel", metavar="X", default="", help=travel),
         yes,
         clear,
     )
@@ -217,17 +211,17 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         joint,
         overrides,
         overlay,
-        _word("--by", metavar="X", help="move by this way and end, e.g. '5 deg' or '-2 mm'; default: keys move it"),
-        _word("--speed", metavar="X", help="e.g. '2 deg/s'; default: 5 deg/s or 5 mm/s, up to a tenth of the limit"),
-        _word("--step", metavar="X", help="way of each press of a key; default: it moves as long as the key repeats"),
+        word("--by", metavar="X", help="move by this way and end, e.g. '5 deg' or '-2 mm'; default: keys move it"),
+        word("--speed", metavar="X", help="e.g. '2 deg/s'; default: 5 deg/s or 5 mm/s, up to a tenth of the limit"),
+        word("--step", metavar="X", help="way of each press of a key; default: it moves as long as the key repeats"),
         effort(0.5),
-        _word("--hold", metavar="A,B", default="", help="real joints that are held meanwhile; default: none, all off"),
+        word("--hold", metavar="A,B", default="", help="real joints that are held meanwhile; default: none, all off"),
         yes,
-        _word("--allow-turns", action="store_true", help="the drives have lost no turns without power"),
+        word("--allow-turns", action="store_true", help="the drives have lost no turns without power"),
         clear,
     )
-    speed = _word("--speed", metavar="X", help="e.g. '2 deg/s'; default: slow")
-    output = _word("-o", dest="output", metavar="F.yaml", type=Path, help="default: RIG.commissioning.yaml")
+    speed = word("--speed", metavar="X", help="e.g. '2 deg/s'; default: slow")
+    output = word("-o", dest="output", metavar="F.yaml", type=Path, help="default: RIG.commissioning.yaml")
     add(
         "drives home",
         home,
@@ -235,11 +229,11 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         joints,
         overrides,
         overlay,
-        _word("--at", metavar="X", help="position of the stop, e.g. '-95 deg'; default: joints.JOINT.stops"),
-        _word("--towards", choices=("lower", "upper"), default="lower", help="which stop; default: lower"),
+        word("--at", metavar="X", help="position of the stop, e.g. '-95 deg'; default: joints.JOINT.stops"),
+        word("--towards", choices=("lower", "upper"), default="lower", help="which stop; default: lower"),
         speed,
         effort(0.15),
-        _word("--travel", metavar="X", help="longest way to the stop; default: the range of the joint"),
+        word("--travel", metavar="X", help="longest way to the stop; default: the range of the joint"),
         output,
         yes,
         clear,
@@ -252,18 +246,18 @@ def add_commands(add: Callable[..., None], rig: Word, overrides: Word, overlay: 
         joint,
         overrides,
         overlay,
-        _word("--mark", dest="marks", metavar="X", action="append", default=[], help=f"{mark}; may be repeated"),
-        _word("--cogging", action="store_true", help="move it slowly up and back, and fit the effort that repeats"),
-        _word("--order", metavar="N", type=int, default=8, help="of --cogging: highest harmonic; default: 8"),
+        word("--mark", dest="marks", metavar="X", action="append", default=[], help=f"{mark}; may be repeated"),
+        word("--cogging", action="store_true", help="move it slowly up and back, and fit the effort that repeats"),
+        word("--order", metavar="N", type=int, default=8, help="of --cogging: highest harmonic; default: 8"),
         speed,
         effort(0.5),
-        _word("--travel", metavar="X", help="of --cogging; default: 1.2 revolutions of the motor"),
+        word("--travel", metavar="X", help="of --cogging; default: 1.2 revolutions of the motor"),
         output,
         yes,
         clear,
     )
-    file = _word("file", metavar="F.yaml", type=Path, help="of the settings")
+    file = word("file", metavar="F.yaml", type=Path, help="of the settings")
     add("drives save", save, rig, file, overrides, overlay)
     add("drives compare", compare, rig, file, overrides, overlay)
-    without = _word("--yes", action="store_true", help="restore without confirmation")
+    without = word("--yes", action="store_true", help="restore without confirmation")
     add("drives restore", restore, rig, file, overrides, overlay, without)

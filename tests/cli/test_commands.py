@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from cosim.cli.command_line import FORMER, GROUPS, HEADINGS, all_commands
+from cosim.cli.command_line import all_commands
+from cosim.cli.command_tree import FORMER, GROUPS, HEADINGS
 from tests.kit.command import Command
 
 COMMANDS = all_commands()

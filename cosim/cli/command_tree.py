@@ -1,0 +1,150 @@
+"""Commands in groups: how they are parsed, their help text, and former names."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, HelpFormatter, Namespace
+from collections.abc import Callable, Collection
+from typing import Any, NoReturn
+
+from cosim.cli.option_rules import check_options
+from cosim.core.errors import InputError, did_you_mean
+
+Word = tuple[tuple[str, ...], dict[str, Any]]  # an argument or an option, as `ArgumentParser.add_argument` takes it
+ABOUT = "Robotics control co-simulation with hardware in the loop."
+WIDTH = 110  # columns of a help text
+INDENT = 30  # of what it says about an option
+COLUMN = 11  # of what the help text says about a command
+HEADINGS = {
+    "The first hour": ("new", "check", "run", "plot", "compare", "dash"),
+    "Runs and recordings": ("live", "explain", "replay", "export"),
+    "Design": ("analyze", "derive", "identify", "tune", "scenario"),
+    "Motors": ("drives", "emulate", "doctor"),
+    "Other programs": ("foxglove", "federate", "key"),
+}
+GROUPS = {
+    "live": "Get and set parameters of a run while it runs, and stop it.",
+    "export": "Write a recording, an FMU, code for other machines, or a layout.",
+    "tune": "Find gains or feedforward by many runs, and look at sessions.",
+    "drives": "Find, check, move and set up real drives.",
+}
+# former commands: what to run instead
+FORMER = {
+    **{name: f"'cosim live {name}'" for name in ("set", "get", "stop")},
+    **{name: f"'cosim drives {name}'" for name in ("scan", "probe", "jog", "home", "calibrate")},
+    "learn": "'cosim tune feedforward'",
+    "sessions": "'cosim tune sessions'",
+    "fmu": "'cosim export fmu'",
+    "build": "'cosim export code'",
+    "layout": "'cosim export layout'",
+    "bench": "'python -m benchmarks', in a checkout of the project",
+}
+# what a word after a group may have meant that was a command itself
+FORMER_IN_GROUPS = {
+    "tune": "; gains are tuned by 'cosim tune gains RIG'",
+    "export": "; a recording is exported by 'cosim export recording F.mcap'",
+}
+
+
+class CommandParser(ArgumentParser):
+    """A parser whose complaints are errors in one line."""
+
+    def __init__(self, **settings: Any) -> None:
+        def form(prog: str) -> HelpFormatter:
+            return HelpFormatter(prog, max_help_position=INDENT, width=WIDTH)
+
+        super().__init__(**settings, allow_abbrev=False, formatter_class=form)
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}; see {self.prog} --help", self.prog)
+
+    def parse_command(self, words: list[str]) -> Namespace:
+        """The words after the command; arguments may stand behind options."""
+        given, rest = self.parse_known_intermixed_args(words)
+        if not rest:
+            check_options(self.prog.partition(" ")[2], words)
+            return given
+        if not rest[0].startswith("-"):
+            self.error(f"there is no place for the argument '{rest[0]}'")
+        options = [name for action in self._actions for name in action.option_strings]
+        self.error(f"there is no option '{rest[0]}'{did_you_mean(rest[0], options)}")
+
+
+class Commands:
+    """The commands by their names, of one word, or of two where they are in a group."""
+
+    def __init__(self) -> None:
+        self.parsers: dict[str, CommandParser] = {}
+
+    def add_command(self, name: str, run: Callable[..., None], *words: Word) -> None:
+        """A command with what runs it, whose docstring begins with its line of help."""
+        about = (run.__doc__ or "").splitlines()[0]
+        parser = self.parsers[name] = CommandParser(prog=f"cosim {name}", description=about)
+        parser.set_defaults(command=run)
+        for names, settings in words:
+            parser.add_argument(*names, **settings)
+
+    def help_text(self, group: str = "") -> str:
+        """Of all commands, or of a group."""
+        about = {name: parser.description or "" for name, parser in self.parsers.items()} | GROUPS
+        if group:
+            names = [name for name in self.parsers if name.startswith(f"{group} ")]
+            tables = {"Commands": names}
+        else:
+            tables = HEADINGS
+        lines = [f"usage: cosim {group + ' ' * bool(group)}COMMAND …", "", GROUPS.get(group, ABOUT)]
+        for heading, names in tables.items():
+            width = max(map(len, names)) + 2 if group else COLUMN
+            lines += ["", f"{heading}:", *(f"  {name:{width}}{about[name]}" for name in names)]
+        command = f"cosim {group} COMMAND".replace("  ", " ")
+        lines += [
+            "",
+            f"{command} --help describes a command" + ("" if group else "; cosim --version prints the version"),
+        ]
+        return "\n".join(lines)
+
+    def chosen(self, words: list[str]) -> tuple[CommandParser | None, list[str]]:
+        """(the command, its words); None after a help text. Raises InputError for unknown words."""
+        first = words[0] if words else "--help"
+        if first in ("-h", "--help"):
+            print(self.help_text())
+        elif first == "--version":
+            from cosim import __version__
+
+            print(f"cosim {__version__}")
+        elif first in GROUPS:
+            second = words[1] if len(words) > 1 else "--help"
+            if second in ("-h", "--help"):
+                print(self.help_text(first))
+            elif (name := f"{first} {second}") in self.parsers:
+                return self.parsers[name], words[2:]
+            else:
+                known = [name.partition(" ")[2] for name in self.parsers if name.startswith(f"{first} ")]
+                _no_command(f"cosim {first}", second, known, FORMER_IN_GROUPS.get(first, ""))
+        elif first in self.parsers:
+            return self.parsers[first], words[1:]
+        elif first in FORMER:
+            raise InputError(f"'cosim {first}' is now {FORMER[first]}", "cosim")
+        elif first.startswith("-"):
+            raise InputError(f"there is no option '{first}'; see cosim --help", "cosim")
+        else:
+            _no_command("cosim", first, [name for names in HEADINGS.values() for name in names], "")
+        return None, []
+
+
+def _no_command(place: str, word: str, known: Collection[str], hint: str) -> NoReturn:
+    meant = did_you_mean(word, known)
+    raise InputError(f"there is no command '{word}'{hint or meant}; see {place} --help", place)
+
+
+def word(*names: str, **settings: Any) -> Word:
+    """An argument or an option, as `ArgumentParser.add_argument` takes it."""
+    return names, settings
+
+
+def flag(name: str, about: str) -> Word:
+    return word(name, action="store_true", help=about)
+
+
+def names_in(text: str) -> list[str]:
+    """Names that an option has with commas between them."""
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,103 @@
+"""The commands for runs that are over: what they do."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Literal
+
+from cosim.cli.command_tree import names_in
+from cosim.core.errors import InputError
+
+
+def compare(a: Path, b: Path, align: bool) -> None:
+    """Compare two runs, and find where they part."""
+    from cosim import compare as compared
+    from cosim import load_run
+    from cosim.cli.comparison_report import print_comparison
+
+    runs = load_run(a), load_run(b)
+    shift = 0.0
+    if align:
+        from cosim.rig.alignment import alignment_of
+
+        shift = alignment_of(*runs)
+    print_comparison(compared(*runs, shift), str(a), str(b))
+
+
+def replay(
+    recording: Path,
+    rig: Path | None,
+    telemetry: str | None,
+    speed: float | None,
+    rerun: bool,
+    bus: bool,
+    to: Path | None,
+    trust: bool,
+) -> None:
+    """Publish a recording again, or repeat its run and compare."""
+    from cosim.cli.replay import publish_recording, rerun_recording
+
+    if to is not None and rig is not None:
+        raise InputError("no rig is needed for --to; take it out", str(rig))
+    if to is not None:
+        from cosim.output.can_log import write_can_log
+
+        count, others = write_can_log(recording, to)
+        print(f"wrote    {to}: {count:,} frames" + "".join(f"; '{name}' is on a serial port" for name in others))
+        return
+    if bus:
+        from cosim.cli.bus_replay_report import report_bus_replay
+
+        report_bus_replay(recording, rig, trust)
+        return
+    if rig is not None:
+        raise InputError("a rig is for --bus; add it, or take the rig out", str(rig))
+    if not rerun:
+        publish_recording(recording, telemetry, 1.0 if speed is None else speed)
+        return
+    if telemetry is not None or speed is not None:
+        raise InputError("is as fast as possible and publishes nothing; pass it alone", "--rerun")
+    rerun_recording(recording, trust)
+
+
+def explain(recording: Path, last: str, json: str | None) -> None:
+    """Explain why a recorded run stopped."""
+    from cosim.apps.post_mortem.command import explain_recording
+
+    explain_recording(recording, last, json)
+
+
+def plot(words: list[str], output: Path | None) -> None:
+    """Plot a run, or signals of several runs over each other."""
+    from cosim.cli.plot_recordings import plot_recordings
+
+    plot_recordings(words, output)
+
+
+def export(
+    recording: Path,
+    to: Literal["csv", "parquet", "mat"],
+    output: Path | None,
+    signals: str,
+    start: str | None,
+    until: str | None,
+) -> None:
+    """Write the signals of a recording in another format."""
+    from cosim import open_recording
+    from cosim.output.console import quantity_of
+    from cosim.output.output_files import check_output, identity
+    from cosim.rig.export import export_run, selection_of
+
+    times = [
+        None if text is None else quantity_of(text, "s", option, (0.0, math.inf), "a time such as 2.5 or 500 ms")
+        for text, option in ((start, "--from"), (until, "--until"))
+    ]
+    path = Path(f"{recording.name.partition('.')[0]}.{to}") if output is None else output
+    check_output(path, "-o", (f".{to}",), {identity(recording): "the recording"})
+    run = open_recording(recording)
+    selection = selection_of(run, names_in(signals), *times)
+    export_run(selection, to, path)
+    print(f"wrote    {path}: {len(selection.rows):,} ticks, {len(selection.columns):,} signals")
+    if run.fault:  # also of a recording that was cut off
+        print(f"warning  {recording}: {run.fault}")
