@@ -15,8 +15,9 @@ from benchmarks.emulated_rigs import ONE_CAN_BUS, can_rig
 from benchmarks.emulation import emulation_for, serving
 from benchmarks.peers import import_peer
 from cosim import load_rig
+from cosim.core.driver_contract import BusItem
 from cosim.core.errors import RunError
-from cosim.core.types import BusItem, JointState
+from cosim.core.types import JointState
 from cosim.execution.hardware.emulation.server import EmulationServer
 from cosim.execution.python_engine import PythonEngine
 

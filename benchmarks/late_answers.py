@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.core.types import BusItem
+from cosim.core.driver_contract import BusItem
 from cosim.execution.posix_signals import raise_on_termination
 from cosim.execution.timing.deadlines import DeadlineRecord, task_index
 from cosim.rig.emulate import emulation_of, serve_rig

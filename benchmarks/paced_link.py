@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.emulation import READY, emulation_for
-from cosim.core.types import Connection
+from cosim.core.driver_contract import Connection
 from cosim.execution.timing.privileges import acquire, quiet_interpreter
 from cosim.simulation.loop.pacing import Pacing
 

@@ -25,8 +25,8 @@ from benchmarks.paired_timing import Budget, Samples, time_pairs, undisturbed
 from benchmarks.peers import import_peer
 from benchmarks.rows import BenchCase, Measurement, NotMeasured, Target
 from cosim import load_rig
+from cosim.core.driver_contract import BusItem
 from cosim.core.errors import CosimError, RunError
-from cosim.core.types import BusItem
 from cosim.execution.timing import deadlines
 from cosim.execution.timing.privileges import acquire, quiet_interpreter
 from cosim.rig.build.drivers import cycle_traffic

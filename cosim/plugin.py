@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cosim.core import filters, ops, units
+from cosim.core.driver_contract import Connection, DeviceEmulator, Driver, DriverContext, HardwareDriver
 from cosim.core.errors import InputError, RunError, SourceLocation
 from cosim.core.types import (
     ACTUATOR_INPUTS,
@@ -21,15 +22,10 @@ from cosim.core.types import (
     SETPOINTS,
     Actuator,
     Array,
-    Connection,
     ContinuousBlock,
     Controller,
     ControllerContext,
-    DeviceEmulator,
     DiscreteBlock,
-    Driver,
-    DriverContext,
-    HardwareDriver,
     JointCommand,
     JointState,
     Limits,

@@ -1,7 +1,7 @@
 """Drivers: one folder per family of hardware, and `sim`, the simulated motors.
 
-A rig names a folder; its `load(params, context)` returns a `cosim.core.types.HardwareDriver`. Joints without a driver
-have simulated motors.
+A rig names a folder; its `load(params, context)` returns a `HardwareDriver`, see
+`cosim.core.driver_contract`. Joints without a driver have simulated motors.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cosim.core.types import Array, Driver, Limits
+    from cosim.core.driver_contract import Driver
+    from cosim.core.types import Array, Limits
     from cosim.plugins.drivers.sim.driver import PlantPort
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, POSITION_TOLERANCE
 from cosim.control.start_blend import LONGEST, VELOCITY_TOLERANCE, BlendBounds, blended, ends
+from cosim.core.driver_contract import AddedTurns
 from cosim.core.errors import RunError
-from cosim.core.types import AddedTurns
 from cosim.core.units import TURN
 from cosim.execution.hardware.manager import PowerOnPlace
 from cosim.simulation.tick.arming import Start, blend_bounds

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from cosim.core.driver_contract import Driver
 from cosim.core.errors import RunError, describe_exception
-from cosim.core.types import Driver
 from cosim.execution.engine import Snapshot
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.estop import Estop

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
-from cosim.core.types import DriverContext
 from cosim.execution.hardware.traffic.playback import PlaybackConnection
 from cosim.execution.hardware.traffic.player import PlayedDifference, PlayedTraffic, play
 from cosim.execution.hardware.traffic.recorded_calls import calls_of

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from cosim.core.driver_contract import Driver, DriverContext
 from cosim.core.errors import InputError
-from cosim.core.types import Driver, DriverContext
 from cosim.plugins.drivers.cia402 import codec, profile
 from cosim.plugins.drivers.cia402.bus import command_frames
 from cosim.plugins.drivers.cia402.device.node import Node

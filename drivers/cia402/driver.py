@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from cosim.core.types import DriverContext
+from cosim.core.driver_contract import DriverContext
 from cosim.plugins.drivers.cia402 import codec, faults, process_data, profile, sdo, setup
 from cosim.plugins.drivers.cia402.bus import Bus, command_frames, own_frames
 from cosim.plugins.drivers.cia402.client import TIMEOUT_NS, NoAnswer

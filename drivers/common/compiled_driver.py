@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cosim.core.types import COMMAND, Array, CycleOutcome, JointCommand
+from cosim.core.driver_contract import CycleOutcome
+from cosim.core.types import COMMAND, Array, JointCommand
 from cosim.plugins.drivers.common import exchange
 from cosim.plugins.drivers.common.exchange import COMMAND_SIZE, EXCHANGE, FIELD, LAST_SIZE, RECEIVED_FRAME, SENT_FRAME
 from cosim.plugins.drivers.common.feedforward_field import FeedforwardField

@@ -33,16 +33,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from cosim.core.driver_contract import AddedTurns, DriverContext, FeedforwardReport
 from cosim.core.errors import CosimError, InputError, RunError, SilentDrive
-from cosim.core.types import (
-    AddedTurns,
-    Array,
-    DriverContext,
-    FeedforwardReport,
-    JointCommand,
-    JointState,
-    closed_loop_effort,
-)
+from cosim.core.types import Array, JointCommand, JointState, closed_loop_effort
 from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
 from cosim.plugins.drivers.common.power_on_turns import PowerOnTurns
 from cosim.plugins.drivers.common.wiring import JointParams, Units
@@ -98,7 +91,7 @@ class ListedCommand(NamedTuple):
 
 
 class MotorDriver(ABC, Generic[Item, Joint]):
-    """n joints, each with a drive, behind one connection. Satisfies `cosim.core.types.HardwareDriver`.
+    """n joints, each with a drive, behind one connection. Satisfies `cosim.core.driver_contract.HardwareDriver`.
 
     Arrays and lists are per joint, in the order of the context; k is the index of a joint.
     """

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.core.driver_contract import CycleOutcome
 from cosim.core.machine_code import (
     array_at,
     call_at,
@@ -25,7 +26,7 @@ from cosim.core.machine_code import (
     now,
     words_at,
 )
-from cosim.core.types import Array, CycleOutcome
+from cosim.core.types import Array
 from cosim.plugins.drivers.common.frame_layout import Kind, Role
 from cosim.plugins.drivers.transport.compiled_link import (
     DAMAGED,

@@ -8,8 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
-from cosim.core.types import DriverContext
 from cosim.plugins.drivers.transport import BaseConnection, CanParams, SerialParams, device_link, host_link
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cosim.core.types import FeedforwardReport
+from cosim.core.driver_contract import FeedforwardReport
 
 
 class FeedforwardField:

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from cosim.core.types import Array, DeviceEmulator, DriverContext
+from cosim.core.driver_contract import DeviceEmulator, DriverContext
+from cosim.core.types import Array
 from cosim.plugins.drivers.common.driver import ENABLE_NS, STOP_NS, Item, Joint, MotorDriver
 from cosim.plugins.drivers.transport import Connection, Traffic
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.core.types import Limits, Turns
+from cosim.core.driver_contract import Turns
+from cosim.core.types import Limits
 from cosim.core.units import TURN
 from cosim.plugins.drivers.common.wiring import Units
 

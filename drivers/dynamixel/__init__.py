@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.core.types import Driver, DriverContext
+from cosim.core.driver_contract import Driver, DriverContext
 from cosim.plugins.drivers.common.family import connection_name, device, host
 from cosim.plugins.drivers.common.motor import Motor
 from cosim.plugins.drivers.dynamixel import cyclic_frames

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
-from cosim.core.types import Array, DriverContext
+from cosim.core.types import Array
 from cosim.plugins.drivers.common.driver import ENABLE_NS, MotorDriver
 from cosim.plugins.drivers.dynamixel import codec, cyclic_frames, faults
 from cosim.plugins.drivers.dynamixel import tables as t

@@ -14,8 +14,9 @@ from functools import partial
 
 import numpy as np
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import CosimError
-from cosim.core.types import Array, DriverContext, closed_loop_effort
+from cosim.core.types import Array, closed_loop_effort
 from cosim.plugins.drivers.common.driver import ListedCommand
 from cosim.plugins.drivers.common.node_driver import ANSWER_TIME, OFF, SWITCHED_OFF, NodeDriver, Request
 from cosim.plugins.drivers.mit import codec, models

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
-from cosim.core.types import DriverContext
 from cosim.plugins.drivers.common.driver import MODES
 from cosim.plugins.drivers.common.family import connection_name, device, host
 from cosim.plugins.drivers.common.motor import Motor, Rotor

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import CosimError, InputError
-from cosim.core.types import Array, DriverContext
+from cosim.core.types import Array
 from cosim.plugins.drivers.common.fault_texts import FaultTable, fault_table
 from cosim.plugins.drivers.common.node_driver import OFF, NodeDriver, Request
 from cosim.plugins.drivers.modbus import codec

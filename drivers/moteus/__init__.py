@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cosim.core.types import DriverContext, param, params
+from cosim.core.driver_contract import DriverContext
+from cosim.core.types import param, params
 from cosim.plugins.drivers.common import family, wiring
 from cosim.plugins.drivers.common.driver import MODES
 from cosim.plugins.drivers.common.family import check_one_connection, check_watchdog, connection_name

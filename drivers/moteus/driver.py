@@ -24,8 +24,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
-from cosim.core.types import DriverContext, closed_loop_effort
+from cosim.core.types import closed_loop_effort
 from cosim.plugins.drivers.common.driver import ENABLE_NS, HUGE, ListedCommand, MotorDriver
 from cosim.plugins.drivers.common.wiring import JointParams
 from cosim.plugins.drivers.moteus import faults

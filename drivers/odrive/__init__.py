@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
 from cosim.core.paths import locate
-from cosim.core.types import DriverContext
 from cosim.plugins.drivers.common.driver import MODES
 from cosim.plugins.drivers.common.family import check_watchdog, connection_key, connection_name, device, host
 from cosim.plugins.drivers.common.motor import Motor

@@ -8,7 +8,7 @@ earlier ones do not have this form.
 
 from __future__ import annotations
 
-from cosim.core.types import DriverContext
+from cosim.core.driver_contract import DriverContext
 from cosim.plugins.drivers.common.driver import RETRY_NS, STOP_NS
 from cosim.plugins.drivers.odrive import ascii_codec as ascii_
 from cosim.plugins.drivers.odrive import codes

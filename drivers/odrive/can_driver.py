@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.core.types import DriverContext
+from cosim.core.driver_contract import DriverContext
 from cosim.plugins.drivers.common.driver import RETRY_NS, STOP_NS
 from cosim.plugins.drivers.odrive import can_codec as can
 from cosim.plugins.drivers.odrive import codes

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import numpy as np
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import RunError
-from cosim.core.types import DriverContext
 from cosim.core.units import TURN
 from cosim.plugins.drivers.common.driver import ENABLE_NS, RETRY_NS, STOP_NS, Item, MotorDriver
 from cosim.plugins.drivers.odrive import codes

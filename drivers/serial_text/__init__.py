@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cosim.core.types import DriverContext
+from cosim.core.driver_contract import DriverContext
 from cosim.plugins.drivers.common.driver import MODES
 from cosim.plugins.drivers.common.emulated_drive import EmulatedDrive
 from cosim.plugins.drivers.common.family import check_watchdog, connection_name, device, host

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
-from cosim.core.types import DriverContext
 from cosim.plugins.drivers.common.node_driver import NodeDriver, Request
 from cosim.plugins.drivers.serial_text import codec
 from cosim.plugins.drivers.serial_text.language import BoardLanguage

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cosim.core.types import DriverContext, param, params
+from cosim.core.driver_contract import DriverContext
+from cosim.core.types import param, params
 from cosim.plugins.drivers.common import wiring
 from cosim.plugins.drivers.common.driver import MODES
 from cosim.plugins.drivers.common.emulated_drive import EmulatedDrive

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cosim.core.types import DriverContext
+from cosim.core.driver_contract import DriverContext
 from cosim.plugins.drivers.common.node_driver import NodeDriver, Request
 from cosim.plugins.drivers.common.wiring import JointParams
 from cosim.plugins.drivers.template import codec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import overload
 
-from cosim.core.types import Connection
+from cosim.core.driver_contract import Connection
 from cosim.plugins.drivers.transport.bus_load import Traffic, estimate, seconds
 from cosim.plugins.drivers.transport.can import CanBus
 from cosim.plugins.drivers.transport.connection import (

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Generic, NamedTuple
 
+from cosim.core.driver_contract import Item
 from cosim.core.errors import InputError, RunError, SourceLocation
-from cosim.core.types import Item
 
 Locate = Callable[..., SourceLocation]  # locate(*keys): the place of a key of the connection's section
 
@@ -71,7 +71,7 @@ class BaseConnection(ABC, Generic[Item]):
     take seconds; therefore only `reopen` does it, which the owner calls outside of its cycle.
     """
 
-    now = staticmethod(time.monotonic_ns)  # see `cosim.core.types.Connection`
+    now = staticmethod(time.monotonic_ns)  # see `cosim.core.driver_contract.Connection`
 
     def __init__(self, name: str, locate: Locate) -> None:
         self.name, self.meter = name, TrafficMeter()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from cosim.core.types import Connection
+from cosim.core.driver_contract import Connection
 from cosim.plugins.drivers.transport.bus_load import BYTE_BITS, Traffic
 from cosim.plugins.drivers.transport.connection import CanFrame
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import RunError
-from cosim.core.types import Array, DriverContext
+from cosim.core.types import Array
 from cosim.plugins.drivers.common.driver import STOP_NS
 from cosim.plugins.drivers.common.node_driver import OFF, SWITCHED_OFF, NodeDriver, Request
 from cosim.plugins.drivers.transport import CanFrame, Connection

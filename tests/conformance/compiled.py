@@ -4,7 +4,8 @@ import ctypes
 import threading
 from typing import Any
 
-from cosim.core.types import COMMAND, FEEDBACK, CycleOutcome, JointCommand, JointState
+from cosim.core.driver_contract import CycleOutcome
+from cosim.core.types import COMMAND, FEEDBACK, JointCommand, JointState
 
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 

@@ -11,8 +11,9 @@ import can
 import numpy as np
 import pytest
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import SourceLocation
-from cosim.core.types import DriverContext, JointCommand, JointState, Limits
+from cosim.core.types import JointCommand, JointState, Limits
 from cosim.plugins.drivers import cia402
 from cosim.plugins.drivers.transport import CanParams, now
 

@@ -17,8 +17,9 @@ import pytest
 import yaml
 from canopen.profiles.p402 import BaseNode402
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import SourceLocation
-from cosim.core.types import DriverContext, JointCommand, JointState, Limits
+from cosim.core.types import JointCommand, JointState, Limits
 from cosim.plugins.drivers import cia402
 from cosim.plugins.drivers.cia402.profile import STATES
 from cosim.plugins.drivers.transport import CanParams, now

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.core.types import COMMAND, CycleOutcome
+from cosim.core.driver_contract import CycleOutcome
+from cosim.core.types import COMMAND
 from cosim.plugins.drivers.common.frame_layout import Kind, ReceivedFrame
 
 from .families import cases

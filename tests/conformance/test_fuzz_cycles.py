@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.core.types import CycleOutcome
+from cosim.core.driver_contract import CycleOutcome
 from cosim.plugins.drivers.common import compiled_driver
 from cosim.plugins.drivers.common.node_driver import NodeDriver
 from cosim.plugins.drivers.dynamixel import packet_link

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from can import Message
 
+from cosim.core.driver_contract import CycleOutcome
 from cosim.core.errors import RunError, SourceLocation
-from cosim.core.types import COMMAND, FEEDBACK, CycleOutcome, JointCommand, JointState
+from cosim.core.types import COMMAND, FEEDBACK, JointCommand, JointState
 from cosim.plugins.drivers.common.compiled_driver import CompiledDriver
 from cosim.plugins.drivers.common.frame_layout import CycleLayout, ReceivedFrame, Role
 from cosim.plugins.drivers.dynamixel import codec as dynamixel

@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError, RunError, SourceLocation
-from cosim.core.types import DriverContext, JointCommand, JointState, Limits
+from cosim.core.types import JointCommand, JointState, Limits
 from cosim.plugins.drivers.common.motor import Rotor
 from cosim.plugins.drivers.transport import CanFrame, ConnectionLost
 from tests.kit.clock import MS

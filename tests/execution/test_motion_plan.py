@@ -11,8 +11,9 @@ import pytest
 
 from cosim.cli.confirm import MotorConsent
 from cosim.control.bumpless_start import BumplessStart
+from cosim.core.driver_contract import AddedTurns
 from cosim.core.errors import InputError, RunError
-from cosim.core.types import AddedTurns, Limits
+from cosim.core.types import Limits
 from cosim.core.units import TURN
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine

@@ -13,8 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cosim import load_rig
+from cosim.core.driver_contract import CycleOutcome
 from cosim.core.errors import RunError
-from cosim.core.types import COMMAND, CycleOutcome
+from cosim.core.types import COMMAND
 from cosim.execution.hardware.compiled_groups import CompiledGroups
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.manager import HardwareManager

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from cosim.core.types import Driver, JointCommand, JointState
+from cosim.core.driver_contract import Driver
+from cosim.core.types import JointCommand, JointState
 
 
 class LoggedDriver:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cosim import Rig
-from cosim.core.types import Driver
+from cosim.core.driver_contract import Driver
 from cosim.execution.python_engine import PythonEngine
 from cosim.plugins.drivers import sim
 from cosim.simulation.tick.virtual_plant import VirtualPlant

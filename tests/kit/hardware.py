@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from cosim.core.types import AddedTurns, FeedforwardReport
+from cosim.core.driver_contract import AddedTurns, FeedforwardReport
 
 
 class HardwareStub:

@@ -18,8 +18,9 @@ import numpy as np
 import yaml
 
 from cosim.apps.commissioning.session import CommissioningSession
+from cosim.core.driver_contract import HardwareDriver
 from cosim.core.errors import InputError, RunError
-from cosim.core.types import HardwareDriver, Limits
+from cosim.core.types import Limits
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.rig.build.family_modules import hook
 from cosim.rig.reading.yaml_source import load_yaml

@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol, get_args, get_type_hints
 
 import yaml
 
+from cosim.core.driver_contract import BusItem, Connection
 from cosim.core.errors import InputError, SourceLocation
-from cosim.core.types import BusItem, Connection
 from cosim.rig.build.detect_family import bare_link, gather
 from cosim.rig.build.family_modules import families, hook
 from cosim.rig.reading import schema

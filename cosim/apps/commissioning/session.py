@@ -19,8 +19,9 @@ from cosim.control import differentiated, plausibility, standstill
 from cosim.control.differentiated import SampleTrack
 from cosim.control.guard import Guard, check
 from cosim.control.limits import LIMIT_OF, OK, SATURATE, STOP
+from cosim.core.driver_contract import AddedTurns
 from cosim.core.errors import InputError, RunError, did_you_mean
-from cosim.core.types import COMMAND, AddedTurns, Array, JointCommand, JointState, Limits
+from cosim.core.types import COMMAND, Array, JointCommand, JointState, Limits
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.enabling import HoldCommands, enable_all
 from cosim.execution.hardware.estop import open_estop

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 
 from cosim.apps.post_mortem.symptom import Symptom
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError, listed
 from cosim.core.trust.data_only import refused_code
-from cosim.core.types import DriverContext
 from cosim.execution.hardware.traffic.playback import PlaybackConnection
 from cosim.execution.hardware.traffic.player import play
 from cosim.execution.hardware.traffic.recorded_calls import DriverCall, MissingEntries, calls_of

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.core.types import DriverContext, JointCommand, JointState
+from cosim.core.driver_contract import DriverContext
+from cosim.core.types import JointCommand, JointState
 from cosim.execution.engine import Engine
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.emulation.server import EmulationServer

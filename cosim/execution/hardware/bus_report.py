@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from cosim.core.types import FeedforwardReport
+from cosim.core.driver_contract import FeedforwardReport
 
 
 class BusReport(TypedDict):

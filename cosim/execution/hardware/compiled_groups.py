@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from cosim.core.driver_contract import CompiledCycle, CycleOutcome
 from cosim.core.errors import RunError
-from cosim.core.types import CompiledCycle, CycleOutcome
 from cosim.execution.hardware import group_cycle
 from cosim.execution.hardware.group_cycle import GROUP, HISTORY, NOWHERE, PLACES
 from cosim.execution.hardware.group_memory import paths_of

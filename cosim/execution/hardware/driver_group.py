@@ -8,8 +8,9 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from cosim.core.driver_contract import Driver, HardwareDriver
 from cosim.core.errors import CosimError, InputError, RunError, SilentDrive, describe_exception
-from cosim.core.types import Driver, HardwareDriver, JointState
+from cosim.core.types import JointState
 
 CLEARABLE = "fix the cause, then run with --clear-faults"
 CLEARED = "fix the cause before the next run; this stop clears the fault"

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from cosim.core.driver_contract import Driver
 from cosim.core.errors import RunError, describe_exception
-from cosim.core.types import Driver, JointCommand, JointState
+from cosim.core.types import JointCommand, JointState
 from cosim.simulation.loop.clocks import native_clock
 
 REPLY_NS = 2_000_000  # deadline of a reply

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.control import plausibility
+from cosim.core.driver_contract import CycleOutcome
 from cosim.core.machine_code import array_at, call_at, doubles_at, entry, i64, machine_code, now, words_at
-from cosim.core.types import COMMAND, CycleOutcome
+from cosim.core.types import COMMAND
 from cosim.execution.hardware.group_memory import MEASURED
 from cosim.execution.hardware.manager import LATE_STEPS
 

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.control import plausibility
+from cosim.core.driver_contract import AddedTurns
 from cosim.core.errors import RunError
-from cosim.core.types import AddedTurns, JointState
+from cosim.core.types import JointState
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.enabling import HoldCommands, enable_all
 from cosim.execution.hardware.group_memory import GroupMemory

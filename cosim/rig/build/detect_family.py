@@ -16,8 +16,9 @@ from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 
 import numpy as np
 
+from cosim.core.driver_contract import BusItem, Connection, DriverContext
 from cosim.core.errors import CosimError, SourceLocation
-from cosim.core.types import BusItem, Connection, DriverContext, Limits
+from cosim.core.types import Limits
 from cosim.rig.build.family_modules import families, hook
 from cosim.rig.reading.driver_family import DriverFamily
 from cosim.rig.sections.drivers import DriverSpec

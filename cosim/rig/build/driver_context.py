@@ -8,7 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from cosim.control.load_emulation import LoadMotor
-from cosim.core.types import DriverContext, Limits
+from cosim.core.driver_contract import DriverContext
+from cosim.core.types import Limits
 from cosim.rig.build.power_on_turns import turns_of
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.joints import JointSpec

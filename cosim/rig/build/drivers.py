@@ -11,8 +11,9 @@ from typing import Protocol, TypedDict, cast, runtime_checkable
 
 import numpy as np
 
+from cosim.core.driver_contract import BusItem, Connection, DriverContext, HardwareDriver
 from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
-from cosim.core.types import BusItem, Connection, DriverContext, HardwareDriver, Limits
+from cosim.core.types import Limits
 from cosim.execution.hardware.bus_report import BusReport
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.estop import Estop, open_estop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from cosim.core.types import Turns
+from cosim.core.driver_contract import Turns
 from cosim.core.units import TURN
 from cosim.rig.reading.driver_family import turns_at_power_off
 from cosim.rig.sections.drivers import DriverSpec

@@ -8,8 +8,9 @@ import numpy as np
 
 from cosim.control.cogging import Cogging
 from cosim.control.guard import Guard
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError, InputErrors
-from cosim.core.types import DriverContext, Limits
+from cosim.core.types import Limits
 from cosim.rig.build.control_loops import build_loops, check_reference_limits, followed_positions
 from cosim.rig.build.coupling import build_coupling
 from cosim.rig.build.driver_context import (

@@ -14,8 +14,9 @@ from cosim.rig.sections.joints_needed import require_joints
 
 if TYPE_CHECKING:
     from cosim.control.guard import Guard
+    from cosim.core.driver_contract import DriverContext
     from cosim.core.errors import SourceLocation
-    from cosim.core.types import DriverContext, Limits
+    from cosim.core.types import Limits
     from cosim.rig.sections.rig_spec import RigSpec
     from cosim.simulation.plant.plant import Plant
     from cosim.simulation.tick.tick_model import TickModel

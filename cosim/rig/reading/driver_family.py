@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
-from cosim.core.types import BusItem, Connection, DeviceEmulator, DriverContext, HardwareDriver
+from cosim.core.driver_contract import BusItem, Connection, DeviceEmulator, DriverContext, HardwareDriver
 
 FamilyParams: TypeAlias = Any  # an instance of the Params of a family
 

@@ -6,8 +6,9 @@ import struct
 import numpy as np
 import pytest
 
+from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import SourceLocation
-from cosim.core.types import DriverContext, Limits
+from cosim.core.types import Limits
 from cosim.plugins.drivers import cia402
 from cosim.plugins.drivers.cia402 import sdo
 from cosim.plugins.drivers.common.motor import Rotor

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cosim.core.types import BusItem
+from cosim.core.driver_contract import BusItem
 
 
 @dataclass(frozen=True)

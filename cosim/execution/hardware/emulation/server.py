@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from cosim.core.driver_contract import BusItem, Connection, DeviceEmulator
 from cosim.core.errors import RunError
-from cosim.core.types import BusItem, Connection, DeviceEmulator
 from cosim.execution.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
 from cosim.execution.hardware.emulation.motors import EmulatedMotor, EmulatedMotors
 

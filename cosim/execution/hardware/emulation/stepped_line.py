@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from cosim.core.driver_contract import BusItem
 from cosim.core.errors import RunError
-from cosim.core.types import BusItem
 from cosim.execution.hardware.emulation.server import EmulationServer
 
 START_NS = 10_000_000_000  # the time at first; 0 would stand for never
@@ -63,7 +63,7 @@ class ItemCount:
 
 
 class LineEnd:
-    """One end of a line; satisfies `cosim.core.types.Connection`."""
+    """One end of a line; satisfies `cosim.core.driver_contract.Connection`."""
 
     why_not_compiled = "lines in memory are used in Python"
 

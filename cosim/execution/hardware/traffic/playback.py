@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from cosim.core.driver_contract import BusItem
 from cosim.core.errors import RunError
-from cosim.core.types import BusItem
 from cosim.execution.hardware.emulation.stepped_line import ItemCount
 from cosim.execution.hardware.traffic.traffic_log import Passing, TrafficEntry
 
@@ -20,8 +20,8 @@ def failure_of(text: str, place: str) -> RunError:
 
 
 class PlaybackConnection:
-    """Satisfies `cosim.core.types.Connection`. A driver that uses it as it was used gets the same items, times and
-    failures.
+    """Satisfies `cosim.core.driver_contract.Connection`. A driver that uses it as it was used gets the same items,
+    times and failures.
 
     What another driver does instead is answered by the next entry that fits: an item for one that waits, no item for
     one that only looks while an item was still to be sent. Its time is the last entry's, and passes where it

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.core.types import COMMAND, BusItem, HardwareDriver, JointCommand, JointState
+from cosim.core.driver_contract import BusItem, HardwareDriver
+from cosim.core.types import COMMAND, JointCommand, JointState
 from cosim.execution.hardware.traffic.playback import PlaybackConnection
 from cosim.execution.hardware.traffic.recorded_calls import DriverCall, MissingEntries
 from cosim.execution.hardware.traffic.recorded_connection import failure

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from cosim.core.driver_contract import BusItem, Connection
 from cosim.core.errors import CosimError, RunError
-from cosim.core.types import BusItem, Connection
 from cosim.execution.hardware.traffic.traffic_log import DriverTraffic, Fields, Passing
 
 NOTHING = Fields()
@@ -18,7 +18,7 @@ def failure(error: BaseException) -> Fields:
 
 
 class RecordedConnection:
-    """Another connection, to which everything is passed on; satisfies `cosim.core.types.Connection`.
+    """Another connection, to which everything is passed on; satisfies `cosim.core.driver_contract.Connection`.
 
     An entry is made after a use of the connection, so its time is that at which a driver had sent or received.
     """

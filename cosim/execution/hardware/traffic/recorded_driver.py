@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cosim.core.types import COMMAND, HardwareDriver, JointCommand, JointState
+from cosim.core.driver_contract import HardwareDriver
+from cosim.core.types import COMMAND, JointCommand, JointState
 from cosim.execution.hardware.traffic.recorded_connection import NOTHING, failure
 from cosim.execution.hardware.traffic.traffic_log import DriverTraffic, Fields, Passing
 
@@ -28,7 +29,7 @@ def fields_of_command(command: JointCommand, deadline_ns: int) -> Fields:
 
 
 class RecordedDriver:
-    """Another driver, to which everything is passed on; satisfies `cosim.core.types.HardwareDriver`.
+    """Another driver, to which everything is passed on; satisfies `cosim.core.driver_contract.HardwareDriver`.
 
     States are numbered in the order of their first use, because a driver keeps what it has not measured yet.
     """
