@@ -83,24 +83,25 @@ class Commands:
         for names, settings in words:
             parser.add_argument(*names, **settings)
 
-    def help_text(self, group: str = "") -> str:
-        """Of all commands, or of a group."""
+    def in_group(self, group: str) -> list[str]:
+        """The whole names of its commands."""
+        return [name for name in self.parsers if name.startswith(f"{group} ")]
+
+    def help_text(self) -> str:
+        """One screen: every command, and the groups."""
         about = {name: parser.description or "" for name, parser in self.parsers.items()} | GROUPS
-        if group:
-            names = [name for name in self.parsers if name.startswith(f"{group} ")]
-            tables = {"Commands": names}
-        else:
-            tables = HEADINGS
-        lines = [f"usage: cosim {group + ' ' * bool(group)}COMMAND …", "", GROUPS.get(group, ABOUT)]
-        for heading, names in tables.items():
-            width = max(map(len, names)) + 2 if group else COLUMN
-            lines += ["", f"{heading}:", *(f"  {name:{width}}{about[name]}" for name in names)]
-        command = f"cosim {group} COMMAND".replace("  ", " ")
-        lines += [
-            "",
-            f"{command} --help describes a command" + ("" if group else "; cosim --version prints the version"),
-        ]
+        lines = ["usage: cosim COMMAND …", "", ABOUT]
+        for heading, names in HEADINGS.items():
+            lines += ["", f"{heading}:", *(f"  {name:{COLUMN}}{about[name]}" for name in names)]
+        lines += ["", "cosim COMMAND --help describes a command; cosim --version prints the version"]
         return "\n".join(lines)
+
+    def help_of_group(self, group: str) -> str:
+        names = self.in_group(group)
+        column = max(map(len, names)) + 2
+        lines = [f"usage: cosim {group} COMMAND …", "", GROUPS[group], "", "Commands:"]
+        lines += [f"  {name:{column}}{self.parsers[name].description}" for name in names]
+        return "\n".join([*lines, "", f"cosim {group} COMMAND --help describes a command"])
 
     def chosen(self, words: list[str]) -> tuple[CommandParser | None, list[str]]:
         """(the command, its words); None after a help text. Raises InputError for unknown words."""
@@ -114,11 +115,11 @@ class Commands:
         elif first in GROUPS:
             second = words[1] if len(words) > 1 else "--help"
             if second in ("-h", "--help"):
-                print(self.help_text(first))
+                print(self.help_of_group(first))
             elif (name := f"{first} {second}") in self.parsers:
                 return self.parsers[name], words[2:]
             else:
-                known = [name.partition(" ")[2] for name in self.parsers if name.startswith(f"{first} ")]
+                known = [name.partition(" ")[2] for name in self.in_group(first)]
                 _no_command(f"cosim {first}", second, known, FORMER_IN_GROUPS.get(first, ""))
         elif first in self.parsers:
             return self.parsers[first], words[1:]
@@ -132,8 +133,7 @@ class Commands:
 
 
 def _no_command(place: str, word: str, known: Collection[str], hint: str) -> NoReturn:
-    meant = did_you_mean(word, known)
-    raise InputError(f"there is no command '{word}'{hint or meant}; see {place} --help", place)
+    raise InputError(f"there is no command '{word}'{hint or did_you_mean(word, known)}; see {place} --help", place)
 
 
 def word(*names: str, **settings: Any) -> Word:
