@@ -39,7 +39,7 @@ from cosim.core.types import Array, JointCommand, JointState, closed_loop_effort
 from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
 from cosim.plugins.drivers.common.power_on_turns import PowerOnTurns
 from cosim.plugins.drivers.common.wiring import JointParams, Units
-from cosim.plugins.drivers.transport import CanBus, CanFrame, Connection
+from cosim.plugins.drivers.transport import CanFrame, Connection
 
 if TYPE_CHECKING:
     from cosim.plugins.drivers.common.compiled_driver import CompiledDriver
@@ -271,8 +271,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         if not self.cycle_module:
             return f"the cycle of {type(self).__name__} is in Python"
         if find_spec("numba") is None:
-            extra = "can" if isinstance(self.link, CanBus) else "serial"
-            return f"Numba is not installed; pip install 'cosim[{extra}]'"
+            return "Numba is not installed; pip install 'cosim[buses]'"
         return self.link.why_not_compiled
 
     def load_cycle(self) -> None:

@@ -79,7 +79,7 @@ def check_bus(params: CanParams, locate: Locate) -> InputError | None:
     try:
         from can import VALID_INTERFACES
     except ImportError:
-        return InputError("a CAN bus needs python-can: pip install 'cosim[can]'", locate("interface"))
+        return InputError("a CAN bus needs python-can: pip install python-can", locate("interface"))
     interface, channel = params.interface, params.channel
     if interface not in VALID_INTERFACES:
         known = did_you_mean(interface, sorted(VALID_INTERFACES))

@@ -151,7 +151,7 @@ def pyserial(place: SourceLocation) -> ModuleType:
     try:
         import serial
     except ImportError:
-        raise InputError("a serial port needs pyserial: pip install 'cosim[serial]'", place) from None
+        raise InputError("a serial port needs pyserial: pip install pyserial", place) from None
     return serial
 
 

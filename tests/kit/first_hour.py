@@ -68,8 +68,8 @@ class FirstHour:
     def all(self) -> None:
         with self.step("virtual environment"):
             venv.create(self.folder / "env", with_pip=True)
-        with self.step("pip install cosim[can]"):
-            self.run("pip", "install", "-q", f"{ROOT}[can]")
+        with self.step("pip install cosim[buses]"):
+            self.run("pip", "install", "-q", f"{ROOT}[buses]")
         for name, urdf in OWN.items():
             with self.step(f"cosim new {name}.yaml, then cosim run --plot"):
                 self.run("cosim", "new", f"{name}.yaml", ROBOTS / urdf)

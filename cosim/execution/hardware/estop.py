@@ -185,7 +185,7 @@ class CanSource:
         try:
             import can
         except ImportError:
-            what = "an emergency stop by message needs python-can: pip install 'cosim[can]'"
+            what = "an emergency stop by message needs python-can: pip install python-can"
             raise InputError(what, place("interface")) from None
         interface, channel, self._id = params.interface or "", params.channel or "", params.id or 0
         self.name = f"message {self._id:#x} on {interface} {channel}"

@@ -53,7 +53,7 @@ class CanClock(PythonClock):
         try:
             import can
         except ImportError:
-            raise RunError("a trigger from a CAN bus needs python-can: pip install 'cosim[can]'") from None
+            raise RunError("a trigger from a CAN bus needs python-can: pip install python-can") from None
         extended = identifier > 0x7FF
         mask = 0x1FFFFFFF if extended else 0x7FF
         filters: Any = [{"can_id": identifier, "can_mask": mask, "extended": extended}]
