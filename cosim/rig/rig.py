@@ -46,7 +46,7 @@ class Rig(WiredRig):
     def _build(self, spec: RigSpec) -> None:
         super()._build(spec)
         if spec.telemetry.publish is not None or spec.telemetry.signals:
-            from cosim.rig.stream import streamed_columns
+            from cosim.rig.run.stream import streamed_columns
 
             streamed_columns(spec, [name for name, _ in channels_of(self)])
 

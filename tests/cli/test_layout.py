@@ -15,7 +15,7 @@ from cosim import load_rig
 from cosim.cli.layout import KINDS, write_layout
 from cosim.output.stream.messages import sample_of, template_of
 from cosim.rig.run.run_metadata import run_metadata_of
-from cosim.rig.stream import streamed_columns
+from cosim.rig.run.stream import streamed_columns
 from tests.output.stream.plotjuggler import PlotJuggler3
 
 ROOT = Path(__file__).parents[2]

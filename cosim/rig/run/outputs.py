@@ -102,10 +102,10 @@ def open_outputs(
         return Outputs()
     from cosim.output.sinks import SinkConfig, open_sinks
     from cosim.output.stream.stream_sink import StreamSink
-    from cosim.rig.provenance import attachments_of, recording_metadata
+    from cosim.rig.run.provenance import attachments_of, recording_metadata
+    from cosim.rig.run.stream import schema_of, stream_config_of
     from cosim.rig.run.traffic_recording import channels_of_buses
     from cosim.rig.scene import drawing_text_of, view_of
-    from cosim.rig.stream import schema_of, stream_config_of
 
     metadata = replace(metadata, drawing=drawing_text_of(rig))
     start_ns, schema = time.time_ns(), schema_of(rig, metadata)
