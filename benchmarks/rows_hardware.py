@@ -29,9 +29,9 @@ from cosim.core.driver_contract import BusItem
 from cosim.core.errors import CosimError, RunError
 from cosim.execution.timing import deadlines
 from cosim.execution.timing.privileges import acquire, quiet_interpreter
-from cosim.rig.build.drivers import cycle_traffic
 from cosim.rig.rig import Rig
 from cosim.rig.sections.drivers import DriverSpec
+from cosim.rig.wiring.drivers import cycle_traffic
 from cosim.simulation.loop.pacing import Pacing
 
 TICK_VIRTUAL = 200e-6  # s for it without a link

@@ -20,7 +20,7 @@ from cosim.core.errors import RunError
 from cosim.output.recorder import Recorder
 from cosim.output.sample_encoding import Encoding
 from cosim.rig.rig import Rig
-from cosim.rig.run_metadata import channels_of
+from cosim.rig.run.run_metadata import channels_of
 from cosim.simulation.loop.tick_ring import SharedWord, TickRing
 
 PLACES = 512  # of the ring of the ticks alone

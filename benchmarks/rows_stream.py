@@ -23,7 +23,7 @@ from benchmarks.rows import BenchCase, Measurement, NotMeasured, Target
 from benchmarks.rows_dashboard import address_of, command, need_viser
 from benchmarks.rows_realtime import check_priority, last_cpu
 from cosim import load_rig
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 
 STEP = 1e-3  # s
 SIGNALS = 100

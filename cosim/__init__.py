@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cosim.rig.gradient import Gradient
     from cosim.rig.plot_runs import plot_runs
     from cosim.rig.rollout_batch import RolloutBatch
-    from cosim.rig.run import Run, StoppedRun, load_run, open_recording
+    from cosim.rig.run.run import Run, StoppedRun, load_run, open_recording
     from cosim.simulation.coupling import BlockPart, CoupledParts, PowerBond
     from cosim.simulation.fmi import FmuPart, read_system
     from cosim.simulation.tick.metrics import METRICS
@@ -77,7 +77,7 @@ _PROMISED = {
     "cosim.rig.gradient": ("Gradient",),
     "cosim.rig.plot_runs": ("plot_runs",),
     "cosim.rig.rollout_batch": ("RolloutBatch",),
-    "cosim.rig.run": ("Run", "StoppedRun", "load_run", "open_recording"),
+    "cosim.rig.run.run": ("Run", "StoppedRun", "load_run", "open_recording"),
     "cosim.simulation.coupling": ("BlockPart", "CoupledParts", "PowerBond"),
     "cosim.simulation.fmi": ("FmuPart", "read_system"),
     "cosim.simulation.tick.metrics": ("METRICS",),

@@ -47,11 +47,11 @@ def run(
     from cosim.cli.run_summary import invalid_results, print_summary
     from cosim.output import console
     from cosim.output.slow_code import named_when_slow
-    from cosim.rig.recording_room import scarce_room
     from cosim.rig.rig import load_rig
     from cosim.rig.rig_files import input_files
-    from cosim.rig.run import StoppedRun
-    from cosim.rig.session import ticks_of
+    from cosim.rig.run.recording_room import scarce_room
+    from cosim.rig.run.run import StoppedRun
+    from cosim.rig.run.session import ticks_of
 
     seconds = None if duration is None else console.duration_of(duration)
     given = {"integrator": integrator, "step": step}

@@ -12,12 +12,12 @@ from cosim.core.types import Trajectory
 from cosim.core.units import show_time
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.multibody.part_names import whole_of
-from cosim.rig.build.drivers import missing_connections
 from cosim.rig.inspection import first_tick, masses, time_constants, warnings
 from cosim.rig.moving_motors import bus_lines, joined, real_limits, stop_lines
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.schedule import ScheduleSpec
+from cosim.rig.wiring.drivers import missing_connections
 from cosim.simulation.coupling import PowerBond, Wire
 from cosim.simulation.loop.pacing import Pacing, Trigger
 

@@ -12,12 +12,12 @@ from cosim.output.layouts.foxglove import foxglove_layout
 from cosim.output.layouts.plotjuggler import plotjuggler_layout, recording_name, stream_name
 from cosim.output.layouts.tabs import tabs_of
 from cosim.output.output_files import check_output, identity, write_file
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig_files import input_files
-from cosim.rig.run_metadata import run_metadata_of
+from cosim.rig.run.run_metadata import run_metadata_of
+from cosim.rig.run.stream import streamed_columns
 from cosim.rig.scene import scene_of_rig
-from cosim.rig.stream import streamed_columns
+from cosim.rig.wiring.wired_rig import WiredRig
 
 
 class LayoutKind(NamedTuple):

@@ -10,7 +10,7 @@ from cosim.output.console import PICTURES
 from cosim.output.output_files import check_output, identity
 from cosim.output.plot_formats import check_format
 from cosim.rig.plot_runs import plot_runs
-from cosim.rig.run import Run, load_run, open_recording
+from cosim.rig.run.run import Run, load_run, open_recording
 from cosim.rig.signal_patterns import matching_columns
 
 RUNS = (".mcap", ".npz")

@@ -14,7 +14,7 @@ from cosim.output import console
 from cosim.rig.comparison import compare
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
-from cosim.rig.run import Run, StoppedRun
+from cosim.rig.run.run import Run, StoppedRun
 
 INTEGRATOR, TOLERANCE = "rodas4", 1e-9
 SETTINGS = (

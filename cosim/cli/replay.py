@@ -14,7 +14,7 @@ from cosim.output import console
 from cosim.output.recording_index import read_index
 from cosim.rig.republish import republish
 from cosim.rig.rerun import Rerun, rerun
-from cosim.rig.run import open_recording
+from cosim.rig.run.run import open_recording
 
 
 def publish_recording(path: Path, endpoint: str | None, speed: float) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from cosim.core.errors import CosimError, InputError, RunError, near_names
 from cosim.output.output_files import write_file
-from cosim.rig.run import Run
-from cosim.rig.run_metadata import run_metadata_of
+from cosim.rig.run.run import Run
+from cosim.rig.run.run_metadata import run_metadata_of
 
 if TYPE_CHECKING:
     from cosim.rig import Rig

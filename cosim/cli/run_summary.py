@@ -11,9 +11,9 @@ from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
 from cosim.rig.proven_units import unit_lines
-from cosim.rig.recorded_run import StreamSummary
-from cosim.rig.run import Run
-from cosim.rig.summary import (
+from cosim.rig.run.recorded_run import StreamSummary
+from cosim.rig.run.run import Run
+from cosim.rig.run.summary import (
     BondSummary,
     DriveBondSummary,
     EnergySummary,

@@ -7,7 +7,7 @@ from scipy.signal import correlate
 
 from cosim.core.errors import InputError
 from cosim.rig.comparison import check_joints
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 
 FOLLOWED = ("/reference_position", "/position")  # of these signals, the first that both runs have
 LONGEST = 0.5  # of the shorter run

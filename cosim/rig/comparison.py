@@ -13,7 +13,7 @@ import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.output.signal_store import BLOCK
-from cosim.rig.run import Run, load_run
+from cosim.rig.run.run import Run, load_run
 
 # of the summary: what every run has anew
 VOLATILE = ("speed", "timing", "drivers", "stream")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from cosim.core.errors import InputError, InputErrors, SourceLocation
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.rollouts import check_compiled
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.accumulation import UserMetric
 from cosim.simulation.tick.metrics import METRICS
 

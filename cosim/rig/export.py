@@ -12,7 +12,7 @@ import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.output.output_files import writing
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 from cosim.rig.signal_patterns import matching_columns
 
 BLOCK = 1 << 14  # rows

@@ -16,13 +16,13 @@ from cosim.core.compile.jit import vector_lanes
 from cosim.core.errors import CompileError, InputError, InputErrors, RunError, did_you_mean, plural
 from cosim.core.types import Array, Numeric
 from cosim.execution.gradients import GradientArrays, Gradients
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.differentiability import check_differentiable
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.rig.parameters import tunables_of, unit_of, unknown_parameter, values_of
 from cosim.rig.plant_parameters import bristles_of, plant_parameters_of
 from cosim.rig.rollout_batch import Faults
 from cosim.rig.rollouts import accumulation_of, first_memories, opened_model, reason_of_stop
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.loop.reverse_loop import ReverseLoop, ReverseProgram
 from cosim.simulation.tick.accumulation import Accumulation, UserMetric
 from cosim.simulation.tick.reverse_program import reverse_program

@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.control.load_stability import is_stable, largest_ratio
 from cosim.core.units import JOINT_DIMENSIONS
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig
 
 DELAY_STEPS = 2  # from a measurement to the effort exerted for it, where the rig gives no time
 

@@ -10,7 +10,7 @@ import numpy as np
 from cosim.core.types import Array
 from cosim.core.units import format_seconds
 from cosim.execution.rig_state import RigState
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig
 
 SAMPLES = 50  # of a motion
 LONGEST = 60.0  # s of it

@@ -13,7 +13,7 @@ from cosim.rig.probe_record import unprobed
 from cosim.rig.reading.driver_family import turns_at_power_off
 
 if TYPE_CHECKING:
-    from cosim.rig.build.wired_rig import WiredRig
+    from cosim.rig.wiring.wired_rig import WiredRig
 
 
 def what_moves(rig: WiredRig) -> Iterator[str]:

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from cosim.core.errors import InputError, InputErrors, SourceLocation
 from cosim.core.types import Array
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.parameters import read_number, reading_of, refusals, tunables_of, unknown_parameter
 from cosim.rig.plant_parameters import PlantParameter, plant_parameters_of
+from cosim.rig.wiring.wired_rig import WiredRig
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from cosim.control.control_loop import ControlLoop
 from cosim.control.filtered_controller import FilteredParameters
 from cosim.control.scheduled_controller import ScheduledParameters, at_points
 from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_mean
-from cosim.rig.build.control_loops import controller_context
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import KEYS
 from cosim.rig.sections.filters import check_filters
 from cosim.rig.sections.gain_schedules import unscheduled
+from cosim.rig.wiring.control_loops import controller_context
+from cosim.rig.wiring.wired_rig import WiredRig
 
 ParameterValue = float | str | list[float] | tuple[float, ...] | np.ndarray
 

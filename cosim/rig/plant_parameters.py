@@ -28,11 +28,11 @@ from cosim.mechanics.multibody.description.inertia import check_inertia, inertia
 from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.inertial_parameters import ELEMENTS
 from cosim.mechanics.multibody.mechanism import Inertial, Joint
-from cosim.rig.build.control_loops import build_loops
-from cosim.rig.build.friction import friction_laws, with_friction
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
+from cosim.rig.wiring.control_loops import build_loops
+from cosim.rig.wiring.friction import friction_laws, with_friction
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.tick.tick_model import TickModel

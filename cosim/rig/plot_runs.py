@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.core.errors import InputError
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 from cosim.rig.signal_patterns import matching_columns
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
-from cosim.rig.run import Run
-from cosim.rig.stream import check_names, schema_of_metadata
+from cosim.rig.run.run import Run
+from cosim.rig.run.stream import check_names, schema_of_metadata
 
 PERIOD = 0.02  # s, between looks at the clock
 RATE = 50.0  # Hz, of the samples

@@ -15,10 +15,10 @@ from cosim.output.recording_reader import RecordedSamples
 from cosim.output.sample_encoding import TIMING
 from cosim.output.signal_store import BLOCK
 from cosim.rig.foreign_rig import files_of_recording
-from cosim.rig.recorded_run import Change
 from cosim.rig.rig_files import plugin_digests
-from cosim.rig.run import Run, StoppedRun, open_recording
-from cosim.rig.session import run_session
+from cosim.rig.run.recorded_run import Change
+from cosim.rig.run.run import Run, StoppedRun, open_recording
+from cosim.rig.run.session import run_session
 from cosim.rig.unpacked_rig import rig_of_files
 
 if TYPE_CHECKING:

@@ -16,22 +16,22 @@ from cosim.core.units import parse_quantity
 from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.run_status import RunStatus
-from cosim.rig.build.lazy_rig import KNOWN
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.cached_parts import CachedParts
 from cosim.rig.input_tracking import key_of
-from cosim.rig.run import Run
-from cosim.rig.run_metadata import channels_of
-from cosim.rig.session import make_engine, make_scheduler, run_session, ticks_of
+from cosim.rig.run.run import Run
+from cosim.rig.run.run_metadata import channels_of
+from cosim.rig.run.session import make_engine, make_scheduler, run_session, ticks_of
+from cosim.rig.wiring.lazy_rig import KNOWN
+from cosim.rig.wiring.wired_rig import WiredRig
 
 if TYPE_CHECKING:
     from cosim.rig.consent import GivenConsent
     from cosim.rig.gradient import Gradient, Metrics, Objective, Parameters
     from cosim.rig.parameters import ParameterValue
     from cosim.rig.reading.yaml_source import Override, YamlSource
-    from cosim.rig.recorded_run import Change
     from cosim.rig.rollout_batch import RolloutBatch
     from cosim.rig.rollouts import Device, Keep
+    from cosim.rig.run.recorded_run import Change
     from cosim.rig.sections.keep import Keep as KeepSignals
     from cosim.rig.sections.rig_spec import RigSpec
     from cosim.simulation.tick.accumulation import UserMetric
@@ -46,7 +46,7 @@ class Rig(WiredRig):
     def _build(self, spec: RigSpec) -> None:
         super()._build(spec)
         if spec.telemetry.publish is not None or spec.telemetry.signals:
-            from cosim.rig.stream import streamed_columns
+            from cosim.rig.run.stream import streamed_columns
 
             streamed_columns(spec, [name for name, _ in channels_of(self)])
 

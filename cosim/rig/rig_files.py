@@ -26,9 +26,9 @@ from cosim.rig.reading.yaml_source import Override, load_yaml
 from cosim.rig.sections.rig_spec import read_rig
 
 if TYPE_CHECKING:
-    from cosim.rig.build.wired_rig import WiredRig
     from cosim.rig.reading.plugins import Plugin
     from cosim.rig.sections.rig_spec import RigSpec
+    from cosim.rig.wiring.wired_rig import WiredRig
 
 AS_RUN = ".as_run.yaml"
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from cosim.core.errors import InputError, InputErrors, did_you_mean
 from cosim.core.types import Array
-from cosim.rig.build.initial_state import is_spherical_dof
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.initial_state import is_spherical_dof
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.tick.tick_model import TickModel
 

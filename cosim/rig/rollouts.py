@@ -14,11 +14,11 @@ from cosim.core.types import Array
 from cosim.execution.gpu_rollouts import GpuRollouts
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.rollouts import Rollouts
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.rig.plant_parameters import holding_bristles, parametrised
 from cosim.rig.rollout_batch import Faults, RolloutBatch
 from cosim.rig.rollout_starts import Starts, read_starts
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.accumulation import Accumulation, UserMetric
 from cosim.simulation.tick.metrics import METRICS
 from cosim.simulation.tick.tick_model import TickModel

@@ -17,8 +17,8 @@ from cosim.output.scene.visuals import Visual, read_visuals
 from cosim.output.view3d.drawing import Drawing
 from cosim.output.view3d.drawing_text import write_drawing
 from cosim.output.view3d.view import View, fixed_links, mounts_of
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.sections.mechanism import packages_of, xacro_arguments_of
+from cosim.rig.wiring.wired_rig import WiredRig
 
 NO_MESHES = "links with a mesh are shown as bars, without the files of their meshes"
 

@@ -48,7 +48,7 @@ def _listens(node: int) -> frozenset[int]:
 
 
 def ask(connection: CanParams | SerialParams, address: int) -> Iterator[CanFrame]:
-    """See `cosim.rig.build.detect_family`."""
+    """See `cosim.rig.wiring.detect_family`."""
     if address in NODES:
         yield _request(address, WHO)
 

@@ -13,7 +13,7 @@ from cosim import InputError, load_rig
 from cosim.apps.analysis.experiment import at_rest, measure
 from cosim.apps.analysis.linearisation import linearise
 from cosim.apps.analysis.measured import linear_loop, measured_response
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER

@@ -186,7 +186,7 @@ def done(monkeypatch):
     monkeypatch.setattr("cosim.rig.consent.wait_for_rest", lambda *_: done.append("rest"))
     monkeypatch.setattr(Scheduler, "plan", lambda self, ticks: done.append("plan") or MotionPlan((), 0.0))
     monkeypatch.setattr(Scheduler, "clear", until("clear"))
-    monkeypatch.setattr("cosim.rig.session.RunRecorder", until("record"))
+    monkeypatch.setattr("cosim.rig.run.session.RunRecorder", until("record"))
     return done
 
 

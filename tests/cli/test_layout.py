@@ -14,8 +14,8 @@ from mcap_protobuf.decoder import DecoderFactory
 from cosim import load_rig
 from cosim.cli.layout import KINDS, write_layout
 from cosim.output.stream.messages import sample_of, template_of
-from cosim.rig.run_metadata import run_metadata_of
-from cosim.rig.stream import streamed_columns
+from cosim.rig.run.run_metadata import run_metadata_of
+from cosim.rig.run.stream import streamed_columns
 from tests.output.stream.plotjuggler import PlotJuggler3
 
 ROOT = Path(__file__).parents[2]

@@ -29,7 +29,7 @@ LINE = r"swing  t = \d\.\d s  \d+\.\d\d × real time  \d+ missed deadlines?  gua
 
 def test_a_real_time_run_shows_its_status_and_takes_the_line_away(command, terminal, attach, monkeypatch):
     attach()
-    monkeypatch.setattr("cosim.rig.status_reports.PERIOD", 0.05)
+    monkeypatch.setattr("cosim.rig.run.status_reports.PERIOD", 0.05)
     Path("rig.yaml").write_text(command.rig.replace("{duration: 0.4 s}", "{duration: 0.6 s, realtime: yes}"))
     code, out, _ = command("run", "rig.yaml")
     terminal.wait_for(r"\r\x1b\[K$")
@@ -47,7 +47,7 @@ def test_a_pipe_shows_nothing(command, monkeypatch):
 
 def test_a_run_without_a_clock_shows_a_bar(command, terminal, attach, monkeypatch):
     attach()
-    monkeypatch.setattr("cosim.rig.status_reports.PERIOD", 0.0)
+    monkeypatch.setattr("cosim.rig.run.status_reports.PERIOD", 0.0)
     assert command("run", "rig.yaml")[0] == 0
     terminal.wait_for("running swing")
 

@@ -12,7 +12,7 @@ import pytest
 from cosim import load_rig
 from cosim.apps.scenario.armed_rig import ArmedRig
 from cosim.apps.scenario.stepped_engine import SteppedEngine
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.emulated import emulated
 

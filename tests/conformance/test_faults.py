@@ -14,7 +14,7 @@ from cosim import load_rig
 from cosim.apps.scenario.stepped_engine import OFF
 from cosim.execution.stop_cause import cause_of
 from cosim.plugins.drivers.common.motor import FAULT_CAUSES
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from tests.kit.emulated import PATIENCE, emulated
 
 from .families import Case, adapters, addresses, rig, section, stepped_cases, write_rig

@@ -8,9 +8,9 @@ import pytest
 
 from cosim.core.errors import InputError
 from cosim.plugins.drivers.transport import CanBus, CanFrame, CanParams, now
-from cosim.rig.build.drivers import cycle_traffic, own_items
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
+from cosim.rig.wiring.drivers import cycle_traffic, own_items
 
 from .families import Case, addresses, cases, rig, section, write_rig
 from .marks import over

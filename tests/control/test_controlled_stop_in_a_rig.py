@@ -11,7 +11,7 @@ from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controlled_stop import NEVER, SETTLING
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from cosim.simulation.loop.pacing import Pacing
 from tests.kit.clock import FakeClock
 from tests.kit.engines import armed, python_engine
@@ -283,7 +283,7 @@ def interrupt(status):
 @pytest.mark.parametrize("interpret", [False, True], ids=["machine code", "Python"])
 def test_an_interrupted_run_is_a_controlled_stop(rig_of, interpret, monkeypatch):
     """A periodic trajectory, so that the first block ends in motion."""
-    monkeypatch.setattr("cosim.rig.status_reports.PERIOD", 0.0)  # a status after each block
+    monkeypatch.setattr("cosim.rig.run.status_reports.PERIOD", 0.0)  # a status after each block
     motion = "controllers.both.trajectory={type: sine, amplitude: 0.5, frequency: 2}"
     rig = rig_of(motion, "guard.deceleration=40", interpret=interpret)
     with pytest.raises(StoppedRun) as stopped:

@@ -12,8 +12,8 @@ from cosim.control.retiming import SimulatedMotion
 from cosim.control.vibrations import Vibration, vibrations
 from cosim.core.errors import CosimError
 from cosim.core.types import TrajectoryContext
-from cosim.rig.build.prescribed_motion import JointlyPrescribed, PrescribedPart
 from cosim.rig.rig import Rig
+from cosim.rig.wiring.prescribed_motion import JointlyPrescribed, PrescribedPart
 from tests.control.elastic_arms import two_link_arm
 from tests.kit.rigs import rig_in
 

@@ -6,7 +6,7 @@ import pytest
 from cosim import load_rig
 from cosim.apps.dashboard.poses import Poses
 from cosim.apps.dashboard.replay import Replay
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 from cosim.rig.scene import drawing_of
 
 

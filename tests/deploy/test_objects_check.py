@@ -14,7 +14,7 @@ from cosim.apps.deploy.playing import TOOLS, Played, check_tools, played
 from cosim.core.compile.object_code import CodeTarget
 from cosim.core.errors import InputError, RunError
 from cosim.execution.execution_mode import PlannedChange
-from cosim.rig.recorded_run import Change
+from cosim.rig.run.recorded_run import Change
 from tests.kit.command import RIG
 from tests.kit.refusals import refusal
 from tests.kit.samples import FOLDER

@@ -29,7 +29,7 @@ from cosim.execution.scheduler import SchedulerState
 from cosim.plugins.drivers.common.wiring import JointParams, Units
 from cosim.plugins.trajectories.waypoints import read_waypoints
 from cosim.rig.reading.plugins import DRIVER
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 from cosim.rig.sections.rig_spec import read_rig
 from tests.conformance.rules import RULES
 from tests.docs.documents import ARCHITECTURE, DOCS, PAGES, README, ROOT, TABLES, TEXT, blocks, tables

@@ -36,16 +36,16 @@ from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
 from cosim.plugins.drivers.common.motor import FAULT_CAUSES
 from cosim.plugins.drivers.dynamixel import SerialSettings
 from cosim.rig import emulate
-from cosim.rig.build.control_loops import HoldTrajectory
-from cosim.rig.build.drivers import bus_report
 from cosim.rig.proven_units import UnitsSummary
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
-from cosim.rig.recorded_run import StreamSummary
-from cosim.rig.run_metadata import channels_of
+from cosim.rig.run.recorded_run import StreamSummary
+from cosim.rig.run.run_metadata import channels_of
+from cosim.rig.run.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary
 from cosim.rig.sections import constraints, guard, joint_definition, schedule, size
 from cosim.rig.sections.guard import WATCHDOG
-from cosim.rig.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary
+from cosim.rig.wiring.control_loops import HoldTrajectory
+from cosim.rig.wiring.drivers import bus_report
 from cosim.simulation.tick.metrics import METRICS
 from cosim.simulation.tick.tick_model import ORDER
 from tests.controllers.test_contract import context, loaded

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cosim import open_recording
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from tests.kit.rigs import rig_in
 
 RIG = """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cosim.execution import drive_loops
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from tests.kit.rigs import rig_in
 
 ARM = """

@@ -7,7 +7,7 @@ from cosim.cli.run_summary import print_summary
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.events import EventMonitor
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from tests.kit.engines import armed, python_engine
 from tests.kit.recordings import recorded_messages
 from tests.kit.rigs import rig_in

@@ -17,7 +17,7 @@ from cosim.core.errors import RunError
 from cosim.execution.scheduler import SchedulerState
 from cosim.execution.timing.clock_sources import CanClock
 from cosim.execution.timing.daemon_executor import DaemonExecutor
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from cosim.simulation.loop.clocks import NO_TRIGGER, NativeClock, TriggerClock
 from tests.kit.processes import until
 from tests.kit.refusals import raised
@@ -137,7 +137,7 @@ def test_a_distant_tick_does_not_delay_a_stop(tmp_path, end):
 
 def test_a_controller_that_does_not_return_is_stopped_by_force(rig_of, monkeypatch, said):
     monkeypatch.setattr("cosim.execution.paced.STOP_TIMEOUT", 0.05)
-    monkeypatch.setattr("cosim.rig.status_reports.PERIOD", 0.0)
+    monkeypatch.setattr("cosim.rig.run.status_reports.PERIOD", 0.0)
     rig = rig_of("wait()")
 
     def interrupt(status):

@@ -10,7 +10,7 @@ from cosim.execution.paced import Paced
 from cosim.execution.posix_signals import raise_on_termination, termination_signals
 from cosim.execution.scheduler import SchedulerState
 from cosim.execution.stop_cause import OTHERS, UNKNOWN, WORDS, cause_of
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from cosim.simulation.loop.tick_ring import SharedWord, TickRing
 from tests.execution.scheduler_helpers import NATIVE
 from tests.execution.scheduler_helpers import RIG as SCHEDULED

@@ -13,7 +13,7 @@ import pytest
 from fmpy.validation import validate_fmu
 
 from cosim import Rig
-from cosim.rig.recorded_run import Change
+from cosim.rig.run.recorded_run import Change
 from tests.fmu_export.elf import needed_libraries, newest_c_library, symbols
 from tests.fmu_export.instances import VERSIONS, imported, written
 

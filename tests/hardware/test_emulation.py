@@ -13,9 +13,9 @@ from cosim.execution.hardware.emulation.motors import EmulatedMotors
 from cosim.execution.hardware.emulation.server import BEHIND_NS, MAX_ITEMS, EmulatedConnection, EmulationServer
 from cosim.plugins.drivers.transport import CanFrame
 from cosim.rig import emulate
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.emulate import emulation_of
 from cosim.rig.sections.rig_spec import read_rig
+from cosim.rig.wiring.wired_rig import WiredRig
 from tests.hardware.emulation_helpers import Plant, motor_of, spec, wired
 from tests.kit.clock import MS, FakeClock
 

@@ -13,7 +13,7 @@ from cosim.core.errors import InputErrors, RunError
 from cosim.execution import hardware_engine
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.execution.timing.watchdog import Watchdog
-from cosim.rig.build.drivers import safety_of
+from cosim.rig.wiring.drivers import safety_of
 from cosim.simulation.loop.tick_ring import LoopStatus
 from tests.kit.drivers import LoggedDriver
 from tests.kit.engines import python_engine

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cosim.core.errors import InputError
-from cosim.rig.run import open_recording
+from cosim.rig.run.run import open_recording
 from tests.kit.soak import FEEDBACK, IN_PYTHON, OFF, RIG, WATCHDOG, drives, members, modes, process, wait_for
 
 STALL = 1.0  # s, of a busy machine: the emulated drives count their time in its steps, and answer late

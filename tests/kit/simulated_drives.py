@@ -17,11 +17,11 @@ from cosim.apps.scenario.stepped_engine import ANSWER_NS, SteppedEngine, Stepped
 from cosim.execution.execution_mode import FreeRunning, PlannedChange
 from cosim.execution.hardware.emulation.server import EmulationServer
 from cosim.execution.scheduler import Scheduler
-from cosim.rig import session
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
+from cosim.rig.run.run import session
 from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.wiring.wired_rig import WiredRig
 
 
 class SteppedRun(SteppedEngine):

@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from cosim import load_rig
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 
 RIGS = Path(__file__).parents[2] / "rigs" / "mechanisms"
 

@@ -16,9 +16,9 @@ from cosim.output.frame_protocol import decode_ticks, encode_ticks
 from cosim.output.recording_reader import read_recording
 from cosim.output.remote_sink import RemoteSink
 from cosim.output.sinks import SinkConfig, open_sinks
-from cosim.rig import session as rig_session
-from cosim.rig.run_metadata import channels_of
-from cosim.rig.session import evaluation_of
+from cosim.rig.run.run import session as rig_session
+from cosim.rig.run.run_metadata import channels_of
+from cosim.rig.run.session import evaluation_of
 from cosim.simulation.tick.tick_block import TickBlock
 from tests.execution.scheduler_helpers import MS, Bench
 from tests.kit.rigs import rig_in

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from tests.kit.engines import python_engine
 from tests.kit.refusals import raised
 from tests.plant.event_runs import FOUR_BAR, PUSHED, SLIDER, EventRun, with_events

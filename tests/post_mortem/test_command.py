@@ -10,7 +10,7 @@ import pytest
 from cosim.apps.post_mortem.explanation import explain
 from cosim.output.events import RunEvent
 from cosim.output.timing_report import is_timing_line, timing_lines
-from cosim.rig.run import StoppedRun, load_run
+from cosim.rig.run.run import StoppedRun, load_run
 from tests.kit.rigs import controller, rig_in
 from tests.rig.test_opened_recordings import recording_of
 from tests.timing.test_deadlines import ticks, timing

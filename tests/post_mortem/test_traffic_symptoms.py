@@ -12,7 +12,7 @@ from cosim.execution.hardware.traffic.traffic_log import Fields, Passing, Traffi
 from cosim.output.traffic_messages import BusChannel
 from cosim.plugins.drivers.transport import CanFrame
 from cosim.rig.rig import load_rig
-from cosim.rig.run import StoppedRun, open_recording
+from cosim.rig.run.run import StoppedRun, open_recording
 from tests.kit.emulated import emulated
 from tests.rig.test_bus_recording import BUS, RIG, rig_of
 

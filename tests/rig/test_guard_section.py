@@ -12,7 +12,7 @@ from cosim.control.limits import BITS
 from cosim.execution.native_engine import NativeEngine
 from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import PAUSE, LimitAlarms
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from tests.control import guard_battery
 from tests.kit.engines import armed, python_engine
 from tests.kit.given import beside

@@ -22,8 +22,8 @@ from cosim.output.signal_store import KeptTicks, SignalStore
 from cosim.output.store_file import StoreFile
 from cosim.output.waiting_ticks import WaitingTicks
 from cosim.rig import Rig
-from cosim.rig.run import StoppedRun
-from cosim.rig.run_file import KILLED
+from cosim.rig.run.run import StoppedRun
+from cosim.rig.run.run_file import KILLED
 from tests.kit.disk import small_disk
 from tests.kit.forked import forked
 from tests.kit.refusals import raised, refusal

@@ -16,10 +16,10 @@ from cosim.output.recorder import Recorder
 from cosim.output.recording_index import read_index
 from cosim.output.recording_topics import CHANGES_TOPIC
 from cosim.rig import Rig
-from cosim.rig.recorded_run import Change
 from cosim.rig.rerun import rerun
 from cosim.rig.rig_files import files_of
-from cosim.rig.session import run_session
+from cosim.rig.run.recorded_run import Change
+from cosim.rig.run.session import run_session
 from cosim.rig.unpacked_rig import rig_of_files
 from tests.kit.command import Command
 from tests.kit.given import beside

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import Rig
-from cosim.rig.summary import followed_signals, summary_of
+from cosim.rig.run.summary import followed_signals, summary_of
 from cosim.simulation.loop.tick_ring import TickRing
 from tests.rig.test_parameters import ARM
 

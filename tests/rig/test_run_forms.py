@@ -11,7 +11,7 @@ import pytest
 
 from cosim import compare, load_run
 from cosim.rig import Rig
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from tests.kit.refusals import raised, refusal
 from tests.rig.test_parameters import ARM
 

@@ -10,9 +10,9 @@ import pytest
 from cosim.apps.scenario.armed_rig import ArmedRig
 from cosim.execution.hardware.emulation.fault_injection import FaultInjection
 from cosim.output.signal_statistics import BLOCK, SignalStatistics
-from cosim.rig.run_metadata import run_metadata_of
+from cosim.rig.run.run_metadata import run_metadata_of
+from cosim.rig.run.summary import _joint, followed_signals, sampled_signals
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.rig.summary import _joint, followed_signals, sampled_signals
 from tests.kit.samples import FOLDER
 
 PAUSE, STALE = 40, "60 ms"  # ticks without an answer

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from cosim.control.limits import POSITION_TOLERANCE
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from tests.kit.refusals import refusal
 
 FINGERS = """

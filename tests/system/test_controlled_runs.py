@@ -13,8 +13,8 @@ from cosim.execution.remote.control_link import ENDED, HANGS
 from cosim.output.client import subscribe
 from cosim.rig import Rig
 from cosim.rig.rerun import rerun
-from cosim.rig.run import StoppedRun
-from cosim.rig.run_recorder import RunRecorder
+from cosim.rig.run.run import StoppedRun
+from cosim.rig.run.run_recorder import RunRecorder
 from tests.kit.processes import child, until
 from tests.kit.refusals import raised
 from tests.kit.running import Running

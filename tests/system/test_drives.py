@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 
 R, L, K, ROTOR, RATIO, VISCOUS, WHEEL = 0.8, 1.6e-3, 0.05, 2e-5, 20.0, 0.3, 0.05
 STEP = 1e-4

@@ -9,8 +9,7 @@ import pytest
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
 from cosim.plugins.drivers import sim
-from cosim.rig import status_reports
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun, status_reports
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.clock import in_simulated_time
 from tests.kit.engines import armed

@@ -14,7 +14,7 @@ from cosim.cli.describe import describe
 from cosim.core import ops
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine
-from cosim.rig.run_metadata import signal_units
+from cosim.rig.run.run_metadata import signal_units
 from cosim.simulation.tick.tick_model import SHADOWS
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.bench_rig import Bench, largest_residuals, on_bench, run_on

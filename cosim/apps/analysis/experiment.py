@@ -14,7 +14,7 @@ from cosim.core.errors import InputError, did_you_mean
 from cosim.rig.reading.overlay import overrides_of
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
-from cosim.rig.run import Run, StoppedRun, open_recording
+from cosim.rig.run.run import Run, StoppedRun, open_recording
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from cosim.apps.analysis.loops import CLOSED
 from cosim.core.errors import InputError
 from cosim.core.types import Array
 from cosim.core.units import TURN
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 
 EXCITED = 0.1  # of the largest line of the spectrum
 REPEATED = 1e-6  # relative difference of two periods of the excitation

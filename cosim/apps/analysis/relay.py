@@ -25,7 +25,7 @@ from cosim.rig.consent import GivenQuestion, asking
 from cosim.rig.moving_motors import what_moves
 from cosim.rig.reading.plugins import Plugin
 from cosim.rig.rig import Rig
-from cosim.rig.run import StoppedRun
+from cosim.rig.run.run import StoppedRun
 from cosim.rig.sections.controllers import KEYS
 
 AMPLITUDE = 0.1  # of the largest effort of the joint

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig
 
 SMALL = 1e-4  # rad or m, of a difference
 

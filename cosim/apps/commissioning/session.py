@@ -28,10 +28,10 @@ from cosim.execution.hardware.estop import open_estop
 from cosim.execution.hardware.manager import PowerOnPlace
 from cosim.execution.motion_plan import PlannedMotion
 from cosim.execution.rest import wait_for_rest
-from cosim.rig.build.detect_family import family_detector
-from cosim.rig.build.drivers import own_items
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.sections.drivers import DriverSpec
+from cosim.rig.wiring.detect_family import family_detector
+from cosim.rig.wiring.drivers import own_items
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.loop.clocks import Clock, native_clock
 from cosim.simulation.tick.tick_functions import GUARD_INPUTS, REAL_GUARD_INPUTS
 

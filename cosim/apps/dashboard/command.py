@@ -213,7 +213,7 @@ def _show_watched(page: Page, watch: Watch, say: Say) -> None:
 
 def serve_recording(path: str, web: Web, look: Look, say: Say) -> None:
     from cosim.apps.dashboard.replay import Replay
-    from cosim.rig.run import load_run
+    from cosim.rig.run.run import load_run
 
     replay = Replay(load_run(path))
     server = open_server(*web)

@@ -12,7 +12,7 @@ import numpy as np
 from cosim.apps.dashboard.source import About, JointAbout, News, PageEvent, Status
 
 if TYPE_CHECKING:
-    from cosim.rig.run import Run
+    from cosim.rig.run.run import Run
 
 NO_LIMITS: Mapping[str, float] = {}
 

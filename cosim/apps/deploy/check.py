@@ -12,9 +12,9 @@ from cosim.apps.deploy.playing import Played, played
 from cosim.apps.deploy.tick_code import TickCode
 from cosim.core.errors import InputError, RunError
 from cosim.execution.execution_mode import PlannedChange
-from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.changes import planned_of
 from cosim.rig.rerun import RecordedRig
+from cosim.rig.run.changes import planned_of
+from cosim.rig.wiring.wired_rig import WiredRig
 
 # of a value, or of 1 where it is smaller: what the mathematics of other C libraries may differ by
 TOLERANCE = 1e-10

@@ -20,11 +20,11 @@ from cosim.core.compile.targets import PTX, compiles, processors, targets
 from cosim.core.errors import InputError, did_you_mean
 from cosim.output.console import refuse_inputs
 from cosim.output.output_files import check_output, identity, write_file
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rerun import recorded
 from cosim.rig.rig import load_rig
 from cosim.rig.rig_files import input_files
+from cosim.rig.wiring.wired_rig import WiredRig
 
 COMMAND = "cosim export code"
 # suffix -> content of a file

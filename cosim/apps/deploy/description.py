@@ -13,8 +13,8 @@ from cosim.apps.deploy.fault_codes import fault_codes
 from cosim.apps.deploy.parameters import DeployedParameter, parameters_of
 from cosim.apps.deploy.tick_code import TickCode
 from cosim.core.compile.object_code import CodeTarget
-from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.run_metadata import signal_units
+from cosim.rig.run.run_metadata import signal_units
+from cosim.rig.wiring.wired_rig import WiredRig
 
 
 def description_of(rig: WiredRig, code: TickCode, target: CodeTarget, functions: Sequence[str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cosim.core.errors import InputError, SourceLocation
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.coupling.block_part import BlockPart
 
 

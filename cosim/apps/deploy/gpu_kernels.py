@@ -14,7 +14,7 @@ from cosim.apps.deploy.tick_code import FUNCTIONS, TickCode, tick_code
 from cosim.core.compile import mathlib
 from cosim.core.compile.object_code import CodeTarget
 from cosim.core.compile.ptx import THREADS, Kernel, ptx
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.loop.interleaved import STRIDED_COPY, InterleavedText
 
 KIND = FileKind("a kernel of a GPU", "cosim export code")

@@ -15,8 +15,8 @@ from cosim.apps.deploy.parameters import DeployedParameter, parameters_of
 from cosim.apps.deploy.prototypes import Prototype, prototypes
 from cosim.apps.deploy.tick_code import TickCode
 from cosim.core.errors import SourceLocation
-from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.run_metadata import signal_units
+from cosim.rig.run.run_metadata import signal_units
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickModel
 
 WIDTH = 100  # of comments

@@ -14,7 +14,7 @@ from cosim.core.compile.object_code import CodeTarget
 from cosim.core.compile.signed_zeros import with_signed_zeros
 from cosim.core.compile.stack_need import stack_need
 from cosim.core.errors import InputError
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig
 
 # targets of the table that are processors with a C library
 PROCESSORS = ("x86_64", "aarch64", "riscv64")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from cosim.core.units import JOINT_DIMENSIONS
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.parameters import joints_of, labels_of, tunables_of, unit_of
+from cosim.rig.wiring.wired_rig import WiredRig
 
 
 class DeployedParameter(NamedTuple):

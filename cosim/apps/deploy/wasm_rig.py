@@ -11,7 +11,7 @@ from cosim.apps.deploy.wasm_module import WasmModule, module_of
 from cosim.core.compile.compilation import compiled_here
 from cosim.core.compile.object_code import CodeTarget
 from cosim.core.compile.stack_need import stack_need
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig
 
 
 def wasm_rig(rig: WiredRig, name: str, machine: CodeTarget, lanes: int = 1) -> tuple[WasmModule, dict[str, Any]]:

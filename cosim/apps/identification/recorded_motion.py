@@ -12,7 +12,7 @@ from cosim.apps.identification.recorded_table import Reader, open_table
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
-from cosim.rig.run import open_recording
+from cosim.rig.run.run import open_recording
 
 POSITIONS = ("measured_position", "position")  # signals of a joint, the first one that a file has
 SHORTEST = 1.0  # s

@@ -15,7 +15,7 @@ from cosim.output.output_files import check_output, identity
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import load_rig
 from cosim.rig.rig_files import input_files
-from cosim.rig.run import load_run
+from cosim.rig.run.run import load_run
 
 
 def learn_rig(

@@ -10,7 +10,7 @@ from cosim.core.compile import ArrayPort, compile
 from cosim.core.errors import CompileError, InputError
 from cosim.core.types import ALL, Array, Numeric, requested_effort
 from cosim.rig.rig import Rig
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 
 _MEASURED = tuple(name.removeprefix("all_") for name in ALL if name != "all_locked")
 

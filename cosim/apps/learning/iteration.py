@@ -25,7 +25,7 @@ from cosim.apps.learning.recorded_rig import check_run
 from cosim.core.errors import InputError, SectionError
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
-from cosim.rig.run import Run, StoppedRun
+from cosim.rig.run.run import Run, StoppedRun
 from cosim.rig.sections.rig_spec import read_rig
 
 ORDER = 2  # of the Butterworth low pass, which runs forwards and backwards

@@ -15,7 +15,7 @@ from cosim.output.recording_index import recordings_of
 from cosim.rig.comparison import flattened
 from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 
 SECTIONS = ("mechanism", "controllers")
 FIX = "give the rig as it ran, with its --set and --overlay"

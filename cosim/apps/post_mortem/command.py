@@ -7,7 +7,7 @@ from pathlib import Path
 from cosim.apps.post_mortem.explanation import explain
 from cosim.output.console import check_targets, quantity_of
 from cosim.output.output_files import write_file
-from cosim.rig.run import open_recording
+from cosim.rig.run.run import open_recording
 
 SHORTEST, LONGEST = 1e-3, 3600.0  # s
 

@@ -16,8 +16,8 @@ from cosim.core.errors import InputError
 from cosim.core.trust.data_only import refused_code
 from cosim.execution.stop_cause import UNKNOWN, StopCause, cause_of
 from cosim.output.timing_report import is_timing_line
-from cosim.rig.recorded_run import RecordedRun
-from cosim.rig.run_file import INDEX_DAMAGED
+from cosim.rig.run.recorded_run import RecordedRun
+from cosim.rig.run.run_file import INDEX_DAMAGED
 
 AND = "; and "  # between the sentences of a fault
 # of a stop by the guard that ends with the joints at rest: when it began

@@ -13,12 +13,12 @@ from cosim.apps.scenario.stepped_engine import SteppedEngine, stepped_engine
 from cosim.core.errors import InputError
 from cosim.execution.engine import Engine
 from cosim.execution.hardware.emulation.fault_injection import FaultInjection
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.rig import Rig
-from cosim.rig.run_metadata import signal_units
+from cosim.rig.run.run_metadata import signal_units
+from cosim.rig.run.session import make_engine
 from cosim.rig.sections.rig_spec import RigSpec, TelemetrySpec
 from cosim.rig.sections.scenario import ScenarioSpec
-from cosim.rig.session import make_engine
+from cosim.rig.wiring.wired_rig import WiredRig
 
 
 def in_simulated_time(spec: RigSpec) -> RigSpec:

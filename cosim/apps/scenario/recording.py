@@ -12,9 +12,9 @@ import numpy as np
 from cosim.apps.scenario.armed_rig import ArmedRig
 from cosim.apps.scenario.faulty_run import FaultyRun
 from cosim.core.compile import BatchFunction
-from cosim.rig.outputs import open_outputs
-from cosim.rig.run_metadata import run_metadata_of
-from cosim.rig.run_recorder import evaluation_of
+from cosim.rig.run.outputs import open_outputs
+from cosim.rig.run.run_metadata import run_metadata_of
+from cosim.rig.run.run_recorder import evaluation_of
 from cosim.simulation.tick.tick_block import TickBlock
 
 

@@ -15,9 +15,9 @@ from cosim.execution.hardware.emulation.server import EmulationServer
 from cosim.execution.hardware.emulation.stepped_line import SimulatedTime, SteppedLine, join
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.python_pacer import NoPacer, Pacer
-from cosim.rig.build.drivers import driver_groups
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.emulate import emulation_of
+from cosim.rig.wiring.drivers import driver_groups
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.loop.tick_ring import LoopStatus, SharedWord
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 

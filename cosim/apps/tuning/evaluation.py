@@ -20,7 +20,7 @@ from cosim.core.types import Array
 from cosim.rig.parameter_arrays import read_arrays
 from cosim.rig.rig import Rig
 from cosim.rig.rollouts import check_compiled
-from cosim.rig.session import ticks_of
+from cosim.rig.run.session import ticks_of
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from cosim.rig.moving_motors import what_moves
 from cosim.rig.parameters import tunables_of
 from cosim.rig.reading.overlay import overlay_text
 from cosim.rig.rig import Rig
-from cosim.rig.run import Run, StoppedRun
+from cosim.rig.run.run import Run, StoppedRun
 
 STEP = 1.5  # factor of a gain from one run to the next, at most
 LINEAR = 0.25  # of the larger of two values, where one of them is 0: the same

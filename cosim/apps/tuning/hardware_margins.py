@@ -22,7 +22,7 @@ from cosim.core.types import Array
 from cosim.core.units import TURN
 from cosim.rig.reading.overlay import overrides_of
 from cosim.rig.rig import Rig
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 from cosim.rig.sections.rig_spec import read_rig
 
 LOWEST = 0.2  # frequency, of the crossover: margins are decided above it

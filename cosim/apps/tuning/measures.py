@@ -67,7 +67,7 @@ def read_measure(rig: Rig, name: str, place: str) -> Measure:
         return Measure(name, figure, rig.joints.index(joint), _unit(rig, figure, joint))
     signals = rig.tick_model.signals.names
     if name in signals:
-        from cosim.rig.run_metadata import channels_of
+        from cosim.rig.run.run_metadata import channels_of
 
         return Measure(name, name, 0, dict(channels_of(rig))[name])
     known = [*figures, *signals] if "/" in name else figures

@@ -18,7 +18,7 @@ from cosim.output.text_table import TextTable
 from cosim.rig.reading.overlay import overrides_of
 from cosim.rig.rig import load_rig
 from cosim.rig.rig_files import input_files
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 
 NONE = "–"
 SHOWN = 10  # trials of a session

@@ -10,7 +10,7 @@ import numpy as np
 from cosim.apps.tuning.objective import Objective
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
-from cosim.rig.run import Run
+from cosim.rig.run.run import Run
 from cosim.simulation.tick.accumulation import SIGNALS
 from cosim.simulation.tick.metrics import METRICS, Ending, JointSample
 

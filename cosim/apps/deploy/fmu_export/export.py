@@ -17,7 +17,7 @@ from cosim.apps.deploy.fmu_export.platforms import Platform, this_platform
 from cosim.apps.deploy.fmu_export.rig_unit import unit_of_rig
 from cosim.apps.deploy.fmu_export.unit import UnitContent
 from cosim.apps.deploy.fmu_export.variables import UnitVariable
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig
 
 LICENSE = """\
 The program code in this FMU was made with cosim and is under the Apache License, Version 2.0

@@ -17,7 +17,7 @@ from cosim.core.errors import InputError, did_you_mean
 from cosim.core.layout import Layout
 from cosim.core.types import Numeric, Trajectory
 from cosim.core.units import JOINT_DIMENSIONS
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickModel
 
 OPTION = "--input"

@@ -19,7 +19,7 @@ from cosim.core.compile.routine import Routine
 from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.types import Numeric
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.coupling.block_part import MAX_STEPS, BlockPart
 
 OPTION = "--part"

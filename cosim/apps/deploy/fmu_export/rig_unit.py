@@ -13,7 +13,7 @@ from cosim.apps.deploy.fmu_export.rig_data import rig_data
 from cosim.apps.deploy.fmu_export.unit import FMU, UnitContent
 from cosim.apps.deploy.fmu_export.variables import variables_of
 from cosim.apps.deploy.tick_code import observe_routine
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig
 
 
 def unit_of_rig(rig: WiredRig, inputs: Sequence[str]) -> UnitContent:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from cosim.apps.deploy.parameters import DeployedParameter, parameters_of
-from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.run_metadata import signal_units
+from cosim.rig.run.run_metadata import signal_units
+from cosim.rig.wiring.wired_rig import WiredRig
 
 PlaceKind = Literal["TIME", "SIGNAL", "MEMORY"]
 

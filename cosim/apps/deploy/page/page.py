@@ -16,8 +16,8 @@ from cosim.apps.deploy.page.stop_facts import stop_facts
 from cosim.apps.deploy.wasm_rig import wasm_rig
 from cosim.core.compile.object_code import CodeTarget
 from cosim.core.errors import InputError
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.scene import scene_of_page
+from cosim.rig.wiring.wired_rig import WiredRig
 
 # in the order in which they are put together: each uses only what stands before it, and what start.js has
 SCRIPTS = (

@@ -20,9 +20,9 @@ from cosim.core.compile.trace import SymbolicParameters, symbols
 from cosim.core.errors import CompileError
 from cosim.core.types import Numeric
 from cosim.core.units import JOINT_DIMENSIONS, UNITS
-from cosim.rig.build.control_loops import build_loops
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.reading.schema import Reading
+from cosim.rig.wiring.control_loops import build_loops
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickModel
 
 

@@ -30,8 +30,8 @@ from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.signal_store import BLOCK, SignalStore
 from cosim.output.store_file import SUFFIX as STORE_SUFFIX
 from cosim.output.store_file import StoreFile, read_store
-from cosim.rig.recorded_run import Change, RecordedRun, StreamSummary
-from cosim.rig.run_metadata import RunMetadata
+from cosim.rig.run.recorded_run import Change, RecordedRun, StreamSummary
+from cosim.rig.run.run_metadata import RunMetadata
 
 if TYPE_CHECKING:
     from cosim.output.recording_reader import RecordedSamples

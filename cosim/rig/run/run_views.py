@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.core.errors import InputError, near_names
-from cosim.rig.recorded_run import RecordedRun
-from cosim.rig.summary import RunSummary, speed_text
+from cosim.rig.run.recorded_run import RecordedRun
+from cosim.rig.run.summary import RunSummary, speed_text
 
 if TYPE_CHECKING:
     import pandas

@@ -17,23 +17,23 @@ from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.execution.timing.privileges import left_to_loop
 from cosim.output.run_status import RunStatus
 from cosim.output.timing_report import timing_lines
-from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.changes import planned_of
 from cosim.rig.consent import GivenConsent, agree
-from cosim.rig.kept_signals import check_kept, store_of
-from cosim.rig.outputs import open_outputs
-from cosim.rig.recorded_run import Change
-from cosim.rig.recording_room import scarce_room
-from cosim.rig.run import Run, StoppedRun
-from cosim.rig.run_file import finish_store
-from cosim.rig.run_metadata import run_metadata_of
-from cosim.rig.run_recorder import RunRecorder, evaluation_of
-from cosim.rig.status_reports import StatusReports
-from cosim.rig.stop_messages import ENDED, OrderedStop
+from cosim.rig.run.changes import planned_of
+from cosim.rig.run.kept_signals import check_kept, store_of
+from cosim.rig.run.outputs import open_outputs
+from cosim.rig.run.recorded_run import Change
+from cosim.rig.run.recording_room import scarce_room
+from cosim.rig.run.run import Run, StoppedRun
+from cosim.rig.run.run_file import finish_store
+from cosim.rig.run.run_metadata import run_metadata_of
+from cosim.rig.run.run_recorder import RunRecorder, evaluation_of
+from cosim.rig.run.status_reports import StatusReports
+from cosim.rig.run.stop_messages import ENDED, OrderedStop
+from cosim.rig.wiring.wired_rig import WiredRig
 
 if TYPE_CHECKING:
     from cosim.execution.hardware.traffic.traffic_log import TrafficLog
-    from cosim.rig.remote_control import RemoteControl
+    from cosim.rig.run.remote_control import RemoteControl
     from cosim.rig.sections.keep import KeepSpec
 
 PAUSE_POLL = 0.05  # s between looks at a paused run
@@ -50,7 +50,7 @@ def make_engine(rig: WiredRig, traffic: TrafficLog | None = None) -> Engine:
         return engine
     from cosim.execution.bus_engine import BusEngine
     from cosim.execution.python_engine import PythonEngine
-    from cosim.rig.build.drivers import driver_groups, safety_of
+    from cosim.rig.wiring.drivers import driver_groups, safety_of
     from cosim.simulation.tick.virtual_plant import VirtualPlant
 
     plant = VirtualPlant(model)
@@ -104,7 +104,7 @@ def check_control(rig: WiredRig, wait: bool, changes: Sequence[Change]) -> None:
 
 def open_control(recorder: RunRecorder, stack: ExitStack) -> RemoteControl:
     """The control socket of a run, closed by `stack`. Raises InputError when it cannot be bound."""
-    from cosim.rig.remote_control import control_of
+    from cosim.rig.run.remote_control import control_of
 
     return control_of(recorder, stack)
 
@@ -141,7 +141,7 @@ def run_session(
         recorder.agreement = agreement
         recorder = _record(recorder, record, progress, wait)
         if rig.hardware:
-            from cosim.rig.build.drivers import bus_report
+            from cosim.rig.wiring.drivers import bus_report
 
             passed = time.perf_counter() - recorder.begun
             manager = scheduler.engine.hardware_manager

@@ -20,7 +20,7 @@ from cosim.execution.execution_mode import block_ticks
 from cosim.output.output_files import write_error
 from cosim.output.signal_store import KeptTicks, SignalStore
 from cosim.output.store_file import SUFFIX, WHAT, StoreFile
-from cosim.rig.run_metadata import RunMetadata
+from cosim.rig.run.run_metadata import RunMetadata
 from cosim.rig.signal_patterns import matching_columns
 
 if TYPE_CHECKING:

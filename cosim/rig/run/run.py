@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cosim.core.errors import RunError, escaped
-from cosim.rig.recorded_run import RecordedRun
-from cosim.rig.run_file import read_recorded, read_run, save_run
-from cosim.rig.run_metadata import check_names
-from cosim.rig.run_views import data_frame_of, dataset_of, figure_of, html_of
-from cosim.rig.summary import RunSummary, summary_of
+from cosim.rig.run.recorded_run import RecordedRun
+from cosim.rig.run.run_file import read_recorded, read_run, save_run
+from cosim.rig.run.run_metadata import check_names
+from cosim.rig.run.run_views import data_frame_of, dataset_of, figure_of, html_of
+from cosim.rig.run.summary import RunSummary, summary_of
 
 if TYPE_CHECKING:
     import pandas

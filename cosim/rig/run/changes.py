@@ -11,8 +11,8 @@ from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controlled_stop import REQUESTED
 from cosim.core.errors import InputError, did_you_mean
 from cosim.execution.execution_mode import PlannedChange
-from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.recorded_run import Change
+from cosim.rig.run.recorded_run import Change
+from cosim.rig.wiring.wired_rig import WiredRig
 
 if TYPE_CHECKING:
     from cosim.execution.engine import Engine

@@ -14,17 +14,17 @@ from cosim.execution.remote.arbiter import RemoteCommand
 from cosim.execution.remote.control_link import ControlLink, LostControl
 from cosim.execution.remote.control_process import ControlSetup
 from cosim.execution.scheduler import SchedulerState
-from cosim.rig.changes import places_of
 from cosim.rig.consent import Agreement
 from cosim.rig.parameters import read_values, values_from
-from cosim.rig.provenance import attachments_of
-from cosim.rig.recorded_run import Change
-from cosim.rig.stop_messages import ENDED, WAITING, OrderedStop
-from cosim.rig.stream import schema_of
+from cosim.rig.run.changes import places_of
+from cosim.rig.run.provenance import attachments_of
+from cosim.rig.run.recorded_run import Change
+from cosim.rig.run.stop_messages import ENDED, WAITING, OrderedStop
+from cosim.rig.run.stream import schema_of
 
 if TYPE_CHECKING:
     from cosim.execution.motion_plan import MotionPlan
-    from cosim.rig.run_recorder import RunRecorder
+    from cosim.rig.run.run_recorder import RunRecorder
 
 ARMED_TIME = 30.0  # s from `arm` within which `start` must come
 UPDATE_PERIOD = 0.1  # s

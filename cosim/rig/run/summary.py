@@ -10,8 +10,8 @@ from cosim.core.errors import plural
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.signal_statistics import BLOCK, SignalFigures, SignalStatistics
 from cosim.rig.proven_units import SIGNAL, UnitsSummary, proven_units
-from cosim.rig.recorded_run import RecordedRun, StreamSummary
-from cosim.rig.run_metadata import ConstraintMetadata, RunMetadata
+from cosim.rig.run.recorded_run import RecordedRun, StreamSummary
+from cosim.rig.run.run_metadata import ConstraintMetadata, RunMetadata
 
 if TYPE_CHECKING:
     from cosim.execution.hardware.bus_report import BusReport

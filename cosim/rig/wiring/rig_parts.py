@@ -11,9 +11,11 @@ from cosim.control.guard import Guard
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError, InputErrors
 from cosim.core.types import Limits
-from cosim.rig.build.control_loops import build_loops, check_reference_limits, followed_positions
-from cosim.rig.build.coupling import build_coupling
-from cosim.rig.build.driver_context import (
+from cosim.rig.reading.schema import Reading
+from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.wiring.control_loops import build_loops, check_reference_limits, followed_positions
+from cosim.rig.wiring.coupling import build_coupling
+from cosim.rig.wiring.driver_context import (
     drive_controlled,
     driver_contexts,
     load_motors,
@@ -21,13 +23,11 @@ from cosim.rig.build.driver_context import (
     real_joints,
     velocity_controlled,
 )
-from cosim.rig.build.drivers import bus_loads, driver_errors
-from cosim.rig.build.guard import guard_of, with_encoders, with_real_defaults
-from cosim.rig.build.initial_state import is_spherical_dof
-from cosim.rig.build.plant import build_encoders, build_plant, with_samples
-from cosim.rig.build.twins import with_twins
-from cosim.rig.reading.schema import Reading
-from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.wiring.drivers import bus_loads, driver_errors
+from cosim.rig.wiring.guard import guard_of, with_encoders, with_real_defaults
+from cosim.rig.wiring.initial_state import is_spherical_dof
+from cosim.rig.wiring.plant import build_encoders, build_plant, with_samples
+from cosim.rig.wiring.twins import with_twins
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.tick.tick_model import TickModel
 

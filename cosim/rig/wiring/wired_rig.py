@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 from cosim.core.compile import ArrayPort, BatchFunction, Interpreted, compile_for_batches, interpreting
 from cosim.core.errors import InputError
 from cosim.execution.timing.deadlines import TaskTime
-from cosim.rig.build.lazy_rig import KNOWN, known_parts, lazy_parts
 from cosim.rig.cached_parts import CachedParts
 from cosim.rig.sections.joints_needed import require_joints
+from cosim.rig.wiring.lazy_rig import KNOWN, known_parts, lazy_parts
 
 if TYPE_CHECKING:
     from cosim.control.guard import Guard
@@ -95,7 +95,7 @@ class WiredRig:
         return self.tick_model if self.built else self._lazy_parts[1]
 
     def _build(self, spec: RigSpec) -> None:
-        from cosim.rig.build.rig_parts import build_parts
+        from cosim.rig.wiring.rig_parts import build_parts
 
         parts = build_parts(spec, not self.interpret)
         self.joints = tuple(spec.joints)
@@ -152,7 +152,7 @@ class WiredRig:
             return "real motors as fast as possible"
         if spec.recording.bus:
             return "the bus traffic is recorded"
-        from cosim.rig.build.drivers import why_not_compiled
+        from cosim.rig.wiring.drivers import why_not_compiled
 
         return why_not_compiled(spec.drivers, self.contexts)
 

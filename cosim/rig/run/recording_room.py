@@ -6,9 +6,9 @@ import os
 import shutil
 from pathlib import Path
 
-from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.kept_signals import existing_folder, show_bytes
-from cosim.rig.run_metadata import RunMetadata, run_metadata_of
+from cosim.rig.run.kept_signals import existing_folder, show_bytes
+from cosim.rig.run.run_metadata import RunMetadata, run_metadata_of
+from cosim.rig.wiring.wired_rig import WiredRig
 
 # bytes of a value on the disk that is noise, with its part of the message and the index, by numbers; in JSON
 VALUE = {"float64": 11.4, "float32": 7.3}

@@ -21,12 +21,12 @@ from cosim.execution.hardware.manager import HardwareManager
 from cosim.execution.hardware.traffic.recorded_connection import RecordedConnection
 from cosim.execution.hardware.traffic.recorded_driver import RecordedDriver
 from cosim.execution.hardware.traffic.traffic_log import TrafficLog
-from cosim.rig.build.detect_family import family_detector
-from cosim.rig.build.driver_context import real_joints
 from cosim.rig.reading.driver_family import CycleTraffic
 from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.guard import GuardSpec, watchdog_time
+from cosim.rig.wiring.detect_family import family_detector
+from cosim.rig.wiring.driver_context import real_joints
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 
 LESS_LOAD = "use a longer schedule.step, a higher bit rate, or two buses"

@@ -17,21 +17,21 @@ from cosim.output.events import EventMonitor, RunEvent
 from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.signal_store import SignalStore
 from cosim.output.waiting_ticks import WaitingTicks
-from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.changes import ordered_stop
 from cosim.rig.consent import Agreement
-from cosim.rig.kept_signals import kept_names
-from cosim.rig.outputs import Outputs
-from cosim.rig.recorded_run import Change
-from cosim.rig.run import Run
-from cosim.rig.run_metadata import RunMetadata
-from cosim.rig.summary import followed_signals, sampled_signals
+from cosim.rig.run.changes import ordered_stop
+from cosim.rig.run.kept_signals import kept_names
+from cosim.rig.run.outputs import Outputs
+from cosim.rig.run.recorded_run import Change
+from cosim.rig.run.run import Run
+from cosim.rig.run.run_metadata import RunMetadata
+from cosim.rig.run.summary import followed_signals, sampled_signals
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_block import TickBlock
 
 if TYPE_CHECKING:
     from cosim.execution.hardware.bus_report import BusReport
     from cosim.execution.hardware.traffic.traffic_log import TrafficLog
-    from cosim.rig.traffic_recording import TrafficRecording
+    from cosim.rig.run.traffic_recording import TrafficRecording
 
 
 @dataclass
@@ -82,7 +82,7 @@ class RunRecorder:
 
     def record_traffic(self, log: TrafficLog) -> None:
         """From now on the traffic goes to the recording."""
-        from cosim.rig.traffic_recording import TrafficRecording
+        from cosim.rig.run.traffic_recording import TrafficRecording
 
         schedule, pacing = self.rig.run_spec.schedule, self.scheduler.pacing
         step_ns = schedule.step_ns / (1.0 if pacing is None else pacing.rate)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cosim.execution.hardware.traffic.traffic_log import TrafficLog
 from cosim.output.traffic_messages import BusChannel
-from cosim.rig.build.drivers import BusParams, bus_params
+from cosim.rig.wiring.drivers import BusParams, bus_params
 
 if TYPE_CHECKING:
-    from cosim.rig.build.wired_rig import WiredRig
+    from cosim.rig.wiring.wired_rig import WiredRig
     from cosim.simulation.tick.tick_block import TickBlock
 
 SLICE = 64  # entries that are handed over together: the interpreter is the loop's again after some 20 µs

@@ -16,11 +16,11 @@ from cosim.control.input_shaping import Shaping
 from cosim.core import ops
 from cosim.core.errors import InputErrors
 from cosim.core.types import Array, Limits, MechanismModel, Numeric, Trajectory, TrajectoryContext
-from cosim.rig.build.initial_state import is_spherical_dof
 from cosim.rig.reading.contracts import load_trajectory, with_options
 from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.wiring.initial_state import is_spherical_dof
 from cosim.simulation.plant.plant import Plant
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cosim.output.run_status import RunStatus
-from cosim.rig.build.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_block import TickBlock
 
 PERIOD = 0.25  # s

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from cosim.core.errors import InputError, SourceLocation
 from cosim.output.stream.messages import SAMPLE_FIELDS
 from cosim.output.stream.stream_sink import StreamConfig
-from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.run_metadata import RunMetadata
+from cosim.rig.run.run_metadata import RunMetadata
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.signal_patterns import matching_columns
+from cosim.rig.wiring.wired_rig import WiredRig
 
 if TYPE_CHECKING:
     from cosim.output.stream.reading import DeclaredParameter, JointFields, ParameterFields, Schema

@@ -9,8 +9,8 @@ import numpy as np
 
 from cosim.control.guard import Guard
 from cosim.control.limits import LIMITS, POSITION_TOLERANCE
-from cosim.rig.build.driver_context import real_joints
 from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.wiring.driver_context import real_joints
 from cosim.simulation.plant.encoder import Encoders
 
 

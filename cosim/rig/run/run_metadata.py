@@ -11,7 +11,7 @@ from cosim.execution.timing import deadlines
 from cosim.mechanics.formulations import SEPARATE_BODIES
 
 if TYPE_CHECKING:
-    from cosim.rig.build.wired_rig import WiredRig
+    from cosim.rig.wiring.wired_rig import WiredRig
 
 FURTHER = {
     "temperature": "degC",

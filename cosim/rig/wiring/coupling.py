@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
-from cosim.rig.build.coupling_steps import check_coupling_steps, control_of
 from cosim.rig.reading.contracts import load_part
 from cosim.rig.reading.schema import KeyPath, Reading, number
 from cosim.rig.sections.guard import watchdog_time
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec
 from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.wiring.coupling_steps import check_coupling_steps, control_of
 from cosim.simulation.coupling.algebraic_loops import HasFeedthrough, in_order_of_evaluation
 from cosim.simulation.coupling.block_part import BlockPart
 from cosim.simulation.coupling.couplings import Couplings, HasSignals, PowerBond, checked
@@ -84,7 +84,7 @@ def _part(
 ) -> BlockPart | PartSource | None:
     """None after an error, recorded in `reading`."""
     if isinstance(spec, FmuSpec):
-        from cosim.rig.build.fmu_source import FmuSource
+        from cosim.rig.wiring.fmu_source import FmuSource
 
         try:
             return FmuSource(spec, time_limit)

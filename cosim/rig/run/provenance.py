@@ -10,11 +10,11 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from cosim.rig.build.wired_rig import WiredRig
 from cosim.rig.foreign_rig import remember_own
 from cosim.rig.rig_files import files_of, plugin_digests
-from cosim.rig.run_file import run_metadata_json
-from cosim.rig.run_metadata import RunMetadata
+from cosim.rig.run.run_file import run_metadata_json
+from cosim.rig.run.run_metadata import RunMetadata
+from cosim.rig.wiring.wired_rig import WiredRig
 
 PACKAGES = ("cosim", "numpy", "casadi", "llvmlite")
 GIT_TIME = 2.0  # s for an answer

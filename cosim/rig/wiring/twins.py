@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from cosim.core.types import Actuator
 from cosim.mechanics.integrators.methods import INTEGRATORS
-from cosim.rig.build.emulated_plant import current_controlled, needed_substeps
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.wiring.emulated_plant import current_controlled, needed_substeps
 
 
 def twins_of(spec: RigSpec, real: Iterable[str], reading: Reading) -> dict[str, Actuator]:

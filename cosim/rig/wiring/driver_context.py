@@ -10,10 +10,10 @@ import numpy as np
 from cosim.control.load_emulation import LoadMotor
 from cosim.core.driver_contract import DriverContext
 from cosim.core.types import Limits
-from cosim.rig.build.power_on_turns import turns_of
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.joints import JointSpec
 from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.wiring.power_on_turns import turns_of
 from cosim.simulation.plant.plant import Plant
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from cosim.core.types import Level, Sink
 from cosim.output.output_files import RECORDING, check_suffix
-from cosim.rig.build.wired_rig import WiredRig
-from cosim.rig.recorded_run import StreamSummary
-from cosim.rig.run_metadata import RunMetadata
+from cosim.rig.run.recorded_run import StreamSummary
+from cosim.rig.run.run_metadata import RunMetadata
+from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_block import TickBlock
 
 if TYPE_CHECKING:
@@ -102,10 +102,10 @@ def open_outputs(
         return Outputs()
     from cosim.output.sinks import SinkConfig, open_sinks
     from cosim.output.stream.stream_sink import StreamSink
-    from cosim.rig.provenance import attachments_of, recording_metadata
+    from cosim.rig.run.provenance import attachments_of, recording_metadata
+    from cosim.rig.run.stream import schema_of, stream_config_of
+    from cosim.rig.run.traffic_recording import channels_of_buses
     from cosim.rig.scene import drawing_text_of, view_of
-    from cosim.rig.stream import schema_of, stream_config_of
-    from cosim.rig.traffic_recording import channels_of_buses
 
     metadata = replace(metadata, drawing=drawing_text_of(rig))
     start_ns, schema = time.time_ns(), schema_of(rig, metadata)

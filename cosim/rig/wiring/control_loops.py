@@ -16,15 +16,15 @@ from cosim.control.modelled_modes import ModelledModes
 from cosim.control.scheduled_controller import GainSchedule, ScheduledController, at_points
 from cosim.core.errors import InputError, SectionError
 from cosim.core.types import Array, Controller, ControllerContext, Limits, Numeric, Parameters, Trajectory
-from cosim.rig.build.driver_context import drive_controlled
-from cosim.rig.build.initial_state import is_spherical_dof
-from cosim.rig.build.prescribed_motion import trajectory_context
 from cosim.rig.reading.contracts import check_controller, load_trajectory
 from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.controllers import ControllerSpec
 from cosim.rig.sections.filters import check_filters, sections_of
 from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.wiring.driver_context import drive_controlled
+from cosim.rig.wiring.initial_state import is_spherical_dof
+from cosim.rig.wiring.prescribed_motion import trajectory_context
 from cosim.simulation.plant.plant import Plant
 
 

@@ -15,7 +15,7 @@ from cosim.execution.timing.deadlines import DeadlineRecord
 from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import AlarmCount
 from cosim.output.signal_statistics import SignalStatistics
-from cosim.rig.run_metadata import RunMetadata
+from cosim.rig.run.run_metadata import RunMetadata
 
 
 class StreamSummary(TypedDict):

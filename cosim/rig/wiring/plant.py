@@ -9,14 +9,14 @@ from cosim.core.errors import InputError, InputErrors, listed
 from cosim.core.units import TURN, show_time
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.integrators.methods import INTEGRATORS
-from cosim.rig.build.elastic_equilibrium import with_elastic_equilibrium
-from cosim.rig.build.friction import check_friction, friction_laws, with_friction
-from cosim.rig.build.initial_state import hybrid_modes_of, loop_closure_of, with_initial_state
-from cosim.rig.build.prescribed_motion import prescribed_trajectories, with_shaped_motion
-from cosim.rig.build.twins import twins_of
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.wiring.elastic_equilibrium import with_elastic_equilibrium
+from cosim.rig.wiring.friction import check_friction, friction_laws, with_friction
+from cosim.rig.wiring.initial_state import hybrid_modes_of, loop_closure_of, with_initial_state
+from cosim.rig.wiring.prescribed_motion import prescribed_trajectories, with_shaped_motion
+from cosim.rig.wiring.twins import twins_of
 from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.sampling import nearest_steps, samples_per_tick, whole_substeps

@@ -1,0 +1,1 @@
+"""A run of a wired rig: its session, what it records and keeps, its result, its files and its summary."""
