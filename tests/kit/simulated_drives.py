@@ -19,7 +19,7 @@ from cosim.execution.hardware.emulation.server import EmulationServer
 from cosim.execution.scheduler import Scheduler
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig
-from cosim.rig.run.run import session
+from cosim.rig.run import session
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.wiring.wired_rig import WiredRig
 

@@ -16,7 +16,7 @@ from cosim.output.frame_protocol import decode_ticks, encode_ticks
 from cosim.output.recording_reader import read_recording
 from cosim.output.remote_sink import RemoteSink
 from cosim.output.sinks import SinkConfig, open_sinks
-from cosim.rig.run.run import session as rig_session
+from cosim.rig.run import session as rig_session
 from cosim.rig.run.run_metadata import channels_of
 from cosim.rig.run.session import evaluation_of
 from cosim.simulation.tick.tick_block import TickBlock

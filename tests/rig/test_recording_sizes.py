@@ -10,9 +10,10 @@ import pytest
 from cosim import open_recording
 from cosim.output.recorder import WORTH, Recorder, check_split_size
 from cosim.rig import Rig
+from cosim.rig.run import recording_room
 from cosim.rig.run.kept_signals import show_bytes
 from cosim.rig.run.recording_room import JSON_VALUE, VALUE, bytes_per_tick, scarce_room
-from cosim.rig.run.run import StoppedRun, recording_room
+from cosim.rig.run.run import StoppedRun
 from cosim.rig.run.run_metadata import run_metadata_of
 from tests.kit.disk import small_disk
 from tests.kit.refusals import raised, refusal

@@ -9,7 +9,8 @@ import pytest
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.python_engine import PythonEngine
 from cosim.plugins.drivers import sim
-from cosim.rig.run.run import StoppedRun, status_reports
+from cosim.rig.run import status_reports
+from cosim.rig.run.run import StoppedRun
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.clock import in_simulated_time
 from tests.kit.engines import armed
