@@ -48,7 +48,6 @@ def make_engine(rig: WiredRig, traffic: TrafficLog | None = None) -> Engine:
             engine = NativeEngine(model)
         rig.save_parts()
         return engine
-    from cosim.execution.bus_engine import BusEngine
     from cosim.execution.python_engine import PythonEngine
     from cosim.rig.wiring.drivers import driver_groups, safety_of
     from cosim.simulation.tick.virtual_plant import VirtualPlant
@@ -58,6 +57,8 @@ def make_engine(rig: WiredRig, traffic: TrafficLog | None = None) -> Engine:
     safety = safety_of(spec.guard, rig.hardware, model.step, spec.source.place)
     if rig.why_python_loop:
         return PythonEngine(model, plant, groups, **safety)
+    from cosim.execution.bus_engine import BusEngine  # which needs Numba
+
     return BusEngine(model, plant, groups, safety.get("watchdog"))
 
 
