@@ -109,9 +109,9 @@ class Commands:
         if first in ("-h", "--help"):
             print(self.help_text())
         elif first == "--version":
-            from cosim import __version__
+            from importlib.metadata import version
 
-            print(f"cosim {__version__}")
+            print(f"cosim {version('cosim')}")
         elif first in GROUPS:
             second = words[1] if len(words) > 1 else "--help"
             if second in ("-h", "--help"):

@@ -12,9 +12,9 @@ from cosim.core.errors import InputError
 
 def compare(a: Path, b: Path, align: bool) -> None:
     """Compare two runs, and find where they part."""
-    from cosim import compare as compared
-    from cosim import load_run
     from cosim.cli.comparison_report import print_comparison
+    from cosim.rig.comparison import compare as compared
+    from cosim.rig.run.run import load_run
 
     runs = load_run(a), load_run(b)
     shift = 0.0
@@ -84,10 +84,10 @@ def export(
     until: str | None,
 ) -> None:
     """Write the signals of a recording in another format."""
-    from cosim import open_recording
     from cosim.output.console import quantity_of
     from cosim.output.output_files import check_output, identity
     from cosim.rig.export import export_run, selection_of
+    from cosim.rig.run.run import open_recording
 
     times = [
         None if text is None else quantity_of(text, "s", option, (0.0, math.inf), "a time such as 2.5 or 500 ms")
