@@ -6,6 +6,7 @@ others may move.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
     from cosim.mechanics.formulations import load_formulation
     from cosim.mechanics.multibody import Model
     from cosim.output.client import ControlClient, Subscriber, connect, subscribe
-    from cosim.rig import Rig, load_rig
     from cosim.rig.comparison import Comparison, compare
     from cosim.rig.gradient import Gradient
     from cosim.rig.plot_runs import plot_runs
+    from cosim.rig.rig import Rig, load_rig
     from cosim.rig.rollout_batch import RolloutBatch
     from cosim.rig.run.run import Run, StoppedRun, load_run, open_recording
     from cosim.simulation.coupling import BlockPart, CoupledParts, PowerBond
@@ -72,7 +73,7 @@ _PROMISED = {
     "cosim.mechanics.formulations": ("load_formulation",),
     "cosim.mechanics.multibody": ("Model",),
     "cosim.output.client": ("ControlClient", "Subscriber", "connect", "subscribe"),
-    "cosim.rig": ("Rig", "load_rig"),
+    "cosim.rig.rig": ("Rig", "load_rig"),
     "cosim.rig.comparison": ("Comparison", "compare"),
     "cosim.rig.gradient": ("Gradient",),
     "cosim.rig.plot_runs": ("plot_runs",),
@@ -102,8 +103,6 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("cosim")
-    if name in _FORMER:  # `from cosim import ops`
-        raise ImportError(f"cosim.{name} is now in {_FORMER[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module 'cosim' has no attribute '{name}'")
     from importlib import import_module
@@ -118,13 +117,8 @@ class _FormerModules:
     def find_spec(name: str, path: object = None, target: object = None) -> None:
         package, _, module = name.partition(".")
         if package == __name__ and module in _FORMER:
-            raise ModuleNotFoundError(f"{name} is now in {_FORMER[module]}", name=name)
+            # without its attribute `name`, with which `from cosim import …` would put another error in its place
+            raise ModuleNotFoundError(f"{name} is now in {_FORMER[module]}")
 
 
-def _refuse_former_modules() -> None:
-    import sys
-
-    sys.meta_path.append(_FormerModules)  # pyright: ignore[reportArgumentType]
-
-
-_refuse_former_modules()
+sys.meta_path.append(_FormerModules)  # pyright: ignore[reportArgumentType]

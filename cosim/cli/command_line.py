@@ -68,7 +68,7 @@ def _tuning_words() -> Iterator[Word]:
 
 
 def all_commands() -> Commands:
-    parser = Commands()
+    tree = Commands()
     rig = word("rig", type=Path, help="the rig file (YAML)")
     overrides = word(
         "--set",
@@ -87,7 +87,7 @@ def all_commands() -> Commands:
         type=_overrides_of,
         help="replace all values that a file has, e.g. 'controllers.arm.kp: 200'; may be repeated",
     )
-    parser.add_command(
+    tree.add_command(
         "run",
         commands.run,
         rig,
@@ -148,7 +148,7 @@ def all_commands() -> Commands:
         flag("--clear-faults", "clear faults of the drives first; look at their causes before"),
         flag("--shadow", "compare real joints with their simulated twins"),
     )
-    parser.add_command(
+    tree.add_command(
         "federate",
         commands.federate,
         rig,
@@ -157,7 +157,7 @@ def all_commands() -> Commands:
         overrides,
         overlay,
     )
-    parser.add_command(
+    tree.add_command(
         "emulate",
         commands.emulate,
         rig,
@@ -172,7 +172,7 @@ def all_commands() -> Commands:
         ),
         word("--duration", metavar="S", help="how long, e.g. 60 or 5 min; default: until Ctrl-C"),
     )
-    parser.add_command(
+    tree.add_command(
         "scenario",
         commands.scenario,
         rig,
@@ -185,7 +185,7 @@ def all_commands() -> Commands:
         word("--json", metavar="F.json", type=Path, help="write the results; - for stdout"),
         word("--record", metavar="FOLDER", type=Path, help="record the runs of those that fail"),
     )
-    parser.add_command(
+    tree.add_command(
         "check",
         commands.check,
         word("rig", metavar="RIG", nargs="?", type=Path, help="the rig file (YAML)"),
@@ -199,7 +199,7 @@ def all_commands() -> Commands:
         ),
         flag("--untrusted", "run nothing of the rig, and open its folder alone"),
     )
-    parser.add_command(
+    tree.add_command(
         "analyze",
         commands.analyze,
         rig,
@@ -234,15 +234,15 @@ def all_commands() -> Commands:
         word("--json", metavar="F.json", help="write the figures; - for stdout"),
         flag("--yes", "switch real motors on for a relay without confirmation"),
     )
-    parser.add_command("tune gains", commands.tune, rig, *_tuning_words(), overrides, overlay)
-    parser.add_command(
+    tree.add_command("tune gains", commands.tune, rig, *_tuning_words(), overrides, overlay)
+    tree.add_command(
         "tune sessions",
         commands.sessions,
         word("folders", metavar="FOLDER", type=Path, nargs="*", help="of sessions, or sessions; default: tuning"),
         word("--trial", metavar="N", type=int, help="run this trial of a session again"),
         word("--record", metavar="F.mcap", help="record it"),
     )
-    parser.add_command(
+    tree.add_command(
         "tune feedforward",
         commands.learn,
         rig,
@@ -256,7 +256,7 @@ def all_commands() -> Commands:
         word("--cutoff", metavar="HZ", default="10", help="cutoff of the low pass of what is learned; default: 10 Hz"),
         word("--from", metavar="F.mcap", dest="recording", type=Path, help="learn from this run once, and run nothing"),
     )
-    parser.add_command(
+    tree.add_command(
         "identify",
         commands.identify,
         rig,
@@ -284,14 +284,14 @@ def all_commands() -> Commands:
         word("--duration", metavar="S", help="of that motion; default: 20 s"),
         flag("--anyway", "write the overlay even if its numbers explain too little of the recording"),
     )
-    parser.add_command(
+    tree.add_command(
         "compare",
         recording_commands.compare,
         word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),
         word("b", type=Path, help="the run to compare with it"),
         flag("--align", "shift b in time, so that the motions of its joints fit a's best"),
     )
-    parser.add_command(
+    tree.add_command(
         "replay",
         recording_commands.replay,
         word("recording", metavar="F.mcap", type=Path, help="the recording"),
@@ -307,20 +307,20 @@ def all_commands() -> Commands:
         word("--to", metavar="F.log", type=Path, help="with --bus: only write its CAN frames (log, asc, blf)"),
         _trust(),
     )
-    parser.add_command(
+    tree.add_command(
         "explain",
         recording_commands.explain,
         word("recording", metavar="F.mcap", type=Path, help="the recording"),
         word("--last", metavar="S", default="1 s", help="time before the stop to look at; default: 1 s"),
         word("--json", metavar="F.json", help="write the explanation; - for stdout"),
     )
-    parser.add_command(
+    tree.add_command(
         "plot",
         recording_commands.plot,
         word("words", metavar="F.mcap|SIGNAL", nargs="+", help="recordings or files of run.save, and signals to draw"),
         word("-o", dest="output", metavar="F.png", type=Path, help="png, svg or pdf; default: F.png, here"),
     )
-    parser.add_command(
+    tree.add_command(
         "export recording",
         recording_commands.export,
         word("recording", metavar="F.mcap", type=Path, help="the recording, or a pattern of its files"),
@@ -330,7 +330,7 @@ def all_commands() -> Commands:
         word("--from", dest="start", metavar="S", help="from this time on, e.g. 2.5 or 500 ms"),
         word("--until", metavar="S", help="up to this time"),
     )
-    parser.add_command(
+    tree.add_command(
         "export fmu",
         commands.fmu,
         rig,
@@ -348,7 +348,7 @@ def all_commands() -> Commands:
         overrides,
         overlay,
     )
-    parser.add_command(
+    tree.add_command(
         "export code",
         commands.build,
         rig,
@@ -360,7 +360,7 @@ def all_commands() -> Commands:
         overrides,
         overlay,
     )
-    parser.add_command(
+    tree.add_command(
         "new",
         commands.new,
         word("rig", type=Path, help="the rig file to write (YAML)"),
@@ -390,8 +390,8 @@ def all_commands() -> Commands:
         ),
         flag("--force", "overwrite an existing rig"),
     )
-    parser.add_command("key", commands.key, word("file", type=Path, help="the secret file to write"))
-    parser.add_command(
+    tree.add_command("key", commands.key, word("file", type=Path, help="the secret file to write"))
+    tree.add_command(
         "derive",
         commands.derive,
         word("mechanism", metavar="RIG|URDF", type=Path, help="a rig (YAML) or a robot (.urdf)"),
@@ -450,18 +450,18 @@ def all_commands() -> Commands:
         word("--times", metavar="S,S", default="", help="of --picture: times of a run of the rig, as '0, 0.5, 800 ms'"),
         flag("--labels", "of --picture: with the names of joints and frames"),
     )
-    commissioning_commands.add_commands(parser.add_command, rig, overrides, overlay)
+    commissioning_commands.add_commands(tree.add_command, rig, overrides, overlay)
     connect = word("--connect", metavar="ADDRESS", help="of the run; default: as for --control without a value")
     public = word("--key", metavar="F.pub", type=Path, help="the public key of an encrypted run")
     force = flag("--force", "take control from the client that holds it")
     values = word("values", metavar="NAME=VALUE", nargs="+", help="e.g. arm.kp=800 or 'arm.kp=800 N*m/rad'")
-    parser.add_command("live set", remote_commands.set_, values, connect, public, force)
+    tree.add_command("live set", remote_commands.set_, values, connect, public, force)
     names = word("names", metavar="NAME", nargs="*", help="parameters; default: all")
-    parser.add_command("live get", remote_commands.get, names, connect, public)
-    parser.add_command(
+    tree.add_command("live get", remote_commands.get, names, connect, public)
+    tree.add_command(
         "live stop", remote_commands.stop, connect, public, force, flag("--now", "immediately, motors off")
     )
-    parser.add_command(
+    tree.add_command(
         "doctor",
         commands.doctor,
         word("--duration", metavar="S", default="5 s", help="how long to measure, e.g. 5 or 2 min"),
@@ -475,7 +475,7 @@ def all_commands() -> Commands:
         default=[],
         help="a name of this machine under which browsers may open it; may be repeated",
     )
-    parser.add_command(
+    tree.add_command(
         "dash",
         commands.dash,
         word(
@@ -503,7 +503,7 @@ def all_commands() -> Commands:
         flag("--dark", "dark colours"),
         word("--frame-rate", type=float, default=30.0, metavar="HZ", help="pictures of the 3D view; default: 30 Hz"),
     )
-    parser.add_command(
+    tree.add_command(
         "export layout",
         commands.layout,
         rig,
@@ -513,7 +513,7 @@ def all_commands() -> Commands:
         overrides,
         overlay,
     )
-    parser.add_command(
+    tree.add_command(
         "foxglove",
         commands.foxglove,
         word(
@@ -535,4 +535,4 @@ def all_commands() -> Commands:
         flag("--allow-set", "let it set parameters; default: they are read-only"),
         word("--key", metavar="F.pub", help="the public key of an encrypted run"),
     )
-    return parser
+    return tree

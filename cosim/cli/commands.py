@@ -163,7 +163,7 @@ def check(rig: Path | None, overrides: list[Override], eds: Path | None, untrust
         return
     from cosim.cli.describe import describe
     from cosim.output.slow_code import named_when_slow
-    from cosim.rig import load_rig
+    from cosim.rig.rig import load_rig
 
     with named_when_slow():
         describe(load_rig(rig, overrides))
@@ -519,7 +519,7 @@ def foxglove(
 def layout(rig: Path, program: str, recording: bool, output: Path | None, overrides: list[Override]) -> None:
     """Write a layout of PlotJuggler or Foxglove."""
     from cosim.cli.layout import check_layout, write_layout
-    from cosim.rig import load_rig
+    from cosim.rig.rig import load_rig
 
     check_layout(rig, program, recording, output)
     print(f"wrote {write_layout(load_rig(rig, overrides), program, recording, output, overrides)}")

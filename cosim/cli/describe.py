@@ -22,7 +22,7 @@ from cosim.simulation.coupling import PowerBond, Wire
 from cosim.simulation.loop.pacing import Pacing, Trigger
 
 if TYPE_CHECKING:
-    from cosim.rig import Rig
+    from cosim.rig.rig import Rig
     from cosim.simulation.tick.coupled_plant import Coupling
 
 MOST_MASSES = 12  # that are listed

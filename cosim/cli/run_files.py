@@ -13,7 +13,7 @@ from cosim.rig.run.run import Run
 from cosim.rig.run.run_metadata import run_metadata_of
 
 if TYPE_CHECKING:
-    from cosim.rig import Rig
+    from cosim.rig.rig import Rig
 
 # end of the file name, without suffix, of a plot of the timing
 TIMING = "timing"

@@ -21,11 +21,10 @@ HANDFUL = 5  # of many names
 MOST_SHOWN = 20  # errors of one input that are shown
 MOST_ERRORS = 100  # errors of one input, after which reading ends
 PACKAGE = Path(__file__).parents[1]
-# folders of the package that stand beside it in a checkout
-PLUGINS = tuple(
-    next((folder for folder in (PACKAGE / "plugins" / name, PACKAGE.parent / name) if folder.is_dir()), PACKAGE)
-    for name in ("controllers", "drivers")
-)
+# what holds the folders of controllers and drivers, which in a checkout stand beside the package
+PLUGIN_ROOT = PACKAGE / "plugins" if (PACKAGE / "plugins" / "drivers").is_dir() else PACKAGE.parent
+PLUGINS = PLUGIN_ROOT / "controllers", PLUGIN_ROOT / "drivers"
+PROGRAM = PACKAGE, *PLUGINS
 COMPARED = 500  # known names that a misspelt one is compared with, and characters of a name
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
-from cosim.core.errors import PACKAGE, PLUGINS
+from cosim.core.errors import PACKAGE, PLUGIN_ROOT
 from cosim.core.trust.private_cache import code_folder, why_not_private
 
 i32, i64 = types.int32, types.int64
@@ -31,7 +31,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 _numba: Any = numba  # its stubs lack much
 _intrinsic: Any = intrinsic
 
-_ROOMS = *PLUGINS, PACKAGE / "execution" / "hardware", PACKAGE / "control"  # where compiled functions call each other
+_ROOMS = (
+    PLUGIN_ROOT / "drivers",
+    PACKAGE / "execution" / "hardware",
+    PACKAGE / "control",
+)  # where compiled functions call each other
 _KEPT = 30 * 86400.0  # s, for which the code of other sources is kept
 
 

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from cosim.core.errors import PACKAGE, PLUGINS, escaped
+from cosim.core.errors import PROGRAM, escaped
 
 PATIENCE = 5.0  # s
 # this program, Python and the libraries
-OTHERS = (PACKAGE, *PLUGINS, *{Path(prefix) for prefix in (sys.prefix, sys.base_prefix)})
+OTHERS = (*PROGRAM, *{Path(prefix) for prefix in (sys.prefix, sys.base_prefix)})
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 In a checkout the folders of controllers and drivers stand beside the package.
 """
 
-from cosim.core.errors import PLUGINS
+from cosim.core.errors import PLUGIN_ROOT
 
-if (beside := str(PLUGINS[0].parent)) not in __path__:
-    __path__.append(beside)
+if str(PLUGIN_ROOT) not in __path__:
+    __path__.append(str(PLUGIN_ROOT))

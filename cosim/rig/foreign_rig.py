@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import gettempdir
 from typing import NamedTuple
 
-from cosim.core.errors import PACKAGE, PLUGINS
+from cosim.core.errors import PACKAGE, PROGRAM
 from cosim.core.trust.data_only import FIX, FMU, MJCF, PYTHON, XACRO, data_only
 from cosim.core.trust.ownership import is_of_user
 from cosim.core.trust.private_cache import code_folder, private_cache
@@ -74,7 +74,7 @@ def _of_program(path: str) -> bool:
 def _program_folders(search: tuple[str, ...]) -> tuple[str, ...]:
     """Of this program, of Python and of what is installed; not the folder in which the program was started."""
     installed = [each for each in search if "site-packages" in each or "dist-packages" in each]
-    own = (PACKAGE, PACKAGE.parent / "cosim.egg-info", *PLUGINS)
+    own = (*PROGRAM, PACKAGE.parent / "cosim.egg-info")
     folders = [*own, *site.getsitepackages(), os.path.dirname(os.__file__), *installed, sys.prefix]
     return tuple(os.path.join(os.path.realpath(folder), "") for folder in folders)
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from cosim.core.compile import object_code
 from cosim.core.compile.object_code import host
-from cosim.core.errors import PACKAGE, PLUGINS
+from cosim.core.errors import PROGRAM
 from cosim.core.paths import EXTRACTED, UNTRACKED, cache_folder
 
 # audit events after which the inputs are not known
@@ -34,7 +34,7 @@ _VARIABLE = re.compile(rb"(?:\$\((?:opt)?env\s+|\$\{?|environ\W+(?:get\W+)?|gete
 _SEARCHED = ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH")
 _CODE = (".py", ".pyc", ".so", ".pyd")
 # Python, and this program
-_OTHERS = tuple(os.path.join(folder, "") for folder in (os.path.dirname(os.__file__), PACKAGE, *PLUGINS))
+_OTHERS = tuple(os.path.join(folder, "") for folder in (os.path.dirname(os.__file__), *PROGRAM))
 _STARTED = time.time_ns()
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
 _INSTALLED = ("site-packages", "dist-packages")
@@ -203,14 +203,14 @@ def program_state() -> tuple[object, ...]:
 @cache
 def source_state() -> list[tuple[str, int, int]]:
     """(path, size, time of change) of the sources of this program, as Python compares them for its own cache."""
-    found, folders = [], [str(PACKAGE), *map(str, PLUGINS)]
+    found, folders = set(), [*map(str, PROGRAM)]
     while folders:
         for entry in os.scandir(folders.pop()):
             if entry.is_dir():
                 folders += [entry.path] if entry.name != "__pycache__" else []
             elif entry.name.endswith(".py"):
                 status = entry.stat()
-                found.append((entry.path, status.st_size, status.st_mtime_ns))
+                found.add((entry.path, status.st_size, status.st_mtime_ns))
     return sorted(found)
 
 

@@ -43,7 +43,7 @@ def load(params: Params, context: DriverContext) -> MitDriver:
         other = [senders[key] for head in wired.heads if (key := (wired.master, head)) in senders]
         if wired.master in commanded or other:
             what = (
-                f"answers with {wired.master} are taken for answers of joint '{other[0]}'"
+                f"answers with {wired.master} count as answers of joint '{other[0]}'"
                 if other
                 else (f"{wired.master} is the id of the drive of joint '{commanded[wired.master]}'")
             )

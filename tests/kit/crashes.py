@@ -5,7 +5,9 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
+import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,18 +41,18 @@ class Reports:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="crashes-")
-        self._last = ""
 
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput[STACKS] = str(Path(self._folder.name) / f"{node.gateway.id} {os.urandom(4).hex()}")
 
-    def pytest_testnodedown(self, node: Any, error: object) -> None:
-        if error:
-            status = node.gateway._io.popen.wait(PATIENCE)
-            self._last = f"{how_it_ended(status)}\n{_stacks(Path(node.workerinput[STACKS]))}"
+    def pytest_handlecrashitem(self, report: Any) -> None:
+        with suppress(subprocess.TimeoutExpired):
+            report.node.gateway._io.popen.wait(PATIENCE)
+        status = report.node.gateway._io.popen.returncode
+        report.longrepr += f": {how_it_ended(status)}\n{_stacks(Path(report.node.workerinput[STACKS]))}"
 
-    def pytest_handlecrashitem(self, report: pytest.TestReport) -> None:
-        report.longrepr = f"{report.longrepr}: {self._last}"
+    def pytest_unconfigure(self) -> None:
+        self._folder.cleanup()
 
 
 def _stacks(path: Path) -> str:
@@ -59,5 +61,7 @@ def _stacks(path: Path) -> str:
     return "\n".join(line for line in lines if not any(f"/site-packages/{name}/" in line for name in RUNNERS))
 
 
-def how_it_ended(status: int) -> str:
+def how_it_ended(status: int | None) -> str:
+    if status is None:
+        return "it still runs"
     return f"exit code {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from cosim.core.errors import RunError
 from cosim.output.client import ControlClient, connect
-from cosim.rig import Rig
+from cosim.rig.rig import Rig
 from cosim.rig.run.run import Run, StoppedRun
 
 PATIENCE = 60.0  # s, for an answer on a busy machine

@@ -13,8 +13,8 @@ from cosim import compare, load_run, open_recording
 from cosim.core.errors import InputError
 from cosim.output.recording_index import read_index
 from cosim.output.recording_reader import RecordedSamples
-from cosim.rig import Rig
 from cosim.rig.rerun import rerun
+from cosim.rig.rig import Rig
 from tests.kit.command import Command
 from tests.kit.refusals import refusal
 from tests.rig.test_opened_recordings import recording_of

@@ -20,7 +20,7 @@ from cosim.output import waiting_ticks
 from cosim.output.signal_store import KeptTicks, SignalStore
 from cosim.output.store_file import StoreFile
 from cosim.output.waiting_ticks import WaitingTicks
-from cosim.rig import Rig
+from cosim.rig.rig import Rig
 from cosim.rig.run.run import StoppedRun
 from cosim.rig.run.run_file import KILLED
 from tests.kit.disk import small_disk
@@ -221,7 +221,7 @@ def test_a_table_that_finds_the_disk_full_stays_in_memory(tmp_path):
 
 DYING = """
 import sys
-from cosim.rig import Rig
+from cosim.rig.rig import Rig
 from tests.rig.test_parameters import ARM
 rig = Rig.from_dict({**ARM, "schedule": {"duration": 1e5}})
 rig.run(keep={"file": sys.argv[1], "signals": eval(sys.argv[2])})

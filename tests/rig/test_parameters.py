@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import cosim
-from cosim.rig import Rig
 from cosim.rig.parameters import set_values
+from cosim.rig.rig import Rig
 from tests.kit.refusals import refusal
 
 BODY = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.02, 0.02], "axis": [0, 1, 0]}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import compare, load_rig
-from cosim.rig import Rig
+from cosim.rig.rig import Rig
 from tests.kit.refusals import refusal
 from tests.rig.test_run_forms import MOVING
 

@@ -9,7 +9,7 @@ import pytest
 
 from cosim import open_recording
 from cosim.output.recorder import WORTH, Recorder, check_split_size
-from cosim.rig import Rig
+from cosim.rig.rig import Rig
 from cosim.rig.run import recording_room
 from cosim.rig.run.kept_signals import show_bytes
 from cosim.rig.run.recording_room import JSON_VALUE, VALUE, bytes_per_tick, scarce_room

@@ -13,8 +13,8 @@ from orjson import loads
 
 from cosim import open_recording
 from cosim.output.events import RunEvent
-from cosim.rig import Rig
 from cosim.rig.republish import PERIOD, republish
+from cosim.rig.rig import Rig
 from tests.kit.command import Command
 from tests.kit.refusals import refusal
 from tests.rig.test_run_forms import MOVING

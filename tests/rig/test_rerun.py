@@ -15,8 +15,8 @@ from cosim import load_rig, open_recording
 from cosim.output.recorder import Recorder
 from cosim.output.recording_index import read_index
 from cosim.output.recording_topics import CHANGES_TOPIC
-from cosim.rig import Rig
 from cosim.rig.rerun import rerun
+from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
 from cosim.rig.run.recorded_run import Change
 from cosim.rig.run.session import run_session

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cosim import compare, load_run
-from cosim.rig import Rig
+from cosim.rig.rig import Rig
 from cosim.rig.run.run import StoppedRun
 from tests.kit.refusals import raised, refusal
 from tests.rig.test_parameters import ARM

@@ -28,7 +28,7 @@ def test_importing_the_package_loads_nothing_else():
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("from cosim import ops", "ImportError: cosim.ops is now in cosim.plugin (ops)"),
+        ("from cosim import ops", "ModuleNotFoundError: cosim.ops is now in cosim.plugin (ops)"),
         ("from cosim.types import params", "ModuleNotFoundError: cosim.types is now in cosim.plugin"),
         ("import cosim.actuators.ideal", "ModuleNotFoundError: cosim.actuators is now in cosim.plugins.actuators"),
     ],

@@ -11,8 +11,8 @@ from cosim.core.errors import InputError, RunError
 from cosim.execution.remote import control_link
 from cosim.execution.remote.control_link import ENDED, HANGS
 from cosim.output.client import subscribe
-from cosim.rig import Rig
 from cosim.rig.rerun import rerun
+from cosim.rig.rig import Rig
 from cosim.rig.run.run import StoppedRun
 from cosim.rig.run.run_recorder import RunRecorder
 from tests.kit.processes import child, until

@@ -16,7 +16,7 @@ from cosim.mechanics.multibody.description.floating_base import with_floating_ba
 from cosim.mechanics.multibody.description.robot_file import YAML, check_robot_file, format_of, read_robot
 from cosim.output.console import busy, quantity_of
 from cosim.output.output_files import check_output, write_file
-from cosim.rig import load_rig
+from cosim.rig.rig import load_rig
 
 ASSIGN = ":="  # of an argument of xacro, as in ROS
 LOWEST, HIGHEST = 0.1, 100.0  # Hz
