@@ -15,7 +15,7 @@ from benchmarks.peers import import_peer, relative_difference
 from benchmarks.robots import sample_rig
 from benchmarks.rows import BenchCase, Measurement, Target, beside
 from cosim import load_rig
-from cosim.apps.deploy.native_code import NativeCode
+from cosim.apps.deploy.check import NativeCode
 from cosim.apps.deploy.object_files import object_files
 from cosim.apps.deploy.page.page import page_of
 from cosim.apps.deploy.tick_code import TickCode, tick_code

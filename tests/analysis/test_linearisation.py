@@ -11,8 +11,8 @@ import pytest
 
 from cosim import InputError, Rig
 from cosim.apps.analysis import linearisation
-from cosim.apps.analysis.frequency import poles, respond
-from cosim.apps.analysis.linearisation import linearise, linearise_at, memory_at
+from cosim.apps.analysis.frequency import modes_of, poles, respond
+from cosim.apps.analysis.linearisation import _exponential_of, linearise, linearise_at, memory_at, slope_of, unquantised
 from cosim.apps.analysis.loops import (
     DiskMargin,
     all_loops_margin,
@@ -22,8 +22,6 @@ from cosim.apps.analysis.loops import (
     margins_of,
     step_response,
 )
-from cosim.apps.analysis.modes import modes_of
-from cosim.apps.analysis.tick_slopes import _exponential_of, slope_of, unquantised
 from tests.kit.messages import Said
 from tests.kit.refusals import refusal
 

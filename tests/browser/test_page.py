@@ -13,7 +13,7 @@ import pytest
 
 import cosim.apps.deploy.page
 from cosim import load_rig
-from cosim.apps.dashboard.gain_range import gain_range
+from cosim.apps.dashboard.gains import gain_range
 from cosim.control.limits import LIMIT_OF, LIMITS
 from cosim.output.limit_alarms import alarm_texts
 from tests.kit.rig_page import RigPage, built_page, evaluated

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from cosim.apps.commissioning.calibrate_command import HomePlan, home_at_stop, home_by_drive, wiring_key, write_overlay
 from cosim.apps.commissioning.calibration import CoggingPlan, fit_cogging, fit_marks, measure_cogging
-from cosim.apps.commissioning.homing import HomePlan, home_at_stop, home_by_drive
-from cosim.apps.commissioning.overlay_file import wiring_key, write_overlay
 from cosim.apps.commissioning.session import CommissioningSession
 from cosim.control.cogging import Cogging
 from cosim.core.errors import RunError

@@ -2,8 +2,14 @@
 
 import pytest
 
-from cosim.apps.commissioning.drive_settings import _drivers, _opened, read_all
-from cosim.apps.commissioning.drives_command import compare_drives, restore_drives, save_drives
+from cosim.apps.commissioning.drives_command import (
+    _drivers,
+    _opened,
+    compare_drives,
+    read_all,
+    restore_drives,
+    save_drives,
+)
 from cosim.apps.commissioning.session import CommissioningSession
 from cosim.core.errors import InputError, InputErrors, RunError
 from cosim.rig.sections.rig_spec import read_rig

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim.apps.commissioning.jog import DEAD_MAN, JogPlan, hold_names, jog
-from cosim.apps.commissioning.keys import decode, terminal_keys
+from cosim.apps.commissioning.jog_command import DEAD_MAN, JogPlan, decode, hold_names, jog, terminal_keys
 from cosim.apps.commissioning.motion import HoldingLoop
-from cosim.apps.commissioning.reasons import fault_reason
-from cosim.apps.commissioning.session import CommissioningSession, MotionBounds
+from cosim.apps.commissioning.session import CommissioningSession, MotionBounds, fault_reason
 from cosim.control.limits import CODES, LIMITS, NOT_FINITE, STALE
 from cosim.core.errors import InputError, RunError
 from cosim.core.types import COMMAND

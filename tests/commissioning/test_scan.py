@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from cosim.apps.commissioning import scan as scanning
-from cosim.apps.commissioning.scan import FamilyReport, connection_of, drivers_text, report_lines
+from cosim.apps.commissioning import scan_command as scanning
+from cosim.apps.commissioning.scan_command import FamilyReport, connection_of, drivers_text, report_lines
 from cosim.plugins.drivers.common.search import FoundDrive, Question
 from cosim.plugins.drivers.transport import CanFrame
 from tests.kit.connection import FakeConnection

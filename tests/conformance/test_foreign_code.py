@@ -16,8 +16,7 @@ import pytest
 from cosim import load_rig, open_recording
 from cosim.apps.dashboard import command as dashboard
 from cosim.apps.dashboard.command import Joining, dash
-from cosim.apps.dashboard.look import Look
-from cosim.apps.dashboard.web_page import WebAddress
+from cosim.apps.dashboard.web_page import Look, WebAddress
 from cosim.apps.foxglove.command import FoxgloveAddress, open_bridge
 from cosim.cli.command_line import all_commands
 from cosim.rig.republish import republish

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from cosim.apps.commissioning.scan import drivers_text, scan
+from cosim.apps.commissioning.scan_command import drivers_text, scan
 from cosim.core.errors import InputError
 from cosim.plugins.drivers.transport import CanParams, SerialParams
 from cosim.rig.rig import Rig

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.apps.dashboard.gain_range import GainRange, gain_range
+from cosim.apps.dashboard.gains import GainRange, gain_range
 
 
 @pytest.mark.parametrize(

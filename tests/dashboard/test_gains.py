@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cosim.apps.dashboard.gains import GainHistory, refusal
-from cosim.apps.dashboard.overlay_file import write_overlay
+from cosim.apps.dashboard.gains import GainHistory, refusal, write_overlay
 from cosim.apps.dashboard.panels.gains import gains_of
 from cosim.apps.dashboard.source import ParameterAbout
 from cosim.core.errors import InputError

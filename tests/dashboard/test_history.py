@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.apps.dashboard.history import History, thinned
+from cosim.apps.dashboard.curves import History, thinned
 
 
 def filled(count: int, capacity: int, block: int = 7) -> History:

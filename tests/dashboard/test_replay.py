@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.apps.dashboard.poses import Poses
+from cosim.apps.dashboard.panels.scene import Poses
 from cosim.apps.dashboard.replay import Replay
 from cosim.rig.run.run import Run
 from cosim.rig.scene import drawing_of

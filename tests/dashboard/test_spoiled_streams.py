@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from cosim.apps.dashboard.poses import Poses
-from cosim.apps.dashboard.stream_reader import StreamReader, about_of
+from cosim.apps.dashboard.panels.scene import Poses
+from cosim.apps.dashboard.watch import StreamReader, about_of
 from cosim.apps.foxglove.bridge import BridgedRun
 from cosim.apps.foxglove.parameters import RunParameters
 from cosim.core.errors import InputError

@@ -8,8 +8,7 @@ import zmq
 from orjson import dumps
 
 from cosim.apps.dashboard.source import PageEvent
-from cosim.apps.dashboard.stream_reader import StreamReader, about_of
-from cosim.apps.dashboard.watch import GONE, Watch
+from cosim.apps.dashboard.watch import GONE, StreamReader, Watch, about_of
 from cosim.core.errors import InputError
 from tests.kit.streams import schema
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cosim.apps.deploy.lane_code import LANE_FUNCTIONS
-from cosim.apps.deploy.tick_code import FUNCTIONS
+from cosim.apps.deploy.tick_code import FUNCTIONS, LANE_FUNCTIONS
 from tests.kit.samples import FOLDER
 
 REFUSED = [

@@ -11,9 +11,8 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.apps.deploy.header import header
 from cosim.apps.deploy.identifiers import CName, check_names
-from cosim.apps.deploy.object_files import PROCESSORS, object_code_of, object_files
+from cosim.apps.deploy.object_files import PROCESSORS, header, object_code_of, object_files
 from cosim.control.limits import CODES
 from cosim.core.compile.targets import targets
 from tests.kit.object_file import assert_freestanding, elf

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.apps.deploy import check, playing
-from cosim.apps.deploy.playing import TOOLS, Played, check_tools, played
+from cosim.apps.deploy import check
+from cosim.apps.deploy.check import TOOLS, Played, check_tools, played
 from cosim.core.compile.object_code import CodeTarget
 from cosim.core.errors import InputError, RunError
 from cosim.execution.execution_mode import PlannedChange
@@ -117,7 +117,7 @@ def test_a_processor_that_is_not_this_one():
 
 def test_without_an_emulator(monkeypatch, said):
     other = next(target for target in TOOLS if target != TARGET)
-    monkeypatch.setattr(playing.shutil, "which", lambda program: None)
+    monkeypatch.setattr(check.shutil, "which", lambda program: None)
     said(refusal(check_tools, other, CodeTarget("", "")))
 
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from cosim.apps.deploy.playing import TOOLS
+from cosim.apps.deploy.check import TOOLS
 from cosim.control.limits import STALE
 from tests.docs.documents import ROOT
 from tests.kit.samples import FOLDER

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.apps.deploy.page.scene_facts import SMALLEST, scene_facts
+from cosim.apps.deploy.page.page import SMALLEST, scene_facts
 from cosim.output.scene.scene import Scene, SceneBody, ScenePose, Shape
 from cosim.rig.scene import scene_of_page, scene_of_rig
 from tests.kit.given import beside

@@ -16,8 +16,9 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.apps.deploy.fmu_export import export, linking, platforms
-from cosim.apps.deploy.fmu_export.export import fmu_of, fmu_of_part
+from cosim.apps.deploy.fmu_export import command as export_command
+from cosim.apps.deploy.fmu_export import linking
+from cosim.apps.deploy.fmu_export.command import fmu_of, fmu_of_part
 from cosim.apps.deploy.fmu_export.model_description import UnitOutline
 from cosim.core.errors import CosimError
 from cosim.core.units import UNITS, si_exponents
@@ -152,20 +153,20 @@ def test_without_a_compiler_the_fix_is_named(command, said, monkeypatch):
 
 
 def test_another_machine_is_refused(command, said, monkeypatch):
-    monkeypatch.setattr(platforms.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(linking.platform, "machine", lambda: "riscv64")
     said(command.refuses("export", "fmu", "rig.yaml"))
 
 
 def test_a_failing_compiler_is_reported_in_one_line(rig_of, said, monkeypatch):
-    monkeypatch.setattr(export, "compiler_of", lambda platform: ["false"])
+    monkeypatch.setattr(export_command, "compiler_of", lambda platform: ["false"])
     said(refusal(fmu_of, rig_of(RIG), 2))
 
 
 def test_both_compilers_give_an_fmu(rig_of, monkeypatch, tmp_path):
     """The system's and ziglang's, with the same results."""
     rig, found = rig_of(RIG), []
-    for k, compiler in enumerate((["cc"], linking.compiler_of(platforms.this_platform()))):
-        monkeypatch.setattr(export, "compiler_of", lambda platform, compiler=compiler: compiler)
+    for k, compiler in enumerate((["cc"], linking.compiler_of(linking.this_platform()))):
+        monkeypatch.setattr(export_command, "compiler_of", lambda platform, compiler=compiler: compiler)
         (tmp_path / f"{k}.fmu").write_bytes(fmu_of(rig, 2))
         found.append(fmpy.simulate_fmu(str(tmp_path / f"{k}.fmu"), stop_time=0.4, step_size=1e-3).tolist())
     assert found[0] == found[1]

@@ -7,9 +7,8 @@ from copy import copy
 
 import numpy as np
 
-from cosim.apps.deploy.native_code import NativeCode
-from cosim.apps.deploy.object_files import object_code_of
-from cosim.apps.deploy.prototypes import prototypes
+from cosim.apps.deploy.check import NativeCode
+from cosim.apps.deploy.object_files import object_code_of, prototypes
 from cosim.core.compile.compilation import compiled_here
 from cosim.core.compile.signed_zeros import with_signed_zeros
 from cosim.core.compile.targets import HOST, targets

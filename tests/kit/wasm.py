@@ -11,7 +11,7 @@ import numpy as np
 import wasmtime
 
 from cosim.apps.deploy.tick_code import FUNCTIONS, TickCode
-from cosim.apps.deploy.wasm_module import WasmModule, module_of
+from cosim.apps.deploy.wasm_rig import WasmModule, module_of
 from cosim.core.compile.compilation import compiled_here
 from cosim.core.compile.operations import OF_TWO
 from cosim.core.compile.stack_need import stack_need

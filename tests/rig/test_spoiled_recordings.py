@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cosim import compare, load_run, open_recording
-from cosim.apps.dashboard.poses import Poses
+from cosim.apps.dashboard.panels.scene import Poses
 from cosim.apps.dashboard.replay import Replay
 from cosim.apps.post_mortem.explanation import explain
 from cosim.cli.run_summary import print_summary

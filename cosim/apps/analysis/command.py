@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cosim.apps.analysis.comparison import MeasuredLoop, measured_lines, relay_lines
-from cosim.apps.analysis.excitation import Kind
-from cosim.apps.analysis.experiment import Measuring, at_rest, experiment_of
-from cosim.apps.analysis.frequency import respond
+from cosim.apps.analysis.experiment import Kind, Measuring, at_rest, experiment_of
+from cosim.apps.analysis.frequency import modes_of, respond
 from cosim.apps.analysis.linearisation import linearise
 from cosim.apps.analysis.loops import all_loops_margin, closed_dofs, is_stable, loop_figures
-from cosim.apps.analysis.modes import modes_of
+from cosim.apps.analysis.measured import MeasuredLoop, measured_lines, relay_lines
 from cosim.apps.analysis.relay import RelayPoint, RelayRequest, measure_relay
 from cosim.apps.analysis.report import Analysis
 from cosim.core.errors import InputError, did_you_mean

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from cosim.apps.analysis.frequency import FrequencyResponse, poles
+from cosim.apps.analysis.frequency import FrequencyResponse, modes_of, poles
 from cosim.apps.analysis.linearisation import LinearRig
-from cosim.apps.analysis.modes import modes_of
 from cosim.core.errors import InputError
 from cosim.core.types import Array
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.apps.analysis.comparison import MeasuredLoop
 from cosim.apps.analysis.loops import DiskMargin, step_response
+from cosim.apps.analysis.measured import MeasuredLoop
 from cosim.apps.analysis.relay import RelayPoint
 from cosim.apps.analysis.report import Analysis
 from cosim.core.types import Array

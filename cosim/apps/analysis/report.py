@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cosim.apps.analysis.frequency import FrequencyResponse
+from cosim.apps.analysis.frequency import ClosedLoopMode, FrequencyResponse
 from cosim.apps.analysis.linearisation import LinearRig
 from cosim.apps.analysis.loops import DiskMargin, LoopFigures, Margins
-from cosim.apps.analysis.modes import ClosedLoopMode
 from cosim.core.units import TURN, format_seconds
 from cosim.output.text_table import TextTable
 

@@ -1,26 +1,38 @@
-"""The commands `cosim drives home` and `cosim drives calibrate`."""
+"""`cosim drives home` and `cosim drives calibrate`: what they find is an overlay for `cosim run RIG --overlay F.yaml`.
+
+The zero of a joint is found slowly against a hard stop with a bounded effort, or by the homing of its drive.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cosim.apps.commissioning.calibration import CoggingPlan, fit_marks, measure_cogging
-from cosim.apps.commissioning.homing import HomePlan, home_at_stop, home_by_drive, travel_of
-from cosim.apps.commissioning.overlay_file import overlay_path, wiring_key, write_overlay
-from cosim.apps.commissioning.session import CommissioningSession
-from cosim.core.errors import InputError
+from cosim.apps.commissioning.motion import ExpectedJoint, HoldingLoop, expected
+from cosim.apps.commissioning.session import CommissioningSession, LiveJoints, MotionBounds
+from cosim.core.errors import InputError, RunError
 from cosim.core.units import TURN
 from cosim.output.console import quantity_of
+from cosim.output.output_files import check_output, identity
+from cosim.rig.reading.overlay import overlay_text
+from cosim.rig.reading.yaml_source import load_yaml
 from cosim.rig.rig import Rig
+from cosim.rig.sections.drivers import DriverSpec
 
 Confirm = Callable[[Sequence[str]], object]
 SPEED = {"rad": math.radians(5.0), "m": 5e-3}  # per s, by default; at most FRACTION of the limit
 BACK = {"rad": math.radians(3.0), "m": 3e-3}
 FRACTION = 0.1
 PERIOD_TIME = 10.0  # s per period of the cogging, by default
+WINDOW = 0.25  # s without motion at the bound of the effort, after which a joint is at its stop
+STANDS = 0.1  # of the way at its speed: a joint that moves less stands
+AT_BOUND = 0.98  # of the effort
+SEARCH = 2.0  # s for a stop at the end of the travel
+LEAST = 0.5  # of the way back, that a joint must have moved for its stop to count
+MARGIN = 0.05  # of the velocity limit
 
 
 class HomeOptions(NamedTuple):
@@ -185,3 +197,109 @@ def _check_fraction(effort: float) -> None:
 
 def show(value: float, unit: str) -> str:
     return f"{value * 1e3:.4g} mm" if unit == "m" else f"{math.degrees(value):.4g} deg"
+
+
+class HomePlan(NamedTuple):
+    """SI. towards: −1 or 1; at: position of the stop; speed: of the first approach, the second has half of it; effort:
+    fraction of the limit; back: way back from the stop; travel: the longest way."""
+
+    towards: int
+    at: float
+    speed: float
+    effort: float
+    back: float
+    travel: float
+
+
+class FoundStop(NamedTuple):
+    """zero: of the wiring, with which the stop is at its position; repeated: difference of the two approaches."""
+
+    zero: float
+    measured: float
+    repeated: float
+
+
+def home_at_stop(
+    session: CommissioningSession, name: str, plan: HomePlan, abort: Callable[[], str] = lambda: ""
+) -> FoundStop:
+    """Move a joint to its stop twice, and back; its motor is off afterwards, all others stay off.
+
+    Raises RunError for a joint that does not move or finds no stop, and for whatever else stops it.
+    """
+    k = session.rig.joints.index(name)
+    fastest, strongest = float(session.rig.limits.velocity[k]), float(session.rig.limits.effort[k])
+    ignored = frozenset({"stall", "tracking", "frozen"})
+    bounds = MotionBounds(
+        plan.effort * strongest, 4.0 * plan.speed + MARGIN * fastest, plan.travel, in_range=False, ignored=ignored
+    )
+    # gravity depends on a posture that is not known yet: the integral part of the loop carries it
+    expect = {name: ExpectedJoint(expected(session.rig, session.check())[name].inertia, 0.0)}
+    with session.live([name], bounds, "effort", abort) as live:
+        start = float(live.position[0])
+        first = _approach(live, expect, plan, plan.speed, name)
+        if abs(first - start) < LEAST * plan.back:
+            what = f"joint '{name}' did not move towards its stop; it may stand there already: move it away"
+            raise RunError(f"{what}, or raise --effort")
+        _move(live, expect, -plan.towards * plan.speed, plan.back)
+        second = _approach(live, expect, plan, 0.5 * plan.speed, name)
+        _move(live, expect, -plan.towards * plan.speed, plan.back)
+    zero = session.specs[name].wiring[name].zero + plan.at - second
+    return FoundStop(zero, second, abs(second - first))
+
+
+def _approach(live: LiveJoints, expect: dict[str, ExpectedJoint], plan: HomePlan, speed: float, name: str) -> float:
+    """The position at which the joint stands against its stop."""
+    loop, bound = HoldingLoop(live, "effort", expect), float(live.guard.bounds["effort"][0])
+    since, at = live.t, float(live.position[0])
+    longest = live.t + plan.travel / speed + SEARCH
+    while True:
+        live.read()
+        loop.follow([plan.towards * speed])
+        moves = abs(float(live.position[0]) - at) > STANDS * speed * WINDOW
+        if moves or abs(float(live.request[0])) < AT_BOUND * bound:
+            since, at = live.t, float(live.position[0])
+        elif live.t - since > WINDOW:
+            return float(live.position[0])
+        if live.t > longest:
+            raise RunError(f"joint '{name}' found no stop; check --towards, or raise --travel")
+
+
+def _move(live: LiveJoints, expect: dict[str, ExpectedJoint], rate: float, way: float) -> None:
+    loop, end = HoldingLoop(live, "effort", expect), live.t + way / abs(rate)
+    while live.t < end:
+        live.read()
+        loop.follow([rate])
+
+
+def home_by_drive(session: CommissioningSession, name: str) -> float:
+    """Let the drive home itself while it is switched on; the position afterwards. Raises InputError and RunError."""
+    bounds = MotionBounds(in_range=False)
+    with session.live([name], bounds, session.specs[name].mode) as live:
+        live.read()
+        return float(live.position[0])
+
+
+def travel_of(session: CommissioningSession, name: str) -> float:
+    """The whole range of a joint, a turn or a metre without one."""
+    k = session.rig.joints.index(name)
+    limits = session.rig.limits
+    span = float(limits.upper[k] - limits.lower[k])
+    return span if math.isfinite(span) else (1.0 if session.unit(name) == "m" else 2.0 * math.pi)
+
+
+def overlay_path(rig: Path, given: Path | None) -> Path:
+    """The file that is written: as given, or RIG.commissioning.yaml beside the rig. Raises InputError."""
+    path = rig.with_name(f"{rig.stem}.commissioning.yaml") if given is None else given
+    check_output(path, "-o", (".yaml", ".yml"), {identity(rig): "the rig itself"})
+    return path
+
+
+def wiring_key(spec: DriverSpec, joint: str, key: str) -> str:
+    """The path of a key of a joint's wiring in the rig."""
+    return f"drivers.{spec.name}.joints.{joint}.{key}"
+
+
+def write_overlay(path: Path, rig: Path, values: Mapping[str, Any]) -> None:
+    """Add values to an overlay, or replace them in it. Raises InputError for a file that is no overlay."""
+    known = dict(load_yaml(path).data) if path.exists() and path.stat().st_size else {}
+    path.write_text(overlay_text({**known, **values}, str(rig)), encoding="utf-8")

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.apps.commissioning.expected import expected
-from cosim.apps.commissioning.motion import HoldingLoop
+from cosim.apps.commissioning.motion import HoldingLoop, expected
 from cosim.apps.commissioning.session import CommissioningSession, MotionBounds
 from cosim.control.cogging import Cogging
 from cosim.core.errors import RunError

@@ -1,4 +1,4 @@
-"""The control of joints that are commissioned: a slow reference, and a loop whose gains follow from the model.
+"""Motion of joints that are commissioned: what the model expects of each one that moves alone, and its control.
 
 In effort mode a joint is held by kp (r − q) + kd (ṙ − q̇) + ki ∫ (r − q) dt + g(q) with kp = J ω², kd = 2 J ω and
 ki = J ω³ / 4, J and g by the model: critically damped at the frequency ω. Drives in velocity or position mode
@@ -9,17 +9,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from cosim.apps.commissioning.expected import ExpectedJoint
 from cosim.apps.commissioning.session import LiveJoints
 from cosim.core.types import Array
+from cosim.rig.wiring.wired_rig import WiredRig
 
+SMALL = 1e-4  # rad or m, of a difference
 FREQUENCY = 2.5  # Hz
 PER_PERIOD = 0.15  # largest ω · period
 INSIDE = 0.1  # s, times the speed: how far before its limit the reference of a joint stops
 OUTER = 5.0  # 1/s, of the position error in velocity mode
+
+
+class ExpectedJoint(NamedTuple):
+    """inertia: (least, largest) that its drive moves [kg·m² or kg], with all others free and with all others at rest;
+    gravity: effort that holds it [N·m or N]; stiffness: its change with the joint's own position, per rad or m."""
+
+    inertia: tuple[float, float]
+    gravity: float
+    stiffness: float = 0.0
+
+
+def expected(rig: WiredRig, positions: Mapping[str, float]) -> dict[str, ExpectedJoint]:
+    """By joint, at these positions; joints without one are at their initial position."""
+    model = rig.plant.model
+    chart = np.array([positions.get(name, spec.initial_position) for name, spec in rig.spec.joints.items()])
+    q = model.coordinates(chart)
+    mass = np.atleast_2d(np.asarray(model.mass_matrix(q), dtype=float))
+    gravity = np.atleast_1d(np.asarray(model.gravity_effort(q), dtype=float))
+    columns = [np.ravel(model.gravity_effort(model.coordinates(chart + row))) for row in SMALL * np.eye(len(chart))]
+    stiffness = [float(column[k] - gravity[k]) / SMALL for k, column in enumerate(columns)]
+    free = 1.0 / np.diag(np.linalg.inv(mass))
+    rows = zip(rig.joints, free, np.diag(mass), gravity, stiffness, strict=True)
+    return {
+        name: ExpectedJoint((float(least), float(largest)), float(effort), slope)
+        for name, least, largest, effort, slope in rows
+        if name in positions
+    }
 
 
 class HoldingLoop:

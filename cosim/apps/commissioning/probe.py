@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.apps.commissioning.expected import ExpectedJoint
+from cosim.apps.commissioning.motion import ExpectedJoint
 from cosim.apps.commissioning.session import CommissioningSession, LiveJoints, MotionBounds
 from cosim.core.errors import RunError
 from cosim.core.types import Array

@@ -1,27 +1,30 @@
 """The life of a commissioning step: check all drives with their motors off, then move chosen joints under the guard.
 
 Only the drives of the chosen joints are loaded and switched on, all others stay off. Whatever goes wrong (a limit, a
-fault, late feedback, a late program, the emergency stop, Ctrl-C, a lost terminal) raises, and motors are off then.
+fault, late feedback, a late program, the emergency stop, Ctrl-C, a lost terminal) raises, and motors are off then; the
+reason of a stop is a sentence with the fix, by the table of limits.
 """
 
 from __future__ import annotations
 
 import math
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
-from cosim.apps.commissioning.reasons import fault_reason
 from cosim.control import differentiated, plausibility, standstill
 from cosim.control.differentiated import SampleTrack
 from cosim.control.guard import Guard, check
-from cosim.control.limits import LIMIT_OF, OK, SATURATE, STOP
+from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, OK, SATURATE, STALE, STOP
 from cosim.core.driver_contract import AddedTurns
 from cosim.core.errors import InputError, RunError, did_you_mean
-from cosim.core.types import COMMAND, Array, JointCommand, JointState, Limits
+from cosim.core.types import COMMAND, Array, JointCommand, JointState, Limits, Numeric, requested_effort
+from cosim.core.units import JOINT_DIMENSIONS
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.enabling import HoldCommands, enable_all
 from cosim.execution.hardware.estop import open_estop
@@ -39,6 +42,7 @@ FIRST_FEEDBACK_NS = 500_000_000  # in which drives must report their positions
 READ_NS = 10_000_000  # deadline of a reply outside of the cycle
 VALID_NS = 20_000_000  # validity of a command after its deadline, as in a run
 LOOK_PAUSE, LONGEST_WAIT = 0.2, 30.0  # s between two looks at joints that are off; for their rest
+KEYS = {code: key for key, code in CODES.items()}
 
 
 @dataclass(frozen=True)
@@ -385,3 +389,54 @@ def _first_feedback(group: DriverGroup, state: JointState, clock: Clock) -> None
 def _close(group: DriverGroup) -> None:
     with suppress(Exception):
         group.driver.close()
+
+
+class GuardedJoints(Protocol):
+    """n joints with their guard. units: of their positions; age: of their samples [s]; period: of commands [s]."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    guard: Guard
+    age: Array
+
+    @property
+    def period(self) -> float: ...
+
+
+def fault_reason(
+    live: GuardedJoints,
+    faults: Array,
+    feedback: Mapping[str, Numeric],
+    safe: Mapping[str, Numeric],
+    wanted: Mapping[str, Numeric],
+) -> str:
+    """The reason for the fault code that comes last in the order of precedence. feedback: of the guard; safe, wanted:
+    the command that it allows, and the one that it was given."""
+    k = int(np.argmax(faults))
+    code, name = int(faults[k]), live.names[k]
+    if code == STALE:
+        age, limit = 1e3 * live.age[k], 1e3 * live.guard.stale[k]
+        what = f"has sent no feedback for {age:.6g} ms, more than the {limit:.6g} ms of guard.stale"
+        return f"joint '{name}' {what}; check its power, its cable and its bus"
+    if code == NOT_FINITE:
+        return f"joint '{name}' reports no number as its position or velocity; check its encoder"
+    row, unit = LIMIT_OF[KEYS[code]], live.units[k]
+    at = {key: float(np.asarray(value)[k]) for key, value in feedback.items() if np.ndim(value)}
+    effort_unit = JOINT_DIMENSIONS["joint effort"][unit == "m"]
+    measured = {key: np.asarray(feedback[key]) for key in ("position", "velocity")}
+    effort, commanded = (float(np.asarray(requested_effort(command, measured))[k]) for command in (safe, wanted))
+    figures = {
+        "joint": name,
+        "limit": row.show([float(live.guard.bounds[key][k]) for key in row.bound_keys], unit),
+        "position": f"{at['position']:.6g} {unit}",
+        "velocity": f"{at['judged_velocity']:.6g} {unit}/s",
+        "effort": f"{effort:.6g} {effort_unit}",
+        "commanded_effort": f"{commanded:.6g} {effort_unit}",
+        "effort_rate": f"{abs(effort - at['request']) / live.period:.6g} {effort_unit}/s",
+        "power": f"{abs(effort * at['judged_velocity']):.6g} W",
+        "temperature": f"{at['temperature']:.6g} degC",
+        "unseen_motion": f"{at['unseen_motion']:.6g} {unit}",
+        "tracking_error": f"{abs(at['reference'] - at['position']):.6g} {unit}",
+    }
+    what = row.reason.format_map(defaultdict(lambda: "0", figures)).partition("; ")[0]  # others: of whole rigs only
+    return f"joint '{name}' {what}"

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cosim.apps.dashboard.look import Look
-from cosim.apps.dashboard.web_page import WebAddress, check_viser, open_server
+from cosim.apps.dashboard.web_page import Look, WebAddress, check_viser, open_server
 from cosim.core.access.binding import check_address
 from cosim.core.errors import CosimError, InputError, InputErrors, RunError
 from cosim.core.paths import irregular

@@ -10,8 +10,7 @@ from cosim.apps.dashboard.gains import GainHistory
 from cosim.apps.dashboard.launch import Outcome, RunProcess
 from cosim.apps.dashboard.run_control import Note, RunControl
 from cosim.apps.dashboard.source import About, News, Status, Value
-from cosim.apps.dashboard.stream_reader import value_of
-from cosim.apps.dashboard.watch import Watch
+from cosim.apps.dashboard.watch import Watch, value_of
 from cosim.core.errors import CosimError
 
 SETTLED = 1.0  # s after a move here, until which the values of the run do not replace the page's

@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cosim.apps.dashboard import words
+from cosim.apps.dashboard.curves import History
 from cosim.apps.dashboard.health import at_limits, figures
-from cosim.apps.dashboard.history import History
 from cosim.apps.dashboard.live import LiveRun
-from cosim.apps.dashboard.look import Look
 from cosim.apps.dashboard.panels.charts import ChartsPanel
-from cosim.apps.dashboard.panels.events import EventsPanel
 from cosim.apps.dashboard.panels.gains import GainsPanel
-from cosim.apps.dashboard.panels.replay import ReplayPanel
-from cosim.apps.dashboard.panels.run import RunPanel
-from cosim.apps.dashboard.panels.scene import ScenePanel, light
-from cosim.apps.dashboard.panels.view import ViewPanel
-from cosim.apps.dashboard.poses import Poses
+from cosim.apps.dashboard.panels.run import EventsPanel, ReplayPanel, RunPanel
+from cosim.apps.dashboard.panels.scene import Poses, ScenePanel, ViewPanel, light
 from cosim.apps.dashboard.replay import Replay
 from cosim.apps.dashboard.source import About, PageEvent, Source
+from cosim.apps.dashboard.web_page import Look
 from cosim.core.errors import InputError
 
 if TYPE_CHECKING:

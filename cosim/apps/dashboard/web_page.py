@@ -33,6 +33,13 @@ SCRIPT = b"""<script>
 </script>"""
 
 
+class Look(NamedTuple):
+    """dark: at the start, until the user switches; frame_rate: pictures of the 3D view per second."""
+
+    dark: bool = False
+    frame_rate: float = 30.0
+
+
 class WebAddress(NamedTuple):
     """Where the page is served. allowed: names of this machine besides those that it has by itself."""
 

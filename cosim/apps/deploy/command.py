@@ -6,14 +6,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from cosim.apps.deploy.check import check_same, compared
+from cosim.apps.deploy.check import check_same, check_target, check_tools, compared
 from cosim.apps.deploy.description import as_text
 from cosim.apps.deploy.exportable import FileKind, check_rig
 from cosim.apps.deploy.gpu_kernels import EXPERIMENTAL, ptx_files
 from cosim.apps.deploy.identifiers import prefix_of
 from cosim.apps.deploy.object_files import PROCESSORS, object_files
 from cosim.apps.deploy.page.page import page_of
-from cosim.apps.deploy.playing import check_target, check_tools
 from cosim.apps.deploy.wasm_rig import wasm_rig
 from cosim.core.compile.object_code import CodeTarget
 from cosim.core.compile.targets import PTX, compiles, processors, targets

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.apps.analysis.comparison import MeasuredLoop
 from cosim.apps.analysis.frequency import FrequencyResponse
+from cosim.apps.analysis.measured import MeasuredLoop
 from cosim.apps.tuning.chart import ReportChart
 from cosim.apps.tuning.session_data import SessionData
 from cosim.apps.tuning.trials import Trial

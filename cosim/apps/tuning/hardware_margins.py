@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.apps.analysis.comparison import MeasuredLoop
-from cosim.apps.analysis.excitation import Excitation, excitation_of
+from cosim.apps.analysis.experiment import Excitation, excitation_of
 from cosim.apps.analysis.frequency import respond
 from cosim.apps.analysis.linearisation import LinearRig
 from cosim.apps.analysis.loops import closed_dofs, crossover_of
-from cosim.apps.analysis.measured import linear_loop, measured_response
+from cosim.apps.analysis.measured import MeasuredLoop, linear_loop, measured_response
 from cosim.apps.tuning.evaluation import TrialEvaluator
 from cosim.apps.tuning.margins import loop_margins
 from cosim.apps.tuning.objective import Limit

@@ -1,1 +1,1 @@
-"""The widgets of a page, one panel per file; what they show is decided elsewhere."""
+"""The widgets of a page; what they show is decided elsewhere."""

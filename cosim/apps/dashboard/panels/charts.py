@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.apps.dashboard.curves import Chart, joint_charts, signal_chart, values_of
-from cosim.apps.dashboard.history import History, thinned
+from cosim.apps.dashboard.curves import Chart, History, joint_charts, signal_chart, thinned, values_of
 from cosim.apps.dashboard.source import About
 
 if TYPE_CHECKING:

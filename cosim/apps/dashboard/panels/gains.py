@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 from cosim.apps.dashboard import words
 from cosim.apps.dashboard.actions import tunable
 from cosim.apps.dashboard.curves import shown_unit
-from cosim.apps.dashboard.gain_range import GainRange, gain_range
-from cosim.apps.dashboard.gains import GainHistory, refusal
+from cosim.apps.dashboard.gains import GainHistory, GainRange, gain_range, refusal, write_overlay
 from cosim.apps.dashboard.live import LiveRun
-from cosim.apps.dashboard.overlay_file import write_overlay
 from cosim.core.errors import CosimError
 
 if TYPE_CHECKING:

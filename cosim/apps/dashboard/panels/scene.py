@@ -1,22 +1,56 @@
-"""The mechanism in 3D, with the references as a ghost and joints at their limits marked."""
+"""The mechanism in 3D, with the references as a ghost and joints at their limits marked, and how it looks."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cosim.core.errors import InputError
 from cosim.core.paths import check_file
-from cosim.output.scene.scene import ROLE_COLORS, Scene, Shape
+from cosim.output.scene.scene import ROLE_COLORS, Scene, Shape, quaternions
 
 if TYPE_CHECKING:
     import viser
 
+    from cosim.output.view3d.drawing import Drawing
+
 GHOST = (209, 96, 61)
 AT_LIMIT = (214, 48, 49)
 SPRING = (63, 156, 104)
+
+
+class Poses:
+    """Of one mechanism: from rows with these signals to positions (n, 3) [m] and quaternions (n, 4) of its moving
+    bodies."""
+
+    def __init__(self, drawing: Drawing, signals: Mapping[str, int]) -> None:
+        """signals: name -> column. Raises InputError if the position of a joint is not among them."""
+        names = drawing.scene.coordinates
+        if lacking := [name for name in names if f"{name}/position" not in signals]:
+            raise InputError(f"there is no signal '{lacking[0]}/position'", drawing.scene.name)
+        self.drawing = drawing
+        self._columns = np.array([signals[f"{name}/position"] for name in names], dtype=int)
+        references = [signals.get(f"{name}/reference_position", -1) for name in names]
+        self._references = np.array(references, dtype=int)
+        # a loop does not close at positions that are chosen one by one
+        self.has_reference = bool((self._references >= 0).any()) and not drawing.scene.closed
+
+    def actual(self, row: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+        """row: (number of signals,)"""
+        return self._poses(row[self._columns], t)
+
+    def reference(self, row: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+        """At the references; at the actual position of a joint that has none."""
+        q = row[self._columns]
+        return self._poses(np.where(self._references >= 0, row[self._references], q), t)
+
+    def _poses(self, q: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+        at = (np.array([t]),) if self.drawing.scene.timed else ()
+        poses = self.drawing.poses(q[None], *at)[0]
+        return poses[:, :, 3], quaternions(poses[:, :, :3])
 
 
 def light(server: viser.ViserServer) -> None:
@@ -186,3 +220,18 @@ def _round(length: float) -> float:
     """The power of ten, or twice or five times it, below a length."""
     power = 10.0 ** np.floor(np.log10(length))
     return float(power * max(k for k in (1, 2, 5) if k * power <= length * (1 + 1e-9)))
+
+
+class ViewPanel:
+    def __init__(
+        self, server: viser.ViserServer, place: Any, dark: bool, paint: Callable[[bool], None], show: Callable[[], None]
+    ) -> None:
+        """paint: with dark colours or light ones; show: the parts of the 3D view that are chosen here."""
+        with place:
+            self.dark = server.gui.add_checkbox("dark", dark)
+            self.ghost = server.gui.add_checkbox("reference as ghost", True)
+            self.inertia = server.gui.add_checkbox("inertia boxes", False)
+            self.shadows = server.gui.add_checkbox("shadows", False, hint="slow where no GPU draws the page")
+        self.dark.on_update(lambda _: paint(self.dark.value))
+        for box in (self.ghost, self.inertia, self.shadows):
+            box.on_update(lambda _: show())

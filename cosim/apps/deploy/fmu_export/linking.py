@@ -1,7 +1,8 @@
-"""Object code and C code to one shared object, by the C compiler of this machine."""
+"""Object code and C code to one shared object, by the C compiler of this machine, if FMUs are built for it."""
 
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
 import sys
@@ -9,14 +10,46 @@ import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
-from cosim.apps.deploy.fmu_export.platforms import Platform
+from cosim.core.compile.object_code import CodeTarget
+from cosim.core.compile.targets import targets
 from cosim.core.errors import InputError, RunError
 
 SOURCES = Path(__file__).parent / "c"
 COMPILERS = ("cc", "gcc", "clang")
 # the machine code of the model has its own target; C code runs on any machine of the platform
 FLAGS = ("-std=c11", "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,defs", "-Wl,-Bsymbolic")
+
+
+class Platform(NamedTuple):
+    """target: of the machine code, a CPU that others have too; folders of the binary by major version of FMI; suffix of
+    the binary; linker_target: of ziglang, with the oldest C library that the binary runs with."""
+
+    target: CodeTarget
+    folders: dict[int, str]
+    suffix: str
+    linker_target: str
+
+
+# (system, machine) as Python names them
+PLATFORMS = {
+    ("Linux", "x86_64"): Platform(
+        targets()["x86_64"],
+        {2: "linux64", 3: "x86_64-linux"},
+        ".so",
+        "x86_64-linux-gnu.2.17",
+    ),
+}
+
+
+def this_platform() -> Platform:
+    """Raises InputError for a machine that cannot build FMUs."""
+    key = platform.system(), platform.machine()
+    if key not in PLATFORMS:
+        known = ", ".join(" ".join(each) for each in PLATFORMS)
+        raise InputError(f"FMUs are not built on {' '.join(key)}; use a machine with {known}", "cosim export fmu")
+    return PLATFORMS[key]
 
 
 def compiler_of(platform: Platform) -> list[str]:

@@ -10,10 +10,9 @@ import numpy as np
 
 from cosim.apps.deploy.c_functions import definitions, function
 from cosim.apps.deploy.exportable import check_machine_code, check_part, place_of_part
-from cosim.apps.deploy.fmu_export.c_data import array, data_text, number, text
 from cosim.apps.deploy.fmu_export.model_description import UnitOutline
 from cosim.apps.deploy.fmu_export.tunable_part import TunablePart
-from cosim.apps.deploy.fmu_export.unit import FMU, UnitContent
+from cosim.apps.deploy.fmu_export.unit import FMU, UnitContent, array, data_text, number, text
 from cosim.apps.deploy.fmu_export.variables import UnitVariable, time_variable
 from cosim.core.compile.routine import Routine
 from cosim.core.compile.trace import SymbolicParameters

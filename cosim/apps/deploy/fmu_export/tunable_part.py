@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
+from cosim.apps.deploy.description import bounds_of
 from cosim.apps.deploy.fmu_export.variables import UnitVariable
-from cosim.apps.deploy.parameters import bounds_of
 from cosim.control.tunables import Leaf, leaves_of, replaced
 from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.types import Numeric

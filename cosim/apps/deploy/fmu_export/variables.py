@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from cosim.apps.deploy.parameters import DeployedParameter, parameters_of
+from cosim.apps.deploy.description import DeployedParameter, parameters_of
 from cosim.rig.run.run_metadata import signal_units
 from cosim.rig.wiring.wired_rig import WiredRig
 

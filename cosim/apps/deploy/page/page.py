@@ -1,4 +1,8 @@
-"""The page of a rig: its sources, its facts and its module in one file."""
+"""The page of a rig: its sources, its facts and its module in one file.
+
+The scene is solids on bodies, without files of meshes. Why a run was stopped it says as `execution.stop_reason` does,
+from templates, names and bounds; it does not look for the cause of a divergence, but names the usual fix.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,30 @@ import html
 import json
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from typing import Any
+
+import numpy as np
 
 from cosim.apps.deploy.page.references import with_parametrised_references
-from cosim.apps.deploy.page.scene_facts import scene_facts
-from cosim.apps.deploy.page.stop_facts import stop_facts
 from cosim.apps.deploy.wasm_rig import wasm_rig
+from cosim.control.bumpless_start import BumplessStart
+from cosim.control.limits import BITS, CODES, LIMIT_OF, NOT_FINITE, STALE
 from cosim.core.compile.object_code import CodeTarget
 from cosim.core.errors import InputError
+from cosim.core.units import JOINT_DIMENSIONS
+from cosim.execution.rig_state import PLAUSIBLE
+from cosim.execution.stop_reason import OVERFLOWING
+from cosim.output.limit_alarms import alarm_texts
+from cosim.output.scene.scene import ROLE_COLORS, Scene, Shape
 from cosim.rig.scene import scene_of_page
 from cosim.rig.wiring.wired_rig import WiredRig
+from cosim.simulation.plant.event_stepper import PlantFault
+from cosim.simulation.plant.integration import MAX_STEPS
+from cosim.simulation.tick.coupled_plant import CouplingFault
+from cosim.simulation.tick.tick_functions import FIRST_OF_PARTS
+from cosim.simulation.tick.tick_model import TickModel
 
 # in the order in which they are put together: each uses only what stands before it, and what start.js has
 SCRIPTS = (
@@ -26,6 +43,8 @@ SCRIPTS = (
 )  # fmt: skip
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _FUNCTION = re.compile(r"^  (\w+): ", re.MULTILINE)
+DIGITS = 5  # of lengths and quaternions
+SMALLEST = 0.06  # largest edge of a body over the extent of the mechanism, so that a point mass is seen
 
 
 def page_of(rig: WiredRig, name: str, machine: CodeTarget) -> str:
@@ -99,3 +118,144 @@ def stripped(text: str) -> str:
 
 def _is_comment(line: str) -> bool:
     return line.startswith("/*") and line.endswith("*/")
+
+
+def scene_facts(scene: Scene) -> dict[str, Any]:
+    """Body 0 is the ground; body k ≥ 1 is row k − 1 of the poses of the module."""
+    return {
+        "bodies": [{"name": body.name, "shapes": _shapes(body.shapes, scene.extent)} for body in scene.bodies],
+        "springs": [[[body, _rounded(point)] for body, point in (one.start, one.end)] for one in scene.springs],
+        "extent": _rounded([scene.extent])[0],
+        "floor": _rounded([scene.floor])[0],
+    }
+
+
+def _shapes(shapes: Sequence[Shape], extent: float) -> list[dict[str, Any]]:
+    drawn = _drawn(shapes)
+    largest = max((edge for shape in drawn for edge in shape.size), default=0.0)
+    enlarged = SMALLEST * extent / largest if 0.0 < largest < SMALLEST * extent else 1.0
+    return [_shape(shape, enlarged) for shape in drawn]
+
+
+def _drawn(shapes: Sequence[Shape]) -> Sequence[Shape]:
+    """The box of the inertia only where a body has nothing else."""
+    own = [shape for shape in shapes if shape.role != "inertia"]
+    return own or shapes
+
+
+def _shape(shape: Shape, enlarged: float) -> dict[str, Any]:
+    color = [part / 255.0 for part in ROLE_COLORS[shape.role]] + [1.0] if shape.color is None else shape.color
+    return {
+        "kind": shape.kind,
+        "position": _rounded(shape.pose.position),
+        "wxyz": _rounded(shape.pose.wxyz),
+        "size": _rounded([enlarged * edge for edge in shape.size]),
+        "color": [round(part, 3) for part in color],
+    }
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [float(f"{value:.{DIGITS}g}") for value in values]
+
+
+def stop_facts(model: TickModel) -> dict[str, Any]:
+    names, units, guard = model.plant.model.dof_names, model.plant.model.dof_units, model.guard
+    joints = [
+        {
+            "name": name,
+            "unit": unit,
+            "effort_unit": JOINT_DIMENSIONS["joint effort"][unit == "m"],
+            "diverged": _fix_of_divergence(model, name),
+            "controller": _controller(model, k),
+        }
+        for k, (name, unit) in enumerate(zip(names, units, strict=True))
+    ]
+    return {
+        "joints": joints,
+        "begun_at": BumplessStart.size(len(names)),  # of `bumpless_start`: the time of the controlled stop behind it
+        "stale": [f"{1e3 * float(limit):.6g}" for limit in guard.stale],
+        "limits": {str(code): _limit(model, key) for key, code in CODES.items() if _bounded(model, key)},
+        "alarms": [{"joint": k, "bit": BITS[key], "text": text} for (k, key), text in alarm_texts(model).items()],
+        "codes": {"stale": STALE, "not_finite": NOT_FINITE},
+        "parts_from": FIRST_OF_PARTS,
+        "others": {f"{code:g}": text for code, text in _other_faults(model).items()},
+        **_names(model),
+        "overflowing": OVERFLOWING,
+        "plausible": PLAUSIBLE,
+    }
+
+
+def _controller(model: TickModel, k: int) -> dict[str, Any] | None:
+    """Which controller commands joint k, and as which of its joints."""
+    for loop in model.loops:
+        for place in np.flatnonzero(loop.index == k):
+            return {"name": loop.name, "place": int(place)}
+    return None
+
+
+def _bounded(model: TickModel, key: str) -> bool:
+    return any(np.isfinite(model.guard.bounds[name]).any() for name in LIMIT_OF[key].bound_keys)
+
+
+def _limit(model: TickModel, key: str) -> dict[str, Any]:
+    row, bounds = LIMIT_OF[key], model.guard.bounds
+    units = model.plant.model.dof_units
+    shown = [row.show([float(bounds[name][k]) for name in row.bound_keys], unit) for k, unit in enumerate(units)]
+    return {"reason": row.reason, "controlled_stop": row.controlled_stop, "bounds": shown}
+
+
+def _other_faults(model: TickModel) -> Mapping[float, str]:
+    """Templates by fault, of the plant and of parts."""
+    control, step = model.plant.control, "a smaller schedule.step"
+    projection = "mechanism.loop_closure.drift: projection"
+    faults = {
+        PlantFault.CONSTRAINT_VIOLATED: f"a constraint is violated; try {step}, or {projection}",
+        PlantFault.ENDLESS_EVENTS: "events trigger each other without end at t = {endless} s: {events}; change their"
+        " conditions so that none triggers the others again",
+    }
+    if control is not None:
+        faults[PlantFault.NO_STEP] = (
+            f"{MAX_STEPS} steps did not take {model.integrator} from t = {{refused}} s to the end of the tick within a"
+            f" schedule.tolerance of {control.tolerance:g}; raise the tolerance, or look for a force or a gain that"
+            " changes abruptly"
+        )
+    found = {NOT_FINITE + float(fault): text for fault, text in faults.items()}
+    if model.coupling is not None:
+        found |= {FIRST_OF_PARTS + float(fault): text for fault, text in _part_faults(model).items()}
+    return found
+
+
+def _part_faults(model: TickModel) -> Mapping[CouplingFault, str]:
+    assert model.coupling is not None
+    controlled = model.coupling.scheme.control is not None
+    shorter = "a smaller schedule.step" if model.coupling.first_step is None else "a smaller couplings.step"
+    shorter = "smaller tolerances of couplings.step_control" if controlled else shorter
+    correction = "" if controlled else ", a couplings.correction"
+    return {
+        CouplingFault.RESIDUAL_ENERGY: "the residual energy of bond '{bond}' is {bond_energy} J, beyond its limit of"
+        f" {{bond_limit}} J; try {shorter}{correction} or another couplings.order",
+        CouplingFault.NOT_FINITE: f"output '{{output}}' is not finite; try {shorter}, or a smaller step of the part",
+    }
+
+
+def _names(model: TickModel) -> dict[str, Any]:
+    """Of what these templates name, in the order of the memory."""
+    events = [trigger.name for trigger in model.plant.modes.indicators]
+    if (coupling := model.coupling) is None:
+        return {"events": events, "bonds": [], "outputs": []}
+    bonds = [
+        {"name": bond.name, "limit": float(limit) if np.isfinite(limit) else None}
+        for bond, limit in zip(coupling.couplings.bonds, coupling.residual_limits, strict=True)
+    ]
+    outputs = [
+        {"name": "/".join(path), "at": where.start, "size": where.stop - where.start}
+        for path, (where, _) in model.coupled_step.master.outputs.places.items()
+    ]
+    return {"events": events, "bonds": bonds, "outputs": outputs}
+
+
+def _fix_of_divergence(model: TickModel, name: str) -> str:
+    if name in model.plant.periods:
+        return f"try lower gains in joints.{name}.actuator.loops"
+    parts_too = "" if model.coupling is None else "a smaller step of the parts, "
+    return f"try {parts_too}a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"

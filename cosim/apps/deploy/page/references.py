@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.apps.deploy.parameters import bounds_of
+from cosim.apps.deploy.description import bounds_of
 from cosim.control.control_loop import ControlLoop
 from cosim.control.tunables import Leaf, leaves_of, replaced
 from cosim.core.compile.trace import SymbolicParameters, symbols
