@@ -8,7 +8,7 @@ import pytest
 
 from cosim.apps.derive.bond_graph_drawing import number_place
 from cosim.apps.derive.bond_graph_layout import KIND_SIZE, lay_out_bond_graph, main_ways
-from cosim.apps.derive.text_boxes import overlap
+from cosim.apps.derive.picture import overlap
 from tests.derive.bond_graphs import GRAPHS, RIG, motor, train
 
 

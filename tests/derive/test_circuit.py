@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.apps.derive.circuit_layout import lay_out_circuit, symbol_box
-from cosim.apps.derive.circuit_symbols import LENGTH, symbol
-from cosim.apps.derive.text_boxes import overlap
+from cosim.apps.derive.circuit_layout import LENGTH, lay_out_circuit, symbol, symbol_box
+from cosim.apps.derive.picture import overlap
 from cosim.mechanics.bondgraph.equations import Variable
 from tests.derive.bond_graphs import GRAPHS, RIG, divider, manipulator
 

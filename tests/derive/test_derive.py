@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cosim.apps.derive.graph_drawing import plot_graph
-from cosim.apps.derive.graph_layout import GAP, RADIUS, WAYPOINT_GAP, lay_out
+from cosim.apps.derive.graph_drawing import GAP, RADIUS, WAYPOINT_GAP, lay_out, plot_graph
 from cosim.apps.derive.graph_report import graph_lines, loop_path
 from cosim.apps.derive.layered import MAX_WIDTH
-from cosim.apps.derive.text_boxes import break_name
+from cosim.apps.derive.picture import break_name
 from cosim.mechanics.multibody.constraint_laws import distance
 from cosim.mechanics.multibody.description.structure import structure_of
 from cosim.mechanics.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cosim.apps.derive.layered import LayeredGraph, lay_out
+from cosim.apps.derive.picture import LINE_HEIGHT, Box, Point, break_name, overlap, text_size
 from cosim.apps.derive.tables import quantity
-from cosim.apps.derive.text_boxes import LINE_HEIGHT, Box, Point, break_name, overlap, text_size
 from cosim.mechanics.bondgraph import Assembly, Element, Law
 from cosim.mechanics.bondgraph.graph import CheckedGraph
 

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
-from cosim.apps.derive.bond_graph_drawing import bond_graph_panel
+from cosim.apps.derive.bond_graph_drawing import bond_graph_panel, circuit_panel
 from cosim.apps.derive.bond_graph_equations import equation_lines, formulas_of, latex_lines
-from cosim.apps.derive.circuit_drawing import circuit_panel
-from cosim.apps.derive.graph_report import check_file
+from cosim.apps.derive.graph_report import actuators_of, check_file, read_rig_with_joints
 from cosim.apps.derive.picture import GraphPanel, save_panels
-from cosim.apps.derive.rig_actuators import actuators_of, read_rig_with_joints
 from cosim.apps.derive.tables import SIGNS, counted, quantity, shown_unit, table
 from cosim.core.errors import InputError, did_you_mean
 from cosim.mechanics.bondgraph import Assembly, Element, Law

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cosim.apps.derive.graph_report import keep_files_of, read_mechanism
-from cosim.apps.derive.rig_actuators import actuators_of, read_rig_with_joints
+from cosim.apps.derive.graph_report import actuators_of, keep_files_of, read_mechanism, read_rig_with_joints
 from cosim.apps.derive.tables import counted, table
 from cosim.core.compile import ArrayPort, Compiled, compile
 from cosim.core.compile.compiled import INTERPRET_VARIABLE, interpreting

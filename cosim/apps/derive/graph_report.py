@@ -9,14 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from cosim.apps.derive.graph_drawing import plot_graph
-from cosim.apps.derive.rig_actuators import read_rig_with_joints
 from cosim.apps.derive.tables import SIGNS, counted, table
-from cosim.core.errors import InputError
+from cosim.core.errors import InputError, InputErrors
+from cosim.core.types import Actuator
 from cosim.mechanics.multibody.description.robot_file import SUFFIXES, check_robot_file, format_of, read_robot
 from cosim.mechanics.multibody.description.structure import FundamentalLoop, Structure, freedoms, mobility, structure_of
 from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 from cosim.output import console
+from cosim.rig.reading.contracts import load_actuator
+from cosim.rig.reading.schema import Reading
 from cosim.rig.rig_files import files_named_by
+from cosim.rig.sections.joints_needed import require_joints
+from cosim.rig.sections.rig_spec import RigSpec, read_rig
 
 MAX_PRINTED_BODIES = 20  # bodies besides body 0 whose matrices are printed
 
@@ -176,3 +180,23 @@ def _mobility(mechanism: Mechanism, structure: Structure) -> list[str]:
     terms += [counted(found.constraints, "row") + " of constraints"] * bool(found.constraints)
     line = f"mobility {found.estimate} = " + " - ".join(terms)
     return [line + " (Kutzbach's estimate: all rows assumed independent)" * (len(terms) > 1)]
+
+
+def read_rig_with_joints(path: Path) -> RigSpec:
+    """As `read_rig`. Raises InputError for a rig of parts only too."""
+    spec = read_rig(path)
+    require_joints(spec.joints, path, "cosim derive")
+    return spec
+
+
+def actuators_of(rig: RigSpec) -> dict[str, Actuator]:
+    """By joint. Raises InputErrors for those that cannot be set up."""
+    reading = Reading(rig.source.place, [], rig.path.parent)
+    found = {
+        name: load_actuator(joint.actuator, ("joints", name, "actuator"), reading)
+        for name, joint in rig.joints.items()
+        if joint.actuator is not None
+    }
+    if reading.errors:
+        raise InputErrors(reading.errors)
+    return {name: actuator for name, actuator in found.items() if actuator is not None}

@@ -12,14 +12,168 @@ White, Journal of Econometrics 29, 1985).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cosim.apps.identification.closed_loop import ClosedLoop
 from cosim.apps.identification.fit import SAME, Fit, search
 from cosim.apps.identification.identifiability import PRIOR
+from cosim.apps.identification.recorded_motion import RecordedMotion, unit_of_time
+from cosim.apps.identification.suspicions import of_positions, unit_of_positions
+from cosim.apps.identification.variables import Variables
+from cosim.core.errors import InputError, InputErrors
 from cosim.core.types import Array
+from cosim.rig.rig import Rig
+
+CHANGE = 1e-4  # of a variable, for derivatives
+RATE = 100.0  # Hz, of the means of errors that are kept
+RUNS = 64  # side by side; more take too much memory
+START = 1e-3  # rad or m, by which a recording may begin elsewhere than the rig without being a run from there
+ROUNDING = 1e-6  # of times, in steps of the rig
+STRAYED = 0.5  # position error of another motion, as a fraction of the motion
+
+
+@dataclass
+class ClosedLoop:
+    """Runs of a rig along a recording of its motion; known: whether the models of its controllers have the numbers that
+    are looked for too, as in a recording of a simulated rig, or keep the rig file's, as with a real machine."""
+
+    rig: Rig
+    variables: Variables
+    motion: RecordedMotion
+    known: bool
+    _evaluated: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises InputError for a recording whose rows lie between the ticks of the rig."""
+        model = self.rig.tick_model
+        encoders = model.encoders.exact()  # noise and increments have no derivative, and average out
+        self._runner = self.rig.with_ticks(replace(model, encoders=encoders))
+        self.first, self.every = (self._ticks(t) for t in (self.motion.t[0], self.motion.step))
+        self.together = max(1, int(1.0 / (RATE * self.motion.step)))
+
+    def _ticks(self, seconds: float) -> int:
+        ticks = float(seconds) / self.rig.tick_model.step
+        if abs(ticks - round(ticks)) > max(ROUNDING * ticks, 1e-3):
+            step = f"{self.rig.tick_model.step:.6g} s"
+            what = f"begins at {self.motion.t[0]:.6g} s with rows {self.motion.step:.6g} s apart"
+            raise InputError(f"{what}, which are no ticks of {step} of the rig; change schedule.step", self.motion.path)
+        return round(ticks)
+
+    @property
+    def channels(self) -> list[str]:
+        """Signals that are compared: positions, then what drives the joints."""
+        joints = self.motion.joints
+        return [*(f"{name}/position" for name in joints), *(f"{name}/{self.motion.source}" for name in joints)]
+
+    def means(self, rows: Array) -> Array:
+        """(n, …) means of `together` successive rows (k, …) each; a rest of rows is left out."""
+        n = len(rows) // self.together
+        return rows[: n * self.together].reshape(n, self.together, *rows.shape[1:]).mean(axis=1)
+
+    def runs(self, x: Array, rows: int) -> Array:
+        """Simulated channels (k, rows, c) with k values (k, size) of the variables, NaN after a stop."""
+        values = np.array([self.variables.values(of) for of in x], dtype=float)
+        delays = values[:, -1] if self.variables.delayed else np.zeros(len(x))
+        parameters, first = {}, 0
+        for block in self.variables.blocks:
+            for name, count in zip(block.numbers, block.lengths, strict=True):
+                parameters[name] = values[:, first : first + count]
+                first += count
+        # where nothing but the delay changes, one run is enough
+        initial = {name: np.full(len(x) if parameters else 1, value) for name, value in self._starts().items()}
+        last = self.first + self.every * (rows - 1)
+        step = math.gcd(self.first, self.every)
+        batch = self._runner.rollouts(
+            parameters=parameters,
+            initial=initial,
+            duration=last * self.rig.tick_model.step,
+            every=step,
+            signals=self.channels,
+            unknown=() if self.known else tuple(parameters),
+        )
+        if batch.stopped[0]:
+            raise InputError(f"the rig does not follow the recording: {batch.faults[0]}", str(self.rig.spec.path))
+        found = np.stack([batch[name] for name in self.channels], axis=2)
+        found = found[:, self.first // step :: self.every // step]
+        return self._delayed(found if parameters else np.repeat(found, len(x), axis=0), delays)
+
+    def _starts(self) -> dict[str, float]:
+        """Initial positions that differ from the rig's."""
+        if self.first:
+            return {}
+        starts = dict(zip(self.rig.joints, self.rig.plant.start_positions, strict=True))
+        pairs = zip(self.motion.joints, self.motion.position[0], strict=True)
+        return {f"{name}/position": float(q) for name, q in pairs if abs(q - starts[name]) > START}
+
+    def _unit_of_starts(self) -> str:
+        """In which other unit the recording begins where the rig does, in words with the fix; empty for none."""
+        if self._starts():
+            for suspicion in of_positions(self.rig, self.motion):
+                if not replace(self, motion=suspicion.motion)._starts():
+                    return f"begins where the rig does if {suspicion.text}; {suspicion.fix}"
+        return ""
+
+    def _delayed(self, found: Array, delays: Array) -> Array:
+        """Positions are recorded so much later than what drives the joints."""
+        n = len(self.motion.joints)
+        t = np.arange(found.shape[1]) * self.motion.step
+        for of, delay in zip(found, delays, strict=True):
+            if delay:
+                of[:, :n] = np.column_stack([np.interp(t - delay, t, column) for column in of[:, :n].T])
+        return found
+
+    def errors(self, x: Array, rows: int) -> Array:
+        """(k, n, c) of k values (k, size) of the variables: means of what is simulated less what is recorded."""
+        recorded = np.hstack([self.motion.position, self.motion.drive])[:rows]
+        return np.array([self.means(of - recorded) for of in self.runs(x, rows)])
+
+    def evaluate(self, x: Array, rows: int) -> tuple[Array, Array]:
+        """(errors (n, c), their derivatives (n, c, size)) over the first rows; the errors are infinite for numbers that
+        no rig can have, or with which it stops. Raises InputError at the numbers of the rig itself."""
+        key = x.tobytes()
+        if key not in self._evaluated:
+            if len(self._evaluated) > 1:
+                self._evaluated.pop(next(iter(self._evaluated)))
+            self._evaluated[key] = self._evaluate(x, rows)
+        return self._evaluated[key]
+
+    def _evaluate(self, x: Array, rows: int) -> tuple[Array, Array]:
+        size = len(x)
+        changed = np.vstack([x, x + CHANGE * np.eye(size)])
+        try:
+            parts = [self.errors(np.vstack([x, changed[1 + a : 1 + a + RUNS]]), rows) for a in range(0, size, RUNS)]
+        except (InputError, InputErrors):
+            if not x.any():
+                raise
+            n = rows // self.together
+            return np.full((n, len(self.channels)), np.inf), np.zeros((n, len(self.channels), size))
+        base = parts[0][0]
+        slope = np.concatenate([part[1:] - part[0] for part in parts]) / CHANGE
+        return base, np.moveaxis(slope, 0, 2)
+
+    def check(self, rows: int) -> None:
+        """Raises InputError for a recording of another motion than the rig's."""
+        motion, n = self.motion, len(self.motion.joints)
+        if fix := unit_of_time(motion):
+            raise InputError(fix, motion.path)
+        try:
+            simulated = self.runs(self.variables.of_rig[None], rows)[0]
+        except InputError as error:
+            if fix := self._unit_of_starts():
+                raise InputError(fix, motion.path) from error
+            raise
+        errors = self.means(simulated - np.hstack([motion.position, motion.drive])[:rows])
+        for name, error, recorded in zip(motion.joints, errors[:, :n].T, motion.position[:rows].T, strict=True):
+            strayed, moved = float(np.sqrt(np.mean(error**2))), float(np.std(recorded))
+            if strayed > STRAYED * moved + START:
+                what = f"joint '{name}' of the rig moves otherwise, {strayed:.3g} rms away from the recording"
+                part = replace(motion, position=motion.position[:rows])
+                fix = unit_of_positions(self.rig, part, simulated[:, :n])
+                fix = fix or "give the overlay of the recorded run with --overlay"
+                raise InputError(f"{what}; {fix}", motion.path)
+
 
 ROUNDS = 5  # of searches, with noises estimated anew
 SETTLED = 1e-2  # decrease of the sum at which a search ends

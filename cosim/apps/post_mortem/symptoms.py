@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from cosim.apps.post_mortem.limit_symptoms import limit_symptoms
-from cosim.apps.post_mortem.symptom import Detector, Symptom, first, growth
-from cosim.apps.post_mortem.window import StopWindow
+from cosim.apps.post_mortem.symptom import Detector, StopWindow, Symptom, first, growth
+from cosim.control.limits import DERATING, LIMIT_OF, POSITION_TOLERANCE, GuardLimit
 from cosim.output.events import RunEvent, without_quantities
 
 # of the limit of tracking; and rad or m where there is none: a smaller tracking error has no meaning
@@ -119,3 +119,119 @@ DETECTORS: Mapping[str, Detector] = {
     "timing": timing_symptoms,
     "event": event_symptoms,
 }
+
+
+NEAR = 0.9  # of a limit
+# of its value, by which what saturates may differ from its limit through rounding
+ROUNDING = 1e-9
+Measure = Callable[[StopWindow, str], np.ndarray | None]
+
+
+class Checked(NamedTuple):
+    """How a limit is seen in a recording. what: is measured; measure: (k,) of a joint, None where it is not recorded;
+    saturates: whether it is the limited value, which comes up to its limit and not beyond."""
+
+    what: str
+    measure: Measure
+    saturates: bool = False
+
+
+def _signal(name: str) -> Measure:
+    return lambda window, joint: window.signals.get(f"{joint}/{name}")
+
+
+def _power(window: StopWindow, joint: str) -> np.ndarray | None:
+    effort, velocity = window.signals.get(f"{joint}/command_effort"), window.measured(joint, "velocity")
+    return None if effort is None or velocity is None else effort * velocity
+
+
+def _effort_rate(window: StopWindow, joint: str) -> np.ndarray | None:
+    effort = window.signals.get(f"{joint}/command_effort")
+    return None if effort is None else np.diff(effort, prepend=effort[:1]) / window.step
+
+
+# key of the limit -> how it is seen. `stall` and `frozen` check histories that are not recorded, `commanded_effort`
+# what the guard cuts; a stop states them
+CHECKED: Mapping[str, Checked] = {
+    "effort": Checked("commanded effort", _signal("command_effort"), saturates=True),
+    "rate": Checked("change of the commanded effort", _effort_rate, saturates=True),
+    "power": Checked("commanded power", _power, saturates=True),
+    "temperature": Checked("temperature", _signal("temperature")),
+    "position": Checked("position", lambda window, joint: window.measured(joint, "position")),
+    "residual_energy": Checked("residual energy", _signal("residual_energy")),
+    "load_residual_energy": Checked("residual energy of the load motor", _signal("load_residual_energy")),
+    "shadow_drive": Checked("effort of the drive beside its twin", _signal("shadow_drive")),
+    "shadow_effort": Checked("effort beyond its twin's", _signal("shadow_effort")),
+    "shadow_slip": Checked("motion beyond the measured velocity", _signal("shadow_slip")),
+    "shadow_position": Checked("distance from the predicted position", _signal("shadow_position")),
+    "units": Checked("disagreement of units", _signal("unit_disagreement")),
+    "tracking": Checked("tracking error", StopWindow.tracking_error),
+    "velocity": Checked("velocity", lambda window, joint: window.measured(joint, "velocity")),
+}
+
+
+def limit_symptoms(window: StopWindow) -> Iterator[Symptom]:
+    """Of each limit that has a bound: when the joint first came near it, and when it first was at it or beyond."""
+    for joint in window.joints:
+        for key, checked in CHECKED.items():
+            bounds = window.limits[joint]
+            values = checked.measure(window, joint)
+            if values is not None and any(name in bounds for name in LIMIT_OF[key].bound_keys):
+                yield from _symptoms(window, joint, LIMIT_OF[key], checked, values)
+
+
+def fraction_of(key: str, values: np.ndarray, bounds: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
+    """(fraction, nearest bound), (k,) each: 1 at a bound and above 1 beyond it.
+
+    Of a position from the middle of its range; where only one end is limited, 0 within and infinite beyond. Of a
+    temperature 1 − (limit − temperature) / (10 · `DERATING`): its zero has no meaning.
+    """
+    if key == "position":
+        return _fraction_of_range(values, bounds.get("lower", -np.inf), bounds.get("upper", np.inf))
+    limit = bounds[key]
+    if key == "temperature":
+        return 1.0 - (limit - values) / (DERATING / (1.0 - NEAR)), np.full(len(values), limit)
+    return np.abs(values) / limit, np.full(len(values), limit)
+
+
+def _fraction_of_range(values: np.ndarray, lower: float, upper: float) -> tuple[np.ndarray, np.ndarray]:
+    outside = (values < lower - POSITION_TOLERANCE) | (values > upper + POSITION_TOLERANCE)
+    if not np.isfinite(upper - lower):
+        return np.where(outside, np.inf, 0.0), np.full(len(values), lower if np.isfinite(lower) else upper)
+    middle, half = (upper + lower) / 2, (upper - lower) / 2
+    fraction = np.abs(values - middle) / half if half > 0 else np.zeros(len(values))
+    # within the tolerance a joint rests at its limit
+    fraction = np.where(outside, np.maximum(fraction, 1.0), np.minimum(fraction, 1.0))
+    return fraction, np.where(values < middle, lower, upper)
+
+
+def _symptoms(
+    window: StopWindow, joint: str, row: GuardLimit, checked: Checked, values: np.ndarray
+) -> Iterator[Symptom]:
+    fraction, nearest = fraction_of(row.key, values, window.limits[joint])
+    beyond = fraction >= 1.0 - ROUNDING if checked.saturates else fraction > 1.0
+    at, came = first(beyond), first(fraction >= NEAR)
+    unit = row.unit_of(window.units.get(f"{joint}/position", "rad"))
+
+    def symptom(k: int, relation: str, abnormal: bool) -> Symptom:
+        limit = f"{nearest[k]:.6g} {unit}"
+        what = f"joint '{joint}': {checked.what} {values[k]:.6g} {unit}, {relation.format(limit=limit)}"
+        return Symptom(float(window.t[k]), what, abnormal, float(values[k]), float(nearest[k]))
+
+    if came is not None and came != at:
+        part = _how_near(row.key, unit, fraction, np.abs(nearest - values), came)
+        yield symptom(came, f"{part} its limit of {{limit}}", False)
+    if at is not None:
+        saturated = f"at its limit of {{limit}} {_how_long(beyond)}"
+        yield symptom(at, saturated if checked.saturates else "beyond its limit of {limit}", True)
+
+
+def _how_near(key: str, unit: str, fraction: np.ndarray, distance: np.ndarray, k: int) -> str:
+    """As a part of the limit, or as a distance where zero is not where the limit is counted from."""
+    return f"{distance[k]:.3g} {unit} from" if key in ("position", "temperature") else f"{100 * fraction[k]:.0f} % of"
+
+
+def _how_long(beyond: np.ndarray) -> str:
+    """How many of the ticks from the first one on are."""
+    ticks = beyond[int(np.argmax(beyond)) :]
+    return "from then on" if ticks.all() else f"in {int(ticks.sum())} of the {len(ticks)} ticks from then on"

@@ -7,26 +7,35 @@ buses, drives and physics.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import NoReturn, cast
 
 import numpy as np
 
 from cosim.apps.scenario.armed_rig import ArmedRig
 from cosim.apps.scenario.faulty_run import FaultyRun, run_with_faults
+from cosim.apps.scenario.junit import ScenarioResult
 from cosim.apps.scenario.processes import Children
-from cosim.apps.scenario.reaction import Reaction, judge
-from cosim.apps.scenario.recording import record_run
-from cosim.apps.scenario.resolved import Scenario, resolve
-from cosim.apps.scenario.result import ScenarioResult
-from cosim.apps.scenario.timeline import Timeline
+from cosim.apps.scenario.reaction import Reaction, SignalBound, judge
+from cosim.apps.scenario.timeline import TimedFault, Timeline
 from cosim.apps.scenario.tokens import Tokens
-from cosim.core.errors import CosimError, InputError
+from cosim.core.compile import BatchFunction
+from cosim.core.errors import CosimError, ErrorList, InputError, InputErrors, near_names
+from cosim.core.units import parse_quantity
+from cosim.rig.reading.schema import KeyPath
+from cosim.rig.run.outputs import open_outputs
+from cosim.rig.run.run_metadata import run_metadata_of
+from cosim.rig.run.run_recorder import evaluation_of
+from cosim.rig.sections.expectations import OFF, Bound, ExpectedEnd
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.sections.scenario import ScenarioSpec
+from cosim.simulation.tick.tick_block import TickBlock
 
 BAD_INPUT = "input.json"  # in the folder of the results: mistakes that only a wired rig shows
 
@@ -137,3 +146,79 @@ class ScenarioBatch:
         path = self._folder / f"{number}.json"
         path.with_suffix(".part").write_text(json.dumps(asdict(result)))
         path.with_suffix(".part").rename(path)
+
+
+def record_run(armed: ArmedRig, run: FaultyRun, folder: Path, name: str) -> str:
+    """Write `<name>.mcap` with all ticks, the faults and the stop; the path."""
+    path = folder / (re.sub(r"[^\w-]+", "_", name) + ".mcap")
+    step_ns, count = armed.rig.tick_model.step_ns, len(run.rows)
+    with ExitStack() as stack:
+        evaluation = evaluation_of(armed.rig)
+        evaluation.observe = cast(BatchFunction, armed.own_signals)  # of rows with the numbers of the plant
+        outputs = open_outputs(armed.rig, run_metadata_of(armed.rig), stack, path, evaluation)
+        evaluation(TickBlock(np.arange(count), run.rows, np.zeros((count, 0)), armed.start), outputs.sinks)
+        for tick, what in run.events:
+            outputs.event(tick * step_ns, what, "warning")
+        for sink in outputs.sinks if run.fault else ():
+            sink.fault(run.last * step_ns, run.fault)
+    return str(path)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """faults: in their order; expect: what is judged; ticks: of the whole run."""
+
+    spec: ScenarioSpec
+    faults: tuple[TimedFault, ...]
+    expect: tuple[ExpectedEnd | SignalBound, ...]
+    ticks: int
+
+    @property
+    def expects_off(self) -> bool:
+        return any(isinstance(each, ExpectedEnd) and each.what == OFF for each in self.expect)
+
+
+def resolve(specs: Sequence[ScenarioSpec], armed: ArmedRig) -> list[Scenario]:
+    """Raises InputErrors for signals that do not exist and values that do not fit them."""
+    errors, found = ErrorList(), []
+    for spec in specs:
+        try:
+            found.append(_resolved(spec, armed))
+        except InputError as error:
+            errors.append(error)
+    if errors:
+        raise InputErrors(errors)
+    return found
+
+
+def _resolved(spec: ScenarioSpec, armed: ArmedRig) -> Scenario:
+    faults = []
+    for fault in spec.faults:
+        when = None
+        if (condition := fault.when) is not None:
+            keys = (*condition.key, "above" if condition.factor > 0.0 else "below")
+            bound = _in_si(condition.bound, condition.signal, armed, spec, (*condition.key, "signal"), keys)
+            when = condition.signal, condition.factor, bound
+        faults.append(TimedFault(fault.spec, when, fault.follows))
+    expect: list[ExpectedEnd | SignalBound] = []
+    for each in spec.expect:
+        if isinstance(each, Bound):
+            value = _in_si(each.value, each.signal, armed, spec, each.key, each.key)
+            expect.append(SignalBound(each, value, armed.names[each.signal], armed.units[each.signal]))
+        else:
+            expect.append(each)
+    return Scenario(spec, tuple(faults), tuple(expect), round(spec.duration / armed.step) + 1)
+
+
+def _in_si(text: str, signal: str, armed: ArmedRig, spec: ScenarioSpec, at: KeyPath, of_value: KeyPath) -> float:
+    """A value in the unit of a signal; at: the key that names the signal."""
+
+    def fail(what: str, key: KeyPath) -> NoReturn:
+        raise InputError(what, spec.place(key))
+
+    if signal not in armed.units:
+        fail(f"no signal '{signal}'{near_names(signal, armed.units)}", at)
+    try:
+        return parse_quantity(text, armed.units[signal], f"signal '{signal}'")
+    except ValueError as error:
+        fail(str(error), of_value)

@@ -17,10 +17,8 @@ import numpy as np
 
 from cosim.apps.tuning.hardware_margins import RealMargins, margin_experiments
 from cosim.apps.tuning.hardware_trials import check_fits
-from cosim.apps.tuning.measures import worst
-from cosim.apps.tuning.real_figures import figures_of_run
-from cosim.apps.tuning.session_data import SessionData
-from cosim.apps.tuning.trials import Trial
+from cosim.apps.tuning.objective import Objective, worst
+from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.errors import InputError, RunError
 from cosim.core.types import Array
 from cosim.output.output_files import write_error, write_file
@@ -30,6 +28,8 @@ from cosim.rig.parameters import tunables_of
 from cosim.rig.reading.overlay import overlay_text
 from cosim.rig.rig import Rig
 from cosim.rig.run.run import Run, StoppedRun
+from cosim.simulation.tick.accumulation import SIGNALS
+from cosim.simulation.tick.metrics import METRICS, Ending, JointSample
 
 STEP = 1.5  # factor of a gain from one run to the next, at most
 LINEAR = 0.25  # of the larger of two values, where one of them is 0: the same
@@ -291,3 +291,47 @@ def _new_folder(parent: Path) -> Path:
 
 def _shown(cost: float) -> str:
     return f"{cost:.6g}" if math.isfinite(cost) else "none"
+
+
+INTERFACES = ("position", "velocity", "effort", "command_effort")
+
+
+def figures_of_run(run: Run, rig: Rig, objective: Objective, ticks: int) -> dict[str, Array]:
+    """figure -> (1, joints) of a metric, (1, 1) of a signal, for its first ticks; NaN of joints without it. Margins are
+    not among them: they have experiments of their own."""
+    found = {name: _metric(run, rig, name, ticks)[None] for name in objective.metrics}
+    for name in objective.signals:
+        found[name] = np.array([[np.nanmax(np.abs(run[name][:ticks]))]])
+    return found
+
+
+def _metric(run: Run, rig: Rig, name: str, ticks: int) -> Array:
+    """(joints,)"""
+    metric, n = METRICS[name], len(rig.joints)
+    courses = {what: _courses(run, rig, what)[:ticks] for what in INTERFACES}
+    reference = _courses(run, rig, "reference_position")[:ticks]
+    error = _courses(run, rig, "measured_error")[:ticks]
+    error = np.where(np.isnan(error), reference - courses["position"], error)
+    error = np.where(np.isnan(reference), 0.0, error)
+    target = np.nan_to_num(reference[-1])
+    accumulators = np.repeat(np.array(metric.initial)[:, None], n, axis=1)
+    for k, t in enumerate(run.t[:ticks] - run.t[0]):
+        position, velocity, effort, request = (np.nan_to_num(courses[what][k]) for what in INTERFACES)
+        sample = JointSample(t, position, velocity, effort, error[k], request, rig.limits.effort, target)
+        accumulators = np.array(metric.update(accumulators, sample))
+    count = len(run.t[:ticks])
+    end = Ending(np.array([[count]]), np.array([[run.t[count - 1] - run.t[0]]]), rig.tick_model.step, target)
+    with np.errstate(all="ignore"):
+        values = metric.result(accumulators[None], end)[0]
+    has = [f"{joint}/{SIGNALS[metric.needs]}" in run.signals for joint in rig.joints]
+    return np.where(has, values, np.nan)
+
+
+def _courses(run: Run, rig: Rig, what: str) -> Array:
+    """(ticks, joints) of a signal of each joint, of real joints as measured; NaN of those without it."""
+    nothing = np.full(len(run.t), np.nan)
+    names = (f"{joint}/{what}" for joint in rig.joints)
+    if what in ("position", "velocity"):
+        real = {joint for joint, role in run.rig.roles.items() if role == "real"}
+        names = (f"{joint}/measured_{what}" if joint in real else f"{joint}/{what}" for joint in rig.joints)
+    return np.stack([run[name] if name in run.signals else nothing for name in names], axis=1)

@@ -10,13 +10,15 @@ import numpy as np
 
 from cosim.apps.tuning.evaluation import TrialOutcome
 from cosim.apps.tuning.optimisers import SearchProblem, load_optimiser
-from cosim.apps.tuning.overlay import write_gains
 from cosim.apps.tuning.report import write_report
 from cosim.apps.tuning.session_data import SessionData
 from cosim.apps.tuning.session_folder import SessionFolder
 from cosim.apps.tuning.trials import Trial
 from cosim.core.errors import InputError, RunError
 from cosim.core.types import Array
+from cosim.output.output_files import write_file
+from cosim.rig.parameters import tunables_of
+from cosim.rig.reading.overlay import overlay_text
 
 
 class Workers(Protocol):
@@ -92,3 +94,22 @@ def _extend(
         folder.append(new)
     session.trials += [*known, *new]
     return [*known, *new]
+
+
+def overlay_values(session: SessionData, trial: Trial) -> dict[str, object]:
+    """key of the rig file -> value."""
+    gains = tunables_of(session.evaluator.rig)
+    values = session.parameters_of(trial)
+    return {f"controllers.{name}" if name in gains else _key(name): value for name, value in values.items()}
+
+
+def _key(number: str) -> str:
+    """Of a number of the plant."""
+    section, _, rest = number.partition(".")
+    return f"mechanism.numbers.{rest}" if section == "mechanism" else number
+
+
+def write_gains(session: SessionData, trial: Trial, path: str | Path) -> None:
+    """Raises InputError for a file that cannot be written, RunError for a full disk."""
+    text = overlay_text(overlay_values(session, trial), str(session.evaluator.rig.spec.path))
+    write_file(path, text.encode(), "gains")

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.apps.derive.mechanism_picture.command import closed, pictured
-from cosim.apps.derive.mechanism_picture.figure import figure_of
+from cosim.apps.derive.mechanism_picture.command import closed, figure_of, pictured
 from cosim.apps.derive.mechanism_picture.planar import SLIM
 from cosim.apps.derive.mechanism_picture.stage import stage_of
 from cosim.mechanics.multibody.assembly import close_loops

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.patches import Circle
 
-from cosim.apps.derive.mechanism_picture.command import closed, pictured, run_postures
-from cosim.apps.derive.mechanism_picture.figure import figure_of
+from cosim.apps.derive.mechanism_picture.command import closed, figure_of, pictured, run_postures
 from cosim.apps.derive.mechanism_picture.pen import PIN, coil, hatches, hull
 from cosim.apps.derive.mechanism_picture.stage import stage_of
 from cosim.rig.rig import load_rig

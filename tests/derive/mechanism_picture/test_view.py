@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cosim.apps.derive.mechanism_picture.command import pictured
-from cosim.apps.derive.mechanism_picture.view import plane_normal
+from cosim.apps.derive.mechanism_picture.stage import plane_normal
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from cosim.mechanics.multibody.model import Model
 

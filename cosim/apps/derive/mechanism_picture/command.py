@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cosim.apps.derive.equations.command import mount_of
 from cosim.apps.derive.equations.composition import compose
 from cosim.apps.derive.graph_report import check_file, read_mechanism
-from cosim.apps.derive.mechanism_picture.figure import plot_mechanism
+from cosim.apps.derive.mechanism_picture.pen import Pen
+from cosim.apps.derive.mechanism_picture.planar import draw_planar
 from cosim.apps.derive.mechanism_picture.sketch import Sketch, sketch_of
-from cosim.apps.derive.mechanism_picture.view import Projection, view_of
+from cosim.apps.derive.mechanism_picture.spatial import draw_spatial
+from cosim.apps.derive.mechanism_picture.stage import PosedSketch, Projection, stage_of, view_of
 from cosim.apps.derive.tables import counted
 from cosim.core import ops
 from cosim.core.errors import InputError, shortened
@@ -21,6 +23,7 @@ from cosim.core.units import parse_quantity
 from cosim.mechanics.multibody.assembly import close_loops
 from cosim.mechanics.multibody.description.robot_file import SUFFIXES, format_of
 from cosim.mechanics.multibody.model import Model
+from cosim.output.plot import save
 from cosim.output.scene.build import scene_of
 from cosim.output.scene.scene import Shape
 from cosim.output.scene.visuals import read_visuals
@@ -28,6 +31,9 @@ from cosim.rig.rig import Rig, load_rig
 from cosim.rig.scene import scene_of_rig
 
 Posture = tuple[np.ndarray, float]  # coordinates (nq,), time [s]
+MARGIN = 0.16  # in
+PALEST = 0.3  # shade of the first of several postures
+LAYERS = 20.0  # of drawing, of one posture
 
 
 class Subject(NamedTuple):
@@ -156,3 +162,31 @@ def run_postures(rig: Rig, times: Sequence[float]) -> list[Posture]:
     q = np.column_stack([run[f"{name}/position"] for name in rig.plant.model.coordinate_names])
     rows = [int(np.abs(run.t - time).argmin()) for time in times]
     return [(q[row], float(run.t[row])) for row in rows]
+
+
+def plot_mechanism(path: str | Path, sketch: Sketch, view: Projection, poses: np.ndarray, labels: bool = False) -> None:
+    """Draw into a png, svg or pdf file, by the suffix of `path`.
+
+    poses: (m, n + 1, 3, 4) of the ground and the bodies in m postures, earlier ones paler; labels: names of joints and
+    frames. Raises InputError as `save` does.
+    """
+    stage = stage_of(sketch, view, poses)
+    save(path, lambda: figure_of(stage, labels), "picture", {"svg.hashsalt": "mechanism"})
+
+
+def figure_of(stage: PosedSketch, labels: bool) -> Any:
+    """The figure of matplotlib, in inches: a point of a body lies where `stage.at` has it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_axis_off()
+    shades = np.linspace(PALEST, 1.0, len(stage.poses)) ** 1.3 if len(stage.poses) > 1 else np.ones(1)
+    pens = [Pen(axes, float(shade), LAYERS * (k + 1)) for k, shade in enumerate(shades)]
+    draw = draw_planar if stage.view.planar else draw_spatial
+    draw(stage, pens, Pen(axes), labels)
+    low, high = np.array(axes.dataLim.min) - MARGIN, np.array(axes.dataLim.max) + MARGIN
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])
+    figure.set_size_inches(*(high - low))
+    return figure

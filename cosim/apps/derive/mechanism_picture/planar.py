@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.apps.derive.mechanism_picture.labels import draw_labels, draw_triad
-from cosim.apps.derive.mechanism_picture.pen import AXES, BAR, FILLS, GROUND_INK, INK, PIN, Pen, hull
+from cosim.apps.derive.mechanism_picture.pen import (
+    AXES,
+    BAR,
+    FILLS,
+    GROUND_INK,
+    INK,
+    PIN,
+    Pen,
+    draw_labels,
+    draw_triad,
+    hull,
+)
 from cosim.apps.derive.mechanism_picture.sketch import (
     GROUND,
     SAME,

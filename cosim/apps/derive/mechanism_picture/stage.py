@@ -1,9 +1,13 @@
-"""A sketch in several postures, seen in a view, in inches of the picture."""
+"""A sketch in several postures, seen in a view, in inches of the picture.
+
+Planar mechanisms are seen at right angles to their plane, spatial ones from above and aside.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,11 +20,108 @@ from cosim.apps.derive.mechanism_picture.sketch import (
     Sketch,
     corners,
 )
-from cosim.apps.derive.mechanism_picture.view import Projection
 from cosim.output.scene.scene import Shape
 
+PARALLEL = 1e-6  # sine of the angle between directions that are parallel
+DEEP = 0.5  # reach at right angles to a plane over that in it, from which on a mechanism is seen as a spatial one
+OUT = 2.0  # deflection at right angles to a plane over that in it, likewise
+TURN, TILT = np.radians((-58.0, 22.0))  # of the eye about the vertical, and above the horizon
+REVOLUTE = (
+    "revolute",
+    "continuous",
+    "planar",
+)  # kinds whose axis is at right angles to the plane of a planar mechanism
 WIDEST, HIGHEST = 5.4, 3.7  # of the points of all bodies, in
 SMALLEST = 0.05  # m, extent of what is drawn
+
+
+class Projection(NamedTuple):
+    """axes (3, 3): right, up and towards the eye, in ground axes. planar: bodies move at right angles to the third.
+    up (3,): against gravity, in ground axes."""
+
+    axes: np.ndarray
+    planar: bool
+    up: np.ndarray
+
+    def flat(self, points: np.ndarray) -> np.ndarray:
+        """(…, 2): points (…, 3) in ground axes as they are seen."""
+        return points @ self.axes[:2].T
+
+
+def view_of(sketch: Sketch, poses: np.ndarray, gravity: np.ndarray) -> Projection:
+    """poses: (n + 1, 3, 4) of the ground and the bodies in one posture."""
+    normal = plane_normal(sketch.joints, poses)
+    up = _up(gravity)
+    if normal is None or sketch.wheels or _is_deep(sketch, poses, normal) or _bends_out(sketch, poses, normal):
+        return Projection(_spatial_axes(up), planar=False, up=up)
+    return Projection(_planar_axes(normal, up), planar=True, up=up)
+
+
+def plane_normal(joints: Sequence[JointSketch], poses: np.ndarray) -> np.ndarray | None:
+    """The direction (3,), of either sign, at right angles to which all bodies move; None for spatial mechanisms.
+
+    Axes of revolute joints are parallel to it, axes of prismatic ones at right angles, in one posture and so in all.
+    """
+    axes = [(joint.kind, poses[joint.parent][:, :3] @ joint.on.rotation[:, 2]) for joint in joints]
+    turning = [axis for kind, axis in axes if kind in REVOLUTE]
+    sliding = [axis for kind, axis in axes if kind == "prismatic"]
+    if not axes or len(turning) + len(sliding) < len(axes):
+        return None
+    normal = turning[0] if turning else _across(sliding)
+    fits = all(np.linalg.norm(np.cross(normal, axis)) < PARALLEL for axis in turning)
+    return normal if fits and all(abs(normal @ axis) < PARALLEL for axis in sliding) else None
+
+
+def _is_deep(sketch: Sketch, poses: np.ndarray, normal: np.ndarray) -> bool:
+    """Whether bodies that move in a plane reach so far at right angles to it that they would not be recognised flat."""
+    places = [(body.number, point) for body in sketch.bodies for point in (*body.points, body.com)]
+    places += [end for bent in sketch.bent for piece in bent.pieces for end in piece]
+    points = np.array([poses[k][:, :3] @ point + poses[k][:, 3] for k, point in places]).reshape(-1, 3)
+    flat = points - np.outer(points @ normal, normal)
+    return len(points) > 0 and float(np.ptp(points @ normal)) > DEEP * float(np.linalg.norm(np.ptp(flat, axis=0)))
+
+
+def _bends_out(sketch: Sketch, poses: np.ndarray, normal: np.ndarray) -> bool:
+    """Whether an elastic link bends at right angles to a plane far more than in it, which would not be seen flat."""
+    ways = [bent.ways @ poses[bent.number][:, :3].T for bent in sketch.bent]
+    out = [way @ normal for way in ways]
+    within = [np.linalg.norm(way - np.outer(far, normal), axis=1) for way, far in zip(ways, out, strict=True)]
+    return any(np.abs(far).max() > OUT * near.max() for far, near in zip(out, within, strict=True))
+
+
+def _across(sliding: Sequence[np.ndarray]) -> np.ndarray:
+    """At right angles to two directions that are not parallel; to parallel ones horizontally."""
+    for other in (*sliding[1:], np.eye(3)[2], np.eye(3)[0]):
+        normal = np.cross(sliding[0], other)
+        if np.linalg.norm(normal) > PARALLEL:
+            return normal / np.linalg.norm(normal)
+    raise AssertionError("a direction is parallel to two others")
+
+
+def _up(gravity: np.ndarray) -> np.ndarray:
+    size = float(np.linalg.norm(gravity))
+    return -np.asarray(gravity, dtype=float) / size if size else np.eye(3)[2]
+
+
+def _planar_axes(normal: np.ndarray, up: np.ndarray) -> np.ndarray:
+    """Up against gravity; in a horizontal plane along y, or z. What points to x, y or z points to the right."""
+    candidates = (up, np.eye(3)[1], np.eye(3)[2])
+    upward = next(each for each in candidates if np.linalg.norm(np.cross(normal, each)) > 0.1)
+    upward = upward - normal * (normal @ upward)
+    upward /= np.linalg.norm(upward)
+    right = np.cross(upward, normal)
+    right *= np.sign(right[np.argmax(np.abs(right).round(9))])
+    return np.array([right, upward, np.cross(right, upward)])
+
+
+def _spatial_axes(up: np.ndarray) -> np.ndarray:
+    ahead = np.eye(3)[0] if abs(up[0]) < 0.9 else np.eye(3)[1]
+    x = ahead - up * (up @ ahead)
+    x /= np.linalg.norm(x)
+    y = np.cross(up, x)
+    eye = np.cos(TILT) * (np.cos(TURN) * x + np.sin(TURN) * y) + np.sin(TILT) * up
+    right = -np.sin(TURN) * x + np.cos(TURN) * y
+    return np.array([right, np.cross(eye, right), eye])
 
 
 @dataclass(frozen=True)
