@@ -15,7 +15,7 @@ import yaml
 from benchmarks.paired_timing import FULL, Budget, Samples
 from benchmarks.robots import rig_path
 from benchmarks.rows import BenchCase, Measurement, NotMeasured, Target
-from cosim.apps.scenario.runs import ScenarioFiles, run_scenarios
+from cosim.apps.scenario.command import ScenarioFiles, run_scenarios
 from cosim.core.errors import RunError
 from cosim.execution.hardware.emulation.fault_kinds import KINDS, AtJoint
 from cosim.rig.sections.expectations import COMPLETED

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.apps.tuning.measures import MARGINS
+from cosim.apps.tuning.objective import MARGINS
 from cosim.apps.tuning.optimisers import known_optimisers
 from cosim.apps.tuning.plants import GROUPS
 from cosim.control.bumpless_start import BumplessStart

@@ -10,10 +10,9 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.apps.identification.closed_loop import ClosedLoop
 from cosim.apps.identification.equation_error import sources_of
 from cosim.apps.identification.identification import identify
-from cosim.apps.identification.output_error import covariance
+from cosim.apps.identification.output_error import ClosedLoop, covariance
 from cosim.apps.identification.recorded_motion import actuated_joints, read_motion
 from cosim.apps.identification.variables import choose
 from cosim.rig.reading.overlay import read_overlay

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cosim import Rig, load_rig
-from cosim.apps.learning.feedback import feedback_effort, feedforward_in, learning_loops
 from cosim.apps.learning.iteration import Feedforward, learn, next_feedforward, relative_error, with_feedforward
+from cosim.apps.learning.recorded_rig import feedback_effort, feedforward_in, learning_loops
 from cosim.core.errors import InputErrors
 from tests.kit.engines import python_rows
 from tests.kit.given import beside

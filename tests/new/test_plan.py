@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cosim.apps.new.motors import SUPPLY, motor_keys, reflected_inertia
-from cosim.apps.new.plan import plan_rig
+from cosim.apps.new.plan import SUPPLY, motor_keys, plan_rig, reflected_inertia
 from cosim.core.units import DEGREE, parse_quantity
 from cosim.mechanics.multibody.description.urdf import parse_urdf
 from cosim.plugins.actuators import dc_motor

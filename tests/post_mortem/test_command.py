@@ -7,7 +7,7 @@ from contextlib import suppress
 import orjson
 import pytest
 
-from cosim.apps.post_mortem.explanation import explain
+from cosim.apps.post_mortem.command import explain
 from cosim.output.events import RunEvent
 from cosim.output.timing_report import is_timing_line, timing_lines
 from cosim.rig.run.run import StoppedRun, load_run

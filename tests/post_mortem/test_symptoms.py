@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 
-from cosim.apps.post_mortem.limit_symptoms import CHECKED, fraction_of, limit_symptoms
-from cosim.apps.post_mortem.symptom import growth
+from cosim.apps.post_mortem.symptom import StopWindow, growth
 from cosim.apps.post_mortem.symptoms import (
+    CHECKED,
     age_symptoms,
     bond_symptoms,
     event_symptoms,
+    fraction_of,
+    limit_symptoms,
     number_symptoms,
     timing_symptoms,
     tracking_symptoms,
 )
-from cosim.apps.post_mortem.window import StopWindow
 from cosim.control.limits import LIMIT_OF, LIMITS
 from cosim.execution.timing import deadlines
 from cosim.execution.timing.deadlines import TaskTime

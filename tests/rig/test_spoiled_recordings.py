@@ -11,7 +11,7 @@ import pytest
 from cosim import compare, load_run, open_recording
 from cosim.apps.dashboard.panels.scene import Poses
 from cosim.apps.dashboard.replay import Replay
-from cosim.apps.post_mortem.explanation import explain
+from cosim.apps.post_mortem.command import explain
 from cosim.cli.run_summary import print_summary
 from cosim.core.errors import InputError
 from cosim.output.recorder import Recorder

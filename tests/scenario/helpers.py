@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
+from cosim.apps.scenario.command import ScenarioFiles, run_scenarios
 from cosim.apps.scenario.result import ScenarioResult
-from cosim.apps.scenario.runs import ScenarioFiles, run_scenarios
 
 RIGS = Path(__file__).parents[2] / "rigs"
 CAN, SIM = RIGS / "arm_can.yaml", RIGS / "arm_sim.yaml"

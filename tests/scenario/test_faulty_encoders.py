@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cosim.apps.scenario.armed_rig import ArmedRig
+from cosim.apps.scenario.command import ScenarioFiles
 from cosim.apps.scenario.faulty_ticks import ENCODER_FAULTS, FaultyEncoders
-from cosim.apps.scenario.runs import ScenarioFiles
 from cosim.simulation.plant.encoder import Encoders
 from tests.scenario.helpers import SIM, fault, file_of, scenario
 

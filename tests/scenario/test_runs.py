@@ -9,8 +9,8 @@ import pytest
 from cosim import open_recording
 from cosim.apps.scenario import scenario_batch
 from cosim.apps.scenario.armed_rig import in_simulated_time
+from cosim.apps.scenario.command import ScenarioFiles, run_scenarios
 from cosim.apps.scenario.faulty_ticks import SimulatedFaults
-from cosim.apps.scenario.runs import ScenarioFiles, run_scenarios
 from cosim.core.errors import InputError, InputErrors
 from cosim.rig.rig import Rig
 from tests.scenario.helpers import AT, CAN, LASTS, RIGS, SIM, fault, file_of, results_of, scenario

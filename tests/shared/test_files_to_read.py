@@ -32,7 +32,7 @@ OWN = {
     "cosim/rig/input_tracking.py": "what was opened before, regular files",
     "cosim/rig/rig_files.py": "what was opened before",
     "cosim/rig/unpacked_rig.py": "modules that were imported",
-    "cosim/apps/scenario/runs.py": "results of its processes",
+    "cosim/apps/scenario/command.py": "results of its processes",
     "cosim/execution/timing/privileges.py": "/proc",
     "drivers/transport": "/proc, /sys",
 }

@@ -12,13 +12,12 @@ import pytest
 import yaml
 
 from cosim import METRICS, InputError, RunError, load_rig, load_run, tune
-from cosim.apps.tuning.hardware import HardwareReplay, steps_between
+from cosim.apps.tuning.hardware import HardwareReplay, figures_of_run, steps_between
 from cosim.apps.tuning.hardware_report import write_hardware_report
 from cosim.apps.tuning.hardware_trials import HardwareTrials
 from cosim.apps.tuning.notebook import open_session
-from cosim.apps.tuning.real_figures import figures_of_run
+from cosim.apps.tuning.session_data import Trial
 from cosim.apps.tuning.setup import evaluator_of
-from cosim.apps.tuning.trials import Trial
 from cosim.rig.reading.overlay import read_overlay
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.rig.sections.tuning import TuningKeys

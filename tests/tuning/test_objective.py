@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import Rig, load_rig
-from cosim.apps.tuning.measures import summed, worst
-from cosim.apps.tuning.objective import read_objective, score_of
+from cosim.apps.tuning.objective import read_objective, score_of, summed, worst
 from cosim.apps.tuning.setup import evaluator_of
 from cosim.rig.sections.tuning import TuningKeys
 from tests.kit.refusals import raised

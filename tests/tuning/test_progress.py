@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cosim.apps.tuning.progress import TimeLeft, in_words
+from cosim.apps.tuning.command import TimeLeft, in_words
 from cosim.apps.tuning.session_folder import read_trials
 from cosim.output import console
 from tests.kit.command import Command
@@ -115,7 +115,7 @@ def test_times_in_words(seconds, words):
 
 def test_the_time_left_is_by_the_rate_since_the_first_batch(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("cosim.apps.tuning.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("cosim.apps.tuning.command.time.monotonic", lambda: now[0])
     left = TimeLeft()
     assert left.text(10, 100) == ""
     now[0] = 130.0

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cosim import Rig, tune
-from cosim.apps.tuning.chart import ChartAxis, ReportChart
 from cosim.apps.tuning.figures import draw_history, draw_parameters, draw_plants
+from cosim.apps.tuning.html import ChartAxis, ReportChart
 from cosim.apps.tuning.report import report_page
 from cosim.apps.tuning.session import FailedTuning
 from cosim.output.plot.signal_figure import COLORS

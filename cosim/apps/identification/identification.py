@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.apps.identification.closed_loop import ClosedLoop
 from cosim.apps.identification.equation_error import (
     EquationError,
     check_identifiable_rig,
@@ -17,7 +16,7 @@ from cosim.apps.identification.equation_error import (
 )
 from cosim.apps.identification.fit import Fit, Reduced, SampledError, fit, noise_at_start
 from cosim.apps.identification.identifiability import PRIOR, Seen, look
-from cosim.apps.identification.output_error import OutputFit, fit_outputs, noise_of
+from cosim.apps.identification.output_error import ClosedLoop, OutputFit, fit_outputs, noise_of
 from cosim.apps.identification.recorded_motion import (
     MotionSamples,
     RecordedMotion,

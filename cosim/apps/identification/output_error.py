@@ -1,13 +1,19 @@
-"""The numbers with which the runs of a rig are nearest to a recording, by least squares of the output error.
+"""The output error of a rig, and the numbers with which its runs are nearest to a recording.
+
+The error is what a recording has, less what the same run of the rig gives with other numbers. The compiled rig runs
+again, with its controllers and trajectories: closed-loop output error (Landau and Karimi, Automatica 33, 1997; of
+robots: Gautier, Janot and Vandanjon, IEEE Transactions on Control Systems Technology 21, 2013). Nothing is
+differentiated by time, and whatever the rig simulates may have unknown numbers: loops, elastic gears, sampled drives.
+The controllers keep long runs together. Derivatives are differences of runs in SIMD lanes.
 
 The variables x minimise Σ (e / σ)² + Σ x², as in `fit`, with the errors of simulated runs. σ, the noise of each signal,
 follows from the errors themselves.
 
-Errors that are left are hardly ever independent: currents have slow parts that no number explains. Their covariance
-Γ, of all signals together, follows from their spectrum S, and the covariance of x is H⁻¹ (Jᵀ Γ J + 1) H⁻¹ with
-H = Jᵀ J + 1, the sandwich of an estimate that does not know Γ (Hansen, Econometrica 50, 1982). The fit makes the errors
-small where the numbers act; each line of the spectrum is what it would be without its part in the fit (MacKinnon and
-White, Journal of Econometrics 29, 1985).
+Errors that are left are hardly ever independent: currents have slow parts that no number explains. Their covariance Γ,
+of all signals together, follows from their spectrum S, and the covariance of x is H⁻¹ (Jᵀ Γ J + 1) H⁻¹ with H = Jᵀ J +
+1, the sandwich of an estimate that does not know Γ (Hansen, Econometrica 50, 1982). The fit makes the errors small
+where the numbers act; each line of the spectrum is what it would be without its part in the fit (MacKinnon and White,
+Journal of Econometrics 29, 1985).
 """
 
 from __future__ import annotations
@@ -32,6 +38,13 @@ RUNS = 64  # side by side; more take too much memory
 START = 1e-3  # rad or m, by which a recording may begin elsewhere than the rig without being a run from there
 ROUNDING = 1e-6  # of times, in steps of the rig
 STRAYED = 0.5  # position error of another motion, as a fraction of the motion
+ROUNDS = 5  # of searches, with noises estimated anew
+SETTLED = 1e-2  # decrease of the sum at which a search ends
+DAMPING = 1e-6  # first one: the start is near
+QUIET = 1e-5  # least noise, as a fraction of the signal
+SMOOTH = 0.25  # Hz, by which a spectrum is averaged in both directions …
+FITTED = 0.9  # of a line at most, that the fit has taken away: nothing can be said of one that it has taken whole
+LINES = 3  # … and at least so many of its lines
 
 
 @dataclass
@@ -173,15 +186,6 @@ class ClosedLoop:
                 fix = unit_of_positions(self.rig, part, simulated[:, :n])
                 fix = fix or "give the overlay of the recorded run with --overlay"
                 raise InputError(f"{what}; {fix}", motion.path)
-
-
-ROUNDS = 5  # of searches, with noises estimated anew
-SETTLED = 1e-2  # decrease of the sum at which a search ends
-DAMPING = 1e-6  # first one: the start is near
-QUIET = 1e-5  # least noise, as a fraction of the signal
-SMOOTH = 0.25  # Hz, by which a spectrum is averaged in both directions …
-FITTED = 0.9  # of a line at most, that the fit has taken away: nothing can be said of one that it has taken whole
-LINES = 3  # … and at least so many of its lines
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""The recorded motion of a rig and what drove it, from a recording or a table, and its filtered derivatives."""
+"""The recorded motion of a rig and what drove it, from a recording or a table, and its filtered derivatives.
+
+A table is text: a line of names, `t` first, and a row of numbers per sample.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,8 @@ LIGHT = 5.0  # cut-off before the equations are evaluated, of the cut-off of the
 ROWS_PER_LIGHT = 4.0  # rows per period of the former at which they are evaluated
 CUTOFF = 10.0  # Hz, by default
 SLOW = 0.03  # rad/s or m/s, below which dry friction depends on more than the direction
+SEPARATORS = (",", ";", "\t")  # the first one that the line of names has
+Reader = Callable[[Sequence[str]], Array]
 
 
 @dataclass(frozen=True)
@@ -218,10 +223,6 @@ def _keep_moving(velocity: Array, reach: int) -> Array:
 def default_cutoff(motion: RecordedMotion) -> float:
     """[Hz]"""
     return min(CUTOFF, 1.0 / (RATE_PER_CUTOFF * motion.step))
-
-
-SEPARATORS = (",", ";", "\t")  # the first one that the line of names has
-Reader = Callable[[Sequence[str]], Array]
 
 
 def open_table(path: str | Path, wanted: Sequence[str]) -> tuple[list[str], Reader]:

@@ -1,7 +1,13 @@
 """What is identified: numbers of the rig, and the variables in which they are searched.
 
-Variables are 0 for the numbers of the rig and 1 for a change of the order of themselves: of a link see
-`inertia_variables`; of a number above 0 the logarithm of its ratio; the delay in its own unit.
+Variables are 0 for the numbers of the rig and 1 for a change of the order of themselves: of a number above 0 the
+logarithm of its ratio; the delay in its own unit; of a link ten variables, all values of which give a possible mass,
+centre of mass and inertia.
+
+The pseudo-inertia of a body, P = ∫ (r, 1)(r, 1)ᵀ dm (4, 4), is positive definite for every distribution of mass that
+fills a volume (Wensing, Kim and Slotine, IEEE Robotics and Automation Letters 3, 2018). With P₀ = U₀ U₀ᵀ of the rig, P
+= U₀ L Lᵀ U₀ᵀ, and L is upper triangular with exponentials of variables on its diagonal (Rucker and Wensing, the same 7,
+2022).
 """
 
 from __future__ import annotations
@@ -38,6 +44,9 @@ WORDS: dict[str, tuple[str, ...]] = {
     DELAY: (DELAY,),
 }  # fmt: skip
 DEFAULT = ("inertia", "friction")
+VARIABLES = 10  # of a link
+OF_INERTIA = range(1, 7)  # of the variables of a link, those that change neither the mass nor its centre
+FLAT = 1e-3  # a thinner body, relative to its size, is made that thick: variables of a flat one would have no effect
 
 
 @dataclass(frozen=True)
@@ -278,11 +287,6 @@ def _block_of_link(owner: str, part: str | None, known: Mapping[str, Array]) -> 
         return InertiaBlock(f"{owner}.inertia", (f"{owner}.inertia",), inertia, inertia, scales[2], factor)
     numbers, start = tuple(f"{owner}.{of}" for of in LINK), np.concatenate([mass, com, inertia])
     return LinkBlock(owner, numbers, start, start, np.concatenate(scales), factor)
-
-
-VARIABLES = 10
-OF_INERTIA = range(1, 7)  # those that change neither the mass nor its centre
-FLAT = 1e-3  # a thinner body, relative to its size, is made that thick: variables of a flat one would have no effect
 
 
 def pseudo_inertia(mass: float, com: Array, inertia: Array) -> Array:

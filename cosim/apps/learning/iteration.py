@@ -20,8 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.apps.learning.feedback import error_of, feedback_effort, feedforward_in, learning_loops
-from cosim.apps.learning.recorded_rig import check_run
+from cosim.apps.learning.recorded_rig import check_run, error_of, feedback_effort, feedforward_in, learning_loops
 from cosim.core.errors import InputError, SectionError
 from cosim.core.types import Array
 from cosim.rig.rig import Rig

@@ -1,4 +1,8 @@
-"""Whether a run is of a rig: what is learned from a run holds for its mechanism, controllers and trajectories only."""
+"""What a run shows of its rig: whether it is of this one, and what its feedback commanded.
+
+What is learned from a run holds for its mechanism, controllers and trajectories only. Feedback is the commanded effort
+minus what the controllers command without an error.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,7 @@ SECTIONS = ("mechanism", "controllers")
 FIX = "give the rig as it ran, with its --set and --overlay"
 SAME = 1e-6  # of a reference, as a fraction of its travel
 ON_HARDWARE = 0.05  # … of real motors, which begin where they are
+_MEASURED = tuple(name.removeprefix("all_") for name in ALL if name != "all_locked")
 
 
 def check_run(rig: Rig, run: Run, place: str = "the run") -> None:
@@ -89,9 +94,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, list | tuple) and len(value) == 1:
         return _shown(value[0])
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-_MEASURED = tuple(name.removeprefix("all_") for name in ALL if name != "all_locked")
 
 
 def learning_loops(rig: Rig) -> list[ControlLoop]:

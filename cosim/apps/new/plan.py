@@ -1,7 +1,8 @@
 """The figures of a first rig: where the joints start and move, what their actuators need, and which integrator.
 
 All of them follow from the mechanism. A figure that replaces one of the robot file has its reason in words, which
-become comments of the rig.
+become comments of the rig. Where only the greatest effort and velocity of a joint are known, a DC motor with gear
+follows from them.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ EXCESS = 200.0  # of an effort limit above the required effort, from which it ma
 STIFF = 1.4  # rate of friction times step, from which explicit integration is unstable or inaccurate
 SMALLEST_STEP = 0.25e-3  # s, below which an implicit integrator is the better remedy
 IMPLICIT_STEP = 0.5e-3  # s, at which it integrates the change from sliding to sticking
+SUPPLY = 48.0  # V
+SPEED = 4000.0 * RPM  # of the motor at the velocity limit of the joint
+BACK_EMF, DROP = 0.7, 0.2  # of the supply at the velocity limit, and at the effort limit across the resistance
+ELECTRICAL = 2e-3  # s, time constant of the winding
+RUN_UP = 0.02  # s
+CURRENT_BANDWIDTH = 100.0  # Hz
 
 
 @dataclass(frozen=True)
@@ -290,14 +297,6 @@ def _ceiled(value: float) -> float:
         return 1.0
     digit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return float(f"{math.ceil(value / digit) * digit:.3g}")
-
-
-SUPPLY = 48.0  # V
-SPEED = 4000.0 * RPM  # of the motor at the velocity limit of the joint
-BACK_EMF, DROP = 0.7, 0.2  # of the supply at the velocity limit, and at the effort limit across the resistance
-ELECTRICAL = 2e-3  # s, time constant of the winding
-RUN_UP = 0.02  # s
-CURRENT_BANDWIDTH = 100.0  # Hz
 
 
 def reflected_inertia(effort: float, velocity: float) -> float:

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
-from cosim.apps.new.motors import motor_keys
-from cosim.apps.new.plan import DELAY, DURATION, JointPlan, Plan
+from cosim.apps.new.plan import DELAY, DURATION, JointPlan, Plan, motor_keys
 from cosim.core.errors import one_line
 from cosim.mechanics.multibody.description.floating_base import ROOT_JOINT
 

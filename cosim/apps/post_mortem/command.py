@@ -1,4 +1,4 @@
-"""`cosim explain F.mcap`: prints the explanation of a stop and writes it as JSON."""
+"""`cosim explain F.mcap`: what a recorded run shows of the time before its stop, printed and written as JSON."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ from cosim.rig.run.run import open_recording
 from cosim.rig.run.run_file import INDEX_DAMAGED
 
 SHORTEST, LONGEST = 1e-3, 3600.0  # s
+AND = "; and "  # between the sentences of a fault
+# of a stop by the guard that ends with the joints at rest: when it began
+_CONTROLLED = re.compile(r" at t = (\S+) s, followed by a controlled stop")
+_STOPPED = re.compile(r"stopped at tick (\d+) ")
+# of user code that failed, in a sentence without a fix
+_PLACE = re.compile(r"\(([^()\s]+:\d+)\)$")
 
 
 def explain_recording(path: Path, last: str, json: str | None) -> None:
@@ -45,14 +51,6 @@ def explain_recording(path: Path, last: str, json: str | None) -> None:
     else:
         write_file(json, text, "explanation")
         print(f"wrote    explanation {json}")
-
-
-AND = "; and "  # between the sentences of a fault
-# of a stop by the guard that ends with the joints at rest: when it began
-_CONTROLLED = re.compile(r" at t = (\S+) s, followed by a controlled stop")
-_STOPPED = re.compile(r"stopped at tick (\d+) ")
-# of user code that failed, in a sentence without a fix
-_PLACE = re.compile(r"\(([^()\s]+:\d+)\)$")
 
 
 @dataclass(frozen=True)

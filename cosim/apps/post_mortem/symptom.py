@@ -1,4 +1,4 @@
-"""A symptom of what led to a stop, and the helpers by which symptoms are found in an array."""
+"""The last ticks before a stop as plain arrays, a symptom in them, and the helpers by which symptoms are found."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.output.events import RunEvent
+
+# how many times its earlier level a magnitude must reach to have grown, and the first part of the ticks, which give it
+GROWN, EARLIER = 3.0, 0.25
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,6 @@ class StopWindow:
             return np.abs(error)
         reference, position = self.signals.get(f"{joint}/reference_position"), self.measured(joint, "position")
         return None if reference is None or position is None else np.abs(reference - position)
-
-
-# how many times its earlier level a magnitude must reach to have grown, and the first part of the ticks, which give it
-GROWN, EARLIER = 3.0, 0.25
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""The table of detectors: each is a pure function of the ticks before the stop."""
+"""The table of detectors, each a pure function of the ticks before the stop.
+
+Limits are seen by the guard's own table: joints that came near one, reached it or went beyond it.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,10 @@ OLD, OLD_STEPS = 3.0, 2.0
 FINITE = ("position", "velocity", "measured_position", "measured_velocity", "reference_position", "command_effort")
 TAKEOVER = "its fallback has taken over"
 TIMING, END_TO_END = "timing/", "timing/end_to_end"
+NEAR = 0.9  # of a limit
+# of its value, by which what saturates may differ from its limit through rounding
+ROUNDING = 1e-9
+Measure = Callable[[StopWindow, str], np.ndarray | None]
 
 
 def tracking_symptoms(window: StopWindow) -> Iterator[Symptom]:
@@ -107,24 +114,6 @@ def event_symptoms(window: StopWindow) -> Iterator[Symptom]:
         times = "" if len(same) == 1 else f" ({len(same)} times{'' if alike else ', with other numbers'})"
         kind = "event" if earliest.level == "info" else earliest.level
         yield Symptom(earliest.t, f"{kind}: {earliest.name}{times}", kind != "event" or TAKEOVER in earliest.name)
-
-
-# kind -> what finds its symptoms
-DETECTORS: Mapping[str, Detector] = {
-    "limit": limit_symptoms,
-    "tracking": tracking_symptoms,
-    "bond": bond_symptoms,
-    "number": number_symptoms,
-    "age": age_symptoms,
-    "timing": timing_symptoms,
-    "event": event_symptoms,
-}
-
-
-NEAR = 0.9  # of a limit
-# of its value, by which what saturates may differ from its limit through rounding
-ROUNDING = 1e-9
-Measure = Callable[[StopWindow, str], np.ndarray | None]
 
 
 class Checked(NamedTuple):
@@ -235,3 +224,15 @@ def _how_long(beyond: np.ndarray) -> str:
     """How many of the ticks from the first one on are."""
     ticks = beyond[int(np.argmax(beyond)) :]
     return "from then on" if ticks.all() else f"in {int(ticks.sum())} of the {len(ticks)} ticks from then on"
+
+
+# kind -> what finds its symptoms
+DETECTORS: Mapping[str, Detector] = {
+    "limit": limit_symptoms,
+    "tracking": tracking_symptoms,
+    "bond": bond_symptoms,
+    "number": number_symptoms,
+    "age": age_symptoms,
+    "timing": timing_symptoms,
+    "event": event_symptoms,
+}

@@ -1,4 +1,7 @@
-"""`cosim scenario`: run the scenarios of a rig, print a table, write JUnit XML and JSON."""
+"""`cosim scenario`: run the scenarios of a rig and of further files, print a table, write JUnit XML and JSON.
+
+They run in processes over the cores; results come in order.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from cosim.apps.scenario.junit import ScenarioResult, details, junit_of
 from cosim.apps.scenario.processes import Children, Tokens, each_in_turn
+from cosim.apps.scenario.result import ScenarioResult, details, junit_of
 from cosim.apps.scenario.scenario_batch import BAD_INPUT, ScenarioBatch
 from cosim.core.errors import ErrorList, InputError, InputErrors, RunError, did_you_mean, plural
 from cosim.core.units import format_seconds
@@ -27,6 +30,9 @@ from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.rig.sections.scenario import ScenarioSpec, read_scenarios
 
 NAMED = 5  # failed scenarios in the last line
+PAUSE = 0.05  # s between looks at the results
+SECTION = "scenario"
+Progress = Callable[[int, int], object]  # results so far, of how many
 
 
 def scenario_rig(
@@ -112,12 +118,6 @@ def _reaction(result: ScenarioResult) -> str:
     if result.reaction is None or result.reaction_ticks is None:
         return "–"
     return f"{result.reaction_ticks} {plural(result.reaction_ticks, 'tick')}, {format_seconds(result.reaction)}"
-
-
-PAUSE = 0.05  # s between looks at the results
-SECTION = "scenario"
-
-Progress = Callable[[int, int], object]  # results so far, of how many
 
 
 @dataclass(frozen=True)

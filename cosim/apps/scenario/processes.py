@@ -1,4 +1,4 @@
-"""Functions in forked processes, as many at a time as there are tokens."""
+"""Functions in forked processes, as many at a time as there are tokens in a pipe of all processes of a program."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 TOKEN = b"."
+INTERRUPTED = 130
 
 
 class Tokens:
@@ -38,9 +39,6 @@ class Tokens:
     def close(self) -> None:
         os.close(self._out)
         os.close(self._in)
-
-
-INTERRUPTED = 130
 
 
 def fork(run: Callable[[], object], errors: Path) -> int:

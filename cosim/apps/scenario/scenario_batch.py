@@ -1,7 +1,8 @@
 """The scenarios of one rig: its undisturbed run, and for each scenario a process from where its first fault begins.
 
 Until then all scenarios are the same run, so it is computed once. A forked process has all of it: the state of drivers,
-buses, drives and physics.
+buses, drives and physics. Conditions and bounds are resolved in SI with the signals of the rig; a run that failed is
+recorded.
 """
 
 from __future__ import annotations
@@ -20,11 +21,10 @@ import numpy as np
 
 from cosim.apps.scenario.armed_rig import ArmedRig
 from cosim.apps.scenario.faulty_run import FaultyRun, run_with_faults
-from cosim.apps.scenario.junit import ScenarioResult
-from cosim.apps.scenario.processes import Children
+from cosim.apps.scenario.processes import Children, Tokens
 from cosim.apps.scenario.reaction import Reaction, SignalBound, judge
+from cosim.apps.scenario.result import ScenarioResult
 from cosim.apps.scenario.timeline import TimedFault, Timeline
-from cosim.apps.scenario.tokens import Tokens
 from cosim.core.compile import BatchFunction
 from cosim.core.errors import CosimError, ErrorList, InputError, InputErrors, near_names
 from cosim.core.units import parse_quantity

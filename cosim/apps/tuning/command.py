@@ -1,4 +1,4 @@
-"""`cosim tune gains`: a session of the command line, with its progress and its result."""
+"""`cosim tune gains`: a session of the command line, its progress while it searches, and its result."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cosim.apps.tuning.hardware import HardwareReplay
 from cosim.apps.tuning.hardware_report import write_hardware_report
 from cosim.apps.tuning.hardware_trials import HardwareTrials
 from cosim.apps.tuning.session import FailedTuning, Progress, TuningSession
+from cosim.apps.tuning.session_data import Trial
 from cosim.apps.tuning.session_folder import OVERLAY, PARENT, REPORT, latest_path, new_path
 from cosim.apps.tuning.setup import fingerprint_of
-from cosim.apps.tuning.trials import Trial
 from cosim.apps.tuning.tune import run_session
 from cosim.core.errors import InputError
 from cosim.core.units import unit_sign

@@ -9,9 +9,8 @@ import numpy as np
 
 from cosim.apps.analysis.frequency import FrequencyResponse
 from cosim.apps.analysis.measured import MeasuredLoop
-from cosim.apps.tuning.chart import ReportChart
-from cosim.apps.tuning.session_data import SessionData
-from cosim.apps.tuning.trials import Trial
+from cosim.apps.tuning.html import ReportChart
+from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.types import Array
 from cosim.core.units import TURN
 from cosim.output.plot.signal_figure import COLORS

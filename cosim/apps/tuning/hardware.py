@@ -3,7 +3,9 @@
 Before each run its gains are simulated on all plants. From the last safe gains, at first the first run's, the way to a
 candidate is in small steps, each a run of its own, confirmed by a human. A failure ends it: the motors are stopped by
 the guard of the rig, and a run with the last safe gains returns the rig to its start. Margins that are limits are
-measured with the best gains, in an experiment for each joint.
+measured with the best gains, in an experiment for each joint. Figures of merit of a run that is over have the
+definitions of rollouts; of a real joint they use its samples, each of which counts until the next one, and not the
+estimated motion.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ LINEAR = 0.25  # of the larger of two values, where one of them is 0: the same
 WORSE = 3.0  # times the cost of the last safe run: a failure
 RETURN = 2.0  # times the length of a run: an arm without torque may have fallen far from its start
 FOLDER = "hardware"  # of a session
+INTERFACES = ("position", "velocity", "effort", "command_effort")
 
 
 @dataclass(frozen=True)
@@ -291,9 +294,6 @@ def _new_folder(parent: Path) -> Path:
 
 def _shown(cost: float) -> str:
     return f"{cost:.6g}" if math.isfinite(cost) else "none"
-
-
-INTERFACES = ("position", "velocity", "effort", "command_effort")
 
 
 def figures_of_run(run: Run, rig: Rig, objective: Objective, ticks: int) -> dict[str, Array]:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cosim.apps.tuning.evaluation import TrialEvaluator
-from cosim.apps.tuning.session_data import SessionData
-from cosim.apps.tuning.trials import Trial
+from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.errors import InputError, did_you_mean
 from cosim.rig.parameters import tunables_of
 from cosim.rig.rig import Rig

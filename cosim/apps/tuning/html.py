@@ -1,4 +1,8 @@
-"""One HTML file without resources of a network: headings, tables, texts and charts."""
+"""One HTML file without resources of a network: headings, tables, texts and charts as SVG.
+
+Some thirty charts are drawn in a few milliseconds, for which matplotlib takes seconds: a report is a part of every
+session.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,12 @@ svg { max-width: 100%; height: auto; }
 code, pre { background: #f4f6f8; padding: 0.1rem 0.3rem; }
 pre { padding: 0.6rem 0.8rem; overflow-x: auto; }
 """
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 10.0, 22.0, 34.0  # pixels beside the axes
+TICKS = 6  # at most, of a linear axis
+DECADES = 5  # with a tick, at most
+MARGIN = 0.05  # of the range, above and below the curves
+GRID = "#e6e9ed"
+STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
 class ReportPage:
@@ -66,14 +76,6 @@ class ReportPage:
     def content(self) -> bytes:
         head = f'<meta charset="utf-8"><title>{escape(self._title)}</title><style>{STYLE}</style>'
         return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(self._parts)}</body></html>'.encode()
-
-
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 10.0, 22.0, 34.0  # pixels beside the axes
-TICKS = 6  # at most, of a linear axis
-DECADES = 5  # with a tick, at most
-MARGIN = 0.05  # of the range, above and below the curves
-GRID = "#e6e9ed"
-STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
 class ChartAxis:

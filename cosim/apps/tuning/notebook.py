@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.apps.tuning.overlay import overlay_values
-from cosim.apps.tuning.session import TuningSession
+from cosim.apps.tuning.session import TuningSession, overlay_values
+from cosim.apps.tuning.session_data import Trial, best_of
 from cosim.apps.tuning.session_folder import HEADER, RIG, read_header, read_trials, rig_of_session, sessions_in
 from cosim.apps.tuning.setup import evaluator_of
-from cosim.apps.tuning.trials import Trial, best_of
 from cosim.core.errors import InputError, RunError, plural
 from cosim.output import console
 from cosim.output.text_table import TextTable

@@ -1,4 +1,4 @@
-"""What a session looks for: a cost, hard limits, and the order of trials that follows from both.
+"""What a session looks for: figures of merit, a cost and hard limits of them, and the order of trials that follows.
 
 Optimisers see the score alone, which is below 1 where all limits hold, below 2 where the runs end but a limit does not
 hold, and from 2 on where a run is stopped. Within each part a better trial has the smaller score.
@@ -18,6 +18,14 @@ from cosim.core.types import Array
 from cosim.core.units import JOINT_DIMENSIONS, UNITS, given_unit, parse_quantity, show_quantity
 from cosim.rig.rig import Rig
 from cosim.simulation.tick.metrics import METRICS
+
+_LINEAR = {angular: linear for angular, linear in (pair for pair in JOINT_DIMENSIONS.values() if len(pair) == 2)} | {
+    "rad*s": "m*s"
+}
+DEFAULT_COST = "error_rms"
+DIGITS = (4, 6, 9, 17)  # of a value and its bound: the fewest with which they differ
+# least scores of trials with a limit that does not hold, with a stopped run, and of one that the rig refuses
+INFEASIBLE, UNSTABLE, REFUSED = 1.0, 2.0, 3.0
 
 
 class MarginFigure(NamedTuple):
@@ -88,11 +96,6 @@ def _unit(rig: Rig, figure: str, joint: str | None) -> str:
     return _LINEAR.get(unit, unit) if own == {"m"} else unit
 
 
-_LINEAR = {angular: linear for angular, linear in (pair for pair in JOINT_DIMENSIONS.values() if len(pair) == 2)} | {
-    "rad*s": "m*s"
-}
-
-
 def summed(values: Array) -> Array:
     """(k,) sum over the joints that have the figure, of (k, m)."""
     return np.where(np.isnan(values).all(axis=1), np.nan, np.nansum(values, axis=1))
@@ -103,12 +106,6 @@ def worst(values: Array, at_least: bool) -> Array:
     empty = np.isnan(values).all(axis=1)
     filled = np.where(np.isnan(values), np.inf if at_least else -np.inf, values)
     return np.where(empty, np.nan, filled.min(axis=1) if at_least else filled.max(axis=1))
-
-
-DEFAULT_COST = "error_rms"
-DIGITS = (4, 6, 9, 17)  # of a value and its bound: the fewest with which they differ
-# least scores of trials with a limit that does not hold, with a stopped run, and of one that the rig refuses
-INFEASIBLE, UNSTABLE, REFUSED = 1.0, 2.0, 3.0
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from cosim.apps.tuning.figures import (
     draw_plants,
 )
 from cosim.apps.tuning.html import ReportPage
-from cosim.apps.tuning.session_data import SessionData
-from cosim.apps.tuning.trials import Trial
+from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.errors import InputError, plural
 from cosim.core.types import Array
 from cosim.core.units import unit_sign

@@ -1,4 +1,7 @@
-"""A tuning session: batches of trials that an optimiser proposes, evaluated, kept, and its results."""
+"""A tuning session: batches of trials that an optimiser proposes, evaluated, kept, and its results.
+
+The gains of a trial are an overlay for `cosim run --overlay`.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,8 @@ import numpy as np
 from cosim.apps.tuning.evaluation import TrialOutcome
 from cosim.apps.tuning.optimisers import SearchProblem, load_optimiser
 from cosim.apps.tuning.report import write_report
-from cosim.apps.tuning.session_data import SessionData
+from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.apps.tuning.session_folder import SessionFolder
-from cosim.apps.tuning.trials import Trial
 from cosim.core.errors import InputError, RunError
 from cosim.core.types import Array
 from cosim.output.output_files import write_file

@@ -1,4 +1,4 @@
-"""What a session has found: its trials, the best one and the gains of each."""
+"""What a session has found: its trials, each a line of its file, the best one and the gains of each."""
 
 from __future__ import annotations
 

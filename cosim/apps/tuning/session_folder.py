@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from cosim.apps.tuning.trials import Trial, in_json, read_trial
+from cosim.apps.tuning.session_data import Trial, in_json, read_trial
 from cosim.core.errors import InputError, SourceLocation
 from cosim.core.paths import read_file
 from cosim.output.output_files import write_error

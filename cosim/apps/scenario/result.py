@@ -1,4 +1,4 @@
-"""Results of scenarios as JUnit XML, which continuous integration reads: a test suite for the rig, a test case each."""
+"""The result of a scenario as plain data and, for continuous integration, as JUnit XML: a suite for the rig."""
 
 from __future__ import annotations
 
