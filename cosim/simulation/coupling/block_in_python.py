@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from cosim.core.types import Array
-from cosim.mechanics.integrators.methods import INTEGRATORS
-from cosim.mechanics.integrators.ode_system import System
+from cosim.mechanics.integrators.methods import INTEGRATORS, System
 from cosim.simulation.coupling.block_part import MAX_STEPS, BlockPart
 from cosim.simulation.coupling.extrapolation import value_at
 

@@ -17,8 +17,7 @@ from cosim.core.compile.while_loop import repeated_while
 from cosim.core.errors import CompileError, InputError, WrongResult, did_you_mean
 from cosim.core.layout import Layout
 from cosim.core.types import Array, ContinuousBlock, DiscreteBlock, Numeric, Signals, State
-from cosim.mechanics.integrators.methods import INTEGRATORS
-from cosim.mechanics.integrators.ode_system import System
+from cosim.mechanics.integrators.methods import INTEGRATORS, System
 from cosim.simulation.coupling.extrapolation import value_at
 from cosim.simulation.coupling.feedthrough import feedthrough_of
 
