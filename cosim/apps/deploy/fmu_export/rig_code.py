@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cosim.apps.deploy.c_functions import definitions, function
 from cosim.core.compile.routine import Routine
-from cosim.simulation.loop.tick_function import TickFunction
+from cosim.simulation.loop.loop_text import TickFunction
 from cosim.simulation.tick.tick_model import TickModel
 
 
