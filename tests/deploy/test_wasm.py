@@ -13,8 +13,8 @@ from cosim import load_rig
 from cosim.apps.deploy.lane_code import LANE_FUNCTIONS
 from cosim.apps.deploy.playing import TOOLS, Played, played
 from cosim.apps.deploy.tick_code import tick_code
+from cosim.core.compile.freestanding import with_signed_zeros
 from cosim.core.compile.object_code import object_code
-from cosim.core.compile.signed_zeros import with_signed_zeros
 from cosim.core.compile.targets import HOST, targets
 from cosim.execution.native_engine import NativeEngine
 from tests.kit.levels import chosen

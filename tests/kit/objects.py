@@ -11,7 +11,7 @@ from cosim.apps.deploy.native_code import NativeCode
 from cosim.apps.deploy.object_files import object_code_of
 from cosim.apps.deploy.prototypes import prototypes
 from cosim.core.compile.compilation import compiled_here
-from cosim.core.compile.signed_zeros import with_signed_zeros
+from cosim.core.compile.freestanding import with_signed_zeros
 from cosim.core.compile.targets import HOST, targets
 
 NAME = "rig"

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cosim.core.compile.linked_objects import linked
+from cosim.core.compile.jit import linked
 
 
 class NativeCode:

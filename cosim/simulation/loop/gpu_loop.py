@@ -13,7 +13,7 @@ from cosim.core.compile import emit, mathlib
 from cosim.core.compile.freestanding import freestanding
 from cosim.core.compile.ptx import Kernel, ptx
 from cosim.core.compile.routine import Routine, with_callees
-from cosim.core.compile.stack_need import stack_need
+from cosim.core.compile.stack_array import stack_need
 from cosim.simulation.loop.loop_text import LoopText
 from cosim.simulation.loop.rollout_program import RolloutProgram, RolloutText
 

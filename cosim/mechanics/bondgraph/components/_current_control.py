@@ -35,8 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.core import ops
-from cosim.core.servo.cascade import CurrentLoop
-from cosim.core.servo.pi import next_integral
+from cosim.core.servo.cascade import CurrentLoop, next_integral
 from cosim.core.types import Numeric, State, param, params
 from cosim.core.units import TURN
 from cosim.mechanics.bondgraph import BondGraph, C, Law, Sf
