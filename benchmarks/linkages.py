@@ -11,9 +11,16 @@ import numpy as np
 from benchmarks.peers import robot_file
 from benchmarks.robots import TALOS, UR5
 from cosim.mechanics.multibody import Model, assembly
-from cosim.mechanics.multibody.description.floating_base import with_floating_base
 from cosim.mechanics.multibody.description.urdf import parse_urdf
-from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, LoopJoint, Mechanism, Pose
+from cosim.mechanics.multibody.mechanism import (
+    Inertial,
+    Joint,
+    Link,
+    LoopJoint,
+    Mechanism,
+    Pose,
+    with_floating_base,
+)
 
 GROUND = "ground"
 PLANAR_GRAVITY, NO_GRAVITY = (0.0, -9.81, 0.0), (0.0, 0.0, 0.0)  # gravity of planar linkages, m/s²

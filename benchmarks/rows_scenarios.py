@@ -17,7 +17,7 @@ from benchmarks.robots import rig_path
 from benchmarks.rows import BenchCase, Measurement, NotMeasured, Target
 from cosim.apps.scenario.command import ScenarioFiles, run_scenarios
 from cosim.core.errors import RunError
-from cosim.execution.hardware.emulation.fault_kinds import KINDS, AtJoint
+from cosim.execution.hardware.emulation.fault_injection import KINDS, AtJoint
 from cosim.rig.sections.expectations import COMPLETED
 
 RIG = "rigs/arm_can.yaml"

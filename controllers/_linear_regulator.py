@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from cosim.core import ops
-from cosim.core.compile.table_over_time import TableOverTime
+from cosim.core.compile.row_lookup import TableOverTime
 from cosim.core.errors import InputError
 from cosim.core.types import REFERENCE, Array, ControllerContext, Numeric, PerJoint, State, param, params
 from cosim.plugins.controllers._along_reference import (

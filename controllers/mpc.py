@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from cosim.core import ops
-from cosim.core.compile.table_over_time import TableOverTime
+from cosim.core.compile.row_lookup import TableOverTime
 from cosim.core.errors import InputError
 from cosim.core.types import (
     COMMAND,

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cosim.core import filters, ops
-from cosim.core.servo.pi import next_integral
+from cosim.core.servo.cascade import next_integral
 from cosim.core.types import (
     COMMAND,
     REFERENCE,

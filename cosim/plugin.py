@@ -45,9 +45,8 @@ from cosim.core.types import (
 )
 
 if TYPE_CHECKING:
-    from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, ReactionSpec
+    from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, ForceLaw, ReactionSpec
     from cosim.mechanics.multibody.elastic.shape_functions import ShapeFunctions
-    from cosim.mechanics.multibody.force_laws import ForceLaw
     from cosim.mechanics.multibody.joints import GeneralMotion
 
 __all__ = [
@@ -102,7 +101,7 @@ __all__ = [
 # laws and joints of users, loaded when they are asked for
 _HOMES = {
     **dict.fromkeys(("ConstraintLaw", "ReactionSpec"), "cosim.mechanics.multibody.constraint_laws"),
-    "ForceLaw": "cosim.mechanics.multibody.force_laws",
+    "ForceLaw": "cosim.mechanics.multibody.constraint_laws",
     "GeneralMotion": "cosim.mechanics.multibody.joints",
     "ShapeFunctions": "cosim.mechanics.multibody.elastic.shape_functions",
 }

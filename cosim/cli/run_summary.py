@@ -24,7 +24,7 @@ from cosim.rig.run.summary import (
 )
 
 if TYPE_CHECKING:
-    from cosim.execution.hardware.bus_report import BusReport
+    from cosim.execution.hardware.manager import BusReport
 
 # relative energy residual, of the whole or of a bond, above which a run is called coarse
 COARSE = 0.01

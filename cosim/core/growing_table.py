@@ -1,4 +1,6 @@
-"""Tables of numbers to which rows are added block by block."""
+"""Tables of numbers to which rows are added block by block, and the folder of what a run puts on the disk when its
+memory is used up.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
+from cosim.core.trust.private_cache import code_folder
 
 
 class GrowingTable:
@@ -110,3 +114,8 @@ class SpillingTable:
         if self._file is not None:
             self._close()
             self._file = None
+
+
+def run_folder() -> Path:
+    """`runs` in the cache folder where that is private; not `/tmp`, which may be in memory."""
+    return code_folder() / "runs"

@@ -40,8 +40,8 @@ class NativeEngine(Engine):
 
     def _controller(self, loop: ControlLoop) -> Callable[[], object]:
         """One call of a controller that stays in Python."""
+        from cosim.simulation.tick.controller_tracing import PythonController
         from cosim.simulation.tick.memory_call import bind, compile_call
-        from cosim.simulation.tick.python_controller import PythonController
 
         compiled_inputs = self.tick_model.inputs_of_python_controllers.get(loop.name)
         if compiled_inputs is not None:

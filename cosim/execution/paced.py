@@ -12,8 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 import numpy as np
 
 from cosim.core.errors import InputError, RunError, SourceLocation
-from cosim.core.growing_table import SpillingTable
-from cosim.core.run_folder import run_folder
+from cosim.core.growing_table import SpillingTable, run_folder
 from cosim.execution.engine import Engine
 from cosim.execution.execution_mode import StoreBlock
 from cosim.execution.timing import privileges

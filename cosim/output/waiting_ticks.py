@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.core.growing_table import SpillingTable
-from cosim.core.run_folder import run_folder
+from cosim.core.growing_table import SpillingTable, run_folder
 from cosim.simulation.tick.tick_block import TickBlock
 
 MEMORY = 1 << 26  # bytes, beyond which they are on the disk

@@ -11,9 +11,8 @@ import numpy as np
 
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
-from cosim.execution.hardware.traffic.playback import PlaybackConnection
-from cosim.execution.hardware.traffic.player import PlayedDifference, PlayedTraffic, play
-from cosim.execution.hardware.traffic.recorded_calls import calls_of
+from cosim.execution.hardware.traffic.player import PlaybackConnection, PlayedDifference, PlayedTraffic, play
+from cosim.execution.hardware.traffic.traffic_log import calls_of
 from cosim.output.traffic_messages import BusChannel
 from cosim.output.traffic_reader import RecordedTraffic
 from cosim.rig.foreign_rig import files_of_recording

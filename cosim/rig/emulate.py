@@ -11,8 +11,7 @@ from typing import Any
 from cosim.core.errors import InputError, SourceLocation, did_you_mean, plural
 from cosim.core.servo.commanded import CommandedLoops
 from cosim.core.units import TURN, show_time
-from cosim.execution.hardware.emulation.fault_injection import FaultInjection, FaultyConnection, InjectedFault
-from cosim.execution.hardware.emulation.fault_kinds import KINDS
+from cosim.execution.hardware.emulation.fault_injection import KINDS, FaultInjection, FaultyConnection, InjectedFault
 from cosim.execution.hardware.emulation.motors import EmulatedMotor, EmulatedMotors, MotorWiring
 from cosim.execution.hardware.emulation.server import EmulatedConnection, EmulationServer
 from cosim.execution.hardware.emulation.stepped_line import SteppedLine

@@ -21,8 +21,7 @@ from typing import NamedTuple
 
 from cosim.core.errors import PACKAGE, PROGRAM
 from cosim.core.trust.data_only import FIX, FMU, MJCF, PYTHON, XACRO, data_only
-from cosim.core.trust.ownership import is_of_user
-from cosim.core.trust.private_cache import code_folder, private_cache
+from cosim.core.trust.private_cache import code_folder, is_of_user, private_cache
 from cosim.output.recording_index import recordings_of
 from cosim.rig.rig_files import AS_RUN, RigFiles
 

@@ -12,10 +12,9 @@ from cosim.core.errors import CosimError, InputError, InputErrors, describe_exce
 from cosim.core.types import COMMAND
 from cosim.core.units import JOINT_DIMENSIONS, format_seconds
 from cosim.execution.crash import crash_in_words
-from cosim.execution.divergence import instability
+from cosim.execution.divergence import fastest_plant, instability
 from cosim.execution.drive_loops import fastest_loop
 from cosim.execution.rig_state import RigState, predicted
-from cosim.execution.stiffness import fastest_plant
 from cosim.mechanics.multibody.description.inertia import IMPOSSIBLE
 from cosim.rig.load_check import unstable_loads
 from cosim.rig.motor_sizing import motors_that_do_not_fit

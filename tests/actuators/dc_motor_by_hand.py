@@ -3,8 +3,7 @@
 from typing import Any
 
 from cosim.core.units import TURN
-from cosim.mechanics.bondgraph.components._gear_friction import gear_friction
-from cosim.mechanics.bondgraph.components.dc_motor import Params
+from cosim.mechanics.bondgraph.components.dc_motor import Params, gear_friction
 
 
 def flow(p: Params, x: dict[str, float], u: dict[str, float]) -> tuple[dict[str, float], dict[str, Any]]:

@@ -8,7 +8,7 @@ import pytest
 
 from cosim.core.errors import InputError, SourceLocation
 from cosim.core.units import TURN
-from cosim.mechanics.bondgraph.components._gear_friction import CREEP_SPEED, gear_friction
+from cosim.mechanics.bondgraph.components.dc_motor import CREEP_SPEED, gear_friction
 from cosim.plugins.actuators import dc_motor, ideal
 from cosim.rig.reading.schema import Reading, read
 from tests.actuators import dc_motor_by_hand

@@ -7,7 +7,7 @@ import yaml
 from benchmarks import rows_scenarios
 from benchmarks.rows_scenarios import COUNT, RIG, scenarios_of
 from cosim.apps.scenario.command import ScenarioFiles
-from cosim.execution.hardware.emulation.fault_kinds import KINDS
+from cosim.execution.hardware.emulation.fault_injection import KINDS
 from tests.docs.documents import ROOT
 
 

@@ -9,9 +9,7 @@ from cosim import Rig
 from cosim.core.errors import InputError
 from cosim.mechanics.bondgraph import GY, IC, TF, BondGraph, C, Element, I, Law, R, Se, Sf
 from cosim.mechanics.bondgraph.components import dc_machine, friction, gear_stage, harmonic_drive
-from cosim.mechanics.bondgraph.components._current_control import CurrentControl
-from cosim.mechanics.bondgraph.components._inverter import Inverter
-from cosim.mechanics.bondgraph.components._overload import Overload
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl, Inverter, Overload
 from cosim.mechanics.bondgraph.graph import GraphError
 from tests.bondgraph.graphs import E, M, graph_of, refused_in_file
 from tests.kit.messages import Said

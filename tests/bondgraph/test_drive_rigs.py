@@ -11,9 +11,7 @@ from scipy.integrate import solve_ivp
 from cosim import Rig
 from cosim.cli.reference_run import SETTINGS
 from cosim.mechanics.bondgraph.components import dc_machine, pmsm
-from cosim.mechanics.bondgraph.components._current_control import CurrentControl
-from cosim.mechanics.bondgraph.components._inverter import Inverter
-from cosim.mechanics.bondgraph.components._overload import BAND, Overload
+from cosim.mechanics.bondgraph.components._current_control import BAND, CurrentControl, Inverter, Overload
 from tests.bondgraph.simulation import Simulation, bench
 from tests.kit.samples import FOLDER, few_samples
 

@@ -10,7 +10,7 @@ from cosim import Rig
 from cosim.core import ops
 from cosim.mechanics.bondgraph import Assembly, I, Law, Se, Sf, assemble
 from cosim.mechanics.bondgraph.components import gear_stage
-from cosim.mechanics.bondgraph.components._mesh_friction import interpolated
+from cosim.mechanics.bondgraph.components.gear_stage import interpolated
 from cosim.mechanics.bondgraph.elements import Value
 from tests.bondgraph.graphs import M, graph_of
 from tests.bondgraph.simulation import Simulation

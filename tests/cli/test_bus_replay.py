@@ -8,7 +8,7 @@ import pytest
 
 from cosim.cli.bus_replay_report import limits_of, shown_item
 from cosim.execution.hardware.traffic.player import PlayedTraffic
-from cosim.execution.hardware.traffic.recorded_calls import MissingEntries
+from cosim.execution.hardware.traffic.traffic_log import MissingEntries
 from cosim.output.traffic_messages import BusChannel
 from cosim.plugins.drivers.transport import CanFrame
 from cosim.rig.bus_replay import ReplayedBus

@@ -10,7 +10,7 @@ import pytest
 from cosim.cli.command_line import all_commands
 from cosim.cli.main import main
 from cosim.cli.option_rules import NEEDED, USELESS
-from cosim.core.run_folder import run_folder
+from cosim.core.growing_table import run_folder
 from tests.kit.command import RIG
 from tests.kit.refusals import raised
 from tests.kit.rigs import controller

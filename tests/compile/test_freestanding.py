@@ -7,10 +7,9 @@ import pytest
 
 from cosim.core import ops
 from cosim.core.compile import Routine
-from cosim.core.compile.freestanding import freestanding
+from cosim.core.compile.freestanding import freestanding, with_signed_zeros
 from cosim.core.compile.object_code import llvm, object_code, target_machine
-from cosim.core.compile.signed_zeros import with_signed_zeros
-from cosim.core.compile.stack_need import stack_need
+from cosim.core.compile.stack_array import stack_need
 from cosim.core.compile.targets import targets
 from tests.compile.calls import entry
 from tests.kit.linked_code import linked

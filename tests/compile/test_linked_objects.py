@@ -8,7 +8,7 @@ import pytest
 # What reserves address space, as runtimes of WebAssembly do: all that is free near the libraries, but for one page
 CROWDED = """
 import ctypes
-from cosim.core.compile.linked_objects import linked
+from cosim.core.compile.jit import linked
 from cosim.core.compile.object_code import object_code
 
 C = ctypes.CDLL(None)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.core.compile import BatchFunction, Routine, compilation, jit, modules, object_code
+from cosim.core.compile import BatchFunction, Routine, compilation, jit, object_code
 from cosim.core.compile.compilation import Compilation
 from cosim.core.compile.jit import Library
 from cosim.core.errors import CompileError
@@ -23,7 +23,7 @@ def empty_cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def short_modules(monkeypatch):
-    monkeypatch.setattr(modules, "LONGEST", 0)
+    monkeypatch.setattr(compilation, "LONGEST", 0)
 
 
 def waves(x, y):
@@ -40,11 +40,11 @@ def batches_of_waves():
 
 
 def test_a_short_text_is_one_module():
-    assert modules.modules(IR) == [IR]
+    assert compilation.modules(IR) == [IR]
 
 
 def test_each_module_has_what_it_needs(short_modules):
-    first, second = modules.modules(IR)
+    first, second = compilation.modules(IR)
     for module in (first, second):
         assert module.count("@table = internal") == module.count("define internal double @cosim.twice") == 1
     assert "define void @inner" in first and "@outer" not in first
@@ -53,7 +53,7 @@ def test_each_module_has_what_it_needs(short_modules):
 
 def test_a_text_with_variables_stays_whole(short_modules):
     text = IR + "@many = global ptr null\n"
-    assert modules.modules(text) == [text]
+    assert compilation.modules(text) == [text]
 
 
 @pytest.mark.parametrize("processors", [1, 2])
@@ -62,7 +62,7 @@ def test_results_do_not_depend_on_modules_and_processes(empty_cache, monkeypatch
     rng = np.random.default_rng(0)
     x, y = rng.uniform(-0.1, 0.1, (2, 9, 1))
     whole = batches_of_waves()(x, y)
-    monkeypatch.setattr(modules, "LONGEST", 4_000)
+    monkeypatch.setattr(compilation, "LONGEST", 4_000)
     parts = batches_of_waves()
     parts.begin()
     np.testing.assert_array_equal(parts(x, y), whole)
@@ -77,7 +77,7 @@ def test_code_that_processes_cannot_make_is_made_here(short_modules, monkeypatch
     broken.write_text("raise SystemExit(3)\n")
     monkeypatch.setattr(object_code, "__file__", str(broken))
     monkeypatch.setattr(compilation, "_processors", lambda: 2)
-    assert all(code.startswith(b"\x7fELF") for code in Compilation(modules.modules(IR)).result())
+    assert all(code.startswith(b"\x7fELF") for code in Compilation(compilation.modules(IR)).result())
 
 
 def test_an_error_in_one_of_several_modules_is_raised_where_it_is_linked(short_modules, monkeypatch):
@@ -89,7 +89,7 @@ def test_an_error_in_one_of_several_modules_is_raised_where_it_is_linked(short_m
 
 def test_a_library_that_is_not_linked_leaves_no_process(short_modules, monkeypatch):
     monkeypatch.setattr(compilation, "_processors", lambda: 2)
-    started = Compilation(modules.modules(IR))
+    started = Compilation(compilation.modules(IR))
     (first, _) = started._workers
     process = first._process
     del started, first, _

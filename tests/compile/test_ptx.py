@@ -12,8 +12,7 @@ from cosim.core.compile import compile, emit, mathlib, ptx
 from cosim.core.compile.freestanding import freestanding
 from cosim.core.compile.operations import LIBM, OF_TWO
 from cosim.core.compile.ptx import LOCAL_BYTES, Kernel
-from cosim.core.compile.stack_array import stack_array
-from cosim.core.compile.stack_need import stack_need
+from cosim.core.compile.stack_array import stack_array, stack_need
 from cosim.core.compile.targets import PTX, targets
 from cosim.core.errors import CompileError
 from cosim.simulation.loop.gpu_loop import KERNEL

@@ -5,12 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from cosim.core.types import COMMAND
-from cosim.execution.hardware.traffic.playback import PlaybackConnection
-from cosim.execution.hardware.traffic.player import play
-from cosim.execution.hardware.traffic.recorded_calls import calls_of
-from cosim.execution.hardware.traffic.recorded_connection import RecordedConnection
-from cosim.execution.hardware.traffic.recorded_driver import RecordedDriver
-from cosim.execution.hardware.traffic.traffic_log import TrafficLog
+from cosim.execution.hardware.traffic.player import PlaybackConnection, play
+from cosim.execution.hardware.traffic.recorded_driver import RecordedConnection, RecordedDriver
+from cosim.execution.hardware.traffic.traffic_log import TrafficLog, calls_of
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 

@@ -9,11 +9,10 @@ from benchmarks.rows_coupling import STEP, MassParams, MassWithSpring, PulledMas
 from cosim.core.errors import InputError
 from cosim.core.types import Signal, param, params
 from cosim.simulation.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, PowerBond, Wire
-from cosim.simulation.coupling.block_in_python import advance_in_python
 from cosim.simulation.coupling.block_part import METHODS
 from cosim.simulation.coupling.coupled_parts import MASTERS
 from cosim.simulation.coupling.energy import MeasuresWork
-from cosim.simulation.coupling.stepped_block import SteppedBlock
+from cosim.simulation.coupling.stepped_block import SteppedBlock, advance_in_python
 from tests.kit.coupled import Factor, Lag, SampledGain
 from tests.kit.refusals import raised
 

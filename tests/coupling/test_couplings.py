@@ -10,8 +10,7 @@ from scipy.integrate import solve_ivp
 from cosim.core.errors import CosimError
 from cosim.simulation.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, PowerBond, Wire
 from cosim.simulation.coupling.coupled_parts import MASTERS
-from cosim.simulation.coupling.extrapolation import polynomial
-from cosim.simulation.coupling.input_sources import InputSources
+from cosim.simulation.coupling.extrapolation import InputSources, polynomial
 from tests.docs.documents import PAGES, blocks
 from tests.kit.coupled import BOND, Gain, Lag, Lags, TwoMasses
 from tests.kit.refusals import raised

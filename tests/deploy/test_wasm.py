@@ -12,8 +12,8 @@ import pytest
 from cosim import load_rig
 from cosim.apps.deploy.check import TOOLS, Played, played
 from cosim.apps.deploy.tick_code import LANE_FUNCTIONS, tick_code
+from cosim.core.compile.freestanding import with_signed_zeros
 from cosim.core.compile.object_code import object_code
-from cosim.core.compile.signed_zeros import with_signed_zeros
 from cosim.core.compile.targets import HOST, targets
 from cosim.execution.native_engine import NativeEngine
 from tests.kit.levels import chosen

@@ -11,7 +11,15 @@ from cosim.apps.derive.layered import MAX_WIDTH
 from cosim.apps.derive.picture import break_name
 from cosim.mechanics.multibody.constraint_laws import distance
 from cosim.mechanics.multibody.description.structure import structure_of
-from cosim.mechanics.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
+from cosim.mechanics.multibody.mechanism import (
+    Constraint,
+    Joint,
+    Link,
+    LoopJoint,
+    Mechanism,
+    Mimic,
+    Pose,
+)
 from tests.kit.refusals import refusal
 
 HERE = Pose.identity()

@@ -31,9 +31,9 @@ KNOWN = {
     "cosim/core/compile/compilation.py",  # compilers
     "cosim/simulation/coupling/time_limit.py",  # parts
     "cosim/execution/execution_mode.py",  # hold commands of a run that is not paced
-    "cosim/simulation/federation/federate_process.py",  # federate
+    "cosim/simulation/federation/federation.py",  # federate
     "cosim/simulation/fmi/fmu_process.py",  # looks for the run
-    "cosim/simulation/fmi/remote_instance.py",  # FMU
+    "cosim/simulation/fmi/part.py",  # FMU
     "cosim/execution/hardware/enabling.py",  # enabling
     "cosim/output/console.py",  # progress display
     "cosim/output/remote_sink.py",  # recorder, publisher

@@ -25,7 +25,7 @@ from cosim.control.limits import DERATING, LIMITS
 from cosim.core.access.binding import STREAM_EXAMPLE
 from cosim.core.types import COMMAND, joint_signals, signals_of
 from cosim.core.units import SPELLINGS, UNITS
-from cosim.execution.hardware.emulation import fault_kinds
+from cosim.execution.hardware.emulation import fault_injection
 from cosim.execution.scheduler import ALLOWED, SchedulerState
 from cosim.execution.timing import deadlines, percentiles
 from cosim.output.limit_alarms import PAUSE
@@ -212,11 +212,13 @@ def test_limits_of_a_file_and_figures_of_real_motors_and_of_the_guard_are_stated
 
 def test_every_kind_of_fault_is_listed_with_its_place():
     rows = {row[0].strip("`"): row[1] for row in TABLES["Kinds of faults"][1:]}
-    kinds = dict.fromkeys(get_args(fault_kinds.OnBus), "bus") | dict.fromkeys(get_args(fault_kinds.AtJoint), "joint")
+    kinds = dict.fromkeys(get_args(fault_injection.OnBus), "bus") | dict.fromkeys(
+        get_args(fault_injection.AtJoint), "joint"
+    )
     assert rows == kinds
-    assert get_args(fault_kinds.FaultCause) == FAULT_CAUSES
+    assert get_args(fault_injection.FaultCause) == FAULT_CAUSES
     meanings = {row[0].strip("`"): row[-1] for row in TABLES["`emulator.faults`"][1:]}
-    for key, those in fault_kinds.ONLY.items():
+    for key, those in fault_injection.ONLY.items():
         assert meanings[key].startswith(f"of {', '.join(f'`{kind}`' for kind in those)}: ") or key == "size"
 
 

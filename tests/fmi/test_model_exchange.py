@@ -7,7 +7,7 @@ import pytest
 
 from cosim.core.errors import RunError
 from cosim.simulation.coupling.part import Part
-from cosim.simulation.fmi.dormand_prince import DormandPrince
+from cosim.simulation.fmi.solvers import DormandPrince
 from tests.fmi import fmus
 from tests.fmi.fmus import opened
 from tests.fmi.test_co_simulation import at_times, by_fmpy, constant, simulated

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cosim.core.types import Signal
-from cosim.simulation.fmi.step_frames import StepFrames
+from cosim.simulation.fmi.frames import StepFrames
 
 INPUTS = {"rate": Signal((), "rad/s"), "forces": Signal((2, 3), "N"), "angle": Signal((), "rad")}
 OUTPUTS = {"y": Signal((), "m"), "z": Signal((3,), "m"), "matrix": Signal((2, 2), "m")}

@@ -12,8 +12,7 @@ import pytest
 from cosim.core.errors import InputError, SourceLocation
 from cosim.simulation.fmi import FmuPart, SystemWire, read_system
 from cosim.simulation.fmi.description import FmuDescription
-from cosim.simulation.fmi.ssp_transformations import in_si
-from cosim.simulation.fmi.unit_conversion import Conversion, conversion_of
+from cosim.simulation.fmi.unit_conversion import Conversion, conversion_of, in_si
 from cosim.simulation.fmi.variables import FmuVariables, InUnit
 from tests.fmi import fmus
 from tests.kit.refusals import refusal

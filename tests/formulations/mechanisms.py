@@ -7,9 +7,8 @@ from scipy.spatial.transform import Rotation
 
 from cosim.core import ops
 from cosim.mechanics.multibody import Model
-from cosim.mechanics.multibody.constraint_laws import knife_edge
+from cosim.mechanics.multibody.constraint_laws import ForceLaw, knife_edge
 from cosim.mechanics.multibody.elastic_joints import ModesKind
-from cosim.mechanics.multibody.force_laws import ForceLaw
 from cosim.mechanics.multibody.mechanism import (
     AppliedForce,
     Constraint,

@@ -13,7 +13,15 @@ from cosim.mechanics.formulations.cartesian import load
 from cosim.mechanics.formulations.cartesian.absolute import integrate
 from cosim.mechanics.multibody import Model, assembly
 from cosim.mechanics.multibody.constraint_laws import point_on_curve, polynomial
-from cosim.mechanics.multibody.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Mimic, Pose
+from cosim.mechanics.multibody.mechanism import (
+    Constraint,
+    Inertial,
+    Joint,
+    Link,
+    Mechanism,
+    Mimic,
+    Pose,
+)
 from tests.formulations.test_cartesian import model_of, random_tree
 from tests.kit.messages import Said
 from tests.kit.refusals import raised

@@ -14,8 +14,7 @@ from cosim.core.compile import ArrayPort, compile
 from cosim.mechanics.formulations import known_formulations, load_formulation
 from cosim.mechanics.formulations.dependent_coordinates import DependentCoordinates
 from cosim.mechanics.multibody import Model
-from cosim.mechanics.multibody.description.floating_base import with_floating_base
-from cosim.mechanics.multibody.mechanism import Joint, Link, Mechanism, Pose, Spring
+from cosim.mechanics.multibody.mechanism import Joint, Link, Mechanism, Pose, Spring, with_floating_base
 from cosim.rig.sections.rig_spec import read_rig
 from tests.formulations.mechanisms import MECHANISMS, model_of, planar_tree, random_state, relative_error
 from tests.kit.samples import FOLDER, few_samples

@@ -13,7 +13,7 @@ from cosim.core.types import Numeric
 from cosim.mechanics.formulations import load_formulation
 from cosim.mechanics.formulations.cartesian import Cartesian
 from cosim.mechanics.formulations.cartesian import refusal as why_refused
-from cosim.mechanics.formulations.cartesian.coordinates import Plane
+from cosim.mechanics.formulations.cartesian.assembled import Plane
 from cosim.mechanics.formulations.cartesian.ldlt import (
     body_joint_graph,
     border_multipliers,
@@ -22,7 +22,15 @@ from cosim.mechanics.formulations.cartesian.ldlt import (
 )
 from cosim.mechanics.multibody import Model, assembly
 from cosim.mechanics.multibody.joints import REVOLUTE
-from cosim.mechanics.multibody.mechanism import GeneralMotion, Inertial, Joint, Link, Mechanism, Mimic, Pose
+from cosim.mechanics.multibody.mechanism import (
+    GeneralMotion,
+    Inertial,
+    Joint,
+    Link,
+    Mechanism,
+    Mimic,
+    Pose,
+)
 from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER, few_samples

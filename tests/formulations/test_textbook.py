@@ -11,7 +11,15 @@ from cosim.mechanics.formulations.augmented_bodies import augmented_tree
 from cosim.mechanics.formulations.wittenburg import structure
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.constraint_laws import knife_edge
-from cosim.mechanics.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
+from cosim.mechanics.multibody.mechanism import (
+    Constraint,
+    Inertial,
+    Joint,
+    Link,
+    LoopJoint,
+    Mechanism,
+    Pose,
+)
 from tests.formulations.mechanisms import tree
 
 G = 9.81

@@ -9,12 +9,16 @@ import pytest
 
 from cosim.core.errors import RunError
 from cosim.core.types import JointCommand, JointState
-from cosim.execution.hardware.traffic.playback import LOOK_NS, PlaybackConnection
-from cosim.execution.hardware.traffic.player import play
-from cosim.execution.hardware.traffic.recorded_calls import MissingEntries, calls_of
-from cosim.execution.hardware.traffic.recorded_connection import RecordedConnection
-from cosim.execution.hardware.traffic.recorded_driver import RecordedDriver
-from cosim.execution.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry, TrafficLog
+from cosim.execution.hardware.traffic.player import LOOK_NS, PlaybackConnection, play
+from cosim.execution.hardware.traffic.recorded_driver import RecordedConnection, RecordedDriver
+from cosim.execution.hardware.traffic.traffic_log import (
+    Fields,
+    MissingEntries,
+    Passing,
+    TrafficEntry,
+    TrafficLog,
+    calls_of,
+)
 from cosim.plugins.drivers.transport import CanFrame, ConnectionLost
 
 

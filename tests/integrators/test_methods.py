@@ -8,9 +8,7 @@ import pytest
 
 from cosim.core import ops
 from cosim.core.compile import ArrayPort, compile
-from cosim.mechanics.integrators.linearly_implicit import RODAS4, ROS2, Rosenbrock
-from cosim.mechanics.integrators.methods import INTEGRATORS
-from cosim.mechanics.integrators.ode_system import System
+from cosim.mechanics.integrators.methods import INTEGRATORS, RODAS4, ROS2, Rosenbrock, System
 
 
 def forced_pendulum() -> System:

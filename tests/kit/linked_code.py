@@ -6,12 +6,12 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cosim.core.compile import linked_objects
+from cosim.core.compile import jit
 
 
 def linked(objects: Sequence[bytes], name: str, result: Any = None) -> Callable[..., Any]:
     """The function `name` of the objects, which may call the C library; arguments are addresses and whole numbers."""
-    addresses = linked_objects.linked(objects, [name])
+    addresses = jit.linked(objects, [name])
 
     def call(*arguments: int) -> Any:
         # a reference to the code, which it keeps

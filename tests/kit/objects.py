@@ -10,7 +10,7 @@ import numpy as np
 from cosim.apps.deploy.check import NativeCode
 from cosim.apps.deploy.object_files import object_code_of, prototypes
 from cosim.core.compile.compilation import compiled_here
-from cosim.core.compile.signed_zeros import with_signed_zeros
+from cosim.core.compile.freestanding import with_signed_zeros
 from cosim.core.compile.targets import HOST, targets
 
 NAME = "rig"

@@ -14,7 +14,7 @@ from cosim.apps.deploy.tick_code import FUNCTIONS, TickCode
 from cosim.apps.deploy.wasm_rig import WasmModule, module_of
 from cosim.core.compile.compilation import compiled_here
 from cosim.core.compile.operations import OF_TWO
-from cosim.core.compile.stack_need import stack_need
+from cosim.core.compile.stack_array import stack_need
 from cosim.core.compile.targets import targets
 
 _LIBM = ctypes.CDLL(ctypes.util.find_library("m"))

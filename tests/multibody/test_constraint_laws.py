@@ -22,7 +22,15 @@ from cosim.mechanics.multibody.constraint_laws import (
     relative_pose,
     rolling,
 )
-from cosim.mechanics.multibody.mechanism import Constraint, Inertial, Joint, Link, Mechanism, Pose, Spring
+from cosim.mechanics.multibody.mechanism import (
+    Constraint,
+    Inertial,
+    Joint,
+    Link,
+    Mechanism,
+    Pose,
+    Spring,
+)
 from tests.multibody.random_frames import CLOSURES, STEP, heavy, random_pose, turn
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.core.compile.mapped import Mapped
+from cosim.core.compile.alike import Mapped
 from cosim.mechanics.multibody import Model, equations
 from cosim.mechanics.multibody.copies import Forest
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 
 from cosim.mechanics.multibody import Model
-from cosim.mechanics.multibody.force_laws import ForceLaw
-from cosim.mechanics.multibody.mechanism import AppliedForce, Frame, Inertial, Joint, Link, Mechanism, Mimic
+from cosim.mechanics.multibody.constraint_laws import ForceLaw
+from cosim.mechanics.multibody.mechanism import (
+    AppliedForce,
+    Frame,
+    Inertial,
+    Joint,
+    Link,
+    Mechanism,
+    Mimic,
+)
 from tests.multibody.random_frames import random_pose
 
 FORCE, MOMENT, EFFORT = np.array([3.0, -2.0, 5.0]), np.array([0.4, 0.7, -0.2]), np.array([1.5])

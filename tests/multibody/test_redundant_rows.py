@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cosim.mechanics.multibody.assembly import find_redundant
-from cosim.mechanics.multibody.least_norm import groups, least_norm
+from cosim.mechanics.multibody.constrained_dynamics import groups, least_norm
 from tests.multibody.assembled import folder, redundant, rig
 
 __all__ = ["folder"]

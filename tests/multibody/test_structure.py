@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from cosim.mechanics.multibody.constraint_laws import distance
 from cosim.mechanics.multibody.description.structure import mobility, structure_of
-from cosim.mechanics.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
+from cosim.mechanics.multibody.mechanism import (
+    Constraint,
+    Joint,
+    Link,
+    LoopJoint,
+    Mechanism,
+    Mimic,
+    Pose,
+)
 
 HERE = Pose.identity()
 TIPPED = Pose(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]), np.zeros(3))  # z to −y

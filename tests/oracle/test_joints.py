@@ -8,11 +8,10 @@ from scipy.spatial.transform import Rotation
 from cosim.core import ops
 from cosim.core.errors import InputError, InputErrors
 from cosim.mechanics.multibody import Model
-from cosim.mechanics.multibody.description.floating_base import with_floating_base
 from cosim.mechanics.multibody.description.topology import depth_first
 from cosim.mechanics.multibody.description.urdf import parse_urdf
 from cosim.mechanics.multibody.joints import GeneralMotion, joint_axes
-from cosim.mechanics.multibody.mechanism import Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody.mechanism import Joint, Link, Mechanism, Pose, with_floating_base
 from tests.kit.refusals import raised
 from tests.multibody.random_frames import error, heavy, turn
 from tests.oracle.conftest import ROBOTS

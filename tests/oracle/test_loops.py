@@ -19,11 +19,19 @@ from cosim.core import ops
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import find_redundant
 from cosim.mechanics.multibody.constraint_laws import ReactionSpec, coupling, gear, polynomial
-from cosim.mechanics.multibody.description.floating_base import with_floating_base
 from cosim.mechanics.multibody.description.urdf import read_urdf
 from cosim.mechanics.multibody.differentiate import Derived, along
 from cosim.mechanics.multibody.joints import joint_axes, kind_of
-from cosim.mechanics.multibody.mechanism import Constraint, Joint, Link, LoopJoint, Mechanism, Mimic, Pose
+from cosim.mechanics.multibody.mechanism import (
+    Constraint,
+    Joint,
+    Link,
+    LoopJoint,
+    Mechanism,
+    Mimic,
+    Pose,
+    with_floating_base,
+)
 from tests.multibody.random_frames import error, heavy, turn
 from tests.oracle.conftest import ROBOTS
 from tests.oracle.pinocchio_reference import TOLERANCE

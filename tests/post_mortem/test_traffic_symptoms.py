@@ -7,8 +7,7 @@ import re
 import pytest
 
 from cosim.apps.post_mortem.traffic_symptoms import failures, silences, silent_in, traffic_symptoms
-from cosim.execution.hardware.traffic.recorded_calls import DriverCall
-from cosim.execution.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
+from cosim.execution.hardware.traffic.traffic_log import DriverCall, Fields, Passing, TrafficEntry
 from cosim.output.traffic_messages import BusChannel
 from cosim.plugins.drivers.transport import CanFrame
 from cosim.rig.rig import load_rig

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cosim.execution.hardware.emulation.fault_kinds import KINDS
+from cosim.execution.hardware.emulation.fault_injection import KINDS
 from tests.scenario.helpers import CAN, SIM, fault, results_of, scenario
 
 FILE = yaml.safe_load(Path(__file__).with_name("kinds_of_faults.yaml").read_text())

@@ -15,10 +15,10 @@ from cosim.core.servo.cascade import (
     ServoLoops,
     Setpoints,
     VelocityLoop,
+    next_integral,
 )
 from cosim.core.servo.commanded import CommandedLoops
 from cosim.core.servo.encoder import ShaftEncoder
-from cosim.core.servo.pi import next_integral
 from cosim.core.types import BRAKE
 
 VELOCITY = VelocityLoop(gain=2.0, integral_time=0.01, limit=3.0, rate=1000.0)  # T / T_i = 0.1

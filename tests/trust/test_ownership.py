@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from cosim.core.trust.ownership import is_private
+from cosim.core.trust.private_cache import is_private
 
 
 @pytest.mark.parametrize(("mode", "private"), [(0o700, True), (0o500, True), (0o710, False), (0o701, False)])

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from cosim.core.compile import emit, mathlib
-from cosim.core.compile.compilation import Compilation
-from cosim.core.compile.modules import modules
+from cosim.core.compile.compilation import Compilation, modules
 from cosim.core.compile.object_code import CodeTarget
 from cosim.core.compile.routine import with_callees
 from cosim.core.compile.trace import RoutineBase

@@ -15,7 +15,7 @@ import numpy as np
 
 from cosim.apps.deploy.object_files import object_code_of
 from cosim.apps.deploy.tick_code import TickCode
-from cosim.core.compile.linked_objects import linked
+from cosim.core.compile.jit import linked
 from cosim.core.compile.object_code import CodeTarget, host
 from cosim.core.errors import InputError, RunError
 from cosim.execution.execution_mode import PlannedChange

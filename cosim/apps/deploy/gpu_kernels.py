@@ -15,7 +15,7 @@ from cosim.core.compile import mathlib
 from cosim.core.compile.object_code import CodeTarget
 from cosim.core.compile.ptx import THREADS, Kernel, ptx
 from cosim.rig.wiring.wired_rig import WiredRig
-from cosim.simulation.loop.interleaved import STRIDED_COPY, InterleavedText
+from cosim.simulation.loop.gpu_loop import STRIDED_COPY, InterleavedText
 
 KIND = FileKind("a kernel of a GPU", "cosim export code")
 EXPERIMENTAL = "experimental: no GPU has run code of cosim so far"

@@ -17,9 +17,9 @@ from cosim.apps.deploy.exportable import FileKind, check_rig
 from cosim.apps.deploy.identifiers import CName, check_names, identifier, macro
 from cosim.apps.deploy.tick_code import TickCode, tick_code
 from cosim.core.compile.compilation import compiled_here
+from cosim.core.compile.freestanding import with_signed_zeros
 from cosim.core.compile.object_code import CodeTarget
-from cosim.core.compile.signed_zeros import with_signed_zeros
-from cosim.core.compile.stack_need import stack_need
+from cosim.core.compile.stack_array import stack_need
 from cosim.core.errors import InputError, SourceLocation
 from cosim.rig.run.run_metadata import signal_units
 from cosim.rig.wiring.wired_rig import WiredRig

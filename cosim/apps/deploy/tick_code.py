@@ -25,10 +25,9 @@ from cosim.core.compile import mathlib
 from cosim.core.compile.freestanding import freestanding
 from cosim.core.compile.routine import Routine
 from cosim.core.types import Numeric
-from cosim.simulation.loop.loop_text import LoopText
+from cosim.simulation.loop.loop_text import LoopText, TickFunction
 from cosim.simulation.loop.rollout_program import RolloutProgram
 from cosim.simulation.loop.simd_loop import simd_functions
-from cosim.simulation.loop.tick_function import TickFunction
 from cosim.simulation.loop.tick_ring import LoopStatus, SharedWord, TickProgram
 from cosim.simulation.tick.tick_model import TickModel
 

@@ -17,7 +17,7 @@ from cosim.apps.deploy.description import description_of
 from cosim.apps.deploy.tick_code import FUNCTIONS, LANE_FUNCTIONS, tick_code
 from cosim.core.compile.compilation import compiled_here
 from cosim.core.compile.object_code import CodeTarget
-from cosim.core.compile.stack_need import stack_need
+from cosim.core.compile.stack_array import stack_need
 from cosim.rig.wiring.wired_rig import WiredRig
 
 PAGE = 65536  # bytes

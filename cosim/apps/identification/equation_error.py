@@ -20,7 +20,7 @@ from cosim.core.compile import ArrayPort, BatchFunction, Interpreted, compile_fo
 from cosim.core.compile.jacobian import Jacobian
 from cosim.core.errors import InputError
 from cosim.core.types import Array, Numeric
-from cosim.mechanics.bondgraph.components._gear_friction import gear_friction
+from cosim.mechanics.bondgraph.components.dc_motor import gear_friction
 from cosim.rig.plant_parameters import plant_parameters_of, plant_with
 from cosim.rig.rig import Rig
 

@@ -12,8 +12,8 @@ from cosim.apps.new.plan import Actuators, Plan, plan_rig
 from cosim.apps.new.rig_text import ModelSource, rig_text
 from cosim.core.errors import CosimError, InputError, plural
 from cosim.core.paths import PACKAGE, expand, locate
-from cosim.mechanics.multibody.description.floating_base import with_floating_base
 from cosim.mechanics.multibody.description.robot_file import YAML, check_robot_file, format_of, read_robot
+from cosim.mechanics.multibody.mechanism import with_floating_base
 from cosim.output.console import busy, quantity_of
 from cosim.output.output_files import check_output, write_file
 from cosim.rig.rig import load_rig

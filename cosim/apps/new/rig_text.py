@@ -10,7 +10,7 @@ from math import isfinite
 
 from cosim.apps.new.plan import DELAY, DURATION, JointPlan, Plan, motor_keys
 from cosim.core.errors import one_line
-from cosim.mechanics.multibody.description.floating_base import ROOT_JOINT
+from cosim.mechanics.multibody.mechanism import ROOT_JOINT
 
 PLAIN = re.compile(r"[A-Za-z_./][\w./-]*")
 WORDS = {"null", "true", "false", "yes", "no", "y", "n", "on", "off"}  # YAML readers take them for values

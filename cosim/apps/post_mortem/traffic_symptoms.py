@@ -13,10 +13,8 @@ from cosim.apps.post_mortem.symptom import Symptom
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError, listed
 from cosim.core.trust.data_only import refused_code
-from cosim.execution.hardware.traffic.playback import PlaybackConnection
-from cosim.execution.hardware.traffic.player import play
-from cosim.execution.hardware.traffic.recorded_calls import DriverCall, MissingEntries, calls_of
-from cosim.execution.hardware.traffic.traffic_log import Passing, TrafficEntry
+from cosim.execution.hardware.traffic.player import PlaybackConnection, play
+from cosim.execution.hardware.traffic.traffic_log import DriverCall, MissingEntries, Passing, TrafficEntry, calls_of
 from cosim.output.traffic_messages import BusChannel
 from cosim.output.traffic_reader import RecordedTraffic
 from cosim.rig.bus_replay import frame_type, joints_of_frames, rig_of_recording

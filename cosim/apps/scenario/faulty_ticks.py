@@ -19,8 +19,7 @@ from cosim.core.compile.routine import Routine
 from cosim.core.errors import InputError, SourceLocation
 from cosim.core.types import Numeric, State
 from cosim.execution.engine import Engine
-from cosim.execution.hardware.emulation.fault_injection import FaultInjection
-from cosim.execution.hardware.emulation.fault_kinds import winding_resistance
+from cosim.execution.hardware.emulation.fault_injection import FaultInjection, winding_resistance
 from cosim.rig.cached_parts import CachedParts
 from cosim.rig.plant_parameters import parametrised, plant_parameters_of
 from cosim.rig.wiring.wired_rig import WiredRig

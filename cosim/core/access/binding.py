@@ -14,7 +14,7 @@ from typing import Any
 
 from cosim.core.access.private_folder import private_folder
 from cosim.core.errors import InputError, shortened
-from cosim.core.trust.ownership import OTHERS, is_of_user
+from cosim.core.trust.private_cache import OTHERS, is_of_user
 
 IPC, TCP = "ipc://", "tcp://"
 LARGEST_PORT = 65535

@@ -18,7 +18,7 @@ from typing import Any
 from cosim.core.access.private_folder import private_folder
 from cosim.core.errors import InputError
 from cosim.core.paths import NotAFile, check_file
-from cosim.core.trust.ownership import OTHERS
+from cosim.core.trust.private_cache import OTHERS
 
 PUBLIC = ".pub"
 ENDPOINT = re.compile(r"tcp://.+:(\d{1,5}|\*)|(ipc|inproc)://.+")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cosim.core.errors import InputError
-from cosim.core.trust.ownership import PRIVATE, is_private
+from cosim.core.trust.private_cache import PRIVATE, is_private
 
 NAME = "cosim"
 FIX = "remove it, or set XDG_RUNTIME_DIR to a folder of yours with the mode 700"

@@ -1,4 +1,8 @@
-"""LLVM IR that needs no C library but its mathematics: no heap, and no copies by functions of it."""
+"""LLVM IR for other programs: it needs no C library but its mathematics, no heap, and no copies by functions of it; and
+the negative of a fused multiply-add keeps the sign of a zero.
+
+LLVM's code for AArch64 computes −(a b + c) as (−a) b − c in one instruction: an exact zero then is +0 instead of −0.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,10 @@ from cosim.core.compile.stack_array import on_stack
 _IN_PLACE = 64
 _COPY = re.compile(r"call void @llvm\.memcpy\.p0\.p0\.i64\(ptr (\S+), ptr (\S+), i64 (\d+), i1 false\)")
 _CLEAR = re.compile(r"call void @llvm\.memset\.p0\.i64\(ptr (\S+), i8 0, i64 (\d+), i1 false\)")
+
+
+_NEGATIVE = re.compile(r"^(\s*)(%\S+) = fneg (double) (%\S+)$", re.MULTILINE)
+
 
 # whole numbers: a double may be a NaN whose bits a register would change
 _LOOPS = """
@@ -61,3 +69,10 @@ def _cleared(found: re.Match[str]) -> str:
     if int(size) <= _IN_PLACE:
         return f"call void @llvm.memset.p0.i64(ptr align 8 {target}, i8 0, i64 {size}, i1 false)"
     return f"call void @cosim.clear(ptr {target}, i64 {int(size) // 8})"
+
+
+def with_signed_zeros(ir: str) -> str:
+    """The same functions, with what is negated behind a fence, which is no instruction."""
+    fence = "@llvm.arithmetic.fence.f64"
+    text = _NEGATIVE.sub(rf"\1\2.of = call \3 {fence}(\3 \4)\n\1\2 = fneg \3 \2.of", ir)
+    return f"{text}\ndeclare double {fence}(double)\n"

@@ -12,7 +12,7 @@ from typing import Any
 
 from cosim.core.compile.object_code import CodeTarget, llvm, target_machine
 from cosim.core.compile.operations import LIBM, OF_TWO
-from cosim.core.compile.stack_need import stack_need
+from cosim.core.compile.stack_array import stack_need
 from cosim.core.compile.targets import PTX, targets
 from cosim.core.errors import CompileError
 

@@ -1,9 +1,17 @@
-"""The velocity and position loops of a servo drive: P control of the position over PI control of the velocity.
+"""The loops of a servo drive: P control of the position over PI control of the velocity, sampled.
 
     v* = g v_s + K_p (q_s − q),   within the limit,        M = K_v (v* − v) + I + M_s,   within the limit,
 
 with the setpoints q_s, v_s, M_s of the command. Every loop runs at a rate of its own and holds its output; slower rates
 are whole fractions of faster ones. The position loop is open while the encoder does not know the angle.
+
+The integral of a sampled PI controller follows its limit:
+
+    u = limit(K e + I + f),    I' = I + (T / T_i) (K e + u − (K e + I + f)),
+
+with the sampling period T, the integral time T_i and a feedforward f. Beyond the limit the integral is driven back by
+back-calculation with the tracking time T_i (Åström and Hägglund, PID Controllers: Theory, Design, and Tuning, 2nd
+edition, 1995, §3.5). Within it, I' = I + (T / T_i) K e: the transfer function is K (1 + (T / T_i) / (z − 1)).
 """
 
 from __future__ import annotations
@@ -16,7 +24,6 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.servo.encoder import ShaftEncoder
-from cosim.core.servo.pi import next_integral
 from cosim.core.types import Numeric, State, param, params
 from cosim.core.units import format_seconds
 
@@ -178,3 +185,11 @@ def within(value: Numeric, limit: Numeric) -> Numeric:
     """The value within ± limit, numbers or arrays (n,)."""
     unlimited = np.ndim(limit) == 0 and ops.is_infinite(limit)
     return value if unlimited else ops.clip(value, -limit, limit)
+
+
+def next_integral(
+    integral: Numeric, fraction: Numeric, proportional: Numeric, wanted: Numeric, given: Numeric
+) -> Numeric:
+    """The next integral. fraction: T / T_i, 0 without an integral; proportional: K e; wanted, given: the output before
+    and after its limit."""
+    return integral + fraction * (proportional + (given - wanted))

@@ -1,5 +1,7 @@
-"""The cache folder, where it is private. It holds machine code and pickled parts that later runs load: who can write to
-it can run code as its user."""
+"""The cache folder, where it is private, and whose a file or a folder is.
+
+The cache holds machine code and pickled parts that later runs load: who can write to it can run code as its user.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,27 @@ from functools import cache
 from pathlib import Path
 
 from cosim.core.paths import cache_folder
-from cosim.core.trust.ownership import PRIVATE, is_of_user, is_open_to_others
+
+PRIVATE = 0o700  # mode of a folder of the user alone
+OTHERS = 0o077  # what of a mode is for the group and all others
+
+
+def is_of_user(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid()
+
+
+def is_open_to_others(status: os.stat_result) -> bool:
+    return bool(status.st_mode & OTHERS)
+
+
+def is_private(folder: Path) -> bool:
+    """Whether it is a folder, no link, of this user alone."""
+    try:
+        status = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and is_of_user(status) and not is_open_to_others(status)
+
 
 SAID = "COSIM_CACHE_WARNED"  # variable of the environment: programs that this one starts do not repeat the warning
 

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
 from cosim.control import plausibility
-from cosim.core.driver_contract import AddedTurns
+from cosim.core.driver_contract import AddedTurns, FeedforwardReport
 from cosim.core.errors import RunError
 from cosim.core.types import JointState
-from cosim.execution.hardware.driver_group import DriverGroup
+from cosim.execution.hardware.driver_group import DriverGroup, GroupMemory
 from cosim.execution.hardware.enabling import HoldCommands, enable_all
-from cosim.execution.hardware.group_memory import GroupMemory
 from cosim.simulation.tick.virtual_plant import VirtualPlant
+
+
+class BusReport(TypedDict):
+    """Traffic of the connection of a driver in a run; loads are fractions of the bit rate."""
+
+    driver: str
+    connection: str
+    bus_load: float
+    bus_load_estimated: float
+    sent: int
+    received: int
+    errors: int
+    unsent: int  # commands that expired before they could be sent
+    feedforward: list[FeedforwardReport]  # of each joint
+
 
 VALID_STEPS, VALID_NS = 5, 20_000_000  # validity of a command after its deadline: steps, at least ns
 FIRST_FEEDBACK_NS = 100_000_000  # in which real joints must report their positions before the first command

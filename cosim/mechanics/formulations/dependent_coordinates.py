@@ -26,8 +26,7 @@ from cosim.core.compile.elimination import Elimination
 from cosim.core.errors import InputError
 from cosim.core.types import Numeric
 from cosim.mechanics.formulations import Formulation, check_state
-from cosim.mechanics.formulations._closing import Rows, constraint_rows, impressed, projected
-from cosim.mechanics.formulations._orthonormal import Orthonormal
+from cosim.mechanics.formulations._closing import Orthonormal, Rows, constraint_rows, impressed, projected
 from cosim.mechanics.formulations._tree_state import TreeState, why_not_rigid
 from cosim.mechanics.formulations.composite_bodies import tree_equations
 from cosim.mechanics.multibody.equations import MechanismEquations

@@ -24,8 +24,7 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.types import Numeric
 from cosim.mechanics.formulations import Formulation, check_state
-from cosim.mechanics.formulations._closing import constraint_rows, impressed, vector
-from cosim.mechanics.formulations._orthonormal import Orthonormal
+from cosim.mechanics.formulations._closing import Orthonormal, constraint_rows, impressed, vector
 from cosim.mechanics.formulations._tree_state import TreeState, central, link_with_symbols, why_not_rigid
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.part_names import whole_of

@@ -1,19 +1,25 @@
 """Assembly: coordinates and velocities near a guess that satisfy the constraints, and redundant constraint rows.
 
 Runs once, on numbers, before compilation.
+
+An elastic link needs more modes than its places have held directions. A mode cannot move where the constraint Jacobian
+G has it in the space of its rows: no velocity with G v = 0 has it. A beam whose axis keeps its length cannot bend where
+both ends are held along it. That is seen to second order only: G has a rank more where it is bent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
-from cosim.core.errors import InputError, SourceLocation
+from cosim.core.errors import InputError, SourceLocation, listed
+from cosim.core.types import Array
 from cosim.mechanics.multibody.constraint_rows import BodyConstraint
-from cosim.mechanics.multibody.elastic_joints import are_modes
-from cosim.mechanics.multibody.held_modes import held_error, held_modes, shortening_error
+from cosim.mechanics.multibody.elastic.link import ElasticLink
+from cosim.mechanics.multibody.elastic_joints import MODES, are_modes
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.nearest import (
     CLOSURE_TOLERANCE,
@@ -25,6 +31,9 @@ from cosim.mechanics.multibody.nearest import (
 
 NEARBY = 0.1, 0.1, 0.1, 1e-3, 1e-5  # rad or m, steps to a nearby configuration, until one has closed loops
 ILL_CONDITIONED = 1e8  # condition number of G at which a configuration counts as singular
+
+
+HELD = 1e-8  # part of a mode in velocities of unit length that the constraints leave, up to which it cannot move
 
 
 @dataclass(frozen=True)
@@ -291,3 +300,67 @@ def _place_of_row(model: Model, row: int) -> SourceLocation | None:
     """Source location of the constraint of a row."""
     constraints = model.equations.constraints
     return constraints.members[constraints.owners[row]].place
+
+
+# --- modes of elastic links that constraints hold ---
+
+
+def held_modes(rows: Array, modes: Array) -> Array:
+    """(n,) whether a dof is a mode that cannot move. rows: G (r, n), scaled; modes: (n,) whether it is one."""
+    _, sizes, directions = np.linalg.svd(rows)
+    rank = int((sizes > HELD * sizes.max(initial=1.0)).sum())
+    return modes & (np.abs(directions[rank:]).max(axis=0, initial=0.0) < HELD)
+
+
+def held_error(model: Model, rows: Array, held: Array) -> InputError | None:
+    """For the first link of which all modes of one kind are held, None if there is none; rows: G (r, nv), held: (nv,).
+
+    Of one kind are modes whose names differ in their number. Some of a kind may be held, such as the stretch of a body
+    of finite elements that bends between two welds."""
+    kinds = [(elastic, mine) for elastic, dofs in _links(model) for mine in _kinds(model, dofs) if held[mine].all()]
+    if not kinds:
+        return None
+    elastic, mine = kinds[0]
+    first = np.eye(model.nv)[mine[0]]
+    weights = np.abs(np.linalg.lstsq(rows.T, first, rcond=1e-9)[0])
+    owners = model.equations.constraints.owners
+    by = list(dict.fromkeys(owners[r] for r in np.flatnonzero(weights > 1e-6 * weights.max())))
+    members = [model.equations.constraints.members[k] for k in by]
+    holds = "holds" if len(members) == 1 else "hold"
+    they = "this mode" if len(mine) == 1 else "these modes"
+    names = listed([repr(model.dof_names[k]) for k in mine])
+    what = f"{listed([repr(c.name) for c in members])} {holds} {names}: {they} cannot move"
+    return InputError(f"{what}; {elastic.remedies.held}", members[0].place)
+
+
+def shortening_error(model: Model, here: Array, near: Array) -> InputError | None:
+    """For a link that cannot bend because its ends are held along it. here, near: G (r, nv), scaled, with a greater
+    rank of `near` than of `here`; None where the modes are not why."""
+    modes = are_modes(model.kinds)
+    if np.linalg.matrix_rank(here[:, ~modes], HELD) < np.linalg.matrix_rank(near[:, ~modes], HELD):
+        return None
+    changed = np.abs(near - here)
+    for elastic, dofs in _links(model):
+        rows = changed[:, dofs].max(axis=1)
+        if not rows.max(initial=0.0) > HELD:
+            continue
+        constraints = model.equations.constraints
+        constraint = constraints.members[constraints.owners[int(rows.argmax())]]
+        link = model.dof_names[dofs[0]].removesuffix(f".{elastic.modes[0][0]}")
+        what = f"'{constraint.name}' holds '{link}' along its axis, which keeps its length: it cannot bend"
+        return InputError(f"{what}; {elastic.remedies.along}", constraint.place)
+    return None
+
+
+def _links(model: Model) -> Iterable[tuple[ElasticLink, Array]]:
+    """(link, its dofs) of each elastic link with modes."""
+    elastic = {link.name: link.elastic for link in model.mechanism.links}
+    owners = [joint.name for joint, kind in zip(model.joints, model.kinds, strict=True) for _ in range(kind.nv)]
+    for name, link in elastic.items():
+        if isinstance(link, ElasticLink):
+            yield link, np.flatnonzero([owner == name + MODES for owner in owners])
+
+
+def _kinds(model: Model, dofs: Array) -> Iterable[list[int]]:
+    """The dofs of a link by the kind of their modes."""
+    return ([int(k) for k in group] for _, group in groupby(dofs, lambda k: model.dof_names[k].rstrip("0123456789")))

@@ -1,9 +1,13 @@
-"""Constraint laws: the table of equations between frames and coordinates.
+"""Laws between frames and coordinates: the table of constraint laws, and force laws.
 
-A law defines what must vanish: `residual(frames, q, t)` gives the holonomic rows f = 0, `rate(frames, q, v, t)`
-the non-holonomic ones, linear in the velocities, a₀ + a·q̇ = 0. Both are pure functions; their exact
-derivatives give the acceleration rows and the directions of the reactions (`constraint_rows`). Frames are given in
-ground axes. λ of a row is the force or moment named in `rows`.
+A constraint law defines what must vanish: `residual(frames, q, t)` gives the holonomic rows f = 0, `rate(frames, q, v,
+t)` the non-holonomic ones, linear in the velocities, a₀ + a·q̇ = 0. Both are pure functions; their exact derivatives
+give the acceleration rows and the directions of the reactions (`constraint_rows`). Frames are given in ground axes. λ
+of a row is the force or moment named in `rows`.
+
+A force law is what springs, dampers and drives are not: a nonlinear spring, aerodynamic drag, a magnet, a penalty
+contact. Its forces on frames and efforts on joints are applied forces in the equations of motion. Nothing is
+differentiated, so they need not be smooth.
 """
 
 from __future__ import annotations
@@ -165,3 +169,19 @@ def rolling(radius: float) -> ConstraintLaw:
 
     rows = ReactionSpec("force_z", *FORCE), ReactionSpec("force_x", "N", "m/s"), ReactionSpec("force_y", "N", "m/s")
     return ConstraintLaw(rows, residual, rate, radius=radius)
+
+
+ForceFunction = Callable[[Sequence[FrameState], Numeric, Numeric, Numeric], Numeric]
+
+
+class ForceLaw(NamedTuple):
+    """A law of forces: functions of (frames, q, v, t), frames with their velocities, all in ground axes; q, v: of the
+    joints of the law.
+
+    wrenches: for each of the k frames the force [N] that acts at its origin, or force and moment [N m], in ground axes:
+    (k, 3) or (k, 6). efforts: on the dofs of the joints, along +v [N m or N], as long as v. `timed` laws depend on t.
+    """
+
+    wrenches: ForceFunction | None = None
+    efforts: ForceFunction | None = None
+    timed: bool = False

@@ -20,10 +20,9 @@ from cosim.core.compile.trace import column
 from cosim.core.errors import SourceLocation
 from cosim.core.types import Array, Numeric
 from cosim.mechanics.multibody.constrained_dynamics import GROUND, ConstraintRow
-from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, FrameState
+from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, ForceLaw, FrameState
 from cosim.mechanics.multibody.differentiate import Derived, along
 from cosim.mechanics.multibody.elastic.link import ElasticLink
-from cosim.mechanics.multibody.force_laws import ForceLaw
 from cosim.mechanics.multibody.joints import JointKind
 from cosim.mechanics.multibody.kinematics import GROUND_PLACEMENT, Placement
 from cosim.mechanics.multibody.mechanism import AppliedForce, Constraint, Pose, Spring

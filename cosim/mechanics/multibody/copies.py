@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from cosim.core import ops
-from cosim.core.compile.mapped import Mapped
+from cosim.core.compile.alike import Mapped
 from cosim.core.compile.mathlib import TOGETHER
 from cosim.core.compile.pytree import Pytree, count, flatten, unflatten
 from cosim.core.types import Array, Numeric

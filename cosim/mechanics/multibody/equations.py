@@ -19,7 +19,7 @@ from cosim.mechanics.multibody import dynamics, kinematics
 from cosim.mechanics.multibody.bodies import AnyMotion, AnyVector
 from cosim.mechanics.multibody.closure import Closure
 from cosim.mechanics.multibody.configuration_space import ConfigurationSpace
-from cosim.mechanics.multibody.constrained_dynamics import ConstraintRow, Solution, rows_by_dof, solve_tree
+from cosim.mechanics.multibody.constrained_dynamics import ConstraintRow, Solution, least_norm, rows_by_dof, solve_tree
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
 from cosim.mechanics.multibody.copies import CopiesRoutine, Forest
 from cosim.mechanics.multibody.differentiate import Derived, along
@@ -27,7 +27,6 @@ from cosim.mechanics.multibody.elastic_joints import NodeKind
 from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.inertial_parameters import with_inertial_parameters
 from cosim.mechanics.multibody.kinematics import Placement
-from cosim.mechanics.multibody.least_norm import least_norm
 from cosim.mechanics.multibody.mechanism import Pose
 from cosim.mechanics.multibody.mimics import mimic_maps
 from cosim.mechanics.multibody.spatial import SpatialVector

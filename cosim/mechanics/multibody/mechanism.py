@@ -1,25 +1,30 @@
 """The description of a mechanism: links, joints, loops, constraints, springs, and their source locations.
 
-Read from URDF files and from the `mechanism` section of a rig; the input of `Model`.
+Read from URDF files and from the `mechanism` section of a rig; the input of `Model`. Without a floating base the root
+link is the ground.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cosim.core.errors import SourceLocation
+from cosim.core.errors import InputError, SourceLocation
 from cosim.core.types import Numeric
-from cosim.mechanics.multibody.constraint_laws import ConstraintLaw
+from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, ForceLaw
 from cosim.mechanics.multibody.elastic.link import Displacement, ElasticLink
 from cosim.mechanics.multibody.elastic.rigid_elements import RigidElements
-from cosim.mechanics.multibody.force_laws import ForceLaw
 from cosim.mechanics.multibody.friction import JointFriction
 
 NOWHERE = SourceLocation("<inline>")
+
+
+GROUND_LINK = "world"
+ROOT_JOINT = "root_joint"
+_EXACT = 1e-15  # rounding error of sin and cos of a right angle
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,27 @@ class Pose:
 
     def inverse(self) -> Pose:
         return Pose(self.rotation.T, -self.rotation.T @ self.position)
+
+
+def pose_of(xyz: Sequence[float], rpy: Sequence[float]) -> Pose:
+    """The frame at `xyz` (3,) [m] rotated by roll, pitch, yaw (3,) [rad] about the fixed x, y, z in turn.
+
+    R = Rz(yaw) Ry(pitch) Rx(roll), the convention of URDF. Right angles give exact zeros and ones, so
+    that terms with them vanish from the generated code.
+    """
+    (cr, sr), (cp, sp), (cy, sy) = ((_exact(math.cos(a)), _exact(math.sin(a))) for a in rpy)
+    rotation = np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+    return Pose(rotation + 0.0, np.array(xyz, dtype=float))  # + 0.0 turns -0 into 0
+
+
+def _exact(value: float) -> float:
+    return 0.0 if abs(value) < _EXACT else value
 
 
 @dataclass(frozen=True)
@@ -189,3 +215,18 @@ class Mechanism:
     springs: tuple[Spring, ...] = ()
     frames: tuple[Frame, ...] = ()
     forces: tuple[AppliedForce, ...] = ()
+
+
+def with_floating_base(mechanism: Mechanism) -> Mechanism:
+    """The mechanism with a free root link: joint `root_joint` connects it to the ground `world`.
+
+    Raises InputError if these names are in use.
+    """
+    for part in (*mechanism.links, *mechanism.joints):
+        if part.name in (GROUND_LINK, ROOT_JOINT):
+            what = f"the name '{part.name}' is reserved for the floating base; rename the link or joint"
+            raise InputError(what, part.place)
+    place = mechanism.links[0].place
+    free = Joint(ROOT_JOINT, "free", GROUND_LINK, mechanism.root, Pose.identity(), place=place)
+    links = (Link(GROUND_LINK, place=place), *mechanism.links)
+    return replace(mechanism, root=GROUND_LINK, links=links, joints=(free, *mechanism.joints))

@@ -20,7 +20,6 @@ from cosim.mechanics.multibody.constraint_rows import body_constraints, body_for
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
 from cosim.mechanics.multibody.derivatives import DynamicsDerivatives
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
-from cosim.mechanics.multibody.description.floating_base import with_floating_base
 from cosim.mechanics.multibody.description.loop_cutting import cut_loops
 from cosim.mechanics.multibody.description.urdf import read_urdf
 from cosim.mechanics.multibody.elastic.link import ElasticLink
@@ -29,7 +28,7 @@ from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.inertial_parameters import PER_BODY, inertial_parameters
 from cosim.mechanics.multibody.inverse_kinematics import InverseKinematics, solve_pose
 from cosim.mechanics.multibody.link_regressor import LinkRegressor
-from cosim.mechanics.multibody.mechanism import Mechanism
+from cosim.mechanics.multibody.mechanism import Mechanism, with_floating_base
 from cosim.mechanics.multibody.part_names import given_names, whole_of
 from cosim.mechanics.multibody.tree import Tree, build_tree, check_inertia_of_motion
 

@@ -12,11 +12,10 @@ from typing import NamedTuple
 from cosim.core.errors import InputError
 from cosim.core.paths import find_package, irregular, locate
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
-from cosim.mechanics.multibody.description.frames import pose_of
 from cosim.mechanics.multibody.description.urdf import read_text
 from cosim.mechanics.multibody.description.xacro import expand_xacro, uses_xacro
 from cosim.mechanics.multibody.description.xmltree import XmlElement, parse_xml
-from cosim.mechanics.multibody.mechanism import Pose
+from cosim.mechanics.multibody.mechanism import Pose, pose_of
 from cosim.output.scene.scene import Color, ShapeKind
 
 MESHES = (".dae", ".stl", ".obj", ".glb", ".gltf")

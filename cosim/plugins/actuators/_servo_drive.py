@@ -18,8 +18,7 @@ from cosim.core.servo.brake import HoldingBrake
 from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoints
 from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State
 from cosim.mechanics.bondgraph import BondGraph
-from cosim.mechanics.bondgraph.components._current_control import LIMIT
-from cosim.mechanics.bondgraph.components._sampled_current import SampledCurrentLoop
+from cosim.mechanics.bondgraph.components._current_control import LIMIT, SampledCurrentLoop
 from cosim.plugins.actuators._graph_actuator import GraphActuator
 
 MOTOR_SPEED = "motor_speed"  # recorded

@@ -15,8 +15,7 @@ from cosim.core.servo.brake import HoldingBrake
 from cosim.core.servo.cascade import ServoLoops
 from cosim.core.types import param, params
 from cosim.mechanics.bondgraph.components import friction
-from cosim.mechanics.bondgraph.components._current_control import CurrentControl
-from cosim.mechanics.bondgraph.components._sampled_current import SampledCurrentLoop
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl, SampledCurrentLoop
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage
 from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
 from cosim.plugins.actuators._servo_drive import MOTOR_SPEED, ServoDrive

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.core.errors import InputError
-from cosim.core.run_folder import run_folder
+from cosim.core.growing_table import run_folder
 from cosim.core.units import show_time
 from cosim.execution.execution_mode import block_ticks
 from cosim.output.output_files import write_error

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 
 from cosim.core.errors import near_names
-from cosim.execution.hardware.bus_report import BusReport
+from cosim.execution.hardware.manager import BusReport
 from cosim.execution.timing.deadlines import DeadlineRecord
 from cosim.output.events import RunEvent
 from cosim.output.limit_alarms import AlarmCount

@@ -19,7 +19,7 @@ from cosim.core.errors import CosimError, InputError
 from cosim.core.paths import open_file
 from cosim.core.trust.plain_data import WrongShape, from_json, of_shape
 from cosim.core.types import Level
-from cosim.execution.hardware.bus_report import BusReport
+from cosim.execution.hardware.manager import BusReport
 from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.execution.timing.privileges import Privilege
 from cosim.output.events import RunEvent

@@ -29,7 +29,7 @@ from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_block import TickBlock
 
 if TYPE_CHECKING:
-    from cosim.execution.hardware.bus_report import BusReport
+    from cosim.execution.hardware.manager import BusReport
     from cosim.execution.hardware.traffic.traffic_log import TrafficLog
     from cosim.rig.run.traffic_recording import TrafficRecording
 

@@ -14,7 +14,7 @@ from cosim.rig.run.recorded_run import RecordedRun, StreamSummary
 from cosim.rig.run.run_metadata import ConstraintMetadata, RunMetadata
 
 if TYPE_CHECKING:
-    from cosim.execution.hardware.bus_report import BusReport
+    from cosim.execution.hardware.manager import BusReport
 
 REST = 1e-12  # J
 SAFE = 1.5  # by which an estimated error should be below its tolerance

@@ -8,8 +8,7 @@ from typing import Any, Literal, get_args
 
 from cosim.core.errors import did_you_mean
 from cosim.core.types import param, params
-from cosim.execution.hardware.emulation.fault_injection import FaultInjection
-from cosim.execution.hardware.emulation.fault_kinds import KINDS, ONLY, AtJoint, FaultCause, OnBus
+from cosim.execution.hardware.emulation.fault_injection import KINDS, ONLY, AtJoint, FaultCause, FaultInjection, OnBus
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 

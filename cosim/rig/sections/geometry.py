@@ -8,8 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from cosim.core.types import param, params
-from cosim.mechanics.multibody.description.frames import pose_of
-from cosim.mechanics.multibody.mechanism import Pose
+from cosim.mechanics.multibody.mechanism import Pose, pose_of
 
 ORIGIN = (0.0, 0.0, 0.0)
 

@@ -13,10 +13,9 @@ from cosim.core.types import param, params
 from cosim.mechanics.formulations import SEPARATE_BODIES, unknown_formulation
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
-from cosim.mechanics.multibody.description.floating_base import GROUND_LINK, ROOT_JOINT
 from cosim.mechanics.multibody.description.robot_file import check_robot_file, read_robot
 from cosim.mechanics.multibody.description.topology import build_mechanism
-from cosim.mechanics.multibody.mechanism import Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody.mechanism import GROUND_LINK, ROOT_JOINT, Joint, Link, Mechanism, Pose
 from cosim.rig.reading.schema import Reading, is_section, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE, read_bodies

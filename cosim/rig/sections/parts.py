@@ -19,9 +19,9 @@ from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
 from cosim.rig.reading.schema import KeyPath, Reading, number, read, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.systems import RigSystem, joined_members
-from cosim.simulation.coupling.correction import EnergyCorrection
 from cosim.simulation.coupling.coupled_parts import MASTERS
 from cosim.simulation.coupling.couplings import PowerBond, Wire
+from cosim.simulation.coupling.energy import EnergyCorrection
 from cosim.simulation.coupling.extrapolation import ORDERS
 from cosim.simulation.fmi.archive import Interface
 from cosim.simulation.tick.coupled_plant import COUPLING, MECHANISM

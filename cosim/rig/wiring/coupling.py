@@ -12,10 +12,10 @@ from cosim.rig.sections.guard import watchdog_time
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.wiring.coupling_steps import check_coupling_steps, control_of
-from cosim.simulation.coupling.algebraic_loops import HasFeedthrough, in_order_of_evaluation
 from cosim.simulation.coupling.block_part import BlockPart
 from cosim.simulation.coupling.couplings import Couplings, HasSignals, PowerBond, checked
 from cosim.simulation.coupling.master import Scheme
+from cosim.simulation.coupling.start import HasFeedthrough, in_order_of_evaluation
 from cosim.simulation.coupling.step_control import EnergyControl
 from cosim.simulation.tick.coupled_plant import MECHANISM, Coupling, PartSource, PlantSignals, signals_of_plant
 

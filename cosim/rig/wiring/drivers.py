@@ -14,12 +14,10 @@ import numpy as np
 from cosim.core.driver_contract import BusItem, Connection, DriverContext, HardwareDriver
 from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
 from cosim.core.types import Limits
-from cosim.execution.hardware.bus_report import BusReport
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.estop import Estop, open_estop
-from cosim.execution.hardware.manager import HardwareManager
-from cosim.execution.hardware.traffic.recorded_connection import RecordedConnection
-from cosim.execution.hardware.traffic.recorded_driver import RecordedDriver
+from cosim.execution.hardware.manager import BusReport, HardwareManager
+from cosim.execution.hardware.traffic.recorded_driver import RecordedConnection, RecordedDriver
 from cosim.execution.hardware.traffic.traffic_log import TrafficLog
 from cosim.rig.reading.driver_family import CycleTraffic
 from cosim.rig.reading.plugins import DRIVER

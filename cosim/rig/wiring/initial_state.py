@@ -18,7 +18,8 @@ from cosim.rig.sections.rig_spec import RigSpec
 from cosim.simulation.plant.brakes import Brake
 from cosim.simulation.plant.hybrid_modes import HardStop, HybridModes, PlantEvent
 from cosim.simulation.plant.indicators import ELAPSED, EventInputs
-from cosim.simulation.plant.plant import LoopClosure, Plant
+from cosim.simulation.plant.plant import Plant
+from cosim.simulation.plant.plant_description import LoopClosure
 
 ROUNDING = 1e-15  # relative error of a sum of steps
 CREEP_STEPS = 2.0  # in which a brake of several dofs stops from its creep speed: then an explicit step is stable

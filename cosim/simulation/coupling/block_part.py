@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,15 +12,13 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.compile.jacobian import Jacobian
 from cosim.core.compile.routine import Routine
-from cosim.core.compile.trace import origin
+from cosim.core.compile.trace import Trace, origin
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.errors import CompileError, InputError, WrongResult, did_you_mean
 from cosim.core.layout import Layout
 from cosim.core.types import Array, ContinuousBlock, DiscreteBlock, Numeric, Signals, State
-from cosim.mechanics.integrators.methods import INTEGRATORS
-from cosim.mechanics.integrators.ode_system import System
+from cosim.mechanics.integrators.methods import INTEGRATORS, System
 from cosim.simulation.coupling.extrapolation import value_at
-from cosim.simulation.coupling.feedthrough import feedthrough_of
 
 METHODS = tuple(name for name, method in INTEGRATORS.items() if not method.multirate)
 MAX_STEPS = 1_000_000  # of a part in one step of the coupling
@@ -262,3 +260,27 @@ class BlockPart:
         if isinstance(self._traced, CompileError):
             return frozenset((i, o) for i in self.inputs for o in self.outputs)
         return feedthrough_of(self._traced.trace, self.input_layout, self.output_layout)
+
+
+def feedthrough_of(trace: Trace, inputs: Layout, outputs: Layout) -> frozenset[tuple[str, str]]:
+    """(input, output) pairs of a function of (t, x, u) with flat inputs u, whose last result is the flat outputs.
+
+    A call depends with all its results on whatever any of its arguments depends on.
+    """
+    import casadi
+
+    column, result = trace.inputs[2], trace.outputs[-1]
+    found = set()
+    for (name,), (where, _) in inputs.places.items():
+        reached = {element.element_hash() for element in casadi.vertsplit(column[where])}
+        for call in trace.calls:
+            if _uses(call.expressions, reached):
+                reached |= {element.element_hash() for each in call.results for element in casadi.vertsplit(each)}
+        found |= {(name, out) for (out,), (place, _) in outputs.places.items() if _uses([result[place]], reached)}
+    return frozenset(found)
+
+
+def _uses(expressions: Iterable[Numeric], symbols: set[int]) -> bool:
+    import casadi
+
+    return any(s.element_hash() in symbols for e in expressions for s in casadi.symvar(casadi.SX(e)))

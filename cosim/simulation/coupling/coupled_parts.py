@@ -11,15 +11,14 @@ import numpy as np
 from cosim.core.compile import ArrayPort, compile, interpreting
 from cosim.core.errors import InputError, RunError, did_you_mean
 from cosim.core.types import Array, Numeric
-from cosim.simulation.coupling.algebraic_loops import in_order_of_evaluation
 from cosim.simulation.coupling.block_part import MAX_STEPS, BlockPart
-from cosim.simulation.coupling.correction import EnergyCorrection
 from cosim.simulation.coupling.couplings import Couplings, PowerBond, Wire, checked
+from cosim.simulation.coupling.energy import EnergyCorrection
 from cosim.simulation.coupling.extrapolation import ORDERS
 from cosim.simulation.coupling.master import CompiledMaster, Scheme
 from cosim.simulation.coupling.part import Part
 from cosim.simulation.coupling.python_master import PythonMaster, diverged
-from cosim.simulation.coupling.start import sequence_of
+from cosim.simulation.coupling.start import in_order_of_evaluation, sequence_of
 from cosim.simulation.coupling.step_control import EnergyControl
 from cosim.simulation.coupling.stepped_block import SteppedBlock
 

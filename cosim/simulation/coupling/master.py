@@ -17,13 +17,11 @@ from cosim.core import ops
 from cosim.core.compile.routine import Routine
 from cosim.core.layout import Layout
 from cosim.core.types import Array, Numeric, State
-from cosim.simulation.coupling.algebraic_loops import HasFeedthrough
 from cosim.simulation.coupling.block_part import zeros_of
-from cosim.simulation.coupling.correction import EnergyCorrection
 from cosim.simulation.coupling.couplings import Couplings, Terminal
-from cosim.simulation.coupling.energy import residuals
+from cosim.simulation.coupling.energy import EnergyCorrection, residuals
 from cosim.simulation.coupling.extrapolation import line_before, polynomial, times_before, value_at
-from cosim.simulation.coupling.start import outputs_at_start
+from cosim.simulation.coupling.start import HasFeedthrough, outputs_at_start
 from cosim.simulation.coupling.step_control import EnergyControl
 
 KEPT = 3  # values of each output, at the last communication points
@@ -70,7 +68,7 @@ class CompiledMaster:
     parts: Mapping[str, CompiledPart]
     couplings: Couplings
     scheme: Scheme
-    output_order: list[Terminal]  # see `algebraic_loops`
+    output_order: list[Terminal]  # see `in_order_of_evaluation`
     compiled: bool = True  # whether parts are routines of their own
     layout: Layout = field(init=False)
 

@@ -13,11 +13,9 @@ import numpy as np
 from cosim.core.errors import CosimError, RunError, describe_exception
 from cosim.core.layout import Layout, Region
 from cosim.core.types import Array
-from cosim.simulation.coupling.correction import EnergyCorrection
 from cosim.simulation.coupling.couplings import BondEnds, Couplings, Terminal
-from cosim.simulation.coupling.energy import MeasuresWork, residuals, trapezoidal_work
-from cosim.simulation.coupling.extrapolation import line_before, polynomial, times_before, value_at
-from cosim.simulation.coupling.input_sources import InputSources
+from cosim.simulation.coupling.energy import EnergyCorrection, MeasuresWork, residuals, trapezoidal_work
+from cosim.simulation.coupling.extrapolation import InputSources, line_before, polynomial, times_before, value_at
 from cosim.simulation.coupling.master import KEPT, Scheme
 from cosim.simulation.coupling.part import Part, StepsAside
 from cosim.simulation.coupling.start import outputs_at_start

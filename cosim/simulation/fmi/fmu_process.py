@@ -15,10 +15,9 @@ import numpy as np
 
 from cosim.core.errors import CosimError, InputError, describe_exception
 from cosim.core.types import Array
-from cosim.simulation.fmi.frames import pack, receive, send, send_numbers, unpack_coefficients
+from cosim.simulation.fmi.frames import StepFrames, pack, receive, send, send_numbers, unpack_coefficients
 from cosim.simulation.fmi.instance import FmuOptions, Instance
 from cosim.simulation.fmi.part import open_instance
-from cosim.simulation.fmi.step_frames import StepFrames
 
 PERIOD = 1.0  # s
 

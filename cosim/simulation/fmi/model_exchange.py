@@ -13,11 +13,10 @@ import numpy as np
 from cosim.core.errors import RunError
 from cosim.core.types import Array
 from cosim.simulation.fmi.archive import FmuArchive
-from cosim.simulation.fmi.dormand_prince import DormandPrince
 from cosim.simulation.fmi.instance import FmuOptions, Instance
 from cosim.simulation.fmi.library import DISCARD, WARNING
 from cosim.simulation.fmi.ports import InputPorts, horner
-from cosim.simulation.fmi.radau import RadauSolver
+from cosim.simulation.fmi.solvers import DormandPrince, RadauSolver
 
 TOLERANCE = 1e-8  # relative
 MOST_EVENTS = 10_000  # in a step

@@ -15,10 +15,19 @@ from cosim.mechanics.multibody.description.xmltree import XmlElement
 from cosim.simulation.fmi.archive import Interface
 from cosim.simulation.fmi.description import FmuDescription
 from cosim.simulation.fmi.fmu_system import FmuSystem, SystemPart, SystemWire, part_name
-from cosim.simulation.fmi.ssp_files import VERSIONS, SspFolder, attribute, child, children, kind_of, open_folder
-from cosim.simulation.fmi.ssp_parameters import bound_values, transformation, units_of
-from cosim.simulation.fmi.ssp_transformations import in_a_row, in_si
-from cosim.simulation.fmi.unit_conversion import Conversion, conversion_of
+from cosim.simulation.fmi.ssp_files import (
+    VERSIONS,
+    SspFolder,
+    attribute,
+    bound_values,
+    child,
+    children,
+    kind_of,
+    open_folder,
+    transformation,
+    units_of,
+)
+from cosim.simulation.fmi.unit_conversion import Conversion, conversion_of, in_a_row, in_si
 from cosim.simulation.fmi.variables import FmuVariable, FmuVariables, InUnitOfFmu
 
 IMPLEMENTATIONS: dict[str, Interface] = {"CoSimulation": "co-simulation", "ModelExchange": "model exchange"}

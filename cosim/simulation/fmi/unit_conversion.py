@@ -1,13 +1,14 @@
 """Units of an FMU in the units of this program, and the conversion of their values to SI.
 
 An FMU defines a unit by the exponents of its base units, a factor and an offset: value in base units = factor · value +
-offset (FMI 2.0.4, 2.2.2; FMI 3.0.1, 2.4.3). Its name alone means nothing.
+offset (FMI 2.0.4, 2.2.2; FMI 3.0.1, 2.4.3). Its name alone means nothing. A connection of SSP has linear
+transformations besides.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -126,3 +127,34 @@ def _composed(exponents: Exponents) -> str:
     above = "*".join(unit + (f"^{n}" if n > 1 else "") for unit, n in powers if n > 0)
     below = "".join(f"/{unit}" + (f"^{-n}" if n < -1 else "") for unit, n in powers if n < 0)
     return (above or "1") + below
+
+
+def in_a_row(steps: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """(factor, offset) of transformations one after the other."""
+    factor, offset = 1.0, 0.0
+    for f, o in steps:
+        factor, offset = f * factor, f * offset + o
+    return factor, offset
+
+
+def in_si(
+    steps: Iterable[tuple[float, float]], ours: Conversion | None, theirs: Conversion | None, suppressed: bool
+) -> tuple[float, float]:
+    """(factor, offset) from the source to the target, both in SI.
+
+    steps: (factor, offset) of the transformations on the way; ours, theirs: of the unit of source and target, None
+    without one. Transformations act on values in the unit of the target, or, where the conversion of units is
+    suppressed, one end has no unit or the units differ in kind, on the number of the source. Raises ValueError for
+    units that differ in kind without a transformation.
+    """
+    factor, offset = in_a_row(steps)
+    if ours and theirs and not suppressed:
+        shift = shift_between(ours.unit, theirs.unit)
+        if shift is not None:  # SI of the target = theirs(factor · theirs⁻¹(SI of the source + shift) + offset)
+            return factor, factor * (shift - theirs.offset) + theirs.factor * offset + theirs.offset
+        if (factor, offset) == (1.0, 0.0):
+            raise ValueError
+    a, b = ours or Conversion(), theirs or Conversion()
+    # SI of the target = b(factor · a⁻¹(SI of the source) + offset)
+    scale = b.factor * factor / a.factor
+    return scale, b.factor * offset + b.offset - scale * a.offset

@@ -19,7 +19,7 @@ from cosim.core.compile.jit import Library
 from cosim.core.compile.routine import Routine, with_callees
 from cosim.core.types import Numeric
 from cosim.simulation.loop.clocks import NO_TRIGGER
-from cosim.simulation.loop.loop_text import LoopText
+from cosim.simulation.loop.loop_text import LoopText, TickText
 from cosim.simulation.loop.pacing import CHECK_CLOCK, PACE, SCHEDULE_NEXT, check_clock, schedule_next
 from cosim.simulation.loop.tick_ring import (
     STATUS_OF_RESULT,
@@ -32,7 +32,6 @@ from cosim.simulation.loop.tick_ring import (
     TickProgram,
     TickRing,
 )
-from cosim.simulation.loop.tick_text import TickText
 
 
 def policy_call(fn: Callable[..., Numeric], names: tuple[tuple[str, ...], tuple[str, ...]]) -> RoutineCall:

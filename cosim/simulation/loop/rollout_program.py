@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cosim.core.compile.routine import Routine
+from cosim.simulation.loop.loop_text import TickText
 from cosim.simulation.loop.tick_ring import TickProgram
-from cosim.simulation.loop.tick_text import TickText
 
 
 @dataclass(frozen=True)

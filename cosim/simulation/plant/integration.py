@@ -17,8 +17,7 @@ from cosim.core.compile.jacobian import ImplicitJacobian, Jacobian
 from cosim.core.compile.routine import Routine
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.types import SETPOINTS, Numeric
-from cosim.mechanics.integrators.methods import INTEGRATORS, Integrator
-from cosim.mechanics.integrators.ode_system import System
+from cosim.mechanics.integrators.methods import INTEGRATORS, Integrator, System
 from cosim.simulation.plant.multirate import Multirate
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.step_control import StepControl, largest

@@ -24,8 +24,7 @@ from cosim.core.compile.routine import Routine
 from cosim.core.compile.trace import Shape, inlined, symbols
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.types import Numeric, State
-from cosim.simulation.plant.drive_bank import Drive, DriveBank, beyond
-from cosim.simulation.plant.joint_drives import JointDrives
+from cosim.simulation.plant.drive_bank import Drive, DriveBank, JointDrives, beyond
 from cosim.simulation.plant.plant import Plant
 
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)  # makes the method L-stable

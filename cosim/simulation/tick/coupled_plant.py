@@ -18,12 +18,11 @@ from cosim.core import ops
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.layout import Layout
 from cosim.core.types import Array, Numeric, Signal, Signals, State
-from cosim.simulation.coupling.algebraic_loops import HasFeedthrough, in_order_of_evaluation
 from cosim.simulation.coupling.block_part import BlockPart, zeros_of
 from cosim.simulation.coupling.couplings import Couplings, Terminal
 from cosim.simulation.coupling.master import CompiledMaster, Scheme
 from cosim.simulation.coupling.part import Part
-from cosim.simulation.coupling.start import sequence_of
+from cosim.simulation.coupling.start import HasFeedthrough, in_order_of_evaluation, sequence_of
 from cosim.simulation.plant.external_efforts import ORDER
 from cosim.simulation.plant.plant import Plant
 

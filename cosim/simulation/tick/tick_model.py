@@ -35,9 +35,8 @@ from cosim.simulation.loop.simd_loop import SimdLoop
 from cosim.simulation.loop.tick_ring import LoopTask, PythonCall, RoutineCall, TickProgram
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.tick.accumulation import Accumulation
-from cosim.simulation.tick.controller_tracing import trace_controller
+from cosim.simulation.tick.controller_tracing import inputs_routine, trace_controller
 from cosim.simulation.tick.memory_call import MemoryCall
-from cosim.simulation.tick.python_controller import inputs_routine
 from cosim.simulation.tick.signals import SignalMap
 from cosim.simulation.tick.tick_functions import GUARD_INPUTS, TickFunctions
 

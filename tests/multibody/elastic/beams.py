@@ -7,7 +7,16 @@ from scipy.spatial.transform import Rotation
 
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
-from cosim.mechanics.multibody.mechanism import Frame, Inertial, Joint, Link, LoopJoint, Mechanism, Pose, Spring
+from cosim.mechanics.multibody.mechanism import (
+    Frame,
+    Inertial,
+    Joint,
+    Link,
+    LoopJoint,
+    Mechanism,
+    Pose,
+    Spring,
+)
 
 ALL_KINDS = ModeCounts(2, 1, 1, 1)
 MODAL = ("bend", "twist", "stretch")

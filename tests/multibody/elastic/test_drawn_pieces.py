@@ -5,8 +5,10 @@ import pytest
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import cdist
 
-from cosim.mechanics.multibody.elastic.drawn_pieces import (
+from cosim.mechanics.multibody.elastic.link import (
     KNOTS,
+    Displacement,
+    DrawnPiece,
     fixed_point,
     knots_of,
     neighbours,
@@ -14,7 +16,6 @@ from cosim.mechanics.multibody.elastic.drawn_pieces import (
     secant,
     with_bars_to,
 )
-from cosim.mechanics.multibody.elastic.link import Displacement, DrawnPiece
 from cosim.mechanics.multibody.elastic_bodies import PointCurve
 from tests.multibody.elastic_files.meshes import beam_mesh, brick_mesh
 

@@ -15,7 +15,16 @@ from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.elastic.beam import ModeCounts
 from cosim.mechanics.multibody.elastic.mass_points import MassPoints
 from cosim.mechanics.multibody.elastic_bodies import ElasticBody, PointCurve
-from cosim.mechanics.multibody.mechanism import Constraint, Frame, Inertial, Joint, Link, Mechanism, Pose, Spring
+from cosim.mechanics.multibody.mechanism import (
+    Constraint,
+    Frame,
+    Inertial,
+    Joint,
+    Link,
+    Mechanism,
+    Pose,
+    Spring,
+)
 from tests.kit.refusals import raised
 from tests.multibody.elastic.beams import at, soft_beam, soft_link, turned
 

@@ -29,7 +29,7 @@ from cosim.core.compile.routine import Routine
 from cosim.core.compile.split import dependencies_first
 from cosim.core.compile.trace import RoutineBase
 from cosim.rig.wiring.wired_rig import WiredRig
-from cosim.simulation.loop.tick_function import TickFunction
+from cosim.simulation.loop.loop_text import TickFunction
 from cosim.simulation.loop.tick_ring import RoutineCall
 from cosim.simulation.plant.event_stepper import PlantFault
 from cosim.simulation.tick.tick_model import TickModel

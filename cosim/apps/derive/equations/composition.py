@@ -37,10 +37,9 @@ from cosim.mechanics.multibody.bodies import Body, transport
 from cosim.mechanics.multibody.constraint_rows import spring_dampers
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
-from cosim.mechanics.multibody.description.floating_base import with_floating_base
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.joints import JointKind
-from cosim.mechanics.multibody.mechanism import Frame, Joint, Mechanism, Pose
+from cosim.mechanics.multibody.mechanism import Frame, Joint, Mechanism, Pose, with_floating_base
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.spatial import SpatialVector
 from cosim.mechanics.multibody.tree import build_tree

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.core.servo.commanded import CommandedLoops
-from cosim.execution.hardware.emulation.fault_kinds import winding_resistance
+from cosim.execution.hardware.emulation.fault_injection import winding_resistance
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 
 

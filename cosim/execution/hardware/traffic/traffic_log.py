@@ -3,13 +3,15 @@
 A driver is a function of its calls, of what its connection returns and of the times that its clock shows, so all of
 these are entries, in their order, and a driver that gets them again does the same again. Entries of a driver are
 numbered; a number that is missing is an entry that was lost, because nobody took the entries before it in time.
+
+The entries of a driver also make its calls: each with what passed at the connection during it, and how it ended.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -134,3 +136,72 @@ class DriverTraffic:
         if self._times:
             times, self._times = self._times, []
         self._log.add(self._place, self.now(), what, content, times)
+
+
+class DriverCall(NamedTuple):
+    """begin: the entry of the call; entries: of the connection, CLOCK once for each time; end: the entry of its end,
+    None of a call that had not ended; mixed: another thread called the driver meanwhile, so that the entries may be of
+    either call."""
+
+    begin: TrafficEntry
+    entries: tuple[TrafficEntry, ...]
+    end: TrafficEntry | None
+    mixed: bool = False
+
+    @property
+    def what(self) -> str:
+        return self.begin.what
+
+    @property
+    def items(self) -> list[TrafficEntry]:
+        return [entry for entry in self.entries if entry.what in ITEMS]
+
+
+class MissingEntries(NamedTuple):
+    """Entries that are missing; run_ns: time in the run of the last one before them, None where these are the first;
+    entries: how many, None where the end is missing."""
+
+    entries: int | None
+    run_ns: int | None
+
+
+def calls_of(entries: Iterable[TrafficEntry]) -> Iterator[DriverCall | MissingEntries]:
+    """The calls of one driver, from its entries in their order. A gap is the last; what follows it is not known."""
+    begun: list[TrafficEntry] = []  # calls, more than one only of several threads
+    running, passed = 0, []
+    expected, last = 0, None
+    for entry in entries:
+        if entry.number != expected:
+            yield MissingEntries(entry.number - expected, last)
+            return
+        expected, last = entry.number + 1, entry.run_ns
+        if entry.what == Passing.ENDED:
+            break
+        if entry.what in CALLS:
+            begun.append(entry)
+            running += 1
+        elif entry.what == Passing.CLOCK:
+            passed += [entry._replace(t_ns=t_ns, content=Fields()) for t_ns in entry.content.whole]
+        elif entry.what not in ENDS:
+            passed.append(entry)
+        elif running:
+            running -= 1
+            if not running:
+                yield from _ended(begun, tuple(passed), entry)
+                begun, passed = [], []
+    else:
+        yield MissingEntries(None, last)
+        return
+    if running:
+        yield from _ended(begun, tuple(passed), None)
+
+
+def _ended(
+    begun: Sequence[TrafficEntry], passed: tuple[TrafficEntry, ...], end: TrafficEntry | None
+) -> Iterator[DriverCall]:
+    """Of calls that were mixed the first one has all entries."""
+    if len(begun) == 1:
+        yield DriverCall(begun[0], passed, end)
+        return
+    for k, begin in enumerate(begun):
+        yield DriverCall(begin, () if k else passed, None, mixed=True)

@@ -1,19 +1,116 @@
-"""The loop of a motor's current, as a drive closes it."""
+"""The loop of a motor's current, as a drive closes it: its limits, its inverter, and its samples.
+
+**I²t limit.** The drive gives its largest current for a short time, and then its continuous one:
+
+    τ ẇ = i² / I_c² − w,  i_max² = I_c² + (I_p² − I_c²) · clip((1 − w) / β, 0, 1)
+
+w is the heating relative to its value at the continuous current I_c. From cold the largest current I_p lasts
+−τ ln(1 − (1 − β) I_c² / I_p²); then the limit falls to I_c within a band β of the heating.
+
+**Inverter**, averaged over its switching periods. Both switches of a half bridge are off for the dead time t_d after
+each change, and the diodes carry the current: of each switching period the half bridge loses U_dc t_d against its
+current,
+
+    Δu = −t_d f_s U_dc s(i),  s(i) = i / √(i² + i_0²)
+
+(Jeong and Park, The analysis and compensation of dead-time effects in PWM inverters, IEEE Trans. Industrial Electronics
+38(2), 1991). A full bridge has two of them in series. In the three phases of a machine the errors are six steps per
+electrical turn with a fundamental of 4/π t_d f_s U_dc against the current; what is common to the phases drives none.
+
+**Samples.** A PI controller of each axis, whose voltage is held:
+
+    u = K (i* − i) + I + u_e,   K = ω L,   T_i = L / R,
+
+with the angular frequency ω = 2π · bandwidth and the voltage u_e that the motion induces. The zero of the controller
+cancels the pole of the winding (internal model control; Harnefors and Nee, IEEE Trans. Industry Applications 34(1),
+1998): without samples and delay the loop is i = ω / (s + ω) i*.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
 
 from cosim.core import ops
-from cosim.core.types import Numeric, param, params
+from cosim.core.servo.cascade import CurrentLoop, next_integral
+from cosim.core.types import Numeric, State, param, params
 from cosim.core.units import TURN
-from cosim.mechanics.bondgraph import BondGraph, Law
-from cosim.mechanics.bondgraph.components._inverter import Inverter
-from cosim.mechanics.bondgraph.components._overload import HEATING, Overload, add_heating
+from cosim.mechanics.bondgraph import BondGraph, C, Law, Sf
+
+BAND = 0.05  # β, of the heating, within which the limit falls
+HEATING = "heating.effort"  # the signal of w
+
+
+@params
+class Overload:
+    """The I²t limit of a drive."""
+
+    continuous_current: float = param(unit="A", above=0.0, doc="I_c, amplitude of a phase")
+    time_constant: float = param(unit="s", above=0.0, doc="τ")
+
+    def limit(self, peak: float, heating: Numeric) -> Numeric:
+        """The largest current [A] now; peak: of a cold drive."""
+        continuous = self.continuous_current * self.continuous_current
+        share = ops.clip((1.0 - heating) / BAND, 0.0, 1.0)
+        return ops.sqrt(continuous + (peak * peak - continuous) * share)
+
+
+def add_heating(graph: BondGraph, overload: Overload, square: Law) -> None:
+    """The state w of these squares of the current [A²]."""
+
+    def rate(heating: Numeric, *signals: Numeric) -> Numeric:
+        share = square.fn(*signals) / (overload.continuous_current * overload.continuous_current)
+        return (share - heating) / overload.time_constant
+
+    graph.junction("heat", "0")
+    graph.add("heat_rate", Sf("signal", Law(rate, (HEATING, *square.uses))))
+    graph.add("heating", C("signal", 1.0))
+    graph.chain("heat_rate", "heat", "heating")
+
+
+# angles of the phases [rad]
+PHASES = tuple(2.0 * math.pi / 3.0 * k for k in range(3))
+
+
+@params
+class Inverter:
+    """An inverter with its dead time."""
+
+    dead_time: float = param(unit="s", min=0.0, doc="t_d")
+    switching_frequency: float = param(unit="Hz", above=0.0, doc="f_s")
+    supply_voltage: float = param(unit="V", above=0.0, doc="U_dc")
+    rounding_current: float = param(unit="A", above=0.0, default=0.05, doc="i_0, below which the error fades out")
+
+    def __post_init__(self) -> None:
+        if self.dead_time * self.switching_frequency >= 0.5:
+            raise ValueError("the dead time of both switches fills the switching period; lower one of both")
+
+    @property
+    def lost_voltage(self) -> float:
+        """Of a half bridge [V]."""
+        return self.dead_time * self.switching_frequency * self.supply_voltage
+
+    def error(self, current: Numeric) -> Numeric:
+        """Of a half bridge [V]."""
+        return -self.lost_voltage * ops.smooth_sign(current, self.rounding_current)
+
+    def errors(self, i_d: Numeric, i_q: Numeric, angle: Numeric) -> tuple[Numeric, Numeric]:
+        """Of the axes d and q [V] at an electrical angle [rad], of currents as amplitudes of a phase."""
+        d = q = 0.0
+        for phase in PHASES:
+            c, s = ops.cos(angle - phase), ops.sin(angle - phase)
+            error = self.error(c * i_d - s * i_q)
+            d, q = d + 2.0 / 3.0 * c * error, q - 2.0 / 3.0 * s * error
+        return d, q
 
 
 @params
 class CurrentControl:
+    """The continuous loop of a current, with its limits."""
+
     bandwidth: float = param(unit="Hz", above=0.0, default=500.0, doc="of the current loop")
     current_limit: float = param(unit="A", above=0.0, default=math.inf, doc="amplitude of a phase")
     voltage_limit: float = param(
@@ -62,3 +159,70 @@ def add_current_limit(graph: BondGraph, control: CurrentControl, square: Law) ->
 def limited(value: Numeric, limit: Numeric) -> Numeric:
     """The value within ± limit."""
     return value if ops.is_infinite(limit) else ops.clip(value, -limit, limit)
+
+
+Values = tuple[Numeric, ...]  # one for each axis
+
+
+@dataclass(frozen=True)
+class MachineWindings:
+    """What the drive knows of the windings of its motor. axes: suffixes of the names of each; currents: their states;
+    setpoints: (currents) of a torque of the motor at a speed [rad/s], within an amplitude of a phase [A]; induced:
+    (voltages) by currents and speed; limited: (voltages) that the inverter can give; torque_constant: torque per
+    amplitude of a phase [N·m/A].
+    """
+
+    axes: tuple[str, ...]
+    currents: tuple[str, ...]
+    resistance: float
+    inductances: tuple[float, ...]
+    setpoints: Callable[[Numeric, Numeric, Numeric], Values]
+    induced: Callable[[Values, Numeric], Values]
+    limited: Callable[[Values], Values]
+    torque_constant: float
+
+
+@dataclass(frozen=True)
+class SampledCurrentLoop:
+    """The loop of a current, sampled."""
+
+    windings: MachineWindings
+    control: CurrentControl
+    loop: CurrentLoop
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for gains at which the loop is unstable: z^(1 + d) − z^d + ωT = 0 with a delay of d samples
+        has a root beyond the unit circle."""
+        largest = (1.0 if self.loop.delay else 2.0) * self.loop.rate / TURN
+        if self.control.bandwidth >= largest:
+            late = ", each late by one" if self.loop.delay else ""
+            what = f"a bandwidth of {self.control.bandwidth:.4g} Hz is unstable with {self.loop.rate:.10g}"
+            raise ValueError(
+                f"{what} samples per second{late}; use less than {largest:.4g} Hz, at best a tenth of the rate"
+            )
+
+    def initial(self) -> State:
+        """Voltages, integrals, and the voltages of the next sample if they are late; without currents."""
+        names = ("voltage", "voltage_integral", *(("next_voltage",) if self.loop.delay else ()))
+        return {f"{name}{axis}": np.zeros(()) for name in names for axis in self.windings.axes}
+
+    def sampled(self, x: State, torque: Numeric, currents: Values, speed: Numeric, largest: Numeric) -> State:
+        """The state after a sample. torque: setpoint, of the motor [N·m]; speed: of the motor [rad/s]; largest:
+        amplitude of the current in a phase [A]."""
+        w = self.windings
+        errors = [a - b for a, b in zip(w.setpoints(torque, speed, largest), currents, strict=True)]
+        proportional = [self.control.rate * L * e for L, e in zip(w.inductances, errors, strict=True)]
+        integrals = [x[f"voltage_integral{axis}"] for axis in w.axes]
+        parts = zip(proportional, integrals, w.induced(currents, speed), strict=True)
+        wanted = tuple(p + i + e for p, i, e in parts)
+        given = w.limited(wanted)
+        state: State = {}
+        for k, axis in enumerate(w.axes):
+            fraction = w.resistance / w.inductances[k] / self.loop.rate
+            integral = next_integral(integrals[k], fraction, proportional[k], wanted[k], given[k])
+            state[f"voltage_integral{axis}"] = integral
+            if self.loop.delay:
+                state |= {f"voltage{axis}": x[f"next_voltage{axis}"], f"next_voltage{axis}": given[k]}
+            else:
+                state[f"voltage{axis}"] = given[k]
+        return state

@@ -11,7 +11,7 @@ from cosim.core import ops
 from cosim.core.errors import SectionError
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import BondGraph, C, Law, R
-from cosim.mechanics.bondgraph.components import _fluid, _leakage, ideal_cylinder, variable_chamber
+from cosim.mechanics.bondgraph.components import _fluid, _passage, ideal_cylinder, variable_chamber
 
 CREEP_SPEED = 1e-3  # m/s, below which Coulomb friction decreases to 0
 
@@ -27,7 +27,7 @@ class Params:
     pressure_b: float = param(unit="Pa", min=0, default=0.0, doc="at the start, above ambient")
     bulk_modulus: float = _fluid.bulk_modulus()
     air_content: float = _fluid.air_content()
-    leakage: float = _leakage.conductance()
+    leakage: float = _passage.conductance()
     viscous: float = param(unit="N*s/m", min=0, default=0.0, doc="viscous friction")
     coulomb: float = param(unit="N", min=0, default=0.0, doc="Coulomb friction")
     stop_stiffness: float = param(unit="N/m", above=0, default=1e8, doc="of the end stops")
@@ -51,7 +51,7 @@ def build(params: Params) -> BondGraph:
         graph.junction(side, "0")
         graph.bond(side, f"chamber_{side}.port")
         graph.bond(f"piston.{side}", f"chamber_{side}.wall")
-    graph.add("leakage", _leakage.leakage(params.leakage))
+    graph.add("leakage", _passage.leakage(params.leakage))
     graph.chain("a", "across", "b")
     graph.bond("across", "leakage")
     _add_rod(graph, params)

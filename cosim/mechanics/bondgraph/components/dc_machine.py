@@ -11,8 +11,12 @@ from operator import mul
 
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import GY, BondGraph, I, Law, R, Se
-from cosim.mechanics.bondgraph.components._current_control import CurrentControl, add_current_limit, limited
-from cosim.mechanics.bondgraph.components._sampled_current import MachineWindings
+from cosim.mechanics.bondgraph.components._current_control import (
+    CurrentControl,
+    MachineWindings,
+    add_current_limit,
+    limited,
+)
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
 SQUARE = Law(lambda current: current * current, ("winding.flow",))

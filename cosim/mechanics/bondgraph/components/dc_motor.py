@@ -7,6 +7,10 @@
 θ is the motor's angle divided by the ratio u. The drive turns the input `request`, an effort, into a current and, with
 `drive: current`, closes a current loop of the given bandwidth with back-EMF compensation; with `drive: voltage` it
 applies the voltage that gives that effort at standstill. Both saturate.
+
+The friction of the gear is viscous, Coulomb and load-dependent, M_T = b ω + (M_0 + μ |M|) s(ω) with
+s(ω) = ω / √(ω² + ω_s²), smooth around standstill. A mesh of efficiency η loses the fraction 1 − η of the motor's power
+when the motor drives, and 1/η − 1 of the power that reaches the motor when the load drives it.
 """
 
 from __future__ import annotations
@@ -19,7 +23,18 @@ from cosim.core.types import Numeric, param, params
 from cosim.core.units import TURN
 from cosim.mechanics.bondgraph import GY, BondGraph, C, I, Law, R, Se
 from cosim.mechanics.bondgraph.components._current_control import limited
-from cosim.mechanics.bondgraph.components._gear_friction import gear_friction
+
+CREEP_SPEED = 0.01  # ω_s [rad/s or m/s, joint side], below which Coulomb friction decreases to 0
+
+
+def gear_friction(load: Numeric, speed: Numeric, viscous: Numeric, coulomb: Numeric, efficiency: Numeric) -> Numeric:
+    """The friction effort, opposing +speed, of a gear that transmits `load`; joint side."""
+    friction = viscous * speed
+    lossless = ops.is_zero(1.0 - efficiency)
+    if lossless and ops.is_zero(coulomb):
+        return friction
+    fraction = 0.0 if lossless else ops.where(load * speed > 0.0, 1.0 - efficiency, 1.0 / efficiency - 1.0)
+    return friction + (coulomb + fraction * ops.abs(load)) * ops.smooth_sign(speed, CREEP_SPEED)
 
 
 @params

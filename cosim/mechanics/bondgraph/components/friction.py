@@ -1,14 +1,14 @@
 """Friction of a shaft or slide, without and with stiction; port: `body`.
 
-`multibody.friction` has the law. As a bond graph, the speed v of `lugre` is the bristles', on a compliance σ₀ and a
-resistance σ₁, plus the speed of their tips, which slide through a resistance.
+`multibody.friction` has the law. As a bond graph, the speed v of `lugre` is that of bristles between the body and what
+it slides on, which deflect and hold, a compliance σ₀ and a resistance σ₁, plus the speed of their tips, which slide
+through a resistance.
 """
 
 from __future__ import annotations
 
 from cosim.core.types import param, params
-from cosim.mechanics.bondgraph import BondGraph, Law, R
-from cosim.mechanics.bondgraph.components._bristles import add_bristles
+from cosim.mechanics.bondgraph import BondGraph, C, Law, R
 from cosim.mechanics.multibody.friction import Friction
 
 
@@ -30,4 +30,25 @@ def build(params: Params) -> BondGraph:
         return graph
     slip = Law(params.slip, ("body.flow", "stiffness.effort"))
     add_bristles(graph, domain, params.bristle_stiffness, params.bristle_damping, slip)
+    return graph
+
+
+def add_bristles(graph: BondGraph, domain: str, stiffness: float, damping: float, slip: Law) -> None:
+    """On the junction `body` of the graph. slip: the speed of their ends, by the `stiffness.effort` that they hold."""
+    graph.junction("contact", "0")
+    graph.junction("bristle", "1")
+    graph.add("stiffness", C(domain, stiffness))
+    graph.add("slip", R(domain, slip, gives="flow"))
+    graph.chain("body", "contact", "bristle", "stiffness")
+    graph.bond("contact", "slip")
+    if damping:
+        graph.add("damping", R(domain, damping))
+        graph.bond("bristle", "damping")
+
+
+def bristles(domain: str, stiffness: float, damping: float, slip: Law) -> BondGraph:
+    """A graph of its own; port: `body`."""
+    graph = BondGraph(ports={"body": "body"})
+    graph.junction("body", "1")
+    add_bristles(graph, domain, stiffness, damping, slip)
     return graph

@@ -8,7 +8,11 @@ mesh transmits less the friction when the input drives, plus it when the load do
 
 The efficiency of a driving stage is then η = M_load / (M_load + M_0 + μ M_load). In place of μ for both directions
 there may be efficiencies of the mesh: `efficiency` η, where the input drives, is 1 / (1 + μ), and `back_efficiency` η',
-where the load drives, 1 − μ. Both may depend on the speed.
+where the load drives, 1 − μ. Both may depend on the speed. Where the input drives, the mesh takes M / η for the load M
+that it transmits, so the friction is f M = (1/η − 1) M; where the load drives, η' M reaches the input, so
+f' M = (1 − η') M. From f' = 1 on, the load cannot drive: the stage locks itself. At rest the friction is what keeps it
+there, between −f' M and f M for M > 0, as of LossyGear in the Modelica Standard Library (Pelchen, Schweiger and Otter,
+Modeling and Simulating the Efficiency of Gearboxes and of Planetary Gearboxes, 2nd Modelica Conference, 2002).
 
 A sign function with a creep speed stands for the direction, and the stage creeps under load at rest. With `breakaway`
 the friction comes from bristles at the input shaft, which hold: they bend by ξ of their largest twist z, and the
@@ -29,6 +33,8 @@ output a branching one.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Literal
@@ -38,10 +44,37 @@ from cosim.core.types import Numeric, param, params
 from cosim.core.units import TURN
 from cosim.mechanics.bondgraph import TF, BondGraph, C, I, Law, R, Sf
 from cosim.mechanics.bondgraph.components import shaft
-from cosim.mechanics.bondgraph.components._mesh_friction import MeshFriction
 
 SLIPS_FROM = 0.9  # of the largest bend of bristles: below, they hold
 STEEPEST = 3.0  # of α, for steps that are too long: exact solutions stay below 1
+
+
+@dataclass(frozen=True)
+class MeshFriction:
+    """Efficiencies η and η' at speeds of the output [rad/s], linear between them and constant outside."""
+
+    forward: tuple[float, ...]
+    backward: tuple[float, ...]
+    speeds: tuple[float, ...] = (0.0,)
+
+    @property
+    def locks(self) -> bool:
+        """Whether the load cannot drive it at some speed."""
+        return min(self.backward) <= 0.0
+
+    def per_load(self, speed: Numeric) -> tuple[Numeric, Numeric]:
+        """(f, f') at a speed of the output."""
+        size = ops.abs(speed)
+        forward, backward = (interpolated(size, self.speeds, row) for row in (self.forward, self.backward))
+        return 1.0 / forward - 1.0, 1.0 - backward
+
+
+def interpolated(x: Numeric, points: Sequence[float], values: Sequence[float]) -> Numeric:
+    """The values at increasing points, linear between them and constant outside."""
+    found = values[0]
+    for (a, b), (y, z) in zip(pairwise(points), pairwise(values), strict=True):
+        found = found + (z - y) / (b - a) * (ops.clip(x, a, b) - a)
+    return found
 
 
 @params

@@ -20,7 +20,7 @@ import math
 from cosim.core import ops
 from cosim.core.types import param, params
 from cosim.mechanics.bondgraph import TF, BondGraph, C, Law, R
-from cosim.mechanics.bondgraph.components._bristles import bristles
+from cosim.mechanics.bondgraph.components.friction import bristles
 
 
 @params

@@ -1,12 +1,11 @@
-"""A thin pipe with laminar flow and no inertia: Δp = 128 η l / (π d⁴) Q (`_pipe`)."""
+"""A thin pipe with laminar flow and no inertia: Δp = 128 η l / (π d⁴) Q (`_passage`)."""
 
 from __future__ import annotations
 
 from cosim.core.types import param, params
 from cosim.mechanics.bondgraph import BondGraph, R
 from cosim.mechanics.bondgraph.components import _fluid
-from cosim.mechanics.bondgraph.components._passage import passage
-from cosim.mechanics.bondgraph.components._pipe import laminar_resistance
+from cosim.mechanics.bondgraph.components._passage import laminar_resistance, passage
 
 
 @params

@@ -7,8 +7,7 @@ import math
 from cosim.core.types import param, params
 from cosim.mechanics.bondgraph import BondGraph, I, R
 from cosim.mechanics.bondgraph.components import _fluid
-from cosim.mechanics.bondgraph.components._passage import passage
-from cosim.mechanics.bondgraph.components._pipe import laminar_resistance
+from cosim.mechanics.bondgraph.components._passage import laminar_resistance, passage
 
 
 @params

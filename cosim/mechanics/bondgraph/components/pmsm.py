@@ -18,8 +18,12 @@ from collections.abc import Sequence
 from cosim.core import ops
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import GY, BondGraph, C, I, Law, R, Se
-from cosim.mechanics.bondgraph.components._current_control import CurrentControl, add_current_limit, limited
-from cosim.mechanics.bondgraph.components._sampled_current import MachineWindings
+from cosim.mechanics.bondgraph.components._current_control import (
+    CurrentControl,
+    MachineWindings,
+    add_current_limit,
+    limited,
+)
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
 # of currents, voltages and fluxes whose product is the power of three phases

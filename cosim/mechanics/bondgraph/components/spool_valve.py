@@ -17,7 +17,7 @@ from cosim.core import ops
 from cosim.core.errors import SectionError
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import BondGraph, C, I, Law, R, Se
-from cosim.mechanics.bondgraph.components import _fluid, _throttle
+from cosim.mechanics.bondgraph.components import _fluid, _passage
 
 EDGES = {"pa": 1.0, "bt": 1.0, "pb": -1.0, "at": -1.0}  # from and to -> direction in which the spool opens it
 CENTRING = 1e4  # N/m; sets the force and energy of the spool's actuator alone
@@ -33,10 +33,10 @@ class Params:
     time_constant: float | None = param(unit="s", above=0, default=None, doc="of a first order lag")
     natural_frequency: float | None = param(unit="rad/s", above=0, default=None, doc="of a second order lag")
     damping_ratio: float = param(above=0, default=0.7, doc="of a second order lag")
-    discharge: float = _throttle.discharge()
+    discharge: float = _passage.discharge()
     density: float = _fluid.density()
     viscosity: float = _fluid.viscosity()
-    reynolds: float = _throttle.reynolds()
+    reynolds: float = _passage.reynolds()
 
 
 def build(params: Params) -> BondGraph:
@@ -48,7 +48,7 @@ def build(params: Params) -> BondGraph:
     position = Law(lambda *u: ops.clip(command.fn(*u), -params.max_opening, params.max_opening), command.uses)
     if params.time_constant is not None or params.natural_frequency is not None:
         position = _add_spool(graph, params, position)
-    edge = _throttle.MeteringEdge.of(params, 2.0 * params.max_opening)
+    edge = _passage.MeteringEdge.of(params, 2.0 * params.max_opening)
     for (first, last), direction in EDGES.items():
         name = f"{first}_to_{last}"
         graph.junction(name, "1")

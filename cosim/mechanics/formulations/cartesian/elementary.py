@@ -1,12 +1,13 @@
-"""Elementary constraints between two bodies: one equation each, with the right side of its acceleration.
+"""Elementary constraints between two bodies, and the table of joints composed of them.
 
-A row couples the accelerations of a base body i and another body j,
+Each is one equation, with the right side of its acceleration. A row couples the accelerations of a base body i and
+another body j, base·ẍ_i + other·ẍ_j + bias = 0, ẍ = (acceleration of the centre of mass, angular acceleration), along
+ground axes. Its reaction λ acts on both: other·λ on j and base·λ on i, force and moment about the centres of mass.
+`bias` has the Coriolis and centrifugal terms.
 
-    base·ẍ_i + other·ẍ_j + bias = 0,     ẍ = (acceleration of the centre of mass, angular acceleration),
-
-along ground axes. Its reaction λ acts on both: other·λ on j and base·λ on i, force and moment about the centres of
-mass. `bias` has the Coriolis and centrifugal terms. Rows that are no constraints measure motion: of a dof of a joint,
-its acceleration is the left side of the equation.
+Rows that are no constraints measure motion: of a dof of a joint, its acceleration is the left side of the equation.
+They give the rates of the dofs in their order, and the efforts on them act along these rows. Frames of joints are as in
+`multibody.joints`: z along the axis, the second axis of a universal joint along x.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple, Protocol
 
 from cosim.core import ops
 from cosim.core.types import Numeric
+from cosim.mechanics.multibody.mechanism import Joint
 from cosim.mechanics.multibody.spatial import SpatialVector
 
 BASE, OTHER = 0, 1  # the two bodies of a row
@@ -122,3 +124,53 @@ class Advance:
             along.bias - self.pitch * turn.bias,
             self.pitch * off,
         )
+
+
+class Composition(NamedTuple):
+    """A joint as elementary constraints: what it forbids, and measures of the motion that it leaves."""
+
+    forbidden: tuple[Elementary, ...]
+    free: tuple[Elementary, ...]
+
+
+_AT_POINT = PointOnPlane(X), PointOnPlane(Y), PointOnPlane(Z)
+_ON_AXIS = _AT_POINT[:2]
+_NO_TILT = NoRotation(Y, Z), NoRotation(X, Z)
+_NO_TWIST = (NoRotation(X, Y),)
+_TURN = (Rotation(Z),)
+_TURNS = Rotation(X, OTHER), Rotation(Y, OTHER), Rotation(Z, OTHER)
+_MOVES = PointOnPlane(X, OTHER), PointOnPlane(Y, OTHER), PointOnPlane(Z, OTHER)
+
+COMPOSITIONS: dict[str, Composition] = {
+    "revolute": Composition(_AT_POINT + _NO_TILT, _TURN),
+    "continuous": Composition(_AT_POINT + _NO_TILT, _TURN),
+    "prismatic": Composition(_ON_AXIS + _NO_TILT + _NO_TWIST, (PointOnPlane(Z),)),
+    "cylindrical": Composition(_ON_AXIS + _NO_TILT, (PointOnPlane(Z), *_TURN)),
+    "universal": Composition((*_AT_POINT, NoRotation(Z, X)), (Rotation(Z), Rotation(X, OTHER))),
+    "spherical": Composition(_AT_POINT, _TURNS),
+    "planar": Composition((PointOnPlane(Z), *_NO_TILT), (*_ON_AXIS, *_TURN)),
+    "fixed": Composition(_AT_POINT + _NO_TILT + _NO_TWIST, ()),
+    "free": Composition((), _MOVES + _TURNS),
+}
+
+
+# of a body whose motion relative to its base is a function of time
+GIVEN_MOTION = Composition((*_AT_POINT, Rotation(X), Rotation(Y), Rotation(Z)), ())
+
+
+def has_composition(joint: Joint) -> bool:
+    return joint.kind in COMPOSITIONS or joint.kind == "screw" or has_given_motion(joint)
+
+
+def has_given_motion(joint: Joint) -> bool:
+    """Whether the motion in a joint depends on time alone."""
+    return joint.motion is not None and joint.motion.timed and not joint.motion.names
+
+
+def composition(joint: Joint) -> Composition:
+    """The entry of the table for a joint that has one."""
+    if has_given_motion(joint):
+        return GIVEN_MOTION
+    if joint.kind == "screw":
+        return Composition((*_ON_AXIS, Advance(joint.pitch), *_NO_TILT), _TURN)
+    return COMPOSITIONS[joint.kind]

@@ -13,8 +13,7 @@ import numpy as np
 
 from cosim.core.errors import InputError, InputErrors, SourceLocation
 from cosim.core.types import Array
-from cosim.mechanics.multibody.elastic.drawn_pieces import fixed_point, secant, with_bars_to
-from cosim.mechanics.multibody.elastic.link import Displacement, ElasticLink
+from cosim.mechanics.multibody.elastic.link import Displacement, ElasticLink, fixed_point, secant, with_bars_to
 from cosim.mechanics.multibody.elastic.rigid_elements import RigidElements, RigidPiece
 from cosim.mechanics.multibody.elastic_joints import MODES
 from cosim.mechanics.multibody.mechanism import GeneralMotion, Inertial, Joint, Link, Mechanism, Pose

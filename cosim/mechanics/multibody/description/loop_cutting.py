@@ -13,7 +13,15 @@ import numpy as np
 
 from cosim.mechanics.multibody.constraint_laws import FORCE, MOMENT, ConstraintLaw, ReactionSpec, loop_closure
 from cosim.mechanics.multibody.joints import FIXED, JointKind, joint_axes, kind_of
-from cosim.mechanics.multibody.mechanism import Constraint, Inertial, Joint, Link, LoopJoint, Mechanism, Pose
+from cosim.mechanics.multibody.mechanism import (
+    Constraint,
+    Inertial,
+    Joint,
+    Link,
+    LoopJoint,
+    Mechanism,
+    Pose,
+)
 from cosim.mechanics.multibody.part_names import part_of
 
 _ROWS = {f"f{axis}": ReactionSpec(f"force_{axis}", *FORCE) for axis in "xyz"}

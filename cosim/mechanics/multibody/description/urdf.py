@@ -18,13 +18,11 @@ import numpy as np
 from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
 from cosim.core.paths import find_package, read_file
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
-from cosim.mechanics.multibody.description.frames import pose_of
-from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
-from cosim.mechanics.multibody.description.rigid_groups import merged_inertials
+from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix, merged_inertials
 from cosim.mechanics.multibody.description.topology import build_mechanism
 from cosim.mechanics.multibody.description.xacro import MACRO, expand_xacro, uses_xacro
 from cosim.mechanics.multibody.description.xmltree import XmlElement, parse_xml
-from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose, pose_of
 
 # URDF joint type -> joint kind
 KINDS = {

@@ -1,4 +1,9 @@
-"""An elastic link from the mass and stiffness matrices of a finite-element program."""
+"""An elastic link from the mass and stiffness matrices of a finite-element program.
+
+They must describe a body that nothing holds, at the nodes that come with them. A stiffness matrix leaves the six rigid
+motions R of a body without force, K R = 0, and its mass matrix has the same mass in all directions, Rᵀ M R. Neither is
+so with nodes in another order, coordinates in other units or a part held.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +27,21 @@ from cosim.core.types import Array
 from cosim.mechanics.multibody.elastic.arrays import read_content
 from cosim.mechanics.multibody.elastic.consistent_mass import NodalMass, rigid_motions
 from cosim.mechanics.multibody.elastic.craig_bampton import MOTIONS, reduce
-from cosim.mechanics.multibody.elastic.drawn_pieces import Knots, knots_of, net_of
 from cosim.mechanics.multibody.elastic.geometric_stiffness import GeometricStiffness, ModalLoads, at_node, with_moments
-from cosim.mechanics.multibody.elastic.link import ElasticLink, Remedies
+from cosim.mechanics.multibody.elastic.link import ElasticLink, Knots, Remedies, knots_of, net_of
 from cosim.mechanics.multibody.elastic.modal_link import Nodes, check_mass, check_symmetric, modal_link
-from cosim.mechanics.multibody.elastic.rigid_checks import check_free, check_isotropic
 from cosim.mechanics.multibody.elastic_bodies import ModalMass
 
 ROOT, NONE = "root", GeometricStiffness()
 VERSION = 4  # of what is cached
 REMEDIES = Remedies(*["name the interface in held, with more than 6 modes for each that is there"] * 2)
 FLAT = 1e-9  # nodes of an interface within this, relative to their extent, are on one line
+
+
+FREE = 1e-3  # force of a rigid motion, relative to the sum of the sizes of its parts, that is rounding in a file
+ISOTROPIC = 1e-3  # relative difference of the masses along x, y and z
+NOTHING = 1e-9  # mass relative to the sum of the diagonal
+MOTION_NAMES = "shift along x", "shift along y", "shift along z", "turn about x", "turn about y", "turn about z"
 
 
 class ReducedBody(NamedTuple):
@@ -295,3 +304,29 @@ def read_nodes(path: Path) -> tuple[dict[int, int], Array]:
     if not positions:
         raise InputError("the file has no nodes; write one in each row", str(path))
     return numbers, np.array(positions)
+
+
+def check_free(stiffness: Any, position: Array, numbers: list[int]) -> None:
+    """Raises InputError for a stiffness (n, n), sparse, resisting a rigid motion of nodes (p, 3) of these numbers."""
+    per_node = stiffness.shape[0] // len(position)
+    rigid = rigid_motions(position - position.mean(axis=0), per_node)
+    forces, sizes = np.abs(stiffness @ rigid), abs(stiffness) @ np.abs(rigid)
+    relative = forces / np.maximum(sizes, np.finfo(float).tiny)
+    row, motion = np.unravel_index(relative.argmax(), relative.shape)
+    if relative[row, motion] > FREE:
+        where = f"of the whole body, at node {numbers[row // per_node]}"
+        what = f"the stiffness matrix resists a {MOTION_NAMES[motion]} {where}"
+        fix = "export it with nothing held, and the nodes in its order, in m, in the axes of its dofs"
+        raise InputError(f"{what}; {fix}")
+
+
+def check_isotropic(mass: Any, position: Array) -> None:
+    """Raises InputError for a mass matrix (n, n), sparse, without mass, or with another one in each direction."""
+    per_node = mass.shape[0] // len(position)
+    shifts = rigid_motions(position, per_node)[:, :3]
+    masses = np.diag(shifts.T @ (mass @ shifts))
+    if masses.min() <= NOTHING * mass.diagonal().sum():
+        raise InputError("the mass matrix has no mass; is it the stiffness matrix? exchange the files")
+    if np.ptp(masses) > ISOTROPIC * masses.mean():
+        along = ", ".join(f"{m:.4g} kg along {axis}" for m, axis in zip(masses, "xyz", strict=True))
+        raise InputError(f"the mass matrix has {along}; export it with nothing held, and the dofs node after node")

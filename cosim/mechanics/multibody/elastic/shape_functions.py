@@ -10,8 +10,7 @@ import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.core.types import Array
-from cosim.mechanics.multibody.elastic.drawn_pieces import pieces_along
-from cosim.mechanics.multibody.elastic.link import Displacement, ElasticLink, Remedies
+from cosim.mechanics.multibody.elastic.link import Displacement, ElasticLink, Remedies, pieces_along
 from cosim.mechanics.multibody.elastic.mass_points import MassPoints
 from cosim.mechanics.multibody.elastic.modal_link import SYMMETRIC, check_symmetric, modal_link
 from cosim.mechanics.multibody.elastic_bodies import PointCurve

@@ -10,8 +10,7 @@ import numpy as np
 from cosim.core.errors import InputError
 from cosim.core.types import Array
 from cosim.mechanics.multibody.elastic.arrays import Arrays
-from cosim.mechanics.multibody.elastic.drawn_pieces import knots_of, net_of
-from cosim.mechanics.multibody.elastic.link import ElasticLink, Remedies
+from cosim.mechanics.multibody.elastic.link import ElasticLink, Remedies, knots_of, net_of
 from cosim.mechanics.multibody.elastic.mass_points import MassPoints, solids
 from cosim.mechanics.multibody.elastic.modal_link import Nodes, check_mass, gram, modal_link, stiffness_by
 

@@ -1,12 +1,14 @@
-"""The method of Dormand and Prince, order 5(4), on numbers: step control, and a polynomial inside a step.
+"""Solvers of the equations of an FMU, with step control and a dense output: the method of Dormand and Prince, order
+5(4), and for stiff models Radau IIA of SciPy, order 5.
 
-Coefficients, step control and dense output: Hairer, Nørsett, Wanner, Solving Ordinary Differential Equations I,
-sections II.4 to II.6. The last stage of a step is the first one of the next.
+Coefficients, step control and dense output of the first: Hairer, Nørsett, Wanner, Solving Ordinary Differential
+Equations I, sections II.4 to II.6. The last stage of a step is the first one of the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +44,8 @@ SHORTEST = 16.0 * np.finfo(float).eps  # step, relative to the time
 
 
 class DormandPrince:
-    """Integrates x' = f(t, x), x (n,). `step_size` [s]: of the next step, kept from one call to the next."""
+    """The method of Dormand and Prince for x' = f(t, x), x (n,). `step_size` [s]: of the next step, kept from one
+    call to the next."""
 
     def __init__(self, f: Callable[[float, Array], Array], relative: float, absolute: Array) -> None:
         self._f, self._relative, self._absolute = f, relative, absolute
@@ -98,3 +101,42 @@ class DormandPrince:
             return x + s * (change + (1 - s) * (slope + s * (bend + (1 - s) * h * (DENSE @ k))))
 
         return at
+
+
+class RadauSolver:
+    """Scipy's Radau IIA method for x' = f(t, x), x (n,). `step_size` [s]: of the next step, kept from one
+    call to the next."""
+
+    def __init__(self, f: Callable[[float, Array], Array], relative: float, absolute: Array) -> None:
+        from scipy.integrate import Radau
+
+        self._f, self._relative, self._absolute = f, relative, absolute
+        self._radau: Any = Radau
+        self._solver: Any = None
+        self.step_size = np.inf
+
+    def reset(self) -> None:
+        """The right side is another one from here on."""
+        self._solver = None
+
+    def step(self, t: float, x: Array, end: float) -> tuple[float, Array, Callable[[float], Array]]:
+        """A step towards `end`: (time reached, x there, x at a time within). Raises ArithmeticError where no step is
+        short enough."""
+        solver = self._solver
+        if solver is None or solver.t_bound != end or solver.t != t:
+            solver = self._radau(
+                lambda t, x: self._f(t, x).copy(),
+                t,
+                x,
+                end,
+                rtol=self._relative,
+                atol=self._absolute,
+                first_step=min(self.step_size, end - t) if np.isfinite(self.step_size) else None,
+            )
+            self._solver = solver
+        solver.step()
+        if solver.status == "failed":
+            raise ArithmeticError
+        if solver.t < end:
+            self.step_size = solver.h_abs
+        return solver.t, solver.y, solver.dense_output()

@@ -1,0 +1,232 @@
+"""What a plant consists of: a mechanism, its drives, motions that are given, and a consistent start.
+
+A prescribed dof follows its trajectory. A dof with neither actuator nor trajectory is passive. A real dof, one with a
+real motor, follows its measured motion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from cosim.core.types import Actuator, State, Trajectory
+from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_formulation
+from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.assembly import ConsistentState, find_consistent_state
+from cosim.mechanics.multibody.mechanism import Mechanism
+from cosim.simulation.plant.bristles import Bristles
+from cosim.simulation.plant.external_efforts import ExternalEfforts
+from cosim.simulation.plant.hybrid_modes import HybridModes
+from cosim.simulation.plant.step_control import StepControl
+
+
+@dataclass(frozen=True)
+class LoopClosure:
+    """How drift from constraints is corrected: by `projection` after every step, or by Baumgarte stabilisation at this
+    rate [rad/s]; and where constraints are eliminated, see `Model`."""
+
+    projection: bool = True
+    baumgarte: float = 0.0
+    elimination: str = "auto"
+
+
+@dataclass(frozen=True)
+class PlantDescription:
+    """The description of a plant. actuators, prescribed: actuators and trajectories (of one coordinate) by dof name of
+    the model. position (nq,), velocity (nv,): guesses of the initial state. kept: bool (nv,) twice, dofs whose guess
+    stays when loops are closed.
+    """
+
+    mechanism: Mechanism
+    gravity: Sequence[float]  # (3,) m/s²
+    actuators: Mapping[str, Actuator]
+    prescribed: Mapping[str, Trajectory]
+    position: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    velocity: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    kept: tuple[np.ndarray, np.ndarray] = field(
+        default_factory=lambda: (np.zeros(0, bool), np.zeros(0, bool))
+    )  # of positions, of velocities
+    released: tuple[str, ...] = ()  # constraints that may be released
+    loop_closure: LoopClosure = LoopClosure()
+    modes: HybridModes = field(default_factory=HybridModes)
+    real: tuple[str, ...] = ()  # dofs with a real motor
+    rotors: Mapping[str, float] = field(default_factory=dict)  # reflected inertia of the drives of real dofs
+    # of real dofs: their drives, simulated beside them; what they exert does not act on the mechanism
+    twins: Mapping[str, Actuator] = field(default_factory=dict)
+    control: StepControl | None = None  # of integrators that estimate their error
+    multirate: bool = False  # whether the drives take steps of their own
+    coupled: tuple[str, ...] = ()  # dofs with an effort from outside
+    formulation: str = SEPARATE_BODIES  # of the equations of motion; another one if all dofs are free at all times
+
+    def with_modes(self, modes: HybridModes) -> Self:
+        """The same plant with these modes; its initial state is not solved for again."""
+        return self._sharing(("full_model", "start", "model"), replace(self, modes=modes))
+
+    def starting_at(self, position: np.ndarray, velocity: np.ndarray, kept: tuple[np.ndarray, np.ndarray]) -> Self:
+        """The same plant with other guesses of the initial state, see `PlantDescription`."""
+        return self._sharing(("full_model", "model"), replace(self, position=position, velocity=velocity, kept=kept))
+
+    def with_prescribed(self, prescribed: Mapping[str, Trajectory]) -> Self:
+        """The same plant with other trajectories of its prescribed dofs, from the same start."""
+        return self._sharing(("full_model", "start", "model"), replace(self, prescribed=prescribed))
+
+    def with_numbers(self, mechanism: Mechanism, actuators: Mapping[str, Actuator]) -> Self:
+        """The same plant with other numbers, or symbols, in the same mechanism and drives; its initial state is not
+        solved for again."""
+        return self._sharing(("start", "bristle_start"), replace(self, mechanism=mechanism, actuators=actuators))
+
+    def _sharing(self, solved: Sequence[str], plant: Self) -> Self:
+        """plant, with what this one has computed already."""
+        plant.__dict__.update({name: value for name, value in self.__dict__.items() if name in solved})
+        return plant
+
+    # --- models and start ---
+
+    @cached_property
+    def full_model(self) -> Model:
+        """The mechanism with the rotors of its actuators and with all its constraints."""
+        rotors = {name: actuator.reflected_inertia for name, actuator in self.actuators.items()} | dict(self.rotors)
+        return Model(self.mechanism, self.gravity, rotors, self.loop_closure.baumgarte, self.loop_closure.elimination)
+
+    @cached_property
+    def start(self) -> ConsistentState:
+        """Coordinates and velocities at t = 0 with closed loops. Raises InputError if there are none."""
+        q, v = np.array(self.position, dtype=float), np.array(self.velocity, dtype=float)
+        fixed = ~self.unprescribed
+        kept_q, kept_v = self.kept
+        for name, trajectory in self.prescribed.items():
+            k, sample = self.full_model.dof_index(name), trajectory.sample(0.0)
+            q[self._coordinate(name)], v[k] = sample["position"][0], sample["velocity"][0]
+        prescribed = tuple(self.prescribed)
+        return find_consistent_state(
+            self.full_model, q, v, kept_q | fixed, kept_v | fixed, released=self.released, prescribed=prescribed
+        )
+
+    @property
+    def start_positions(self) -> np.ndarray:
+        """(nv,) positions of the dofs at t = 0."""
+        return np.asarray(self.full_model.equations.chart(self.start.q), dtype=float)
+
+    @property
+    def immobile(self) -> str | None:
+        """Place, reason and fix if the constraints leave no degree of freedom, else None."""
+        last = self.start.immobile
+        if last is None:
+            return None
+        what = f"'{last.name}' takes the last degree of freedom: nothing can move"
+        return f"{last.place}: {what}; take out a loop or a constraint, or use joints with more dofs"
+
+    @cached_property
+    def model(self) -> Model:
+        """The mechanism with rotors, without redundant constraint rows."""
+        redundant = self.start.redundant
+        return self.full_model.without(redundant) if redundant else self.full_model
+
+    @cached_property
+    def controller_model(self) -> Model:
+        """The model that controllers get."""
+        return self.model.as_known
+
+    @cached_property
+    def other_formulation(self) -> Formulation | None:
+        """The formulation that gives the accelerations, None for the separate bodies. Raises InputError if it does not
+        exist or cannot treat the mechanism."""
+        if self.formulation == SEPARATE_BODIES:
+            return None
+        return load_formulation(self.formulation, self.model.equations, "mechanism.formulation")
+
+    @property
+    def drifts(self) -> bool:
+        """Whether a step of the integrator drifts from constraints or from quaternions of length 1."""
+        projected = bool(self.model.constraint_rows) and self.loop_closure.projection
+        return projected or self.model.nq != self.model.nv
+
+    # --- dofs ---
+
+    @cached_property
+    def unprescribed(self) -> np.ndarray:
+        """bool (nv,): dofs without a prescribed motion."""
+        return np.array([name not in self.prescribed for name in self.full_model.dof_names], dtype=bool)
+
+    @cached_property
+    def _real_dofs(self) -> np.ndarray:
+        """Indices of the real dofs (in v)."""
+        return np.array([self.full_model.dof_index(name) for name in self.real], dtype=int)
+
+    @cached_property
+    def imposed(self) -> np.ndarray:
+        """bool (nv,): dofs whose motion is imposed by a trajectory or by a measurement."""
+        return ~self.unprescribed | np.isin(np.arange(len(self.unprescribed)), self._real_dofs)
+
+    @cached_property
+    def _state_coordinates(self) -> np.ndarray:
+        """Indices (in q) of the coordinates that are not prescribed: those in the state."""
+        names = self.full_model.coordinate_names
+        return np.array([k for k, name in enumerate(names) if name not in self.prescribed], dtype=int)
+
+    @property
+    def state_coordinate_names(self) -> tuple[str, ...]:
+        """Of the coordinates in the state."""
+        return tuple(self.model.coordinate_names[k] for k in self._state_coordinates)
+
+    def _coordinate(self, dof: str) -> int:
+        """The index (in q) of the coordinate of a dof."""
+        return self.full_model.coordinate_names.index(dof)
+
+    def mobility(self, dofs: Sequence[int]) -> float:
+        """The largest acceleration [rad/s² or m/s²] of one of the dofs by an effort of 1 on it, at the start."""
+        q, rest, known = self.start.q, np.zeros(self.model.nv), self.imposed
+
+        def acceleration(effort: np.ndarray) -> np.ndarray:
+            equations = self.model.equations
+            if equations.is_plain_tree:
+                return np.asarray(equations.hybrid_dynamics(q, rest, rest, effort, known, 0.0)[0], dtype=float)
+            return np.asarray(equations.constrained_dynamics(q, rest, rest, effort, known, 0.0, None)[0], dtype=float)
+
+        units = np.eye(self.model.nv)
+        return max(float(abs(acceleration(units[k]) - acceleration(rest))[k]) for k in dofs)
+
+    # --- what acts on them ---
+
+    @cached_property
+    def drives(self) -> dict[str, Actuator]:
+        """Every simulated drive by dof: those that move the mechanism, and the twins of real ones."""
+        return {**self.actuators, **self.twins}
+
+    def _initial_actuators(self) -> dict[str, State]:
+        positions, v = self.start_positions, self.start.v
+        return {
+            name: actuator.initial(positions[k], v[k])
+            for name, actuator in self.drives.items()
+            for k in [self.model.dof_index(name)]
+        }
+
+    @cached_property
+    def periods(self) -> dict[str, float]:
+        """Dof -> period [s] of the sampled part of its actuator."""
+        found = {name: getattr(actuator, "period", None) for name, actuator in self.drives.items()}
+        return {name: period for name, period in found.items() if period is not None}
+
+    @cached_property
+    def drive_controlled(self) -> frozenset[str]:
+        """Dofs whose simulated drives close a velocity or position loop themselves."""
+        followed = {name: getattr(self.actuators.get(name), "mode", "effort") for name in self.periods}
+        return frozenset(name for name, mode in followed.items() if mode != "effort")
+
+    @cached_property
+    def bristles(self) -> Bristles:
+        """Dry friction that depends on more than the velocity."""
+        return Bristles(self.model.equations.friction_laws, frozenset(self._real_dofs.tolist()))
+
+    @cached_property
+    def external(self) -> ExternalEfforts:
+        """The efforts from outside, in the order of `coupled`."""
+        return ExternalEfforts([self.full_model.dof_index(name) for name in self.coupled])
+
+    @property
+    def _has_laws(self) -> bool:
+        return bool(self.mechanism.forces)
