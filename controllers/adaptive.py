@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,13 +42,22 @@ from cosim.core.types import (
 from cosim.plugins.controllers._checks import check_effort_mode
 from cosim.plugins.controllers._required_effort import CREEP_SPEED
 
-# the parameters of a link as signals of the controller, and their units
-LOAD_SIGNALS = (
-    ("load_mass", "kg"),
-    *((f"load_moment_{axis}", "kg*m") for axis in "xyz"),
-    *((f"load_inertia_{axes}", "kg*m^2") for axes in ("xx", "yy", "zz", "xy", "xz", "yz")),
-)
-FRICTION_SIGNALS = {"viscous": "joint damping", "coulomb": "joint effort"}
+# the parameters of a link as signals of the controller
+LOAD_SIGNALS: Signals = {
+    "load_mass": Signal((), "kg", "adapted mass of the load", "estimate"),
+    **{
+        f"load_moment_{axis}": Signal((), "kg*m", "adapted mass · distance in the axes of the link", "estimate")
+        for axis in "xyz"
+    },
+    **{
+        f"load_inertia_{axes}": Signal((), "kg*m^2", "adapted inertia about the origin of the link", "estimate")
+        for axes in ("xx", "yy", "zz", "xy", "xz", "yz")
+    },
+}
+FRICTION_SIGNALS: Signals = {
+    "viscous": Signal((), "joint damping", "adapted viscous friction", "estimate"),
+    "coulomb": Signal((), "joint effort", "adapted dry friction", "estimate"),
+}
 # of the parameters of a link: bound -> which of them have it, and their least value in units of the bound
 OF_LOAD = {
     "largest_mass": ((0,), 0.0),
@@ -95,9 +105,10 @@ class Adaptive:
         self._effort_limit = context.limits.effort
         self.adapted, self.scale, self.lowest = self._parameters(params, context)
         self._friction = [name for name in FRICTION_SIGNALS if np.any(getattr(params, f"largest_{name}"))]
+        self._load = [tuple(LOAD_SIGNALS)[k] for k in self.adapted]
         self.signals: Signals = {
-            **{LOAD_SIGNALS[k][0]: Signal((), LOAD_SIGNALS[k][1]) for k in self.adapted},
-            **{name: Signal((n,), FRICTION_SIGNALS[name]) for name in self._friction},
+            **{name: LOAD_SIGNALS[name] for name in self._load},
+            **{name: replace(FRICTION_SIGNALS[name], shape=(n,)) for name in self._friction},
         }
 
     def _parameters(self, p: Params, context: ControllerContext) -> tuple[Array, Array, Array]:
@@ -149,7 +160,7 @@ class Adaptive:
         """The adapted parameters as signals."""
         values, k, n = self.parameters(x), len(self.adapted), self._n
         friction = dict(zip(FRICTION_SIGNALS, (values[k : k + n], values[k + n :]), strict=True))
-        load = {LOAD_SIGNALS[number][0]: value for number, value in zip(self.adapted, values[:k], strict=True)}
+        load = dict(zip(self._load, values[:k], strict=True))
         return load | {name: friction[name] for name in self._friction}
 
     def _efforts(

@@ -59,9 +59,13 @@ class Cascade:
         self.params = params
         self.inputs = joint_signals(("position", "velocity", *REFERENCE), self._n)
         self.outputs = joint_signals(COMMAND, self._n)
-        self.signals: Signals = {"integral": Signal((self._n,), "joint effort")}
+        self.signals: Signals = {"integral": Signal((self._n,), "joint effort", "effort of the integral")}
         if params.velocity_filter is not None:
-            self.signals |= {"filtered_velocity": Signal((self._n,), "joint velocity")}
+            self.signals |= {
+                "filtered_velocity": Signal(
+                    (self._n,), "joint velocity", "measured velocity after the filter", "measured", "velocity"
+                )
+            }
         self._period, self._limits = context.period, context.limits
         self._no_gain = np.zeros(self._n)
 

@@ -40,7 +40,9 @@ class DisturbanceObserver:
         self._required_effort = RequiredEffort(context)
         self.inputs, self.outputs = self._loop.inputs, self._loop.outputs
         self._n, self._index = len(context.joints), context.index
-        self.signals: Signals = {"disturbance": Signal((self._n,), "joint effort")}
+        self.signals: Signals = {
+            "disturbance": Signal((self._n,), "joint effort", "effort on the joint that the model lacks", "estimate")
+        }
         self._period, self._effort_limit = context.period, context.limits.effort
 
     def initial(self) -> State:

@@ -62,9 +62,17 @@ class Lqg:
         self.outputs = joint_signals(COMMAND, self._n)
         self._effort_limit, self._no_gain = context.limits.effort, np.zeros(self._n)
         self._loads = self._n if params.load_noise else 0
-        self.signals: Signals = {"estimated_velocity": Signal((self._n,), "joint velocity")}
+        self.signals: Signals = {
+            "estimated_velocity": Signal(
+                (self._n,), "joint velocity", "velocity by the Kalman filter", "estimate", "velocity"
+            )
+        }
         if self._loads:
-            self.signals |= {"disturbance": Signal((self._n,), "joint effort")}
+            self.signals |= {
+                "disturbance": Signal(
+                    (self._n,), "joint effort", "effort on the joint that the model lacks", "estimate"
+                )
+            }
         self.transition = _transition(self.regulator.model, self._loads)
         self.gain = kalman_gain(self.transition, *_noise(params, self.regulator.model, context.period))
 

@@ -48,7 +48,9 @@ class Lqr:
         self.regulator = LinearRegulator(params, context, params.largest_integral)
         self.inputs = {**joint_signals(("position", *REFERENCE), n), **self.regulator.required_effort.inputs}
         self.outputs = joint_signals(COMMAND, n)
-        self.signals: Signals = {"integral": Signal((n,), "joint effort")} if params.largest_integral else {}
+        self.signals: Signals = (
+            {"integral": Signal((n,), "joint effort", "effort of the integral")} if params.largest_integral else {}
+        )
         self._period, self._effort_limit = context.period, context.limits.effort
         self._no_gain = np.zeros(n)
 

@@ -68,9 +68,15 @@ class Mpc:
         self.regulator = LinearRegulator(params, context)
         self.inputs = {**joint_signals(REFERENCE, n), **self.regulator.required_effort.inputs}
         self.outputs = joint_signals(COMMAND, n)
-        self.signals: Signals = {"predicted_cost": Signal((), "1")}
+        self.signals: Signals = {
+            "predicted_cost": Signal(
+                (), "1", "cost of the predicted motion; the largest accepted value adds 1 per period"
+            )
+        }
         if params.observer is not None:
-            self.signals |= {"disturbance": Signal((n,), "joint effort")}
+            self.signals |= {
+                "disturbance": Signal((n,), "joint effort", "effort on the joint that the model lacks", "estimate")
+            }
         self._period, self._effort_limit, self._no_gain = context.period, context.limits.effort, np.zeros(n)
         self._lowest, self._highest = self._state_bounds(params, context)
         self._efforts, self._states = self._bounded(params.horizon)

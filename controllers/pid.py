@@ -55,9 +55,11 @@ class Pid:
         self.params = params
         self.inputs = joint_signals((*REFERENCE, "position", "velocity"), self._n)
         self.outputs = joint_signals(COMMAND, self._n)
-        self.signals: Signals = {"integral": Signal((self._n,), "joint effort")}
+        self.signals: Signals = {"integral": Signal((self._n,), "joint effort", "effort of the integral")}
         if params.derivative_filter is not None:
-            self.signals |= {"filtered_velocity_error": Signal((self._n,), "joint velocity")}
+            self.signals |= {
+                "filtered_velocity_error": Signal((self._n,), "joint velocity", "velocity error after the filter")
+            }
         self._period = context.period
         self._effort_limit = context.limits.effort
         check_no_shorter_than_a_period("tracking_time", params.tracking_time, context)

@@ -66,7 +66,10 @@ class FilteredController:
         self.params = FilteredParameters(controller.params, tuple(filters))
         self.inputs: Signals = {**controller.inputs, **joint_signals(("position", "velocity"), n)}
         self.outputs = joint_signals(COMMAND, n)
-        self.signals: Signals = {**signals_of(controller), "unfiltered_effort": Signal((n,), "joint effort")}
+        self.signals: Signals = {
+            **signals_of(controller),
+            "unfiltered_effort": Signal((n,), "joint effort", "commanded effort before the filters", "command"),
+        }
         self._layout, self._no_gain = Layout(controller.initial()), np.zeros(n)
 
     def initial(self) -> State:

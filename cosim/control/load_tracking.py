@@ -8,11 +8,31 @@ damping Δb. Pure, (m,) each, SI.
 from __future__ import annotations
 
 from cosim.core import ops
-from cosim.core.types import Numeric
+from cosim.core.types import Numeric, Signal, Signals
 
 BANDWIDTH = 10.0  # Hz; within the delays of load motors nothing of what is left changes much
 SUMS = 7  # of products: e ċ, ċ², a², a v, v², e a, e v
-METRICS = ("error", "delay", "inertia_error", "damping_error")
+METRICS: Signals = {
+    "error": Signal(
+        (),
+        "joint effort",
+        "reported − commanded effort of the load motor, once the estimated motion has settled",
+        role="error",
+    ),
+    "delay": Signal((), "s", "delay of the load motor behind its commands, by all ticks so far", role="estimate"),
+    "inertia_error": Signal(
+        (),
+        "joint inertia",
+        "inertia that the errors of the load motor add to the simulated load, by all ticks so far",
+        role="estimate",
+    ),
+    "damping_error": Signal(
+        (),
+        "joint damping",
+        "damping that the errors of the load motor add to the simulated load, by all ticks so far",
+        role="estimate",
+    ),
+}
 SMALLEST = 1e-12  # relative determinant from which on inertia and damping can be told apart
 
 

@@ -74,7 +74,10 @@ class ScheduledController:
         self.outputs = controller.outputs
         units = {name: field.metadata.get("unit", "1") for name, field in self.params.own.__dataclass_fields__.items()}
         self._n = self._schedules[0].rows.shape[1]
-        own = {f"scheduled_{one.field}": Signal((self._n,), units[one.field]) for one in self._schedules}
+        own = {
+            f"scheduled_{one.field}": Signal((self._n,), units[one.field], f"present value of {one.field}")
+            for one in self._schedules
+        }
         self.signals: Signals = {**signals_of(controller), **own}
         self._layout = Layout(controller.initial())
 

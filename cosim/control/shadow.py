@@ -18,8 +18,21 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cosim.core import ops
-from cosim.core.types import Numeric, param, params
+from cosim.core.types import Numeric, Signal, Signals, param, params
 from cosim.core.units import TURN
+
+# the residuals of a joint, by name
+RESIDUALS: Signals = {
+    "effort": Signal((), "joint effort", "effort on the joint beside its twin's", role="estimate"),
+    "drive": Signal((), "joint effort", "effort that the drive reports beside its twin's", role="estimate"),
+    "position": Signal((), "joint position", "measured position − predicted position", role="estimate"),
+    "slip": Signal(
+        (),
+        "joint position",
+        "motion of the measured position beyond the integral of the measured velocity, of late",
+        role="estimate",
+    ),
+}
 
 
 @params

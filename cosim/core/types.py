@@ -35,12 +35,23 @@ State = dict[str, Numeric]  # named arrays, nested by part
 PerJoint = Annotated[tuple[float, ...], "per joint"]  # a parameter with one value per joint; one number means all
 
 
+# what a recorded signal is beside the value of the model, by which its curve is styled
+Role = Literal["", "measured", "reference", "command", "estimate", "holding", "load", "error"]
+
+
 @dataclass(frozen=True)
 class Signal:
-    """One named input or output of a block: its shape and its unit (of `cosim.core.units`)."""
+    """One named input or output of a block, or what a rig records: its declaration, which all that show it read.
+
+    unit: of `cosim.core.units`, or a quantity of a joint such as `joint effort`. For recorded signals: meaning in one
+    line; role; chart: the title of the chart of its joint in which its curve is drawn, by default one of its own.
+    """
 
     shape: tuple[int, ...]
     unit: str
+    meaning: str = ""
+    role: Role = ""
+    chart: str = ""
 
 
 Signals = Mapping[str, Signal]

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cosim.control.shadow import RESIDUALS
 from cosim.core import ops
 from cosim.core.types import Numeric
 from cosim.execution.native_engine import NativeEngine
 from cosim.rig.rig import Rig
 from cosim.simulation.plant.external_efforts import ORDER
 from cosim.simulation.tick.memory_call import MemoryCall
-from cosim.simulation.tick.tick_model import SHADOWS, TickModel
+from cosim.simulation.tick.tick_model import TickModel
 
 BLOCK = 100_000  # ticks
 
@@ -127,12 +128,12 @@ def largest_residuals(rig: Rig, bench: Bench, seconds: float) -> tuple[dict[str,
     """({residual: largest without sign (nv,)}, why the run stopped, ticks) of a run of any length."""
     model = ticks_of(rig, bench)
     engine, left = NativeEngine(model), round(seconds / model.step) + 1
-    largest = {name: np.zeros(model.nv) for name in SHADOWS}
+    largest = {name: np.zeros(model.nv) for name in RESIDUALS}
     fault, done = "", 0
     while left and not fault:
         rows, fault = engine.run(min(left, BLOCK))
         left, done = left - len(rows), done + len(rows)
-        for name in SHADOWS:
+        for name in RESIDUALS:
             values = rows[:, model.row.place("shadow", name).where]
             largest[name] = np.maximum(largest[name], np.abs(values).max(axis=0))
     return largest, fault, done

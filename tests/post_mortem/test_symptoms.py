@@ -167,5 +167,5 @@ def test_timing_signals_have_the_names_of_a_run_in_real_time(said):
     stamps = np.arange(TICKS)[:, None] * 1_000_000 + np.array([0, 10_000, 110_000, 210_000, 0])
     stamps[70, 3] += 1_300_000
     columns = deadlines.values(tasks, np.arange(TICKS), stamps)
-    names = [name for name, _ in deadlines.channels(tasks)]
+    names = list(deadlines.signals_of(tasks))
     said(told(timing_symptoms(window(dict(zip(names, columns.T, strict=True))))))

@@ -11,11 +11,11 @@ import pytest
 
 from cosim import load_rig
 from cosim.cli.describe import describe
+from cosim.control.shadow import RESIDUALS
 from cosim.core import ops
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine
 from cosim.rig.run.run_metadata import signal_units
-from cosim.simulation.tick.tick_model import SHADOWS
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.bench_rig import Bench, largest_residuals, on_bench, run_on
 from tests.kit.engines import armed
@@ -307,7 +307,7 @@ def test_the_python_engine_finds_the_same_residuals(loose, bench):
     expected, _ = run_on(loose, Bench(bench), 0.5)
     assert not fault
     for joint in ("shoulder", "elbow"):
-        for name in SHADOWS:
+        for name in RESIDUALS:
             values = expected[f"{joint}/shadow_{name}"]
             np.testing.assert_allclose(
                 found[f"{joint}/shadow_{name}"], values, rtol=0, atol=1e-6 * np.abs(values).max()
@@ -351,7 +351,7 @@ def test_signals_of_the_actuator_are_those_of_its_twin(tmp_path):
     limits = "joints.output.limits.velocity=100", "joints.output.limits.effort=500"
     rig = load_rig(RIGS / "drives" / "gear_efficiency.yaml", [more, "guard.shadow={}", *limits])
     names = {name for name in rig.tick_model.signals.names if "twin_" in name or "shadow_" in name}
-    residuals = {f"output/shadow_{name}" for name in SHADOWS}
+    residuals = {f"output/shadow_{name}" for name in RESIDUALS}
     assert residuals < names and "output/twin_drive" in names - residuals
     units = signal_units(rig)
     assert (units["output/twin_efficiency"], units["output/shadow_drive"]) == ("1", "N*m")

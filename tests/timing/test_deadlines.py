@@ -9,7 +9,7 @@ import pytest
 
 from cosim.core.units import format_seconds
 from cosim.execution.timing import deadlines
-from cosim.execution.timing.deadlines import DeadlineRecord, Miss, TaskTime, channels, values
+from cosim.execution.timing.deadlines import DeadlineRecord, Miss, TaskTime, signals_of, values
 from cosim.output.timing_report import timing_lines
 
 US, MS = 1_000, 1_000_000
@@ -245,7 +245,8 @@ def test_simulated_time_follows_the_rate():
 
 def test_signals_are_what_the_stamps_say_and_nan_where_a_task_was_not_due():
     tasks = tuple(replace(task, ticks=2, phase=1) if task.name == "arm" else task for task in TASKS)
-    assert channels(tasks) == tuple((f"timing/{name}", "s") for name in ("latency", *NAMES, "end_to_end"))
+    names = [f"timing/{name}" for name in ("latency", *NAMES, "end_to_end")]
+    assert {name: signal.unit for name, signal in signals_of(tasks).items()} == dict.fromkeys(names, "s")
     stamps = ticks(4, {2: {"wake": 30 * US}}, tasks)
     found = values(tasks, np.arange(4), stamps)
     expected = [[10, 20, arm, 5, 20, 50, 5, 55 + (arm == 100) * 100] for arm in (np.nan, 100, np.nan, 100)]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from cosim.core.types import Numeric
+from cosim.core.types import Numeric, Signal
 from cosim.execution.timing.percentiles import PERCENTILES, percentiles
 from cosim.simulation.loop.pacing import LATE_TRIGGER
 
@@ -54,9 +54,13 @@ class PrivilegeStatus(Protocol):
     def fix(self) -> str: ...
 
 
-def channels(tasks: Sequence[TaskTime]) -> tuple[tuple[str, str], ...]:
-    """(signal, unit) of the columns of `values`."""
-    return tuple((f"timing/{name}", "s") for name in ("latency", *(task.name for task in tasks), "end_to_end"))
+def signals_of(tasks: Sequence[TaskTime]) -> dict[str, Signal]:
+    """The declarations of the columns of `values`."""
+    return {
+        "timing/latency": Signal((), "s", "from when the tick was due to its start"),
+        **{f"timing/{task.name}": Signal((), "s", f"execution time of the task {task.name}") for task in tasks},
+        "timing/end_to_end": Signal((), "s", "from when the tick was due until its commands were sent"),
+    }
 
 
 def values(tasks: Sequence[TaskTime], numbers: np.ndarray, stamps: np.ndarray) -> np.ndarray:

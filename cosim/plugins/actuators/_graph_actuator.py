@@ -56,7 +56,8 @@ class GraphActuator:
         self.moves = self._unit_of_joint()
         self.recorded = {name: self.assembly.variable(signal, JOINT) for name, signal in outputs.items()}
         units = self.assembly.unit_of
-        self.outputs: Signals = {**ACTUATOR_OUTPUTS, **{n: Signal((), units(v)) for n, v in self.recorded.items()}}
+        own = {name: Signal((), units(self.recorded[name]), f"{of} of the drive") for name, of in outputs.items()}
+        self.outputs: Signals = {**ACTUATOR_OUTPUTS, **own}
         states = {state.name: state.unit for state in self.assembly.states}
         self.positions = tuple(name for name, unit in states.items() if unit in ("rad", "m"))
         self._functions: dict[tuple[str, ...], Any] = {}

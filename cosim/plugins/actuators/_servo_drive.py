@@ -22,8 +22,17 @@ from cosim.mechanics.bondgraph.components._current_control import LIMIT, Sampled
 from cosim.plugins.actuators._graph_actuator import GraphActuator
 
 MOTOR_SPEED = "motor_speed"  # recorded
-SETPOINTS = {"velocity_setpoint": "joint velocity", "effort_setpoint": "joint effort"}
-MEASURED = {"measured_position": "joint position", "measured_velocity": "joint velocity", "referenced": "1"}
+# what the loops hold and what the encoder of the motor measures, at the joint
+SETPOINTS: Signals = {
+    "velocity_setpoint": Signal((), "joint velocity", "what the velocity loop follows", "command", "velocity"),
+    "effort_setpoint": Signal((), "joint effort", "what the current loop follows", "command", "effort"),
+}
+MEASURED: Signals = {
+    "measured_position": Signal((), "joint position", "position by the encoder of the motor", "measured", "position"),
+    "measured_velocity": Signal((), "joint velocity", "velocity by the encoder of the motor", "measured", "velocity"),
+    "referenced": Signal((), "1", "1 once the encoder knows its turn, else 0"),
+}
+OF_A_BRAKE: Signals = {BRAKE: Signal((), "1", "1 where the holding brake is closed, 0 where it is open")}
 
 
 class ServoDrive(GraphActuator):
@@ -57,8 +66,8 @@ class ServoDrive(GraphActuator):
         self._every = {name: loops.every(name) for name in ("position", "velocity")}
         self.holding_brake = holding_brake
         self.braking_effort = holding_brake.effort if holding_brake else None
-        held = ({BRAKE: "1"} if holding_brake else {}) | SETPOINTS | (MEASURED if loops.encoder else {})
-        self.outputs: Signals = {**self.outputs, **{name: Signal((), unit) for name, unit in held.items()}}
+        of_encoder = MEASURED if loops.encoder else {}
+        self.outputs: Signals = {**self.outputs, **(OF_A_BRAKE if holding_brake else {}), **SETPOINTS, **of_encoder}
 
     # --- state ---
 

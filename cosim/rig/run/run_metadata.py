@@ -6,29 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from cosim.core.errors import InputError, shortened
-from cosim.core.units import JOINT_DIMENSIONS
 from cosim.execution.timing import deadlines
 from cosim.mechanics.formulations import SEPARATE_BODIES
 
 if TYPE_CHECKING:
     from cosim.rig.wiring.wired_rig import WiredRig
-
-FURTHER = {
-    "temperature": "degC",
-    **dict.fromkeys(("age", "sample_time"), "s"),
-    "step_error": "1",
-    "deflection": "m",
-    **dict.fromkeys(("power", "model_power", "load_power", "load_measured_power"), "W"),
-    **dict.fromkeys(("residual_energy", "load_residual_energy"), "J"),
-    **dict.fromkeys(("shadow_effort", "shadow_drive"), "joint effort"),
-    **dict.fromkeys(("shadow_slip", "measured_error"), "joint position"),
-    **dict.fromkeys(("unit_disagreement", "units_proven"), "1"),
-    "load_error": "joint effort",
-    "load_delay": "s",
-    "load_inertia_error": "joint inertia",
-    "load_damping_error": "joint damping",
-}  # units of further signals of joints
-
 
 Role = Literal["actuated", "passive", "prescribed", "real"]
 
@@ -166,40 +148,11 @@ def _engine(rig: WiredRig) -> dict[str, str]:
 
 def channels_of(rig: WiredRig) -> tuple[tuple[str, str], ...]:
     """(signal, unit) of every column that a run of the rig records."""
-    signals = tuple(signal_units(rig).items())
-    return signals if rig.spec.schedule.pacing is None else signals + deadlines.channels(rig.tasks)
+    timing = {} if rig.spec.schedule.pacing is None else deadlines.signals_of(rig.tasks)
+    declared = {**rig.tick_model.signals.declared, **timing}
+    return tuple((name, signal.unit) for name, signal in declared.items())
 
 
 def signal_units(rig: WiredRig) -> dict[str, str]:
     """The unit of every signal of a rig, in the order of its signals."""
-    model = rig.plant.model
-    sliding = {name for name, unit in zip(model.dof_names, model.dof_units, strict=True) if unit == "m"}
-    moved = [joint.name for joint, kind in zip(model.joints, model.kinds, strict=True) if not kind.nv]  # by time alone
-    moved += [frame.name for frame in model.mechanism.frames]
-    sliding |= {f"{name}.{axis}" for name in moved for axis in "xyz"}
-    known = {"energy": "J", "steps": "1"}
-    known |= {
-        f"{name}/position": unit for name, unit in zip(model.coordinate_names, model.coordinate_units, strict=True)
-    }
-    for coupling in model.equations.constraints.members:
-        rows = coupling.law.rows
-        known |= {f"{coupling.name}/{row.name}": row.unit for row in rows}
-        known |= {f"{coupling.name}/violation": rows[0].residual_unit, f"{coupling.name}/slip": rows[-1].residual_unit}
-    known |= {f"{law.name}/power": "W" for law in model.equations.constraints.laws}
-    declared = rig.tick_model.signals.declared_units
-    units = {}
-    for name in rig.tick_model.signals.names:
-        part, what = name.rsplit("/", 1)
-        actuator, twin = rig.plant.actuators.get(part), rig.plant.twins.get(part)
-        if name in declared:
-            unit = declared[name]
-        elif name in known or part in known:
-            unit = known.get(name, known.get(part, ""))
-        elif actuator is not None and what in actuator.outputs:
-            unit = actuator.outputs[what].unit
-        elif twin is not None and (own := what.removeprefix("twin_")) in twin.outputs and own != what:
-            unit = twin.outputs[own].unit
-        else:
-            unit = FURTHER.get(what) or f"joint {what.rsplit('_', 1)[-1]}"
-        units[name] = JOINT_DIMENSIONS[unit][part in sliding] if unit in JOINT_DIMENSIONS else unit
-    return units
+    return {name: signal.unit for name, signal in rig.tick_model.signals.declared.items()}

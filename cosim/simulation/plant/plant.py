@@ -16,10 +16,11 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.layout import Layout, zeros_like
-from cosim.core.types import SETPOINTS, Numeric, SampledActuator, State
+from cosim.core.types import SETPOINTS, Numeric, SampledActuator, Signal, State
 from cosim.mechanics.multibody.assembly import find_consistent_state
 from cosim.simulation.plant.indicators import STANDSTILL
 from cosim.simulation.plant.plant_description import PlantDescription
+from cosim.simulation.plant.recorded_signals import recorded_of
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Plant(PlantDescription):
             "velocity": self.start.v[self.unprescribed],
             "actuators": self._initial_actuators(),
             "energy": {"work": np.zeros(()), "loss": np.zeros(())}
-            | ({"forces": np.zeros(())} if self._has_laws else {})
+            | ({"forces": np.zeros(())} if self.has_force_laws else {})
             | ({"external": np.zeros(len(self.coupled))} if self.coupled else {})
             | ({"real": np.zeros(len(self.real))} if self.real else {}),
         }
@@ -345,7 +346,7 @@ class Plant(PlantDescription):
             "actuators": solution["rates"],
             "energy": {"work": power, "loss": loss},
         } | ({"bristles": solution["bristle_rates"]} if self.bristles else {})
-        if self._has_laws:
+        if self.has_force_laws:
             dx["energy"]["forces"] = ops.sum(equations.force_powers(q, v, t).values())
         if self.coupled:
             dx["energy"]["external"] = ops.array([solution["external"][k] * v[k] for k in self.external.dofs])
@@ -356,84 +357,10 @@ class Plant(PlantDescription):
     # --- signals ---
 
     @cached_property
-    def signals(self) -> tuple[str, ...]:
-        """The names of the signals of `observe`."""
-        return tuple(self.observe(0.0, self.initial(), np.zeros(self.model.nv)))
+    def signals(self) -> dict[str, Signal]:
+        """What it records: declarations by name, in their order."""
+        return recorded_of(self, 0.0, self.initial(), np.zeros(self.model.nv)).declared
 
     def observe(self, t: Numeric, x: State, request: Numeric) -> dict[str, Numeric]:
-        """By signal name: motion and effort of every dof, outputs of its actuator, reactions and violations of the
-        constraints, and the energy balance; nothing of a plant without dofs."""
-        if not self.model.nv:
-            return {}
-        solution = self.efforts(t, x, request)
-        q, v, outputs, model = solution["q"], solution["v"], solution["outputs"], self.model
-        signals: dict[str, Numeric] = {}
-        motion = {"position": model.equations.chart(q), "velocity": v}
-        motion |= {"acceleration": solution["a"], "effort": solution["effort"]}
-        for k, name in enumerate(model.dof_names):
-            signals |= {f"{name}/{what}": values[k] for what, values in motion.items()}
-            recorded = [s for s in outputs.get(name, {}) if s not in ("effort", "power", "loss", "stored")]
-            prefix = "twin_" if name in self.twins else ""
-            signals |= {f"{name}/{prefix}{s}": outputs[name][s] for s in recorded}
-        names, laws = model.dof_names, model.equations.friction_laws
-        signals |= {f"{names[k]}/friction_effort": -solution["joint_friction"][k] for k in laws}
-        signals |= self._holding(x, solution)
-        coordinates = zip(model.coordinate_names, model.coordinate_units, q, strict=True)
-        signals |= {f"{name}/position": value for name, unit, value in coordinates if unit == "1"}
-        equations = model.equations
-        for joint, pose in equations.moving_base_poses(q, t).items():
-            signals |= {f"{joint}.{name}/position": value for name, value in pose.items()}
-        for frame, (pose, velocity) in equations.named_frames(q, v, t).items():
-            signals |= {f"{frame}.{name}/position": value for name, value in pose.items()}
-            signals |= {f"{frame}.{name}/velocity": value for name, value in velocity.items()}
-        for frame, deflection in equations.deflections(q).items():
-            signals |= {f"{frame}.{axis}/deflection": value for axis, value in zip("xyz", deflection, strict=True)}
-        kinetic = equations.kinetic_energy(q, v, t)
-        potential = equations.potential_energy(q, t)
-        elastic = equations.spring_energy(q, t)
-        stored = kinetic + potential + elastic + ops.sum(y["stored"] for y in outputs.values())
-        stored = stored + self.bristles.energy(x["bristles"]) if self.bristles else stored
-        energies = {"kinetic": kinetic, "potential": potential, "stored": stored}
-        energies |= {"elastic": elastic} if equations.has_springs else {}
-        energies |= {"work": x["energy"]["work"], "dissipated": x["energy"]["loss"]}
-        energies |= {"forces": x["energy"]["forces"]} if self._has_laws else {}
-        energies |= {"parts": ops.sum(x["energy"]["external"])} if self.coupled else {}
-        signals |= {f"{names[k]}/external_effort": solution["external"][k] for k in self.external.dofs}
-        signals |= {f"{name}/power": power for name, power in equations.force_powers(q, v, t).items()}
-        signals |= {f"energy/{name}": value for name, value in energies.items()}
-        signals |= self.control.signals(x["steps"], model.dof_names) if self.control else {}
-        signals |= {"steps/unconverged": x["drive_steps"]["unconverged"]} if self.multirate else {}
-        return signals | self._reactions(t, q, v, solution["multipliers"], self.active(x))
-
-    def _holding(self, x: State, solution: Mapping[str, Numeric]) -> dict[str, Numeric]:
-        """`<dof>/holding_effort` of dofs with latches or brakes, and `<dof>/brake_slip`."""
-        if not self.modes.holding:
-            return {}
-        modes, names = self.modes, self.model.dof_names
-        held = ops.where(modes.locked(x["modes"]) > 0.5, solution["locking_effort"], 0.0)
-        held = held + solution["braking_effort"] if modes.brakes else held
-        signals = {f"{names[k]}/holding_effort": held[k] for k in modes.holding}
-        directions = modes.brakes.directions(x["modes"], solution["v"])
-        return signals | {f"{names[k]}/brake_slip": direction for k, direction in directions.items()}
-
-    def _reactions(
-        self, t: Numeric, q: Numeric, v: Numeric, multipliers: Numeric, active: Numeric
-    ) -> dict[str, Numeric]:
-        """`<constraint>/<row>` (reactions, such as `force_x`), `<constraint>/violation` and `<constraint>/slip`."""
-        model = self.model
-        if not model.constraint_rows:
-            return {}
-        reactions = model.equations.least_norm_reactions(q, multipliers, t, active)
-        signals = dict(zip(model.constraint_rows, reactions, strict=True))
-        residual, rate = model.equations.constraint_violation(q, v, t)
-        first = row = 0
-        for k, constraint in enumerate(model.equations.constraints.members):
-            is_active = 1.0 if active is None else active[k]
-            violation, n = residual[first : first + constraint.holonomic], len(constraint.law.rows)
-            slip = rate[row + constraint.holonomic : row + n]
-            if constraint.holonomic:
-                signals[f"{constraint.name}/violation"] = is_active * ops.sqrt(violation @ violation)
-            if n > constraint.holonomic:
-                signals[f"{constraint.name}/slip"] = is_active * ops.sqrt(slip @ slip)
-            first, row = first + constraint.holonomic, row + n
-        return signals
+        """The values of its signals by name."""
+        return recorded_of(self, t, x, request).values

@@ -228,5 +228,5 @@ class PlantDescription:
         return ExternalEfforts([self.full_model.dof_index(name) for name in self.coupled])
 
     @property
-    def _has_laws(self) -> bool:
+    def has_force_laws(self) -> bool:
         return bool(self.mechanism.forces)

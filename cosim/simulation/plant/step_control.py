@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,12 +33,6 @@ class StepControl:
         """At the start of a tick."""
         name = "count" if self.adaptive else "error"
         return steps | {name: np.zeros(np.shape(steps[name]))}
-
-    def signals(self, steps: State, dof_names: Sequence[str]) -> dict[str, Numeric]:
-        """`<dof>/step_error`, or `steps/count` and `steps/total`."""
-        if self.adaptive:
-            return {f"steps/{name}": steps[name] for name in ("count", "total")}
-        return {f"{name}/step_error": error for name, error in zip(dof_names, steps["error"], strict=True)}
 
     def relative(self, error: Numeric, y: Numeric) -> Numeric:
         """(n,) |error| over the tolerance of states y (n,)."""

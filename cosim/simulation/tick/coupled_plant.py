@@ -28,7 +28,17 @@ from cosim.simulation.plant.plant import Plant
 
 MECHANISM = "mechanism"  # the name of the plant among the parts
 COUPLING = "coupling"  # group of the signals of the steps of the coupling: its last, and since the start
-STEP_SIGNALS = {"step": "s", "steps": "1", "repeated": "1"}
+STEP_SIGNALS: Signals = {
+    "step": Signal((), "s", "length of the last step of the coupling"),
+    "steps": Signal((), "1", "steps of the coupling since the start"),
+    "repeated": Signal((), "1", "steps that were made again with a shorter length, since the start"),
+}
+OF_A_BOND: Signals = {
+    "power": Signal((), "W", "effort · flow"),
+    "residual_energy": Signal(
+        (), "J", "energy that the coupling has created since the start; negative where it was lost"
+    ),
+}
 LAST = 1e-9  # of a tick: a rest that is shorter is rounding
 UNITS = {"rad": ("N*m", "rad", "rad/s"), "m": ("N", "m", "m/s")}  # of effort, position and velocity of a dof
 
@@ -188,18 +198,18 @@ class Coupling:
         return tuple(bond.name for bond in self.couplings.bonds)
 
     @property
-    def signals(self) -> dict[str, str]:
-        """Signal -> unit of the parts and of the bonds, in the order of `CoupledStep.record`."""
-        found = {}
+    def signals(self) -> dict[str, Signal]:
+        """What the parts and the bonds record, in the order of `CoupledStep.record`."""
+        found: dict[str, Signal] = {}
         for name, part in self.parts.items():
             for output, signal in part.outputs.items():
                 count = int(np.prod(signal.shape, dtype=int))
                 names = [output] if not signal.shape else [f"{output}_{k + 1}" for k in range(count)]
-                found |= {f"{name}/{each}": signal.unit for each in names}
+                found |= {f"{name}/{each}": replace(signal, shape=()) for each in names}
         for bond in self.couplings.bonds:
-            found |= {f"{bond.name}/power": "W", f"{bond.name}/residual_energy": "J"}
+            found |= {f"{bond.name}/{what}": declared for what, declared in OF_A_BOND.items()}
         if self.first_step is not None:
-            found |= {f"{COUPLING}/{name}": unit for name, unit in STEP_SIGNALS.items()}
+            found |= {f"{COUPLING}/{what}": declared for what, declared in STEP_SIGNALS.items()}
         return found
 
     def fault(self, values: Numeric, energy: Numeric) -> Numeric:

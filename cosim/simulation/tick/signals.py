@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from functools import cached_property
 
@@ -12,12 +12,93 @@ import numpy as np
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.load_emulation import LoadMotor
+from cosim.control.load_tracking import METRICS
+from cosim.control.shadow import RESIDUALS
 from cosim.core import ops
 from cosim.core.errors import InputError
 from cosim.core.layout import Layout
-from cosim.core.types import Numeric, State
+from cosim.core.types import Numeric, Signal, Signals, State
 from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.plant import Plant
+from cosim.simulation.plant.recorded_signals import OF_A_DOF, RecordedSignals, in_si, recorded_of
+
+# of joints that follow a reference
+REFERENCES: Signals = {
+    "reference_position": Signal((), "joint position", "position of the trajectory", "reference", "position"),
+    "reference_velocity": Signal((), "joint velocity", "velocity of the trajectory", "reference", "velocity"),
+    "reference_acceleration": Signal(
+        (), "joint acceleration", "acceleration of the trajectory", "reference", "acceleration"
+    ),
+    "reference_effort": Signal(
+        (), "joint effort", "effort of the trajectory, which the controller adds to its own", "reference", "effort"
+    ),
+    "command_effort": Signal(
+        (),
+        "joint effort",
+        "commanded effort, feedback gains included, after the guard; before friction and losses of the drive",
+        "command",
+        "effort",
+    ),
+}
+MEASURED: Signals = {
+    "measured_position": Signal((), "joint position", "measured position", "measured", "position"),
+    "measured_velocity": Signal((), "joint velocity", "measured velocity", "measured", "velocity"),
+    "measured_error": Signal(
+        (),
+        "joint position",
+        "reference − measured position, at the time of the sample",
+        "error",
+        "tracking error",
+    ),
+}
+OF_A_REAL_JOINT: Signals = {
+    "model_effort": Signal(
+        (),
+        "joint effort",
+        "required effort of the estimated motion by the model; as noisy as the estimated acceleration",
+        "estimate",
+    ),
+    "temperature": Signal(
+        (), "degC", "temperature of the drive or its motor; NaN if the drive reports none", "measured"
+    ),
+    "age": Signal((), "s", "age of the feedback when the tick read it"),
+    "sample_time": Signal(
+        (), "s", "when the last sample was taken, on the time of the ticks; a change is a new sample"
+    ),
+    "power": Signal(
+        (),
+        "W",
+        "reported effort · measured velocity by the last sample; the commanded effort where the drive reports none",
+        "measured",
+    ),
+    "model_power": Signal((), "W", "model effort · estimated velocity", "estimate"),
+    "residual_energy": Signal((), "J", "energy that the model has taken and the drive has not given since the start"),
+    "unit_disagreement": Signal(
+        (),
+        "1",
+        "largest disagreement of units that is sure, relative to its tolerance; 0 while nothing is known",
+    ),
+    "units_proven": Signal((), "1", "units that are proven: 1 velocity, 2 command, 4 model, added"),
+    **{f"shadow_{name}": declared for name, declared in RESIDUALS.items()},
+}
+OF_A_LOAD_MOTOR: Signals = {
+    "load_effort": Signal((), "joint effort", "commanded effort of the load motor", "load", "effort"),
+    "load_measured_effort": Signal((), "joint effort", "effort that the load motor reports", "measured"),
+    "load_measured_velocity": Signal((), "joint velocity", "measured velocity of the load motor", "measured"),
+    "load_power": Signal((), "W", "commanded effort · measured velocity", "command"),
+    "load_measured_power": Signal(
+        (),
+        "W",
+        "reported effort · measured velocity; the commanded effort where the load motor reports none",
+        "measured",
+    ),
+    "load_residual_energy": Signal(
+        (), "J", "energy that the load motor has exerted beyond its commands since the start"
+    ),
+    **{f"load_{name}": declared for name, declared in METRICS.items()},
+}
+# `<joint>/<name>` of all that rigs record of joints, besides what actuators and controllers declare
+JOINT_SIGNALS: Signals = {**OF_A_DOF, **REFERENCES, **MEASURED, **OF_A_REAL_JOINT, **OF_A_LOAD_MOTOR}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +112,7 @@ class SignalMap:
     row: Layout
     first_row: np.ndarray  # (nr,) at t = 0
     first_start: np.ndarray  # the flat BumplessStart at t = 0
-    coupled: Mapping[str, str] = dataclass_field(default_factory=dict)  # signal of parts and bonds -> its unit
+    coupled: Signals = dataclass_field(default_factory=dict)  # of parts and bonds, by full name
 
     def observe(self, start: Numeric, row: Numeric) -> Numeric:
         """All signals of a row as one vector, in the order of `names`; start: the flat BumplessStart of its run."""
@@ -39,82 +120,87 @@ class SignalMap:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        return tuple(self.values(self.first_start, self.first_row))
+        return tuple(self.declared)
+
+    @cached_property
+    def declared(self) -> dict[str, Signal]:
+        """The declarations of all signals by name, in their order, with units of SI."""
+        return self._recorded(self.first_start, self.first_row).declared
 
     def values(self, start: Numeric, row: Numeric) -> State:
         """The signals of a row by name; start: see `observe`."""
-        dofs, nv = self.plant.model.dof_names, self.plant.model.nv
-        parts = self.row.unpack(row)
-        t = parts["t"]
-        signals = self.plant.observe(t, parts["plant"], parts["request"])
+        return self._recorded(start, row).values
+
+    def _recorded(self, start: Numeric, row: Numeric) -> RecordedSignals:
+        model, parts = self.plant.model, self.row.unpack(row)
+        dofs, units, t = model.dof_names, model.dof_units, parts["t"]
+        recorded = recorded_of(self.plant, t, parts["plant"], parts["request"])
+
+        def add(k: int, values: Mapping[str, Numeric], declared: Signals) -> None:
+            recorded.add(dofs[k], values, declared, units[k])
+
         for loop in self.loops:
-            reference = BumplessStart.of(start, nv).at(loop.index).reference(loop.trajectory, t)
+            reference = BumplessStart.of(start, model.nv).at(loop.index).reference(loop.trajectory, t)
             followed = [name for name in ("position", "velocity", "acceleration") if loop.needs_reference(name)]
             for i, k in enumerate(loop.index):
-                signals |= {f"{dofs[k]}/reference_{name}": reference[name][i] for name in followed}
+                add(k, {f"reference_{name}": reference[name][i] for name in followed}, REFERENCES)
                 if loop.feedforward[i]:
-                    signals[f"{dofs[k]}/reference_effort"] = reference["effort"][i]
-                signals[f"{dofs[k]}/command_effort"] = parts["request"][k]
-        real = [self.plant.model.dof_index(name) for name in self.plant.real]
+                    add(k, {"reference_effort": reference["effort"][i]}, REFERENCES)
+                add(k, {"command_effort": parts["request"][k]}, REFERENCES)
+        real = [model.dof_index(name) for name in self.plant.real]
         for k in np.union1d(np.flatnonzero(self.encoders.inexact), real).astype(int):
-            signals[f"{dofs[k]}/measured_position"] = parts["measured"]["position"][k]
-            signals[f"{dofs[k]}/measured_velocity"] = parts["measured"]["velocity"][k]
+            add(k, {f"measured_{what}": parts["measured"][what][k] for what in ("position", "velocity")}, MEASURED)
         for k in real:
-            signals |= _measured_error(signals, dofs[k], t - parts["sample_time"][k])
-            signals[f"{dofs[k]}/model_effort"] = signals[f"{dofs[k]}/effort"]
-            signals[f"{dofs[k]}/effort"] = parts["measured_effort"][k]
-            signals |= {f"{dofs[k]}/{name}": parts[name][k] for name in ("temperature", "age", "sample_time")}
-            signals[f"{dofs[k]}/power"] = parts["drive_power"][k]
-            signals[f"{dofs[k]}/model_power"] = signals[f"{dofs[k]}/model_effort"] * signals[f"{dofs[k]}/velocity"]
-            signals[f"{dofs[k]}/residual_energy"] = parts["residual_energy"][k]
-            signals[f"{dofs[k]}/unit_disagreement"] = parts["units"]["disagreement"][k]
-            signals[f"{dofs[k]}/units_proven"] = parts["units"]["proven"][k]
-            signals |= {f"{dofs[k]}/shadow_{name}": values[k] for name, values in parts.get("shadow", {}).items()}
-        for k, load in enumerate(self.loads):
-            name, powers = dofs[load.joint], parts["load_power"]
-            signals[f"{name}/load_effort"] = parts["load_effort"][k]
-            signals |= {f"{name}/load_measured_{what}": values[k] for what, values in parts["load_measured"].items()}
-            signals |= {f"{name}/load_power": powers[0, k], f"{name}/load_measured_power": powers[1, k]}
-            signals[f"{name}/load_residual_energy"] = parts["load_residual_energy"][load.joint]
-            signals |= {f"{name}/load_{what}": values[k] for what, values in parts["load_tracking"].items()}
-        signals |= {name: parts["coupled"][k] for k, name in enumerate(self.coupled)}
-        own = self._of_controllers(parts["controller_signals"])
-        for name in own.keys() & signals.keys():
-            loop, field, _ = self._declared[name]
-            what = f"controller '{loop.name}' declares the signal '{field}', but the rig has '{name}' already"
-            raise InputError(f"{what}; rename it", "controllers")
-        return signals | own
+            if f"{dofs[k]}/reference_position" in recorded.values:
+                error = _measured_error(recorded.values, dofs[k], t - parts["sample_time"][k])
+                add(k, {"measured_error": error}, MEASURED)
+            effort, velocity = (recorded.values[f"{dofs[k]}/{what}"] for what in ("effort", "velocity"))
+            recorded.values[f"{dofs[k]}/effort"] = parts["measured_effort"][k]
+            of_drive = {
+                "model_effort": effort,
+                **{name: parts[name][k] for name in ("temperature", "age", "sample_time")},
+                "power": parts["drive_power"][k],
+                "model_power": effort * velocity,
+                "residual_energy": parts["residual_energy"][k],
+                "unit_disagreement": parts["units"]["disagreement"][k],
+                "units_proven": parts["units"]["proven"][k],
+                **{f"shadow_{name}": values[k] for name, values in parts.get("shadow", {}).items()},
+            }
+            add(k, of_drive, OF_A_REAL_JOINT)
+        for i, load in enumerate(self.loads):
+            powers = parts["load_power"]
+            of_load = {
+                "load_effort": parts["load_effort"][i],
+                **{f"load_measured_{what}": values[i] for what, values in parts["load_measured"].items()},
+                "load_power": powers[0, i],
+                "load_measured_power": powers[1, i],
+                "load_residual_energy": parts["load_residual_energy"][load.joint],
+                **{f"load_{what}": values[i] for what, values in parts["load_tracking"].items()},
+            }
+            add(load.joint, of_load, OF_A_LOAD_MOTOR)
+        for k, (name, signal) in enumerate(self.coupled.items()):
+            recorded.values[name], recorded.declared[name] = parts["coupled"][k], signal
+        self._record_controllers(recorded, parts["controller_signals"])
+        return recorded
 
-    def _of_controllers(self, values: State) -> State:
-        """The signals that controllers declare."""
-        return {
-            name: values[loop.name][field] if i is None else values[loop.name][field][i]
-            for name, (loop, field, i) in self._declared.items()
-        }
-
-    @cached_property
-    def _declared(self) -> dict[str, tuple[ControlLoop, str, int | None]]:
-        """`<joint>/<name>` of a signal per joint, else `<controller>/<name>` -> its loop, name and place."""
-        dofs, found = self.plant.model.dof_names, {}
+    def _record_controllers(self, recorded: RecordedSignals, values: State) -> None:
+        """The signals that controllers declare: `<joint>/<name>` of one per joint, else `<controller>/<name>`."""
+        dofs, units = self.plant.model.dof_names, self.plant.model.dof_units
         for loop in self.loops:
             for field, signal in loop.signals.items():
-                if signal.shape:
-                    found |= {f"{dofs[k]}/{field}": (loop, field, i) for i, k in enumerate(loop.index)}
-                else:
-                    found[f"{loop.name}/{field}"] = loop, field, None
-        return found
-
-    @property
-    def declared_units(self) -> dict[str, str]:
-        """Signal of a controller, a part or a bond -> its unit as declared."""
-        of_controllers = {name: loop.signals[field].unit for name, (loop, field, _) in self._declared.items()}
-        return of_controllers | dict(self.coupled)
+                of = values[loop.name][field]
+                own = [(dofs[k], units[k], of[i]) for i, k in enumerate(loop.index)] if signal.shape else None
+                for owner, unit, value in own or [(loop.name, "rad", of)]:
+                    name = f"{owner}/{field}"
+                    if name in recorded.values:
+                        what = f"controller '{loop.name}' declares the signal '{field}'"
+                        raise InputError(f"{what}, but the rig has '{name}' already; rename it", "controllers")
+                    recorded.values[name] = value
+                    recorded.declared[name] = in_si(replace(signal, shape=()), unit)
 
 
-def _measured_error(signals: State, joint: str, age: Numeric) -> State:
-    """`<joint>/measured_error`: reference − measured position at the time of the sample, `age` [s] before the tick. The
-    reference then assumes constant acceleration; nothing of a joint that has no reference."""
-    if f"{joint}/reference_position" not in signals:
-        return {}
+def _measured_error(signals: State, joint: str, age: Numeric) -> Numeric:
+    """Reference − measured position at the time of the sample, `age` [s] before the tick. The reference then assumes
+    constant acceleration."""
     q, v, a = (signals[f"{joint}/reference_{what}"] for what in ("position", "velocity", "acceleration"))
-    return {f"{joint}/measured_error": q - age * (v - 0.5 * age * a) - signals[f"{joint}/measured_position"]}
+    return q - age * (v - 0.5 * age * a) - signals[f"{joint}/measured_position"]

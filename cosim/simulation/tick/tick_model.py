@@ -21,6 +21,7 @@ from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
 from cosim.control.load_tracking import METRICS, SUMS
 from cosim.control.observer import Estimate, at_start
+from cosim.control.shadow import RESIDUALS
 from cosim.core import ops
 from cosim.core.compile.jit import vector_lanes
 from cosim.core.compile.routine import Routine
@@ -51,9 +52,6 @@ REAL_ROW = (
 )
 # … and their twins
 SHADOW_ROW = ("shadow",)
-
-# residuals against the twin of a joint: of effort, of its drive, of its position, and its slip
-SHADOWS = ("effort", "drive", "position", "slip")
 
 Path = str | tuple[str, ...]
 T = TypeVar("T")
@@ -119,7 +117,7 @@ class TickModel(TickFunctions):
             **({"sample_time": n} if self.plant.real else {}),  # of the last samples of real joints, by the ticks [s]
             # of real joints: disagreement of their units, mask of the proofs that are done
             **({"units": {"disagreement": n, "proven": n}} if self.plant.real else {}),
-            "shadow": {name: n for name in SHADOWS},  # residuals of real joints against their twins
+            "shadow": {name: n for name in RESIDUALS},  # residuals of real joints against their twins
             "drive_work": n,  # of real drives, until their last sample [J]
             "load_work": np.zeros((2, len(loads))),
             "load_sums": np.zeros((SUMS, len(loads))),  # of how load motors follow their commands
@@ -462,7 +460,7 @@ class TickModel(TickFunctions):
                 *account,
                 "load_sums",
                 "load_slow",
-                ("load_tracking", METRICS[0]),
+                ("load_tracking", next(iter(METRICS))),
             ]
             figures = [("load_tracking", name) for name in METRICS]
             outputs = ["load_effort", *account, "load_residual_energy", "load_sums", "load_slow", *figures, *known]
@@ -499,6 +497,6 @@ _STANDSTILL = ("stalled_time", "unseen_motion", "last_position", "last_reference
 _STANDSTILL_PATHS: tuple[Path, ...] = tuple(("standstill", name) for name in _STANDSTILL)
 _GUARD_PATHS: tuple[Path, ...] = (
     *(*_MEASURED[:2], "temperature", "age", "reference_position", *_STANDSTILL_PATHS[:2]),
-    *("residual_energy", "load_residual_energy", *(("shadow", name) for name in SHADOWS)),
+    *("residual_energy", "load_residual_energy", *(("shadow", name) for name in RESIDUALS)),
 )
 assert len(_GUARD_PATHS) == len(GUARD_INPUTS)

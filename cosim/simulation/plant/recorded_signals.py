@@ -1,0 +1,214 @@
+"""What the plant of a rig records: each signal is declared here once, and gets its value here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from cosim.core import ops
+from cosim.core.types import Numeric, Signal, Signals, State
+from cosim.core.units import JOINT_DIMENSIONS
+
+if TYPE_CHECKING:
+    from cosim.simulation.plant.plant import Plant
+
+OF_A_DOF: Signals = {
+    "position": Signal((), "joint position", "true position; of a real joint the estimated one", chart="position"),
+    "velocity": Signal((), "joint velocity", "true velocity; of a real joint the estimated one", chart="velocity"),
+    "acceleration": Signal(
+        (), "joint acceleration", "true acceleration; of a real joint the estimated one", chart="acceleration"
+    ),
+    "effort": Signal(
+        (),
+        "joint effort",
+        "effort of the actuator on the joint; of a prescribed joint the required effort; of a real joint the effort "
+        "reported by its drive; of a passive joint 0",
+        chart="effort",
+    ),
+    "friction_effort": Signal((), "joint effort", "effort of friction on the joint, opposed to its motion or its load"),
+    "holding_effort": Signal(
+        (),
+        "joint effort",
+        "effort on the joint of its brake, latch and stops: what they need to hold it still, or the friction of a "
+        "slipping brake",
+        role="holding",
+        chart="effort",
+    ),
+    "brake_slip": Signal(
+        (),
+        "1",
+        "1 or −1: the direction in which the brake slips; 0: it sticks or is released. Of a brake of several dofs the "
+        "components of the unit vector of the direction",
+    ),
+    "external_effort": Signal((), "joint effort", "effort of a part on the joint"),
+    "step_error": Signal((), "1", "largest estimated error of the steps of the tick before, over the tolerance"),
+}
+OF_A_JOINT: Signals = {"position": Signal((), "1", "component of its quaternion")}
+OF_A_BASE: Signals = {"position": Signal((), "joint position", "position or orientation of the base in ground axes")}
+OF_A_FRAME: Signals = {
+    "position": Signal((), "joint position", "position or orientation of the frame in ground axes"),
+    "velocity": Signal((), "joint velocity", "velocity of the origin of the frame in ground axes"),
+    "deflection": Signal(
+        (), "m", "how far the frame is from its place in the undeformed link, along the axes of the beam"
+    ),
+}
+OF_A_CONSTRAINT: Signals = {
+    "violation": Signal((), "", "constraint violation"),  # in the units of its rows, as its reactions
+    "slip": Signal((), "", "violation of a velocity constraint"),
+}
+REACTION = "reaction of the constraint"
+OF_A_FORCE: Signals = {"power": Signal((), "W", "power of the force law on the mechanism")}
+ENERGIES: Signals = {
+    "kinetic": Signal((), "J", "kinetic energy of the mechanism and of the rotors of rigid gears"),
+    "potential": Signal((), "J", "potential energy of gravity"),
+    "stored": Signal((), "J", "kinetic, potential and elastic energy, and the energy stored in actuators and bristles"),
+    "elastic": Signal((), "J", "elastic energy of the springs of the mechanism"),
+    "work": Signal((), "J", "work since the start of actuator supplies and prescribed motions"),
+    "dissipated": Signal((), "J", "energy dissipated since the start by friction and resistance"),
+    "forces": Signal((), "J", "work of the force laws on the mechanism since the start"),
+    "parts": Signal((), "J", "work of the parts on the mechanism since the start"),
+}
+STEPS: Signals = {
+    "count": Signal((), "1", "integrator steps of the tick before, including refused ones"),
+    "total": Signal((), "1", "integrator steps since the start"),
+    "unconverged": Signal((), "1", "implicit steps of the drives that did not converge since the start"),
+}
+
+
+@dataclass
+class RecordedSignals:
+    """Values and declarations by name, `<owner>/<what>`, in the order of recording; the declared units are SI."""
+
+    values: State = field(default_factory=dict)
+    declared: dict[str, Signal] = field(default_factory=dict)
+
+    def add(self, owner: str, values: Mapping[str, Numeric], declared: Signals, unit: str = "rad") -> None:
+        """unit: of the positions of the owner, rad or m. Raises LookupError for a value without a declaration."""
+        for what, value in values.items():
+            name = f"{owner}/{what}"
+            if what not in declared:
+                raise LookupError(f"the signal '{name}' is not declared; give its unit and meaning where it is made")
+            self.values[name] = value
+            self.declared[name] = in_si(declared[what], unit)
+
+
+def in_si(declared: Signal, unit: str) -> Signal:
+    """A declaration with a unit instead of a quantity of a joint; unit: of the positions of the joint, rad or m."""
+    if declared.unit not in JOINT_DIMENSIONS:
+        return declared
+    return replace(declared, unit=JOINT_DIMENSIONS[declared.unit][unit == "m"])
+
+
+def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> RecordedSignals:
+    """Motion and effort of every dof, outputs of its actuator, reactions and violations of the constraints, and the
+    energy balance; nothing of a plant without dofs."""
+    recorded = RecordedSignals()
+    if not plant.model.nv:
+        return recorded
+    solution = plant.efforts(t, x, request)
+    q, v, outputs, model = solution["q"], solution["v"], solution["outputs"], plant.model
+    equations, names, units = model.equations, model.dof_names, model.dof_units
+    motion = {"position": equations.chart(q), "velocity": v, "acceleration": solution["a"]}
+    motion |= {"effort": solution["effort"]}
+    for k, (name, unit) in enumerate(zip(names, units, strict=True)):
+        recorded.add(name, {what: values[k] for what, values in motion.items()}, OF_A_DOF, unit)
+        if name in outputs:
+            prefix = "twin_" if name in plant.twins else ""
+            own = {prefix + what: signal for what, signal in plant.drives[name].outputs.items()}
+            further = [what for what in outputs[name] if what not in ("effort", "power", "loss", "stored")]
+            recorded.add(name, {prefix + what: outputs[name][what] for what in further}, own, unit)
+    for k in equations.friction_laws:
+        recorded.add(names[k], {"friction_effort": -solution["joint_friction"][k]}, OF_A_DOF, units[k])
+    _record_holding(plant, recorded, x, solution)
+    for name, unit, value in zip(model.coordinate_names, model.coordinate_units, q, strict=True):
+        if unit == "1":
+            recorded.add(name, {"position": value}, OF_A_JOINT)
+    for joint, pose in equations.moving_base_poses(q, t).items():
+        _record_axes(recorded, joint, "position", pose, OF_A_BASE)
+    for frame, (pose, velocity) in equations.named_frames(q, v, t).items():
+        _record_axes(recorded, frame, "position", pose, OF_A_FRAME)
+        _record_axes(recorded, frame, "velocity", velocity, OF_A_FRAME)
+    for frame, deflection in equations.deflections(q).items():
+        _record_axes(recorded, frame, "deflection", dict(zip("xyz", deflection, strict=True)), OF_A_FRAME)
+    energies = _energies(plant, t, x, solution)
+    for k in plant.external.dofs:
+        recorded.add(names[k], {"external_effort": solution["external"][k]}, OF_A_DOF, units[k])
+    for name, power in equations.force_powers(q, v, t).items():
+        recorded.add(name, {"power": power}, OF_A_FORCE)
+    recorded.add("energy", energies, ENERGIES)
+    if plant.control is not None and plant.control.adaptive:
+        recorded.add("steps", {name: x["steps"][name] for name in ("count", "total")}, STEPS)
+    elif plant.control is not None:
+        for name, error in zip(names, x["steps"]["error"], strict=True):
+            recorded.add(name, {"step_error": error}, OF_A_DOF)
+    if plant.multirate:
+        recorded.add("steps", {"unconverged": x["drive_steps"]["unconverged"]}, STEPS)
+    _record_constraints(plant, recorded, t, solution, plant.active(x))
+    return recorded
+
+
+def _record_axes(
+    recorded: RecordedSignals, owner: str, what: str, values: Mapping[str, Numeric], declared: Signals
+) -> None:
+    """`<owner>.<axis>/<what>` of x, y, z [m] and of roll, pitch, yaw [rad]."""
+    for axis, value in values.items():
+        recorded.add(f"{owner}.{axis}", {what: value}, declared, "m" if axis in ("x", "y", "z") else "rad")
+
+
+def _energies(plant: Plant, t: Numeric, x: State, solution: State) -> dict[str, Numeric]:
+    q, v, equations = solution["q"], solution["v"], plant.model.equations
+    kinetic, potential = equations.kinetic_energy(q, v, t), equations.potential_energy(q, t)
+    elastic = equations.spring_energy(q, t)
+    stored = kinetic + potential + elastic + ops.sum(y["stored"] for y in solution["outputs"].values())
+    stored = stored + plant.bristles.energy(x["bristles"]) if plant.bristles else stored
+    return {
+        "kinetic": kinetic,
+        "potential": potential,
+        "stored": stored,
+        **({"elastic": elastic} if equations.has_springs else {}),
+        "work": x["energy"]["work"],
+        "dissipated": x["energy"]["loss"],
+        **({"forces": x["energy"]["forces"]} if plant.has_force_laws else {}),
+        **({"parts": ops.sum(x["energy"]["external"])} if plant.coupled else {}),
+    }
+
+
+def _record_holding(plant: Plant, recorded: RecordedSignals, x: State, solution: Mapping[str, Numeric]) -> None:
+    """`<dof>/holding_effort` of dofs with latches or brakes, and `<dof>/brake_slip`."""
+    modes, names, units = plant.modes, plant.model.dof_names, plant.model.dof_units
+    if not modes.holding:
+        return
+    held = ops.where(modes.locked(x["modes"]) > 0.5, solution["locking_effort"], 0.0)
+    held = held + solution["braking_effort"] if modes.brakes else held
+    for k in modes.holding:
+        recorded.add(names[k], {"holding_effort": held[k]}, OF_A_DOF, units[k])
+    for k, direction in modes.brakes.directions(x["modes"], solution["v"]).items():
+        recorded.add(names[k], {"brake_slip": direction}, OF_A_DOF)
+
+
+def _record_constraints(
+    plant: Plant, recorded: RecordedSignals, t: Numeric, solution: Mapping[str, Numeric], active: Numeric
+) -> None:
+    """`<constraint>/<row>` (reactions, such as `force_x`), `<constraint>/violation` and `<constraint>/slip`."""
+    model, q, v = plant.model, solution["q"], solution["v"]
+    if not model.constraint_rows:
+        return
+    reactions = iter(model.equations.least_norm_reactions(q, solution["multipliers"], t, active))
+    for constraint in model.equations.constraints.members:
+        own = {row.name: Signal((), row.unit, REACTION) for row in constraint.law.rows}
+        recorded.add(constraint.name, {name: next(reactions) for name in own}, own)
+    residual, rate = model.equations.constraint_violation(q, v, t)
+    first = row = 0
+    for k, constraint in enumerate(model.equations.constraints.members):
+        is_active, rows = 1.0 if active is None else active[k], constraint.law.rows
+        violation, n = residual[first : first + constraint.holonomic], len(rows)
+        slip = rate[row + constraint.holonomic : row + n]
+        for what, unit, holds, values in (
+            ("violation", rows[0].residual_unit, constraint.holonomic, violation),
+            ("slip", rows[-1].residual_unit, n > constraint.holonomic, slip),
+        ):
+            if holds:
+                declared = {what: replace(OF_A_CONSTRAINT[what], unit=unit)}
+                recorded.add(constraint.name, {what: is_active * ops.sqrt(values @ values)}, declared)
+        first, row = first + constraint.holonomic, row + n
