@@ -32,7 +32,7 @@ def _trust() -> Word:
 
 
 def _overrides_of(overlay: str) -> list[Override]:
-    from cosim.rig.reading.overlay import read_overlay
+    from cosim.rig.reading.yaml_source import read_overlay
 
     return read_overlay(overlay)
 

@@ -49,7 +49,7 @@ def run(
     from cosim.output.slow_code import named_when_slow
     from cosim.rig.rig import load_rig
     from cosim.rig.rig_files import input_files
-    from cosim.rig.run.recording_room import scarce_room
+    from cosim.rig.run.kept_signals import scarce_room
     from cosim.rig.run.run import StoppedRun
     from cosim.rig.run.session import ticks_of
 

@@ -16,12 +16,11 @@ from cosim.core.units import parse_quantity
 from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.run_status import RunStatus
-from cosim.rig.cached_parts import CachedParts
+from cosim.rig.cached_parts import KNOWN, CachedParts
 from cosim.rig.input_tracking import key_of
 from cosim.rig.run.run import Run
 from cosim.rig.run.run_metadata import channels_of
 from cosim.rig.run.session import make_engine, make_scheduler, run_session, ticks_of
-from cosim.rig.wiring.lazy_rig import KNOWN
 from cosim.rig.wiring.wired_rig import WiredRig
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from cosim.core.driver_contract import HardwareDriver
 from cosim.core.errors import InputError, RunError
 from cosim.core.types import Limits
 from cosim.execution.hardware.driver_group import DriverGroup
+from cosim.rig.reading.driver_family import hook
 from cosim.rig.reading.yaml_source import load_yaml
 from cosim.rig.sections.drivers import DriverSpec
-from cosim.rig.wiring.family_modules import hook
 
 SAME = 1e-6  # relative difference of broken numbers that a drive keeps with 32 bits or prints with a few digits
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cosim.output.output_files import check_output, identity
-from cosim.rig.reading.overlay import overlay_text
-from cosim.rig.reading.yaml_source import load_yaml
+from cosim.rig.reading.yaml_source import load_yaml, overlay_text
 from cosim.rig.sections.drivers import DriverSpec
 
 

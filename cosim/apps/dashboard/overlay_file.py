@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cosim.apps.dashboard.source import Value
 from cosim.core.errors import InputError
-from cosim.rig.reading.overlay import overlay_text
+from cosim.rig.reading.yaml_source import overlay_text
 
 MOST_FILES = 1000
 

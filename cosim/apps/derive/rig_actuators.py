@@ -8,8 +8,8 @@ from cosim.core.errors import InputErrors
 from cosim.core.types import Actuator
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
-from cosim.rig.sections.joints_needed import require_joints
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
+from cosim.rig.wiring.wired_rig import require_joints
 
 
 def read_rig_with_joints(path: Path) -> RigSpec:

@@ -12,8 +12,7 @@ from cosim.apps.scenario.timeline import TimedFault
 from cosim.core.errors import ErrorList, InputError, InputErrors, near_names
 from cosim.core.units import parse_quantity
 from cosim.rig.reading.schema import KeyPath
-from cosim.rig.sections.expectations import OFF, Bound, ExpectedEnd
-from cosim.rig.sections.scenario import ScenarioSpec
+from cosim.rig.sections.scenario import OFF, Bound, ExpectedEnd, ScenarioSpec
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from cosim.apps.scenario.result import ScenarioResult
 from cosim.apps.scenario.scenario_batch import BAD_INPUT, ScenarioBatch
 from cosim.apps.scenario.tokens import Tokens
 from cosim.core.errors import ErrorList, InputError, InputErrors, did_you_mean
-from cosim.rig.reading.overlay import overrides_in
 from cosim.rig.reading.schema import Reading
-from cosim.rig.reading.yaml_source import Override, YamlSource, load_yaml
+from cosim.rig.reading.yaml_source import Override, YamlSource, load_yaml, overrides_in
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.rig.sections.scenario import ScenarioSpec, read_scenarios
 

@@ -27,7 +27,7 @@ from cosim.output.output_files import write_error, write_file
 from cosim.rig.consent import GivenQuestion, asking
 from cosim.rig.moving_motors import what_moves
 from cosim.rig.parameters import tunables_of
-from cosim.rig.reading.overlay import overlay_text
+from cosim.rig.reading.yaml_source import overlay_text
 from cosim.rig.rig import Rig
 from cosim.rig.run.run import Run, StoppedRun
 

@@ -8,7 +8,7 @@ from cosim.apps.tuning.session_data import SessionData
 from cosim.apps.tuning.trials import Trial
 from cosim.output.output_files import write_file
 from cosim.rig.parameters import tunables_of
-from cosim.rig.reading.overlay import overlay_text
+from cosim.rig.reading.yaml_source import overlay_text
 
 
 def overlay_values(session: SessionData, trial: Trial) -> dict[str, object]:
