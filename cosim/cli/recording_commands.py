@@ -19,7 +19,7 @@ def compare(a: Path, b: Path, align: bool) -> None:
     runs = load_run(a), load_run(b)
     shift = 0.0
     if align:
-        from cosim.rig.alignment import alignment_of
+        from cosim.rig.comparison import alignment_of
 
         shift = alignment_of(*runs)
     print_comparison(compared(*runs, shift), str(a), str(b))

@@ -12,9 +12,9 @@ from cosim.core.access.curve import is_local
 from cosim.core.errors import InputError, RunError, plural
 from cosim.output import console
 from cosim.output.recording_index import read_index
-from cosim.rig.republish import republish
 from cosim.rig.rerun import Rerun, rerun
 from cosim.rig.run.run import open_recording
+from cosim.rig.run.stream import republish
 
 
 def publish_recording(path: Path, endpoint: str | None, speed: float) -> None:

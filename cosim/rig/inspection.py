@@ -17,8 +17,7 @@ from cosim.execution.drive_loops import fastest_loop
 from cosim.execution.rig_state import RigState, predicted
 from cosim.execution.stiffness import fastest_plant
 from cosim.mechanics.multibody.description.inertia import IMPOSSIBLE
-from cosim.rig.load_check import unstable_loads
-from cosim.rig.motor_sizing import motors_that_do_not_fit
+from cosim.rig.motor_sizing import motors_that_do_not_fit, unstable_loads
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickTask
 

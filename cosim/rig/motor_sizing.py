@@ -1,22 +1,26 @@
 """Whether the motors of a rig fit its motion: required efforts against limits, rotors against links, encoders against
-gains."""
+gains; and whether the emulation of each load is stable on its bench, by the inertias at the start."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
 
+from cosim.control.load_stability import is_stable, largest_ratio
 from cosim.core.types import Array
-from cosim.core.units import format_seconds
+from cosim.core.units import JOINT_DIMENSIONS, format_seconds
 from cosim.execution.rig_state import RigState
 from cosim.rig.wiring.wired_rig import WiredRig
 
 SAMPLES = 50  # of a motion
 LONGEST = 60.0  # s of it
-TOLERANCE = 1e-6  # by which a required effort may exceed its limit
+EFFORT_TOLERANCE = 1e-6  # by which a required effort may exceed its limit
 # a rotor with this many times the largest inertia of the links is a mistake of its unit or its ratio
 LARGEST_ROTOR = 1000.0
+
+DELAY_STEPS = 2  # from a measurement to the effort exerted for it, where the rig gives no time
 
 
 def motors_that_do_not_fit(rig: WiredRig, state: RigState) -> Iterator[str]:
@@ -63,7 +67,7 @@ def _weak_motors(rig: WiredRig, state: RigState, times: Array, required: Array) 
     for k, name in enumerate(rig.joints if len(times) else ()):
         worst = int(np.argmax(np.abs(required[:, k])))
         effort, limit = abs(required[worst, k]), rig.limits.effort[k]
-        if effort > limit * (1.0 + TOLERANCE):
+        if effort > limit * (1.0 + EFFORT_TOLERANCE):
             needs = f"the motion of joint '{name}' needs {state.show(effort, 'effort', k)} at {times[worst]:.3g} s"
             fix = f"raise joints.{name}.limits or slow the trajectory down"
             yield f"{needs}, its limit is {state.show(limit, 'effort', k)}; {fix}"
@@ -98,3 +102,38 @@ def _coarse_encoders(rig: WiredRig, state: RigState, required: Array) -> Iterato
             what = f"one count of the encoder of joint '{name}' in a step of {format_seconds(T)} requests"
             much = f"{state.show(effort, 'effort', k)} by kd, its motion at most {state.show(peak, 'effort', k)}"
             yield f"{what} {much}; lower kd or raise encoder.cpr"
+
+
+def unstable_loads(rig: WiredRig) -> Iterator[str]:
+    """A line for each load motor whose emulation is unstable."""
+    model, step = rig.tick_model, rig.tick_model.step
+    delays = [load.delay for spec in rig.spec.drivers for load in spec.loads.values()]
+    for load, delay in zip(model.loads, delays, strict=True):
+        shaft, name = load.rotor + load.inertia, rig.joints[load.joint]
+        if shaft <= 0.0:  # the inertia of the bench is not known
+            continue
+        bandwidth = float(model.bandwidths[rig.plant.real.index(name)])
+        steps = DELAY_STEPS if delay is None else math.ceil(delay / step - 1e-9)
+        emulated = _inertia(rig, load.joint) - load.rotor
+        if is_stable((emulated - load.inertia) / shaft, bandwidth, step, steps):
+            continue
+        unit = JOINT_DIMENSIONS["joint inertia"][rig.plant.model.dof_units[load.joint] == "m"]
+        most = load.inertia + shaft * largest_ratio(bandwidth, step, steps)
+        yield (
+            f"the load motor of joint '{name}' is to play {emulated:.4g} {unit} on a shaft of {shaft:.4g} {unit} with a"
+            f" delay of {steps * step * 1e3:.4g} ms, which is stable up to {most:.4g} {unit}; add inertia to the shaft,"
+            " or lower the delay of the load motor or the step"
+        )
+
+
+def _inertia(rig: WiredRig, joint: int) -> float:
+    """Effort that an acceleration of 1 takes at the start, rotor included; other simulated joints move freely."""
+    plant = rig.plant
+    state, k = plant.initial(), list(plant.real).index(rig.joints[joint])
+    efforts = []
+    for acceleration in (0.0, 1.0):
+        given = np.zeros(len(plant.real))
+        given[k] = acceleration
+        solution = plant.efforts(0.0, state | {"real": given}, np.zeros(plant.model.nv))
+        efforts.append(float(np.asarray(solution["effort"], dtype=float)[joint]))
+    return efforts[1] - efforts[0]

@@ -11,7 +11,7 @@ from cosim.apps.commissioning.probe import ProbeSettings, effort_text, probe_joi
 from cosim.apps.commissioning.session import CommissioningSession
 from cosim.core.errors import InputError, RunError
 from cosim.output.console import quantity_of
-from cosim.rig.probe_record import add_to_record, record_path, wiring_text
+from cosim.rig.moving_motors import add_to_record, record_path, wiring_text
 from cosim.rig.rig import Rig
 
 TRAVELS, WORDS = (1e-6, 0.5), "a way such as 2 deg or 1 mm, up to 0.5 rad or m"
