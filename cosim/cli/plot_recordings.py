@@ -9,9 +9,9 @@ from cosim.core.errors import InputError
 from cosim.output.console import PICTURES
 from cosim.output.output_files import check_output, identity
 from cosim.output.plot_formats import check_format
-from cosim.rig.plot_runs import plot_runs
+from cosim.rig.run.plot_runs import plot_runs
 from cosim.rig.run.run import Run, load_run, open_recording
-from cosim.rig.signal_patterns import matching_columns
+from cosim.rig.run.signal_patterns import matching_columns
 
 RUNS = (".mcap", ".npz")
 

@@ -13,13 +13,13 @@ from cosim.core.errors import InputError
 def compare(a: Path, b: Path, align: bool) -> None:
     """Compare two runs, and find where they part."""
     from cosim.cli.comparison_report import print_comparison
-    from cosim.rig.comparison import compare as compared
+    from cosim.rig.run.comparison import compare as compared
     from cosim.rig.run.run import load_run
 
     runs = load_run(a), load_run(b)
     shift = 0.0
     if align:
-        from cosim.rig.comparison import alignment_of
+        from cosim.rig.run.comparison import alignment_of
 
         shift = alignment_of(*runs)
     print_comparison(compared(*runs, shift), str(a), str(b))
@@ -86,7 +86,7 @@ def export(
     """Write the signals of a recording in another format."""
     from cosim.output.console import quantity_of
     from cosim.output.output_files import check_output, identity
-    from cosim.rig.export import export_run, selection_of
+    from cosim.rig.run.export import export_run, selection_of
     from cosim.rig.run.run import open_recording
 
     times = [

@@ -36,9 +36,9 @@ from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
 from cosim.plugins.drivers.common.motor import FAULT_CAUSES
 from cosim.plugins.drivers.dynamixel import SerialSettings
 from cosim.rig import emulate
-from cosim.rig.proven_units import UnitsSummary
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
+from cosim.rig.run.proven_units import UnitsSummary
 from cosim.rig.run.recorded_run import StreamSummary
 from cosim.rig.run.run_metadata import channels_of
 from cosim.rig.run.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary

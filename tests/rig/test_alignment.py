@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosim import Rig, compare
-from cosim.rig.comparison import alignment_of, partings
+from cosim.rig.run.comparison import alignment_of, partings
 from tests.kit.refusals import refusal
 
 TURNTABLE = """

@@ -12,9 +12,9 @@ import yaml
 from cosim.apps.learning.feedback import learning_loops
 from cosim.core.errors import InputError
 from cosim.output.recording_index import recordings_of
-from cosim.rig.comparison import flattened
 from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
+from cosim.rig.run.comparison import flattened
 from cosim.rig.run.run import Run
 
 SECTIONS = ("mechanism", "controllers")

@@ -21,7 +21,7 @@ from cosim.output.output_files import write_error
 from cosim.output.signal_store import KeptTicks, SignalStore
 from cosim.output.store_file import SUFFIX, WHAT, StoreFile
 from cosim.rig.run.run_metadata import RunMetadata, run_metadata_of
-from cosim.rig.signal_patterns import matching_columns
+from cosim.rig.run.signal_patterns import matching_columns
 from cosim.rig.wiring.wired_rig import WiredRig
 
 if TYPE_CHECKING:

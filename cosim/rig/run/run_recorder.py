@@ -20,8 +20,8 @@ from cosim.output.evaluation import Evaluation, MissMonitor
 from cosim.output.events import EventMonitor, RunEvent
 from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.signal_store import SignalStore
-from cosim.rig.consent import Agreement
 from cosim.rig.run.changes import ordered_stop
+from cosim.rig.run.consent import Agreement
 from cosim.rig.run.kept_signals import kept_names
 from cosim.rig.run.outputs import Outputs
 from cosim.rig.run.recorded_run import Change

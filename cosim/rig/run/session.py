@@ -17,8 +17,8 @@ from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.execution.timing.privileges import left_to_loop
 from cosim.output.run_status import RunStatus
 from cosim.output.timing_report import timing_lines
-from cosim.rig.consent import GivenConsent, agree
 from cosim.rig.run.changes import ENDED, OrderedStop, planned_of
+from cosim.rig.run.consent import GivenConsent, agree
 from cosim.rig.run.kept_signals import check_kept, scarce_room, store_of
 from cosim.rig.run.outputs import open_outputs
 from cosim.rig.run.recorded_run import Change

@@ -17,8 +17,8 @@ from cosim.output.stream.messages import SAMPLE_FIELDS
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
 from cosim.rig.run.run import Run
 from cosim.rig.run.run_metadata import RunMetadata
+from cosim.rig.run.signal_patterns import matching_columns
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.rig.signal_patterns import matching_columns
 from cosim.rig.wiring.wired_rig import WiredRig
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from cosim.core.compile import ArrayPort, BatchFunction, Interpreted, compile_for_batches, interpreting
 from cosim.core.errors import InputError
 from cosim.execution.timing.deadlines import TaskTime
-from cosim.rig.cached_parts import KNOWN, CachedParts, known_parts, lazy_parts
+from cosim.rig.wiring.cached_parts import KNOWN, CachedParts, known_parts, lazy_parts
 
 if TYPE_CHECKING:
     from cosim.control.guard import Guard

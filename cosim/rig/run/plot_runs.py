@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.rig.run.run import Run
-from cosim.rig.signal_patterns import matching_columns
+from cosim.rig.run.signal_patterns import matching_columns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

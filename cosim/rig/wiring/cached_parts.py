@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from cosim.core.compile.jit import cached, store
 from cosim.core.trust.private_cache import private_cache
-from cosim.rig.input_tracking import Inputs, InputTracker
+from cosim.rig.reading.input_tracking import Inputs, InputTracker
 
 if TYPE_CHECKING:
     from cosim.rig.sections.rig_spec import RigSpec
