@@ -7,8 +7,7 @@ from pathlib import Path
 
 from cosim.core.errors import InputError
 from cosim.output.console import PICTURES
-from cosim.output.output_files import check_output, identity
-from cosim.output.plot_formats import check_format
+from cosim.output.output_files import check_format, check_output, identity
 from cosim.rig.run.plot_runs import plot_runs
 from cosim.rig.run.run import Run, load_run, open_recording
 from cosim.rig.run.signal_patterns import matching_columns

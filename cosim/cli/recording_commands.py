@@ -41,7 +41,7 @@ def replay(
     if to is not None and rig is not None:
         raise InputError("no rig is needed for --to; take it out", str(rig))
     if to is not None:
-        from cosim.output.can_log import write_can_log
+        from cosim.output.traffic_reader import write_can_log
 
         count, others = write_can_log(recording, to)
         print(f"wrote    {to}: {count:,} frames" + "".join(f"; '{name}' is on a serial port" for name in others))

@@ -28,7 +28,7 @@ from cosim.core.units import SPELLINGS, UNITS
 from cosim.execution.hardware.emulation import fault_kinds
 from cosim.execution.scheduler import ALLOWED, SchedulerState
 from cosim.execution.timing import deadlines, percentiles
-from cosim.output.limit_alarms import PAUSE
+from cosim.output.events import PAUSE
 from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
 from cosim.output.stream.reading import Schema
 from cosim.plugins.drivers.common import wiring

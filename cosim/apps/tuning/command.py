@@ -18,7 +18,7 @@ from cosim.apps.tuning.tune import run_session
 from cosim.core.errors import InputError
 from cosim.core.units import unit_sign
 from cosim.output import console
-from cosim.output.option_errors import options_named
+from cosim.output.console import options_named
 from cosim.output.text_table import TextTable
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig

@@ -13,7 +13,7 @@ from cosim.control.limits import BITS, CODES, LIMIT_OF, NOT_FINITE, STALE
 from cosim.core.units import JOINT_DIMENSIONS
 from cosim.execution.rig_state import PLAUSIBLE
 from cosim.execution.stop_reason import OVERFLOWING
-from cosim.output.limit_alarms import alarm_texts
+from cosim.output.events import alarm_texts
 from cosim.simulation.plant.event_stepper import PlantFault
 from cosim.simulation.plant.integration import MAX_STEPS
 from cosim.simulation.tick.coupled_plant import CouplingFault
