@@ -26,7 +26,7 @@ from cosim.apps.identification.identification import EQUATION_ERROR, OUTPUT_ERRO
 from cosim.apps.identification.recorded_motion import read_motion, samples_of
 from cosim.apps.identification.results import SURE
 from cosim.apps.identification.variables import choose
-from cosim.rig.reading.overlay import overlay_text, read_overlay
+from cosim.rig.reading.yaml_source import overlay_text, read_overlay
 
 SECONDS = 60.0
 FIT = ("friction", "rotor_inertia", "torque_constant")

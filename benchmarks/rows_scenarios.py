@@ -18,7 +18,7 @@ from benchmarks.rows import BenchCase, Measurement, NotMeasured, Target
 from cosim.apps.scenario.command import ScenarioFiles, run_scenarios
 from cosim.core.errors import RunError
 from cosim.execution.hardware.emulation.fault_injection import KINDS, AtJoint
-from cosim.rig.sections.expectations import COMPLETED
+from cosim.rig.sections.scenario import COMPLETED
 
 RIG = "rigs/arm_can.yaml"
 COUNT, QUICK_COUNT, CORES, DURATION = 200, 50, 2, 2.0  # s

@@ -1,4 +1,5 @@
-"""The effort on the joints that neither the drives nor the model account for: what someone or something outside exerts.
+"""The effort on the joints that neither the drives nor the model account for: what someone or something outside exerts;
+and the law of an admittance, a mass on a spring with a damper that it moves.
 
 The inverse dynamics of the measured motion, friction and springs included, minus the measured effort, filtered by a low
 pass of first order. The acceleration is the change of the velocity over a period. This is the residual of the
@@ -44,3 +45,11 @@ class ExternalEffort:
         missing = ops.where(x["called"] > 0.5, missing, 0.0)  # the first call knows no acceleration
         filtered = self._kept * x["filtered"] + (1.0 - self._kept) * missing
         return {"velocity": velocity, "filtered": filtered, "called": np.ones(1)}, filtered
+
+
+def next_rate(
+    offset: Numeric, rate: Numeric, force: Numeric, mass: Numeric, damping: Numeric, stiffness: Numeric, h: float
+) -> Numeric:
+    """The velocity after a period h of a mass on a spring with a damper under a force, by the implicit Euler method,
+    which is stable for all of them."""
+    return (rate + h / mass * (force - stiffness * offset)) / (1.0 + h / mass * (damping + h * stiffness))

@@ -14,7 +14,7 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import COMMAND, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
-from cosim.plugins.controllers._tracking_effort import TrackingEffort
+from cosim.plugins.controllers._required_effort import TrackingEffort
 
 
 @params

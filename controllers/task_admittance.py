@@ -24,8 +24,7 @@ from cosim.core.types import (
     param,
     params,
 )
-from cosim.plugins.controllers._admittance import next_rate
-from cosim.plugins.controllers._external_effort import ExternalEffort
+from cosim.plugins.controllers._external_effort import ExternalEffort, next_rate
 from cosim.plugins.controllers._required_effort import RequiredEffort
 from cosim.plugins.controllers._task_space import TaskFrame
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from cosim.core import ops
 from cosim.core.errors import InputError
 from cosim.core.types import COMMAND, ControllerContext, Numeric, PerJoint, State, joint_signals, param, params
+from cosim.plugins.controllers._required_effort import TrackingEffort
 from cosim.plugins.controllers._task_space import TaskFrame, TaskState
-from cosim.plugins.controllers._tracking_effort import TrackingEffort
 
 Vector = tuple[float, float, float]
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from cosim.mechanics.formulations import load_formulation
     from cosim.mechanics.multibody import Model
     from cosim.output.client import ControlClient, Subscriber, connect, subscribe
-    from cosim.rig.comparison import Comparison, compare
     from cosim.rig.gradient import Gradient
-    from cosim.rig.plot_runs import plot_runs
     from cosim.rig.rig import Rig, load_rig
     from cosim.rig.rollout_batch import RolloutBatch
+    from cosim.rig.run.comparison import Comparison, compare
+    from cosim.rig.run.plot_runs import plot_runs
     from cosim.rig.run.run import Run, StoppedRun, load_run, open_recording
     from cosim.simulation.coupling import BlockPart, CoupledParts, PowerBond
     from cosim.simulation.fmi import FmuPart, read_system
@@ -74,9 +74,9 @@ _PROMISED = {
     "cosim.mechanics.multibody": ("Model",),
     "cosim.output.client": ("ControlClient", "Subscriber", "connect", "subscribe"),
     "cosim.rig.rig": ("Rig", "load_rig"),
-    "cosim.rig.comparison": ("Comparison", "compare"),
+    "cosim.rig.run.comparison": ("Comparison", "compare"),
     "cosim.rig.gradient": ("Gradient",),
-    "cosim.rig.plot_runs": ("plot_runs",),
+    "cosim.rig.run.plot_runs": ("plot_runs",),
     "cosim.rig.rollout_batch": ("RolloutBatch",),
     "cosim.rig.run.run": ("Run", "StoppedRun", "load_run", "open_recording"),
     "cosim.simulation.coupling": ("BlockPart", "CoupledParts", "PowerBond"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cosim.rig.cached_parts import CachedParts
+from cosim.rig.wiring.cached_parts import CachedParts
 from tests.kit import coverage_by_test, crashes, durations, levels, messages, real_time
 from tests.kit.command import command
 from tests.kit.messages import said

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosim.cli import commands, commissioning_commands, recording_commands, remote_commands
+from cosim.cli import commands, commissioning_commands, run_commands
 from cosim.cli.command_tree import Commands, Word, flag, word
 from cosim.core.access.binding import CONTROL_EXAMPLE, STREAM_EXAMPLE
 
@@ -32,7 +32,7 @@ def _trust() -> Word:
 
 
 def _overrides_of(overlay: str) -> list[Override]:
-    from cosim.rig.reading.overlay import read_overlay
+    from cosim.rig.reading.yaml_source import read_overlay
 
     return read_overlay(overlay)
 
@@ -286,14 +286,14 @@ def all_commands() -> Commands:
     )
     tree.add_command(
         "compare",
-        recording_commands.compare,
+        run_commands.compare,
         word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),
         word("b", type=Path, help="the run to compare with it"),
         flag("--align", "shift b in time, so that the motions of its joints fit a's best"),
     )
     tree.add_command(
         "replay",
-        recording_commands.replay,
+        run_commands.replay,
         word("recording", metavar="F.mcap", type=Path, help="the recording"),
         word("rig", metavar="RIG", nargs="?", type=Path, help="with --bus: with the drivers; default: that in it"),
         word(
@@ -309,20 +309,20 @@ def all_commands() -> Commands:
     )
     tree.add_command(
         "explain",
-        recording_commands.explain,
+        run_commands.explain,
         word("recording", metavar="F.mcap", type=Path, help="the recording"),
         word("--last", metavar="S", default="1 s", help="time before the stop to look at; default: 1 s"),
         word("--json", metavar="F.json", help="write the explanation; - for stdout"),
     )
     tree.add_command(
         "plot",
-        recording_commands.plot,
+        run_commands.plot,
         word("words", metavar="F.mcap|SIGNAL", nargs="+", help="recordings or files of run.save, and signals to draw"),
         word("-o", dest="output", metavar="F.png", type=Path, help="png, svg or pdf; default: F.png, here"),
     )
     tree.add_command(
         "export recording",
-        recording_commands.export,
+        run_commands.export,
         word("recording", metavar="F.mcap", type=Path, help="the recording, or a pattern of its files"),
         word("--to", choices=("csv", "parquet", "mat"), required=True, help="the format"),
         word("-o", dest="output", metavar="FILE", type=Path, help="the file; default: named as the recording, here"),
@@ -455,12 +455,10 @@ def all_commands() -> Commands:
     public = word("--key", metavar="F.pub", type=Path, help="the public key of an encrypted run")
     force = flag("--force", "take control from the client that holds it")
     values = word("values", metavar="NAME=VALUE", nargs="+", help="e.g. arm.kp=800 or 'arm.kp=800 N*m/rad'")
-    tree.add_command("live set", remote_commands.set_, values, connect, public, force)
+    tree.add_command("live set", run_commands.set_, values, connect, public, force)
     names = word("names", metavar="NAME", nargs="*", help="parameters; default: all")
-    tree.add_command("live get", remote_commands.get, names, connect, public)
-    tree.add_command(
-        "live stop", remote_commands.stop, connect, public, force, flag("--now", "immediately, motors off")
-    )
+    tree.add_command("live get", run_commands.get, names, connect, public)
+    tree.add_command("live stop", run_commands.stop, connect, public, force, flag("--now", "immediately, motors off"))
     tree.add_command(
         "doctor",
         commands.doctor,

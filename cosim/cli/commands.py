@@ -42,14 +42,13 @@ def run(
 ) -> None:
     """Run a rig, simulated or with its real motors, and print a summary."""
     from cosim.cli.run_files import check_plots, write_files
-    from cosim.cli.run_shadow import check_real, shadow_of
-    from cosim.cli.run_sockets import sockets_of
+    from cosim.cli.run_overrides import check_real, shadow_of, sockets_of
     from cosim.cli.run_summary import invalid_results, print_summary
     from cosim.output import console
     from cosim.output.slow_code import named_when_slow
     from cosim.rig.rig import load_rig
     from cosim.rig.rig_files import input_files
-    from cosim.rig.run.recording_room import scarce_room
+    from cosim.rig.run.kept_signals import scarce_room
     from cosim.rig.run.run import StoppedRun
     from cosim.rig.run.session import ticks_of
 
@@ -157,7 +156,7 @@ def check(rig: Path | None, overrides: list[Override], eds: Path | None, untrust
     if rig is None:
         raise InputError("missing RIG; give a rig file, or the data sheet of a drive with --eds", "check")
     if untrusted:
-        from cosim.cli.untrusted_rig import describe_untrusted
+        from cosim.cli.trust import describe_untrusted
 
         describe_untrusted(rig, overrides)
         return

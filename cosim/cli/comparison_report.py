@@ -8,7 +8,7 @@ from typing import Any
 from cosim.core.errors import shortened
 from cosim.core.units import format_seconds
 from cosim.output.text_table import TextTable
-from cosim.rig.comparison import Comparison, partings, size_of
+from cosim.rig.run.comparison import Comparison, partings, size_of
 
 MOST_SIGNALS, MOST_FIELDS, MOST_PARTINGS = 12, 24, 3  # that are listed
 LONGEST_VALUE = 40  # characters of the text of a field

@@ -7,7 +7,7 @@ from typing import NamedTuple, TextIO
 
 from cosim.core.errors import InputError, escaped
 from cosim.execution.motion_plan import MotionPlan
-from cosim.rig.consent import Consent, RunQuestion
+from cosim.rig.run.consent import Consent, RunQuestion
 
 
 class Asking(NamedTuple):

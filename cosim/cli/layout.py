@@ -8,9 +8,13 @@ from typing import NamedTuple
 
 from cosim.core.errors import InputError
 from cosim.output.console import refuse_inputs
-from cosim.output.layouts.foxglove import foxglove_layout
-from cosim.output.layouts.plotjuggler import plotjuggler_layout, recording_name, stream_name
-from cosim.output.layouts.tabs import tabs_of
+from cosim.output.layouts import (
+    foxglove_layout,
+    plotjuggler_layout,
+    recording_name,
+    stream_name,
+    tabs_of,
+)
 from cosim.output.output_files import check_output, identity, write_file
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig_files import input_files

@@ -11,9 +11,9 @@ from cosim.cli.comparison_report import differing_signals, signals_table
 from cosim.core.errors import InputError, RunError
 from cosim.core.units import format_seconds
 from cosim.output import console
-from cosim.rig.comparison import compare
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
+from cosim.rig.run.comparison import compare
 from cosim.rig.run.run import Run, StoppedRun
 
 INTEGRATOR, TOLERANCE = "rodas4", 1e-9

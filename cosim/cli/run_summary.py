@@ -10,7 +10,7 @@ from cosim.core.errors import RunError, plural
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
-from cosim.rig.proven_units import unit_lines
+from cosim.rig.run.proven_units import unit_lines
 from cosim.rig.run.recorded_run import StreamSummary
 from cosim.rig.run.run import Run
 from cosim.rig.run.summary import (

@@ -1,15 +1,19 @@
-"""The question before code that came with a recording runs."""
+"""The question before code that came with a recording runs, and `cosim check --untrusted`: a rig of somebody else is
+read, and nothing of it runs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from cosim.cli.confirm import Asking, confirm
-from cosim.core.errors import InputError
-from cosim.core.trust.data_only import refused_code
+from cosim.core.errors import InputError, InputErrors
+from cosim.core.trust.data_only import CodeRefused, refused_code
+
+if TYPE_CHECKING:
+    from cosim.rig.reading.yaml_source import Override
 
 T = TypeVar("T")
 
@@ -19,6 +23,8 @@ CODE = Asking(
     "not confirmed, none of the code was run",
     "--trust",
 )
+
+UNTRUSTED_FIX = "check it without --untrusted if you know where it comes from"
 
 
 def with_trust(recording: Path, trust: bool, work: Callable[[bool], T]) -> T:
@@ -41,3 +47,25 @@ def _lines(recording: Path) -> list[str]:
     code = code_of_recording(recording)
     first = f"{recording} was not recorded here by you, and has code of its own:"
     return [first, *(f"  {name}: {kind}" for name, kind in code)] if code else []
+
+
+def describe_untrusted(path: Path, overrides: Iterable[Override]) -> None:
+    """Describe the rig as `cosim check` does; of one with code of its own print what would run. Only files in the
+    folder of the rig are opened. Raises InputErrors for mistakes in it."""
+    from cosim.cli.describe import describe
+    from cosim.rig.foreign_rig import reading_data_only
+    from cosim.rig.rig import load_rig
+
+    try:
+        with reading_data_only(path.absolute().parent, UNTRUSTED_FIX):
+            describe(load_rig(path, overrides))
+    except InputError as error:
+        if not (code := refused_code(error)):
+            raise
+        print(f"{path}: nothing of it was run")
+        for each in code:
+            print(f"  would run: {each.place}: '{each.name}', {each.kind}")
+        print("  not checked: what depends on this")
+        errors = error.errors if isinstance(error, InputErrors) else ()
+        if mistakes := [each for each in errors if not isinstance(each, CodeRefused)]:
+            raise InputErrors(mistakes) from None

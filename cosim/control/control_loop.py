@@ -11,10 +11,9 @@ import numpy as np
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controller_result import accepted
 from cosim.control.guard import is_finite
-from cosim.control.locks import Locks
-from cosim.control.trajectory_samples import TrajectorySamples
 from cosim.control.tunables import Tunables
 from cosim.core import ops
+from cosim.core.compile import ArrayPort, compile_for_batches
 from cosim.core.compile.trace import trace
 from cosim.core.errors import CompileError, MissingInput, describe_exception, did_you_mean
 from cosim.core.layout import Layout
@@ -24,6 +23,7 @@ from cosim.core.types import (
     COMMAND,
     FEEDBACK,
     REFERENCE,
+    Array,
     Controller,
     Numeric,
     Parameters,
@@ -32,6 +32,59 @@ from cosim.core.types import (
     Trajectory,
     signals_of,
 )
+
+
+@dataclass(frozen=True)
+class Locks:
+    """Dofs that may be locked: latched at the start, by events later, and those that brakes and stops hold."""
+
+    latched: tuple[int, ...] = ()
+    latching: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
+
+    @property
+    def changing(self) -> tuple[int, ...]:
+        """The dofs whose lock may change."""
+        return (*self.latching, *self.held)
+
+
+class TrajectorySamples:
+    """Positions and velocities of a trajectory in the ticks of a run, looked at before it begins. Called with a count:
+    (position, velocity) (count, n) of the first ticks, arrays that must not be changed."""
+
+    def __init__(self, trajectory: Trajectory, n: int, step: float, compiled: bool) -> None:
+        """n: joints; step [s]; compiled: False for plain Python, as with a trajectory that cannot be traced."""
+        self._trajectory, self._step = trajectory, step
+        self._taken = np.zeros((0, n)), np.zeros((0, n))
+        self._compiled = compiled
+
+    def __call__(self, count: int) -> tuple[Array, Array]:
+        taken = len(self._taken[0])
+        if count > taken:
+            more = self._sample(self._step * np.arange(taken, count))
+            first, second = (np.concatenate(pair) for pair in zip(self._taken, more, strict=True))
+            self._taken = first, second
+        return self._taken[0][:count], self._taken[1][:count]
+
+    def _motion(self, t: Numeric) -> tuple[Numeric, Numeric]:
+        sample = self._trajectory.sample(t)
+        return sample["position"], sample["velocity"]
+
+    def _sample(self, times: Array) -> tuple[Array, Array]:
+        """(position, velocity) (k, n) at times (k,) [s]."""
+        if self._compiled:
+            try:
+                return self._function(times)
+            except CompileError:  # Python code of a user
+                self._compiled = False
+        rows = [self._motion(float(t)) for t in times]
+        shape = len(rows), self._taken[0].shape[1]
+        position, velocity = (np.array([row[k] for row in rows], dtype=float) for k in (0, 1))
+        return position.reshape(shape), velocity.reshape(shape)
+
+    @cached_property
+    def _function(self) -> Callable[[Array], tuple[Array, Array]]:
+        return compile_for_batches(self._motion, [ArrayPort("t", ())], "trajectory")
 
 
 class DeclaredInputs(dict[str, Numeric]):

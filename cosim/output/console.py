@@ -1,4 +1,4 @@
-"""Common to all commands: quantities, checks of output files, reports, progress and status lines."""
+"""Common to all commands: quantities, errors of options, checks of output files, reports, progress and status lines."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from types import MappingProxyType
 
-from cosim.core.errors import InputError, escaped, shortened
+from cosim.core.errors import InputError, InputErrors, SectionError, escaped, shortened
 from cosim.core.units import parse_quantity
-from cosim.output.output_files import RECORDING, check_output, identity
+from cosim.output.output_files import FORMATS, RECORDING, check_format, check_output, identity
 from cosim.output.plain_text import direct
-from cosim.output.plot_formats import FORMATS, check_format
 from cosim.output.run_status import RunStatus, status_line
 
 # columns of a table that is not written to a terminal
@@ -24,6 +24,8 @@ SHORTEST, LONGEST = 1e-6, 1e9  # s; other times are typing errors
 WORDS = "1 us to 1e9 s"
 PICTURES = tuple(f".{form}" for form in FORMATS)
 SUFFIXES = {"--plot": PICTURES, "--json": (".json",), "--record": RECORDING}  # of outputs
+
+SAME: Mapping[str, str] = MappingProxyType({})
 
 
 def quantity_of(text: str, unit: str, option: str, bounds: tuple[float, float], words: str) -> float:
@@ -181,3 +183,30 @@ def write_line(text: str) -> None:
         width = os.get_terminal_size(stream.fileno()).columns or PIPE_WIDTH
         stream.write(f"\r\x1b[K{escaped(text)[: width - 1]}")
         stream.flush()
+
+
+@contextmanager
+def options_named(others: Mapping[str, str] = SAME) -> Iterator[None]:
+    """A SectionError of a key becomes an InputError of the option `--key`, or of that in `others`."""
+
+    def named(error: SectionError) -> InputError:
+        key, *rest = map(str, error.keys)
+        return InputError(error.what, " ".join([others.get(key, f"--{key}"), *rest]))
+
+    with relocated(named):
+        yield
+
+
+@contextmanager
+def relocated(locate: Callable[[SectionError], InputError]) -> Iterator[None]:
+    """Each SectionError becomes what `locate` returns; other errors stay."""
+
+    def located(error: InputError) -> InputError:
+        return locate(error) if isinstance(error, SectionError) else error
+
+    try:
+        yield
+    except InputErrors as many:
+        raise InputErrors(map(located, many.errors)) from None
+    except SectionError as error:
+        raise locate(error) from None

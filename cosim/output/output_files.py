@@ -22,6 +22,9 @@ RECORDING = (".mcap",)
 PLACE = "name a file in a folder that exists and that you may write to"
 NOTHING: Mapping[object, str] = MappingProxyType({})
 
+# suffix -> metadata: no date, so that equal runs give equal files
+FORMATS: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
 
 def check_output(
     given: str | Path,
@@ -132,3 +135,13 @@ def write_error(path: str | Path, what: str, cause: OSError, fix: str = PLACE) -
     if cause.errno in FULL_DISK:
         kind, fix = RunError, "free space on the disk and run again"
     return kind(f"cannot write the {what}: {cause.strerror}; {fix}", str(path))
+
+
+def check_format(path: str | Path, option: str = "") -> str:
+    """The file format by the suffix of `path`. Raises InputError for an unsupported one; option: where it came from."""
+    form = Path(path).suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        wrong = f"cannot draw a plot as '.{form}'" if form else "no suffix"
+        place = f"{option}: {path}" if option else str(path)
+        raise InputError(f"{wrong}; use {', '.join(f'.{known}' for known in FORMATS)}", place)
+    return form

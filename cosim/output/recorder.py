@@ -11,18 +11,26 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from cosim.core.errors import InputError, RunError
 from cosim.core.types import Level
 from cosim.output.output_files import write_error
-from cosim.output.recording_chunk import CHUNK_BYTES, RecordingChunk
-from cosim.output.recording_footer import RecordedPart, complete_recording, summary_of_parts
+from cosim.output.recording_footer import (
+    CHUNK_HEAD,
+    ENTRY,
+    HEADER,
+    INDEX_HEAD,
+    SIZE,
+    RecordedPart,
+    complete_recording,
+    summary_of_parts,
+)
 from cosim.output.recording_index import CONTINUED, METADATA, PART, part_path
 from cosim.output.recording_topics import CHANGES_TOPIC, JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.sample_encoding import SAMPLES, Channels, Encoding, Numbers, message_record, topics_of
@@ -40,6 +48,9 @@ BLOCK = 512  # ticks that are encoded together, in the cache
 ZSTD_LEVEL = -7  # level 1 makes noise 8 % smaller, and a recording a third slower
 WORTH = 4  # times what each file repeats, that a file of a recording takes at least
 MOVED = "its file was removed or moved during the run; leave it in its place and run again"
+
+CHUNK_BYTES = 1 << 20  # of messages, before compression
+_ZSTD = b"zstd"
 
 
 def check_split_size(split_size: float, view: View | None, attachments: Sequence[tuple[str, bytes]]) -> None:
@@ -342,3 +353,77 @@ class Recorder:
             return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self._path))
         except (OSError, ValueError):  # of a closed file
             return False
+
+
+class RecordingChunk:
+    """Messages that are compressed together, and their index."""
+
+    def __init__(self) -> None:
+        self._data = np.empty(CHUNK_BYTES, np.uint8)
+        self.clear()
+
+    def clear(self) -> None:
+        self.size = 0
+        self._ticks: list[tuple[np.ndarray, np.ndarray]] = []  # log times (k,), places (k, topics)
+        self._messages: dict[int, list[tuple[int, int]]] = {}  # channel -> (log time, place)
+
+    def add_ticks(self, data: np.ndarray, log_ns: np.ndarray, begins: np.ndarray) -> None:
+        """begins (k, topics): places in the data."""
+        begins = begins + self.size
+        self._put(data)
+        self._ticks.append((log_ns, begins))
+
+    def add_message(self, channel: int, log_ns: int, record: bytes) -> None:
+        begin = self.size
+        self._put(np.frombuffer(record, np.uint8))
+        self._messages.setdefault(channel, []).append((log_ns, begin))
+
+    def _put(self, data: np.ndarray) -> None:
+        end = self.size + len(data)
+        if end > len(self._data):
+            self._data = np.concatenate([self._data[: self.size], np.empty(2 * end - self.size, np.uint8)])
+        self._data[self.size : end] = data
+        self.size = end
+
+    def write(self, file: BinaryIO, compress: Callable[[memoryview], bytes]) -> RecordedPart:
+        """Write the chunk and its message indexes."""
+        from mcap.opcode import Opcode
+        from mcap.records import ChunkIndex
+
+        data = compress(self._data[: self.size].data)
+        entries = self._entries()
+        first = min((int(each["log"].min()) for each in entries.values()), default=0)
+        last = max((int(each["log"].max()) for each in entries.values()), default=0)
+        part = RecordedPart(file.tell(), 0)
+        head = CHUNK_HEAD.pack(first, last, self.size, 0, len(_ZSTD)) + _ZSTD + SIZE.pack(len(data))
+        file.write(HEADER.pack(Opcode.CHUNK, len(head) + len(data)) + head)
+        file.write(data)
+        end = file.tell()
+        offsets: dict[int, int] = {}
+        for channel, each in entries.items():
+            offsets[channel], part.messages[channel] = file.tell(), len(each)
+            content = INDEX_HEAD.pack(channel, each.nbytes) + each.tobytes()
+            file.write(HEADER.pack(Opcode.MESSAGE_INDEX, len(content)) + content)
+        part.end = file.tell()
+        part.index = ChunkIndex(
+            chunk_length=end - part.start,
+            chunk_start_offset=part.start,
+            compression=_ZSTD.decode(),
+            compressed_size=len(data),
+            message_end_time=last,
+            message_index_length=part.end - end,
+            message_index_offsets=offsets,
+            message_start_time=first,
+            uncompressed_size=self.size,
+        )
+        return part
+
+    def _entries(self) -> dict[int, np.ndarray]:
+        """Channel -> (log time, place) of its messages."""
+        found = {channel: np.array(each, ENTRY) for channel, each in self._messages.items()}
+        if self._ticks:
+            log, places = (np.concatenate(parts) for parts in zip(*self._ticks, strict=True))
+            entries = np.empty(places.shape[::-1], ENTRY)
+            entries["log"], entries["place"] = log, places.T
+            found |= dict(enumerate(entries, 1))
+        return found

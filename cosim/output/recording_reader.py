@@ -1,4 +1,5 @@
-"""Reads recordings: MCAP files that `cosim.output.recorder` wrote, chunk by chunk where their samples are used."""
+"""Reads recordings: MCAP files that `cosim.output.recorder` wrote, chunk by chunk where their samples are used; and
+what they lack: files that are missing, parts that are damaged, and the times of which they have no ticks."""
 
 from __future__ import annotations
 
@@ -17,7 +18,6 @@ from cosim.core.paths import open_file, unreadable
 from cosim.core.trust.plain_data import WrongShape, from_json
 from cosim.core.types import Level
 from cosim.output.recording_footer import CHUNK_HEAD, ENTRY, HEADER, SIZE
-from cosim.output.recording_gaps import MissingTicks, damaged, gap_at
 from cosim.output.recording_index import DAMAGED, ChunkPlace, RecordingIndex, recordings_of
 from cosim.output.recording_topics import LOG_LEVELS, LOG_TOPIC
 from cosim.output.sample_encoding import (
@@ -44,6 +44,9 @@ HEAD = np.dtype(
 )
 T = TypeVar("T")
 _LEVELS: dict[int, Level] = {number: level for level, number in LOG_LEVELS.items()}
+
+NEIGHBOURS = 3  # ticks at each side of a gap that show the time between ticks
+LONGER = 1.5  # times of it: a gap
 
 
 class Recording(NamedTuple):
@@ -411,3 +414,41 @@ def _body(data: np.ndarray, begin: int) -> bytes:
     """The content of the message whose record begins there."""
     _, length = HEADER.unpack_from(data.data, begin)
     return data[begin + MESSAGE_HEAD.size : begin + HEADER.size + length].tobytes()
+
+
+class MissingTicks(NamedTuple):
+    """why: it is there; begin, end: times of the last tick before it and of the first one behind it [s], None at the
+    ends of the recording; ticks: whether some are missing."""
+
+    why: str
+    begin: float | None
+    end: float | None
+    ticks: bool = True
+
+    def __str__(self) -> str:
+        if not self.ticks:
+            return f"{self.why} at t = {self.begin:.6g} s: no tick is missing, but events may be"
+        if self.begin is None:
+            return f"{self.why}: no ticks before t = {self.end:.6g} s"
+        if self.end is None:
+            return f"{self.why}: no ticks after t = {self.begin:.6g} s"
+        return f"{self.why}: no ticks between t = {self.begin:.6g} s and t = {self.end:.6g} s"
+
+
+def damaged(index: RecordingIndex, indexes: Sequence[RecordingIndex]) -> str:
+    """That something in a file is."""
+    return f"the file {index.path.name} is damaged" if len(indexes) > 1 else "the recording is damaged"
+
+
+def gap_at(row: int, reasons: Sequence[str], count: int, times: Callable[[int, int], np.ndarray]) -> MissingTicks:
+    """The gap before a row. reasons: for it; count: of all rows; times(begin, end): of rows [ns]."""
+    why = " and ".join(dict.fromkeys(reasons))
+    first, last = max(row - NEIGHBOURS, 0), min(row + NEIGHBOURS, count)
+    t_ns = times(first, last)
+    begin = None if row == 0 else float(t_ns[row - first - 1]) * 1e-9
+    end = None if row == count else float(t_ns[row - first]) * 1e-9
+    if begin is None or end is None:
+        return MissingTicks(why, begin, end)
+    steps = np.diff(t_ns)
+    own, others = steps[row - first - 1], np.delete(steps, row - first - 1)
+    return MissingTicks(why, begin, end, not len(others) or bool(own > LONGER * others.max()))

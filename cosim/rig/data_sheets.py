@@ -8,10 +8,10 @@ from types import ModuleType
 from typing import Any
 
 from cosim.core.errors import InputError
+from cosim.rig.reading.driver_family import families, hook
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.rig.wiring.driver_context import torque_constant
-from cosim.rig.wiring.family_modules import families, hook
 
 MODULE = "data_sheet"  # of a family, with `check(path, joints)`: see CiA 402 drives
 

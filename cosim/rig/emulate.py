@@ -19,11 +19,10 @@ from cosim.execution.timing.privileges import acquire, quiet_interpreter
 from cosim.rig.reading.yaml_source import Override, read_value
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.joints import JointSpec
-from cosim.rig.sections.joints_needed import require_joints
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.rig.wiring.driver_context import driver_contexts
 from cosim.rig.wiring.emulated_plant import emulated_plant, servo_loops
-from cosim.rig.wiring.wired_rig import WiredRig
+from cosim.rig.wiring.wired_rig import WiredRig, require_joints
 from cosim.simulation.loop.pacing import Pacing
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 

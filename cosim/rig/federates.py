@@ -1,4 +1,5 @@
-"""A rig whose parts run in federates of HELICS, and the run of such a federate."""
+"""A rig whose parts run in federates of HELICS, and the run of such a federate, for which a run starts the process
+`python -m cosim.rig.federates PARENT RIG NAME BROKER [OVERRIDE …]`."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cosim.core.errors import InputError, did_you_mean
+from cosim.core.errors import CosimError, InputError, did_you_mean
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 
@@ -32,7 +33,7 @@ def with_federates(rig: Rig, path: str | Path, overrides: Iterable[Override] = (
 
     def command(name: str, at: str) -> Sequence[str]:
         words = [str(os.getpid()), str(path), name, at, *texts]
-        return [sys.executable, "-P", "-m", "cosim.rig.federate_process", *words]
+        return [sys.executable, "-P", "-m", "cosim.rig.federates", *words]
 
     model, mechanism = rig.tick_model, rig.plant.model
     _, outputs = signals_of_plant(mechanism.dof_names, mechanism.dof_units)
@@ -71,3 +72,17 @@ def _coupling_of(rig: Rig, path: str | Path) -> Coupling:
         what = "federates meet once per tick; take out `couplings.step` and `couplings.step_control`"
         raise InputError(what, str(path))
     return coupling
+
+
+if __name__ == "__main__":  # the process of a federate; it ends with the run, also where that is killed
+    import threading
+
+    from cosim.simulation.fmi.fmu_process import end_with
+
+    threading.Thread(target=end_with, args=(int(sys.argv[1]),), daemon=True).start()
+    rig, name, broker, *overrides = sys.argv[2:]
+    try:
+        run_federate(rig, name, broker, overrides)
+    except CosimError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -1,4 +1,4 @@
-"""The exact gradient of a figure of merit of runs with respect to gains and numbers of the plant."""
+"""The exact gradient of a figure of merit of runs with respect to gains and numbers of the plant, and what has none."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ from cosim.core import ops
 from cosim.core.compile import Routine
 from cosim.core.compile.jacobian import Jacobian
 from cosim.core.compile.jit import vector_lanes
-from cosim.core.errors import CompileError, InputError, InputErrors, RunError, did_you_mean, plural
+from cosim.core.errors import CompileError, InputError, InputErrors, RunError, SourceLocation, did_you_mean, plural
 from cosim.core.types import Array, Numeric
 from cosim.execution.gradients import GradientArrays, Gradients
-from cosim.rig.differentiability import check_differentiable
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.rig.parameters import tunables_of, unit_of, unknown_parameter, values_of
 from cosim.rig.plant_parameters import bristles_of, plant_parameters_of
 from cosim.rig.rollout_batch import Faults
-from cosim.rig.rollouts import accumulation_of, first_memories, opened_model, reason_of_stop
+from cosim.rig.rollouts import accumulation_of, check_compiled, first_memories, opened_model, reason_of_stop
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.loop.reverse_loop import ReverseLoop, ReverseProgram
 from cosim.simulation.tick.accumulation import Accumulation, UserMetric
+from cosim.simulation.tick.metrics import METRICS
 from cosim.simulation.tick.reverse_program import reverse_program
 from cosim.simulation.tick.tick_model import TickModel
 
 Metrics = str | UserMetric | Sequence[str | UserMetric]
 Parameters = str | Sequence[str] | Mapping[str, ArrayLike]
 Objective = Callable[[Mapping[str, Numeric]], Numeric]  # metrics by name -> ()
+
+Obstacle = tuple[SourceLocation | str, str, str]  # (place, what has, fix)
 
 
 @dataclass(eq=False, repr=False)
@@ -279,3 +281,56 @@ def _check_finite(made: Gradient, sound: Array) -> None:
                 " run elsewhere, or choose another metric",
                 "gradient",
             )
+
+
+def check_differentiable(rig: WiredRig, metrics: Sequence[str | UserMetric]) -> None:
+    """Raises InputErrors with everything that has no derivative, each with its place and the fix."""
+    check_compiled(rig, "gradients")
+    errors = [InputError(f"{what} no derivative; {fix}", place) for place, what, fix in _obstacles(rig)]
+    errors += [
+        InputError(f"'{name}' counts ticks and has no derivative; use 'iae' or 'error_rms'", "metrics")
+        for name in metrics
+        if isinstance(name, str) and name in METRICS and METRICS[name].counts_ticks
+    ]
+    if errors:
+        raise InputErrors(errors)
+
+
+def _obstacles(rig: WiredRig) -> Iterator[Obstacle]:
+    """All parts that have no derivative."""
+    for find in _OBSTACLE_KINDS:
+        yield from find(rig)
+
+
+def _encoders(rig: WiredRig) -> Iterator[Obstacle]:
+    for name, joint in rig.spec.joints.items():
+        if joint.encoder is not None and joint.encoder.cpr is not None:
+            keys = "joints", name, "encoder", "cpr"
+            yield _at(rig, keys), f"the whole counts of the encoder of '{name}' have", "leave out 'cpr'"
+
+
+def _events(rig: WiredRig) -> Iterator[Obstacle]:
+    modes = rig.plant.modes
+    for event in modes.events:
+        yield _at(rig, ("events",)), f"the instant of the event '{event.name}' has", "leave the event out"
+    for stop in modes.stops:
+        name = rig.joints[stop.dof]
+        yield _at(rig, ("joints", name, "stops")), f"an impact of '{name}' on its stop has", "leave out 'stops'"
+
+
+def _steps(rig: WiredRig) -> Iterator[Obstacle]:
+    schedule = rig.spec.schedule
+    if schedule.adaptive:
+        yield _at(rig, ("schedule", "substeps")), "steps of chosen length have", "set 'substeps' to a number"
+
+
+def _parts(rig: WiredRig) -> Iterator[Obstacle]:
+    for part in rig.spec.parts:
+        yield _at(rig, part.key), f"the part '{part.name}', which is integrated apart, has", "vary it by rollouts"
+
+
+def _at(rig: WiredRig, keys: tuple[str | int, ...]) -> SourceLocation | str:
+    return rig.place(keys) or ".".join(map(str, keys))
+
+
+_OBSTACLE_KINDS: tuple[Callable[[WiredRig], Iterator[Obstacle]], ...] = (_encoders, _events, _steps, _parts)

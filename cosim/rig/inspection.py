@@ -1,30 +1,38 @@
-"""What can be known of a rig before it runs: masses, its first tick, time constants, references beyond limits."""
+"""What can be known of a rig before it runs: masses, its first tick, time constants, references beyond limits, motors
+that do not fit its motion, and emulated loads that are unstable on their bench."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator
 from contextlib import suppress
 
 import numpy as np
 
+from cosim.control.load_emulation import is_stable, largest_ratio
 from cosim.core.compile.process_exits import user_code
 from cosim.core.errors import CosimError, InputError, InputErrors, describe_exception, where_raised
-from cosim.core.types import COMMAND
+from cosim.core.types import COMMAND, Array
 from cosim.core.units import JOINT_DIMENSIONS, format_seconds
 from cosim.execution.crash import crash_in_words
 from cosim.execution.divergence import fastest_plant, instability
 from cosim.execution.drive_loops import fastest_loop
 from cosim.execution.rig_state import RigState, predicted
 from cosim.mechanics.multibody.description.inertia import IMPOSSIBLE
-from cosim.rig.load_check import unstable_loads
-from cosim.rig.motor_sizing import motors_that_do_not_fit
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickTask
 
-SAMPLES = 2000  # of a trajectory
+REFERENCE_SAMPLES = 2000  # of a trajectory
 LONGEST = 60.0  # s of it that are looked at
 BEFORE_STEP = "guard"  # the last task that changes what the step takes
-TOLERANCE = 1e-9  # of a reference at its limit
+REFERENCE_TOLERANCE = 1e-9  # of a reference at its limit
+
+MOTION_SAMPLES = 50
+EFFORT_TOLERANCE = 1e-6  # by which a required effort may exceed its limit
+# a rotor with this many times the largest inertia of the links is a mistake of its unit or its ratio
+LARGEST_ROTOR = 1000.0
+
+DELAY_STEPS = 2  # from a measurement to the effort exerted for it, where the rig gives no time
 
 
 def masses(rig: WiredRig) -> dict[str, float]:
@@ -124,7 +132,7 @@ def references_beyond_limits(rig: WiredRig) -> Iterator[str]:
         if not loop.needs_reference("position"):
             continue
         end = min(float(loop.trajectory.end), rig.spec.schedule.duration_ns * 1e-9, LONGEST)
-        times = np.linspace(0.0, end, SAMPLES) if end > 0.0 else np.zeros(1)
+        times = np.linspace(0.0, end, REFERENCE_SAMPLES) if end > 0.0 else np.zeros(1)
         samples = [loop.trajectory.sample(float(t)) for t in times]
         position, velocity = (np.array([sample[what] for sample in samples]) for what in ("position", "velocity"))
         for i, k in enumerate(loop.index):
@@ -135,10 +143,126 @@ def references_beyond_limits(rig: WiredRig) -> Iterator[str]:
             for what, (values, lower, upper) in bounds.items():
                 excess = np.maximum(values - upper, lower - values)
                 worst = int(np.argmax(excess))
-                if excess[worst] > TOLERANCE:
+                if excess[worst] > REFERENCE_TOLERANCE:
                     unit = JOINT_DIMENSIONS[f"joint {what}"][units[k] == "m"]
                     bound = upper if values[worst] > upper else lower
                     yield (
                         f"the {what} of the reference of joint '{rig.joints[k]}' is {values[worst]:.4g} {unit}"
                         f" at {times[worst]:.4g} s, its limit {bound:.4g} {unit}"
                     )
+
+
+def motors_that_do_not_fit(rig: WiredRig, state: RigState) -> Iterator[str]:
+    """A line for each joint whose motor or encoder does not fit. state: after the first tick."""
+    times, required = _required_efforts(rig)
+    yield from _weak_motors(rig, state, times, required)
+    yield from _large_rotors(rig, state)
+    yield from _coarse_encoders(rig, state, required)
+
+
+def _required_efforts(rig: WiredRig) -> tuple[Array, Array]:
+    """(times (k,), efforts (k, nv)) by inverse dynamics along the references, with friction and springs; NaN for joints
+    that follow none. Of a mechanism with loops or with joints that move freely nothing is known: k = 0.
+    """
+    plant, loops = rig.plant, [loop for loop in rig.tick_model.loops if loop.needs_reference("position")]
+    nv = plant.model.nv
+    followed = np.isin(np.arange(nv), [k for loop in loops for k in loop.index])
+    known = followed | np.asarray(plant.locked_or_imposed(plant.initial()), dtype=bool)
+    if not loops or not known.all() or plant.model.constraint_rows or rig.hardware:
+        return np.zeros(0), np.zeros((0, nv))
+    end = min(max(float(loop.trajectory.end) for loop in loops), rig.spec.schedule.duration_ns * 1e-9, LONGEST)
+    times, equations = np.linspace(0.0, end, MOTION_SAMPLES), plant.controller_model.equations
+    efforts = np.full((MOTION_SAMPLES, nv), np.nan)
+    for row, t in zip(efforts, times.tolist(), strict=True):
+        _, v, a = (np.asarray(part, dtype=float) for part in plant.motion(t, plant.initial()))
+        chart = np.array(plant.start_positions)
+        for name in plant.prescribed:
+            chart[plant.model.dof_index(name)] = plant.prescribed[name].sample(t)["position"][0]
+        for loop in loops:
+            sample = loop.trajectory.sample(t)
+            chart[loop.index], v[loop.index] = sample["position"], sample["velocity"]
+            a[loop.index] = sample["acceleration"]
+        q = equations.coordinates(chart)
+        # machine code of many bodies is a loop, sooner made than they are evaluated in Python
+        compiled = (equations.rolled or equations.copies is not None) and not rig.interpret
+        load = plant.controller_model.inverse_dynamics(q, v, a) if compiled else equations.inverse_dynamics(q, v, a, t)
+        effort = load + equations.friction_effort(v) + equations.spring_effort(q)
+        row[followed] = np.asarray(effort, dtype=float)[followed]
+    return times, efforts
+
+
+def _weak_motors(rig: WiredRig, state: RigState, times: Array, required: Array) -> Iterator[str]:
+    """Joints whose motion needs more effort than their limit allows."""
+    for k, name in enumerate(rig.joints if len(times) else ()):
+        worst = int(np.argmax(np.abs(required[:, k])))
+        effort, limit = abs(required[worst, k]), rig.limits.effort[k]
+        if effort > limit * (1.0 + EFFORT_TOLERANCE):
+            needs = f"the motion of joint '{name}' needs {state.show(effort, 'effort', k)} at {times[worst]:.3g} s"
+            fix = f"raise joints.{name}.limits or slow the trajectory down"
+            yield f"{needs}, its limit is {state.show(limit, 'effort', k)}; {fix}"
+
+
+def _large_rotors(rig: WiredRig, state: RigState) -> Iterator[str]:
+    """Joints whose reflected inertia is out of all proportion to the links."""
+    plant = rig.plant
+    rotors = {name: actuator.reflected_inertia for name, actuator in plant.actuators.items()} | dict(plant.rotors)
+    if not rotors:
+        return
+    reflected = np.array([float(rotors.get(name, 0.0)) for name in plant.model.dof_names])
+    inertias = np.asarray(plant.full_model.equations.mass_diagonal(plant.start.q, 0.0), dtype=float)
+    links, units = inertias - reflected, np.array(plant.model.dof_units)
+    for k, name in enumerate(plant.model.dof_names):
+        largest = float(links[units == units[k]].max())
+        if reflected[k] > LARGEST_ROTOR * largest > 0.0:
+            what = (
+                f"the rotor of joint '{name}' has an inertia of {state.show(reflected[k], 'inertia', k)} at the joint"
+            )
+            beside = f"the links at most {state.show(largest, 'inertia', k)}"
+            yield f"{what}, {beside}; check rotor_inertia, which is that at the motor's shaft, and ratio"
+
+
+def _coarse_encoders(rig: WiredRig, state: RigState, required: Array) -> Iterator[str]:
+    """Joints where one count of the encoder requests more effort than the motion: they chatter at standstill."""
+    resolution, T = rig.tick_model.encoders.params.resolution, rig.tick_model.step
+    for k, name in enumerate(rig.joints if len(required) else ()):
+        kd = float(np.nan_to_num(state.parts["command"]["kd"][k]))
+        effort, peak = kd * resolution[k] / T, float(np.abs(required[:, k]).max())
+        if effort > peak > 0.0:
+            what = f"one count of the encoder of joint '{name}' in a step of {format_seconds(T)} requests"
+            much = f"{state.show(effort, 'effort', k)} by kd, its motion at most {state.show(peak, 'effort', k)}"
+            yield f"{what} {much}; lower kd or raise encoder.cpr"
+
+
+def unstable_loads(rig: WiredRig) -> Iterator[str]:
+    """A line for each load motor whose emulation is unstable."""
+    model, step = rig.tick_model, rig.tick_model.step
+    delays = [load.delay for spec in rig.spec.drivers for load in spec.loads.values()]
+    for load, delay in zip(model.loads, delays, strict=True):
+        shaft, name = load.rotor + load.inertia, rig.joints[load.joint]
+        if shaft <= 0.0:  # the inertia of the bench is not known
+            continue
+        bandwidth = float(model.bandwidths[rig.plant.real.index(name)])
+        steps = DELAY_STEPS if delay is None else math.ceil(delay / step - 1e-9)
+        emulated = _inertia_at_start(rig, load.joint) - load.rotor
+        if is_stable((emulated - load.inertia) / shaft, bandwidth, step, steps):
+            continue
+        unit = JOINT_DIMENSIONS["joint inertia"][rig.plant.model.dof_units[load.joint] == "m"]
+        most = load.inertia + shaft * largest_ratio(bandwidth, step, steps)
+        yield (
+            f"the load motor of joint '{name}' is to play {emulated:.4g} {unit} on a shaft of {shaft:.4g} {unit} with a"
+            f" delay of {steps * step * 1e3:.4g} ms, which is stable up to {most:.4g} {unit}; add inertia to the shaft,"
+            " or lower the delay of the load motor or the step"
+        )
+
+
+def _inertia_at_start(rig: WiredRig, joint: int) -> float:
+    """Effort that an acceleration of 1 takes at the start, rotor included; other simulated joints move freely."""
+    plant = rig.plant
+    state, k = plant.initial(), list(plant.real).index(rig.joints[joint])
+    efforts = []
+    for acceleration in (0.0, 1.0):
+        given = np.zeros(len(plant.real))
+        given[k] = acceleration
+        solution = plant.efforts(0.0, state | {"real": given}, np.zeros(plant.model.nv))
+        efforts.append(float(np.asarray(solution["effort"], dtype=float)[joint]))
+    return efforts[1] - efforts[0]

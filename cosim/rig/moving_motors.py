@@ -1,16 +1,21 @@
-"""The real motors that a run switches on, their limits, and what stops them."""
+"""The real motors that a run switches on, their limits, what stops them, and which of them were probed as they are
+wired now: a file beside the rig."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, is_dataclass
 from math import isfinite
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cosim.control.limits import LIMITS, STOP
-from cosim.rig.probe_record import unprobed
+from cosim.core.paths import read_file
 from cosim.rig.reading.driver_family import turns_at_power_off
+from cosim.rig.sections.drivers import DriverSpec
 
 if TYPE_CHECKING:
     from cosim.rig.wiring.wired_rig import WiredRig
@@ -103,3 +108,46 @@ def stop_lines(rig: WiredRig) -> Iterator[str]:
 def joined(words: list[str], last: str) -> str:
     """`a, b <last> c`"""
     return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def record_path(rig: Path) -> Path:
+    """arm.yaml -> arm.probe.json"""
+    return rig.with_name(f"{rig.stem}.probe.json")
+
+
+def wiring_text(spec: DriverSpec, joint: str) -> str:
+    """How a joint is wired: its family, connection, address, direction, ratio and zero."""
+    wired: Any = spec.wiring[joint]
+    keys = asdict(wired) if is_dataclass(wired) and not isinstance(wired, type) else {}
+    shown = {key: value for key, value in keys.items() if value is not None}
+    return (
+        f"{spec.plugin.name} on {spec.family.connection_name(spec.plugin.params)}: {json.dumps(shown, sort_keys=True)}"
+    )
+
+
+def unprobed(rig: Path, drivers: Iterable[DriverSpec]) -> list[str]:
+    """The real joints whose present wiring has not passed a probe."""
+    known = _read(record_path(rig))
+    return [
+        name
+        for spec in drivers
+        if not spec.loads
+        for name in spec.joints
+        if known.get(name, {}).get("wiring") != wiring_text(spec, name) or not known[name].get("passed")
+    ]
+
+
+def add_to_record(rig: Path, results: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write results by joint into the record of the rig: wiring, passed, judgement and figures."""
+    path = record_path(rig)
+    path.write_text(json.dumps(_read(path) | dict(results), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Empty where there is none, or none that can be read: its joints count as not probed."""
+    try:
+        data = json.loads(read_file(path))
+    except (OSError, ValueError):
+        return {}
+    rows = data.items() if isinstance(data, dict) else ()
+    return {name: row for name, row in rows if isinstance(row, dict)}

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
-from cosim.control.filtered_controller import FilteredParameters
-from cosim.control.scheduled_controller import ScheduledParameters, at_points
+from cosim.control.controller_wrappers import FilteredParameters, ScheduledParameters, at_points
 from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_mean
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import call_checked

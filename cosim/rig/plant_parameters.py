@@ -31,7 +31,7 @@ from cosim.mechanics.multibody.mechanism import Inertial, Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
 from cosim.rig.wiring.control_loops import build_loops
-from cosim.rig.wiring.friction import friction_laws, with_friction
+from cosim.rig.wiring.plant import friction_laws, with_friction
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.plant import Plant

@@ -16,21 +16,20 @@ from cosim.core.units import parse_quantity
 from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.run_status import RunStatus
-from cosim.rig.cached_parts import CachedParts
-from cosim.rig.input_tracking import key_of
+from cosim.rig.reading.input_tracking import key_of
 from cosim.rig.run.run import Run
 from cosim.rig.run.run_metadata import channels_of
 from cosim.rig.run.session import make_engine, make_scheduler, run_session, ticks_of
-from cosim.rig.wiring.lazy_rig import KNOWN
+from cosim.rig.wiring.cached_parts import KNOWN, CachedParts
 from cosim.rig.wiring.wired_rig import WiredRig
 
 if TYPE_CHECKING:
-    from cosim.rig.consent import GivenConsent
     from cosim.rig.gradient import Gradient, Metrics, Objective, Parameters
     from cosim.rig.parameters import ParameterValue
     from cosim.rig.reading.yaml_source import Override, YamlSource
     from cosim.rig.rollout_batch import RolloutBatch
     from cosim.rig.rollouts import Device, Keep
+    from cosim.rig.run.consent import GivenConsent
     from cosim.rig.run.recorded_run import Change
     from cosim.rig.sections.keep import Keep as KeepSignals
     from cosim.rig.sections.rig_spec import RigSpec

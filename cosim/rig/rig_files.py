@@ -20,9 +20,8 @@ from cosim.core.errors import CosimError, InputError
 from cosim.core.paths import expand, locate
 from cosim.mechanics.multibody.description.robot_file import SUFFIXES as ROBOTS
 from cosim.mechanics.multibody.description.robot_file import format_of, read_robot
-from cosim.rig.input_tracking import InputTracker, modules_of_user
-from cosim.rig.reading.overlay import overlays_of
-from cosim.rig.reading.yaml_source import Override, load_yaml
+from cosim.rig.reading.input_tracking import InputTracker, modules_of_user
+from cosim.rig.reading.yaml_source import Override, load_yaml, overlays_of
 from cosim.rig.sections.rig_spec import read_rig
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from cosim.mechanics.multibody.part_names import shown_name
 from cosim.output.scene.build import scene_of
 from cosim.output.scene.scene import Scene
 from cosim.output.scene.visuals import Visual, read_visuals
-from cosim.output.view3d.drawing import Drawing
-from cosim.output.view3d.drawing_text import write_drawing
+from cosim.output.view3d.drawing import Drawing, write_drawing
 from cosim.output.view3d.view import View, fixed_links, mounts_of
 from cosim.rig.sections.mechanism import packages_of, xacro_arguments_of
 from cosim.rig.wiring.wired_rig import WiredRig

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from cosim.core.errors import InputError
 from cosim.core.trust.unpacking import unpack_files
 from cosim.rig.foreign_rig import is_own, reading_data_only
-from cosim.rig.input_tracking import modules_of_user
+from cosim.rig.reading.input_tracking import modules_of_user
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 

@@ -15,7 +15,7 @@ import cosim.apps.deploy.page
 from cosim import load_rig
 from cosim.apps.dashboard.gains import gain_range
 from cosim.control.limits import LIMIT_OF, LIMITS
-from cosim.output.limit_alarms import alarm_texts
+from cosim.output.events import alarm_texts
 from tests.kit.rig_page import RigPage, built_page, evaluated
 
 UR5 = Path("rigs/ur5_sim.yaml")

@@ -79,7 +79,7 @@ def test_a_typed_gain_is_saved_as_an_overlay_that_a_run_takes(dash, swing: Path,
     page.wait_for_text(f"wrote {tmp_path / 'swing_gains.yaml'}")
     assert (tmp_path / "swing_gains.yaml").read_text().splitlines()[1:] == ["controllers.hold.kp: [1234.5]"]
     from cosim import load_rig
-    from cosim.rig.reading.overlay import read_overlay
+    from cosim.rig.reading.yaml_source import read_overlay
 
     assert load_rig(swing, read_overlay(tmp_path / "swing_gains.yaml")).parameters["hold.kp"] == [1234.5]
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cosim.cli.bus_replay_report import limits_of, shown_item
+from cosim.cli.replay import limits_of, shown_item
 from cosim.execution.hardware.traffic.player import PlayedTraffic
 from cosim.execution.hardware.traffic.traffic_log import MissingEntries
 from cosim.output.traffic_messages import BusChannel

@@ -183,7 +183,7 @@ def done(monkeypatch):
         return stop
 
     monkeypatch.setattr(Scheduler, "prepare", lambda self: done.append("prepare"))
-    monkeypatch.setattr("cosim.rig.consent.wait_for_rest", lambda *_: done.append("rest"))
+    monkeypatch.setattr("cosim.rig.run.consent.wait_for_rest", lambda *_: done.append("rest"))
     monkeypatch.setattr(Scheduler, "plan", lambda self, ticks: done.append("plan") or MotionPlan((), 0.0))
     monkeypatch.setattr(Scheduler, "clear", until("clear"))
     monkeypatch.setattr("cosim.rig.run.session.RunRecorder", until("record"))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cosim.cli.command_line import all_commands
+from cosim.cli.command_tree import NEEDED, USELESS
 from cosim.cli.main import main
-from cosim.cli.option_rules import NEEDED, USELESS
 from cosim.core.growing_table import run_folder
 from tests.kit.command import RIG
 from tests.kit.refusals import raised

@@ -12,8 +12,8 @@ import pytest
 import scipy.io
 
 from cosim import open_recording
-from cosim.rig import export as export_module
-from cosim.rig.export import matlab_names
+from cosim.rig.run import export as export_module
+from cosim.rig.run.export import matlab_names
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from cosim.rig.reading.overlay import overlay_text, read_overlay
+from cosim.rig.reading.yaml_source import overlay_text, read_overlay
 
 
 def test_values_are_written_as_they_are_read(tmp_path):

@@ -64,6 +64,6 @@ def test_mistakes_in_the_words(recorded, words, said):
 def test_what_does_not_fit_one_plot_is_refused(half, monkeypatch, said):
     name = half.signals[0]
     metadata = dataclasses.replace(half.rig, units={**half.rig.units, name: "furlong"})
-    monkeypatch.setattr("cosim.rig.plot_runs.MOST_ROWS", 1)
+    monkeypatch.setattr("cosim.rig.run.plot_runs.MOST_ROWS", 1)
     for other, signals in ((dataclasses.replace(half, rig=metadata), ()), (half, ("*",))):
         said(refusal(plot_runs, {"a": half, "b": other}, signals))

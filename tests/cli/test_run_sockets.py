@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cosim.cli.run_sockets import sockets_of
+from cosim.cli.run_overrides import sockets_of
 from cosim.cli.run_summary import stream_line
 from cosim.core.access.private_folder import private_folder
 from tests.kit.command import RIG

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cosim.cli.run_shadow import shadow_of
+from cosim.cli.run_overrides import shadow_of
 
 SIMULATED = """
 mechanism: {bodies: [{name: a, joint: hinge, axis: [0, 1, 0], mass: 1, com: [0.1, 0, 0], inertia: [1, 1, 1]}]}

@@ -11,7 +11,7 @@ from cosim.apps.commissioning.session import CommissioningSession
 from cosim.control.cogging import Cogging
 from cosim.core.errors import RunError
 from cosim.plugins.drivers.common.wiring import JointParams
-from cosim.rig.reading.overlay import read_overlay
+from cosim.rig.reading.yaml_source import read_overlay
 from cosim.rig.rig import load_rig
 
 from .lockstep import Lockstep, arm

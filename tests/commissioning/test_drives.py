@@ -12,8 +12,8 @@ from cosim.apps.commissioning.drives_command import (
 )
 from cosim.apps.commissioning.session import CommissioningSession
 from cosim.core.errors import InputError, InputErrors, RunError
+from cosim.rig.reading.driver_family import hook
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.rig.wiring.family_modules import hook
 from tests.conformance import families
 from tests.conformance.families import FLOATS, WHOLE_NUMBERS, Case, addresses, cases, rig, section, write_rig
 

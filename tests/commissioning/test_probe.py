@@ -10,7 +10,7 @@ from cosim.apps.commissioning.probe import Burst, ProbeSettings, fit_motion
 from cosim.apps.commissioning.probe_command import probe_rig
 from cosim.apps.commissioning.session import CommissioningSession
 from cosim.core.errors import InputError, RunError
-from cosim.rig.probe_record import record_path, unprobed
+from cosim.rig.moving_motors import record_path, unprobed
 
 from .lockstep import Lockstep, arm, changed
 

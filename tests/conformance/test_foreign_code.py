@@ -19,8 +19,8 @@ from cosim.apps.dashboard.command import Joining, dash
 from cosim.apps.dashboard.web_page import Look, WebAddress
 from cosim.apps.foxglove.command import FoxgloveAddress, open_bridge
 from cosim.cli.command_line import all_commands
-from cosim.rig.republish import republish
 from cosim.rig.run import provenance
+from cosim.rig.run.stream import republish
 from tests.fmi import fmus
 from tests.rig.test_user_code import JOINT, MADE, TURN
 

@@ -14,10 +14,10 @@ from cosim.plugins.drivers.dynamixel import codec as dynamixel
 from cosim.plugins.drivers.modbus.codec import checked
 from cosim.plugins.drivers.transport import CanFrame, ConnectionLost
 from cosim.plugins.drivers.transport.content_packets import packet
+from cosim.rig.reading.driver_family import hook
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.rig.wiring.detect_family import family_at
-from cosim.rig.wiring.family_modules import hook
 from tests.conformance.marks import PUSH, assert_has_fix, drivers, engines, every, without_b
 from tests.kit.clock import MS
 

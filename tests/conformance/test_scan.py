@@ -6,10 +6,10 @@ import yaml
 from cosim.apps.commissioning.scan_command import drivers_text, scan
 from cosim.core.errors import InputError
 from cosim.plugins.drivers.transport import CanParams, SerialParams
+from cosim.rig.reading.driver_family import hook
 from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.rig.wiring.drivers import own_items
-from cosim.rig.wiring.family_modules import hook
 
 from .families import JOINTS, Bench, Case, adapters, addresses, cases, rig, section, stepped_cases, write_rig
 from .marks import IN_PYTHON, over

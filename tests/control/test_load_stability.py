@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from cosim.control.load_stability import is_stable, largest_ratio
-from cosim.control.load_tracking import SUMS, added_load, delay, summed
+from cosim.control.load_emulation import SUMS, added_load, delay, is_stable, largest_ratio, summed
 from cosim.control.observer import JointMotion, correct, gains, predict
 
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosim.control.bumpless_start import BumplessStart
+from cosim.control.control_loop import TrajectorySamples
 from cosim.control.start_blend import BlendBounds, blended, ends
-from cosim.control.trajectory_samples import TrajectorySamples
-from cosim.plugins.trajectories._splines import spline_through
+from cosim.plugins.trajectories._piecewise import spline_through
 from cosim.plugins.trajectories.quintic import Quintic
 from cosim.plugins.trajectories.sine import Sine
 

@@ -13,7 +13,7 @@ from cosim.core.types import ControllerContext
 from cosim.mechanics.multibody import Model
 from cosim.plugins.controllers import joint_admittance, joint_impedance, task_impedance
 from cosim.plugins.controllers._external_effort import ExternalEffort
-from cosim.plugins.controllers._tracking_effort import TrackingEffort
+from cosim.plugins.controllers._required_effort import TrackingEffort
 from tests.kit.engines import python_rows
 from tests.kit.messages import Said
 from tests.kit.refusals import raised

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from scipy.linalg import solve_discrete_are
 
-from cosim.plugins.controllers._quadratic_program import QuadraticProgram
+from cosim.plugins.controllers.mpc import QuadraticProgram
 from tests.controllers.arms import MOTION, arm
 
 CART = """

@@ -9,7 +9,7 @@ from cosim.apps.dashboard.gains import GainHistory, refusal, write_overlay
 from cosim.apps.dashboard.panels.gains import gains_of
 from cosim.apps.dashboard.source import ParameterAbout
 from cosim.core.errors import InputError
-from cosim.rig.reading.overlay import read_overlay
+from cosim.rig.reading.yaml_source import read_overlay
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from cosim.core.errors import InputError
 from cosim.core.trust.plain_data import WrongShape
 from cosim.output.stream.messages import encoder_of
 from cosim.output.stream.reading import read_message, read_schema
-from cosim.output.view3d.drawing_text import read_drawing
+from cosim.output.view3d.drawing import read_drawing
 from tests.dashboard.test_watch import SCHEMA, sample
 from tests.kit.spoiled import spoiled
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from cosim.core.types import PerJoint
 from cosim.mechanics.bondgraph import Law
 from cosim.rig.reading import schema
-from cosim.rig.reading.number_with_unit import NumberWithUnit
+from cosim.rig.sections.parts import NumberWithUnit
 from cosim.rig.sections.tuning import NamedFigure
 
 ROOT = Path(__file__).parents[2]

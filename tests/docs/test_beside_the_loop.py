@@ -39,7 +39,7 @@ KNOWN = {
     "cosim/output/remote_sink.py",  # recorder, publisher
     "cosim/output/slow_code.py",  # names of slow code
     "cosim/execution/remote/control_link.py",  # control socket
-    "cosim/rig/federate_process.py",  # looks for the run
+    "cosim/rig/federates.py",  # looks for the run
     "cosim/execution/timing/daemon_executor.py",  # ticks
     "cosim/execution/timing/watchdog.py",  # watchdog
 }

@@ -22,7 +22,7 @@ from cosim import Rig, load_rig
 from cosim.apps.deploy.fmu_export.command import fmu_of_part
 from cosim.apps.new.command import new_rig
 from cosim.cli.command_line import all_commands
-from cosim.cli.run_shadow import shadow_of
+from cosim.cli.run_overrides import shadow_of
 from cosim.core import ops
 from cosim.core.units import parse_quantity
 from cosim.execution.scheduler import SchedulerState

@@ -28,7 +28,7 @@ from cosim.core.units import SPELLINGS, UNITS
 from cosim.execution.hardware.emulation import fault_injection
 from cosim.execution.scheduler import ALLOWED, SchedulerState
 from cosim.execution.timing import deadlines, percentiles
-from cosim.output.limit_alarms import PAUSE
+from cosim.output.events import PAUSE
 from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
 from cosim.output.stream.reading import Schema
 from cosim.plugins.drivers.common import wiring
@@ -36,13 +36,13 @@ from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
 from cosim.plugins.drivers.common.motor import FAULT_CAUSES
 from cosim.plugins.drivers.dynamixel import SerialSettings
 from cosim.rig import emulate
-from cosim.rig.proven_units import UnitsSummary
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
+from cosim.rig.run.proven_units import UnitsSummary
 from cosim.rig.run.recorded_run import StreamSummary
 from cosim.rig.run.run_metadata import channels_of
 from cosim.rig.run.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary
-from cosim.rig.sections import constraints, guard, joint_definition, schedule, size
+from cosim.rig.sections import constraints, guard, joint_definition, schedule
 from cosim.rig.sections.guard import WATCHDOG
 from cosim.rig.wiring.control_loops import HoldTrajectory
 from cosim.rig.wiring.drivers import bus_report
@@ -188,9 +188,9 @@ def test_the_spellings_of_units_are_listed():
 
 
 def test_limits_of_a_file_and_figures_of_real_motors_and_of_the_guard_are_stated():
-    for number in (yaml_source.LARGEST // 10**6, yaml_values.MOST_VALUES, yaml_values.DEEPEST, size.MOST_BODIES):
+    for number in (yaml_source.LARGEST // 10**6, yaml_values.MOST_VALUES, yaml_values.DEEPEST, schedule.MOST_BODIES):
         assert f" {number:,} " in TEXT
-    assert f"{size.MOST_INSTRUCTIONS:,} instructions" in TEXT
+    assert f"{schedule.MOST_INSTRUCTIONS:,} instructions" in TEXT
     assert f"at most {part_names.LONGEST_NAME} characters" in TEXT
     assert f"more than {schema.LARGEST_NUMBER:g} in size" in TEXT.replace("1e12", "1e+12")
     assert f"minimum period is {schedule.show_time(schedule.SHORTEST)} of the" in TEXT

@@ -19,7 +19,7 @@ from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.rest import STILL
 from cosim.execution.scheduler import Scheduler, SchedulerState
-from cosim.rig.consent import LONGEST_WAIT, PAUSE, Agreement, agree
+from cosim.rig.run.consent import LONGEST_WAIT, PAUSE, Agreement, agree
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.cli.test_confirm import Terminal
 from tests.kit.hardware import HardwareStub
@@ -258,7 +258,7 @@ def test_a_joint_moved_while_the_answer_was_awaited_is_asked_about_again(bench_o
 def test_a_joint_that_moves_is_waited_for_before_anybody_is_asked(bench_of, monkeypatch):
     bench = bench_of()
     places = [0.0, 0.3, 0.5, 0.6, *[0.61] * round(STILL / PAUSE)]
-    monkeypatch.setattr("cosim.rig.consent.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("cosim.rig.run.consent.time.sleep", lambda seconds: None)
     standing = bench.scheduler.standing
 
     def looked_at():
@@ -275,7 +275,7 @@ def test_a_joint_that_moves_is_waited_for_before_anybody_is_asked(bench_of, monk
 
 def test_a_joint_that_never_rests_is_asked_about_in_the_end(bench_of, monkeypatch):
     bench, seen, looks = bench_of(), [], itertools.count()
-    monkeypatch.setattr("cosim.rig.consent.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("cosim.rig.run.consent.time.sleep", lambda seconds: None)
     standing = bench.scheduler.standing
 
     def looked_at():

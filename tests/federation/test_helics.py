@@ -131,7 +131,7 @@ def running_federates(path: Path) -> list[str]:
             words = entry.read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        if "cosim.rig.federate_process" in words and str(path) in words:
+        if "cosim.rig.federates" in words and str(path) in words:
             found.append(entry.parent.name)
     return found
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.rig.reading.overlay import overlay_text
+from cosim.rig.reading.yaml_source import overlay_text
 
 MOTOR = {
     "type": "dc_motor", "resistance": 0.5, "inductance": 0.001, "torque_constant": 0.06, "rotor_inertia": 4e-5,
@@ -69,7 +69,7 @@ def truth(arm_file) -> Path:
 
 @pytest.fixture(scope="session")
 def recording(arm_file, truth) -> Path:
-    from cosim.rig.reading.overlay import read_overlay
+    from cosim.rig.reading.yaml_source import read_overlay
 
     path = arm_file.parent / "truth.mcap"
     load_rig(arm_file, read_overlay(truth)).run(record=path)

@@ -9,7 +9,7 @@ from cosim import load_rig, open_recording
 from cosim.apps.identification.excitation import excite
 from cosim.apps.identification.identification import identify
 from cosim.apps.identification.variables import choose
-from cosim.rig.reading.overlay import read_overlay
+from cosim.rig.reading.yaml_source import read_overlay
 from tests.identification.conftest import ARM, written
 from tests.kit.refusals import refusal
 

@@ -11,8 +11,8 @@ import yaml
 from cosim import load_rig, open_recording
 from cosim.apps.identification.identification import identify
 from cosim.apps.identification.variables import LinkBlock
-from cosim.rig.export import export_run, selection_of
-from cosim.rig.reading.overlay import read_overlay
+from cosim.rig.reading.yaml_source import read_overlay
+from cosim.rig.run.export import export_run, selection_of
 from tests.identification.conftest import written
 
 FRICTION = ["joints.*.actuator.viscous", "joints.*.actuator.coulomb"]

@@ -15,7 +15,7 @@ from cosim.apps.identification.identification import identify
 from cosim.apps.identification.output_error import ClosedLoop, covariance
 from cosim.apps.identification.recorded_motion import actuated_joints, read_motion
 from cosim.apps.identification.variables import choose
-from cosim.rig.reading.overlay import read_overlay
+from cosim.rig.reading.yaml_source import read_overlay
 from tests.identification.conftest import ARM, MOTOR, written
 from tests.kit.refusals import refusal
 

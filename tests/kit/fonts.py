@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from cosim.output.plot import glyphs
+from cosim.output.plot import style
 
 
 @pytest.fixture(autouse=True)
 def only_fonts_of_matplotlib(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """For each test of a module that imports this."""
-    monkeypatch.setattr(glyphs, "OTHERS", ())
-    glyphs.families.cache_clear()
+    monkeypatch.setattr(style, "OTHER_FONTS", ())
+    style.families.cache_clear()
     yield
-    glyphs.families.cache_clear()
+    style.families.cache_clear()

@@ -81,7 +81,7 @@ def simulated_drives(emulated: RigSpec | None = None) -> Iterator[None]:
         patch.setattr(session, "make_scheduler", make_scheduler)
         patch.setattr(session, "_traffic_of", lambda rig: None)
         patch.setattr("cosim.apps.scenario.stepped_engine.emulation_of", server_of)
-        patch.setattr("cosim.rig.consent.time", SimpleNamespace(sleep=sleep))
+        patch.setattr("cosim.rig.run.consent.time", SimpleNamespace(sleep=sleep))
         # an answer comes in the instant of its question: the first one is not an old one
         patch.setattr(
             "cosim.execution.hardware.manager._read_off", lambda group, state, until: group.driver.read(state, until)

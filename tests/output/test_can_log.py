@@ -7,8 +7,8 @@ import pytest
 from can import LogReader
 
 from cosim.execution.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
-from cosim.output.can_log import write_can_log
 from cosim.output.recorder import Recorder
+from cosim.output.traffic_reader import write_can_log
 from cosim.plugins.drivers.transport import CanFrame
 from tests.kit.refusals import refusal
 from tests.output.test_traffic_messages import CAN, CHANNELS, PORT, START, ZERO

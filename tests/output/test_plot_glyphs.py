@@ -7,7 +7,7 @@ import pytest
 
 from cosim.apps.derive.graph_report import derive_graph
 from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
-from cosim.output.plot import RunPlot, glyphs
+from cosim.output.plot import RunPlot, style
 from cosim.output.plot.timing_plot import plot_timing
 from tests.kit.fonts import only_fonts_of_matplotlib  # noqa: F401
 from tests.output.plot_helpers import run, texts, words
@@ -23,16 +23,16 @@ NAMES = {
 
 @pytest.mark.parametrize(("name", "shown"), NAMES.items())
 def test_characters_without_a_glyph_are_numbers(name, shown):
-    assert glyphs.drawable(name) == shown
+    assert style.drawable(name) == shown
 
 
 def test_an_installed_font_shows_its_characters(monkeypatch):
-    more = min(glyphs._characters("STIXGeneral") - glyphs._characters(glyphs.FONT))
-    assert glyphs.drawable(chr(more)) == f"\\u{more:04x}"
-    monkeypatch.setattr(glyphs, "OTHERS", ("a font that is not installed", "STIXGeneral"))
-    glyphs.families.cache_clear()
-    assert glyphs.families() == (glyphs.FONT, "STIXGeneral")
-    assert glyphs.drawable(chr(more)) == chr(more)
+    more = min(style._characters("STIXGeneral") - style._characters(style.FONT))
+    assert style.drawable(chr(more)) == f"\\u{more:04x}"
+    monkeypatch.setattr(style, "OTHER_FONTS", ("a font that is not installed", "STIXGeneral"))
+    style.families.cache_clear()
+    assert style.families() == (style.FONT, "STIXGeneral")
+    assert style.drawable(chr(more)) == chr(more)
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])

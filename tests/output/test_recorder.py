@@ -14,8 +14,7 @@ from mcap.exceptions import McapError
 from mcap.reader import make_reader
 
 from cosim.core.errors import RunError
-from cosim.output.recorder import Recorder
-from cosim.output.recording_chunk import CHUNK_BYTES
+from cosim.output.recorder import CHUNK_BYTES, Recorder
 from cosim.output.recording_index import recordings_of
 from cosim.output.recording_reader import RecordedSamples, read_recording
 from tests.kit.disk import small_disk

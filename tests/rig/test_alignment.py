@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from cosim import Rig, compare
-from cosim.rig.alignment import alignment_of
-from cosim.rig.comparison import partings
+from cosim.rig.run.comparison import alignment_of, partings
 from tests.kit.refusals import refusal
 
 TURNTABLE = """

@@ -11,7 +11,8 @@ import pytest
 
 from cosim import InputError, StoppedRun, load_rig
 from cosim.core.paths import UNTRACKED
-from cosim.rig import cached_parts, input_tracking
+from cosim.rig.reading import input_tracking
+from cosim.rig.wiring import cached_parts
 from tests.kit.given import beside
 from tests.kit.refusals import raised
 

@@ -14,7 +14,7 @@ from cosim import StoppedRun, load_rig, load_run
 from cosim.core.errors import SourceLocation
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.parts import CouplingsSpec
-from cosim.rig.wiring.coupling_steps import check_coupling_steps
+from cosim.rig.wiring.coupling import check_coupling_steps
 from cosim.simulation.coupling import CoupledParts, EnergyControl, PowerBond
 from cosim.simulation.coupling.python_master import PythonMaster
 from tests.kit.coupled import quarter_car, quarter_car_exact

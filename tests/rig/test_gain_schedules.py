@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim.control.scheduled_controller import GainSchedule
+from cosim.control.controller_wrappers import GainSchedule
 from cosim.core.errors import InputErrors
 
 RIG = """

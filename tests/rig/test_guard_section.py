@@ -10,8 +10,7 @@ from mcap.reader import make_reader
 from cosim.cli.run_summary import guard_lines, structure_lines
 from cosim.control.limits import BITS
 from cosim.execution.native_engine import NativeEngine
-from cosim.output.events import RunEvent
-from cosim.output.limit_alarms import PAUSE, LimitAlarms
+from cosim.output.events import PAUSE, LimitAlarms, RunEvent
 from cosim.rig.run.run import StoppedRun
 from tests.control import guard_battery
 from tests.kit.engines import armed, python_engine

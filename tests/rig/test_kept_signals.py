@@ -16,13 +16,13 @@ from cosim import compare, load_run
 from cosim.core.errors import RunError
 from cosim.core.growing_table import SpillingTable
 from cosim.execution import paced
-from cosim.output import waiting_ticks
 from cosim.output.signal_store import KeptTicks, SignalStore
 from cosim.output.store_file import StoreFile
-from cosim.output.waiting_ticks import WaitingTicks
 from cosim.rig.rig import Rig
+from cosim.rig.run import run_recorder
 from cosim.rig.run.run import StoppedRun
 from cosim.rig.run.run_file import KILLED
+from cosim.rig.run.run_recorder import WaitingTicks
 from tests.kit.disk import small_disk
 from tests.kit.refusals import raised, refusal
 from tests.rig.test_parameters import ARM
@@ -182,7 +182,7 @@ def test_waiting_ticks_of_a_real_time_run_are_on_the_disk_beyond_their_memory(ri
         waiting.add(block)
     assert waiting._table is not None and waiting._table._in_file > 2000
     found = list(waiting.take())
-    assert len(found) < len(blocks) and max(len(block.numbers) for block in found) <= waiting_ticks.BLOCK
+    assert len(found) < len(blocks) and max(len(block.numbers) for block in found) <= run_recorder.WAITING_BLOCK
     for name in ("numbers", "rows"):
         whole = [np.concatenate([getattr(block, name) for block in each]) for each in (found, blocks)]
         np.testing.assert_array_equal(*whole)

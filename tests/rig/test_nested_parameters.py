@@ -8,7 +8,7 @@ import pytest
 from cosim import load_rig
 from cosim.apps.tuning.tune import tune
 from cosim.rig.parameters import unit_of
-from cosim.rig.reading.overlay import read_overlay
+from cosim.rig.reading.yaml_source import read_overlay
 from cosim.rig.run.recorded_run import Change
 from tests.controllers.arms import arm
 from tests.kit.refusals import refusal

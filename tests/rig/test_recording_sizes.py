@@ -10,9 +10,8 @@ import pytest
 from cosim import open_recording
 from cosim.output.recorder import WORTH, Recorder, check_split_size
 from cosim.rig.rig import Rig
-from cosim.rig.run import recording_room
-from cosim.rig.run.kept_signals import show_bytes
-from cosim.rig.run.recording_room import JSON_VALUE, VALUE, bytes_per_tick, scarce_room
+from cosim.rig.run import kept_signals
+from cosim.rig.run.kept_signals import JSON_VALUE_BYTES, VALUE_BYTES, bytes_per_tick, scarce_room, show_bytes
 from cosim.rig.run.run import StoppedRun
 from cosim.rig.run.run_metadata import run_metadata_of
 from tests.kit.disk import small_disk
@@ -66,7 +65,7 @@ def test_a_recording_is_no_larger_than_it_was_thought_to_be(tmp_path, encoding, 
         before = (tmp_path / "a.mcap").stat().st_size
         recorder.append(np.arange(3000) * 1_000_000, np.random.default_rng(1).standard_normal((3000, 100)))
     size = ((tmp_path / "a.mcap").stat().st_size - before) / 300_000
-    assert 0.5 < size / (JSON_VALUE if encoding == "json" else VALUE[numbers]) < 1.03
+    assert 0.5 < size / (JSON_VALUE_BYTES if encoding == "json" else VALUE_BYTES[numbers]) < 1.03
 
 
 def test_a_disk_that_may_be_full_before_the_end_is_a_warning_before_the_run(tmp_path, monkeypatch):
@@ -88,7 +87,7 @@ def test_a_disk_that_may_be_full_before_the_end_is_a_warning_before_the_run(tmp_
 def test_the_warning_is_an_event_of_the_run_and_its_recording(tmp_path, monkeypatch):
     rig = Rig.from_dict({**MOVING, "schedule": {"step": "1 ms", "duration": 1.0}})
     usage = shutil._ntuple_diskusage(10**9, 10**9 - 30_000, 30_000)
-    monkeypatch.setattr(recording_room.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(kept_signals.shutil, "disk_usage", lambda _: usage)
     run = rig.run(record=tmp_path / "a.mcap")
     (event,) = [event.name for event in run.events if event.level == "warning"]
     assert event.startswith("the recording of 1 s needs between ") and " has 30 kB, enough for " in event

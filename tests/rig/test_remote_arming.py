@@ -8,7 +8,7 @@ import pytest
 
 from cosim.core.units import TURN
 from cosim.execution.remote.arbiter import RemoteCommand
-from cosim.rig.consent import Agreement
+from cosim.rig.run.consent import Agreement
 from cosim.rig.run.remote_control import RemoteControl
 from tests.execution.test_motion_plan import bench_of  # noqa: F401 a fixture
 

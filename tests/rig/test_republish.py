@@ -13,8 +13,8 @@ from orjson import loads
 
 from cosim import open_recording
 from cosim.output.events import RunEvent
-from cosim.rig.republish import PERIOD, republish
 from cosim.rig.rig import Rig
+from cosim.rig.run.stream import REPLAY_PERIOD, republish
 from tests.kit.command import Command
 from tests.kit.refusals import refusal
 from tests.rig.test_run_forms import MOVING
@@ -60,7 +60,7 @@ def heard():
 @pytest.mark.parametrize("speed", [0.5, 1.0, 4.0])
 def test_samples_are_those_of_the_run_and_come_at_its_speed(run, heard, speed):
     messages, duration = heard(run, speed)
-    assert duration == pytest.approx((run.t[-1] - run.t[0]) / speed, abs=2 * PERIOD)
+    assert duration == pytest.approx((run.t[-1] - run.t[0]) / speed, abs=2 * REPLAY_PERIOD)
     samples = [message for message in messages if "n" in message]
     assert len(samples) >= 50 * (run.t[-1] - run.t[0]) - 1
     position = dict(zip(np.rint(run.t * 1e9), run["shoulder/position"], strict=True))

@@ -11,7 +11,7 @@ import cosim
 from cosim import Rig
 from cosim.core import ops
 from cosim.rig.parameter_arrays import read_arrays
-from cosim.rig.rollout_starts import read_starts
+from cosim.rig.rollouts import read_starts
 from tests.kit.refusals import refusal
 from tests.kit.rigs import controller, rig_in
 from tests.rig import test_parameters as parameters

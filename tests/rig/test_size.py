@@ -3,7 +3,7 @@
 import pytest
 
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.rig.sections.size import MOST_INSTRUCTIONS, instructions
+from cosim.rig.sections.schedule import MOST_INSTRUCTIONS, instructions
 from tests.kit.refusals import refusal
 
 CHAIN = """\

@@ -16,7 +16,7 @@ from cosim.cli.run_summary import print_summary
 from cosim.core.errors import InputError
 from cosim.output.recorder import Recorder
 from cosim.output.recording_topics import CHANGES_TOPIC, LOG_LEVELS, LOG_TOPIC, log_message
-from cosim.output.view3d.drawing_text import read_drawing
+from cosim.output.view3d.drawing import read_drawing
 from cosim.rig.run.run_file import run_metadata_json
 from tests.kit.rigs import rig_in
 from tests.kit.spoiled import spoiled

@@ -9,7 +9,7 @@ from cosim.cli.run_summary import bond_lines
 from cosim.control.bumpless_start import BumplessStart
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine
-from cosim.output.limit_alarms import alarm_texts
+from cosim.output.events import alarm_texts
 from cosim.rig.rig import Rig, load_rig
 from cosim.simulation.tick.arming import armed
 from cosim.simulation.tick.virtual_plant import VirtualPlant

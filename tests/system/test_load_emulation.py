@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.rig.load_check import unstable_loads
-from cosim.rig.reading.overlay import read_overlay
+from cosim.rig.inspection import unstable_loads
+from cosim.rig.reading.yaml_source import read_overlay
 from tests.kit.bench_rig import Bench, on_bench, run_on
 from tests.kit.rigs import rig_in
 

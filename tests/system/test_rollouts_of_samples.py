@@ -5,7 +5,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.rig.parameter_arrays import read_arrays
-from cosim.rig.rollout_starts import read_starts
+from cosim.rig.rollouts import read_starts
 from tests.kit.samples import COVERED, FOLDER, few_samples, without_drivers
 
 NAMES = [str(file.relative_to(FOLDER).with_suffix("")) for file in without_drivers("**/*.yaml")]

@@ -15,7 +15,7 @@ from cosim.core.types import Limits, TrajectoryContext
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.description.urdf import parse_urdf
 from cosim.plugins.trajectories import arc, line, time_optimal
-from cosim.plugins.trajectories._paths import PathTrajectory
+from cosim.plugins.trajectories._fastest import PathTrajectory
 from tests.kit.messages import Said
 from tests.kit.refusals import raised, refusal
 from tests.trajectories.test_task_paths import motion, poses, start_of

@@ -11,8 +11,7 @@ from scipy.interpolate import CubicSpline
 
 from cosim.core.types import Trajectory
 from cosim.plugins.trajectories import minimum_jerk, quintic, spline
-from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
-from cosim.plugins.trajectories._splines import spline_coefficients
+from cosim.plugins.trajectories._piecewise import PiecewisePolynomial, spline_coefficients
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 

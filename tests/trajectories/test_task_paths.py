@@ -17,7 +17,7 @@ from cosim.core.types import TrajectoryContext
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.description.urdf import parse_urdf
 from cosim.plugins.trajectories import arc, line
-from cosim.plugins.trajectories._paths import PathTrajectory
+from cosim.plugins.trajectories._fastest import PathTrajectory
 from tests.kit.messages import Said
 from tests.kit.refusals import raised, refusal
 from tests.oracle.conftest import ROBOTS

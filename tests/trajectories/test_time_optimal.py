@@ -16,8 +16,7 @@ from cosim.core.types import Limits, TrajectoryContext
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.description.urdf import parse_urdf
 from cosim.plugins.trajectories import _fastest, time_optimal
-from cosim.plugins.trajectories._paths import PathTrajectory
-from cosim.plugins.trajectories._reachability import PathLimits
+from cosim.plugins.trajectories._fastest import PathLimits, PathTrajectory
 from tests.kit.messages import Said
 from tests.kit.refusals import raised, refusal
 

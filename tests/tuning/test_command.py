@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from cosim import load_rig, load_run, tune
-from cosim.rig.reading.overlay import read_overlay
+from cosim.rig.reading.yaml_source import read_overlay
 from tests.kit.command import Command
 from tests.kit.messages import Said
 

@@ -18,7 +18,7 @@ from cosim.apps.tuning.hardware_trials import HardwareTrials
 from cosim.apps.tuning.notebook import open_session
 from cosim.apps.tuning.session_data import Trial
 from cosim.apps.tuning.setup import evaluator_of
-from cosim.rig.reading.overlay import read_overlay
+from cosim.rig.reading.yaml_source import read_overlay
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.rig.sections.tuning import TuningKeys
 from tests.kit.command import Command

@@ -16,7 +16,7 @@ from cosim.apps.tuning.notebook import open_session, rerun_trial, show_session
 from cosim.apps.tuning.optimisers import SearchProblem, known_optimisers, load_optimiser
 from cosim.apps.tuning.session_folder import SessionFolder, read_trials
 from cosim.apps.tuning.setup import evaluator_of, request_of
-from cosim.rig.reading.overlay import read_overlay
+from cosim.rig.reading.yaml_source import read_overlay
 from tests.kit.refusals import raised
 from tests.tuning.textbook import TURNTABLE, turntable
 

@@ -16,11 +16,10 @@ from cosim.core.errors import InputError, did_you_mean
 from cosim.output.output_files import check_output, identity, write_file
 from cosim.output.plot.style import save
 from cosim.output.slow_code import named_when_slow
-from cosim.rig.consent import GivenQuestion
-from cosim.rig.reading.overlay import overlay_text
-from cosim.rig.reading.yaml_source import Override
+from cosim.rig.reading.yaml_source import Override, overlay_text
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
+from cosim.rig.run.consent import GivenQuestion
 
 BEYOND = 10.0  # times the duration of a run, at most
 NO_DRIVERS = "drivers=[]"  # every motor is simulated

@@ -15,8 +15,7 @@ from cosim.apps.analysis.linearisation import LinearRig, linearise
 from cosim.apps.analysis.measured import MeasuredLoop, excited_dof, linear_loop, measured_response
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.units import TURN
-from cosim.rig.reading.overlay import overrides_of
-from cosim.rig.reading.yaml_source import Override
+from cosim.rig.reading.yaml_source import Override, overrides_of
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.run.run import Run, StoppedRun, open_recording
 

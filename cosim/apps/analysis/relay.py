@@ -21,10 +21,10 @@ from cosim.apps.analysis.linearisation import LinearRig, linearise
 from cosim.core.errors import InputError
 from cosim.core.types import Array
 from cosim.core.units import TURN
-from cosim.rig.consent import GivenQuestion, asking
 from cosim.rig.moving_motors import what_moves
 from cosim.rig.reading.plugins import Plugin
 from cosim.rig.rig import Rig
+from cosim.rig.run.consent import GivenQuestion, asking
 from cosim.rig.run.run import StoppedRun
 from cosim.rig.sections.controllers import KEYS
 

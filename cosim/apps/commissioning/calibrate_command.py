@@ -17,8 +17,7 @@ from cosim.core.errors import InputError, RunError
 from cosim.core.units import TURN
 from cosim.output.console import quantity_of
 from cosim.output.output_files import check_output, identity
-from cosim.rig.reading.overlay import overlay_text
-from cosim.rig.reading.yaml_source import load_yaml
+from cosim.rig.reading.yaml_source import load_yaml, overlay_text
 from cosim.rig.rig import Rig
 from cosim.rig.sections.drivers import DriverSpec
 

@@ -24,11 +24,11 @@ from cosim.core.types import Limits
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.output.console import refuse_inputs
 from cosim.output.output_files import check_output
+from cosim.rig.reading.driver_family import hook
 from cosim.rig.reading.yaml_source import load_yaml
 from cosim.rig.rig import Rig
 from cosim.rig.rig_files import input_files
 from cosim.rig.sections.drivers import DriverSpec
-from cosim.rig.wiring.family_modules import hook
 
 SAME = 1e-6  # relative difference of broken numbers that a drive keeps with 32 bits or prints with a few digits
 Values = dict[str, float]

@@ -21,7 +21,7 @@ from cosim.apps.commissioning.probe import (
 from cosim.apps.commissioning.session import CommissioningSession
 from cosim.core.errors import InputError, RunError
 from cosim.output.console import quantity_of
-from cosim.rig.probe_record import add_to_record, record_path, wiring_text
+from cosim.rig.moving_motors import add_to_record, record_path, wiring_text
 from cosim.rig.reading.driver_family import JointWiring
 from cosim.rig.rig import Rig
 

@@ -16,11 +16,10 @@ from cosim.core.errors import InputError, RunError, SourceLocation
 from cosim.output import console
 from cosim.output.output_files import check_output
 from cosim.rig.reading import schema
-from cosim.rig.reading.driver_family import DriverFamily
+from cosim.rig.reading.driver_family import DriverFamily, families, hook
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import read_value
 from cosim.rig.wiring.detect_family import bare_link, gather
-from cosim.rig.wiring.family_modules import families, hook
 
 SEND_NS = 100_000_000  # for one item
 BURST, BURST_NS = 32, 5_000_000  # items that queues of adapters and drives hold, and the time in which they are sent

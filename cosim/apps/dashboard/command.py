@@ -246,7 +246,7 @@ def _of_rig(path: str, overrides: Sequence[Override]) -> Drawing:
 
 def _of_text(drawing: str, place: str) -> Drawing:
     """The mechanism that a recording or a stream came with. Raises InputError where there is none."""
-    from cosim.output.view3d.drawing_text import read_drawing
+    from cosim.output.view3d.drawing import read_drawing
 
     return read_drawing(drawing, place)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from cosim.apps.dashboard.source import ParameterAbout, Value
 from cosim.core.errors import InputError
-from cosim.rig.reading.overlay import overlay_text
+from cosim.rig.reading.yaml_source import overlay_text
 
 ONE_MOVE = 1.0  # s within which changes of the same number are one move of a slider
 MOST_FILES = 1000

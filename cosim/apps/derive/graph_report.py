@@ -19,8 +19,8 @@ from cosim.output import console
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.rig_files import files_named_by
-from cosim.rig.sections.joints_needed import require_joints
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
+from cosim.rig.wiring.wired_rig import require_joints
 
 MAX_PRINTED_BODIES = 20  # bodies besides body 0 whose matrices are printed
 

@@ -15,7 +15,7 @@ from cosim.execution.timing.privileges import allowed_cpus, move_process_off
 from cosim.output.client import Sample, Subscriber
 from cosim.output.recording_topics import JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.sample_encoding import JsonSamples, topics_of
-from cosim.output.view3d.drawing_text import read_drawing
+from cosim.output.view3d.drawing import read_drawing
 from cosim.output.view3d.motion import TOPICS as VIEW_TOPICS
 from cosim.output.view3d.motion import Motion, ViewMessage
 from cosim.output.view3d.schemas import schema_of

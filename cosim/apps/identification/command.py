@@ -12,8 +12,7 @@ from cosim.apps.identification.variables import choose
 from cosim.core.errors import RunError
 from cosim.output import console
 from cosim.output.output_files import check_output, identity, write_file
-from cosim.rig.reading.overlay import overlay_text
-from cosim.rig.reading.yaml_source import Override
+from cosim.rig.reading.yaml_source import Override, overlay_text
 from cosim.rig.rig import load_rig
 from cosim.rig.rig_files import input_files
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from cosim.apps.learning.iteration import Repetition, learn, next_feedforward, relative_error
 from cosim.apps.learning.recorded_rig import check_recording, check_run
 from cosim.core.errors import RunError
-from cosim.output.console import refuse_inputs
-from cosim.output.option_errors import options_named
+from cosim.output.console import options_named, refuse_inputs
 from cosim.output.output_files import check_output, identity
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import load_rig

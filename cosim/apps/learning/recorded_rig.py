@@ -19,9 +19,9 @@ from cosim.core.compile import ArrayPort, compile
 from cosim.core.errors import CompileError, InputError
 from cosim.core.types import ALL, Array, Numeric, requested_effort
 from cosim.output.recording_index import recordings_of
-from cosim.rig.comparison import flattened
 from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
+from cosim.rig.run.comparison import flattened
 from cosim.rig.run.run import Run
 
 SECTIONS = ("mechanism", "controllers")

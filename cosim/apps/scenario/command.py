@@ -23,9 +23,8 @@ from cosim.core.errors import ErrorList, InputError, InputErrors, RunError, did_
 from cosim.core.units import format_seconds
 from cosim.output import console
 from cosim.output.output_files import check_output, identity, write_error, write_file
-from cosim.rig.reading.overlay import overrides_in
 from cosim.rig.reading.schema import Reading
-from cosim.rig.reading.yaml_source import Override, YamlSource, load_yaml
+from cosim.rig.reading.yaml_source import Override, YamlSource, load_yaml, overrides_in
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.rig.sections.scenario import ScenarioSpec, read_scenarios
 

@@ -20,8 +20,8 @@ from cosim.core.errors import InputError, SourceLocation
 from cosim.core.types import Numeric, State
 from cosim.execution.engine import Engine
 from cosim.execution.hardware.emulation.fault_injection import FaultInjection, winding_resistance
-from cosim.rig.cached_parts import CachedParts
 from cosim.rig.plant_parameters import parametrised, plant_parameters_of
+from cosim.rig.wiring.cached_parts import CachedParts
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.plant.encoder import MODULUS, Encoders, Params, normal
 from cosim.simulation.tick.memory_call import MemoryCall

@@ -12,7 +12,7 @@ import numpy as np
 from cosim.apps.scenario.faulty_run import FaultyRun
 from cosim.core.units import show_quantity
 from cosim.execution.stop_cause import UNKNOWN, StopCause, cause_of
-from cosim.rig.sections.expectations import COMPLETED, DEGRADED, OFF, STOPPED, Bound, ExpectedEnd
+from cosim.rig.sections.scenario import COMPLETED, DEGRADED, OFF, STOPPED, Bound, ExpectedEnd
 
 
 class SignalBound(NamedTuple):

@@ -32,9 +32,8 @@ from cosim.rig.reading.schema import KeyPath
 from cosim.rig.run.outputs import open_outputs
 from cosim.rig.run.run_metadata import run_metadata_of
 from cosim.rig.run.run_recorder import evaluation_of
-from cosim.rig.sections.expectations import OFF, Bound, ExpectedEnd
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.rig.sections.scenario import ScenarioSpec
+from cosim.rig.sections.scenario import OFF, Bound, ExpectedEnd, ScenarioSpec
 from cosim.simulation.tick.tick_block import TickBlock
 
 BAD_INPUT = "input.json"  # in the folder of the results: mistakes that only a wired rig shows

@@ -20,12 +20,12 @@ from cosim.apps.tuning.tune import run_session
 from cosim.core.errors import InputError
 from cosim.core.units import unit_sign
 from cosim.output import console
-from cosim.output.option_errors import options_named
+from cosim.output.console import options_named
 from cosim.output.text_table import TextTable
-from cosim.rig.consent import GivenQuestion
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
+from cosim.rig.run.consent import GivenQuestion
 
 NONE = "–"
 # keys whose option may be repeated -> the option, and whether it must have a value

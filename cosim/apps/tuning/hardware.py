@@ -24,11 +24,11 @@ from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.errors import InputError, RunError
 from cosim.core.types import Array
 from cosim.output.output_files import write_error, write_file
-from cosim.rig.consent import GivenQuestion, asking
 from cosim.rig.moving_motors import what_moves
 from cosim.rig.parameters import tunables_of
-from cosim.rig.reading.overlay import overlay_text
+from cosim.rig.reading.yaml_source import overlay_text
 from cosim.rig.rig import Rig
+from cosim.rig.run.consent import GivenQuestion, asking
 from cosim.rig.run.run import Run, StoppedRun
 from cosim.simulation.tick.accumulation import SIGNALS
 from cosim.simulation.tick.metrics import METRICS, Ending, JointSample

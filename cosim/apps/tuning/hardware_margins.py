@@ -19,7 +19,7 @@ from cosim.apps.tuning.objective import Limit
 from cosim.core.errors import InputError
 from cosim.core.types import Array
 from cosim.core.units import TURN
-from cosim.rig.reading.overlay import overrides_of
+from cosim.rig.reading.yaml_source import overrides_of
 from cosim.rig.rig import Rig
 from cosim.rig.run.run import Run
 from cosim.rig.sections.rig_spec import read_rig

@@ -14,7 +14,7 @@ from cosim.apps.tuning.setup import evaluator_of
 from cosim.core.errors import InputError, RunError, plural
 from cosim.output import console
 from cosim.output.text_table import TextTable
-from cosim.rig.reading.overlay import overrides_of
+from cosim.rig.reading.yaml_source import overrides_of
 from cosim.rig.rig import load_rig
 from cosim.rig.rig_files import input_files
 from cosim.rig.run.run import Run

@@ -20,7 +20,7 @@ from cosim.core.errors import InputError, RunError
 from cosim.core.types import Array
 from cosim.output.output_files import write_file
 from cosim.rig.parameters import tunables_of
-from cosim.rig.reading.overlay import overlay_text
+from cosim.rig.reading.yaml_source import overlay_text
 
 
 class Workers(Protocol):

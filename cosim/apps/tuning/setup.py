@@ -18,7 +18,7 @@ from cosim.apps.tuning.optimisers import check_optimiser, default_optimiser
 from cosim.apps.tuning.plants import read_plants
 from cosim.apps.tuning.space import read_space
 from cosim.core.errors import InputError, InputErrors, SectionError, SourceLocation
-from cosim.output.option_errors import relocated
+from cosim.output.console import relocated
 from cosim.rig.reading.schema import Reading, read
 from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of

@@ -121,7 +121,7 @@ class ControlClient:
     def _read(self, data: bytes) -> _Reply:
         """Raises RunError for what is no answer of a run."""
         from cosim.core.trust.plain_data import WrongShape, from_json, of_shape
-        from cosim.output.client.answers import Answer
+        from cosim.output.stream.reading import Answer
 
         try:
             fields = from_json(data)

@@ -5,8 +5,7 @@ style (formats, colours) → curves (points of a line) and text_layout → joint
 """
 
 from cosim.output.plot.curves import thin
-from cosim.output.plot.glyphs import drawable
 from cosim.output.plot.run_plot import RunPlot
-from cosim.output.plot.style import check_format, save
+from cosim.output.plot.style import check_format, drawable, save
 
 __all__ = ["RunPlot", "check_format", "drawable", "save", "thin"]

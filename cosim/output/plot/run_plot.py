@@ -1,4 +1,5 @@
-"""The plot of a run."""
+"""The plot of a run: rows of its joints, or of chosen signals, and cells for what has a single curve or no row of its
+own: joints that move without effort and reference, such as modes of elastic links, and the deflections of frames."""
 
 from __future__ import annotations
 
@@ -10,20 +11,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.core.errors import InputError
-from cosim.output.plot.curves import Samples, interruptions
+from cosim.output.plot.curves import Samples, interruptions, is_zero
 from cosim.output.plot.event_markers import PlotEvents, PlotMarks, events_within
-from cosim.output.plot.glyphs import drawable
-from cosim.output.plot.joint_columns import columns_of, most_active, position_errors
-from cosim.output.plot.mechanism_panels import panels_of
-from cosim.output.plot.passive_cells import rows_and_cells
+from cosim.output.plot.joint_columns import (
+    ACTUAL,
+    EFFORT,
+    POSITION,
+    TRACKING,
+    PlotColumn,
+    columns_of,
+    most_active,
+    position_errors,
+)
+from cosim.output.plot.mechanism_panels import Panel, PanelCurve, panels_of
 from cosim.output.plot.run_figure import RunFigureContent, draw_run
 from cosim.output.plot.signal_figure import draw_signals, of_parts
-from cosim.output.plot.style import check_format, save, styled
+from cosim.output.plot.style import BLUE, RUST, VIOLET, check_format, drawable, save, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_JOINTS = 8
+
+DEFLECTION = "x/deflection"  # ends the name of the first of three signals of a frame
+AXES = {"x": VIOLET, "y": BLUE, "z": RUST}
 
 
 @dataclass(frozen=True)
@@ -98,3 +109,36 @@ class RunPlot:
         rows, cells = rows_and_cells(joints, columns, drawn, units)
         content = RunFigureContent(self.t, drawn, units, rows, columns, cells, panels, marks, limits, breaks)
         return draw_run(content, (title, description, note))
+
+
+def rows_and_cells(
+    joints: Sequence[str], columns: Sequence[PlotColumn], signals: Mapping[str, Samples], units: Mapping[str, str]
+) -> tuple[list[str], list[Panel]]:
+    """(joints with rows, cells of the others and of the frames that deflect). At least one joint has a row."""
+    passive = [joint for joint in joints if _is_passive(joint, columns, signals)]
+    passive = passive if len(passive) < len(joints) else []
+    cells = [
+        Panel(joint, units.get(name, ""), [PanelCurve("actual", signals[name], ACTUAL)])
+        for joint in passive
+        for name in (f"{joint}/position",)
+    ]
+    frames = [name.removesuffix(DEFLECTION) for name in signals if name.endswith("." + DEFLECTION)]
+    return [joint for joint in joints if joint not in passive], cells + [_deflection(f, signals, units) for f in frames]
+
+
+def _is_passive(joint: str, columns: Sequence[PlotColumn], signals: Mapping[str, Samples]) -> bool:
+    """Whether a joint moves without a reference, beside others that have one, under efforts that are all zero."""
+    efforts = [signals[name] for name, _ in EFFORT.of(joint, signals)]
+    moves = bool(POSITION.of(joint, signals)) and TRACKING in columns and not TRACKING.of(joint, signals)
+    return moves and bool(efforts) and all(map(is_zero, efforts))
+
+
+def _deflection(frame: str, signals: Mapping[str, Samples], units: Mapping[str, str]) -> Panel:
+    """frame: its name and a dot."""
+    names = {axis: f"{frame}{axis}/deflection" for axis in AXES}
+    curves = [
+        PanelCurve(axis, signals[name], {"color": AXES[axis], "linewidth": 1.5})
+        for axis, name in names.items()
+        if name in signals and not is_zero(signals[name])
+    ]
+    return Panel(f"deflection of {frame.removesuffix('.')}", units.get(names["x"], "m"), curves)

@@ -1,16 +1,15 @@
-"""The style of plots and their file formats."""
+"""The style of plots, their file formats, and characters that their fonts lack."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cosim.output.output_files import write_file
-from cosim.output.plot.glyphs import families
-from cosim.output.plot_formats import FORMATS, check_format
+from cosim.output.output_files import FORMATS, check_format, write_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,11 +41,27 @@ STYLE: dict[Any, Any] = {
     "lines.solid_capstyle": "round",
 }
 
-
 DPI = 130
 SUPERSCRIPTS = str.maketrans("-\N{MINUS SIGN}0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _EXPONENT = re.compile(r"\^\{(.*?)\}")
 NO_EXTRA_STYLE: Mapping[Any, Any] = {}
+
+FONT = "DejaVu Sans"  # comes with matplotlib
+# fonts of further characters, used where they are installed
+OTHER_FONTS = (
+    *(f"Noto Sans CJK {region}" for region in ("SC", "TC", "JP", "KR")),
+    "Noto Sans",
+    "Noto Sans Arabic",
+    "Noto Sans Devanagari",
+    "Noto Emoji",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "Microsoft YaHei",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Arial Unicode MS",
+    "Symbola",
+)
 
 
 def fix_layout(figure: Any) -> None:
@@ -119,3 +134,30 @@ def save(
     figure = styled(drawn, extra_style)
     write_file(path, content.getvalue(), what)
     return figure
+
+
+@cache
+def families() -> tuple[str, ...]:
+    """The installed fonts in the order in which a character is looked up."""
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    return FONT, *(name for name in OTHER_FONTS if name in installed)
+
+
+def drawable(text: str) -> str:
+    """The text with each character that no font has as its number: `\\u80a9`."""
+    if text.isascii() or all(ord(c) in _characters(FONT) for c in text):
+        return text
+    return "".join(c if any(ord(c) in _characters(font) for font in families()) else _number(c) for c in text)
+
+
+def _number(character: str) -> str:
+    return f"\\u{ord(character):04x}"
+
+
+@cache
+def _characters(family: str) -> frozenset[int]:
+    from matplotlib.font_manager import findfont, get_font
+
+    return frozenset(get_font(findfont(family)).get_charmap())

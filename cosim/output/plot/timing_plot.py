@@ -16,7 +16,6 @@ from cosim.core.units import format_seconds
 from cosim.execution.timing.deadlines import DeadlineRecord, task_index
 from cosim.execution.timing.percentiles import percentiles_of
 from cosim.output.plot.curves import thin
-from cosim.output.plot.glyphs import drawable
 from cosim.output.plot.style import (
     BLUE,
     DPI,
@@ -29,6 +28,7 @@ from cosim.output.plot.style import (
     RUST,
     SOFT,
     VIOLET,
+    drawable,
     fix_layout,
     save,
 )

@@ -1,4 +1,5 @@
-"""The messages of a stream as a subscriber reads them: whoever published them, each field has its declared shape."""
+"""The messages of a stream as a subscriber reads them, whoever published them: each field has its declared shape; and
+what a run answers at its control socket, as the reference page has it."""
 
 from __future__ import annotations
 
@@ -110,3 +111,24 @@ def read_schema(text: str, address: str) -> PublishedSchema:
 
 def no_telemetry(wrong: WrongShape, address: str) -> InputError:
     return InputError(f"what is published there is no telemetry of a run ({wrong}); check the address", address)
+
+
+class Answer(TypedDict, total=False):
+    """Which fields there are depends on the command and on whether it is granted."""
+
+    id: int | str | None
+    ok: bool
+    error: str
+    input: bool  # it is the request that is wrong, for any run of the rig
+    tick: int
+    timeout: float
+    rig: str
+    files: dict[str, str]
+    values: dict[str, Number | list[Number]]
+    parameters: dict[str, ParameterFields]
+    motion: list[str]
+    confirm_turns: list[str]
+    state: str
+    t: Number
+    pid: int
+    holder: str | None

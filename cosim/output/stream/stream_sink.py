@@ -1,21 +1,29 @@
-"""A sink of a run that publishes it as a stream."""
+"""A sink of a run that publishes it as a stream, by a PUB socket: it never waits, and keeps little for subscribers that
+are too slow."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from cosim.core.access.binding import bind
+from cosim.core.access.curve import secure
+from cosim.core.errors import InputError
 from cosim.core.types import Level
 from cosim.output.stream.decimation import Decimation, Decimator, decimated_names
 from cosim.output.stream.messages import Format, encoder_of, event_of, sample_of, schema_of, template_of
-from cosim.output.stream.publisher import Publisher
 
 SCHEMA_PERIOD = 1.0  # s of the clock; who joins late waits no longer for the schema
+
+QUEUE_TIME = 0.25  # s of messages that are kept for a subscriber
+SHORTEST_QUEUE = 16  # messages
+SEND_BUFFER = 1 << 16  # bytes, of the system for each TCP connection
+LINGER_TIME = 200  # ms in which the last messages may still leave
 
 
 @dataclass(frozen=True)
@@ -113,3 +121,46 @@ class StreamSink:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         self._publisher.send(self._encode(message))
+
+
+class Publisher:
+    """A PUB socket, bound.
+
+    endpoint: any ZeroMQ endpoint. The attribute `endpoint` is the bound one, with the port that `tcp://127.0.0.1:*`
+    chose. rate: of messages [Hz]; a subscriber that is slower misses the messages beyond its queue. key: file of the
+    keys that encrypt it, None for none.
+
+    Raises InputError when the endpoint cannot be bound or the key cannot be used.
+    """
+
+    def __init__(self, endpoint: str, rate: float, key: str | None = None) -> None:
+        import zmq
+
+        self._socket = zmq.Context.instance().socket(zmq.PUB)
+        self._socket.setsockopt(zmq.SNDHWM, max(SHORTEST_QUEUE, round(min(rate, 1e6) * QUEUE_TIME)))
+        self._socket.setsockopt(zmq.SNDBUF, SEND_BUFFER)
+        self._socket.setsockopt(zmq.LINGER, LINGER_TIME)
+        if key is not None:
+            try:
+                secure(self._socket, key)
+            except InputError:
+                self._socket.close()
+                raise
+        self.endpoint = bind(self._socket, endpoint, "publish telemetry")
+
+    def send(self, message: bytes) -> None:
+        """Send one frame to every subscriber whose queue has room."""
+        import zmq
+
+        with suppress(zmq.Again):
+            self._socket.send(message, zmq.NOBLOCK)
+
+    def close(self) -> None:
+        """Close the endpoint. Idempotent."""
+        self._socket.close()
+
+    def __enter__(self) -> Publisher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

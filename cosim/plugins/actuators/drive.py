@@ -9,16 +9,39 @@ follows, or a strain wave gear. Its loops are continuous, or sampled with `loops
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
+import numpy as np
+
+from cosim.core import ops
 from cosim.core.errors import InputError, SectionError
+from cosim.core.layout import zeros_like
+from cosim.core.servo import brake, cascade, encoder
 from cosim.core.servo.brake import HoldingBrake
-from cosim.core.servo.cascade import ServoLoops
-from cosim.core.types import param, params
+from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoints
+from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State, param, params
 from cosim.mechanics.bondgraph.components import friction
-from cosim.mechanics.bondgraph.components._current_control import CurrentControl, SampledCurrentLoop
+from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage
 from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
-from cosim.plugins.actuators._servo_drive import MOTOR_SPEED, ServoDrive
+
+MOTOR_SPEED = "motor_speed"  # recorded
+# what the loops hold and what the encoder of the motor measures, at the joint
+SETPOINTS: Signals = {
+    "velocity_setpoint": Signal((), "joint velocity", "what the velocity loop follows", "command", "velocity"),
+    "effort_setpoint": Signal((), "joint effort", "what the current loop follows", "command", "effort"),
+}
+MEASURED: Signals = {
+    "measured_position": Signal((), "joint position", "position by the encoder of the motor", "measured", "position"),
+    "measured_velocity": Signal((), "joint velocity", "velocity by the encoder of the motor", "measured", "velocity"),
+    "referenced": Signal((), "1", "1 once the encoder knows its turn, else 0"),
+}
+OF_A_BRAKE: Signals = {BRAKE: Signal((), "1", "1 where the holding brake is closed, 0 where it is open")}
+
+
+def _is_first(number: Numeric, count: int) -> Numeric:
+    """Whether a sample is the first of so many."""
+    return ops.remainder(number, float(count)) < 0.5 if count > 1 else True
 
 
 @params
@@ -109,3 +132,130 @@ def _check_inertias(params: Params) -> None:
 def _controlled(params: Params) -> BondGraph:
     """The motor with its continuous current loop."""
     return params.motor.module.controlled(params.motor.params, params.control, params.ratio)
+
+
+class ServoDrive(GraphActuator):
+    """A drive whose loops are sampled: an assembled bond graph between samples, and the loops at their times. See
+    `SampledActuator` in `cosim.core.types`.
+
+    setpoints ─▶ position loop ─▶ velocity loop ─▶ current loop ─▶ held voltages ─▶ motor ─▶ gears ─▶ joint
+                                                                                     └─▶ encoder
+
+    Its state are the states of the graph, the angle of the motor behind
+    an elastic gear, and what the loops hold."""
+
+    def __init__(
+        self,
+        params: Parameters,
+        graph: BondGraph,
+        outputs: Mapping[str, str],
+        loops: ServoLoops,
+        current: SampledCurrentLoop | None,
+        ratio: float,
+        rigid: bool,
+        effort_constant: float,
+        current_limit: float,
+        holding_brake: HoldingBrake | None,
+        moving: Mapping[str, Numeric],
+    ) -> None:
+        """graph, outputs, moving: as of `GraphActuator`; current: None for a continuous loop, whose request is held;
+        ratio: turns of the motor per turn of the joint; rigid: whether these are fixed; effort_constant: effort on the
+        joint per amplitude of the current [N·m/A]; current_limit: amplitude [A], where the graph records none.
+
+        Raises GraphError as that does.
+        """
+        super().__init__(params, graph, outputs, moving)
+        self.loops, self.current, self.ratio, self.rigid = loops, current, ratio, rigid
+        self.period, self.mode = loops.period, loops.mode
+        self.effort_constant, self.current_limit = effort_constant, current_limit
+        self._every = {name: loops.every(name) for name in ("position", "velocity")}
+        self.holding_brake = holding_brake
+        self.braking_effort = holding_brake.effort if holding_brake else None
+        of_encoder = MEASURED if loops.encoder else {}
+        self.outputs: Signals = {**self.outputs, **(OF_A_BRAKE if holding_brake else {}), **SETPOINTS, **of_encoder}
+
+    # --- state ---
+
+    def initial(self, position: Numeric, velocity: Numeric) -> State:
+        angle, p = self.ratio * position, self.loops.encoder
+        graph = super().initial(position, velocity)
+        state = graph if self.rigid else graph | {"angle": ops.array(angle)}
+        return state | self._initially_held(angle, velocity, p)
+
+    def _initially_held(self, angle: Numeric, velocity: Numeric, p: encoder.ShaftEncoder | None) -> State:
+        """Before the first sample."""
+        state = {"sample": np.zeros(()), **cascade.initial()}
+        state |= self.current.initial() if self.current else {}
+        state |= brake.initial() if self.holding_brake else {}
+        of_encoder = encoder.initial(p, angle, self.ratio * velocity) if p else {}
+        return state | {f"encoder_{name}": value for name, value in of_encoder.items()}
+
+    # --- between samples ---
+
+    def flow(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
+        inputs = {name: x[name] for name in self.assembly.inputs if name in x}
+        dx, y = super().flow(t, p, x, {**u, **inputs, "request": x["effort_setpoint"]})
+        rates = zeros_like(x) | dx
+        if not self.rigid:
+            rates["angle"] = y[MOTOR_SPEED]
+        held = {name: x[name] for name in (*SETPOINTS, BRAKE) if name in x}
+        if self.loops.encoder is not None:
+            measured = self._measured(x, self._encoder(x))
+            held |= dict(zip(MEASURED, measured, strict=True))
+        return rates, y | held
+
+    # --- at samples ---
+
+    def update(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> State:
+        """At a sample every loop that is due runs, slow ones first: each follows the output of the one before."""
+        every, number = self._every, x["sample"]
+        due = {name: _is_first(number, count) for name, count in every.items()}
+        last = max(every.values())
+        state: State = {"sample": ops.where(number > last - 1.5, 0.0, number + 1.0)}
+        angle, speed, largest = self._shaft(t, p, x, u)
+        velocity_limit = self.loops.velocity.limit if self.loops.velocity else math.inf
+        limits = DriveLimits(velocity_limit, self.effort_constant * largest)
+        if self.loops.encoder is None:
+            measured = Measured(angle / self.ratio, speed / self.ratio, 1.0)
+        else:
+            seen = self._sampled_encoder(x, angle, due["velocity"])
+            state |= {f"encoder_{name}": value for name, value in seen.items()}
+            measured = self._measured(x, seen)
+            speed = seen["speed"]
+        wanted = Setpoints(u["setpoint_position"], u["setpoint_velocity"], u["request"])
+        of_motion = {name: x[name] for name in cascade.initial()}
+        renewed = due["position"], due["velocity"]
+        following = cascade.followed(self.loops, self.loops.mode, of_motion, wanted, measured, limits, renewed)
+        state |= {name: ops.where(u["enabled"] > 0.5, value, 0.0) for name, value in following.items()}
+        if self.holding_brake is not None:
+            state |= brake.sampled(self.holding_brake, x, u["enabled"], self.period)
+        if self.current is not None:
+            currents = tuple(x[f"motor.{name}"] for name in self.current.windings.currents)
+            state |= self.current.sampled(x, state["effort_setpoint"] / self.ratio, currents, speed, largest)
+        return state
+
+    def _shaft(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, ...]:
+        """Angle [rad] and speed [rad/s] of the motor, and the largest amplitude of its current [A]."""
+        y: Mapping[str, Numeric] = {}
+        if not self.rigid or LIMIT in self.outputs:
+            y = self.flow(t, p, x, u)[1]
+        largest = y.get(LIMIT, self.current_limit)
+        if self.rigid:
+            return self.ratio * u["position"], self.ratio * u["velocity"], largest
+        return x["angle"], y[MOTOR_SPEED], largest
+
+    def _sampled_encoder(self, x: State, angle: Numeric, due: Numeric) -> State:
+        """The state of the encoder, which is sampled with the velocity loop."""
+        before, p = self._encoder(x), self.loops.encoder
+        assert p is not None
+        after = encoder.sampled(p, before, angle, self._every["velocity"] * self.period)
+        return {name: ops.where(due, after[name], value) for name, value in before.items()}
+
+    def _encoder(self, x: State) -> State:
+        names = (name for name in x if name.startswith("encoder_"))
+        return {name.removeprefix("encoder_"): x[name] for name in names}
+
+    def _measured(self, x: State, seen: State) -> Measured:
+        p = self.loops.encoder
+        assert p is not None
+        return Measured(encoder.read(p, seen) / self.ratio, seen["speed"] / self.ratio, encoder.known(p, seen))

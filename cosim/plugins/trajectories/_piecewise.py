@@ -1,4 +1,5 @@
-"""Polynomials from a table, one per piece of time or of a path: what splines and planned paths consist of."""
+"""Polynomials from a table, one per piece of time or of a path: what splines and planned paths consist of; and splines
+through points of several joints, with continuous derivatives up to one less than their degree."""
 
 from __future__ import annotations
 
@@ -9,6 +10,14 @@ import numpy as np
 
 from cosim.core.compile.row_lookup import RowLookup
 from cosim.core.types import Array, Numeric
+
+# degree, ends -> the derivatives that are 0 at both ends
+ZERO_AT_ENDS = {
+    (3, "clamped"): (1,),
+    (3, "natural"): (2,),
+    (5, "clamped"): (1, 2),
+    (5, "natural"): (3, 4),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,3 +84,30 @@ def _value(coefficients: Array, s: float) -> Array:
     for coefficient in coefficients:
         value = value * s + coefficient
     return value
+
+
+def spline_coefficients(x: Array, points: Array, degree: int, ends: str) -> Array:
+    """(degree + 1, m - 1, n) of the spline through points (m, n) at x (m,), in the form of `PiecewisePolynomial.of`.
+
+    Among all functions through the points with these ends, the cubic spline has the least integral of the squared
+    second derivative, the quintic one of the squared jerk.
+    """
+    from scipy.interpolate import make_interp_spline
+
+    zero = [(k, np.zeros(points.shape[1])) for k in ZERO_AT_ENDS[degree, ends]]
+    spline = make_interp_spline(x, points, k=degree, bc_type=(zero, zero))
+    return np.array([spline(x[:-1], k) / math.factorial(k) for k in range(degree, -1, -1)])
+
+
+def spline_through(x: Array, points: Array, degree: int, ends: str, name: str) -> PiecewisePolynomial:
+    """See `spline_coefficients`."""
+    return PiecewisePolynomial.of(x, spline_coefficients(x, points, degree, ends), name)
+
+
+def increasing(times: tuple[float, ...], count: int, points: str) -> None:
+    """Raises ValueError unless there are `count` times above 0 that increase; points: what has the times."""
+    if len(times) != count:
+        raise ValueError(f"{count} {points} need {count} times, got {len(times)}")
+    for before, after in zip((0.0, *times), times, strict=False):
+        if after <= before:
+            raise ValueError(f"times must increase from 0, but {after:g} s follows {before:g} s")

@@ -23,8 +23,7 @@ from cosim.core.errors import InputError
 from cosim.core.types import Array, PerJoint, Trajectory, TrajectoryContext, param, params
 from cosim.mechanics.multibody.rotations import rotation_vector
 from cosim.plugins.trajectories import trapezoidal
-from cosim.plugins.trajectories._fastest import MotionLimits, fastest_along
-from cosim.plugins.trajectories._paths import PathTrajectory
+from cosim.plugins.trajectories._fastest import MotionLimits, PathTrajectory, fastest_along
 from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
 from cosim.plugins.trajectories.quintic import Quintic
 

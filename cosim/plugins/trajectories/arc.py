@@ -11,7 +11,7 @@ import numpy as np
 from cosim.core.errors import InputError
 from cosim.core.types import Array, TrajectoryContext, param, params
 from cosim.mechanics.multibody.rotations import rotation_by
-from cosim.plugins.trajectories._paths import PathTrajectory
+from cosim.plugins.trajectories._fastest import PathTrajectory
 from cosim.plugins.trajectories._task_paths import PathTiming, Vector, follow, start_pose
 
 NEEDS_MODEL = True

@@ -15,7 +15,7 @@ from cosim.core.errors import InputError
 from cosim.core.types import Array, TrajectoryContext, param, params
 from cosim.mechanics.multibody.mechanism import pose_of
 from cosim.mechanics.multibody.rotations import rotation_by, rotation_vector
-from cosim.plugins.trajectories._paths import PathTrajectory
+from cosim.plugins.trajectories._fastest import PathTrajectory
 from cosim.plugins.trajectories._task_paths import PathTiming, Vector, follow, start_pose
 
 NEEDS_MODEL = True

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from cosim.core.types import Array, PerJoint, param, params
-from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
-from cosim.plugins.trajectories._splines import increasing, spline_coefficients
+from cosim.plugins.trajectories._piecewise import PiecewisePolynomial, increasing, spline_coefficients
 from cosim.plugins.trajectories.quintic import Quintic
 
 

@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 
 from cosim.core.types import Array, PerJoint, param, params
-from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
-from cosim.plugins.trajectories._splines import increasing, spline_through
+from cosim.plugins.trajectories._piecewise import PiecewisePolynomial, increasing, spline_through
 
 
 @params

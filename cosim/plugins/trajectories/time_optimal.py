@@ -10,10 +10,8 @@ import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.core.types import Array, PerJoint, TrajectoryContext, param, params
-from cosim.plugins.trajectories._fastest import MotionLimits, fastest_along
-from cosim.plugins.trajectories._paths import PathTrajectory
-from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
-from cosim.plugins.trajectories._splines import spline_through
+from cosim.plugins.trajectories._fastest import MotionLimits, PathTrajectory, fastest_along
+from cosim.plugins.trajectories._piecewise import PiecewisePolynomial, spline_through
 
 NEEDS_MODEL = True
 

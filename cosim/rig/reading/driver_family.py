@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+import importlib
+import importlib.util
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from cosim.core.driver_contract import BusItem, Connection, DeviceEmulator, DriverContext, HardwareDriver
+from cosim.core.errors import InputError, SourceLocation, did_you_mean
+from cosim.rig.reading.plugins import DRIVER, find, known_names
 
 FamilyParams: TypeAlias = Any  # an instance of the Params of a family
 
@@ -96,3 +102,29 @@ class DriverFamily(Protocol):
     def traffic(self, params: FamilyParams, context: DriverContext, /) -> CycleTraffic:
         """The items of one cycle, from which the bus load is estimated."""
         ...
+
+
+def families(name: str | None = None) -> Iterator[tuple[str, DriverFamily]]:
+    """(name, family) of all families that can be imported, or of one. Raises InputError for an unknown name."""
+    known = known_names(DRIVER)
+    if name is not None and name not in known:
+        raise InputError(f"no family of drives '{name}'{did_you_mean(name, known)}", "--family")
+    for each in known if name is None else [name]:
+        try:
+            yield each, cast(DriverFamily, find(DRIVER, each, Path(), SourceLocation("--family")))
+        except InputError:
+            if name is not None:
+                raise
+
+
+def hook(family: DriverFamily, name: str) -> ModuleType | None:
+    """The module `name` in the folder of a family; None where it has none."""
+    target = f"{family.__name__}.{name}"
+    return importlib.import_module(target) if _exists(target) else None
+
+
+def _exists(target: str) -> bool:
+    try:
+        return importlib.util.find_spec(target) is not None
+    except ModuleNotFoundError:  # the family is one file
+        return False

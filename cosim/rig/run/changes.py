@@ -1,4 +1,5 @@
-"""Changes of a rig while it runs: what was changed, before which tick, and the same changes planned for another run."""
+"""Changes of a rig while it runs: what was changed, before which tick, the same changes planned for another run, and
+the orders of clients to stop."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from cosim.rig.wiring.wired_rig import WiredRig
 if TYPE_CHECKING:
     from cosim.execution.engine import Engine
 
+WAITING, ENDED = "waiting", "ended"  # states of a run besides those of the scheduler
 CONTROLLED_STOP = "controlled_stop"  # the name of the order to stop
 
 
@@ -56,3 +58,11 @@ def ordered_stop(engine: Engine) -> Sequence[Change]:
     stop = BumplessStart.of(engine.view("bumpless_start"), model.nv).stop
     assert stop is not None
     return (Change(round(float(stop.t) / model.step), CONTROLLED_STOP, (1.0,)),)
+
+
+class OrderedStop(Exception):
+    """A client stops the run. event: what happened, or fault: why it failed."""
+
+    def __init__(self, event: str = "", fault: str = "") -> None:
+        super().__init__(event or fault)
+        self.event, self.fault = event, fault

@@ -12,8 +12,7 @@ import numpy as np
 from cosim.core.errors import near_names
 from cosim.execution.hardware.manager import BusReport
 from cosim.execution.timing.deadlines import DeadlineRecord
-from cosim.output.events import RunEvent
-from cosim.output.limit_alarms import AlarmCount
+from cosim.output.events import AlarmCount, RunEvent
 from cosim.output.signal_statistics import SignalStatistics
 from cosim.rig.run.run_metadata import RunMetadata
 

@@ -14,12 +14,11 @@ from cosim.execution.remote.arbiter import RemoteCommand
 from cosim.execution.remote.control_link import ControlLink, LostControl
 from cosim.execution.remote.control_process import ControlSetup
 from cosim.execution.scheduler import SchedulerState
-from cosim.rig.consent import Agreement
 from cosim.rig.parameters import read_values, values_from
-from cosim.rig.run.changes import places_of
+from cosim.rig.run.changes import ENDED, WAITING, OrderedStop, places_of
+from cosim.rig.run.consent import Agreement
 from cosim.rig.run.provenance import attachments_of
 from cosim.rig.run.recorded_run import Change
-from cosim.rig.run.stop_messages import ENDED, WAITING, OrderedStop
 from cosim.rig.run.stream import schema_of
 
 if TYPE_CHECKING:

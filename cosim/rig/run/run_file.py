@@ -22,8 +22,7 @@ from cosim.core.types import Level
 from cosim.execution.hardware.manager import BusReport
 from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.execution.timing.privileges import Privilege
-from cosim.output.events import RunEvent
-from cosim.output.limit_alarms import AlarmCount
+from cosim.output.events import AlarmCount, RunEvent
 from cosim.output.output_files import writing
 from cosim.output.recording_topics import CHANGES_TOPIC
 from cosim.output.signal_statistics import SignalStatistics

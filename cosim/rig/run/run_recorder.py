@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from cosim.core.compile import BatchFunction
 from cosim.core.errors import RunError
+from cosim.core.growing_table import SpillingTable, run_folder
 from cosim.core.types import Level, Sink
 from cosim.execution.scheduler import Scheduler
 from cosim.output.evaluation import Evaluation, MissMonitor
 from cosim.output.events import EventMonitor, RunEvent
 from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.signal_store import SignalStore
-from cosim.output.waiting_ticks import WaitingTicks
-from cosim.rig.consent import Agreement
 from cosim.rig.run.changes import ordered_stop
+from cosim.rig.run.consent import Agreement
 from cosim.rig.run.kept_signals import kept_names
 from cosim.rig.run.outputs import Outputs
 from cosim.rig.run.recorded_run import Change
@@ -32,6 +34,46 @@ if TYPE_CHECKING:
     from cosim.execution.hardware.manager import BusReport
     from cosim.execution.hardware.traffic.traffic_log import TrafficLog
     from cosim.rig.run.traffic_recording import TrafficRecording
+
+WAITING_BYTES = 1 << 26  # bytes, beyond which they are on the disk
+WAITING_BLOCK = 4096  # ticks that are handed out together
+
+
+class WaitingTicks:
+    """Blocks in order; neighbours with the same start and failures become one."""
+
+    def __init__(self, memory: int = WAITING_BYTES) -> None:
+        self._memory = memory
+        self._table: SpillingTable | None = None
+        self._kinds: list[tuple[int, TickBlock]] = []  # (first row, an empty block with the same start and failures)
+
+    def add(self, block: TickBlock) -> None:
+        """The block is copied."""
+        parts = block.numbers[:, None], block.stamps, block.rows.view(np.int64)
+        if self._table is None:
+            self._table = SpillingTable(sum(part.shape[1] for part in parts), np.int64, self._memory, run_folder)
+        if not self._kinds or not block.continues(self._kinds[-1][1]):
+            none = replace(block, numbers=block.numbers[:0], rows=block.rows[:0], stamps=block.stamps[:0]).owned()
+            self._kinds.append((len(self._table), none))
+        self._table.append(np.hstack(parts))
+
+    def take(self) -> Iterator[TickBlock]:
+        """All blocks so far, which do not wait any more."""
+        table, kinds, self._table, self._kinds = self._table, self._kinds, None, []
+        if table is None:
+            return
+        rows, ends = table.rows(), [first for first, _ in kinds[1:]] + [len(table)]
+        for (first, kind), last in zip(kinds, ends, strict=True):
+            stamps = kind.stamps.shape[1]
+            for begin in range(first, last, WAITING_BLOCK):
+                part = np.array(rows[begin : min(begin + WAITING_BLOCK, last)])
+                yield replace(
+                    kind,
+                    numbers=part[:, 0],
+                    stamps=part[:, 1 : 1 + stamps],
+                    rows=np.ascontiguousarray(part[:, 1 + stamps :]).view(float),
+                )
+        table.close()
 
 
 @dataclass

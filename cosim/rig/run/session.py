@@ -17,18 +17,16 @@ from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.execution.timing.privileges import left_to_loop
 from cosim.output.run_status import RunStatus
 from cosim.output.timing_report import timing_lines
-from cosim.rig.consent import GivenConsent, agree
-from cosim.rig.run.changes import planned_of
-from cosim.rig.run.kept_signals import check_kept, store_of
+from cosim.rig.run.changes import ENDED, OrderedStop, planned_of
+from cosim.rig.run.consent import GivenConsent, agree
+from cosim.rig.run.kept_signals import check_kept, scarce_room, store_of
 from cosim.rig.run.outputs import open_outputs
 from cosim.rig.run.recorded_run import Change
-from cosim.rig.run.recording_room import scarce_room
 from cosim.rig.run.run import Run, StoppedRun
 from cosim.rig.run.run_file import finish_store
 from cosim.rig.run.run_metadata import run_metadata_of
 from cosim.rig.run.run_recorder import RunRecorder, evaluation_of
 from cosim.rig.run.status_reports import StatusReports
-from cosim.rig.run.stop_messages import ENDED, OrderedStop
 from cosim.rig.wiring.wired_rig import WiredRig
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from cosim.core.errors import plural
-from cosim.output.limit_alarms import AlarmCount
+from cosim.output.events import AlarmCount
 from cosim.output.signal_statistics import BLOCK, SignalFigures, SignalStatistics
-from cosim.rig.proven_units import SIGNAL, UnitsSummary, proven_units
+from cosim.rig.run.proven_units import SIGNAL, UnitsSummary, proven_units
 from cosim.rig.run.recorded_run import RecordedRun, StreamSummary
 from cosim.rig.run.run_metadata import ConstraintMetadata, RunMetadata
 

@@ -1,4 +1,5 @@
-"""The list `mechanism.constraints` of a rig: one class of keys and one function per type of constraint."""
+"""The lists `mechanism.constraints` and `mechanism.forces` of a rig: constraints, one class of keys and one function
+per type, and force laws on bodies and joints, each a Python file or an entry point."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from cosim.core.errors import did_you_mean
 from cosim.core.types import param, params
 from cosim.mechanics.multibody import constraint_laws
 from cosim.mechanics.multibody.joints import REVOLUTE
-from cosim.mechanics.multibody.mechanism import Constraint, Pose
+from cosim.mechanics.multibody.mechanism import AppliedForce, Constraint, Pose
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.plugins import CONSTRAINT, entry_names
 from cosim.rig.reading.schema import Reading, read, show
@@ -17,7 +18,7 @@ from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.geometry import ORIGIN, Direction, NotZero, Origin, Vector, along, at_point
 from cosim.rig.sections.joint_definition import representative_kind
 from cosim.rig.sections.loops_and_springs import Parts
-from cosim.rig.sections.user_code import read_law
+from cosim.rig.sections.user_code import read_force_law, read_law
 
 
 def _coefficients(values: tuple[float, ...]) -> tuple[float, ...]:
@@ -194,3 +195,36 @@ def frames_at_points(
         words = "point" if count == 1 else "points"
         return reading.fail((*path, "points"), f"expected {count} {words} (one per link), got {len(points)}")
     return tuple(zip(between, map(at_point, points), strict=True))
+
+
+@params
+class ForceKeys:
+    type: str = param(doc="a path ending in `.py`, or an entry point of the group `cosim.forces`")
+    name: Name = param()
+    between: tuple[Reference, ...] = param(default=())
+    points: tuple[Vector, ...] | None = param(unit="m", default=None)
+    joints: tuple[Reference, ...] = param(default=())
+    params: dict | None = param(default=None)
+    known: bool = param(default=True)
+
+
+def read_forces(items: Sequence[YamlValue], at: tuple, parts: Parts, reading: Reading) -> list[AppliedForce]:
+    """The force laws of the list at the path `at`; errors are recorded."""
+    found = (_force(data, (*at, i), parts, reading) for i, data in enumerate(items))
+    return [force for force in found if force is not None]
+
+
+def _force(data: YamlValue, path: tuple, parts: Parts, reading: Reading) -> AppliedForce | None:
+    keys = read(ForceKeys, data, path, reading)
+    if keys is None:
+        return None
+    frames = frames_at_points(keys.between, keys.points, path, reading)
+    if frames is None:
+        return None
+    kinds = [parts.kind(name) or REVOLUTE for name in keys.joints]
+    sizes = len(frames), sum(kind.nq for kind in kinds), sum(kind.nv for kind in kinds)
+    law = read_force_law(keys.type, keys.params, path, reading, *sizes)
+    if law is None:
+        return None
+    ends = tuple((parts.link(link), pose) for link, pose in frames)
+    return AppliedForce(keys.name, law, ends, keys.joints, keys.known, reading.place(path))

@@ -1,11 +1,12 @@
-"""The section `drivers` of a rig: the drivers of real drives and their joints."""
+"""The section `drivers` of a rig: the drivers of real drives, their joints and the connections that they share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+import os
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from cosim.core.errors import did_you_mean
 from cosim.core.types import param, params
@@ -17,10 +18,10 @@ from cosim.rig.reading.plugins import DRIVER, Plugin, name_of, read_type
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.joints import JointSpec, bound_reason
-from cosim.rig.sections.shared_connections import check_shared_connections
 from cosim.simulation.loop.pacing import Pacing
 
 Mode = Literal["effort", "velocity", "position"]
+RATES = ("bitrate", "data_bitrate", "baudrate")
 
 
 @params
@@ -216,3 +217,57 @@ def check_bounds(drivers: tuple[DriverSpec, ...], joints: Mapping[str, JointSpec
             if joint.latched:
                 what = f"joint '{name}' is behind driver '{spec.name}'; a real joint is not latched, take it out"
                 reading.fail(("joints", name, "latched"), what)
+
+
+class ConnectedDriver(Protocol):
+    """The part of a driver of the rig that is read here."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def plugin(self) -> Plugin: ...
+
+    @property
+    def family(self) -> DriverFamily: ...
+
+    def at(self, *keys: str | int) -> KeyPath: ...
+
+
+class Ends(NamedTuple):
+    """A driver and its connection. wire: the file of a serial port, also of an adapter for a bus, or the bus."""
+
+    spec: ConnectedDriver
+    key: str  # of its section
+    wire: str
+    rates: dict[str, float]
+
+
+def check_shared_connections(drivers: Iterable[ConnectedDriver], reading: Reading) -> None:
+    """Record connections that drivers of several families give with unlike bit rates, and serial ports that they share.
+    A bit rate for data that one of them does not give is not compared."""
+    seen: list[Ends] = []
+    for ends in (each for spec in drivers for each in _ends(spec)):
+        others = [other for other in seen if other.wire == ends.wire and other.spec.family is not ends.spec.family]
+        for other in others[:1]:
+            unlike = [rate for rate in RATES if rate in ends.rates.keys() & other.rates.keys()]
+            unlike = [rate for rate in unlike if ends.rates[rate] != other.rates[rate]]
+            for rate in unlike:
+                at = reading.place(other.spec.at(other.key, rate))
+                what = f"{ends.rates[rate]:.0f} bit/s on {ends.wire}, which has {other.rates[rate]:.0f} bit/s at {at}"
+                reading.fail(ends.spec.at(ends.key, rate), f"{what}; give both the rate of the drives")
+            if not unlike and "port" in (ends.key, other.key):
+                what = f"the port {ends.wire} belongs to driver '{other.spec.name}' already"
+                reading.fail(ends.spec.at(ends.key), f"{what}; drives of two families need a port each")
+        seen.append(ends)
+
+
+def _ends(spec: ConnectedDriver) -> Iterator[Ends]:
+    for key in ("bus", "port"):
+        section = getattr(spec.plugin.params, key, None)
+        if section is None:
+            continue
+        rates = {rate: value for rate in RATES if (value := getattr(section, rate, None)) is not None}
+        serial = section.port if key == "port" else section.channel.partition("@")[0]
+        wire = os.path.realpath(serial) if serial.startswith("/") else spec.family.connection_name(spec.plugin.params)
+        yield Ends(spec, key, wire, rates)

@@ -18,7 +18,7 @@ from cosim.rig.reading import bond_graphs  # noqa: F401 (adds the reader of para
 from cosim.rig.reading.plugins import ACTUATOR, TRAJECTORY, Plugin, PluginKind, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.rig.sections.limits import JointLimits
+from cosim.rig.sections.guard import JointLimits
 
 
 @params

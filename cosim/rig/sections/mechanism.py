@@ -1,34 +1,53 @@
-"""The section `mechanism` of a rig: a robot file or bodies, their base, loops, constraints and springs."""
+"""The section `mechanism` of a rig: a robot file or bodies, their numbers and base, loops, constraints and springs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from cosim.core.errors import InputError, InputErrors
+import numpy as np
+
+from cosim.core import ops
+from cosim.core.errors import InputError, InputErrors, did_you_mean
 from cosim.core.paths import expand, locate
-from cosim.core.types import param, params
+from cosim.core.types import Numeric, Trajectory, param, params
 from cosim.mechanics.formulations import SEPARATE_BODIES, unknown_formulation
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
+from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.mechanics.multibody.description.robot_file import check_robot_file, read_robot
 from cosim.mechanics.multibody.description.topology import build_mechanism
-from cosim.mechanics.multibody.mechanism import GROUND_LINK, ROOT_JOINT, Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody.joints import GeneralMotion
+from cosim.mechanics.multibody.mechanism import GROUND_LINK, ROOT_JOINT, Inertial, Joint, Link, Mechanism, Pose
+from cosim.rig.reading.contracts import load_trajectory
+from cosim.rig.reading.plugins import TRAJECTORY, read_plugin
 from cosim.rig.reading.schema import Reading, is_section, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
-from cosim.rig.sections.bodies import BASE, read_bodies
-from cosim.rig.sections.constraints import read_constraints
+from cosim.rig.sections.bodies import BASE, read_bodies, three_or_six
+from cosim.rig.sections.constraints import read_constraints, read_forces
 from cosim.rig.sections.elastic import with_elastic
-from cosim.rig.sections.forces import read_forces
+from cosim.rig.sections.geometry import ORIGIN, Vector
 from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
-from cosim.rig.sections.mechanism_numbers import with_numbers
-from cosim.rig.sections.moving_base import MovingBaseKeys, read_moving_base
 
 FORMATS = ("urdf", "mjcf")  # keys that name a robot file
 MOVING_BASE = "moving_base"  # its link and its joint
+
+LINEAR, ANGULAR = ("x", "y", "z"), ("roll", "pitch", "yaw")
+
+NUMBERS = ("mechanism", "numbers")
+
+
+@params
+class MovingBaseKeys:
+    x: dict | None = param(default=None)
+    y: dict | None = param(default=None)
+    z: dict | None = param(default=None)
+    roll: dict | None = param(default=None)
+    pitch: dict | None = param(default=None)
+    yaw: dict | None = param(default=None)
 
 
 @params
@@ -230,3 +249,120 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     )
     with_nodes(mechanism)  # raises InputErrors for what is attached beyond an elastic link
     return mechanism
+
+
+@params
+class NumbersKeys:
+    mass: float | None = param(unit="kg", above=0, default=None, doc="of a link")
+    com: Vector | None = param(unit="m", default=None, doc="of a link: its centre of mass")
+    inertia: Annotated[tuple[float, ...], three_or_six] | None = param(unit="kg*m^2", default=None)
+    damping: float | None = param(unit="joint damping", min=0, default=None, doc="of a joint")
+    friction: float | None = param(unit="joint effort", min=0, default=None, doc="of a joint")
+
+
+def with_numbers(
+    links: Sequence[Link],
+    joints: Sequence[Joint],
+    data: Mapping[str, YamlValue],
+    reading: Reading,
+    findings: Diagnostics,
+) -> tuple[list[Link], list[Joint]]:
+    """The links and joints with the numbers of the section; errors are recorded."""
+    found_links, found_joints = {link.name: link for link in links}, {joint.name: joint for joint in joints}
+    changed = set(data)
+    for name, values in data.items():
+        known = [*found_links, *found_joints]
+        if name not in known:
+            reading.fail((*NUMBERS, name), f"there is no link or joint '{name}'{did_you_mean(name, known)}")
+            continue
+        joint = found_joints.get(name)
+        of = reading.of({name: joint.kind} if joint else None)
+        fields = read_fields(NumbersKeys, values, (*NUMBERS, name), of)
+        given = {key: value for key, value in fields.items() if value is not None}
+        of_joint = {key: given.pop(key) for key in ("damping", "friction") if key in given}
+        if of_joint and joint is None:
+            reading.fail((*NUMBERS, name), f"'{name}' is a link, and {' and '.join(of_joint)} belong to a joint")
+        elif of_joint and joint is not None:
+            found_joints[name] = replace(joint, **of_joint)
+        if not given:
+            continue
+        link = found_links.get(name)
+        if link is None:
+            reading.fail((*NUMBERS, name), f"'{name}' is a joint, and {' and '.join(given)} belong to a link")
+            continue
+        if link.inertial is None and "mass" not in given:
+            reading.fail((*NUMBERS, name), f"'{name}' is massless; give it a mass too")
+            continue
+        found_links[name] = replace(link, inertial=_inertial(link.inertial, given, (*NUMBERS, name), reading, findings))
+    return (
+        [found_links[link.name] if link.name in changed else link for link in links],
+        [found_joints[joint.name] if joint.name in changed else joint for joint in joints],
+    )
+
+
+def _inertial(
+    before: Inertial | None,
+    given: Mapping[str, float | tuple[float, ...]],
+    path: tuple[str, ...],
+    reading: Reading,
+    findings: Diagnostics,
+) -> Inertial:
+    inertial = before or Inertial(0.0, np.array(ORIGIN), np.zeros((3, 3)))
+    mass, com, moments = (given.get(key) for key in ("mass", "com", "inertia"))
+    if isinstance(mass, float):
+        inertial = replace(inertial, mass=mass)
+    if isinstance(com, tuple):
+        inertial = replace(inertial, com=np.array(com))
+    if isinstance(moments, tuple):
+        inertial = replace(inertial, inertia=inertia_matrix(*moments, *ORIGIN[len(moments) - 3 :]))
+    error, note = check_inertia(inertial.mass, inertial.inertia)
+    if error:
+        reading.fail((*path, "inertia"), error)
+    if note:
+        findings.note(note, reading.place((*path, "inertia")))
+    return inertial
+
+
+def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> GeneralMotion:
+    """The motion of a joint without coordinates: x, y, z [m], then roll, pitch, yaw [rad] about the fixed x, y, z
+    in this order, each a trajectory that starts at 0; missing ones stay 0. Errors are recorded."""
+    given: dict[str, Trajectory] = {}
+    sections = {field.name: getattr(keys, field.name) for field in fields(keys)}
+    if all(section is None for section in sections.values()):
+        reading.fail(at, f"the base does not move; give it one of {', '.join(sections)}")
+    for key, section in sections.items():
+        if section is None:
+            continue
+        path = (*at, key)
+        kind = "prismatic" if key in LINEAR else "revolute"
+        plugin = read_plugin(TRAJECTORY, section, path, reading, {key: kind})
+        if plugin is not None:
+            trajectory = load_trajectory(plugin, (key,), np.zeros(1), path, reading)
+            if trajectory is not None:
+                given[key] = trajectory
+    return GeneralMotion((), (), BaseMotion(given), timed=True)
+
+
+class BaseMotion:
+    """`place(q, t)` of a joint whose six coordinates follow trajectories."""
+
+    def __init__(self, given: Mapping[str, Trajectory]) -> None:
+        self._given = given
+
+    def __call__(self, q: Numeric, t: Numeric) -> tuple[Numeric, Numeric]:
+        at = {key: trajectory.sample(t)["position"][0] for key, trajectory in self._given.items()}
+        axes: Numeric = np.eye(3)
+        for k, key in enumerate(ANGULAR):  # R = Rz(yaw) Ry(pitch) Rx(roll), as in `frames.pose_of`
+            if key in at:
+                axes = _rotation(k, at[key]) @ axes
+        return axes, ops.array([at.get(key, 0.0) for key in LINEAR])
+
+
+def _rotation(k: int, angle: Numeric) -> Numeric:
+    """The rotation (3, 3) about axis number k."""
+    s, c = ops.sin(angle), ops.cos(angle)
+    i, j = (k + 1) % 3, (k + 2) % 3
+    rows: list[list[Numeric]] = np.eye(3).tolist()
+    rows[i][i] = rows[j][j] = c
+    rows[i][j], rows[j][i] = -s, s
+    return ops.array(rows)

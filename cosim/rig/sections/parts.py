@@ -6,17 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from cosim.core.errors import InputError, SectionError, SourceLocation, shortened
 from cosim.core.paths import open_file
 from cosim.core.trust.data_only import FMU, refuse_code
 from cosim.core.types import param, params
-from cosim.core.units import LONGEST, given_unit, show_time
+from cosim.core.units import LONGEST, UNITS, given_unit, show_time
 from cosim.rig.reading.names import Name, Reference
-from cosim.rig.reading.number_with_unit import NumberWithUnit
 from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
-from cosim.rig.reading.schema import KeyPath, Reading, number, read, read_fields
+from cosim.rig.reading.schema import READERS, KeyPath, Reading, number, read, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.systems import RigSystem, joined_members
 from cosim.simulation.coupling.coupled_parts import MASTERS
@@ -28,6 +27,26 @@ from cosim.simulation.tick.coupled_plant import COUPLING, MECHANISM
 
 HELICS_NAMES = {"broker", "core", "federation", "parent", "root"}  # that HELICS gives to others than federates
 INTERFACES: dict[str, Interface] = {"co_simulation": "co-simulation", "model_exchange": "model exchange"}
+
+
+class NumberWithUnit(NamedTuple):
+    """A number in SI; text: as it is written with a unit, empty for a bare number."""
+
+    value: float
+    text: str = ""
+
+
+def _number_with_unit(
+    reading: Reading, hint: object, value: YamlValue, meta: Mapping[str, Any], path: KeyPath
+) -> NumberWithUnit | None:
+    unit = given_unit(value) if isinstance(value, str) else None
+    if unit is not None and unit not in UNITS:
+        return reading.fail(path, f"unit '{unit}' is not known; give the unit of the input, or a bare number in SI")
+    read = number(value, unit or "1", path, reading)
+    return None if read is None else NumberWithUnit(read, str(value) if unit else "")
+
+
+READERS[NumberWithUnit] = _number_with_unit
 
 
 def _order(text: int) -> int:

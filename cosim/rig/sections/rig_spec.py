@@ -39,15 +39,31 @@ from cosim.rig.sections.joints import (
 from cosim.rig.sections.keep import KeepSpec, read_keep
 from cosim.rig.sections.mechanism import MechanismSpec, ground_alone, read_mechanism
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec, read_couplings, read_parts
-from cosim.rig.sections.parts_only import check_parts_only
 from cosim.rig.sections.scenario import ScenarioContext, ScenarioSpec, read_scenarios
-from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
-from cosim.rig.sections.size import check_size
+from cosim.rig.sections.schedule import ScheduleSpec, check_size, read_schedule
 from cosim.rig.sections.tuning import TuningKeys
 
 MEGABYTE = 1e6
 # names that joints cannot have
 RESERVED = {"all": "the settings of all joints", "energy": "the energies of the rig"}
+_OF_PARTS = "give it to the parts"
+# keys that act on a mechanism, and what to do instead of adding one
+_OF_A_MECHANISM: Mapping[KeyPath, str] = {
+    ("joints",): "take it out",
+    ("drivers",): "take it out",
+    ("emulator",): "take it out",
+    ("controllers",): "take it out, or write the controller as a part",
+    ("events",): "take it out",
+    ("guard",): "take it out; a bond has `residual_limit`",
+    ("tuning",): "take it out",
+    ("schedule", "integrator"): _OF_PARTS,
+    ("schedule", "substeps"): f"{_OF_PARTS}, as their `step`",
+    ("schedule", "tolerance"): "take it out",
+    ("schedule", "seed"): "take it out",
+    ("schedule", "order"): "take it out",
+    ("schedule", "blend"): "take it out",
+    ("recording", "frame_rate"): "take it out",
+}
 
 
 @params
@@ -92,7 +108,6 @@ class _RigFile:
     telemetry: TelemetrySpec = param(default=TelemetrySpec())
     recording: RecordingSpec = param(default=RecordingSpec())
     tuning: TuningKeys = param(default=TuningKeys())
-    # and `keep`
 
 
 @dataclass(frozen=True)
@@ -312,3 +327,13 @@ def _check_guard(
                 entries[name].reading.fail(at, f"a {row.key} limit that saturates derates the effort limit, and {lack}")
         if guard.soft_start > 0.0 and name in commanded:
             reading.fail(("guard", "soft_start"), f"a soft start ramps the effort limit up, and {lack}")
+
+
+def check_parts_only(data: Mapping[str, YamlValue], reading: Reading) -> None:
+    """Record the keys of a rig without a mechanism that act on one."""
+    for path, fix in _OF_A_MECHANISM.items():
+        section: YamlValue = data
+        for key in path:
+            section = section.get(key) if isinstance(section, dict) else None
+        if section is not None:
+            reading.fail(path, f"acts on a mechanism, and this rig has none; {fix}, or add `mechanism`")

@@ -1,4 +1,5 @@
-"""The section `schedule` of a rig: times in whole nanoseconds, periods in whole steps, task order, real time."""
+"""The section `schedule` of a rig: times in whole nanoseconds, periods in whole steps, task order, real time; and the
+size of its ticks, estimated before anything is compiled: a rig that would take minutes is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cosim.core.errors import did_you_mean
+from cosim.core.errors import did_you_mean, plural
 from cosim.core.types import param, params
 from cosim.core.units import LONGEST, show_time
 from cosim.mechanics.integrators.methods import INTEGRATORS
@@ -30,6 +31,10 @@ _ORDER_RULES = (
     ("write", "step", "'write' must come before 'step', in which the drives apply the command; move it up"),
     ("guard", "publish", "'publish' must come after 'guard', which makes the final command; move it down"),
 )
+
+MOST_BODIES = 10_000
+MOST_INSTRUCTIONS = 500_000  # of a tick; compiling 10,000 takes about a second
+INSTRUCTIONS_PER_DOF = 200  # measured
 
 
 @params
@@ -160,9 +165,6 @@ def _check_order(order: tuple[str, ...], at: KeyPath, reading: Reading) -> None:
         )
 
 
-# --- real time ------------------------------------------------------------------------------------
-
-
 def _read_pacing(data: YamlValue, step_ns: int | None, at: KeyPath, reading: Reading) -> Pacing | None:
     """The word or section `realtime`, None for as fast as possible; wrong values get their defaults."""
     if data == "strict":
@@ -217,9 +219,6 @@ def _check_trigger(trigger: Trigger, written: Mapping[str, YamlValue], at: KeyPa
     return trigger if file is None else dataclasses.replace(trigger, file=str(file))
 
 
-# --- times of other sections ----------------------------------------------------------------------
-
-
 def read_ticks(
     time: float | None, step_ns: int | None, at: KeyPath, reading: Reading, minimum: int = 1, maximum: float = math.inf
 ) -> int | None:
@@ -250,3 +249,29 @@ def read_deadline(time: float, step_ns: int | None, rate: float, at: KeyPath, re
         )
         reading.fail(at, what)
     return deadline
+
+
+def instructions(dofs: int, substeps: int, integrator: str) -> int:
+    """The instructions of the machine code of a tick, estimated from measured ones."""
+    if INTEGRATORS[integrator].implicit:  # it solves equations of all dofs, and substeps share this code
+        return (INSTRUCTIONS_PER_DOF + 65) * dofs + 70 * substeps + 5 * dofs**2 + dofs**3 // 3
+    return INSTRUCTIONS_PER_DOF * dofs + substeps * (70 + 65 * dofs)
+
+
+def check_size(dofs: int, schedule: ScheduleSpec, reading: Reading) -> bool:
+    """Whether a rig is small enough to be compiled; otherwise the error is recorded with the value to lower."""
+    substeps, integrator = schedule.substeps or 1, schedule.integrator or "rk4"
+    estimate = instructions(dofs, substeps, integrator)
+    if estimate <= MOST_INSTRUCTIONS:
+        return True
+    at: KeyPath = ("mechanism",)
+    fix = "use fewer bodies"
+    if instructions(dofs, 1, "rk4") <= MOST_INSTRUCTIONS:
+        at, fix = ("schedule", "integrator"), "use another integrator or fewer bodies"
+        fixed, one = (instructions(dofs, n, integrator) for n in (0, 1))
+        most = (MOST_INSTRUCTIONS - fixed) // (one - fixed)
+        if most >= 1:
+            at, fix = ("schedule", "substeps"), f"lower substeps to {most:,} or less, or use a smaller step"
+    what = f"a tick of {dofs:,} {plural(dofs, 'dof')} has about {estimate:,} instructions"
+    reading.fail(at, f"{what}, at most {MOST_INSTRUCTIONS:,} are compiled; {fix}")
+    return False

@@ -9,11 +9,16 @@ from functools import partial
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
-from cosim.control.excited_controller import ExcitedController
-from cosim.control.filtered_controller import FilteredController, Sections
+from cosim.control.controller_wrappers import (
+    ExcitedController,
+    FilteredController,
+    GainSchedule,
+    ScheduledController,
+    Sections,
+    at_points,
+)
+from cosim.control.elastic_modes import ModelledModes
 from cosim.control.limits import LIMITS
-from cosim.control.modelled_modes import ModelledModes
-from cosim.control.scheduled_controller import GainSchedule, ScheduledController, at_points
 from cosim.core.errors import InputError, SectionError
 from cosim.core.types import Array, Controller, ControllerContext, Limits, Numeric, Parameters, Trajectory
 from cosim.rig.reading.contracts import check_controller, load_trajectory

@@ -1,25 +1,33 @@
-"""The parts of a rig beside its mechanism, built from their files and joined."""
+"""The parts of a rig beside its mechanism, built from their files and joined, and the steps of their coupling."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import cast
 
 from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
+from cosim.core.units import show_time
 from cosim.rig.reading.contracts import load_part
 from cosim.rig.reading.schema import KeyPath, Reading, number
 from cosim.rig.sections.guard import watchdog_time
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.rig.wiring.coupling_steps import check_coupling_steps, control_of
-from cosim.simulation.coupling.block_part import BlockPart
+from cosim.rig.sections.schedule import TOLERANCE
+from cosim.simulation.coupling.block_part import MAX_STEPS, BlockPart
 from cosim.simulation.coupling.couplings import Couplings, HasSignals, PowerBond, checked
 from cosim.simulation.coupling.master import Scheme
+from cosim.simulation.coupling.part import Part
 from cosim.simulation.coupling.start import HasFeedthrough, in_order_of_evaluation
 from cosim.simulation.coupling.step_control import EnergyControl
+from cosim.simulation.fmi import FmuPart
 from cosim.simulation.tick.coupled_plant import MECHANISM, Coupling, PartSource, PlantSignals, signals_of_plant
 
 TIME_LIMIT = 10.0  # s, of a start of a part, and of a step where no real motor waits for it
+AT: KeyPath = ("couplings",)
+CONTROL: KeyPath = (*AT, "step_control")
+SHORTEST_STEP = 1e-3  # of a tick: the shortest step by default
 
 
 def build_coupling(spec: RigSpec, names: Sequence[str], units: Sequence[str], reading: Reading) -> Coupling | None:
@@ -84,8 +92,6 @@ def _part(
 ) -> BlockPart | PartSource | None:
     """None after an error, recorded in `reading`."""
     if isinstance(spec, FmuSpec):
-        from cosim.rig.wiring.fmu_source import FmuSource
-
         try:
             return FmuSource(spec, time_limit)
         except InputError as error:
@@ -157,3 +163,117 @@ def _joined(
     in_python = {name: why for name, why in reasons.items() if why}
     first = control.shortest if control is not None and spec.step is None else spec.step
     return Coupling(parts, couplings, scheme, spec.residual_limits, in_python=in_python, first_step=first)
+
+
+def control_of(spec: CouplingsSpec, tick: float, reading: Reading) -> EnergyControl | None:
+    """The step control of a rig, None without one or after an error. tick [s]: the step of the schedule."""
+    keys = spec.step_control
+    if keys is None:
+        return None
+    longest = tick if keys.longest is None else keys.longest
+    shortest = min(SHORTEST_STEP * tick, longest) if keys.shortest is None else keys.shortest
+    before = len(reading.errors)
+    if longest > tick * (1.0 + TOLERANCE):
+        what = f"must be at most the step of the schedule, {_shown(tick)}, is {_shown(longest)}"
+        reading.fail((*CONTROL, "longest"), what)
+    if shortest > longest:
+        reading.fail((*CONTROL, "shortest"), f"must be at most the longest, {_shown(longest)}, is {_shown(shortest)}")
+    if shortest * MAX_STEPS < tick:
+        what = f"must be at least {_shown(tick / MAX_STEPS)}, for {MAX_STEPS:,} steps in a tick, is {_shown(shortest)}"
+        reading.fail((*CONTROL, "shortest"), what)
+    if len(reading.errors) > before:
+        return None
+    return EnergyControl(shortest, longest, keys.relative, keys.absolute, keys.repeats)
+
+
+def check_coupling_steps(
+    spec: CouplingsSpec,
+    control: EnergyControl | None,
+    parts: Mapping[str, BlockPart | PartSource],
+    places: Mapping[str, KeyPath],
+    tick: float,
+    has_mechanism: bool,
+    reading: Reading,
+) -> None:
+    """Record steps of the coupling that the rig cannot make. places: of the parts; tick [s]: see `control_of`."""
+    if spec.correction is not None and not spec.has_bonds:
+        what = "needs a power bond, whose residual energy it pays back; add one, or take it out"
+        reading.fail((*AT, "correction"), what)
+    if has_mechanism:
+        what = "the mechanism steps once per tick; take it out, or use a smaller schedule.step"
+        if spec.step_control is not None:
+            reading.fail(CONTROL, what)
+        if spec.step is not None:
+            reading.fail((*AT, "step"), what)
+        return
+    if control is not None:
+        _check_control(spec, control, parts, places, reading)
+    elif spec.step is not None and spec.step_control is None:
+        _check_constant(spec.step, tick, reading)
+
+
+def _check_constant(step: float, tick: float, reading: Reading) -> None:
+    count = tick / step
+    if round(count) < 1 or abs(count - round(count)) > TOLERANCE * count:
+        what = f"the step of the schedule, {_shown(tick)}, is no whole number of steps of {_shown(step)}"
+        reading.fail((*AT, "step"), f"{what}; use {_shown(tick / max(1, round(count)))}")
+
+
+def _check_control(
+    spec: CouplingsSpec,
+    control: EnergyControl,
+    parts: Mapping[str, BlockPart | PartSource],
+    places: Mapping[str, KeyPath],
+    reading: Reading,
+) -> None:
+    bounds = control.shortest, control.longest
+    if spec.step is not None and not bounds[0] <= spec.step <= bounds[1]:
+        what = f"must be from the shortest to the longest of the step control, {_shown(bounds[0])} to"
+        reading.fail((*AT, "step"), f"{what} {_shown(bounds[1])}, is {_shown(spec.step)}")
+    if spec.correction is not None:
+        reading.fail((*AT, "correction"), "is for steps of constant length; take it out, or take out `step_control`")
+    if not spec.has_bonds:
+        reading.fail(CONTROL, "needs a power bond, whose residual energy is the error; add one, or take it out")
+    for name, part in parts.items():
+        is_block = isinstance(part, BlockPart)
+        if part.sampled if is_block else not part.variable:
+            what = "its steps cannot have any length; use `couplings.step` instead of `couplings.step_control`"
+            reading.fail(places[name], what)
+        if control.repeats and not is_block and not part.repeats:
+            reading.fail(places[name], "it cannot repeat a step; use a step control without `repeats`")
+        if is_block and control.longest > MAX_STEPS * part.step:
+            least = _shown(control.longest / MAX_STEPS)
+            reading.fail((*places[name], "step"), f"is too short for steps of the coupling; give it {least} at least")
+
+
+def _shown(time: float) -> str:
+    return show_time(time * 1e9)
+
+
+class FmuSource:
+    """See `cosim.simulation.tick.coupled_plant.PartSource`. Raises InputError for an FMU that cannot run here, or whose
+    variables are not those that the rig names."""
+
+    def __init__(self, spec: FmuSpec, time_limit: float) -> None:
+        self._open = partial(
+            FmuPart,
+            spec.file,
+            spec.name,
+            spec.parameters,
+            spec.outputs,
+            spec.interface,
+            spec.tolerance,
+            spec.stiff,
+            spec.process,
+            time_limit,
+            spec.shown,
+        )
+        self._system = spec.system  # holds the files that the FMU is opened from
+        part = self._open()
+        part.close()
+        self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
+        self.order, self.repeats, self.variable = part.order, part.repeats, part.variable
+
+    def open(self) -> Part:
+        """An instance that has not started."""
+        return cast(Part, self._open())

@@ -19,9 +19,8 @@ import numpy as np
 from cosim.core.driver_contract import BusItem, Connection, DriverContext
 from cosim.core.errors import CosimError, SourceLocation
 from cosim.core.types import Limits
-from cosim.rig.reading.driver_family import DriverFamily
+from cosim.rig.reading.driver_family import DriverFamily, families, hook
 from cosim.rig.sections.drivers import DriverSpec
-from cosim.rig.wiring.family_modules import families, hook
 
 ASK_NS = 80_000_000  # for the answer to one family's question
 MAX_ITEMS = 2_000  # so that a babbling node cannot block the search

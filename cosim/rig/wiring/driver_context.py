@@ -1,4 +1,4 @@
-"""The contexts of the drivers of a rig, and its real joints and load motors."""
+"""The contexts of the drivers of a rig, its real joints and load motors, and the turns of its drives at power-on."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from cosim.control.load_emulation import LoadMotor
-from cosim.core.driver_contract import DriverContext
+from cosim.core.driver_contract import DriverContext, Turns
 from cosim.core.types import Limits
+from cosim.core.units import TURN
+from cosim.rig.reading.driver_family import turns_at_power_off
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.joints import JointSpec
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.rig.wiring.power_on_turns import turns_of
 from cosim.simulation.plant.plant import Plant
+
+ONE_TURN_TOLERANCE = 1e-9  # relative, of a range of exactly one turn
 
 
 def driver_contexts(
@@ -82,3 +85,16 @@ def load_motors(
         for spec in drivers
         for name, load in spec.loads.items()
     )
+
+
+def turns_of(driver: DriverSpec, name: str, span: float, continuous: Collection[str]) -> Turns:
+    """Of the drive of a joint. span: of its limits [rad or m]; continuous: joints for which whole turns are the same.
+
+    A load motor has no position of its own; a drive that keeps its turns, or is homed, knows its place.
+    """
+    wired = driver.wiring[name]
+    if driver.loads or wired.turns == "kept" or wired.homed or turns_at_power_off(driver.family) == "kept":
+        return "known"
+    if name in continuous and float(wired.ratio) == 1.0:
+        return "known"
+    return "ambiguous" if span * abs(float(wired.ratio)) > TURN * (1.0 + ONE_TURN_TOLERANCE) else "folded"

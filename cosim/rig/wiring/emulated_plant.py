@@ -1,10 +1,11 @@
-"""The rig behind emulated drives: its plant without controllers, in steps that its actuators allow."""
+"""The rig behind emulated drives, its plant without controllers, in steps that its actuators allow; and the drives of
+real joints simulated beside them."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -40,12 +41,12 @@ def emulated_plant(spec: RigSpec) -> RigSpec:
     simulated = {name for controller in spec.controllers for name in controller.joints} - real
     still = {"latched": True, "initial_velocity": 0.0, "actuator": None}
     joints = {
-        name: dataclasses.replace(joint, **still) if name in simulated else current_controlled(joint)
+        name: replace(joint, **still) if name in simulated else current_controlled(joint)
         for name, joint in spec.joints.items()
     }
-    joints = {name: dataclasses.replace(joint, limits=joint.limits | UNCHECKED) for name, joint in joints.items()}
-    rig = dataclasses.replace(spec, joints=joints, drivers=(), controllers=(), events=())
-    return dataclasses.replace(rig, schedule=_schedule(rig))
+    joints = {name: replace(joint, limits=joint.limits | UNCHECKED) for name, joint in joints.items()}
+    rig = replace(spec, joints=joints, drivers=(), controllers=(), events=())
+    return replace(rig, schedule=_schedule(rig))
 
 
 def current_controlled(joint: JointSpec) -> JointSpec:
@@ -53,14 +54,14 @@ def current_controlled(joint: JointSpec) -> JointSpec:
     plugin = joint.actuator
     loops = servo_loops(joint)
     if loops is not None:  # the position and velocity loops are in the emulated drives
-        changes: dict[str, object] = {"loops": dataclasses.replace(loops, mode="effort", encoder=None)}
+        changes: dict[str, object] = {"loops": replace(loops, mode="effort", encoder=None)}
     elif plugin is not None and getattr(plugin.params, "drive", None) == "voltage":
         changes = {"drive": "current"}
     else:
         return joint
     assert plugin is not None
-    params = dataclasses.replace(plugin.params, **changes)
-    return dataclasses.replace(joint, actuator=plugin._replace(params=params))
+    params = replace(plugin.params, **changes)
+    return replace(joint, actuator=plugin._replace(params=params))
 
 
 def _schedule(spec: RigSpec) -> ScheduleSpec:
@@ -71,7 +72,7 @@ def _schedule(spec: RigSpec) -> ScheduleSpec:
     step_ns, substeps = given.step_ns // parts, -(-given.substeps // parts)
     if not INTEGRATORS[given.integrator].implicit:  # which is stable at any step
         substeps = max(substeps, needed_substeps(spec, spec.joints, step_ns))
-    return dataclasses.replace(given, step_ns=step_ns, substeps=substeps)
+    return replace(given, step_ns=step_ns, substeps=substeps)
 
 
 def servo_loops(joint: JointSpec) -> ServoLoops | None:
@@ -136,3 +137,25 @@ def fastest_rate(actuator: Actuator) -> float:
     step = 1e-6
     columns = [(flow(start + step * row) - flow(start - step * row)) / (2.0 * step) for row in np.eye(start.size)]
     return float(np.abs(np.linalg.eigvals(np.stack(columns, axis=1))).max())
+
+
+def twins_of(spec: RigSpec, real: Iterable[str], reading: Reading) -> dict[str, Actuator]:
+    """By real joint that has an actuator in the rig; none without `guard.shadow`."""
+    if spec.guard.shadow is None:
+        return {}
+    twins = {}
+    for name in real:
+        drive = current_controlled(spec.joints[name]).actuator
+        twin = None if drive is None else load_actuator(drive, ("joints", name, "actuator"), reading)
+        if twin is not None:
+            twins[name] = twin
+    return twins
+
+
+def with_twins(spec: RigSpec, twins: Iterable[str]) -> RigSpec:
+    """The rig with the substeps that the twins of these joints need. Raises InputErrors at one that is too fast."""
+    schedule = spec.schedule
+    if INTEGRATORS[schedule.integrator].implicit or schedule.adaptive:
+        return spec
+    substeps = max(schedule.substeps, needed_substeps(spec, twins, schedule.step_ns))
+    return replace(spec, schedule=replace(schedule, substeps=substeps))

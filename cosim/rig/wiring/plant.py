@@ -1,22 +1,27 @@
-"""The plant of a rig: its mechanism with actuators, prescribed motions, initial state, modes and encoders."""
+"""The plant of a rig: mechanism with friction and actuators, prescribed motions, initial state, modes and encoders."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cosim.core.errors import InputError, InputErrors, listed
 from cosim.core.units import TURN, show_time
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.integrators.methods import INTEGRATORS
+from cosim.mechanics.multibody.friction import JointFriction
+from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.rig.wiring.elastic_equilibrium import with_elastic_equilibrium
-from cosim.rig.wiring.friction import check_friction, friction_laws, with_friction
-from cosim.rig.wiring.initial_state import hybrid_modes_of, loop_closure_of, with_initial_state
+from cosim.rig.wiring.emulated_plant import twins_of
+from cosim.rig.wiring.initial_state import (
+    hybrid_modes_of,
+    loop_closure_of,
+    with_elastic_equilibrium,
+    with_initial_state,
+)
 from cosim.rig.wiring.prescribed_motion import prescribed_trajectories, with_shaped_motion
-from cosim.rig.wiring.twins import twins_of
 from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
@@ -141,3 +146,37 @@ def build_encoders(spec: RigSpec, dof_units: Sequence[str]) -> Encoders:
         noise.append(joint.encoder.noise if joint.encoder else 0.0)
         late.append(bool(joint.encoder and joint.encoder.delay))
     return Encoders(resolution, noise, late, spec.schedule.step_ns * 1e-9, spec.schedule.seed)
+
+
+def friction_laws(spec: RigSpec) -> dict[str, JointFriction]:
+    """Dof -> the law of its friction, where it has one."""
+    return {name: joint.friction for name, joint in spec.joints.items() if joint.friction is not None}
+
+
+def with_friction(mechanism: Mechanism, laws: Mapping[str, JointFriction], owners: Mapping[str, str]) -> Mechanism:
+    """The mechanism with laws of friction of these dofs. owners: dof -> its joint, of all dofs."""
+    if not laws:
+        return mechanism
+    dofs: dict[str, list[str]] = {}
+    for dof, joint in owners.items():
+        dofs.setdefault(joint, []).append(dof)
+
+    def of(joint: Joint) -> Joint:
+        own = tuple(laws.get(dof) for dof in dofs.get(joint.name, ()))
+        return replace(joint, friction_laws=own) if any(own) else joint
+
+    loops = tuple(replace(loop, joint=of(loop.joint)) for loop in mechanism.loops)
+    return replace(mechanism, joints=tuple(of(joint) for joint in mechanism.joints), loops=loops)
+
+
+def check_friction(spec: RigSpec, reading: Reading) -> None:
+    """Record bristles in explicit steps, which would diverge, and friction of a load that is not known."""
+    *implicit, last = (name for name, method in INTEGRATORS.items() if method.implicit)
+    for name, law in friction_laws(spec).items():
+        path = ("joints", name, "friction")
+        if law.sticks and spec.schedule.integrator not in (*implicit, last):
+            what = f"bristles are too stiff for steps of {spec.schedule.integrator}"
+            reading.fail(path, f"{what}; use schedule.integrator: {', '.join(implicit)} or {last}, or model: stribeck")
+        if law.load_friction and spec.joints[name].actuator is None:
+            what = f"joint '{name}' has no actuator whose effort would be its load"
+            reading.fail((*path, "load_friction"), f"{what}; give it one or take load_friction out")

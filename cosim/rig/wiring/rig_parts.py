@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from cosim.control.cogging import Cogging
 from cosim.control.guard import Guard
+from cosim.control.limits import LIMITS, POSITION_TOLERANCE
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError, InputErrors
 from cosim.core.types import Limits
@@ -24,10 +27,10 @@ from cosim.rig.wiring.driver_context import (
     velocity_controlled,
 )
 from cosim.rig.wiring.drivers import bus_loads, driver_errors
-from cosim.rig.wiring.guard import guard_of, with_encoders, with_real_defaults
+from cosim.rig.wiring.emulated_plant import with_twins
 from cosim.rig.wiring.initial_state import is_spherical_dof
 from cosim.rig.wiring.plant import build_encoders, build_plant, with_samples
-from cosim.rig.wiring.twins import with_twins
+from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.tick.tick_model import TickModel
 
@@ -105,3 +108,40 @@ def _check_real_joints(spec: RigSpec, reading: Reading) -> None:
         for name in (name for name in driver.joints if is_spherical_dof(spec, name)):
             what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be real by itself"
             reading.fail(driver.at("joints", name), f"{what}; use a chain of revolute and prismatic joints")
+
+
+def guard_of(spec: RigSpec) -> Guard:
+    """The guard of all dofs; feedback of simulated motors is never stale."""
+    joints, real, guard = spec.joints.values(), real_joints(spec.drivers), spec.guard
+    actions = [guard.actions | joint.actions for joint in joints]
+    keys = [key for row in LIMITS for key in row.bound_keys]
+    return Guard(
+        bounds={key: np.array([joint.limits[key] for joint in joints], dtype=float) for key in keys},
+        actions={row.key: np.array([action[row.key] for action in actions]) for row in LIMITS},
+        stale=np.array([guard.stale if name in real else np.inf for name in spec.joints]),
+        soft_start=guard.soft_start,
+        step=spec.schedule.step_ns * 1e-9,
+        position_tolerance=np.full(len(joints), POSITION_TOLERANCE),
+    )
+
+
+def with_encoders(guard: Guard, spec: RigSpec, encoders: Encoders) -> Guard:
+    """The guard with the position tolerance of joints with simulated encoders, which round by half a count at most."""
+    real = real_joints(spec.drivers)
+    simulated = [name not in real for name in spec.joints]
+    rounding = np.where(simulated, 0.5 * encoders.params.resolution, 0.0)
+    return replace(guard, position_tolerance=guard.position_tolerance + rounding)
+
+
+def with_real_defaults(guard: Guard, spec: RigSpec, followed: Collection[int]) -> Guard:
+    """The guard with the default limits of real joints. followed: dofs that have a controller with a position
+    reference."""
+    real = real_joints(spec.drivers)
+    bounds = {key: values.copy() for key, values in guard.bounds.items()}
+    for row in LIMITS:
+        if row.real_default is None:
+            continue
+        for k in (k for k, name in enumerate(spec.joints) if name in real):
+            if np.isinf(bounds[row.key][k]) and (row.reference != "required" or k in followed):
+                bounds[row.key][k] = row.real_default({key: float(values[k]) for key, values in bounds.items()})
+    return replace(guard, bounds=bounds)

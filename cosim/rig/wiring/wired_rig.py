@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from cosim.core.compile import ArrayPort, BatchFunction, Interpreted, compile_for_batches, interpreting
 from cosim.core.errors import InputError
 from cosim.execution.timing.deadlines import TaskTime
-from cosim.rig.cached_parts import CachedParts
-from cosim.rig.sections.joints_needed import require_joints
-from cosim.rig.wiring.lazy_rig import KNOWN, known_parts, lazy_parts
+from cosim.rig.wiring.cached_parts import KNOWN, CachedParts, known_parts, lazy_parts
 
 if TYPE_CHECKING:
     from cosim.control.guard import Guard
@@ -20,6 +19,13 @@ if TYPE_CHECKING:
     from cosim.rig.sections.rig_spec import RigSpec
     from cosim.simulation.plant.plant import Plant
     from cosim.simulation.tick.tick_model import TickModel
+
+
+def require_joints(joints: Collection[str], path: Path, command: str) -> None:
+    """Raises InputError for a rig of parts only. command: that is for joints, such as `cosim tune gains`."""
+    if not joints:
+        what = f"{command} is for joints, and this rig has no mechanism, only parts"
+        raise InputError(f"{what}; use cosim run, plot or compare", str(path))
 
 
 class WiredRig:

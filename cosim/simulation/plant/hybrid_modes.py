@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cosim.control.locks import Locks
+from cosim.control.control_loop import Locks
 from cosim.core import ops
 from cosim.core.types import Numeric, State
 from cosim.simulation.plant.brakes import Brake, Brakes

@@ -11,8 +11,7 @@ import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
-from cosim.control.load_emulation import LoadMotor
-from cosim.control.load_tracking import METRICS
+from cosim.control.load_emulation import METRICS, LoadMotor
 from cosim.control.shadow import RESIDUALS
 from cosim.core import ops
 from cosim.core.errors import InputError

@@ -14,7 +14,13 @@ from itertools import chain
 
 import numpy as np
 
-from cosim.control import energy_account, guard, load_tracking, shadow, standstill
+from cosim.control import (
+    energy_account,
+    guard,
+    load_emulation,
+    shadow,
+    standstill,
+)
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.cogging import Cogging, cogging_effort
 from cosim.control.control_loop import ControlLoop
@@ -274,11 +280,11 @@ class TickFunctions(SampleFunctions):
         settled = t >= start[0] + self._settling
         error, rate = ops.where(settled, exerted - commands, 0.0), (commands - before) / self.step
         now = ops.array([error, rate, efforts["a"][joints], efforts["v"][joints]])
-        filtered = shadow.filtered(slow, now, load_tracking.BANDWIDTH, self.step)
+        filtered = shadow.filtered(slow, now, load_emulation.TRACKING_BANDWIDTH, self.step)
         slow = ops.where(settled, ops.where(overdue, slow, filtered), 0.0)
-        sums = ops.where(settled, ops.where(overdue, sums, load_tracking.summed(sums, slow)), 0.0)
+        sums = ops.where(settled, ops.where(overdue, sums, load_emulation.summed(sums, slow)), 0.0)
         error = ops.where(overdue, found, error)
-        figures = (error, load_tracking.delay(sums), *load_tracking.added_load(sums))
+        figures = (error, load_emulation.delay(sums), *load_emulation.added_load(sums))
         residual = ops.set_at(np.zeros(self.nv), joints, done[1] - done[0])
         return commands, latest, done, residual, sums, slow, *figures, last, horizon, silent
 

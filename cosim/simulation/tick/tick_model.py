@@ -19,7 +19,7 @@ import numpy as np
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.control_loop import ControlLoop
 from cosim.control.controlled_stop import ControlledStop
-from cosim.control.load_tracking import METRICS, SUMS
+from cosim.control.load_emulation import METRICS, SUMS
 from cosim.control.observer import Estimate, at_start
 from cosim.control.shadow import RESIDUALS
 from cosim.core import ops

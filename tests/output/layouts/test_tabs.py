@@ -1,8 +1,13 @@
 """Which plots of which signals a layout has."""
 
-from cosim.output.layouts.foxglove import signal_path
-from cosim.output.layouts.plotjuggler import recording_name, stream_name
-from cosim.output.layouts.tabs import MOST_PLOTS, LayoutPlot, tabs_of
+from cosim.output.layouts import (
+    MOST_PLOTS,
+    LayoutPlot,
+    recording_name,
+    signal_path,
+    stream_name,
+    tabs_of,
+)
 
 
 def test_tabs_have_what_there_is():

@@ -9,9 +9,8 @@ from scipy.spatial.transform import Rotation
 from cosim import load_rig
 from cosim.mechanics.multibody.mechanism import Inertial
 from cosim.mechanics.multibody.model import Model
-from cosim.output.scene.build import scene_of
+from cosim.output.scene.build import inertia_box, scene_of
 from cosim.output.scene.scene import Scene, ScenePose, Shape, quaternions
-from cosim.output.scene.stand_in_shapes import inertia_box
 from cosim.output.scene.visuals import read_visuals
 from cosim.rig.scene import scene_of_rig
 from tests.kit.messages import Said

@@ -12,8 +12,7 @@ from orjson import loads
 
 from cosim.core.errors import InputError
 from cosim.output.stream import stream_sink
-from cosim.output.stream.publisher import Publisher
-from cosim.output.stream.stream_sink import StreamConfig, StreamSink
+from cosim.output.stream.stream_sink import Publisher, StreamConfig, StreamSink
 from tests.kit.refusals import refusal
 from tests.output.stream.plotjuggler import PlotJuggler3, PlotJuggler4
 

@@ -15,9 +15,8 @@ from cosim.core.compile import ArrayPort, compile
 from cosim.core.compile.emit import _SUPPORTED
 from cosim.core.compile.portable import OPERATIONS, PortableFunction
 from cosim.core.errors import InputError
-from cosim.output.view3d import drawing_text
-from cosim.output.view3d.drawing import Drawing
-from cosim.output.view3d.drawing_text import read_drawing
+from cosim.output.view3d import drawing
+from cosim.output.view3d.drawing import Drawing, read_drawing
 from cosim.rig.scene import drawing_of, drawing_text_of
 from tests.kit.refusals import refusal
 
@@ -96,7 +95,7 @@ def test_text_that_is_none(text: Any) -> None:
 
 
 def test_text_that_unpacks_to_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing_text, "MOST_BYTES", 1000)
+    monkeypatch.setattr(drawing, "MOST_BYTES", 1000)
     with pytest.raises(InputError, match="its drawing is damaged"):
         read_drawing(b64encode(zlib.compress(b" " * 10_000 + b"{}")).decode(), "a.mcap")
 

@@ -8,7 +8,7 @@ import trimesh
 
 from cosim.output.scene.scene import Scene, SceneBody, ScenePose, Shape
 from cosim.output.view3d.meshes import MOST_BYTES, MeshReader
-from cosim.output.view3d.scene_update import scene_update
+from cosim.output.view3d.motion import scene_update
 from tests.kit.foxglove import message_class
 
 TURNED = ScenePose((1.0, 2.0, 3.0), (np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)))

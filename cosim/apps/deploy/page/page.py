@@ -26,7 +26,7 @@ from cosim.core.errors import InputError
 from cosim.core.units import JOINT_DIMENSIONS
 from cosim.execution.rig_state import PLAUSIBLE
 from cosim.execution.stop_reason import OVERFLOWING
-from cosim.output.limit_alarms import alarm_texts
+from cosim.output.events import alarm_texts
 from cosim.output.scene.scene import ROLE_COLORS, Scene, Shape
 from cosim.rig.scene import scene_of_page
 from cosim.rig.wiring.wired_rig import WiredRig

@@ -13,8 +13,8 @@ from cosim.mechanics.multibody.joints import OF_ELASTIC_LINKS, joint_axes
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Pose
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.tree import Tree
+from cosim.output.scene.build import SHORTEST, inertia_box
 from cosim.output.scene.scene import Shape, rotated
-from cosim.output.scene.stand_in_shapes import SHORTEST, inertia_box
 
 GROUND = 0
 WITHOUT_PLACE = ("planar", "free", "general")  # kinds of joints that are at no point of their child

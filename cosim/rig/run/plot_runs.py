@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.rig.run.run import Run
-from cosim.rig.signal_patterns import matching_columns
+from cosim.rig.run.signal_patterns import matching_columns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +30,7 @@ def plot_runs(runs: Mapping[str, Run], signals: Sequence[str] = (), file: str | 
     Raises InputErrors for a signal that no run has, InputError for one with different units, for too many signals, and
     for a file that cannot be written.
     """
-    from cosim.output.plot.overlay_figure import OverlaidRun, draw_overlay
+    from cosim.output.plot.signal_figure import OverlaidRun, draw_overlay
     from cosim.output.plot.style import save, styled
 
     units = _common_units(runs)

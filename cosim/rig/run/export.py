@@ -13,7 +13,7 @@ import numpy as np
 from cosim.core.errors import InputError
 from cosim.output.output_files import writing
 from cosim.rig.run.run import Run
-from cosim.rig.signal_patterns import matching_columns
+from cosim.rig.run.signal_patterns import matching_columns
 
 BLOCK = 1 << 14  # rows
 LONGEST_NAME = 63  # characters of a name in MATLAB

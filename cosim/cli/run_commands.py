@@ -1,4 +1,4 @@
-"""The commands for runs that are over: what they do."""
+"""The commands for runs elsewhere and for runs that are over: what they do."""
 
 from __future__ import annotations
 
@@ -10,16 +10,77 @@ from cosim.cli.command_tree import names_in
 from cosim.core.errors import InputError
 
 
+def set_(values: list[str], connect: str | None, key: Path | None, force: bool) -> None:
+    """Set parameters of a run while it runs, all between the same two ticks."""
+    from cosim.output.client import connect as connected
+
+    changes = _assignments(values)
+    with connected(connect, "cosim live set", key=key) as client, client.control(force):
+        tick = client.set(changes)
+        print(f"before tick {tick:,}: " + ", ".join(f"{name} = {value}" for name, value in changes.items()))
+
+
+def get(names: list[str], connect: str | None, key: Path | None) -> None:
+    """Print parameters of a run while it runs."""
+    from cosim.output.client import connect as connected
+    from cosim.output.text_table import TextTable
+
+    with connected(connect, "cosim live get", key=key) as client:
+        known, values = client.parameters(), client.get(*names)
+    table = TextTable(("parameter", "unit"), ("value", "min", "max"))
+    for name, value in values.items():
+        about = known[name.partition("/")[0]]
+        numbers = value if isinstance(value, list) else [value]
+        bounds = ("–" if about[bound] is None else f"{about[bound]:g}" for bound in ("min", "max"))
+        shown = ("∞" if number is None else f"{number:g}" for number in numbers)
+        table.add_row(name, about["unit"], ", ".join(shown), *bounds)
+    print("\n".join(table.lines()))
+
+
+def stop(connect: str | None, key: Path | None, force: bool, now: bool) -> None:
+    """Stop a run while it runs: a controlled stop where it has one, or immediately."""
+    from cosim.output.client import connect as connected
+
+    with connected(connect, "cosim live stop", key=key) as client:
+        if now:
+            print(f"emergency stop before tick {client.estop():,}")
+            return
+        with client.control(force):
+            print(f"stopped before tick {client.stop():,}")
+
+
+def _assignments(texts: list[str]) -> dict[str, float | list[float] | str]:
+    found: dict[str, float | list[float] | str] = {}
+    for name, value in map(_assignment, texts):
+        if name in found:
+            raise InputError(f"{name} is given twice; give each parameter once", "cosim live set")
+        found[name] = value
+    return found
+
+
+def _assignment(text: str) -> tuple[str, float | list[float] | str]:
+    """Name and value of `arm.kp=800`, `arm.kp=[800, 400]` or `arm.kp=800 N*m/rad`."""
+    from orjson import JSONDecodeError, loads
+
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip() or not value.strip():
+        raise InputError(f"expected NAME=VALUE such as arm.kp=800, got '{text}'", "cosim live set")
+    try:
+        return name.strip(), loads(value)
+    except JSONDecodeError:
+        return name.strip(), value.strip()
+
+
 def compare(a: Path, b: Path, align: bool) -> None:
     """Compare two runs, and find where they part."""
     from cosim.cli.comparison_report import print_comparison
-    from cosim.rig.comparison import compare as compared
+    from cosim.rig.run.comparison import compare as compared
     from cosim.rig.run.run import load_run
 
     runs = load_run(a), load_run(b)
     shift = 0.0
     if align:
-        from cosim.rig.alignment import alignment_of
+        from cosim.rig.run.comparison import alignment_of
 
         shift = alignment_of(*runs)
     print_comparison(compared(*runs, shift), str(a), str(b))
@@ -41,13 +102,13 @@ def replay(
     if to is not None and rig is not None:
         raise InputError("no rig is needed for --to; take it out", str(rig))
     if to is not None:
-        from cosim.output.can_log import write_can_log
+        from cosim.output.traffic_reader import write_can_log
 
         count, others = write_can_log(recording, to)
         print(f"wrote    {to}: {count:,} frames" + "".join(f"; '{name}' is on a serial port" for name in others))
         return
     if bus:
-        from cosim.cli.bus_replay_report import report_bus_replay
+        from cosim.cli.replay import report_bus_replay
 
         report_bus_replay(recording, rig, trust)
         return
@@ -70,7 +131,7 @@ def explain(recording: Path, last: str, json: str | None) -> None:
 
 def plot(words: list[str], output: Path | None) -> None:
     """Plot a run, or signals of several runs over each other."""
-    from cosim.cli.plot_recordings import plot_recordings
+    from cosim.cli.run_files import plot_recordings
 
     plot_recordings(words, output)
 
@@ -86,7 +147,7 @@ def export(
     """Write the signals of a recording in another format."""
     from cosim.output.console import quantity_of
     from cosim.output.output_files import check_output, identity
-    from cosim.rig.export import export_run, selection_of
+    from cosim.rig.run.export import export_run, selection_of
     from cosim.rig.run.run import open_recording
 
     times = [

@@ -1,1 +1,0 @@
-"""Layouts of PlotJuggler and Foxglove for the signals of a rig."""
