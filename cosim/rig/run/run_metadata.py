@@ -49,7 +49,7 @@ class RunMetadata:
     formulation: str = SEPARATE_BODIES  # of the equations of motion
     full_deflection: dict[str, float] = field(default_factory=dict)  # of modes, see `Model.full_deflection`
     bonds: tuple[str, ...] = ()  # of parts
-    drawing: str = ""  # of the mechanism, see `drawing_text`; only where it is for other programs
+    drawing: str = ""  # of the mechanism, see `write_drawing`; only where it is for other programs
 
     @property
     def joints(self) -> tuple[str, ...]:

@@ -135,7 +135,7 @@ class LazyPart:
 
 
 def known_parts(spec: RigSpec, model: TickModel) -> dict[str, Any]:
-    """See the module; for `lazy_parts`."""
+    """What a run of compiled ticks needs of a rig, as plain data; for `lazy_parts`."""
     return {
         "joints": tuple(spec.joints),
         "spec": _picked(spec, _SPEC),
