@@ -27,6 +27,7 @@ from cosim.core.units import JOINT_DIMENSIONS, UNITS
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.inertial_parameters import ELEMENTS
+from cosim.mechanics.multibody.joints import unit_of
 from cosim.mechanics.multibody.mechanism import Inertial, Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
@@ -155,7 +156,7 @@ def _of_joint(joint: Joint, what: str) -> PlantParameter:
     def put(changes: Changes, symbols: Numeric) -> None:
         changes.joints[joint.name] = replace(changes.joints.get(joint.name, joint), **{what: symbols[0]})
 
-    unit = _si_unit(JOINT_NUMBERS[what], joint.kind == "prismatic")
+    unit = _si_unit(JOINT_NUMBERS[what], unit_of(joint.kind) == "m")
     return PlantParameter(np.array([getattr(joint, what)]), put, _not_negative, unit)
 
 

@@ -36,6 +36,7 @@ from cosim.mechanics.multibody.bodies import Body, BodyMotion
 from cosim.mechanics.multibody.dynamics import body_motions
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.inertial_parameters import inertial_parameters
+from cosim.mechanics.multibody.joints import entry_of
 from cosim.mechanics.multibody.spatial import SpatialVector
 from cosim.mechanics.multibody.sweeps import Unrolled
 
@@ -151,9 +152,10 @@ class DynamicsDerivatives:
     @cached_property
     def _closed_form(self) -> bool:
         """Whether there are only joints of one dof, mimics included, and enough of them."""
-        equations = self.equations
+        equations, tree = self.equations, self.equations.tree
         forces = bool(equations.constraints.members) or equations.constraints.apply_forces
-        single = all(joint.kind in SINGLE for joint in equations.tree.joints)
+        constant = all(entry_of(joint).constant for joint in tree.joints)
+        single = constant and all(kind.nv == 1 for kind in tree.kinds)
         return single and not forces and not equations.timed and equations.nv_tree >= CLOSED_FORM_FROM
 
     def _tree(self, q: Numeric, v: Numeric) -> TreeDerivatives:
@@ -212,7 +214,6 @@ class DynamicsDerivatives:
         return ops.array([[column[k] for column in columns] for k in range(self.nq)]).reshape(self.nq, self.nv)
 
 
-SINGLE = ("revolute", "continuous", "prismatic", "screw")  # kinds of joints of one dof with a constant hinge
 REST = np.zeros(3)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from cosim.mechanics.multibody.coordinates import MOTION, ROTATION, numbers, rot
 from cosim.mechanics.multibody.differentiate import HingeOf
 from cosim.mechanics.multibody.elastic_joints import modes_kind, node_kind
 from cosim.mechanics.multibody.joint_kind import JointKind, Names
-from cosim.mechanics.multibody.mechanism import GeneralMotion, Joint
+from cosim.mechanics.multibody.mechanism import GeneralMotion, Joint, Pose
 from cosim.mechanics.multibody.spatial import Hinge, SpatialVector
 
 # below this, a number in a rotation is the rounding of an exact 0 or 1 (cos of the double next to π/2 is 6e-17)
@@ -198,40 +199,76 @@ def general(motion: GeneralMotion) -> JointKind:
     return JointKind(numbers(len(names)), names, motion.place, HingeOf(motion), timed=motion.timed)
 
 
+GENERAL = "general"  # kind of a user-defined joint
+Pictogram = Literal["drum", "sleeve", "slider", "ball", "plate", ""]  # as what a joint is drawn, "" as nothing
+
+
+class JointEntry(NamedTuple):
+    """A kind of joints: its motion, and what reading, drawing and deriving ask of it.
+
+    has_axis: else its coordinates are in the joint's frame; placed: it is at a point of its child; in_plane: what it
+    does in a mechanism whose bodies move in a plane, with an axis at right angles to the plane or in it; constant: the
+    columns of its hinge are.
+    """
+
+    kind: Callable[[Joint], JointKind]
+    drawn: Pictogram = ""
+    has_axis: bool = True
+    placed: bool = True
+    in_plane: Literal["turns", "slides", ""] = ""
+    constant: bool = True
+
+
 # joint type in files -> its entry; fixed joints of the tree are merged, fixed loop joints have closure rows
-KINDS: dict[str, Callable[[Joint], JointKind]] = {
-    "revolute": lambda joint: REVOLUTE,
-    "continuous": lambda joint: REVOLUTE,
-    "prismatic": lambda joint: PRISMATIC,
-    "cylindrical": lambda joint: CYLINDRICAL,
-    "universal": lambda joint: UNIVERSAL,
-    "spherical": lambda joint: SPHERICAL,
-    "planar": lambda joint: PLANAR,
-    "free": lambda joint: FREE,
-    "fixed": lambda joint: FIXED,
-    "screw": lambda joint: screw(joint.pitch),
-    "general": lambda joint: general(joint.motion),
+JOINTS: dict[str, JointEntry] = {
+    "revolute": JointEntry(lambda joint: REVOLUTE, "drum", in_plane="turns"),
+    "continuous": JointEntry(lambda joint: REVOLUTE, "drum", in_plane="turns"),
+    "prismatic": JointEntry(lambda joint: PRISMATIC, "slider", in_plane="slides"),
+    "cylindrical": JointEntry(lambda joint: CYLINDRICAL, "sleeve"),
+    "universal": JointEntry(lambda joint: UNIVERSAL, "ball", constant=False),
+    "spherical": JointEntry(lambda joint: SPHERICAL, "ball", has_axis=False),
+    "planar": JointEntry(lambda joint: PLANAR, "plate", placed=False, in_plane="turns", constant=False),
+    "free": JointEntry(lambda joint: FREE, has_axis=False, placed=False),
+    "fixed": JointEntry(lambda joint: FIXED),
+    "screw": JointEntry(lambda joint: screw(joint.pitch), "sleeve"),
+    GENERAL: JointEntry(lambda joint: general(joint.motion), has_axis=False, placed=False, constant=False),
 }
-
-
 # joints of elastic links, which no file names
-OF_ELASTIC_LINKS: dict[str, Callable[[Joint], JointKind]] = {
-    "modes": lambda joint: modes_kind(joint.motion),
-    "node": lambda joint: node_kind(joint.node),
+OF_ELASTIC_LINKS: dict[str, JointEntry] = {
+    "modes": JointEntry(lambda joint: modes_kind(joint.motion), has_axis=False, constant=False),
+    "node": JointEntry(lambda joint: node_kind(joint.node), has_axis=False, constant=False),
 }
-_WITHOUT_AXIS = "spherical", "free", "general", *OF_ELASTIC_LINKS
+
+
+def entry_of(joint: Joint) -> JointEntry:
+    return (JOINTS | OF_ELASTIC_LINKS)[joint.kind]
 
 
 def kind_of(joint: Joint) -> JointKind:
-    """The entry of the table for a joint."""
-    return (KINDS | OF_ELASTIC_LINKS)[joint.kind](joint)
+    """The motion of a joint."""
+    return entry_of(joint).kind(joint)
+
+
+@cache
+def units_of(kind: str) -> tuple[str, ...]:
+    """The unit of each dof, rad or m, of joints of a kind but GENERAL."""
+    return tuple(unit for _, unit in kind_of(Joint("", kind, "", "", Pose.identity(), pitch=1.0)).dofs)
+
+
+def unit_of(kind: str | None) -> str | None:
+    """The unit of all dofs of joints of a kind, rad where they have none; None where they differ, and where it follows
+    from the single joint."""
+    if kind not in JOINTS or kind == GENERAL:
+        return None
+    first, *others = set(units_of(kind)) or {"rad"}
+    return None if others else first
 
 
 def joint_axes(joint: Joint) -> np.ndarray:
     """The axes (3, 3) of a frame whose z is the joint's axis. Its x is the second axis if there is one, else the
     direction nearest to the x of the joint's frame (to its y for an axis along x). The identity for joints without
     an axis."""
-    if joint.kind in _WITHOUT_AXIS:
+    if not entry_of(joint).has_axis:
         return np.eye(3)
     if joint.second_axis is None:
         return _rotate_z_to(joint.axis)

@@ -118,7 +118,7 @@ class Joint:
     `axis` a unit vector in the child's frame."""
 
     name: str
-    kind: str  # a key of `joints.KINDS`, or fixed
+    kind: str  # a key of `joints.JOINTS`
     parent: str
     child: str
     pose: Pose

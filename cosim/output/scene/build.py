@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from cosim.mechanics.multibody.elastic.link import ElasticLink
-from cosim.mechanics.multibody.joints import joint_axes
+from cosim.mechanics.multibody.joints import Pictogram, entry_of, joint_axes
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Pose
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.part_names import shown_name, whole_of
@@ -190,24 +190,22 @@ def _floor(poses: np.ndarray) -> float:
     return float(min(poses[:, 2, 3].min(), 0.0))
 
 
-# kind of joint -> shape and its edges over the diameter of joints, z along the axis; others, such as free, have none
-JOINT_SHAPES: dict[str, tuple[ShapeKind, np.ndarray]] = {
-    "revolute": ("cylinder", np.array([1.0, 1.0, DRUM])),
-    "continuous": ("cylinder", np.array([1.0, 1.0, DRUM])),
-    "screw": ("cylinder", np.array([0.8, 0.8, 2.0])),
-    "cylindrical": ("cylinder", np.array([0.8, 0.8, 2.0])),
-    "prismatic": ("box", SLIDER),
-    "universal": ("ellipsoid", np.ones(3)),
-    "spherical": ("ellipsoid", np.ones(3)),
-    "planar": ("box", np.array([1.6, 1.6, 0.4])),
+# shape and its edges over the diameter of joints, z along the axis
+JOINT_SHAPES: dict[Pictogram, tuple[ShapeKind, np.ndarray]] = {
+    "drum": ("cylinder", np.array([1.0, 1.0, DRUM])),
+    "sleeve": ("cylinder", np.array([0.8, 0.8, 2.0])),
+    "slider": ("box", SLIDER),
+    "ball": ("ellipsoid", np.ones(3)),
+    "plate": ("box", np.array([1.6, 1.6, 0.4])),
 }
 
 
 def joint_shape(joint: Joint, frame: Pose, diameter: float, actuated: bool) -> list[Shape]:
     """The joint, in the body in which its frame is `frame`."""
-    if joint.kind not in JOINT_SHAPES:
+    drawn = entry_of(joint).drawn
+    if not drawn:
         return []
-    kind, edges = JOINT_SHAPES[joint.kind]
+    kind, edges = JOINT_SHAPES[drawn]
     role: Role = "drive" if actuated else "joint"
     return [_shape(kind, role, joint.child, frame.rotation @ joint_axes(joint), frame.position, edges * diameter)]
 

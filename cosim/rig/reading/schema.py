@@ -20,6 +20,7 @@ from cosim.core.errors import InputError, SourceLocation, did_you_mean, listed, 
 from cosim.core.paths import locate
 from cosim.core.types import PerJoint
 from cosim.core.units import JOINT_DIMENSIONS, UNITS, parse_quantity
+from cosim.mechanics.multibody.joints import unit_of
 from cosim.rig.reading.yaml_source import YamlValue
 
 T = TypeVar("T")
@@ -36,9 +37,6 @@ LARGEST_NUMBER = 1e12
 _LARGEST_INTEGER = 2**63 - 1
 SMALLEST = 1e-15
 BOOLEANS: dict[Any, bool] = {True: True, False: False, "yes": True, "no": False}
-# kinds of joints whose only coordinate is a length; kinds with angles and lengths, or of unknown kind
-_LINEAR: set[str | None] = {"prismatic"}
-_AMBIGUOUS: set[str | None] = {"cylindrical", "planar", "free", "general", None}
 
 SECTIONS: dict[str, str] = {}  # key -> its section of a rig, of the sections that `is_section` names
 
@@ -47,7 +45,7 @@ SECTIONS: dict[str, str] = {}  # key -> its section of a rig, of the sections th
 class Reading:
     """The state of reading a file: location of its keys, errors so far, its folder, and the joints of the section.
 
-    joints: name -> kind (a key of `multibody.joints.KINDS`; None if unknown). The kind determines whether a
+    joints: name -> kind (a key of `multibody.joints.JOINTS`; None if unknown). The kind determines whether a
     `joint position` is an angle or a length; with names, a `PerJoint` may be a mapping {joint: value}.
     n: number of joints of a `PerJoint` field; None if unknown, then the length is not checked.
     """
@@ -94,10 +92,9 @@ class Reading:
         if unit not in JOINT_DIMENSIONS or not self.joints:
             return unit
         kinds = {self.joints.get(joint)} if joint is not None else set(self.joints.values())
+        units = {unit_of(kind) for kind in kinds}
         angular, linear = JOINT_DIMENSIONS[unit]
-        if kinds <= _LINEAR:
-            return linear
-        return unit if kinds & (_LINEAR | _AMBIGUOUS) else angular
+        return linear if units == {"m"} else angular if units == {"rad"} else unit
 
 
 def read(cls: type[T], data: YamlValue, path: KeyPath, reading: Reading, besides: Iterable[str] = ()) -> T | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.loop_cutting import cut_loops
 from cosim.mechanics.multibody.description.topology import depth_first
-from cosim.mechanics.multibody.joints import JointKind, kind_of
+from cosim.mechanics.multibody.joints import JointKind, kind_of, unit_of, units_of
 from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 
 
@@ -62,6 +62,6 @@ def dofs_of(mechanism: Mechanism) -> Dofs:
 
 def _representative_kind(joint: Joint, unit: str) -> str:
     """The kind of joint with one coordinate of this unit."""
-    if joint.kind in ("revolute", "continuous", "prismatic"):
+    if unit_of(joint.kind) is not None and len(units_of(joint.kind)) == 1:
         return joint.kind
     return "prismatic" if unit == "m" else "revolute"

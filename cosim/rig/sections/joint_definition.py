@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache
 from typing import TypeVar, dataclass_transform
 
 import numpy as np
@@ -13,8 +12,8 @@ from cosim.core.errors import SourceLocation, did_you_mean
 from cosim.core.types import param, params
 from cosim.core.units import TURN
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
-from cosim.mechanics.multibody.joints import KINDS, GeneralMotion, kind_of
-from cosim.mechanics.multibody.mechanism import Joint, Mimic, Pose
+from cosim.mechanics.multibody.joints import GENERAL, JOINTS, GeneralMotion, units_of
+from cosim.mechanics.multibody.mechanism import Joint, Mimic
 from cosim.rig.reading.names import Name
 from cosim.rig.reading.plugins import JOINT, entry_names
 from cosim.rig.reading.schema import Reading, read_fields
@@ -22,8 +21,7 @@ from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.geometry import Direction, NotZero, Origin, perpendicular
 from cosim.rig.sections.user_code import read_motion
 
-GENERAL = "general"  # kind of a user-defined joint
-TYPES = tuple(kind for kind in KINDS if kind != GENERAL)
+TYPES = tuple(kind for kind in JOINTS if kind != GENERAL)
 Z = (0.0, 0.0, 1.0)
 RIGHT_ANGLE = 1e-6  # rad, tolerance of a second axis
 T = TypeVar("T")
@@ -31,8 +29,7 @@ K = TypeVar("K", bound="JointKeys")
 
 # keys without effect on a type, and keys of one type only
 MOVING_KEYS = ("axis", "damping", "friction", "stiffness", "unloaded_position", "limits", "mimic")
-FRAME_ALIGNED = ("spherical", "free", GENERAL)  # their coordinates are in the joint's frame
-IDLE_KEYS = {"fixed": MOVING_KEYS, **dict.fromkeys(FRAME_ALIGNED, ("axis",))}
+IDLE_KEYS = {"fixed": MOVING_KEYS, **{kind: ("axis",) for kind, entry in JOINTS.items() if not entry.has_axis}}
 KEYS_OF = {
     "second_axis": ("universal", "only a universal joint has a second axis; leave it out"),
     "pitch": ("screw", "only a screw has a pitch; leave it out"),
@@ -111,7 +108,7 @@ def as_joint(
 ) -> Joint:
     """The joint of these keys between two links."""
     kind, limits = joint_type.kind, keys.limits
-    axis = np.array(Z if kind in FRAME_ALIGNED else keys.axis)
+    axis = np.array(keys.axis if JOINTS[kind].has_axis else Z)
     return Joint(
         name=name,
         kind=kind,
@@ -133,13 +130,6 @@ def as_joint(
         mimic=mimic,
         place=place,
     )
-
-
-@cache
-def units_of(kind: str) -> tuple[str, ...]:
-    """The units of the coordinates of joints of a built-in kind."""
-    joint = Joint("", kind, "", "", Pose.identity(), pitch=1.0)
-    return tuple(unit for _, unit in kind_of(joint).dofs)
 
 
 def representative_kind(units: tuple[str, ...] | None) -> str | None:

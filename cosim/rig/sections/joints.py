@@ -12,7 +12,7 @@ from cosim.control.plausibility import starts_outside
 from cosim.core.errors import did_you_mean
 from cosim.core.types import param, params
 from cosim.mechanics.multibody.friction import JointFriction
-from cosim.mechanics.multibody.joints import JointKind
+from cosim.mechanics.multibody.joints import JointKind, unit_of
 from cosim.mechanics.multibody.mechanism import Joint
 from cosim.rig.reading import bond_graphs  # noqa: F401 (adds the reader of parameters that are bond graphs)
 from cosim.rig.reading.plugins import ACTUATOR, TRAJECTORY, Plugin, PluginKind, read_plugin
@@ -221,7 +221,7 @@ def _stops(
     stops: _Stops, position: float, joint: Joint | None, at: tuple, reading: Reading
 ) -> tuple[tuple[float, float], ...]:
     """(side, bound) of each stop. Records an initial position beyond one."""
-    unit = "m" if joint is not None and joint.kind == "prismatic" else "rad"
+    unit = "rad" if joint is None else unit_of(joint.kind)
     found = []
     for side, key, bound in ((-1.0, "lower", stops.lower), (1.0, "upper", stops.upper)):
         if bound is None:
@@ -261,7 +261,7 @@ def _check_limits(
     limits: Mapping[str, float], position: float | None, key: str, joint: Joint | None, at: tuple, reading: Reading
 ) -> None:
     """Record an initial position outside the limits of the guard or of the mechanism."""
-    unit = "" if joint is None else " m" if joint.kind == "prismatic" else " rad"
+    unit = "" if joint is None else f" {unit_of(joint.kind)}"
     lower, upper = limits["lower"], limits["upper"]
     if lower > upper:
         what = f"lower {lower:.6g}{unit} of joint '{at[1]}' is above its upper {upper:.6g}{unit}"

@@ -15,6 +15,7 @@ from cosim.apps.derive.tables import table
 from cosim.core.errors import InputError
 from cosim.mechanics.multibody.bodies import Body
 from cosim.mechanics.multibody.elastic_joints import NodeKind
+from cosim.mechanics.multibody.joints import entry_of
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.part_names import shown_name
 
@@ -22,7 +23,7 @@ MOST_PRINTED = 4000  # operations of the components that are printed
 
 ROUNDING = 1e-15  # of the axes of a body
 
-PLACES = {"revolute": "Rz({})", "continuous": "Rz({})", "prismatic": "Tz({})"}
+PLACES = {"drum": "Rz({})", "slider": "Tz({})"}  # of joints drawn so; others have their names
 
 
 def printed(d: Derivation) -> list[EquationTerm]:
@@ -70,7 +71,7 @@ def _chain(d: Derivation) -> list[str]:
         here = of_body[parent] if isinstance(kind, NodeKind) else here
         of_body.append(here)
         own = ", ".join(f"q{k}" for k in here) or (f"q of {joint.mimic.joint}" if joint.mimic else "t")
-        coordinates.append(PLACES.get(joint.kind, f"{joint.kind}({{}})").format(own))
+        coordinates.append(PLACES.get(entry_of(joint).drawn, f"{joint.kind}({{}})").format(own))
     rows = [
         (f"{k + 1}", *map(shown_name, (joint.child, f"{tree.parents[k] + 1}", joint.name)), place, matrix)
         for k, (joint, body, place) in enumerate(zip(tree.joints, tree.bodies, coordinates, strict=True))

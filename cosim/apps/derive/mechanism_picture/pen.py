@@ -195,7 +195,7 @@ def _turn(a: tuple[float, ...], b: tuple[float, ...], c: tuple[float, ...]) -> f
 def draw_labels(stage: PosedSketch, pen: Pen, clearance: float) -> None:
     """In the last posture. clearance: between a joint and its name, in."""
     taken: list[tuple[np.ndarray, np.ndarray]] = []  # middles and half sizes
-    sliders = [stage.joint_at(-1, joint) for joint in stage.sketch.joints if joint.kind == "prismatic"]
+    sliders = [stage.joint_at(-1, joint) for joint in stage.sketch.joints if joint.entry.drawn == "slider"]
     for name, at, toward in _labelled(stage):
         sliding = any(np.linalg.norm(at - slider) < NEAR for slider in sliders)
         away = clearance + SLIDER * sliding

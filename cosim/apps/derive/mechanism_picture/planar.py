@@ -40,7 +40,6 @@ MASS = 0.072  # radius of the mark of a point mass, in
 WHEEL = 0.17  # in, largest radius of a body that turns about its centre of mass
 CLEARANCE = 0.1  # of labels, in
 BEYOND = 0.45  # in, of a curve beyond the points that are reached
-REVOLUTE = ("revolute", "continuous")
 DIRECTIONS = np.array([[0.0, -1.0], [0.0, 1.0], [-1.0, 0.0], [1.0, 0.0]])  # of pedestals, the first that is free
 
 
@@ -83,7 +82,7 @@ def _draw_ground(stage: PosedSketch, pen: Pen) -> None:
         at = stage.at(0, joint.parent, joint.on.position) if joint.parent == GROUND else stage.joint_at(0, joint)
         if GROUND not in (joint.parent, joint.child) or not joint.placed:
             continue
-        if joint.kind == "prismatic":
+        if joint.entry.drawn == "slider":
             _draw_guide(stage, pen, joint)
         elif len(distinct([*places, at])) > len(places):
             places.append(at)
@@ -164,7 +163,7 @@ def _in_frame(stage: PosedSketch, k: int, curve: CurveSketch) -> np.ndarray:
 def _draw_body(stage: PosedSketch, pen: Pen, k: int, body: BodySketch) -> None:
     fill, above = fill_of(body), 1.0 + 0.01 * body.number
     seen = distinct(list(stage.at(k, body.number, body.points)))
-    slides = [joint for joint in stage.joints_of(body.number) if joint.kind == "prismatic"]
+    slides = [joint for joint in stage.joints_of(body.number) if joint.entry.drawn == "slider"]
     cylinders = [joint for joint in stage.sketch.joints if joint.parent == body.number and telescoped(stage, joint)]
     for joint in cylinders:
         _draw_barrel(stage, pen, k, joint, fill, above + 0.5)
@@ -210,7 +209,7 @@ def _draw_compact(stage: PosedSketch, pen: Pen, k: int, body: BodySketch, fill: 
 
 def telescoped(stage: PosedSketch, joint: JointSketch) -> bool:
     """Whether a prismatic joint is drawn as a rod in a cylinder: its child is held far from where its parent is."""
-    if joint.kind != "prismatic" or joint.parent == GROUND:
+    if joint.entry.drawn != "slider" or joint.parent == GROUND:
         return False
     return float(_distances(stage, joint).min()) > TELESCOPE
 
@@ -246,7 +245,7 @@ def _draw_rod(stage: PosedSketch, pen: Pen, k: int, joint: JointSketch, fill: st
 
 
 def _draw_joint(stage: PosedSketch, pen: Pen, k: int, joint: JointSketch) -> None:
-    if joint.kind not in REVOLUTE:
+    if joint.entry.drawn != "drum":
         return
     at = stage.joint_at(k, joint)
     if joint.sprung:
@@ -257,9 +256,8 @@ def _draw_joint(stage: PosedSketch, pen: Pen, k: int, joint: JointSketch) -> Non
 def _draw_mass(stage: PosedSketch, pen: Pen, k: int, body: BodySketch) -> None:
     """The centre of mass, a full disk for a point mass. None at a pin, which would hide it."""
     at = stage.at(k, body.number, body.com)
-    pins = [
-        stage.joint_at(k, j) for j in stage.sketch.joints if j.kind in REVOLUTE and body.number in (j.child, j.parent)
-    ]
+    drums = (joint for joint in stage.sketch.joints if joint.entry.drawn == "drum")
+    pins = [stage.joint_at(k, joint) for joint in drums if body.number in (joint.child, joint.parent)]
     if any(np.linalg.norm(pin - at) < 2.5 * PIN for pin in pins):
         return
     if len(body.box):

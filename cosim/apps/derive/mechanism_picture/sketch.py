@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.mechanics.multibody.joints import OF_ELASTIC_LINKS, joint_axes
+from cosim.mechanics.multibody.joints import GENERAL, JOINTS, OF_ELASTIC_LINKS, JointEntry, joint_axes
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Pose
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.tree import Tree
@@ -17,7 +17,6 @@ from cosim.output.scene.build import SHORTEST, inertia_box
 from cosim.output.scene.scene import Shape, rotated
 
 GROUND = 0
-WITHOUT_PLACE = ("planar", "free", "general")  # kinds of joints that are at no point of their child
 SAME = 1e-6  # m, within which points are one
 
 
@@ -38,9 +37,13 @@ class JointSketch(NamedTuple):
     sprung: bool  # by a spring in the joint
 
     @property
+    def entry(self) -> JointEntry:
+        return JOINTS[self.kind]
+
+    @property
     def placed(self) -> bool:
         """Whether it is at a point of its child."""
-        return self.kind not in WITHOUT_PLACE
+        return self.entry.placed
 
 
 class CurveSketch(NamedTuple):
@@ -122,7 +125,7 @@ def sketch_of(model: Model, shapes: Iterable[tuple[int, Shape]] = ()) -> Sketch:
         frames=frames,
         visuals=tuple((body, shape) for body, shape in shapes if shape.role == "visual" and shape.kind != "mesh"),
         bent=tuple(_bent(tree)),
-        platforms=(GROUND, *(j.child for j in joints if j.kind == "general" and j.parent == GROUND)),
+        platforms=(GROUND, *(j.child for j in joints if j.kind == GENERAL and j.parent == GROUND)),
     )
 
 

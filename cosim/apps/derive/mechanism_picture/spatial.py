@@ -36,8 +36,6 @@ BEYOND = 0.55  # in, of a rail beyond the places that its slider reaches
 ASIDE = 0.25  # in, largest distance of a centre of mass that is marked from the bars of its body
 POINT_MASS, CLEARANCE = 0.085, 0.2  # radius of the ball of a point mass; of labels, in
 SLIM = 0.045  # radius of an elastic link, in
-DRUMS = ("revolute", "continuous", "cylindrical", "screw")
-BALLS = ("spherical", "universal")
 SIDES = 44  # of a cylinder
 LIGHT = np.array([-0.35, 0.62, 0.7])  # from where it comes, in axes of the view
 DARKEST = 0.7  # of a face in the shade
@@ -50,7 +48,7 @@ def draw_spatial(stage: PosedSketch, pens: list[Pen], ground: Pen, labels: bool)
     """pens: one for each posture, below each other."""
     feet = _feet(stage)
     for joint in stage.sketch.joints:
-        if joint.parent == GROUND and joint.kind == "prismatic":
+        if joint.parent == GROUND and joint.entry.drawn == "slider":
             _draw_ground_of_rail(stage, ground, joint)
     for bent in (bent for bent in stage.sketch.bent if bent.grounded):
         draw_solid(ground, _wall(stage, bent), above=0.5)
@@ -145,11 +143,11 @@ def _visual(stage: PosedSketch, k: int, body: int, shape: Shape, fill: str) -> S
 
 def _joint(stage: PosedSketch, k: int, joint: JointSketch) -> Iterator[Solid]:
     at, axes = _seen(stage, k, joint.child, joint.at.position), _turned(stage, k, joint.child, joint.at.rotation)
-    if joint.kind in DRUMS:
+    if joint.entry.drawn in ("drum", "sleeve"):
         yield cylinder(at - LENGTH / 2 * axes[:, 2], at + LENGTH / 2 * axes[:, 2], DRUM, METAL)
-    elif joint.kind in BALLS:
+    elif joint.entry.drawn == "ball":
         yield ellipsoid(at, BALL * np.eye(3), METAL)
-    elif joint.kind == "prismatic":
+    elif joint.entry.drawn == "slider":
         yield box(at + SIGNS * SLIDER @ axes.T, METAL)
         yield cylinder(*_rail(stage, k, joint), RAIL, METAL)
 
@@ -177,7 +175,7 @@ def _feet(stage: PosedSketch) -> list[np.ndarray]:
     """Where the ground holds bodies: the middles (3,) of plates, in axes of the view."""
     found = []
     for joint in stage.sketch.joints if not stage.visuals_of(GROUND) else ():
-        if joint.parent == GROUND and joint.placed and joint.kind != "prismatic":
+        if joint.parent == GROUND and joint.placed and joint.entry.drawn != "slider":
             at = joint.on.position
             above = float(at @ stage.view.up)
             on_axis = above > 0.0 and np.linalg.norm(at - above * stage.view.up) < 1e-6

@@ -26,11 +26,6 @@ PARALLEL = 1e-6  # sine of the angle between directions that are parallel
 DEEP = 0.5  # reach at right angles to a plane over that in it, from which on a mechanism is seen as a spatial one
 OUT = 2.0  # deflection at right angles to a plane over that in it, likewise
 TURN, TILT = np.radians((-58.0, 22.0))  # of the eye about the vertical, and above the horizon
-REVOLUTE = (
-    "revolute",
-    "continuous",
-    "planar",
-)  # kinds whose axis is at right angles to the plane of a planar mechanism
 WIDEST, HIGHEST = 5.4, 3.7  # of the points of all bodies, in
 SMALLEST = 0.05  # m, extent of what is drawn
 
@@ -62,9 +57,9 @@ def plane_normal(joints: Sequence[JointSketch], poses: np.ndarray) -> np.ndarray
 
     Axes of revolute joints are parallel to it, axes of prismatic ones at right angles, in one posture and so in all.
     """
-    axes = [(joint.kind, poses[joint.parent][:, :3] @ joint.on.rotation[:, 2]) for joint in joints]
-    turning = [axis for kind, axis in axes if kind in REVOLUTE]
-    sliding = [axis for kind, axis in axes if kind == "prismatic"]
+    axes = [(joint.entry.in_plane, poses[joint.parent][:, :3] @ joint.on.rotation[:, 2]) for joint in joints]
+    turning = [axis for does, axis in axes if does == "turns"]
+    sliding = [axis for does, axis in axes if does == "slides"]
     if not axes or len(turning) + len(sliding) < len(axes):
         return None
     normal = turning[0] if turning else _across(sliding)

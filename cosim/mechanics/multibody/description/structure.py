@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.mechanics.multibody.description.topology import depth_first
-from cosim.mechanics.multibody.joints import kind_of
+from cosim.mechanics.multibody.joints import entry_of, kind_of
 from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 
 
@@ -150,7 +150,6 @@ def structure_of(mechanism: Mechanism) -> Structure:
 
 # --- mobility ---
 
-ROTATIONAL, LINEAR, RIGID = {"revolute", "continuous", "planar"}, {"prismatic"}, {"fixed"}
 PARALLEL = 1e-6  # sine of the angle below which axes count as parallel
 
 
@@ -191,12 +190,13 @@ def _rotations(mechanism: Mechanism, structure: Structure) -> list[np.ndarray]:
 
 def _is_planar(loop: FundamentalLoop, rotations: list[np.ndarray]) -> bool:
     """Whether all joints rotate about one direction and translate orthogonally to it, so that the loop stays planar."""
-    kinds = {edge.joint.kind for edge in loop.edges}
-    if not kinds <= ROTATIONAL | LINEAR | RIGID or not kinds & ROTATIONAL:
+    moving = [edge for edge in loop.edges if edge.joint.kind != "fixed"]
+    does = {entry_of(edge.joint).in_plane for edge in moving}
+    if "" in does or "turns" not in does:
         return False
     rotation_axes, translation_axes = (
-        [rotations[edge.number - 1] @ edge.joint.axis for edge in loop.edges if edge.joint.kind in those]
-        for those in (ROTATIONAL, LINEAR)
+        [rotations[edge.number - 1] @ edge.joint.axis for edge in moving if entry_of(edge.joint).in_plane == what]
+        for what in ("turns", "slides")
     )
     normal = rotation_axes[0]
     parallel = all(np.linalg.norm(np.cross(normal, axis)) < PARALLEL for axis in rotation_axes)
