@@ -21,9 +21,7 @@ _OF_SEARCH = (
 # command -> option -> the options of which it needs one
 NEEDED: Rules = {
     "analyze": {"--amplitude": ("--measure", "--excitation"), "--yes": ("--measure",)},
-    "drives calibrate": dict.fromkeys(
-        ("--order", "--speed", "--effort", "--travel", "--yes", "--clear-faults"), ("--cogging",)
-    ),
+    "drives calibrate": dict.fromkeys(_OF_COGGING, ("--cogging",)),
     "derive": {
         **dict.fromkeys(("--joint", "--form"), ("--bondgraph",)),
         **dict.fromkeys(_OF_EQUATIONS, ("--equations",)),

@@ -15,21 +15,13 @@ import numpy as np
 
 from cosim.control import sample_times
 from cosim.core import ops
-from cosim.core.types import Numeric, param, params
+from cosim.core.types import Numeric
 from cosim.core.units import TURN
 
 # time constants of the observer for which a velocity is held while the acceleration decays
 HELD = 3.0
 # largest relative difference of the way between two samples from the reported velocity's, where others may be queued
 DIFFERS = 0.5
-
-
-@params
-class ObserverParams:
-    """bandwidth: corner frequency of each of the three poles. Up to half of it the attenuation is below 3 dB; the
-    acceleration lags by 3/(2π bandwidth), 10 ms at 50 Hz."""
-
-    bandwidth: float = param(unit="Hz", above=0, default=50.0)
 
 
 class JointMotion(NamedTuple):

@@ -6,7 +6,6 @@ from scipy.integrate import cumulative_trapezoid
 
 from cosim.control.observer import (
     JointMotion,
-    ObserverParams,
     at_start,
     correct,
     extrapolate,
@@ -62,7 +61,6 @@ def test_gains_are_those_of_the_books():
     """Brookner's table of g, h, k for the critically damped filter, θ = 0.5 and a step of 2 s."""
     k = gains(np.log(2.0) / TURN / 2.0, 2.0)
     np.testing.assert_allclose(k, [0.875, 0.5625 / 2.0, 2 * 0.0625 / 4.0], rtol=1e-14)
-    assert ObserverParams().bandwidth == 50.0
 
 
 def test_it_begins_with_steady_motion_predicts_constant_acceleration_and_corrects_by_the_gains():

@@ -57,7 +57,6 @@ def test_the_four_bar_by_hand():
     assert (s.size, s.depths) == (3, (0, 1, 2, 1))
     assert s.S0.tolist() == [1, 0, 1]
     assert s.S.tolist() == [[-1, 1, 0], [0, -1, 0], [0, 0, -1]]
-    assert s.S0_cut.tolist() == [0]
     assert s.S_cut.tolist() == [[0], [1], [-1]]
     assert s.T.tolist() == [[-1, -1, 0], [0, -1, 0], [0, 0, -1]]
     (loop,) = s.loops

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cosim.output.plot.curves import Samples
 
 MOST_ROWS = 24
-TRACKED = ("/position", "/reference_position")
 
 
 def plot_runs(runs: Mapping[str, Run], signals: Sequence[str] = (), file: str | Path | None = None) -> Figure:

@@ -90,11 +90,6 @@ class Structure:
         return self.incidence[1:, : self.size]
 
     @property
-    def S0_cut(self) -> np.ndarray:
-        """S₀*, row of body 0 (n*,)."""
-        return self.incidence[0, self.size :]
-
-    @property
     def S_cut(self) -> np.ndarray:
         """S*, bodies × cut joints (n, n*)."""
         return self.incidence[1:, self.size :]
