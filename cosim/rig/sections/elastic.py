@@ -10,7 +10,7 @@ from typing import Any, Literal
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.types import param, params
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
-from cosim.mechanics.multibody.elastic.beam import Beam, BeamSection, ModeCounts, constant
+from cosim.mechanics.multibody.elastic.beam import MOST_MODES, Beam, BeamSection, ModeCounts, constant
 from cosim.mechanics.multibody.elastic.cross_sections import DIMENSIONS, Material, section_of
 from cosim.mechanics.multibody.elastic.geometric_stiffness import GeometricStiffness
 from cosim.mechanics.multibody.elastic.link import ElasticLink
@@ -25,7 +25,6 @@ from cosim.rig.sections.user_code import read_shapes
 
 AT = ("mechanism", "elastic")
 EndName = Literal["clamped", "pinned", "free"]
-MOST_MODES = 20
 POISSON_RATIO = 0.3
 RIGID_IN_SHEAR = 1e12, 1e12  # N
 # of a beam whose frame is fixed by its root, by its chord, or by the mean of its motion
@@ -86,21 +85,9 @@ class StiffnessKeys:
 
 
 @params
-class ModesKeys:
-    bend_y: int = param(min=0, max=MOST_MODES, default=0)
-    bend_z: int = param(min=0, max=MOST_MODES, default=0)
-    twist: int = param(min=0, max=MOST_MODES, default=0)
-    stretch: int = param(min=0, max=MOST_MODES, default=0)
-
-    def __post_init__(self) -> None:
-        if not any(asdict(self).values()):
-            raise ValueError("no modes are given: the link is rigid; give a number of bend_y, bend_z, twist or stretch")
-
-
-@params
 class BeamKeys:
     length: float = param(unit="m", above=0)
-    modes: ModesKeys = param()
+    modes: ModeCounts = param()
     section: CrossSectionKeys | None = param(default=None)
     tip_section: CrossSectionKeys | None = param(default=None)
     density: float | None = param(unit="kg/m^3", above=0, default=None)
@@ -141,7 +128,7 @@ class BeamKeys:
         return Beam(
             self.length,
             self._section(),
-            ModeCounts(**asdict(self.modes)),
+            self.modes,
             self.ends,
             self.tip_mass,
             self.tip_inertia,

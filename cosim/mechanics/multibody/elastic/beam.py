@@ -10,14 +10,14 @@ an angle, and cubic shape functions by Friedman and Kosmatka (An improved two-no
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from cosim.core.errors import InputError
-from cosim.core.types import Array
+from cosim.core.types import Array, param, params
 from cosim.mechanics.multibody.elastic.link import Displacement, ElasticLink, Remedies, pieces_along
 from cosim.mechanics.multibody.elastic.mass_points import MassPoints, offset, solids
 from cosim.mechanics.multibody.elastic.modal_link import without_rounding
@@ -48,13 +48,21 @@ class BeamSection(NamedTuple):
     shear: tuple[AlongBeam, AlongBeam]  # along y, along z
 
 
-class ModeCounts(NamedTuple):
+MOST_MODES = 20
+
+
+@params
+class ModeCounts:
     """Number of modes of each kind: bending along y and along z, twist about x, stretch along x."""
 
-    bend_y: int = 0
-    bend_z: int = 0
-    twist: int = 0
-    stretch: int = 0
+    bend_y: int = param(min=0, max=MOST_MODES, default=0)
+    bend_z: int = param(min=0, max=MOST_MODES, default=0)
+    twist: int = param(min=0, max=MOST_MODES, default=0)
+    stretch: int = param(min=0, max=MOST_MODES, default=0)
+
+    def __post_init__(self) -> None:
+        if not any(asdict(self).values()):
+            raise ValueError("no modes are given: the link is rigid; give a number of bend_y, bend_z, twist or stretch")
 
 
 class BeamEnd(NamedTuple):
@@ -107,7 +115,7 @@ class Beam:
     def _kinds(self) -> list[tuple[str, BeamLine, Array]]:
         """(kind, its line, its modes (unknowns, count)) of each kind that has modes; the largest deflection is 1."""
         found = []
-        for kind, count in self.modes._asdict().items():
+        for kind, count in asdict(self.modes).items():
             if not count:
                 continue
             line = self._line(kind)
@@ -144,7 +152,7 @@ class Beam:
     @property
     def mode_names(self) -> tuple[tuple[str, str], ...]:
         """(name, unit) of each mode"""
-        counts = self.modes._asdict().items()
+        counts = asdict(self.modes).items()
         return tuple((f"{kind}_{k + 1}", _UNITS[kind]) for kind, count in counts for k in range(count))
 
     def displacements(self, x: Array) -> tuple[tuple[Array, Array], Array]:

@@ -7,7 +7,7 @@ A beam of length L has n joints at L (k − ½) / n, each with the stiffness of 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -86,7 +86,7 @@ def _piece(beam: Beam, start: float, end: float) -> RigidPiece:
 
 def _joints_at(beam: Beam, k: int, x: float, h: float, lowest: dict[str, float]) -> Iterator[SpringJoint]:
     at = np.array([x])
-    for kind, modes in beam.modes._asdict().items():
+    for kind, modes in asdict(beam.modes).items():
         if not modes:
             continue
         linear, angular = DIRECTIONS[kind]
