@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from cosim.apps.tuning.tune import tune
     from cosim.core.errors import InputError, InputErrors, RunError
     from cosim.mechanics.formulations import load_formulation
+    from cosim.mechanics.formulations.cartesian.absolute import integrate_bodies
     from cosim.mechanics.multibody import Model
+    from cosim.mechanics.multibody.elastic.finite_elements import FiniteElements
+    from cosim.mechanics.multibody.elastic.table import read_elastic_table
     from cosim.output.client import ControlClient, Subscriber, connect, subscribe
     from cosim.rig.gradient import Gradient
     from cosim.rig.rig import Rig, load_rig
@@ -36,6 +39,7 @@ __all__ = [
     "ControlClient",
     "CoupledParts",
     "FailedTuning",
+    "FiniteElements",
     "FmuPart",
     "Gradient",
     "InputError",
@@ -52,12 +56,14 @@ __all__ = [
     "analyze",
     "compare",
     "connect",
+    "integrate_bodies",
     "learn",
     "load_formulation",
     "load_rig",
     "load_run",
     "open_recording",
     "plot_runs",
+    "read_elastic_table",
     "read_system",
     "subscribe",
     "tune",
@@ -71,7 +77,10 @@ _PROMISED = {
     "cosim.apps.tuning.tune": ("tune",),
     "cosim.core.errors": ("InputError", "InputErrors", "RunError"),
     "cosim.mechanics.formulations": ("load_formulation",),
+    "cosim.mechanics.formulations.cartesian.absolute": ("integrate_bodies",),
     "cosim.mechanics.multibody": ("Model",),
+    "cosim.mechanics.multibody.elastic.finite_elements": ("FiniteElements",),
+    "cosim.mechanics.multibody.elastic.table": ("read_elastic_table",),
     "cosim.output.client": ("ControlClient", "Subscriber", "connect", "subscribe"),
     "cosim.rig.rig": ("Rig", "load_rig"),
     "cosim.rig.run.comparison": ("Comparison", "compare"),

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from benchmarks import linkages
 from cosim import InputError, RunError, load_rig
 from cosim.mechanics.formulations.cartesian import load
-from cosim.mechanics.formulations.cartesian.absolute import integrate
+from cosim.mechanics.formulations.cartesian.absolute import integrate_bodies
 from cosim.mechanics.multibody import Model, assembly
 from cosim.mechanics.multibody.constraint_laws import point_on_curve, polynomial
 from cosim.mechanics.multibody.mechanism import (
@@ -56,7 +56,7 @@ def in_joint_coordinates(model: Model, q: np.ndarray, v: np.ndarray, duration: f
 
 
 def test_the_double_pendulum_of_the_modelica_library() -> None:
-    run = integrate(sample("double_pendulum"), np.zeros(2), np.zeros(2), 3.0, 1e-3)
+    run = integrate_bodies(sample("double_pendulum"), np.zeros(2), np.zeros(2), 3.0, 1e-3)
     upper, lower = run.poses[-1, :, :, 0]  # x axes of the bars
     first = np.arctan2(upper[1], upper[0])
     second = np.arctan2(upper[0] * lower[1] - upper[1] * lower[0], upper @ lower)
@@ -80,7 +80,7 @@ def test_published_motions(name: str) -> None:
     duration, step, drive, (body, column, expected), tolerance = PUBLISHED[name]
     start, model = load_rig(FOLDER / "mechanisms" / f"{name}.yaml").plant.start, sample(name)
     effort = np.where(np.arange(model.nv) == 0, drive, 0.0)
-    run = integrate(model, start.q, start.v, duration, step, effort=effort)
+    run = integrate_bodies(model, start.q, start.v, duration, step, effort=effort)
     assert run.poses[-1, body, :, column] == pytest.approx(expected, abs=tolerance)
     assert max(run.position_violation, run.velocity_violation) < 1e-12
 
@@ -92,7 +92,7 @@ MOTIONS = {"four_bar": ([1.0, -0.5, 1.5], 2.0), "slider_crank": ([0.5, -0.2, 0.4
 def test_loops_move_as_in_joint_coordinates(name: str) -> None:
     model = sample(name)
     q, v = assembled(model, *MOTIONS[name])
-    run = integrate(model, q, v, 1.0, 5e-4)
+    run = integrate_bodies(model, q, v, 1.0, 5e-4)
     model = model.without(assembly.find_redundant(model, q, np.zeros(model.nv, dtype=bool)))
     q, v = in_joint_coordinates(model, q, v, 1.0)
     assert run.poses[-1] == pytest.approx(np.asarray(model.body_poses(q)), abs=1e-7)
@@ -103,7 +103,7 @@ def test_bodies_in_space_move_as_in_joint_coordinates() -> None:
     model = Model(random_tree(("free", "universal", "spherical", "screw", "cylindrical"), 4))
     rng = np.random.default_rng(0)
     q, v = model.random_configuration(rng), rng.uniform(-1, 1, model.nv)
-    run = integrate(model, q, v, 0.2, 1e-3)
+    run = integrate_bodies(model, q, v, 0.2, 1e-3)
     q, v = in_joint_coordinates(model, q, v, 0.2)
     assert run.poses[-1] == pytest.approx(np.asarray(model.body_poses(q)), abs=1e-6)
     assert run.velocities[-1] == pytest.approx(v, abs=1e-6)
@@ -112,7 +112,7 @@ def test_bodies_in_space_move_as_in_joint_coordinates() -> None:
 def test_drift_is_controlled_and_reported() -> None:
     model = sample("four_bar")
     q, v = assembled(model, *MOTIONS["four_bar"])
-    runs = {drift: integrate(model, q, v, 8.0, 2e-3, drift) for drift in ("projection", "baumgarte", "none")}
+    runs = {drift: integrate_bodies(model, q, v, 8.0, 2e-3, drift) for drift in ("projection", "baumgarte", "none")}
     position = {drift: run.position_violation for drift, run in runs.items()}
     assert position["projection"] < 1e-12
     assert runs["projection"].velocity_violation < 1e-12
@@ -122,7 +122,7 @@ def test_drift_is_controlled_and_reported() -> None:
 def test_a_projection_keeps_a_knife_edge_but_not_its_place() -> None:
     model = sample("skate")
     v = assembly.consistent_velocities(model, np.zeros(3), np.array([1.0, 0.0, 2.0]), np.zeros(3, dtype=bool))
-    run = integrate(model, np.zeros(3), v, 1.0, 1e-3)
+    run = integrate_bodies(model, np.zeros(3), v, 1.0, 1e-3)
     assert run.velocity_violation < 1e-13
     assert np.linalg.norm(run.poses[-1, 0, :2, 3]) > 0.1
 
@@ -185,7 +185,7 @@ def test_the_jaw_of_a_grab_bucket() -> None:
 def test_the_jaw_scoops_as_its_closed_form() -> None:
     weight = np.array([0.0, -MASS * GRAVITY, 0.0])
     q, v, _ = closed_form(-0.3, 0.0, weight)
-    run = integrate(jaw(), q, v, 0.4, 1e-3)
+    run = integrate_bodies(jaw(), q, v, 0.4, 1e-3)
 
     def flow(t, y):
         return [y[1], closed_form(y[0], y[1], weight)[2][2]]
@@ -199,7 +199,7 @@ def test_the_jaw_scoops_as_its_closed_form() -> None:
 
 def mistake(model: Model, q: object, v: object, drift: str = "projection", step: float = 1e-3) -> str:
     given = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-    return str(raised((InputError, RunError), integrate, model, *given, 0.5, step, drift))
+    return str(raised((InputError, RunError), integrate_bodies, model, *given, 0.5, step, drift))
 
 
 NUMBERS: dict[str, dict[str, Any]] = {
@@ -222,7 +222,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", NUMBERS)
 def test_numbers_that_cannot_be(case: str, said: Said) -> None:
     given: dict[str, Any] = {"q": np.zeros(2), "v": np.zeros(2), "duration": 0.5, "step": 1e-3} | NUMBERS[case]
-    said(raised(InputError, integrate, sample("double_pendulum"), **given))
+    said(raised(InputError, integrate_bodies, sample("double_pendulum"), **given))
 
 
 def test_what_a_run_in_absolute_coordinates_does_not_treat(said: Said) -> None:
@@ -250,5 +250,5 @@ def test_what_a_run_in_absolute_coordinates_does_not_treat(said: Said) -> None:
 def test_the_start_of_a_rig_is_closed() -> None:
     """As the page on formulations says."""
     start, model = load_rig(FOLDER / "mechanisms" / "four_bar.yaml").plant.start, sample("four_bar")
-    run = integrate(model, start.q, start.v, 0.01, 1e-3)
+    run = integrate_bodies(model, start.q, start.v, 0.01, 1e-3)
     assert (run.poses.shape, run.velocities.shape) == ((11, 3, 3, 4), (11, 3))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cosim.core.errors import SourceLocation
-from cosim.mechanics.multibody.elastic.table import read_table
+from cosim.mechanics.multibody.elastic.table import read_elastic_table
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.user_code import read_shapes
 from tests.docs.documents import PAGES, blocks
@@ -58,7 +58,7 @@ def test_the_examples_of_the_page_on_files_work(reading, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     table, shapes = blocks(PAGES["howto/elastic-links-from-files.md"], "python")
     exec(table, {})
-    rod = read_table(tmp_path / "rod.npz")
+    rod = read_elastic_table(tmp_path / "rod.npz")
     assert rod.mass == pytest.approx(0.4)
     found = read(reading, shapes).link()
     assert found.mass == pytest.approx(0.25)

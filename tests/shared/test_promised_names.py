@@ -1,8 +1,10 @@
 """The names that programs and plug-ins import: each is there, and a former module is refused with its new place."""
 
 import importlib
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,20 @@ def test_every_promised_name_is_there(module):
     assert [name for name in module.__all__ if getattr(module, name, None) is None] == []
     homes = getattr(module, "_HOMES", {})
     assert all(getattr(importlib.import_module(home), name) is getattr(module, name) for name, home in homes.items())
+
+
+ROOT = Path(__file__).parents[2]
+PROMISED = {module.__name__: module.__all__ for module in (cosim, cosim.plugin, cosim.errors)}
+IMPORT = re.compile(r"^ *(?:from (cosim[.\w]*) import (?:\(([^)]*)\)|([^\n#(]+))|import (cosim[.\w]*))", re.MULTILINE)
+PAGES = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("rigs/**/*.py")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages_and_samples_import_promised_names_alone(page: Path):
+    for module, block, line, whole in IMPORT.findall(page.read_text(encoding="utf-8")):
+        names = {name.split(" as ")[0].strip() for name in (block or line).split(",") if name.strip()}
+        assert names <= {*PROMISED.get(module or whole, ()), "plugin", "errors"}
+        assert (module or whole) in PROMISED
 
 
 def test_importing_the_package_loads_nothing_else():

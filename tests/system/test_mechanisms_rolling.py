@@ -5,6 +5,8 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
+from cosim.simulation.plant.recorded_signals import recorded_of
+
 # --- skate --------------------------------------------------------------------------------------------
 
 MASS, SPIN, FORCE, MOMENT = 2.0, 0.15, 4.0, 0.3
@@ -121,6 +123,6 @@ def test_slip_is_that_of_the_contact_however_fast_it_lifts_off(sample):
     plant = sample("mechanisms/rolling_wheel").plant
     along_body = Rotation.from_rotvec([np.radians(60.0), 0.0, 0.0]).inv().apply([0.3, -0.4, 0.7])
     x = plant.initial() | {"velocity": np.array([*along_body, 0.0, 0.0, 0.0])}
-    signals = plant.observe(0.0, x, np.zeros(6))
+    signals = recorded_of(plant, 0.0, x, np.zeros(6)).values
     assert signals["floor/slip"] == pytest.approx(0.5, rel=1e-12)
     assert signals["floor/violation"] < 1e-12

@@ -15,7 +15,7 @@ from cosim.mechanics.multibody.elastic.cross_sections import DIMENSIONS, Materia
 from cosim.mechanics.multibody.elastic.geometric_stiffness import GeometricStiffness
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.elastic.rigid_elements import RigidElements, rigid_elements
-from cosim.mechanics.multibody.elastic.table import read_table
+from cosim.mechanics.multibody.elastic.table import read_elastic_table
 from cosim.mechanics.multibody.mechanism import Link
 from cosim.rig.reading.names import Reference
 from cosim.rig.reading.schema import Reading, read
@@ -280,7 +280,7 @@ def _of_beam(keys: BeamKeys, path: tuple, reading: Reading) -> ElasticLink | Rig
 
 def _of_table(keys: TableKeys, path: tuple, reading: Reading) -> ElasticLink | None:
     file = reading.file(keys.file, (*path, "file"))
-    return None if file is None else read_table(file, keys.damping_ratio, keys.mass)
+    return None if file is None else read_elastic_table(file, keys.damping_ratio, keys.mass)
 
 
 def _of_finite_elements(keys: FiniteElementKeys, path: tuple, reading: Reading) -> ElasticLink | None:

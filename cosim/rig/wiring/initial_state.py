@@ -25,6 +25,7 @@ from cosim.simulation.plant.hybrid_modes import HardStop, HybridModes, PlantEven
 from cosim.simulation.plant.indicators import ELAPSED, EventInputs
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.plant_description import LoopClosure
+from cosim.simulation.plant.recorded_signals import recorded_at_start
 
 ROUNDING = 1e-15  # relative error of a sum of steps
 CREEP_STEPS = 2.0  # in which a brake of several dofs stops from its creep speed: then an explicit step is stable
@@ -147,7 +148,11 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
     known: tuple[str, ...] = ()
     if any(event.signal or event.over for event in spec.events):  # the plant has no signals of modes yet
         holding = [f"{dof}/holding_effort" for dof in sorted(held["unlatch"] | held["unbrake"])]
-        known = (*plant.signals, *holding, *(f"{dof}/brake_slip" for dof in sorted(held["unbrake"])))
+        known = (
+            *recorded_at_start(plant).declared,
+            *holding,
+            *(f"{dof}/brake_slip" for dof in sorted(held["unbrake"])),
+        )
     given = {*plant.prescribed, *plant.real}
     for event in spec.events:
         if event.signal and event.signal not in known:

@@ -19,6 +19,7 @@ from cosim.core.compile.routine import Routine, call_when
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.types import Numeric, State
 from cosim.simulation.plant.plant import Plant
+from cosim.simulation.plant.recorded_signals import recorded_of
 
 TOLERANCE = 1e-10  # of the time of an event, as a fraction of the step
 MAX_SEARCH = 80  # evaluations to locate an event
@@ -140,7 +141,7 @@ class EventStepper:
         inputs |= {"acceleration": solution["a"], "locking_effort": solution["locking_effort"]}
         inputs |= self._brake_inputs(t, state["modes"], solution) if self.plant.modes.brakes else {}
         if self.plant.modes.signals:
-            signals = self.plant.observe(t, state, request)
+            signals = recorded_of(self.plant, t, state, request).values
             inputs |= {name: signals[name] for name in self.plant.modes.signals}
         return inputs
 

@@ -1,4 +1,4 @@
-"""Mechanism and actuators as one continuous block: state, motion, efforts, signals.
+"""Mechanism and actuators as one continuous block: state, motion, efforts.
 
 Input: the effort requested of the drive of each dof. The hybrid dynamics gives the required effort of a prescribed dof.
 Discrete modes (locked dofs, released constraints) are part of the state: `modes`. The acceleration of a real dof is
@@ -16,16 +16,15 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.layout import Layout, zeros_like
-from cosim.core.types import SETPOINTS, Numeric, SampledActuator, Signal, State
+from cosim.core.types import SETPOINTS, Numeric, SampledActuator, State
 from cosim.mechanics.multibody.assembly import find_consistent_state
 from cosim.simulation.plant.indicators import STANDSTILL
 from cosim.simulation.plant.plant_description import PlantDescription
-from cosim.simulation.plant.recorded_signals import recorded_of
 
 
 @dataclass(frozen=True)
 class Plant(PlantDescription):
-    """A plant: its state, how it moves, and its signals."""
+    """A plant: its state, and how it moves."""
 
     # --- initial state ---
 
@@ -353,14 +352,3 @@ class Plant(PlantDescription):
         if self.real:
             dx["energy"]["real"] = ops.array([effort[k] * v[k] for k in self._real_dofs])
         return dx | zeros_like(self._constants())
-
-    # --- signals ---
-
-    @cached_property
-    def signals(self) -> dict[str, Signal]:
-        """What it records: declarations by name, in their order."""
-        return recorded_of(self, 0.0, self.initial(), np.zeros(self.model.nv)).declared
-
-    def observe(self, t: Numeric, x: State, request: Numeric) -> dict[str, Numeric]:
-        """The values of its signals by name."""
-        return recorded_of(self, t, x, request).values

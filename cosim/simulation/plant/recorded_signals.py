@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import Numeric, Signal, Signals, State
 from cosim.core.units import JOINT_DIMENSIONS
-
-if TYPE_CHECKING:
-    from cosim.simulation.plant.plant import Plant
+from cosim.simulation.plant.plant import Plant
 
 OF_A_DOF: Signals = {
     "position": Signal((), "joint position", "true position; of a real joint the estimated one", chart="position"),
@@ -146,6 +145,10 @@ def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> Recorde
         recorded.add("steps", {"unconverged": x["drive_steps"]["unconverged"]}, STEPS)
     _record_constraints(plant, recorded, t, solution, plant.active(x))
     return recorded
+
+
+def recorded_at_start(plant: Plant) -> RecordedSignals:
+    return recorded_of(plant, 0.0, plant.initial(), np.zeros(plant.model.nv))
 
 
 def _record_axes(

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from cosim.core.errors import InputError
 from cosim.mechanics.multibody.elastic.finite_elements import read_matrix
-from cosim.mechanics.multibody.elastic.table import read_table
+from cosim.mechanics.multibody.elastic.table import read_elastic_table
 from tests.kit.refusals import raised
 from tests.multibody.elastic_files.bodies import TIP, files_of
 from tests.multibody.elastic_files.meshes import beam_mesh, brick_mesh
@@ -106,7 +106,7 @@ TABLES = {
 def test_a_table_that_is_wrong(case, table, tmp_path, said):
     TABLES[case](table)
     path = write(tmp_path, table)
-    message = said_of(lambda: read_table(path), tmp_path)
+    message = said_of(lambda: read_elastic_table(path), tmp_path)
     assert message.startswith("modes.npz: ")
     said(message, r"0\.\d{3,}")
 
@@ -114,7 +114,7 @@ def test_a_table_that_is_wrong(case, table, tmp_path, said):
 @pytest.mark.parametrize("given", [{"mass": 4050.0}, {"inertia": np.eye(3)}], ids=["mass", "inertia"])
 def test_nodes_with_another_mass_than_that_of_the_link(given, table, tmp_path, said):
     path = write(tmp_path, table)
-    said(said_of(lambda: read_table(path, **given), tmp_path))
+    said(said_of(lambda: read_elastic_table(path, **given), tmp_path))
 
 
 FILES = {
@@ -137,7 +137,7 @@ def test_files_that_are_no_tables(name, tmp_path, said):
     elif content is not None:
         with path.open("wb") as file:
             np.save(file, content)
-    message = said_of(lambda: read_table(path), tmp_path)
+    message = said_of(lambda: read_elastic_table(path), tmp_path)
     assert message.startswith(f"{name}: ")
     said(message.partition(" while decoding")[0])
 
@@ -153,8 +153,8 @@ def twice(table):
 def test_hinges_where_nothing_can_be_attached(table, tmp_path, said):
     """Beside the nodes of a table, at two nodes that move apart, beside the axis of functions, and at a node of solid
     elements that is no interface."""
-    beside = read_table(write(tmp_path, table))
-    apart = read_table(write(tmp_path, twice(table), "twice.npz"))
+    beside = read_elastic_table(write(tmp_path, table))
+    apart = read_elastic_table(write(tmp_path, twice(table), "twice.npz"))
     solid = fe(tmp_path / "files", brick_mesh(2)).link()
     for link, place in (
         (beside, (0.6, 0, 0)),

@@ -8,7 +8,7 @@ import pytest
 from cosim.core.errors import InputError
 from cosim.mechanics.multibody.elastic.modal_link import gram
 from cosim.mechanics.multibody.elastic.shape_functions import ShapeFunctions
-from cosim.mechanics.multibody.elastic.table import read_table
+from cosim.mechanics.multibody.elastic.table import read_elastic_table
 from tests.multibody.elastic_files.bodies import TIP, arm, beam, frequencies, swing
 from tests.multibody.elastic_files.meshes import AREA, DENSITY, LENGTH
 
@@ -45,7 +45,7 @@ def write(folder, arrays, name="modes.npz"):
 
 
 def test_a_table_of_a_beam_is_the_beam(tmp_path):
-    link, theory = read_table(write(tmp_path, sampled())), beam(COUNTS).link()
+    link, theory = read_elastic_table(write(tmp_path, sampled())), beam(COUNTS).link()
     assert link.mass == pytest.approx(theory.mass, rel=1e-12)
     assert link.inertia == pytest.approx(theory.inertia, rel=1e-3, abs=1e-12)
     assert frequencies(link) == pytest.approx(frequencies(theory), rel=1e-3)
@@ -57,18 +57,18 @@ def test_nodes_without_inertia_do_not_resist_turning(tmp_path):
     arrays = sampled(counts=(1, 0, 1, 0))
     del arrays["inertias"]
     with pytest.raises(InputError) as error:
-        read_table(write(tmp_path, arrays))
+        read_elastic_table(write(tmp_path, arrays))
     assert error.value.what == "mode 2 moves no mass; leave it out"
 
 
 def test_frequencies_stand_for_the_stiffness(tmp_path):
     arrays = sampled(counts=(2, 1, 0, 0))
-    plain = read_table(write(tmp_path, arrays), damping_ratio=0.01)
+    plain = read_elastic_table(write(tmp_path, arrays), damping_ratio=0.01)
     del arrays["stiffness"]
     masses = np.diag(gram(plain.modal))
     arrays["frequencies"] = np.sqrt(np.diag(plain.stiffness) / masses) / (2 * np.pi)
     arrays["damping_ratios"] = np.array([0.01, 0.01, 0.03])
-    link = read_table(write(tmp_path, arrays, "modes.json"))
+    link = read_elastic_table(write(tmp_path, arrays, "modes.json"))
     assert link.stiffness == pytest.approx(plain.stiffness, abs=1e-9 * plain.stiffness.max())
     ratios = np.diag(link.damping) / np.diag(plain.damping)
     assert ratios == pytest.approx([1.0, 1.0, 3.0], rel=1e-3)
@@ -81,8 +81,8 @@ def test_second_order_displacements_stiffen_a_turning_beam(tmp_path):
     bending = beam((1, 0, 0, 0))
     stiffened = type(bending)(bending.length, bending.section, bending.modes)
     (_, curve), _ = stiffened.displacements(arrays["positions"][:, 0])
-    without = read_table(write(tmp_path, arrays))
-    with_it = read_table(write(tmp_path, arrays | {"second_order": curve}, "stiff.npz"))
+    without = read_elastic_table(write(tmp_path, arrays))
+    with_it = read_elastic_table(write(tmp_path, arrays | {"second_order": curve}, "stiff.npz"))
     pulls = [pull(link) for link in (without, with_it, stiffened.link())]
     assert pulls[1] == pytest.approx(pulls[2], rel=2e-3)
     assert pulls[0] > 0.0 > pulls[1]

@@ -170,7 +170,7 @@ class Violations(NamedTuple):
     rate: Numeric
 
 
-def integrate(
+def integrate_bodies(
     model: Model,
     q: np.ndarray,
     v: np.ndarray,

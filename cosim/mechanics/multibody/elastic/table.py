@@ -32,7 +32,7 @@ REMEDIES = Remedies(
 )
 
 
-def read_table(
+def read_elastic_table(
     path: Path, damping_ratio: float = 0.0, mass: float | None = None, inertia: Array | None = None
 ) -> ElasticLink:
     """The elastic link of an .npz or .json file with p nodes and m modes. Its arrays, in SI units:
