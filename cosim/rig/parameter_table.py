@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cosim.control.control_loop import ControlLoop
-from cosim.core.errors import InputError, SourceLocation, did_you_mean
+from cosim.core.errors import InputError, SourceLocation, did_you_mean, near_names
 from cosim.core.types import Array
 from cosim.rig.plant_parameters import PlantParameter, plant_parameters_of
 from cosim.rig.reading import schema
@@ -169,7 +169,7 @@ class ParameterTable:
             return f"is a number of the plant, which no run changes; {fix}"
         known = [*self.live, *self.per_run, *self.fixed]
         short = name.removeprefix("controllers.")  # as in overrides of a file
-        near = f"; did you mean '{short}'?" if short in known else did_you_mean(name, known)
+        near = f"; did you mean '{short}'?" if short in known else near_names(name, known)
         return f"there is no such parameter{near}"
 
     def _section(self, number: int, field: str) -> FileSection:
