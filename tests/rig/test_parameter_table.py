@@ -15,6 +15,7 @@ from cosim.apps.deploy.fmu_export.variables import variables_of
 from cosim.core.units import UNITS
 from cosim.rig.parameter_table import table_of
 from cosim.rig.rig_parameter import bounds_of
+from cosim.rig.run.recorded_run import Change
 from cosim.rig.run.run_metadata import run_metadata_of
 from cosim.rig.run.stream import schema_of
 from tests.kit.refusals import refusal
@@ -150,6 +151,10 @@ def test_every_name_with_another_meaning_than_a_parameter_says_where_it_is_set(g
         "xyz",
     ):
         said(refusal(gantry.set, name, 1.0))
+
+
+def test_a_change_of_what_is_no_parameter_says_the_same(gantry, said):
+    said(refusal(gantry.run, 0.01, changes=[Change(3, "mechanism.arm.mass", (1.0,))]))
 
 
 def test_elements_in_rollouts_and_gradients_are_those_of_their_parameter(gantry):
