@@ -17,8 +17,8 @@ from cosim.core.errors import CompileError, InputError, InputErrors, RunError, S
 from cosim.core.types import Array, Numeric
 from cosim.execution.gradients import GradientArrays, Gradients
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
-from cosim.rig.parameters import tunables_of, unit_of, unknown_parameter, values_of
-from cosim.rig.plant_parameters import bristles_of, plant_parameters_of
+from cosim.rig.parameter_table import table_of
+from cosim.rig.parametrised_rig import bristles_of
 from cosim.rig.rollout_batch import Faults
 from cosim.rig.rollouts import accumulation_of, check_compiled, first_memories, opened_model, reason_of_stop
 from cosim.rig.wiring.wired_rig import WiredRig
@@ -107,7 +107,7 @@ def find_gradient(
     _pass_start(rig, model, given, first, found)
     values, of_metrics = goal.values(found.accumulators)
     values[found.faulty] = found.derivatives[found.faulty] = np.nan
-    shapes = {name: np.shape(value) for name, value in {**values_of(rig), **_numbers(rig, given)}.items()}
+    shapes = _shapes(rig, list(places))
 
     def shaped(rows: Array) -> dict[str, Any]:
         of = {name: rows[:, where].reshape(k, *shapes[name]) for name, where in places.items()}
@@ -138,45 +138,46 @@ def _check_counts(threads: int | None, tape: float) -> None:
 
 def _present(rig: WiredRig, parameters: str | Sequence[str]) -> dict[str, Array]:
     """The values of these parameters in the rig, one row each. Raises InputErrors for names that do not exist."""
-    names = [parameters] if isinstance(parameters, str) else list(parameters)
-    known: dict[str, Any] = dict(values_of(rig))
-    if not set(names) <= set(known):
-        known |= {name: number.values for name, number in plant_parameters_of(rig).items()}
-    errors = [
-        InputError(unknown_parameter(rig, name, list(known)), f"parameter '{name}'")
-        for name in names
-        if name not in known
-    ]
+    table, errors = table_of(rig), list[InputError]()
+    found = table.find_all([parameters] if isinstance(parameters, str) else parameters, errors)
     if errors:
         raise InputErrors(errors)
-    return {name: np.atleast_2d(known[name]) for name in names}
+    numbers = {name: table.numbers(parameter.name)[_elements(element)] for name, (parameter, element) in found.items()}
+    return {name: values[None] for name, values in numbers.items()}
 
 
-def _numbers(rig: WiredRig, given: ParameterArrays) -> dict[str, Any]:
-    """The values of the numbers of the plant that are given."""
-    known = plant_parameters_of(rig) if given.numbers else {}
-    return {name: known[name].values if known[name].values.size > 1 else 0.0 for name in given.numbers}
+def _elements(element: int | None) -> slice:
+    """Of a parameter."""
+    return slice(None) if element is None else slice(element, element + 1)
+
+
+def _shapes(rig: WiredRig, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    found = {name: table_of(rig).find(name) for name in names}
+    return {
+        name: () if parameter.count is None or element is not None else (parameter.count,)
+        for name, (parameter, element) in found.items()
+    }
 
 
 def _units(rig: WiredRig, names: Sequence[str]) -> dict[str, str]:
-    tunables = tunables_of(rig)
-    numbers = {} if set(names) <= set(tunables) else plant_parameters_of(rig)
-    return {name: unit_of(rig, name) if name in tunables else numbers[name].unit for name in names}
+    found = {name: table_of(rig).find(name) for name in names}
+    return {
+        name: parameter.unit if element is None else parameter.units[element]
+        for name, (parameter, element) in found.items()
+    }
 
 
 def _places(rig: WiredRig, model: TickModel, given: ParameterArrays, names: Sequence[str]) -> dict[str, slice]:
     """Where the memory holds each parameter."""
+    table, places = table_of(rig), dict[str, slice]()
     gains, numbers = (model.layout.place(name).where.start for name in ("parameters", "numbers"))
-    known = plant_parameters_of(rig) if given.numbers else {}
-    sizes = [known[name].values.size for name in given.numbers]
+    sizes = [table.per_run[name].size for name in given.numbers]
     begins = dict(zip(given.numbers, np.cumsum([numbers, *sizes]).tolist(), strict=False))
-    places = {}
     for name in names:
-        if name in begins:
-            places[name] = slice(begins[name], begins[name] + known[name].values.size)
-        else:
-            where = tunables_of(rig)[name].where
-            places[name] = slice(gains + where.start, gains + where.stop)
+        parameter, element = table.find(name)
+        begin = begins[parameter.name] if parameter.name in begins else gains + table.live[parameter.name].where.start
+        first, last, _ = _elements(element).indices(parameter.size)
+        places[name] = slice(begin + first, begin + last)
     return places
 
 

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 
 from cosim.core.errors import InputError, InputErrors, SourceLocation
 from cosim.core.types import Array
-from cosim.rig.parameters import read_number, reading_of, refusals, tunables_of, unknown_parameter
-from cosim.rig.plant_parameters import PlantParameter, plant_parameters_of
+from cosim.rig.parameter_table import LiveParameter, table_of
+from cosim.rig.parameters import refusals
+from cosim.rig.plant_parameters import PlantParameter
 from cosim.rig.wiring.wired_rig import WiredRig
 
 
@@ -27,22 +28,16 @@ class ParameterArrays:
 
 
 def read_arrays(rig: WiredRig, values: Mapping[str, ArrayLike]) -> ParameterArrays:
-    """name -> one number or one row per run, (k,) or (k, n), in SI.
+    """name -> one number or one row per run, (k,) or (k, n), in SI; of an element such as `arm.kp/elbow` (k,).
 
     Raises InputErrors for names that do not exist, arrays of unlike length, and values that the rig file could not
     have.
     """
-    tunables, errors = tunables_of(rig), list[InputError]()
-    numbers = {} if set(values) <= set(tunables) else plant_parameters_of(rig)
-    sizes = {name: item.where.stop - item.where.start for name, item in tunables.items()}
-    sizes |= {name: number.values.size for name, number in numbers.items()}
-    arrays: dict[str, Array] = {}
-    for name, value in values.items():
-        if name not in sizes:
-            what = unknown_parameter(rig, name, list(sizes))
-            errors.append(InputError(what, SourceLocation(f"parameter '{name}'")))
-        else:
-            arrays[name] = _numbers_per_run(name, value, sizes[name], errors)
+    table, errors = table_of(rig), list[InputError]()
+    given, arrays = {str(name): value for name, value in values.items()}, dict[str, Array]()
+    found = table.find_all(given, errors)
+    for name, (parameter, element) in found.items():
+        arrays[name] = _numbers_per_run(name, given[name], parameter.size if element is None else 1, errors)
     lengths = {name: len(array) for name, array in arrays.items()}
     if not errors and len(set(lengths.values())) > 1:
         counts = " and ".join(f"{count} for '{name}'" for name, count in lengths.items())
@@ -50,22 +45,34 @@ def read_arrays(rig: WiredRig, values: Mapping[str, ArrayLike]) -> ParameterArra
     if errors:
         raise InputErrors(errors)
     k = next(iter(lengths.values()), None)
-    gains = np.repeat(rig.tick_model.parameters[None], k or 1, axis=0)
-    for name, array in arrays.items():
-        if name in tunables:
-            gains[:, tunables[name].where] = array
+    rows = dict[str, Array]()  # of whole parameters
+    for name, (parameter, element) in found.items():
+        if element is None:
+            rows[parameter.name] = arrays[name]
         else:
-            _check_number(name, numbers[name], array)
-    _check_gains(rig, gains, {name: array for name, array in arrays.items() if name in tunables})
-    of_plant = tuple(name for name in arrays if name not in tunables)
-    return ParameterArrays(gains, of_plant, np.hstack([np.zeros((k or 1, 0)), *(arrays[name] for name in of_plant)]), k)
+            present = np.repeat(table.numbers(parameter.name)[None], lengths[name], axis=0)
+            rows.setdefault(parameter.name, present)[:, element] = arrays[name][:, 0]
+    live = {name: table.live[name] for name in rows if name in table.live}
+    of_plant = tuple(name for name in rows if name not in live)
+    for name, array in rows.items():
+        _check(live.get(name) or table.per_run[name], array)
+    gains = np.repeat(rig.tick_model.parameters[None], k or 1, axis=0)
+    for name, parameter in live.items():
+        gains[:, parameter.where] = rows[name]
+    for number in {parameter.number for parameter in live.values()}:
+        _check_controller(rig, number, gains)
+    return ParameterArrays(gains, of_plant, np.hstack([np.zeros((k or 1, 0)), *(rows[name] for name in of_plant)]), k)
 
 
-def _check_number(name: str, number: PlantParameter, array: Array) -> None:
-    """Raises InputErrors for the first run whose value the rig file could not have."""
-    if wrong := number.first_wrong(array):
-        k, what = wrong
-        raise InputErrors([InputError(what, f"parameter '{name}' of run {k}")])
+def _check(parameter: LiveParameter | PlantParameter, rows: Array) -> None:
+    """Raises InputErrors for the first of k runs whose numbers (k, n) the rig file could not have. Where the values
+    between two that are right are right, the extreme ones are looked at."""
+    looked_at = range(len(rows))
+    if parameter.bounded and np.isfinite(rows).all():
+        looked_at = sorted({int(pick(column)) for column in rows.T for pick in (np.argmin, np.argmax)})
+    for k in looked_at:
+        if what := parameter.wrong(rows[k]):
+            raise InputErrors([InputError(what, f"parameter '{parameter.name}' of run {k}")])
 
 
 def _numbers_per_run(name: str, value: ArrayLike, n: int, errors: list[InputError]) -> Array:
@@ -82,22 +89,6 @@ def _numbers_per_run(name: str, value: ArrayLike, n: int, errors: list[InputErro
         errors.append(InputError(f"has the shape {np.shape(value)}; give {shapes} for k runs", place))
         return np.zeros((0, n))
     return np.broadcast_to(array, (len(array), n))
-
-
-def _check_gains(rig: WiredRig, rows: Array, arrays: Mapping[str, Array]) -> None:
-    """Raises InputErrors for the first run whose parameters its file could not have. Bounds are checked on the extreme
-    values, what a controller itself requires on every run."""
-    known = tunables_of(rig)
-    for name, array in arrays.items():
-        # NaN passes neither as the smallest nor as the largest value
-        extremes = {int(pick(array[:, j])) for j in range(array.shape[1]) for pick in (np.argmin, np.argmax)}
-        for k in sorted(extremes):
-            reading = reading_of(rig, name)
-            single = known[name].loop.tunables.is_single(known[name].field)
-            read_number(rig, known[name], array[k, 0] if single else array[k], reading)
-            _raise_for_run(reading.errors, k)
-    for number in {known[name].number for name in arrays}:
-        _check_controller(rig, number, rows)
 
 
 def _check_controller(rig: WiredRig, number: int, rows: Array) -> None:

@@ -1,61 +1,25 @@
-"""The tunable parameters of a rig's controllers by name, such as `arm.kp`: read, checked as in the file, and set."""
+"""The live parameters of a rig: set by name, checked as in the file. What they are: `parameter_table`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from cosim.control.control_loop import ControlLoop
 from cosim.control.controller_wrappers import FilteredParameters, ScheduledParameters, at_points
-from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_mean
+from cosim.core.errors import InputError, InputErrors, SourceLocation
+from cosim.rig.parameter_table import LiveParameter, plain, table_of
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import call_checked
 from cosim.rig.reading.schema import Reading
-from cosim.rig.sections.controllers import KEYS
 from cosim.rig.sections.filters import check_filters
-from cosim.rig.sections.gain_schedules import unscheduled
 from cosim.rig.wiring.control_loops import controller_context
 from cosim.rig.wiring.wired_rig import WiredRig
 
 ParameterValue = float | str | list[float] | tuple[float, ...] | np.ndarray
-
-
-class Tunable(NamedTuple):
-    """A parameter: its controller, the name of the field, and its place in the parameters of the tick model."""
-
-    number: int  # of the controller in the file
-    loop: ControlLoop
-    field: str
-    where: slice
-
-
-def tunables_of(rig: WiredRig) -> dict[str, Tunable]:
-    """Name -> the parameter."""
-    found = {}
-    for number, loop in enumerate(rig.tick_model.loops):
-        first = loop.parameter_slice.start
-        for name, place in loop.tunables.fields.items():
-            where = slice(first + place.start, first + place.stop)
-            found[f"{loop.name}.{name}"] = Tunable(number, loop, name, where)
-    return found
-
-
-def values_of(rig: WiredRig) -> dict[str, float | list[float]]:
-    """Name -> the value in SI, a list where it has one per joint."""
-    return values_from(rig, rig.tick_model.parameters)
-
-
-def values_from(rig: WiredRig, parameters: np.ndarray) -> dict[str, float | list[float]]:
-    """As `values_of`, from the parameters (np,) of the tick model."""
-    return {
-        name: values[0] if item.loop.tunables.is_single(item.field) else values
-        for name, item in tunables_of(rig).items()
-        for values in [parameters[item.where].tolist()]
-    }
 
 
 def set_values(rig: WiredRig, values: Mapping[str, ParameterValue]) -> None:
@@ -65,7 +29,7 @@ def set_values(rig: WiredRig, values: Mapping[str, ParameterValue]) -> None:
     Raises InputErrors for names that do not exist and values that the rig file could not have; then none is set.
     """
     if not isinstance(values, Mapping):
-        example = next(iter(tunables_of(rig)), "arm.kp")
+        example = next(iter(table_of(rig).live), "arm.kp")
         what = f"expected a mapping such as {{'{example}': 3}}, got {schema.show(values)}"
         raise InputError(what, "parameters")
     new = read_values(rig, values, rig.tick_model.parameters)
@@ -81,18 +45,14 @@ def read_values(
 
     Raises InputErrors for names that do not exist and values that the rig file could not have.
     """
-    errors: list[InputError] = []
-    lists = _with_elements(rig, values, present, errors)
-    found = {name: _read(rig, name, value, errors) for name, value in lists.items()}
+    errors, known = list[InputError](), table_of(rig).live
+    given = _with_elements(rig, values, present, errors)
+    new = {name: found for name, value in given.items() if (found := _read(known[name], value, errors)) is not None}
     if errors:
         raise InputErrors(errors)
-    new, after, known = (
-        {name: item for name, item in found.items() if item is not None},
-        present.copy(),
-        tunables_of(rig),
-    )
-    for where, numbers in new.values():
-        after[where] = numbers
+    after = present.copy()
+    for name, numbers in new.items():
+        after[known[name].where] = numbers
     for number in {known[name].number for name in new}:
         names = [name for name in new if known[name].number == number]
         place = SourceLocation(
@@ -101,7 +61,7 @@ def read_values(
         errors += refusals(rig, number, after, place)
     if errors:
         raise InputErrors(errors)
-    return new
+    return {name: (known[name].where, numbers) for name, numbers in new.items()}
 
 
 def refusals(rig: WiredRig, number: int, parameters: np.ndarray, place: SourceLocation) -> list[InputError]:
@@ -144,125 +104,26 @@ def _with_elements(
     rig: WiredRig, values: Mapping[str, ParameterValue], present: np.ndarray, errors: list[InputError]
 ) -> dict[str, Any]:
     """Name -> value, with elements such as `arm.kp/elbow` set in the list `present` of their parameter."""
-    known, found = tunables_of(rig), dict[str, Any]()
-    for name, value in values.items():
-        whole, sign, label = str(name).partition("/")
-        if not sign or whole not in known:
-            found[name] = value
-            continue
-        labels = labels_of(rig, whole)
-        if label not in labels:
-            what = f"it has no element for '{label}'{did_you_mean(label, labels)}"
-        elif whole in values:
-            what = f"'{whole}' is given as a whole too; give one of the two"
-        elif isinstance(_plain(value), list):
-            what = "expected one number, got a list"
+    table, found = table_of(rig), dict[str, Any]()
+    given = {str(name): value for name, value in values.items()}
+    for name, (parameter, element) in table.find_all(given, errors, per_run=False).items():
+        if element is None:
+            found[name] = given[name]
+        elif isinstance(plain(given[name]), list):
+            errors.append(InputError("expected one number, got a list", SourceLocation(f"parameter '{name}'")))
         else:
-            found.setdefault(whole, present[known[whole].where].tolist())[labels.index(label)] = value
-            continue
-        errors.append(InputError(what, SourceLocation(f"parameter '{name}'")))
+            numbers = present[table.live[parameter.name].where].tolist()
+            found.setdefault(parameter.name, numbers)[element] = given[name]
     return found
 
 
-def _read(
-    rig: WiredRig, name: str, value: ParameterValue, errors: list[InputError]
-) -> tuple[slice, list[float]] | None:
-    """(place, numbers) of a parameter; None after an error, which is recorded."""
-    known = tunables_of(rig)
-    if name not in known:
-        errors.append(InputError(unknown_parameter(rig, name, list(known)), SourceLocation(f"parameter '{name}'")))
-        return None
-    plain = _plain(value)
-    if isinstance(plain, list) and any(isinstance(item, list) for item in plain):
-        what = "expected one number, or a list with one per joint, got a list of lists"
-        errors.append(InputError(what, SourceLocation(f"parameter '{name}'")))
-        return None
-    tunable, reading = known[name], reading_of(rig, name)
-    numbers = read_number(rig, tunable, value, reading)
+def _read(parameter: LiveParameter, value: ParameterValue, errors: list[InputError]) -> list[float] | None:
+    """The numbers of a parameter; None after an error, which is recorded."""
+    simple, reading = plain(value), parameter.reading(SourceLocation(f"parameter '{parameter.name}'"))
+    if isinstance(simple, list) and any(isinstance(item, list) for item in simple):
+        reading.fail((), "expected one number, or a list with one per joint, got a list of lists")
+        numbers = None
+    else:
+        numbers = parameter.read(simple, reading)
     errors += reading.errors
-    if numbers is None or reading.errors:
-        return None
-    return tunable.where, list(numbers) if isinstance(numbers, tuple) else [numbers]
-
-
-def reading_of(rig: WiredRig, name: str) -> Reading:
-    place = SourceLocation(f"parameter '{name}'")
-    return Reading(lambda path: place, [], rig.spec.path.parent)
-
-
-class _Place(NamedTuple):
-    """Where a file has a parameter: as the key of a section at a path, read into a class, for these joints."""
-
-    cls: type
-    section: dict[str, Any]
-    at: tuple
-    key: str
-    joints: tuple[str, ...]
-    besides: tuple[str, ...]
-
-
-def _place_of(rig: WiredRig, tunable: Tunable) -> _Place:
-    """A gain of a schedule is read as the parameter itself."""
-    spec, at = rig.spec.controllers[tunable.number], ("controllers", tunable.number)
-    section, (key, *inside) = rig.spec.source.data["controllers"][tunable.number], tunable.field.split(".")
-    if key != "filters":
-        return _Place(type(spec.plugin.params), unscheduled(section), at, key, spec.joints, ("type", *KEYS))
-    k = int(inside[0])
-    one = spec.filters[k]
-    return _Place(type(one.params), section["filters"][k], (*at, "filters", k), inside[1], one.joints, ("type",))
-
-
-def read_number(
-    rig: WiredRig, tunable: Tunable, value: ParameterValue, reading: Reading
-) -> float | tuple[float, ...] | None:
-    """A value of a parameter in SI, checked as in the file; None after an error."""
-    place = _place_of(rig, tunable)
-    section = {**place.section, place.key: _plain(value)}
-    params = schema.read(place.cls, section, place.at, _of_joints(rig, place, reading), besides=place.besides)
-    return None if params is None else getattr(params, place.key)
-
-
-def unit_of(rig: WiredRig, name: str) -> str:
-    """The unit of a parameter, resolved where its joints are all of one kind."""
-    tunable = tunables_of(rig)[name]
-    declared = tunable.loop.tunables.leaves[tunable.field].declared.get("unit", "1")
-    return _of_joints(rig, _place_of(rig, tunable), reading_of(rig, name)).unit(declared, None)
-
-
-def joints_of(rig: WiredRig, name: str) -> tuple[str, ...]:
-    """The joints of a parameter with one value for each, in their order; none of another one."""
-    tunable = tunables_of(rig)[name]
-    joints, count = _place_of(rig, tunable).joints, tunable.where.stop - tunable.where.start
-    return () if tunable.loop.tunables.is_single(tunable.field) or count != len(joints) else joints
-
-
-def labels_of(rig: WiredRig, name: str) -> tuple[str, ...]:
-    """What the elements of a parameter are called, as in `arm.kp/elbow`: after its joints, else by their numbers; none
-    of one that is a single number."""
-    tunable = tunables_of(rig)[name]
-    if tunable.loop.tunables.is_single(tunable.field):
-        return ()
-    return joints_of(rig, name) or tuple(map(str, range(tunable.where.stop - tunable.where.start)))
-
-
-def _of_joints(rig: WiredRig, place: _Place, reading: Reading) -> Reading:
-    """For values of these joints."""
-    units = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
-    kinds: dict[str, str | None] = {joint: "prismatic" if units[joint] == "m" else "revolute" for joint in place.joints}
-    return reading.of(kinds, len(place.joints))
-
-
-def unknown_parameter(rig: WiredRig, name: str, known: list[str]) -> str:
-    controller, _, field = name.partition(".")
-    if any(spec.name == controller and hasattr(spec.plugin.params, field) for spec in rig.spec.controllers):
-        return f"is a part of the machine code; load the rig with the override 'controllers.{name}=…'"
-    short = name.removeprefix("controllers.")  # as in overrides of a file
-    near = f"; did you mean '{short}'?" if short in known else did_you_mean(name, known)
-    return f"there is no such parameter{near}"
-
-
-def _plain(value: Any) -> Any:
-    """Lists and numbers of Python, as in a file."""
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+    return None if reading.errors else numbers

@@ -61,17 +61,16 @@ class Rig(WiredRig):
     def parameters(self) -> dict[str, float | list[float]]:
         """The parameters that `set` sets, by name: the numbers of the controllers, in SI, a list where there is one per
         joint."""
-        from cosim.rig.parameters import values_of
+        from cosim.rig.parameter_table import table_of
 
-        return values_of(self)
+        return table_of(self).values()
 
     @property
     def numbers(self) -> dict[str, float | list[float]]:
         """The numbers of the mechanism and the drives that `rollouts` can vary as well, by name, in SI."""
-        from cosim.rig.plant_parameters import plant_parameters_of
+        from cosim.rig.parameter_table import table_of
 
-        found = {name: number.values.tolist() for name, number in plant_parameters_of(self).items()}
-        return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
+        return {name: number.value(number.values) for name, number in table_of(self).per_run.items()}
 
     @property
     def warnings(self) -> tuple[list[str], list[str]]:

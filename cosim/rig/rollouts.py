@@ -16,7 +16,7 @@ from cosim.execution.gpu_rollouts import GpuRollouts
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.rollouts import Rollouts
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
-from cosim.rig.plant_parameters import holding_bristles, parametrised
+from cosim.rig.parametrised_rig import holding_bristles, parametrised
 from cosim.rig.rollout_batch import Faults, RolloutBatch
 from cosim.rig.wiring.initial_state import is_spherical_dof
 from cosim.rig.wiring.wired_rig import WiredRig

@@ -5,7 +5,7 @@ from cosim.plugin import Signal, param, params
 
 @params
 class Params:
-    mass: float = param(unit="kg", above=0)
+    mass: float = param(unit="kg", above=0, doc="of the chassis")
     stiffness: float = param(unit="N/m", above=0, doc="of the suspension")
     damping: float = param(unit="N*s/m", min=0, doc="of the suspension")
 
@@ -18,7 +18,7 @@ class Chassis:
     def __init__(self, params):
         self.params = params
         self.inputs = {"velocity": Signal((), "m/s")}
-        self.outputs = {"force": Signal((), "N"), "height": Signal((), "m")}
+        self.outputs = {"force": Signal((), "N", "on the wheel"), "height": Signal((), "m", "of the chassis")}
 
     def initial(self):
         return {"height": 0.0, "wheel_height": 0.0, "velocity": 0.0}

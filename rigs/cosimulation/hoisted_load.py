@@ -7,7 +7,7 @@ GRAVITY = 9.81  # m/s²
 
 @params
 class Params:
-    mass: float = param(unit="kg", above=0)
+    mass: float = param(unit="kg", above=0, doc="of the load")
     radius: float = param(unit="m", above=0, doc="of the drum")
     stiffness: float = param(unit="N/m", above=0, doc="of the rope")
     damping: float = param(unit="N*s/m", min=0, default=0.0, doc="of the rope")
@@ -21,7 +21,11 @@ class HoistedLoad:
     def __init__(self, params):
         self.params = params
         self.inputs = {"speed": Signal((), "rad/s")}
-        self.outputs = {"torque": Signal((), "N*m"), "height": Signal((), "m"), "tension": Signal((), "N")}
+        self.outputs = {
+            "torque": Signal((), "N*m", "on the drum"),
+            "height": Signal((), "m", "of the load"),
+            "tension": Signal((), "N", "of the rope"),
+        }
 
     def initial(self):
         return {"stretch": self.params.mass * GRAVITY / self.params.stiffness, "height": 0.0, "speed": 0.0}

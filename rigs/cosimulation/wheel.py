@@ -5,7 +5,7 @@ from cosim.plugin import Signal, param, params
 
 @params
 class Params:
-    mass: float = param(unit="kg", above=0)
+    mass: float = param(unit="kg", above=0, doc="of the wheel")
     stiffness: float = param(unit="N/m", above=0, doc="of the tire")
     road: float = param(unit="m", default=0.0, doc="height of the road from the start on")
 
@@ -18,7 +18,7 @@ class Wheel:
     def __init__(self, params):
         self.params = params
         self.inputs = {"force": Signal((), "N")}
-        self.outputs = {"velocity": Signal((), "m/s"), "height": Signal((), "m")}
+        self.outputs = {"velocity": Signal((), "m/s", "of the wheel"), "height": Signal((), "m", "of the wheel")}
 
     def initial(self):
         return {"height": 0.0, "velocity": 0.0}

@@ -14,8 +14,8 @@ from cosim.plugin import COMMAND, PerJoint, joint_signals, ops, param, params
 @params
 class Params:
     frame: str = param(doc="at the tip")
-    kp: PerJoint = param(unit="joint stiffness", min=0)
-    kd: PerJoint = param(unit="joint damping", min=0)
+    kp: PerJoint = param(unit="joint stiffness", min=0, doc="effort per error of the angle")
+    kd: PerJoint = param(unit="joint damping", min=0, doc="effort per error of the velocity of the motor")
     tip: float = param(min=0, default=1.0, doc="1: the angle of the frame, 0: that of the motor")
 
 

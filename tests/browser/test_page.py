@@ -365,7 +365,9 @@ def test_labels_of_an_axis_are_short_and_differ(tab, low, high, labels, power) -
     assert evaluated(tab, ["chart"], expression, low, high) == [labels, power]
 
 
-GAINS = [*itertools.product((0.0, 1e-2, 1.0, 4.0), (None, 0.0, 1e-3, -2.0), (None, 5.0, 1e4))]  # value, lower, upper
+GAINS = [
+    *itertools.product((0.0, 1e-2, 1.0, 4.0), (None, 0.0, 1e-15, 1e-3, -2.0), (None, 5.0, 1e4))
+]  # value, lower, upper
 
 
 def test_sliders_have_the_scale_of_the_dashboard(tab) -> None:

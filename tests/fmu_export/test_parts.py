@@ -138,8 +138,8 @@ def test_the_description(pairs, name, version):
     # without the constant, and without the one on which the code depends
     assert parameters == {
         "stiffness": (20.0, 0.0, 1e4, "N*m/rad"),
-        "damping/0": (0.1, 5e-324, None, "N*m*s/rad"),
-        "damping/1": (0.4, 5e-324, None, "N*m*s/rad"),
+        "damping/0": (0.1, 1e-15, None, "N*m*s/rad"),
+        "damping/1": (0.4, 1e-15, None, "N*m*s/rad"),
     }
     assert variables["stiffness"].variability == "tunable" and variables["stiffness"].description == "of both springs"
 

@@ -50,6 +50,11 @@ def rig_in(folder: Path, text: str, *overrides: str, interpret: bool = False, **
     return load_rig(folder / "rig.yaml", overrides, interpret)
 
 
+def signal_units(rig: Rig) -> dict[str, str]:
+    """Signal -> its unit."""
+    return {name: signal.unit for name, signal in rig.tick_model.signals.declared.items()}
+
+
 def controller(lines: str) -> str:
     """The controller PUSH whose effort these lines of Python set."""
     return PUSH.format(lines=lines.replace("\n", "\n        "))

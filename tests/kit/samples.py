@@ -29,9 +29,12 @@ COVERED = {
 def without_drivers(pattern: str) -> list[Path]:
     """The rigs of the folder in which every motor is simulated, sorted; no more is read of them, and that by the parser
     that knows no line numbers: every worker does it before its first test."""
-    found = {file: _data(file) for file in FOLDER.glob(pattern)}
-    whole = {"mechanism", "parts"}  # others are overlays
-    return sorted(file for file, data in found.items() if whole & data.keys() and not data.get("drivers"))
+    return sorted(file for file in FOLDER.glob(pattern) if is_rig(file) and not _data(file).get("drivers"))
+
+
+def is_rig(file: Path) -> bool:
+    """Whether it is a whole one; others are overlays and layouts."""
+    return bool({"mechanism", "parts"} & _data(file).keys())
 
 
 @cache

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cosim.rig.run.run_metadata import signal_units
+from tests.kit.rigs import signal_units
 from tests.plant.event_runs import PUSHED, SLIDER, EventRun, M, with_events
 
 # a block of 2 kg on an incline: gravity along the plane is `pull` along x

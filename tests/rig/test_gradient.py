@@ -8,7 +8,7 @@ import pytest
 import cosim
 from cosim import Rig, RunError, load_rig
 from cosim.core import ops
-from cosim.rig.plant_parameters import plant_parameters_of
+from cosim.rig.parameter_table import table_of
 from tests.kit.refusals import raised, refusal
 from tests.kit.samples import COVERED, FOLDER, few_samples
 from tests.rig import test_parameters as parameters
@@ -63,13 +63,13 @@ def seconds(rig):
 
 def elements(rig, gradient):
     """(name, index, its scale) of numbers with room on both sides."""
-    numbers = plant_parameters_of(rig)
+    numbers = table_of(rig).per_run
     for name, given in gradient.parameters.items():
         values = np.atleast_1d(np.asarray(given, dtype=float))
         for i in range(values.size):
             scale = max(abs(values[i]), 1e-2 * np.abs(values).max(), 1e-4)
             ends = values + np.outer([-STEPS.max() * scale, STEPS.max() * scale], np.eye(values.size)[i])
-            wrong = map(numbers[name].check, ends) if name in numbers else [ends[0, i] < 0.0]
+            wrong = map(numbers[name].wrong, ends) if name in numbers else [ends[0, i] < 0.0]
             if not any(wrong):
                 yield name, i, scale
 
@@ -100,7 +100,7 @@ def best(found):
 
 def parameter_names(rig):
     """Gains, and the finite numbers of the plant."""
-    plant = plant_parameters_of(rig).items()
+    plant = table_of(rig).per_run.items()
     return [*rig.parameters, *(name for name, number in plant if np.isfinite(number.values).all())]
 
 

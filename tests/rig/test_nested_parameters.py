@@ -7,7 +7,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.apps.tuning.tune import tune
-from cosim.rig.parameters import unit_of
+from cosim.rig.parameter_table import table_of
 from cosim.rig.reading.yaml_source import read_overlay
 from cosim.rig.run.recorded_run import Change
 from tests.controllers.arms import arm
@@ -33,7 +33,7 @@ def test_their_names_values_and_units(rig):
     assert rig.parameters["arm.filters.0.frequency"] == [40.0]
     assert rig.parameters["arm.filters.1.frequency"] == [150.0, 150.0]
     assert rig.parameters["arm.kp.gains.1"] == [600.0, 300.0] and "arm.kp" not in rig.parameters
-    units = [unit_of(rig, name) for name in (*NAMES[:3], "arm.kp.gains.0")]
+    units = [table_of(rig).live[name].unit for name in (*NAMES[:3], "arm.kp.gains.0")]
     assert units == ["Hz", "Hz", "1", "N*m/rad"]
 
 

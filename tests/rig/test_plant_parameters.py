@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cosim import Rig, load_rig
-from cosim.rig.plant_parameters import plant_parameters_of
+from cosim.rig.parameter_table import table_of
 from tests.kit.refusals import refusal
 from tests.kit.samples import FOLDER
 
@@ -115,7 +115,7 @@ def assert_equal_to_files(arm, names, runs=(0, 3)):
 
 
 def test_every_number_is_listed(arm):
-    listed = set(plant_parameters_of(arm))
+    listed = set(table_of(arm).per_run)
     assert set(CASES) <= listed
     assert arm.numbers["mechanism.upper.mass"] == 2.0
     assert arm.numbers["mechanism.fore.com"] == [0.15, 0.0, 0.02]

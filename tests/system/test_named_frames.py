@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from cosim.output.recording_reader import read_recording
-from cosim.rig.run.run_metadata import signal_units
-from tests.kit.rigs import controller, rig_in
+from tests.kit.rigs import controller, rig_in, signal_units
 
 RIG = """
 mechanism:

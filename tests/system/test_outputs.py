@@ -10,9 +10,9 @@ from orjson import loads
 from cosim.core.errors import InputError
 from cosim.output.view3d.motion import TOPICS
 from cosim.rig.run.run import StoppedRun
-from cosim.rig.run.run_metadata import signal_units
 from tests.kit.recordings import recorded_messages
 from tests.kit.refusals import raised
+from tests.kit.rigs import signal_units
 
 RIG = """
 name: swing

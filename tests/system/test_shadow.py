@@ -15,12 +15,11 @@ from cosim.control.shadow import RESIDUALS
 from cosim.core import ops
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine
-from cosim.rig.run.run_metadata import signal_units
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.bench_rig import Bench, largest_residuals, on_bench, run_on
 from tests.kit.engines import armed
 from tests.kit.hardware import HardwareStub
-from tests.kit.rigs import rig_in
+from tests.kit.rigs import rig_in, signal_units
 
 RIGS = Path(__file__).parents[2] / "rigs"
 RIG = """

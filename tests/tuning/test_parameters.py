@@ -58,6 +58,16 @@ def test_the_later_of_two_ranges_of_one_number_counts(arm):
     ]
 
 
+def test_numbers_of_the_plant_have_their_units_and_the_bounds_of_a_rig_file(arm):
+    space = read_space(arm, {"mechanism.b0.mass": "500 g..3 kg", "mechanism.b1.com/2": "-1 cm..1 cm"})
+    assert [tuple(d) for d in space.dimensions] == [
+        ("mechanism.b0.mass", "mechanism.b0.mass", 0, 0.5, 3.0, 2.0, "kg"),
+        ("mechanism.b1.com/2", "mechanism.b1.com", 2, -0.01, 0.01, 0.0, "m"),
+    ]
+    (above_0,) = read_space(arm, {"joints.elbow.friction.coulomb": "..2"}).dimensions
+    assert (above_0.low, above_0.logarithmic) == (1e-15, False)
+
+
 @pytest.mark.parametrize(
     ("low", "high", "logarithmic"), [(1, 10, True), (1, 9.9, False), (0, 100, False), (-5, 5, False)]
 )
@@ -107,6 +117,9 @@ def test_without_names_all_parameters_with_declared_bounds_are_varied(rig_of):
         {"arm.kp": "5"},
         {"arm.kp": "x..5"},
         {"arm.kp": "a..5"},
+        {"mechanism.b0.mass": "0..2"},
+        {"mechanism.b0.mass": "1 m..2"},
+        {"mechanism.b0.mass/0": "1..2"},
     ],
     ids=str,
 )

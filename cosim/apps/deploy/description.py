@@ -1,14 +1,15 @@
-"""What a program needs to know of the code of a rig, as JSON: its places, its signals, parameters and fault codes.
+"""What a program needs to know of the code of a rig, as JSON, and what everything that is made of it has in common: its
+signals, parameters and inputs.
 
-Parameters are single numbers at places of the memory; a fault code, which the guard leaves there, has a template of
-what it means.
+Parameters and inputs are single numbers at places of the memory; a fault code, which the guard leaves there, has a
+template of what it means.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -17,9 +18,8 @@ from cosim.apps.deploy.stages import NOT_ARMED, STOPPED
 from cosim.apps.deploy.tick_code import TickCode
 from cosim.control.limits import CODES, LIMITS, NOT_FINITE, STALE
 from cosim.core.compile.object_code import CodeTarget
-from cosim.core.units import JOINT_DIMENSIONS
-from cosim.rig.parameters import joints_of, labels_of, tunables_of, unit_of
-from cosim.rig.run.run_metadata import signal_units
+from cosim.rig.parameter_table import table_of
+from cosim.rig.rig_parameter import RigParameter
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.plant.event_stepper import PlantFault
 from cosim.simulation.tick.coupled_plant import CouplingFault
@@ -43,7 +43,7 @@ _NOT_FINITE = "has a motion or a command that is not finite; check its controlle
 
 def description_of(rig: WiredRig, code: TickCode, target: CodeTarget, functions: Sequence[str]) -> dict[str, Any]:
     """functions: names of those that the file has. Places are indices of doubles in the memory."""
-    model = rig.tick_model
+    model, interface = rig.tick_model, interface_of(rig)
     return {
         "rig": rig.spec.name,
         "name": code.name,
@@ -58,8 +58,8 @@ def description_of(rig: WiredRig, code: TickCode, target: CodeTarget, functions:
             ".".join(path): {"at": where.start, "shape": list(shape)}
             for path, (where, shape) in model.layout.places.items()
         },
-        "signals": [{"name": name, "unit": unit} for name, unit in signal_units(rig).items()],
-        "parameters": [_parameter(parameter) for parameter in parameters_of(rig)],
+        "signals": [signal._asdict() for signal in interface.signals],
+        "parameters": [as_data(parameter) for parameter in interface.parameters],
         "faults": [fault._asdict() for fault in fault_codes()],
     }
 
@@ -69,9 +69,9 @@ def as_text(description: Mapping[str, Any]) -> str:
     return json.dumps(description, indent=1, allow_nan=False) + "\n"
 
 
-def _parameter(parameter: DeployedParameter) -> dict[str, Any]:
+def as_data(number: DeployedNumber) -> dict[str, Any]:
     """null for what is not bounded."""
-    return {k: v if isinstance(v, str) or math.isfinite(v) else None for k, v in parameter._asdict().items()}
+    return {k: v if isinstance(v, str) or math.isfinite(v) else None for k, v in number._asdict().items()}
 
 
 class FaultCode(NamedTuple):
@@ -99,44 +99,51 @@ def fault_codes() -> Sequence[FaultCode]:
     ]
 
 
-class DeployedParameter(NamedTuple):
-    """place: in the memory; least, greatest: inclusive bounds."""
+class DeployedSignal(NamedTuple):
+    """about: its meaning."""
+
+    name: str
+    unit: str
+    about: str
+
+
+class DeployedNumber(NamedTuple):
+    """A number that can be set. place: in the memory; value: at the start; least, greatest: inclusive bounds."""
 
     name: str
     unit: str
     place: int
     value: float
-    least: float
-    greatest: float
-    about: str
+    least: float = -math.inf
+    greatest: float = math.inf
+    about: str = ""
 
 
-def parameters_of(rig: WiredRig) -> Iterator[DeployedParameter]:
-    """`arm.kp`, of one with a list `arm.kp/<joint>`, or `arm.kp/<index>` where its elements are not of joints."""
-    model = rig.tick_model
+class RigInterface(NamedTuple):
+    """What the ticks of a rig give and take. signals: in their order; parameters: that may be set at any time; inputs:
+    that are given in every step."""
+
+    signals: tuple[DeployedSignal, ...]
+    parameters: tuple[DeployedNumber, ...]
+    inputs: tuple[DeployedNumber, ...] = ()
+
+
+def interface_of(
+    rig: WiredRig, inputs: Iterable[DeployedNumber] = (), of_parts: Iterable[DeployedNumber] = ()
+) -> RigInterface:
+    """inputs; of_parts: further parameters, of ticks that have places for them."""
+    model, table = rig.tick_model, table_of(rig)
     first = model.layout.place("parameters").where.start
-    units = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
-    for name, item in tunables_of(rig).items():
-        declared, joints = item.loop.tunables.leaves[item.field].declared, joints_of(rig, name)
-        names = [f"{name}/{label}" for label in labels_of(rig, name)] or [name]
-        for k, place in enumerate(range(item.where.start, item.where.stop)):
-            unit = unit_of(rig, name)
-            if joints and (dimensions := JOINT_DIMENSIONS.get(declared.get("unit", "1"))):
-                unit = dimensions[units[joints[k]] == "m"]
-            yield DeployedParameter(
-                names[k],
-                unit,
-                first + place,
-                float(model.parameters[place]),
-                *bounds_of(declared),
-                declared.get("doc") or "",
-            )
+    signals = (DeployedSignal(name, one.unit, one.meaning) for name, one in model.signals.declared.items())
+    own = (
+        number
+        for name, parameter in table.live.items()
+        for number in placed(parameter, table.numbers(name), first + parameter.where.start)
+    )
+    return RigInterface(tuple(signals), (*own, *of_parts), tuple(inputs))
 
 
-def bounds_of(declared: Mapping[str, Any]) -> tuple[float, float]:
-    """Inclusive bounds of what a parameter declares; an exclusive one begins with the next number."""
-    least, above, greatest = (declared.get(key) for key in ("min", "above", "max"))
-    lowest = -math.inf if least is None else float(least)
-    if above is not None:
-        lowest = max(lowest, math.nextafter(float(above), math.inf))
-    return lowest, math.inf if greatest is None else float(greatest)
+def placed(parameter: RigParameter, values: Iterable[float], first: int) -> Iterator[DeployedNumber]:
+    """The elements of a parameter with these values, from the place `first` on."""
+    for place, (name, unit, value, least, greatest, about) in enumerate(parameter.elements(values), first):
+        yield DeployedNumber(name, unit, place, value, least, greatest, about)

@@ -12,7 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from cosim.apps.deploy.description import DeployedParameter, as_text, description_of, fault_codes, parameters_of
+from cosim.apps.deploy.description import (
+    DeployedNumber,
+    DeployedSignal,
+    as_text,
+    description_of,
+    fault_codes,
+    interface_of,
+)
 from cosim.apps.deploy.exportable import FileKind, check_rig
 from cosim.apps.deploy.identifiers import CName, check_names, identifier, macro
 from cosim.apps.deploy.tick_code import TickCode, tick_code
@@ -21,7 +28,6 @@ from cosim.core.compile.freestanding import with_signed_zeros
 from cosim.core.compile.object_code import CodeTarget
 from cosim.core.compile.stack_array import stack_need
 from cosim.core.errors import InputError, SourceLocation
-from cosim.rig.run.run_metadata import signal_units
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickModel
 
@@ -115,13 +121,13 @@ def _check_names(rig: WiredRig, groups: Mapping[str, Sequence[Macro]], functions
 
 def _macros(rig: WiredRig, code: TickCode) -> Mapping[str, Sequence[Macro]]:
     """By their heading."""
-    prefix, model = macro(code.name), rig.tick_model
+    prefix, model, interface = macro(code.name), rig.tick_model, interface_of(rig)
     return {
         "sizes": _sizes(prefix, model, code),
         _JOINTS: _joints(rig, prefix),
         "places in the memory, and their sizes": _places(rig, prefix),
-        "parameters: places in the memory": [_parameter(rig, prefix, each) for each in parameters_of(rig)],
-        "signals: elements of what `signals` gives": _signals(rig, prefix),
+        "parameters: places in the memory": [_parameter(rig, prefix, each) for each in interface.parameters],
+        "signals: elements of what `signals` gives": _signals(rig, prefix, interface.signals),
         "controllers: due when tick % TICKS == PHASE": _periods(rig, prefix),
         "faults, of each joint at the place GUARD_FAULT; the largest one at FAULT": [
             Macro(
@@ -165,17 +171,18 @@ def _places(rig: WiredRig, prefix: str) -> list[Macro]:
     ]
 
 
-def _signals(rig: WiredRig, prefix: str) -> list[Macro]:
+def _signals(rig: WiredRig, prefix: str, signals: Sequence[DeployedSignal]) -> list[Macro]:
     owners = _controllers(rig)
     found = []
-    for k, (name, unit) in enumerate(signal_units(rig).items()):
+    for k, (name, unit, about) in enumerate(signals):
         owner = name.partition("/")[0]
         place = owners.get(owner) or rig.place(("joints", owner))
-        found.append(Macro(f"{prefix}_SIGNAL_{macro(name)}", str(k), f"{name}, {unit}", f"signal '{name}'", place))
+        facts = f"{name}, {unit}: {about}" if about else f"{name}, {unit}"
+        found.append(Macro(f"{prefix}_SIGNAL_{macro(name)}", str(k), facts, f"signal '{name}'", place))
     return found
 
 
-def _parameter(rig: WiredRig, prefix: str, parameter: DeployedParameter) -> Macro:
+def _parameter(rig: WiredRig, prefix: str, parameter: DeployedNumber) -> Macro:
     limits = {"at least": parameter.least, "at most": parameter.greatest}
     bounds = [f"{word} {bound:g}" for word, bound in limits.items() if math.isfinite(bound)]
     facts = ", ".join([parameter.name, parameter.unit, *bounds, f"{parameter.value!r} in the rig"])

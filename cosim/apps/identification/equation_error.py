@@ -21,7 +21,8 @@ from cosim.core.compile.jacobian import Jacobian
 from cosim.core.errors import InputError
 from cosim.core.types import Array, Numeric
 from cosim.mechanics.bondgraph.components.dc_motor import gear_friction
-from cosim.rig.plant_parameters import plant_parameters_of, plant_with
+from cosim.rig.parameter_table import table_of
+from cosim.rig.parametrised_rig import plant_with
 from cosim.rig.rig import Rig
 
 CURRENT, COMMAND, EFFORT = "current", "command_effort", "effort"
@@ -125,7 +126,7 @@ class EquationError:
 
     @property
     def _count(self) -> int:
-        known = plant_parameters_of(self.rig)
+        known = table_of(self.rig).per_run
         return sum(known[name].values.size for name in self.names)
 
     def evaluate(self, values: Array, samples: MotionSamples, delay: float = 0.0) -> tuple[Array, Array, Array]:

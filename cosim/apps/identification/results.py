@@ -18,7 +18,7 @@ from cosim.apps.identification.suspicions import DOUBTFUL
 from cosim.apps.identification.variables import DELAY, VariableBlock, Variables
 from cosim.core.types import Array
 from cosim.output.text_table import TextTable
-from cosim.rig.plant_parameters import plant_parameters_of
+from cosim.rig.parameter_table import table_of
 from cosim.rig.rig import Rig
 
 LATE = (0, 1)  # ticks by which encoders of rigs can be late
@@ -118,7 +118,7 @@ class Identification:
     def numbers(self) -> list[FoundNumber]:
         states = self._states()
         found = []
-        units = {name: number.unit for name, number in plant_parameters_of(self.rig).items()} | {DELAY: "s"}
+        units = {name: number.unit for name, number in table_of(self.rig).per_run.items()} | {DELAY: "s"}
         for block, where in zip(self.variables.blocks, self.variables.number_places, strict=True):
             rows = zip(_names(block), block.rig, self.values[where], self.deviations[where], strict=True)
             for (name, element), before, value, deviation in rows:

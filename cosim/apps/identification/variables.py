@@ -25,7 +25,7 @@ from cosim.core.errors import InputError, InputErrors, did_you_mean
 from cosim.core.types import Array, Numeric
 from cosim.mechanics.multibody.description.inertia import inertia_matrix
 from cosim.mechanics.multibody.inertial_parameters import ELEMENTS
-from cosim.rig.plant_parameters import plant_parameters_of
+from cosim.rig.parameter_table import table_of
 from cosim.rig.rig import Rig
 
 LINK = {"mass": 1, "com": 3, "inertia": 6}  # number of a link -> how many values it has
@@ -204,7 +204,7 @@ def choose(rig: Rig, wanted: Sequence[str]) -> Variables:
 
     Raises InputErrors for names that do not exist, and InputError for a rig without any of these numbers.
     """
-    known = {name: number.values for name, number in plant_parameters_of(rig).items()}
+    known = {name: number.values for name, number in table_of(rig).per_run.items()}
     known = {name: values for name, values in known.items() if _exists(name, known)}
     chosen, errors = dict[str, None](), list[InputError]()
     for word in wanted:

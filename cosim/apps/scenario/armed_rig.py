@@ -14,7 +14,6 @@ from cosim.core.errors import InputError
 from cosim.execution.engine import Engine
 from cosim.execution.hardware.emulation.fault_injection import FaultInjection
 from cosim.rig.rig import Rig
-from cosim.rig.run.run_metadata import signal_units
 from cosim.rig.run.session import make_engine
 from cosim.rig.sections.rig_spec import RigSpec, TelemetrySpec
 from cosim.rig.sections.scenario import ScenarioSpec
@@ -69,7 +68,7 @@ class ArmedRig:
     @cached_property
     def units(self) -> dict[str, str]:
         """Signal of the rig, or position error of a joint with a reference -> its unit, in the order of the columns."""
-        own = signal_units(self.rig)
+        own = {name: signal.unit for name, signal in self.rig.tick_model.signals.declared.items()}
         errors = {f"{joint}/position_error": own[f"{joint}/position"] for joint in self._followed}
         return own | errors
 

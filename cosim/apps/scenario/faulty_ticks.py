@@ -20,7 +20,8 @@ from cosim.core.errors import InputError, SourceLocation
 from cosim.core.types import Numeric, State
 from cosim.execution.engine import Engine
 from cosim.execution.hardware.emulation.fault_injection import FaultInjection, winding_resistance
-from cosim.rig.plant_parameters import parametrised, plant_parameters_of
+from cosim.rig.parameter_table import table_of
+from cosim.rig.parametrised_rig import parametrised
 from cosim.rig.wiring.cached_parts import CachedParts
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.plant.encoder import MODULUS, Encoders, Params, normal
@@ -93,7 +94,7 @@ class SimulatedFaults:
         """faults: all that may become active, each with its place for errors. Raises InputError for a joint that cannot
         have its fault."""
         coupled = rig.tick_model.coupling is not None
-        found = plant_parameters_of(rig) if rig.looped and not coupled else {}
+        found = table_of(rig).per_run if rig.looped and not coupled else {}
         self._joints = rig.joints
         self._numbers: dict[str, slice] = {}  # name -> its place
         names: list[str] = []

@@ -10,7 +10,7 @@ import numpy as np
 from cosim.apps.tuning.evaluation import TrialEvaluator
 from cosim.core.errors import SectionError
 from cosim.core.types import Array
-from cosim.rig.parameters import tunables_of
+from cosim.rig.parameter_table import table_of
 
 WORDS = ("kp", "ki", "kd")
 
@@ -32,7 +32,7 @@ class JointGains:
 def joint_gains(evaluator: TrialEvaluator, method: str) -> list[JointGains]:
     """Raises InputError where the parameters are not the gains of joints."""
     space, rig = evaluator.space, evaluator.rig
-    known, found = tunables_of(rig), dict[tuple[str, int], dict[str, int]]()
+    known, found = table_of(rig).live, dict[tuple[str, int], dict[str, int]]()
     for k, dimension in enumerate(space.dimensions):
         controller, _, word = dimension.parameter.partition(".")
         if dimension.parameter not in known or word not in WORDS:
@@ -54,7 +54,7 @@ def joint_gains(evaluator: TrialEvaluator, method: str) -> list[JointGains]:
 
 def _value(evaluator: TrialEvaluator, name: str, element: int) -> float:
     """Of an element of a parameter of the rig, 0 without such a parameter."""
-    item = tunables_of(evaluator.rig).get(name)
+    item = table_of(evaluator.rig).live.get(name)
     if item is None:
         return 0.0
     values = evaluator.rig.tick_model.parameters[item.where]

@@ -25,7 +25,7 @@ from cosim.core.errors import InputError, RunError
 from cosim.core.types import Array
 from cosim.output.output_files import write_error, write_file
 from cosim.rig.moving_motors import what_moves
-from cosim.rig.parameters import tunables_of
+from cosim.rig.parameter_table import table_of
 from cosim.rig.reading.yaml_source import overlay_text
 from cosim.rig.rig import Rig
 from cosim.rig.run.consent import GivenQuestion, asking
@@ -79,8 +79,7 @@ class HardwareReplay:
         """Raises InputError for a rig without real motors, or that is not the one of the session."""
         check_fits(self.rig, self.session.evaluator)
         dimensions = self.session.evaluator.space.dimensions
-        known, values = tunables_of(self.rig), self.rig.tick_model.parameters
-        self.safe = np.array([values[known[d.parameter].where.start + d.element] for d in dimensions])
+        self.safe = np.array([table_of(self.rig).numbers(d.parameter)[d.element] for d in dimensions])
         assert self.session.path is not None
         self.folder = _new_folder(self.session.path / FOLDER)
 
@@ -235,9 +234,9 @@ class HardwareReplay:
 
     def _parameters(self, values: Array) -> dict[str, float | list[float]]:
         """As `Rig.run` takes them: elements that are not varied as the real rig has them."""
-        known, found = tunables_of(self.rig), dict[str, list[float]]()
+        table, found = table_of(self.rig), dict[str, list[float]]()
         for d, value in zip(self.session.evaluator.space.dimensions, values.tolist(), strict=True):
-            row = found.setdefault(d.parameter, self.rig.tick_model.parameters[known[d.parameter].where].tolist())
+            row = found.setdefault(d.parameter, table.numbers(d.parameter).tolist())
             row[d.element] = value
         return {name: row[0] if len(row) == 1 else row for name, row in found.items()}
 

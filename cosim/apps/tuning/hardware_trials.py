@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cosim.apps.tuning.evaluation import TrialEvaluator
 from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.errors import InputError, did_you_mean
-from cosim.rig.parameters import tunables_of
+from cosim.rig.parameter_table import table_of
 from cosim.rig.rig import Rig
 from cosim.rig.sections.tuning import TuningKeys
 
@@ -58,14 +58,14 @@ def check_fits(real: Rig, evaluator: TrialEvaluator) -> None:
         raise InputError("has no real motors; give a rig with drivers", place)
     if real.joints != own.joints:
         raise InputError(f"has the joints {', '.join(real.joints)}, not the session's", place)
-    known, before = tunables_of(real), tunables_of(own)
+    known, before = table_of(real).live, table_of(own).live
     for name in dict.fromkeys(d.parameter for d in evaluator.space.dimensions):
         if name not in before:
             what = f"the session varies '{name}', a number of the plant"
             raise InputError(f"{what}; real motors have their own", place)
         if name not in known:
             raise InputError(f"has no parameter '{name}' of the session{did_you_mean(name, known)}", place)
-        if _size(known[name].where) != _size(before[name].where):
+        if known[name].size != before[name].size:
             raise InputError(f"has another number of values of '{name}' than the session", place)
 
 
@@ -77,7 +77,3 @@ def _chosen(session: SessionData, number: int) -> Trial:
     if not trial.outcome.feasible:
         raise InputError(f"trial {number} failed in simulation: {trial.outcome.failed}; choose another", "--trial")
     return trial
-
-
-def _size(where: slice) -> int:
-    return where.stop - where.start

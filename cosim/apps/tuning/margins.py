@@ -16,7 +16,7 @@ from cosim.apps.analysis.loops import closed_dofs, is_stable, margins_of
 from cosim.core.types import Array
 from cosim.execution.native_engine import NativeEngine
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
-from cosim.rig.plant_parameters import with_numbers
+from cosim.rig.parametrised_rig import with_numbers
 from cosim.rig.rig import Rig
 from cosim.rig.rollouts import first_memories, opened_model
 from cosim.simulation.loop.tick_ring import LoopStatus, TickRing

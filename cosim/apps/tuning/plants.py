@@ -13,7 +13,7 @@ import numpy as np
 from cosim.core.errors import SectionError, did_you_mean
 from cosim.core.types import Array
 from cosim.core.units import parse_quantity
-from cosim.rig.plant_parameters import plant_parameters_of
+from cosim.rig.parameter_table import table_of
 from cosim.rig.rig import Rig
 
 # group -> the last parts of the names of its numbers
@@ -68,7 +68,7 @@ def read_plants(rig: Rig, given: Mapping[str, Any], samples: int | None, seed: i
         if samples is not None:
             raise SectionError("there is nothing to vary; give plants, such as plants: {inertia: 20 %}", ("samples",))
         return NOMINAL
-    numbers = {name: number.values for name, number in plant_parameters_of(rig).items() if number.values.any()}
+    numbers = {name: number.values for name, number in table_of(rig).per_run.items() if number.values.any()}
     members = {group: _members(group, numbers, tuned) for group in given}
     spread = np.array([_fraction(group, value) for group, value in given.items()])
     if samples is None and len(given) > MOST_CORNERS:

@@ -19,7 +19,7 @@ from cosim.apps.tuning.session_folder import SessionFolder
 from cosim.core.errors import InputError, RunError
 from cosim.core.types import Array
 from cosim.output.output_files import write_file
-from cosim.rig.parameters import tunables_of
+from cosim.rig.parameter_table import table_of
 from cosim.rig.reading.yaml_source import overlay_text
 
 
@@ -100,15 +100,8 @@ def _extend(
 
 def overlay_values(session: SessionData, trial: Trial) -> dict[str, object]:
     """key of the rig file -> value."""
-    gains = tunables_of(session.evaluator.rig)
-    values = session.parameters_of(trial)
-    return {f"controllers.{name}" if name in gains else _key(name): value for name, value in values.items()}
-
-
-def _key(number: str) -> str:
-    """Of a number of the plant."""
-    section, _, rest = number.partition(".")
-    return f"mechanism.numbers.{rest}" if section == "mechanism" else number
+    table = table_of(session.evaluator.rig)
+    return {table.find(name)[0].key: value for name, value in session.parameters_of(trial).items()}
 
 
 def write_gains(session: SessionData, trial: Trial, path: str | Path) -> None:

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.core.errors import InputError, InputErrors, SectionError, did_you_mean
+from cosim.core.errors import InputError, InputErrors, SectionError
 from cosim.core.types import Array
 from cosim.core.units import JOINT_DIMENSIONS, UNITS, parse_quantity
-from cosim.rig.parameters import joints_of, tunables_of, unit_of, unknown_parameter
-from cosim.rig.plant_parameters import plant_parameters_of
-from cosim.rig.reading.schema import LARGEST_NUMBER
+from cosim.rig.parameter_table import table_of
+from cosim.rig.reading.schema import LARGEST_NUMBER, SMALLEST
 from cosim.rig.rig import Rig
+from cosim.rig.rig_parameter import RigParameter
 
 DECADE = 10.0  # high / low from which on a range is searched on a logarithmic scale
 RANGE = re.compile(r"(.*?)\.\.(.*)")
@@ -38,7 +38,8 @@ class Dimension(NamedTuple):
 
     @property
     def logarithmic(self) -> bool:
-        return self.low > 0.0 and self.high / self.low >= DECADE
+        """A range above 0 begins at the smallest number, and has no decades."""
+        return self.low > SMALLEST and self.high / self.low >= DECADE
 
     def value(self, position: float) -> float:
         """Of a position from 0 to 1."""
@@ -96,16 +97,6 @@ class SearchSpace:
         return {name: row[0] if len(row) == 1 else row for name, row in rows.items()}
 
 
-class _Parameter(NamedTuple):
-    """A parameter that can be varied. low, high: as declared, None without a bound; joints: of its elements."""
-
-    values: list[float]
-    unit: str
-    low: float | None
-    high: float | None
-    joints: tuple[str, ...]
-
-
 def read_space(rig: Rig, requests: Mapping[str, Any]) -> SearchSpace:
     """requests: `NAME`, or `NAME/JOINT` for one of its elements, of those without joints `NAME/0` and so on -> text
     `LOW..HIGH`, or None for the bounds that its controller declares; of no requests, all parameters with declared
@@ -113,56 +104,41 @@ def read_space(rig: Rig, requests: Mapping[str, Any]) -> SearchSpace:
 
     Raises InputErrors for names that do not exist, and for ranges that are missing or wrong.
     """
-    known, errors = _known(rig), list[InputError]()
+    table, errors = table_of(rig), list[InputError]()
     if not requests:
-        requests = {name: None for name, found in known.items() if found.low is not None and found.high is not None}
+        requests = {name: None for name, found in table.live.items() if np.isfinite(found.bounds).all()}
         if not requests:
-            fix = f"name some, such as --parameter {next(iter(known), 'arm.kp')}=x0.2..x5"
+            fix = f"name some, such as --parameter {next(iter([*table.live, *table.per_run]), 'arm.kp')}=x0.2..x5"
             raise InputError(f"no controller declares both bounds of a parameter; {fix}", "tune")
     dimensions: dict[str, Dimension] = {}
     for request, range_ in requests.items():
         try:
-            for dimension in _dimensions(rig, known, request, range_):
+            for dimension in _dimensions(rig, request, range_):
                 dimensions[dimension.name] = dimension
         except InputError as error:
             errors.append(error)
     if errors:
         raise InputErrors(errors)
-    rest = {d.parameter: np.array(known[d.parameter].values) for d in dimensions.values()}
+    rest = {d.parameter: table.numbers(d.parameter).copy() for d in dimensions.values()}
     return SearchSpace(tuple(dimensions.values()), rest)
 
 
-def _known(rig: Rig) -> dict[str, _Parameter]:
-    """Parameters of the controllers, and numbers of the mechanism and the drives."""
-    found: dict[str, _Parameter] = {}
-    for name, item in tunables_of(rig).items():
-        declared = item.loop.tunables.leaves[item.field].declared
-        low = declared.get("min") if declared.get("min") is not None else declared.get("above")
-        values = rig.tick_model.parameters[item.where].tolist()
-        found[name] = _Parameter(values, unit_of(rig, name), low, declared.get("max"), joints_of(rig, name))
-    for name, number in plant_parameters_of(rig).items():
-        found[name] = _Parameter(number.values.tolist(), "1", None, None, ())
-    return found
-
-
-def _dimensions(rig: Rig, known: Mapping[str, _Parameter], request: str, range_: Any) -> list[Dimension]:
-    name, _, joint = request.partition("/")
-    place = ("parameters", request)
-    if name not in known:
-        raise SectionError(unknown_parameter(rig, name, list(known)), place)
-    found = known[name]
-    labels = found.joints or tuple(map(str, range(len(found.values))))
-    if joint and joint not in labels:
-        raise SectionError(f"it has no element for '{joint}'{did_you_mean(joint, labels)}", place)
-    indices = [labels.index(joint)] if joint else range(len(found.values))
+def _dimensions(rig: Rig, request: str, range_: Any) -> list[Dimension]:
+    place, table = ("parameters", request), table_of(rig)
+    try:
+        found, element = table.find(request)
+    except ValueError as error:
+        raise SectionError(str(error), place) from None
+    elements = list(found.elements(table.numbers(found.name)))
     low_text, high_text = _ends(range_, place)
     dimensions = []
-    for k in indices:
-        value = found.values[k]
+    for k in range(found.size) if element is None else [element]:
+        value, unit = elements[k].value, elements[k].unit
         if not math.isfinite(value):
             raise SectionError("has no finite value in the rig; give it one, to begin with", place)
-        low = _bound(low_text, value, found.unit, place) if low_text else found.low
-        high = _bound(high_text, value, found.unit, place) if high_text else found.high
+        least, greatest = (bound if math.isfinite(bound) else None for bound in found.bounds)
+        low = _bound(low_text, value, unit, place) if low_text else least
+        high = _bound(high_text, value, unit, place) if high_text else greatest
         if low is None or high is None:
             lack = "no bounds" if low is high else "no lower bound" if low is None else "no upper bound"
             raise SectionError(f"has {lack} of its own; give its range, such as {request}={EXAMPLE}", place)
@@ -173,8 +149,8 @@ def _dimensions(rig: Rig, known: Mapping[str, _Parameter], request: str, range_:
                 f"has equal bounds: {low:.6g}..{high:.6g}; give two different ones, or take it out", place
             )
         _check_declared(found, low, high, place)
-        label = name if len(found.values) == 1 else f"{name}/{labels[k]}"
-        dimensions.append(Dimension(label, name, k, low, high, value, found.unit))
+        label = found.name if found.size == 1 else elements[k].name
+        dimensions.append(Dimension(label, found.name, k, low, high, value, unit))
     return dimensions
 
 
@@ -205,9 +181,10 @@ def _bound(text: str, value: float, unit: str, place: Place) -> float:
     return bound
 
 
-def _check_declared(found: _Parameter, low: float, high: float, place: Place) -> None:
+def _check_declared(found: RigParameter, low: float, high: float, place: Place) -> None:
     """Raises InputError for a range beyond the declared bounds."""
-    if found.low is not None and low < found.low:
-        raise SectionError(f"must be at least {found.low:.6g}, but its range begins at {low:.6g}; raise it", place)
-    if found.high is not None and high > found.high:
-        raise SectionError(f"must be at most {found.high:.6g}, but its range ends at {high:.6g}; lower it", place)
+    least, greatest = found.bounds
+    if low < least:
+        raise SectionError(f"must be at least {least:.6g}, but its range begins at {low:.6g}; raise it", place)
+    if high > greatest:
+        raise SectionError(f"must be at most {greatest:.6g}, but its range ends at {high:.6g}; lower it", place)

@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controlled_stop import REQUESTED
-from cosim.core.errors import InputError, did_you_mean
+from cosim.core.errors import InputError
 from cosim.execution.execution_mode import PlannedChange
 from cosim.rig.run.recorded_run import Change
 from cosim.rig.wiring.wired_rig import WiredRig
@@ -33,17 +33,17 @@ def planned_of(rig: WiredRig, changes: Iterable[Change]) -> list[PlannedChange]:
     changes = sorted(changes, key=lambda change: change.tick)
     if not changes:  # then the parts of the rig are not looked at
         return []
-    from cosim.rig.parameters import tunables_of
+    from cosim.rig.parameter_table import table_of
 
-    known, planned = tunables_of(rig), list[PlannedChange]()
+    table, planned = table_of(rig), list[PlannedChange]()
     for tick, name, value in changes:
         if name == CONTROLLED_STOP and rig.run_model.has_controlled_stop:
             requested = rig.run_model.layout.place("controlled_stop", "requested").where
             places = np.arange(requested.start, requested.stop)
-        elif name in known:
-            places = places_of(rig, known[name].where)
+        elif name in table.live:
+            places = places_of(rig, table.live[name].where)
         else:
-            raise InputError(f"there is no parameter '{name}'{did_you_mean(name, known)}", "changes")
+            raise InputError(table.unknown(name), f"parameter '{name}' of a change")
         if len(value) not in (1, len(places)):
             raise InputError(f"'{name}' has {len(places)} values, got {len(value)}", "changes")
         planned.append(PlannedChange(tick, places, np.broadcast_to(np.array(value, dtype=float), len(places))))

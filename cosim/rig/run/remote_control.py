@@ -14,7 +14,8 @@ from cosim.execution.remote.arbiter import RemoteCommand
 from cosim.execution.remote.control_link import ControlLink, LostControl
 from cosim.execution.remote.control_process import ControlSetup
 from cosim.execution.scheduler import SchedulerState
-from cosim.rig.parameters import read_values, values_from
+from cosim.rig.parameter_table import table_of
+from cosim.rig.parameters import read_values
 from cosim.rig.run.changes import ENDED, WAITING, OrderedStop, places_of
 from cosim.rig.run.consent import Agreement
 from cosim.rig.run.provenance import attachments_of
@@ -157,7 +158,7 @@ class RemoteControl:
             self.recorder.change(Change(tick, name, tuple(numbers)))
             was, now = (_show(part) for part in (before[where].tolist(), numbers))
             self.recorder.note(tick, f"{name} = {now} (was {was}), set by '{command.client}'")
-        values = values_from(self.rig, self.scheduler.engine.view("parameters"))
+        values = table_of(self.rig).values(self.scheduler.engine.view("parameters"))
         self.link.update({"values": {name: values[name] for name in new}})
         self.recorder.outputs.describe({name: values[name] for name in new})
         return {"tick": tick}

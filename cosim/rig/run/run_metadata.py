@@ -75,13 +75,13 @@ def run_metadata_of(rig: WiredRig) -> RunMetadata:
     check_names(metadata, metadata.path)
     if not rig.built:
         return metadata
-    from cosim.rig.parameters import values_of
+    from cosim.rig.parameter_table import table_of
 
-    return replace(metadata, parameters=values_of(rig))
+    return replace(metadata, parameters=table_of(rig).values())
 
 
 def _run_metadata_of(rig: WiredRig) -> RunMetadata:
-    from cosim.rig.parameters import values_of
+    from cosim.rig.parameter_table import table_of
     from cosim.rig.sections.schedule import AUTO
 
     spec, schedule, model = rig.spec, rig.spec.schedule, rig.plant.model
@@ -102,7 +102,7 @@ def _run_metadata_of(rig: WiredRig) -> RunMetadata:
             name: {key: bound for key, bound in joint.limits.items() if abs(bound) < float("inf")}
             for name, joint in spec.joints.items()
         },
-        parameters=values_of(rig),
+        parameters=table_of(rig).values(),
         constraints=constraints,
         redundant=tuple(model.constraint_rows[row] for row in rig.plant.start.redundant),
         immobile=rig.plant.immobile,
@@ -151,8 +151,3 @@ def channels_of(rig: WiredRig) -> tuple[tuple[str, str], ...]:
     timing = {} if rig.spec.schedule.pacing is None else deadlines.signals_of(rig.tasks)
     declared = {**rig.tick_model.signals.declared, **timing}
     return tuple((name, signal.unit) for name, signal in declared.items())
-
-
-def signal_units(rig: WiredRig) -> dict[str, str]:
-    """The unit of every signal of a rig, in the order of its signals."""
-    return {name: signal.unit for name, signal in rig.tick_model.signals.declared.items()}

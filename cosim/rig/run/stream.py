@@ -3,6 +3,7 @@ run as a stream, with its timing."""
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from bisect import bisect_right
@@ -126,16 +127,15 @@ def _parameter(about: DeclaredParameter, value: float | Sequence[float] | None) 
 
 
 def _parameters(rig: WiredRig) -> dict[str, DeclaredParameter]:
-    """Unit and bounds of each tunable parameter, as its controller declares them, and the joints of one with a list."""
-    from cosim.rig.parameters import joints_of, tunables_of, unit_of
+    """Unit and bounds of each live parameter, and the joints of one with a list."""
+    from cosim.rig.parameter_table import table_of
 
     found: dict[str, DeclaredParameter] = {}
-    for name, item in tunables_of(rig).items():
-        declared = item.loop.tunables.leaves[item.field].declared
-        lower = declared.get("min") if declared.get("min") is not None else declared.get("above")
-        found[name] = {"unit": unit_of(rig, name), "min": lower, "max": declared.get("max")}
-        if joints := joints_of(rig, name):
-            found[name]["joints"] = list(joints)
+    for name, parameter in table_of(rig).live.items():
+        least, greatest = (bound if math.isfinite(bound) else None for bound in parameter.bounds)
+        found[name] = {"unit": parameter.unit, "min": least, "max": greatest}
+        if parameter.joints:
+            found[name]["joints"] = list(parameter.joints)
     return found
 
 

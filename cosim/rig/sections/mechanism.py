@@ -253,11 +253,13 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
 
 @params
 class NumbersKeys:
-    mass: float | None = param(unit="kg", above=0, default=None, doc="of a link")
-    com: Vector | None = param(unit="m", default=None, doc="of a link: its centre of mass")
-    inertia: Annotated[tuple[float, ...], three_or_six] | None = param(unit="kg*m^2", default=None)
-    damping: float | None = param(unit="joint damping", min=0, default=None, doc="of a joint")
-    friction: float | None = param(unit="joint effort", min=0, default=None, doc="of a joint")
+    mass: float | None = param(unit="kg", above=0, default=None, doc="mass of a link")
+    com: Vector | None = param(unit="m", default=None, doc="centre of mass of a link")
+    inertia: Annotated[tuple[float, ...], three_or_six] | None = param(
+        unit="kg*m^2", default=None, doc="of a link, about its centre of mass: xx, yy, zz, xy, xz, yz"
+    )
+    damping: float | None = param(unit="joint damping", min=0, default=None, doc="viscous friction of a joint")
+    friction: float | None = param(unit="joint effort", min=0, default=None, doc="dry friction of a joint")
 
 
 def with_numbers(

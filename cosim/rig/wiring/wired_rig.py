@@ -50,6 +50,7 @@ class WiredRig:
     parametrised: tuple[tuple[tuple[str, ...], frozenset[str]], TickModel] | None = None
     # the loops of the last gradient, see `rig.gradient`
     differentiated: Any = None
+    parameter_table: Any = None  # see `rig.parameter_table`
 
     def __init__(self, spec: RigSpec, interpret: bool | None = None, cached: CachedParts | None = None) -> None:
         """interpret: run the Python functions instead of compiled code (default: by the environment variable); cached:
@@ -111,7 +112,8 @@ class WiredRig:
         """The same rig with other ticks in the place of its own."""
         rig = self._complete()
         found = type(self).__new__(type(self))
-        found.__dict__.update(rig.__dict__ | {"tick_model": model, "parametrised": None, "differentiated": None})
+        of_ticks = {"parametrised": None, "differentiated": None, "parameter_table": None}
+        found.__dict__.update(rig.__dict__ | {"tick_model": model} | of_ticks)
         return found
 
     def require_joints(self, command: str) -> None:

@@ -8,8 +8,8 @@ import pytest
 from cosim import load_rig
 from cosim.output.scene.scene import Scene
 from cosim.rig.rig import Rig
-from cosim.rig.run.run_metadata import signal_units
 from cosim.rig.scene import scene_of_rig, view_of
+from tests.kit.rigs import signal_units
 from tests.output.scene.test_scene import matrix_of
 
 BEAM = """

@@ -116,7 +116,8 @@ def _archive(unit: UnitContent, version: int, token: str, binary: bytes, platfor
 def _page(outline: UnitOutline, variables: Sequence[UnitVariable]) -> str:
     """The page of the documentation: the step, and a table of the variables."""
     rows = "\n".join(
-        f"<tr><td>{html.escape(v.name)}</td><td>{v.causality}</td><td>{html.escape(v.unit)}</td></tr>"
+        f"<tr><td>{html.escape(v.name)}</td><td>{v.causality}</td><td>{html.escape(v.unit)}</td>"
+        f"<td>{html.escape(v.about)}</td></tr>"
         for v in variables
     )
     return f"""<!DOCTYPE html>
@@ -124,7 +125,7 @@ def _page(outline: UnitOutline, variables: Sequence[UnitVariable]) -> str:
 <h1>{html.escape(outline.name)}</h1>
 <p>{html.escape(outline.about)}</p>
 <p>{html.escape(outline.steps)}</p>
-<table><tr><th>variable</th><th>causality</th><th>unit</th></tr>
+<table><tr><th>variable</th><th>causality</th><th>unit</th><th>meaning</th></tr>
 {rows}
 </table>
 </body></html>

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cosim.apps.deploy.description import DeployedNumber
 from cosim.apps.deploy.fmu_export.tunable_part import TunablePart
-from cosim.apps.deploy.fmu_export.variables import UnitVariable
 from cosim.core import ops
 from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.errors import InputError, did_you_mean
@@ -31,8 +31,8 @@ class ParametrisedRig(NamedTuple):
     joints the numbers begin with the motion (3, references)."""
 
     rig: WiredRig
-    inputs: tuple[UnitVariable, ...]
-    parameters: tuple[UnitVariable, ...]
+    inputs: tuple[DeployedNumber, ...]
+    parameters: tuple[DeployedNumber, ...]
     references: int
 
 
@@ -58,13 +58,13 @@ def parametrised(rig: WiredRig, names: Sequence[str]) -> ParametrisedRig:
         model = _with_numbers(model, layout, layout.pack(numbers), led, fed, parts)
     model.parameters[:] = before.parameters
     first = model.layout.place("numbers").where.start
-    references = _reference_variables(model, layout, numbers, led, fed, first)
+    references = _reference_inputs(model, layout, numbers, led, fed, first)
     parameters = (
-        variable
+        number
         for name, part in parts.items()
-        for variable in part.variables(f"{name}.", first + layout.place("parts", name).where.start)
+        for number in part.numbers(f"{name}.", first + layout.place("parts", name).where.start)
     )
-    inputs = (*_effort_variables(model, pushed), *references)
+    inputs = (*_effort_inputs(model, pushed), *references)
     return ParametrisedRig(rig.with_ticks(model), inputs, tuple(parameters), len(led))
 
 
@@ -116,15 +116,15 @@ def _dofs_for_efforts(model: TickModel) -> Dofs:
     return model.plant.model.dof_names if model.coupling is None else ()
 
 
-def _effort_variables(model: TickModel, dofs: Dofs) -> list[UnitVariable]:
+def _effort_inputs(model: TickModel, dofs: Dofs) -> list[DeployedNumber]:
     """An effort is constant until it is set again: the first coefficient of its polynomial."""
     if not dofs:
         return []
     region = model.layout.place("plant", "external", "coefficients")
     places = region.where.start + region.shape[1] * np.arange(len(dofs))
     return [
-        UnitVariable(
-            f"{dof}/external_effort", "input", _unit(model, dof, "effort"), "MEMORY", int(place),
+        DeployedNumber(
+            f"{dof}/external_effort", _unit(model, dof, "effort"), int(place), 0.0,
             about="acts on the joint beside its drive",
         )
         for dof, place in zip(dofs, places, strict=True)
@@ -170,11 +170,11 @@ def _start_of(model: TickModel, dofs: Dofs) -> np.ndarray:
     return start[[names.index(dof) for dof in dofs]]
 
 
-def _reference_variables(
+def _reference_inputs(
     model: TickModel, layout: Layout, numbers: Mapping[str, np.ndarray], led: Dofs, fed: Dofs, first: int
-) -> list[UnitVariable]:
+) -> list[DeployedNumber]:
     """Of each joint in turn; first: place of the numbers."""
-    variables: list[UnitVariable] = []
+    found: list[DeployedNumber] = []
     motion, effort = (first + layout.place(name).where.start for name in ("motion", "effort"))
     for k, dof in enumerate(led):
         places = {what: motion + row * len(led) + k for row, what in enumerate(MOTION)}
@@ -182,8 +182,8 @@ def _reference_variables(
         for what, place in places.items():
             start = float(numbers["motion"][0, k]) if what == "position" else 0.0
             name, unit = f"{dof}/reference_{what}", _unit(model, dof, what)
-            variables.append(UnitVariable(name, "input", unit, "MEMORY", place, start, about=GOES_ON))
-    return variables
+            found.append(DeployedNumber(name, unit, place, start, about=GOES_ON))
+    return found
 
 
 def _unit(model: TickModel, dof: str, what: str) -> str:

@@ -13,7 +13,7 @@ from cosim.apps.deploy.exportable import check_machine_code, check_part, place_o
 from cosim.apps.deploy.fmu_export.model_description import UnitOutline
 from cosim.apps.deploy.fmu_export.tunable_part import TunablePart
 from cosim.apps.deploy.fmu_export.unit import FMU, UnitContent, array, data_text, number, text
-from cosim.apps.deploy.fmu_export.variables import UnitVariable, time_variable
+from cosim.apps.deploy.fmu_export.variables import UnitVariable, parameter_variable, time_variable
 from cosim.core.compile.routine import Routine
 from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.errors import InputError, did_you_mean
@@ -30,7 +30,8 @@ def unit_of_part(rig: WiredRig, name: str, version: int) -> UnitContent:
     InputError for a part that there is not, and for one whose steps are not machine code."""
     part = _part(rig, name)
     tunable, first = TunablePart(part), 1 + part.size + 3 * part.input_layout.size
-    variables = time_variable(), *_outputs(part, version), *_inputs(part, version), *tunable.variables("", first)
+    parameters = map(parameter_variable, tunable.numbers("", first))
+    variables = time_variable(), *_outputs(part, version), *_inputs(part, version), *parameters
     _check_names(rig, name, variables)
     values = tunable.values
     symbols = SymbolicParameters(values.size)  # referenced while the code is made
@@ -84,7 +85,7 @@ def _inputs(part: BlockPart, version: int) -> Iterator[UnitVariable]:
     for name, signal in part.inputs.items():
         place = 1 + part.size + part.input_layout.place(name).where.start
         for label, k, length in _pieces(name, signal.shape, version):
-            yield UnitVariable(label, "input", signal.unit, "MEMORY", place + k, length=length)
+            yield UnitVariable(label, "input", signal.unit, "MEMORY", place + k, about=signal.meaning, length=length)
 
 
 def _outputs(part: BlockPart, version: int) -> Iterator[UnitVariable]:
@@ -97,7 +98,16 @@ def _outputs(part: BlockPart, version: int) -> Iterator[UnitVariable]:
             for label, _, _ in _pieces(each, input.shape, version)
         )
         for label, k, length in _pieces(name, signal.shape, version):
-            yield UnitVariable(label, "output", signal.unit, "SIGNAL", place + k, depends_on=needed, length=length)
+            yield UnitVariable(
+                label,
+                "output",
+                signal.unit,
+                "SIGNAL",
+                place + k,
+                about=signal.meaning,
+                depends_on=needed,
+                length=length,
+            )
 
 
 def _pieces(name: str, shape: tuple[int, ...], version: int) -> list[tuple[str, int, int | None]]:

@@ -16,7 +16,7 @@ from operator import or_
 
 from cosim.apps.deploy.c_functions import definitions, function
 from cosim.apps.deploy.description import FAULTS as WHOLE_FAULTS
-from cosim.apps.deploy.description import PART_FAULTS
+from cosim.apps.deploy.description import PART_FAULTS, DeployedNumber, interface_of
 from cosim.apps.deploy.exportable import check_rig
 from cosim.apps.deploy.fmu_export.inputs import parametrised
 from cosim.apps.deploy.fmu_export.model_description import UnitOutline
@@ -44,7 +44,8 @@ def unit_of_rig(rig: WiredRig, inputs: Sequence[str]) -> UnitContent:
     check_rig(rig, FMU)
     rig, given, of_parts, references = parametrised(rig, inputs)
     observe = observe_routine(rig.tick_model)
-    variables = variables_of(rig, given, of_parts, inputs_of_signals(rig.tick_model, observe, given))
+    dependencies = inputs_of_signals(rig.tick_model, observe, given)
+    variables = variables_of(interface_of(rig, given, of_parts), dependencies)
     code, data = rig_code(rig.tick_model, observe), rig_data(rig.tick_model, variables, references)
     return UnitContent("rig", _outline(rig), variables, code, data)
 
@@ -119,7 +120,7 @@ def joint_faults(model: TickModel) -> list[list[str]]:
     return [*reasons, [f"joint '{dof}' has a motion or a command that is not finite" for dof in dofs]]
 
 
-def inputs_of_signals(model: TickModel, observe: Routine, inputs: Sequence[UnitVariable]) -> list[tuple[int, ...]]:
+def inputs_of_signals(model: TickModel, observe: Routine, inputs: Sequence[DeployedNumber]) -> list[tuple[int, ...]]:
     """Of each signal the numbers of the inputs that it depends on. observe: the routine of the signals."""
     memory: Masks = [0] * model.layout.size
     for k, variable in enumerate(inputs):

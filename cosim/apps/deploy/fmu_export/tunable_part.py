@@ -9,12 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from cosim.apps.deploy.description import bounds_of
-from cosim.apps.deploy.fmu_export.variables import UnitVariable
+from cosim.apps.deploy.description import DeployedNumber, placed
 from cosim.control.tunables import Leaf, leaves_of, replaced
 from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.types import Numeric
-from cosim.core.units import UNITS
+from cosim.rig.rig_parameter import RigParameter
 from cosim.simulation.coupling.block_part import BlockPart
 
 
@@ -44,17 +43,13 @@ class TunablePart:
         """The part with these numbers or symbols (n,) in the place of its values."""
         return self._with(list(self.leaves), numbers)
 
-    def variables(self, prefix: str, first: int) -> Iterator[UnitVariable]:
+    def numbers(self, prefix: str, first: int) -> Iterator[DeployedNumber]:
         """`<prefix>mass`, of a list `<prefix>lengths/0`; first: place of the first one in the memory."""
         for name, leaf in self.leaves.items():
-            values, declared = _numbers(leaf), leaf.declared
-            unit = UNITS.get(declared.get("unit", "1"), ("1",))[0]
-            for k, value in enumerate(values):
-                label = f"{prefix}{name}" if isinstance(leaf.value, float) else f"{prefix}{name}/{k}"
-                yield UnitVariable(
-                    label, "parameter", unit, "MEMORY", first, value, *bounds_of(declared), declared.get("doc") or ""
-                )
-                first += 1
+            values = _numbers(leaf)
+            count = None if isinstance(leaf.value, float) else len(values)
+            yield from placed(RigParameter(f"{prefix}{name}", f"params.{name}", leaf.declared, count), values, first)
+            first += len(values)
 
     def _traceable(self, names: Sequence[str]) -> bool:
         symbols = SymbolicParameters(sum(len(_numbers(self._all[name])) for name in names))

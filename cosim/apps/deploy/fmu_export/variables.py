@@ -1,4 +1,4 @@
-"""The variables of the FMU of a rig: the time, its signals, inputs, and the parameters of its controllers and parts."""
+"""The variables of an FMU: of a rig the time, and what its interface has."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from cosim.apps.deploy.description import DeployedParameter, parameters_of
-from cosim.rig.run.run_metadata import signal_units
-from cosim.rig.wiring.wired_rig import WiredRig
+from cosim.apps.deploy.description import DeployedNumber, RigInterface
 
 PlaceKind = Literal["TIME", "SIGNAL", "MEMORY"]
 
@@ -42,33 +40,25 @@ def time_variable() -> UnitVariable:
     return UnitVariable("time", "independent", "s", "TIME", 0, about="time")
 
 
-def variables_of(
-    rig: WiredRig,
-    inputs: Sequence[UnitVariable],
-    of_parts: Sequence[UnitVariable],
-    dependencies: Sequence[Sequence[int]],
-) -> tuple[UnitVariable, ...]:
-    """In the order of their value references. inputs: stand for the signals of these names; of_parts: parameters;
-    dependencies: of each signal the numbers of inputs."""
-    signals = signal_units(rig).items()
-    given = {variable.name for variable in inputs}
+def variables_of(interface: RigInterface, dependencies: Sequence[Sequence[int]]) -> tuple[UnitVariable, ...]:
+    """In the order of their value references; inputs stand for the signals of their names. dependencies: of each signal
+    the numbers of inputs."""
+    given = [number.name for number in interface.inputs]
     outputs = (
-        UnitVariable(name, "output", unit, "SIGNAL", k, depends_on=tuple(inputs[i].name for i in dependencies[k]))
-        for k, (name, unit) in enumerate(signals)
+        UnitVariable(
+            name, "output", unit, "SIGNAL", k, about=about, depends_on=tuple(given[i] for i in dependencies[k])
+        )
+        for k, (name, unit, about) in enumerate(interface.signals)
         if name not in given
     )
-    return time_variable(), *outputs, *inputs, *map(_variable, parameters_of(rig)), *of_parts
+    inputs = (_variable("input", number) for number in interface.inputs)
+    return time_variable(), *outputs, *inputs, *map(parameter_variable, interface.parameters)
 
 
-def _variable(parameter: DeployedParameter) -> UnitVariable:
-    return UnitVariable(
-        parameter.name,
-        "parameter",
-        parameter.unit,
-        "MEMORY",
-        parameter.place,
-        parameter.value,
-        parameter.least,
-        parameter.greatest,
-        parameter.about,
-    )
+def parameter_variable(number: DeployedNumber) -> UnitVariable:
+    return _variable("parameter", number)
+
+
+def _variable(causality: Literal["input", "parameter"], number: DeployedNumber) -> UnitVariable:
+    name, unit, place, start, least, greatest, about = number
+    return UnitVariable(name, causality, unit, "MEMORY", place, start, least, greatest, about)

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cosim.apps.deploy.description import bounds_of
+from cosim.apps.deploy.description import as_data, placed
 from cosim.control.control_loop import ControlLoop
 from cosim.control.tunables import Leaf, leaves_of, replaced
 from cosim.core.compile.trace import SymbolicParameters, symbols
 from cosim.core.errors import CompileError
 from cosim.core.types import Numeric
-from cosim.core.units import JOINT_DIMENSIONS, UNITS
 from cosim.rig.reading.schema import Reading
+from cosim.rig.rig_parameter import RigParameter
 from cosim.rig.wiring.control_loops import build_loops
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickModel
@@ -115,36 +115,22 @@ def _parametrised(rig: WiredRig, numbers: Sequence[_Number]) -> TickModel | None
 
 
 def _parameters(rig: WiredRig, numbers: Sequence[_Number], first: int) -> list[dict[str, Any]]:
-    """first: their place in the memory."""
+    """As in a description, and where a slider ends that has no bound: `usual`, the range of the joint. first: their
+    place in the memory."""
     found = []
     for number in numbers:
         spec, loop = rig.spec.controllers[number.controller], rig.tick_model.loops[number.controller]
-        per_joint = isinstance(number.leaf.value, tuple) and len(number.values) == len(spec.joints)
-        for k, value in enumerate(number.values):
-            joint = int(loop.index[k]) if per_joint else None
-            label = "" if len(number.values) == 1 and not per_joint else f"/{spec.joints[k] if per_joint else k}"
-            found.append(
-                {
-                    "name": f"{spec.name}.trajectory.{number.field}{label}",
-                    "place": first + len(found),
-                    "value": value,
-                    "about": number.leaf.declared.get("doc") or "",
-                    **_declared(rig, number.leaf, joint),
-                }
-            )
-    return found
-
-
-def _declared(rig: WiredRig, leaf: Leaf, joint: int | None) -> dict[str, Any]:
-    """unit, bounds, and where a slider ends that has none: the range of the joint."""
-    declared = leaf.declared.get("unit", "1")
-    sliding = joint is not None and rig.plant.model.dof_units[joint] == "m"
-    unit = JOINT_DIMENSIONS[declared][sliding] if declared in JOINT_DIMENSIONS else UNITS.get(declared, ("1",))[0]
-    least, greatest = (bound if np.isfinite(bound) else None for bound in bounds_of(leaf.declared))
-    found = {"unit": unit, "least": least, "greatest": greatest}
-    if declared == "joint position" and joint is not None:
-        ends = float(rig.limits.lower[joint]), float(rig.limits.upper[joint])
-        found["usual"] = [end if np.isfinite(end) else None for end in ends]
+        name, declared = f"{spec.name}.trajectory.{number.field}", number.leaf.declared
+        count = len(number.leaf.value) if isinstance(number.leaf.value, tuple) else None
+        joints = spec.joints if count == len(spec.joints) else ()
+        slides = tuple(rig.plant.model.dof_units[k] == "m" for k in loop.index)
+        parameter = RigParameter(name, f"controllers.{name}", declared, count, joints, slides)
+        facts = [as_data(each) for each in placed(parameter, number.values, first + len(found))]
+        if joints and declared.get("unit") == "joint position":
+            for k, each in zip(loop.index, facts, strict=True):
+                ends = float(rig.limits.lower[k]), float(rig.limits.upper[k])
+                each["usual"] = [end if np.isfinite(end) else None for end in ends]
+        found += facts
     return found
 
 

@@ -62,9 +62,9 @@ def _open_loops(evaluator: TrialEvaluator, gains: list[JointGains]) -> LinearRig
 
 def _places(evaluator: TrialEvaluator, gains: list[JointGains]) -> list[int]:
     """Of kp, ki and kd of these joints among all parameters of the controllers, varied or not."""
-    from cosim.rig.parameters import tunables_of
+    from cosim.rig.parameter_table import table_of
 
-    known, dimensions, found = tunables_of(evaluator.rig), evaluator.space.dimensions, list[int]()
+    known, dimensions, found = table_of(evaluator.rig).live, evaluator.space.dimensions, list[int]()
     for joint in gains:
         element = dimensions[joint.kp].element
         names = (f"{joint.controller}.{word}" for word in ("kp", "ki", "kd"))

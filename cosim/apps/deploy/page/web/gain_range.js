@@ -4,11 +4,12 @@ const DECADES = 2; // on each side of a value without a bound there
 const WIDE = 2; // decades of a range from which on its scale is logarithmic
 const SLIDER_STEPS = 400;
 const SLIDER_DIGITS = 3;
+const SMALLEST = 1e-15; // what is above 0 begins here, as in rig files
 
 const range = (low, high, logarithmic) => ({ low, high, logarithmic });
 
 const gainRange = (value, least, greatest) => {
-  const lower = least === Number.MIN_VALUE ? 0 : least ?? -Infinity; // a bound "above 0" is the next number
+  const lower = least ?? -Infinity;
   const upper = greatest ?? Infinity;
   if (lower < 0) {
     const reach = 10 * Math.abs(value) || 1;
@@ -16,9 +17,9 @@ const gainRange = (value, least, greatest) => {
   }
   if (value <= 0) return range(lower, Number.isFinite(upper) ? upper : lower + 1, false);
   const decade = Math.floor(Math.log10(value));
-  const low = lower > 0 ? lower : Number(`1e${decade - DECADES + 1}`);
+  const low = lower > SMALLEST ? lower : Number(`1e${decade - DECADES + 1}`);
   const high = Number.isFinite(upper) ? upper : Number(`1e${decade + DECADES}`);
-  if (Number.isFinite(upper) && Math.log10(upper / value) < WIDE && lower === 0) return range(0, upper, false);
+  if (Number.isFinite(upper) && Math.log10(upper / value) < WIDE && lower <= SMALLEST) return range(lower, upper, false);
   return high > low && Math.log10(high / low) >= WIDE ? range(low, high, true) : range(lower, high, false);
 };
 

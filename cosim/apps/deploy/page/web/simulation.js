@@ -5,7 +5,7 @@ const written = (value) => (typeof value === "string" ? JSON.stringify(value) : 
 
 // a bound "above 0" is the next number
 const boundsText = (least, greatest) => {
-  if (least !== Number.MIN_VALUE) return `from ${least ?? "−∞"} to ${greatest ?? "∞"}`;
+  if (least !== SMALLEST) return `from ${least ?? "−∞"} to ${greatest ?? "∞"}`;
   return greatest === null ? "above 0" : `above 0 and up to ${greatest}`;
 };
 

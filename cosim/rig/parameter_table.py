@@ -1,0 +1,199 @@
+"""The table of the named numbers of a rig: what each one is, and which one a name means.
+
+A live one, a number of a controller such as `arm.kp`, can be set while a run goes on. One per run, a number of the
+plant such as `mechanism.link.mass`, can be an input of the ticks of many runs. A fixed one is part of the machine code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cosim.control.control_loop import ControlLoop
+from cosim.core.errors import InputError, SourceLocation, did_you_mean, near_names
+from cosim.core.types import Array
+from cosim.rig.plant_parameters import PlantParameter, plant_parameters_of
+from cosim.rig.reading import schema
+from cosim.rig.reading.schema import Reading
+from cosim.rig.rig_parameter import RigParameter
+from cosim.rig.sections.controllers import KEYS
+from cosim.rig.sections.gain_schedules import unscheduled
+from cosim.rig.wiring.wired_rig import WiredRig
+
+Found = tuple[RigParameter, int | None]  # … and the number of its element, where one is meant
+
+
+@dataclass(frozen=True, eq=False)
+class FileSection:
+    """Where a file in a folder has a parameter: as the key of a section at a path, read into a class, for these
+    joints."""
+
+    folder: Path
+    cls: type
+    data: Mapping[str, Any]
+    at: tuple
+    key: str
+    joints: tuple[str, ...]
+    besides: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LiveParameter(RigParameter):
+    """A number of a controller. number: of the controller in the file; loop; field: its path in the parameters of the
+    controller; where: in the parameters of the tick model; section: that a file is read from."""
+
+    number: int
+    loop: ControlLoop
+    field: str
+    where: slice
+    section: FileSection
+    bounded = True  # whether values between two that are right are right, as far as they are checked alone
+
+    def read(self, value: Any, reading: Reading) -> list[float] | None:
+        """The numbers (size,) in SI of a value as in the file; None after an error."""
+        section, slides = self.section, zip(self.section.joints, self.sliding, strict=True)
+        data = {**section.data, section.key: plain(value)}
+        kinds: dict[str, str | None] = {joint: "prismatic" if slide else "revolute" for joint, slide in slides}
+        of_joints = reading.of(kinds, len(section.joints))
+        params = schema.read(section.cls, data, section.at, of_joints, besides=section.besides)
+        found = None if params is None else getattr(params, section.key)
+        return None if found is None else list(found) if isinstance(found, tuple) else [found]
+
+    def wrong(self, numbers: Array) -> str:
+        """What is wrong with numbers (size,) that a file could not have, or ""."""
+        reading = self.reading(SourceLocation(""))
+        self.read(self.value(numbers), reading)
+        return reading.errors[0].what if reading.errors else ""
+
+    def reading(self, place: SourceLocation) -> Reading:
+        """For `read`. place: of its errors."""
+        return Reading(lambda path: place, [], self.section.folder)
+
+
+class ParameterTable:
+    """The parameters of a wired rig by name, in the order of its file. See `table_of`."""
+
+    def __init__(self, rig: WiredRig) -> None:
+        self._rig = rig
+
+    @cached_property
+    def live(self) -> dict[str, LiveParameter]:
+        found, rig = dict[str, LiveParameter](), self._rig
+        slides = dict(zip(rig.joints, (unit == "m" for unit in rig.plant.model.dof_units), strict=True))
+        for number, loop in enumerate(rig.tick_model.loops):
+            first = loop.parameter_slice.start
+            for field, place in loop.tunables.fields.items():
+                name, section = f"{loop.name}.{field}", self._section(number, field)
+                count = None if loop.tunables.is_single(field) else place.stop - place.start
+                found[name] = LiveParameter(
+                    name,
+                    f"controllers.{name}",
+                    loop.tunables.leaves[field].declared,
+                    count,
+                    section.joints if count == len(section.joints) else (),
+                    tuple(slides[joint] for joint in section.joints),
+                    number=number,
+                    loop=loop,
+                    field=field,
+                    where=slice(first + place.start, first + place.stop),
+                    section=section,
+                )
+        return found
+
+    @cached_property
+    def per_run(self) -> dict[str, PlantParameter]:
+        return plant_parameters_of(self._rig)
+
+    @cached_property
+    def fixed(self) -> dict[str, str]:
+        """Name -> where the file has it."""
+        found = []
+        for spec in self._rig.spec.controllers:
+            found += [f"{spec.name}.{field.name}" for field in dataclasses.fields(spec.plugin.params)]
+            if spec.trajectory is not None:
+                params = dataclasses.fields(spec.trajectory.params)
+                found += [f"{spec.name}.trajectory.{field.name}" for field in params]
+        return {name: f"controllers.{name}" for name in found if name not in self.live}
+
+    def find(self, name: str, per_run: bool = True) -> Found:
+        """The parameter, and the number of its element in a name such as `arm.kp/elbow`. per_run: whether it may be a
+        number of the plant. Raises ValueError with a message for the user."""
+        for end in (len(name), *(k for k, sign in enumerate(name) if sign == "/")):  # a link may have the sign too
+            whole, label = name[:end], name[end + 1 :]
+            parameter = self.live.get(whole) or (self.per_run.get(whole) if per_run else None)
+            if parameter is None:
+                continue
+            if end == len(name):
+                return parameter, None
+            if label not in parameter.labels:
+                near = did_you_mean(label, parameter.labels) if parameter.labels else "; it is a single number"
+                raise ValueError(f"it has no element for '{label}'{near}")
+            return parameter, parameter.labels.index(label)
+        raise ValueError(self.unknown(name.partition("/")[0]))
+
+    def find_all(self, names: Iterable[str], errors: list[InputError], per_run: bool = True) -> dict[str, Found]:
+        """By name, as `find`; errors are recorded, one too for an element of what is given as a whole."""
+        found, given = dict[str, Found](), dict.fromkeys(map(str, names))
+        for name in given:
+            try:
+                parameter, element = found[name] = self.find(name, per_run)
+                if element is not None and parameter.name in given:
+                    raise ValueError(f"'{parameter.name}' is given as a whole too; give one of the two")
+            except ValueError as error:
+                errors.append(InputError(str(error), SourceLocation(f"parameter '{name}'")))
+        return found
+
+    def values(self, parameters: Array | None = None) -> dict[str, float | list[float]]:
+        """Of the live ones in SI, a list where there is one per joint. parameters (np,): of the tick model, by default
+        the present ones."""
+        present = self._rig.tick_model.parameters if parameters is None else parameters
+        return {name: item.value(present[item.where]) for name, item in self.live.items()}
+
+    def numbers(self, name: str) -> Array:
+        """(size,) the present ones of a parameter."""
+        live = self.live.get(name)
+        return self.per_run[name].values if live is None else self._rig.tick_model.parameters[live.where]
+
+    def unknown(self, name: str) -> str:
+        """Why no live parameter has this name, and what to do."""
+        if name in self.fixed:
+            return f"is a part of the machine code; load the rig with the override '{self.fixed[name]}=…'"
+        if name in self.per_run:
+            fix = f"vary it by rollouts, or load the rig with the override '{self.per_run[name].key}=…'"
+            return f"is a number of the plant, which no run changes; {fix}"
+        known = [*self.live, *self.per_run, *self.fixed]
+        short = name.removeprefix("controllers.")  # as in overrides of a file
+        near = f"; did you mean '{short}'?" if short in known else near_names(name, known)
+        return f"there is no such parameter{near}"
+
+    def _section(self, number: int, field: str) -> FileSection:
+        """A gain of a schedule is read as the parameter itself."""
+        spec, at = self._rig.spec.controllers[number], ("controllers", number)
+        folder, data = self._rig.spec.path.parent, self._rig.spec.source.data["controllers"][number]
+        key, *inside = field.split(".")
+        if key != "filters":
+            cls = type(spec.plugin.params)
+            return FileSection(folder, cls, unscheduled(data), at, key, spec.joints, ("type", *KEYS))
+        k, path = int(inside[0]), (*at, key, int(inside[0]))
+        one = spec.filters[k]
+        return FileSection(folder, type(one.params), data[key][k], path, inside[1], one.joints, ("type",))
+
+
+def table_of(rig: WiredRig) -> ParameterTable:
+    """Made once for a rig."""
+    if rig.parameter_table is None:
+        rig.parameter_table = ParameterTable(rig)
+    return rig.parameter_table
+
+
+def plain(value: Any) -> Any:
+    """Lists and numbers of Python, as in a file."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
