@@ -50,6 +50,8 @@ class ConstraintRow(NamedTuple):
 
 
 class Solution(NamedTuple):
+    """What the equations of motion determine in one state."""
+
     acceleration: Numeric  # q̈ (nv,)
     effort: Numeric  # τ (nv,)
     multipliers: Numeric  # λ (m,)

@@ -22,6 +22,8 @@ SMALL = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Space:
+    """A space of coordinates as the functions that belong to it."""
+
     nq: int
     nv: int
     neutral: np.ndarray  # (nq,)

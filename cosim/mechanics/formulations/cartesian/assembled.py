@@ -170,6 +170,8 @@ class CartesianBody(NamedTuple):
 
 
 class Assembled(NamedTuple):
+    """A mechanism in Cartesian coordinates, ready to be evaluated in any state."""
+
     coordinates: SpatialCoordinates
     sweeps: Unrolled  # of `CartesianJoint`s and `CartesianBody`s
 

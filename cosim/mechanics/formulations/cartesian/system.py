@@ -67,6 +67,8 @@ class BodyEquations(NamedTuple):
 
 
 class CartesianSolution(NamedTuple):
+    """What the equations of motion determine in one state."""
+
     acceleration: Numeric  # v̇ (nv,) of all joints of the tree
     bodies: list[Numeric]  # ẍ (s,) of each body
     joints: list[Numeric]  # λ (m,) of each joint's rows

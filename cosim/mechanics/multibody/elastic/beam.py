@@ -69,9 +69,12 @@ ENDS = {"clamped": BeamEnd(True, True), "pinned": BeamEnd(True, False), "free": 
 
 @dataclass(frozen=True)
 class Beam:
-    """ends: names of `ENDS`, of its root and its tip. tip_mass [kg], tip_inertia [kg m²]: of a body at the tip with
-    which the mode shapes are found; it is no part of the beam. shearing: a Timoshenko beam. stiffening: the tip recedes
-    while the beam bends."""
+    """A straight elastic beam: its dimensions, its ends and the modes that describe how it deforms.
+
+    ends: names of `ENDS`, of its root and its tip. tip_mass [kg], tip_inertia [kg m²]: of a body at the tip with which
+    the mode shapes are found; it is no part of the beam. shearing: a Timoshenko beam. stiffening: the tip recedes while
+    the beam bends.
+    """
 
     length: float
     section: BeamSection

@@ -24,7 +24,8 @@ SEED = 1e-8  # part of the isotropic rest that stands in where nodes do not tran
 
 
 class NodalMass(NamedTuple):
-    """matrix: M (n, n), sparse; position (p, 3) of its nodes, with n / p = 3 or 6 dofs each."""
+    """The mass matrix of a finite-element model, at the nodes that it has. matrix: M (n, n), sparse; position (p, 3) of
+    its nodes, with n / p = 3 or 6 dofs each."""
 
     matrix: Any
     position: Array
