@@ -37,8 +37,8 @@ FOLLOWED = ("reference_position", "reference_velocity", "reference_acceleration"
 
 @dataclass(frozen=True, eq=False)
 class ElasticModes:
-    """modes: (m,) indices of the dofs; position: (m,) in equilibrium; damping, stiffness: (m, m); mass: (nv, nv) of the
-    whole mechanism."""
+    """The linear motion of the modes of elastic links about their equilibrium. modes: (m,) indices of the dofs;
+    position: (m,) in equilibrium; damping, stiffness: (m, m); mass: (nv, nv) of the whole mechanism."""
 
     modes: Array
     position: Array

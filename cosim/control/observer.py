@@ -26,8 +26,11 @@ DIFFERS = 0.5
 
 @params
 class ObserverParams:
-    """bandwidth: corner frequency of each of the three poles. Up to half of it the attenuation is below 3 dB; the
-    acceleration lags by 3/(2π bandwidth), 10 ms at 50 Hz."""
+    """How fast the observer of joints follows their motion.
+
+    bandwidth: corner frequency of each of the three poles. Up to half of it the attenuation is below 3 dB; the
+    acceleration lags by 3/(2π bandwidth), 10 ms at 50 Hz.
+    """
 
     bandwidth: float = param(unit="Hz", above=0, default=50.0)
 

@@ -35,7 +35,8 @@ STALLED = 0.95
 
 @dataclass(frozen=True, eq=False)
 class TimeWarp:
-    """omegas: (k,) rad/s; weights: (2 k,) s, a and b of each."""
+    """The time τ(t) along the path, which ends the motion without vibration. omegas: (k,) rad/s; weights: (2 k,) s, a
+    and b of each."""
 
     end: float
     omegas: Array

@@ -45,8 +45,11 @@ class BlendBounds(NamedTuple):
 
 
 class Blend(NamedTuple):
-    """start: at t = 0 s. too_fast, outside (n,): by how much the reference leaves its bounds of velocity and position
-    in the worst tick, at most 0 within them; infinite where all candidates take longer than LONGEST."""
+    """The bumpless start of n references, and how far it takes them out of their bounds.
+
+    start: at t = 0 s. too_fast, outside (n,): by how much the reference leaves its bounds of velocity and position in
+    the worst tick, at most 0 within them; infinite where all candidates take longer than LONGEST.
+    """
 
     start: BumplessStart
     too_fast: Numeric

@@ -41,9 +41,12 @@ WRONG_SIGN = 1e6  # stands for the factor of the wrong sign in a disagreement
 
 
 class Proof(NamedTuple):
-    """tolerance: greatest factor, either way; shortest, longest [s]: of a block; small: whether a small factor is
-    wrong too. An effort that is measured may be any smaller, behind the friction of a gear or where a drive works
-    between two samples: nothing is known then."""
+    """A comparison of two quantities of a joint, and the disagreement that proves their units wrong.
+
+    tolerance: greatest factor, either way; shortest, longest [s]: of a block; small: whether a small factor is wrong
+    too. An effort that is measured may be any smaller, behind the friction of a gear or where a drive works between two
+    samples: nothing is known then.
+    """
 
     key: str
     tolerance: float

@@ -24,7 +24,7 @@ KEYS = ("shaping", "modes")
 
 
 class Vibration(NamedTuple):
-    """frequency: natural, Hz; damping: ratio."""
+    """A damped oscillation of elastic links while the joints are held. frequency: natural, Hz; damping: ratio."""
 
     frequency: float
     damping: float
