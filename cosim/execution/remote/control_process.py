@@ -29,7 +29,8 @@ LINGER_MS = 500  # for the last replies
 
 
 class ControlSetup(NamedTuple):
-    """endpoint: to bind; key: file of the keys that encrypt it; the others: see `ControlArbiter`."""
+    """What the process of the control socket gets when it starts. endpoint: to bind; key: file of the keys that encrypt
+    it; the others: see `ControlArbiter`."""
 
     endpoint: str
     status: dict[str, Any]

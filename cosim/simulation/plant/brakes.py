@@ -41,9 +41,12 @@ TURN = math.cos(math.pi / 6.0)  # of the angle between velocity and `slide`
 
 @dataclass(frozen=True)
 class Brake:
-    """number: from 1, in the order of the events; name: of its event; efforts [N m or N] at points of the argument,
-    linear between them and constant outside; over: the argument, as the name of an input of events and its dof;
-    static_ratio: of the largest sticking effort to the efforts."""
+    """A brake on one dof, or on all dofs of a joint together, whose effort may vary with an argument.
+
+    number: from 1, in the order of the events; name: of its event; efforts [N m or N] at points of the argument, linear
+    between them and constant outside; over: the argument, as the name of an input of events and its dof; static_ratio:
+    of the largest sticking effort to the efforts.
+    """
 
     number: int
     name: str

@@ -42,8 +42,11 @@ class PlantFault(IntEnum):
 
 @dataclass
 class EventStepper:
-    """step: without events, on the flat state of the plant; length: of a step [s]; compiled: whether the parts are
-    compiled as routines; first_code: added to a `PlantFault`, to take precedence over lower fault codes."""
+    """The step of a plant whose modes change at events.
+
+    step: without events, on the flat state of the plant; length: of a step [s]; compiled: whether the parts are
+    compiled as routines; first_code: added to a `PlantFault`, to take precedence over lower fault codes.
+    """
 
     plant: Plant
     step: Step

@@ -35,7 +35,9 @@ ACCOUNTS = 3  # before z: work, loss [J], stages that did not converge
 
 @dataclass
 class Multirate:
-    """substeps: of the drives in one step of the plant; compiled: whether the parts are compiled as routines.
+    """The step of a plant whose drives are integrated with shorter steps than the mechanism.
+
+    substeps: of the drives in one step of the plant; compiled: whether the parts are compiled as routines.
 
     z: see `DriveBank`.
     """

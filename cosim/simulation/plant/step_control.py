@@ -16,8 +16,11 @@ NOT_FINITE = 1e300
 
 @dataclass(frozen=True)
 class StepControl:
-    """tolerance: of the error of a step, in each state y relative to 1 + |y|; adaptive: whether steps are subdivided to
-    keep it, else their errors are recorded."""
+    """What the estimated error of a step decides: a record, or the length of the next step.
+
+    tolerance: of the error of a step, in each state y relative to 1 + |y|; adaptive: whether steps are subdivided to
+    keep it, else their errors are recorded.
+    """
 
     tolerance: float
     adaptive: bool = False

@@ -47,7 +47,9 @@ class Ending(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """needs: the field of a sample without which a joint has no such metric; initial: of its accumulators.
+    """A figure of merit of a joint, and how it is accumulated tick by tick.
+
+    needs: the field of a sample without which a joint has no such metric; initial: of its accumulators.
 
     update: (accumulators (width, n), sample) -> accumulators; result: (accumulators (k, width, n), ending) -> (k, n).
     """

@@ -55,8 +55,11 @@ class Fields(NamedTuple):
 
 
 class TrafficEntry(NamedTuple):
-    """driver: its place in the log; number: among its entries; t_ns: on the clock of its connection; content: the item
-    of SENT and RECEIVED, else Fields; run_ns: the time in the run, of one that was read from a recording."""
+    """An event at a driver: the begin or end of a call, an item on its connection, or a time that it read.
+
+    driver: its place in the log; number: among its entries; t_ns: on the clock of its connection; content: the item of
+    SENT and RECEIVED, else Fields; run_ns: the time in the run, of one that was read from a recording.
+    """
 
     driver: int
     number: int
@@ -139,9 +142,12 @@ class DriverTraffic:
 
 
 class DriverCall(NamedTuple):
-    """begin: the entry of the call; entries: of the connection, CLOCK once for each time; end: the entry of its end,
-    None of a call that had not ended; mixed: another thread called the driver meanwhile, so that the entries may be of
-    either call."""
+    """A call of a driver, with what passed on its connection meanwhile.
+
+    begin: the entry of the call; entries: of the connection, CLOCK once for each time; end: the entry of its end, None
+    of a call that had not ended; mixed: another thread called the driver meanwhile, so that the entries may be of
+    either call.
+    """
 
     begin: TrafficEntry
     entries: tuple[TrafficEntry, ...]
