@@ -33,7 +33,7 @@ _FEW = 15  # fields whose tags have one byte; others have two
 
 
 class NumberFormat(NamedTuple):
-    """wire: type of a field on the wire; kind: type in a descriptor."""
+    """How Protobuf encodes numbers of one type. wire: type of a field on the wire; kind: type in a descriptor."""
 
     dtype: np.dtype
     wire: int

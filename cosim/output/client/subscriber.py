@@ -26,8 +26,11 @@ OTHERS = (b'{"schema"', b'{"event"', b"\x82\xa6schema", b"\x84\xa5event")  # in 
 
 @dataclass(frozen=True)
 class Sample:
-    """timestamp: s since 1970; n: number of the sample; t: simulated time [s]; missed: ticks that never came to the
-    stream; values: by the name of the signal, NaN where it is not finite."""
+    """The values of a run's signals at one tick, as its stream has sent them.
+
+    timestamp: s since 1970; n: number of the sample; t: simulated time [s]; missed: ticks that never came to the
+    stream; values: by the name of the signal, NaN where it is not finite.
+    """
 
     timestamp: float
     n: int

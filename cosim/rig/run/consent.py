@@ -59,7 +59,8 @@ GivenQuestion = RunQuestion | Callable[[Sequence[str]], object]
 
 
 class Agreement(NamedTuple):
-    """plan: that was confirmed, None where nobody was asked; allow_turns: see `Scheduler.arm`."""
+    """What a user has agreed to before motors are switched on. plan: that was confirmed, None where nobody was asked;
+    allow_turns: see `Scheduler.arm`."""
 
     plan: MotionPlan | None = None
     allow_turns: bool = False

@@ -57,6 +57,8 @@ class JointSummary(TypedDict):
 
 
 class EventSummary(TypedDict):
+    """An event that occurred `count` times in one tick, the last time at `t_s`."""
+
     t_s: float
     name: str
     count: int

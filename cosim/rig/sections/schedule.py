@@ -64,7 +64,9 @@ class _DeadlineKeys:
 
 @dataclass(frozen=True)
 class ScheduleSpec:
-    """substeps: 1 where the tolerance chooses them (`adaptive`); tolerance: of estimated errors, None for an integrator
+    """The checked section `schedule`: the times of a run and of its ticks.
+
+    substeps: 1 where the tolerance chooses them (`adaptive`); tolerance: of estimated errors, None for an integrator
     without an estimate; order: the tasks of a tick; pacing: None for as fast as possible; blend: duration [s] of the
     transition of the references from the measured state to the trajectory when the rig is armed; deadlines: of tasks,
     where given [ns after the tick is due].
