@@ -103,8 +103,11 @@ def intercept(
 
 @dataclass(frozen=True)
 class FaultCase:
-    """inject: causes the fault; it gets the emulation, the folder of the emergency stop and the channel of the bus.
-    message: part of the reason that must stop the run. visible: time [ns] from which the host can notice the fault."""
+    """A fault that is injected into the emulated drives of a run, and the stop that must follow.
+
+    inject: causes the fault; it gets the emulation, the folder of the emergency stop and the channel of the bus.
+    message: part of the reason that must stop the run. visible: time [ns] from which the host can notice the fault.
+    """
 
     inject: Callable[[EmulationServer, Path, str], object]
     message: str

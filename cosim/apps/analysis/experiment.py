@@ -33,7 +33,8 @@ REST = 0.5  # of a chirp, before and after it
 
 @dataclass(frozen=True)
 class Excitation:
-    """amplitude: of the effort [SI]; period: of a multisine, and the duration of a chirp [s]; f0, f1 [Hz]."""
+    """The effort that excites one joint in an experiment: its form, amplitude and frequencies. amplitude: of the effort
+    [SI]; period: of a multisine, and the duration of a chirp [s]; f0, f1 [Hz]."""
 
     kind: Kind
     joint: str

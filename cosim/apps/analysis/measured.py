@@ -142,7 +142,8 @@ def _period(d: Array) -> int | None:
 
 @dataclass(frozen=True)
 class MeasuredLoop:
-    """response: as measured; linear (m,): the loop gain of the linear rig at its frequencies."""
+    """The measured response of a joint's loop beside the linear rig's. response: as measured; linear (m,): the loop
+    gain of the linear rig at its frequencies."""
 
     response: MeasuredResponse
     linear: Array

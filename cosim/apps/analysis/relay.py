@@ -41,8 +41,11 @@ CALM = 0.2
 
 @dataclass(frozen=True)
 class RelayRequest:
-    """amplitude: of the relay [SI], by default 10 % of the largest effort; hysteresis [rad or m]: by default two counts
-    of the encoder, 0 without one, and a fifth of the expected swing where that gives no steady oscillation."""
+    """The settings of a relay experiment; None stands for the default.
+
+    amplitude: of the relay [SI], by default 10 % of the largest effort; hysteresis [rad or m]: by default two counts of
+    the encoder, 0 without one, and a fifth of the expected swing where that gives no steady oscillation.
+    """
 
     amplitude: float | None = None
     hysteresis: float | None = None
@@ -50,8 +53,11 @@ class RelayRequest:
 
 @dataclass(frozen=True)
 class RelayPoint:
-    """amplitude: of the relay, effort; hysteresis, swing: of the position, amplitudes [rad or m]; omega [rad/s];
-    linear: the plant of the linear rig there, position per effort."""
+    """The point of a joint's frequency response at which a relay makes it oscillate.
+
+    amplitude: of the relay, effort; hysteresis, swing: of the position, amplitudes [rad or m]; omega [rad/s]; linear:
+    the plant of the linear rig there, position per effort.
+    """
 
     joint: str
     amplitude: float

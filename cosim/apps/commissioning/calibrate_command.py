@@ -211,7 +211,8 @@ class HomePlan(NamedTuple):
 
 
 class FoundStop(NamedTuple):
-    """zero: of the wiring, with which the stop is at its position; repeated: difference of the two approaches."""
+    """The position of a joint at its hard stop, from two approaches. zero: of the wiring, with which the stop is at its
+    position; repeated: difference of the two approaches."""
 
     zero: float
     measured: float

@@ -25,8 +25,11 @@ OUTER = 5.0  # 1/s, of the position error in velocity mode
 
 
 class ExpectedJoint(NamedTuple):
-    """inertia: (least, largest) that its drive moves [kg·m² or kg], with all others free and with all others at rest;
-    gravity: effort that holds it [N·m or N]; stiffness: its change with the joint's own position, per rad or m."""
+    """What the model expects of a joint that moves alone.
+
+    inertia: (least, largest) that its drive moves [kg·m² or kg], with all others free and with all others at rest;
+    gravity: effort that holds it [N·m or N]; stiffness: its change with the joint's own position, per rad or m.
+    """
 
     inertia: tuple[float, float]
     gravity: float

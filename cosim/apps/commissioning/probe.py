@@ -64,7 +64,8 @@ class MotionFit(NamedTuple):
 
 
 class ProbeSettings(NamedTuple):
-    """effort: fraction of the limit; travel: of a rotational joint [rad], of a linear one [m]."""
+    """How strongly and how far a probe moves a joint. effort: fraction of the limit; travel: of a rotational joint
+    [rad], of a linear one [m]."""
 
     effort: float = 0.2
     travel: tuple[float, float] = (math.radians(2.0), 2e-3)

@@ -99,6 +99,8 @@ def what_moves(session: CommissioningSession, names: Sequence[str], settings: Pr
 
 
 class ProbeJudgement(NamedTuple):
+    """Whether the wiring of a joint is right, and the line that reports it."""
+
     ok: bool
     text: str
 

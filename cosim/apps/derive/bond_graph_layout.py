@@ -44,7 +44,8 @@ class Label(NamedTuple):
 
 
 class BondPath(NamedTuple):
-    """points: from tail to head. stroke: the end that takes the effort, which is where the causal stroke is."""
+    """The line of a bond in a picture, with its causality. points: from tail to head. stroke: the end that takes the
+    effort, which is where the causal stroke is."""
 
     number: int
     domain: str
@@ -54,6 +55,8 @@ class BondPath(NamedTuple):
 
 @dataclass(frozen=True)
 class BondGraphLayout:
+    """Where the elements, bonds and components of a graph lie in its picture, by name."""
+
     labels: Mapping[str, Label]
     bonds: Sequence[BondPath]
     components: Mapping[str, Box]

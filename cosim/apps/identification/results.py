@@ -81,8 +81,11 @@ class Unexplained:
 
 @dataclass(frozen=True)
 class Identification:
-    """method: one of METHODS; about: what was compared; seen: of all quantities that were looked for; fit: of the
-    variables of those that are not unseen."""
+    """The result of an identification: the numbers that were fitted to a motion, with what they leave unexplained.
+
+    method: one of METHODS; about: what was compared; seen: of all quantities that were looked for; fit: of the
+    variables of those that are not unseen.
+    """
 
     rig: Rig
     motion: RecordedMotion

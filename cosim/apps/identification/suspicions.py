@@ -20,7 +20,8 @@ FITS = 0.1  # position error of a run in another unit, as a fraction of the moti
 
 @dataclass(frozen=True)
 class Suspicion:
-    """text: what may be the matter; fix: what to do then; motion: as it would be."""
+    """A wrong sign or unit that a recording may have. text: what may be the matter; fix: what to do then; motion: as it
+    would be."""
 
     text: str
     fix: str

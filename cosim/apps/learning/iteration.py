@@ -35,7 +35,7 @@ HIGHEST = 0.4  # cutoff, of the rate
 
 @dataclass(frozen=True)
 class Feedforward:
-    """efforts: joint -> (k,) at times t (k,) [s]."""
+    """The table of feedforward efforts of a repetition. efforts: joint -> (k,) at times t (k,) [s]."""
 
     t: Array
     efforts: Mapping[str, Array]
@@ -66,8 +66,11 @@ class Repetition:
 
 @dataclass(frozen=True)
 class Learned:
-    """error_rms, error_max: joint -> (iterations + 1,) of the runs, the first one without what was learned; best: the
-    run with the smallest error; stopped: why the run after them ended early, else ""."""
+    """The result of learning a motion: the errors of its repetitions, and the best of them.
+
+    error_rms, error_max: joint -> (iterations + 1,) of the runs, the first one without what was learned; best: the run
+    with the smallest error; stopped: why the run after them ended early, else "".
+    """
 
     error_rms: Mapping[str, Array]
     error_max: Mapping[str, Array]

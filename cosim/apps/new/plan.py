@@ -106,7 +106,8 @@ class JointPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """joints: of one dof; held: joints of several dofs, which are latched."""
+    """The figures of a new rig, from the mechanism: joints, bandwidth, step and integrator. joints: of one dof; held:
+    joints of several dofs, which are latched."""
 
     mechanism: Mechanism
     joints: tuple[JointPlan, ...]

@@ -55,9 +55,12 @@ def explain_recording(path: Path, last: str, json: str | None) -> None:
 
 @dataclass(frozen=True)
 class Explanation:
-    """reason: the sentence with the cause of the stop, "" of a run without one; t: of the stop, or of the beginning of
-    a controlled one [s]; last: time before it that is looked at [s]; symptoms: (kind, symptom) in order of time; next:
-    what to look at; unexamined: what was not looked at, and why."""
+    """What a recording shows of a stop and the time before it.
+
+    reason: the sentence with the cause of the stop, "" of a run without one; t: of the stop, or of the beginning of a
+    controlled one [s]; last: time before it that is looked at [s]; symptoms: (kind, symptom) in order of time; next:
+    what to look at; unexamined: what was not looked at, and why.
+    """
 
     name: str
     reason: str

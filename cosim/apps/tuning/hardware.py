@@ -64,7 +64,8 @@ class RealRun:
 
 @dataclass
 class HardwareReplay:
-    """session: whose candidates are tried; rig: the real one; ask: before each run; note: prints a line."""
+    """The runs of a session's candidates on the real rig. session: whose candidates are tried; rig: the real one; ask:
+    before each run; note: prints a line."""
 
     session: SessionData
     rig: Rig

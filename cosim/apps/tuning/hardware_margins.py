@@ -44,7 +44,8 @@ class RealMargins:
 
 @dataclass(frozen=True)
 class MarginExperiment:
-    """linear: the rig of the session with the gains; limits: of this joint; unit: of its effort."""
+    """The experiment that measures the limited margins of one joint on the real rig. linear: the rig of the session
+    with the gains; limits: of this joint; unit: of its effort."""
 
     linear: LinearRig
     excitation: Excitation

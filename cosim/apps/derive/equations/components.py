@@ -50,7 +50,9 @@ class EquationTerm:
 
 @dataclass(frozen=True)
 class Derivation:
-    """inputs: casadi columns of q, v, a, tau, and t, f, p where the mechanism has a time, a load, parameters.
+    """The equations of motion of a mechanism as expressions, term by term, with the symbols that occur in them.
+
+    inputs: casadi columns of q, v, a, tau, and t, f, p where the mechanism has a time, a load, parameters.
 
     load: the frame on which f acts. notes: what a reader must know.
     """

@@ -21,6 +21,8 @@ SAME = 1e-6  # m, within which points are one
 
 
 class BodyPoint(NamedTuple):
+    """A point that moves with a body."""
+
     body: int  # 0 is the ground, k ≥ 1 row k − 1 of `Model.body_poses`
     point: np.ndarray  # (3,) in the body, m
 
@@ -80,8 +82,11 @@ class BentSketch(NamedTuple):
 
 @dataclass(frozen=True)
 class Sketch:
-    """bodies: without the ground; bent: the elastic links. platforms: the ground and the bodies that a prescribed
-    motion of the base moves. visuals: (body, shape) of the robot file, shown in place of bars."""
+    """A mechanism reduced to what a picture of it shows.
+
+    bodies: without the ground; bent: the elastic links. platforms: the ground and the bodies that a prescribed motion
+    of the base moves. visuals: (body, shape) of the robot file, shown in place of bars.
+    """
 
     name: str
     bodies: tuple[BodySketch, ...]

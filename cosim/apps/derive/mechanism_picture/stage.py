@@ -31,8 +31,8 @@ SMALLEST = 0.05  # m, extent of what is drawn
 
 
 class Projection(NamedTuple):
-    """axes (3, 3): right, up and towards the eye, in ground axes. planar: bodies move at right angles to the third.
-    up (3,): against gravity, in ground axes."""
+    """The direction in which a mechanism is seen, as axes of the picture. axes (3, 3): right, up and towards the eye,
+    in ground axes. planar: bodies move at right angles to the third. up (3,): against gravity, in ground axes."""
 
     axes: np.ndarray
     planar: bool
@@ -121,7 +121,8 @@ def _spatial_axes(up: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PosedSketch:
-    """poses: (m, n + 1, 3, 4) of the ground and the bodies in m postures; scale: inches per metre."""
+    """A sketch in several postures, as one view shows it at one scale. poses: (m, n + 1, 3, 4) of the ground and the
+    bodies in m postures; scale: inches per metre."""
 
     sketch: Sketch
     view: Projection

@@ -32,6 +32,8 @@ def load(problem: SearchProblem) -> Optimiser:
 
 
 class Descent:
+    """A descent along the gradient; where it ends, the next one begins at a random position."""
+
     def __init__(self, problem: SearchProblem) -> None:
         self._slope = Slope(problem.evaluator)
         self._random = np.random.default_rng(problem.seed)
