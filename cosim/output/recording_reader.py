@@ -46,7 +46,7 @@ T = TypeVar("T")
 _LEVELS: dict[int, Level] = {number: level for level, number in LOG_LEVELS.items()}
 
 NEIGHBOURS = 3  # ticks at each side of a gap that show the time between ticks
-LONGER = 1.5  # times of it: a gap
+GAP_RATIO = 1.5  # times of it: a gap
 
 
 class Recording(NamedTuple):
@@ -455,4 +455,4 @@ def gap_at(row: int, reasons: Sequence[str], count: int, times: Callable[[int, i
         return MissingTicks(why, begin, end)
     steps = np.diff(t_ns)
     own, others = steps[row - first - 1], np.delete(steps, row - first - 1)
-    return MissingTicks(why, begin, end, not len(others) or bool(own > LONGER * others.max()))
+    return MissingTicks(why, begin, end, not len(others) or bool(own > GAP_RATIO * others.max()))

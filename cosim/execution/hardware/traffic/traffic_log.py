@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-ROOM = 1 << 17  # entries that wait to be taken, about 30 MB
+MOST_ENTRIES = 1 << 17  # entries that wait to be taken, about 30 MB
 
 
 class Passing(StrEnum):
@@ -72,7 +72,7 @@ class TrafficEntry(NamedTuple):
 class TrafficLog:
     """The entries of all drivers of a run until they are taken; from any thread. It never waits."""
 
-    def __init__(self, drivers: Sequence[str], room: int = ROOM) -> None:
+    def __init__(self, drivers: Sequence[str], room: int = MOST_ENTRIES) -> None:
         self.drivers = tuple(drivers)
         self.lost = [0] * len(self.drivers)  # entries, by driver
         self._room, self._numbers = room, [0] * len(self.drivers)
