@@ -13,7 +13,7 @@ from benchmarks.rows import NotMeasured
 from cosim.core.errors import CosimError
 
 PROGRAM = "cyclictest"
-LONGEST = 100_000  # µs in the histogram; of longer latencies only the maximum is known
+LONGEST_LATENCY = 100_000  # µs in the histogram; of longer latencies only the maximum is known
 
 
 class NoCyclictest(MissingPeer):
@@ -36,7 +36,7 @@ def latencies(count: int, period_us: int, cpu: int, priority: int) -> np.ndarray
 
     Missed periods are skipped. Raises NoCyclictest; NotMeasured with the last line of its output when it fails.
     """
-    options = f"-m -q -t 1 -a {cpu} -p {priority} -i {period_us} -l {count} -h {LONGEST}"
+    options = f"-m -q -t 1 -a {cpu} -p {priority} -i {period_us} -l {count} -h {LONGEST_LATENCY}"
     done = subprocess.run([cyclictest_path(), *options.split()], capture_output=True, text=True, check=False)
     sorted_us = histogram(done.stdout)
     if done.returncode or len(sorted_us) < count:

@@ -21,8 +21,8 @@ from cosim.core.types import JointState
 from cosim.execution.hardware.emulation.server import EmulationServer
 from cosim.execution.python_engine import PythonEngine
 
-COMMANDS = 100  # of a run, before the fault is injected
-LIMIT = 4.0  # s; a run that does not notice the fault ends by itself
+COMMANDS_BEFORE = 100  # of a run, before the fault is injected
+LONGEST_RUN = 4.0  # s; a run that does not notice the fault ends by itself
 BUTTON = "button"  # file of the emergency stop
 CAN_ERR_BUSOFF = 0x40  # linux/can/error.h
 TIMING: tuple[str, ...] = ()  # overrides of the rig's step and limits of time
@@ -103,8 +103,11 @@ def intercept(
 
 @dataclass(frozen=True)
 class FaultCase:
-    """inject: causes the fault; it gets the emulation, the folder of the emergency stop and the channel of the bus.
-    message: part of the reason that must stop the run. visible: time [ns] from which the host can notice the fault."""
+    """A fault that is injected into the emulated drives of a run, and the stop that must follow.
+
+    inject: causes the fault; it gets the emulation, the folder of the emergency stop and the channel of the bus.
+    message: part of the reason that must stop the run. visible: time [ns] from which the host can notice the fault.
+    """
 
     inject: Callable[[EmulationServer, Path, str], object]
     message: str
@@ -141,7 +144,7 @@ FAULTS = {
 }
 
 
-def response_to(fault: FaultCase, commands: int = COMMANDS) -> tuple[int, int]:
+def response_to(fault: FaultCase, commands: int = COMMANDS_BEFORE) -> tuple[int, int]:
     """(ticks, ns) from when the fault is visible to when the motors are commanded off; commands: before it is injected.
 
     Raises RunError when the run ends for another reason.
@@ -160,7 +163,7 @@ def response_to(fault: FaultCase, commands: int = COMMANDS) -> tuple[int, int]:
             inject = partial(fault.inject, emulation, folder, channel)
             assert isinstance(scheduler.engine, PythonEngine)
             observer = FaultObserver(scheduler.engine, inject, commands)
-            scheduler.start(round(LIMIT / rig.tick_model.step))
+            scheduler.start(round(LONGEST_RUN / rig.tick_model.step))
             while scheduler.read() is not None:
                 pass
             reason = scheduler.fault

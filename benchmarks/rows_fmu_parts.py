@@ -23,7 +23,7 @@ from cosim.simulation.fmi import FmuPart
 
 COMPARED = 20  # steps
 STEPS = 1000  # of a repetition: what fmpy prepares counts little
-H = 1e-3  # s
+STEP = 1e-3  # s
 REFUSED = (
     "GetTypesPlatform GetVersion SetDebugLogging SetupExperiment EnterInitializationMode "
     "ExitInitializationMode Terminate Reset GetInteger SetInteger GetBoolean SetBoolean GetString SetString "
@@ -89,7 +89,7 @@ def our_steps(part: FmuPart) -> RepeatedCall:
     def block(repetitions: int) -> dict[str, np.ndarray]:
         y = part.start(0.0, dict.fromkeys(names, np.zeros(())))
         for i in range(STEPS * repetitions):
-            y = part.step(i * H, H, dict.fromkeys(names, np.array([i * H])))
+            y = part.step(i * STEP, STEP, dict.fromkeys(names, np.array([i * STEP])))
         return y
 
     return block
@@ -111,8 +111,8 @@ def step(n: int, budget: Budget) -> Measurement:
                 folder,
                 model_description=description,
                 fmu_instance=instance,
-                stop_time=STEPS * repetitions * H,
-                output_interval=H,
+                stop_time=STEPS * repetitions * STEP,
+                output_interval=STEP,
                 input=ramp,
                 validate=False,
             )
@@ -130,13 +130,13 @@ def coupled(process: bool, budget: Budget) -> Measurement:
     with fmu(1, 1.0) as first, fmu(1, -2.0) as second:
         parts = {name: FmuPart(path, name, process=process) for name, path in (("a", first), ("b", second))}
         wires = [Wire("a.o0", "b.i0"), Wire("b.o0", "a.i0")]
-        master = CoupledParts(parts, wires, "jacobi", 0, H).python_master()
-        master.start(0.0, H)
-        peer = coupled_by_libcosim((first, second), output=0, given=1, h=H)
+        master = CoupledParts(parts, wires, "jacobi", 0, STEP).python_master()
+        master.start(0.0, STEP)
+        peer = coupled_by_libcosim((first, second), output=0, given=1, h=STEP)
 
         def ours(repetitions: int) -> None:
             for _ in range(repetitions):
-                master.step(H)
+                master.step(STEP)
 
         ours(COMPARED)
         peer.steps(COMPARED)

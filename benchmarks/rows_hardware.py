@@ -380,7 +380,7 @@ def stops(budget: Budget) -> Measurement:
         responses = []
         for _ in range(budget.starts):
             try:
-                responses.append(fault_response.response_to(fault, budget.of(fault_response.COMMANDS)))
+                responses.append(fault_response.response_to(fault, budget.of(fault_response.COMMANDS_BEFORE)))
             except RunError as error:
                 failed = f"{name}: {error}"
         if not responses:

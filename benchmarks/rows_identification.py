@@ -24,7 +24,7 @@ from cosim.apps.identification.equation_error import sources_of
 from cosim.apps.identification.excitation import excite, overlay_of
 from cosim.apps.identification.identification import EQUATION_ERROR, OUTPUT_ERROR, identify
 from cosim.apps.identification.recorded_motion import read_motion, samples_of
-from cosim.apps.identification.results import SURE
+from cosim.apps.identification.results import INTERVAL_DEVIATIONS
 from cosim.apps.identification.variables import choose
 from cosim.rig.reading.yaml_source import overlay_text, read_overlay
 
@@ -35,7 +35,7 @@ NUMBERS = ("viscous", "coulomb", "rotor_inertia", "torque_constant")
 NOISE = {"position": 2e-5, "current": 0.02}  # rad, A
 CHUNK = 500  # ticks of a run of the peer; longer ones drift away
 MOST_STEPS = 5  # of the peer; more change nothing
-CLOSE = 3.0  # intervals within which both must find the same
+CLOSE_INTERVALS = 3.0  # intervals within which both must find the same
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def against_mujoco(method: str, budget: Budget) -> Measurement:
     numbers = {number.name: number for number in found.numbers}
     ours = {name: (number.value, number.interval) for name, number in numbers.items()}
     outside = _outside(ours, recorded.truth)
-    note = f"{len(numbers) - len(outside)} of {len(numbers)} numbers are true within {CLOSE:g} intervals"
+    note = f"{len(numbers) - len(outside)} of {len(numbers)} numbers are true within {CLOSE_INTERVALS:g} intervals"
     failed = f"{', '.join(outside)} outside" if outside else ""
     try:
         peer = _peer()
@@ -122,12 +122,12 @@ def against_mujoco(method: str, budget: Budget) -> Measurement:
     alike = [
         name
         for name in both
-        if abs(ours[name][0] - peer.found[name][0]) <= CLOSE * np.hypot(ours[name][1], peer.found[name][1])
+        if abs(ours[name][0] - peer.found[name][0]) <= CLOSE_INTERVALS * np.hypot(ours[name][1], peer.found[name][1])
     ]
     note += (
-        f"; of the {len(both)} that the peer finds too {true[0]} are true within {CLOSE:g} of its own intervals, which"
-        f" take its errors for independent, {true[1]} where errors of a run may be alike; both find the same"
-        f" {len(alike)} of {len(both)}; median errors: {_middle(ours, both, recorded):.2g} %,"
+        f"; of the {len(both)} that the peer finds too {true[0]} are true within {CLOSE_INTERVALS:g} of its own"
+        f" intervals, which take its errors for independent, {true[1]} where errors of a run may be alike; both find"
+        f" the same {len(alike)} of {len(both)}; median errors: {_middle(ours, both, recorded):.2g} %,"
         f" {_middle(peer.found, both, recorded):.2g} %"
     )
     return Measurement(Samples(np.array(times), np.full(len(times), peer.seconds)), note=note, failed=failed)
@@ -137,7 +137,9 @@ Intervals = Mapping[str, tuple[float, float]]  # name -> (value, half of its int
 
 
 def _outside(found: Intervals, truth: Mapping[str, float]) -> list[str]:
-    return [name for name, (value, interval) in found.items() if not abs(value - truth[name]) <= CLOSE * interval]
+    return [
+        name for name, (value, interval) in found.items() if not abs(value - truth[name]) <= CLOSE_INTERVALS * interval
+    ]
 
 
 def _middle(found: Intervals, names: Sequence[str], recorded: Recorded) -> float:
@@ -207,7 +209,7 @@ def _of_runs(errors: np.ndarray, slope: np.ndarray) -> np.ndarray:
     Biometrika 73, 1986). The noise of the currents, integrated twice, goes through a whole run."""
     inverse = np.linalg.inv(slope.T @ slope)
     sums = np.einsum("rn,rni->ri", errors, slope.reshape(*errors.shape, -1))
-    return SURE * np.sqrt(np.diag(inverse @ sums.T @ sums @ inverse))
+    return INTERVAL_DEVIATIONS * np.sqrt(np.diag(inverse @ sums.T @ sums @ inverse))
 
 
 def _spec(mujoco: Any, rig: Rig) -> Any:

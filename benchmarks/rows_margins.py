@@ -22,7 +22,7 @@ from cosim.core.errors import RunError
 from cosim.core.units import parse_any
 from cosim.rig.rig import load_rig
 
-MORE = 1.2  # times the masses, inertias and frictions of the model
+PLANT_FACTOR = 1.2  # times the masses, inertias and frictions of the model
 GAINS = {"arm.kp": "x1.5..x3", "arm.kd": "x1.5..x3"}
 PLANTS = {"inertia": "20 %", "friction": "20 %"}
 LIMITS = {"disk_margin": 0.9, "phase_margin": "52 deg", "gain_margin": 3.0}
@@ -77,12 +77,13 @@ def _heavier_arm(bus: list[str]) -> Iterator[None]:
     data = yaml.safe_load(path.read_text())
     actuator = data["joints"]["all"]["actuator"]
     keys = [
-        f"joints.all.actuator.{name}={MORE * parse_any(str(actuator[name]))}" for name in ("viscous", "rotor_inertia")
+        f"joints.all.actuator.{name}={PLANT_FACTOR * parse_any(str(actuator[name]))}"
+        for name in ("viscous", "rotor_inertia")
     ]
     for body in data["mechanism"]["bodies"]:
         place = f"mechanism.bodies.{body['name']}"
-        keys.append(f"{place}.mass={MORE * parse_any(body['mass'])}")
-        keys.append(f"{place}.inertia={[MORE * value for value in body['inertia']]}")
+        keys.append(f"{place}.mass={PLANT_FACTOR * parse_any(body['mass'])}")
+        keys.append(f"{place}.inertia={[PLANT_FACTOR * value for value in body['inertia']]}")
     with subprocess_ready(["-m", "cosim", "emulate", str(path), *set_options([*MOTION, *bus, *keys])]):
         yield
 
@@ -90,7 +91,8 @@ def _heavier_arm(bus: list[str]) -> Iterator[None]:
 CASES = (
     BenchCase(
         "tuning margins",
-        f"arm_can with {MORE - 1.0:.0%} more mass, inertia and friction than its model: the smallest measured margin",
+        f"arm_can with {PLANT_FACTOR - 1.0:.0%} more mass, inertia and friction than its model: the smallest measured"
+        " margin",
         tuned_margins,
         "the limit that it was tuned with",
         unit="1",

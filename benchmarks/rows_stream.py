@@ -36,7 +36,8 @@ RUNS_PER_BUDGET = 6.0
 
 @dataclass(frozen=True)
 class Runs:
-    """alone: (rounds + 1) runs without outputs; loaded: (rounds,) runs with them, each between two without."""
+    """The paired runs of a measurement, which alternate between a loop without outputs and one with them. alone:
+    (rounds + 1) runs without outputs; loaded: (rounds,) runs with them, each between two without."""
 
     alone: Sequence[Run]
     loaded: Sequence[Run]

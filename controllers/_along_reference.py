@@ -25,7 +25,8 @@ System = tuple[Array, Array]  # (A, B)
 
 
 class Stages(NamedTuple):
-    """begins (k,): the first period of each model."""
+    """The linear models of a mechanism along a reference, in order of time. begins (k,): the first period of each
+    model."""
 
     begins: Array
     models: list[LinearModel]

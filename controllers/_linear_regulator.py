@@ -65,8 +65,11 @@ class AlongWeights(Weights):
 
 
 class LinearRegulator:
-    """weights: diagonals (2 m,) of Q and (n,) of R; stages: the linear models, one where it is linearised at one state;
-    model: the first of them; last_cost: P of the last of them."""
+    """The weights and gains of a linear-quadratic regulator, with the linear models that they are for.
+
+    weights: diagonals (2 m,) of Q and (n,) of R; stages: the linear models, one where it is linearised at one state;
+    model: the first of them; last_cost: P of the last of them.
+    """
 
     def __init__(self, params: Weights, context: ControllerContext, largest_integral: Sequence[float] | None = None):
         """largest_integral: weights (n,) of the integral of the error [rad s or m s], None: without it. Raises

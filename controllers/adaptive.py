@@ -86,8 +86,8 @@ class Params:
 
 
 class Adaptive:
-    """adapted: numbers of the adapted parameters of the load; scale (k,): bounds of all parameters; lowest (k,): the
-    least scaled values."""
+    """The adaptive controller; its state is the adapted parameters, scaled by their bounds. adapted: numbers of the
+    adapted parameters of the load; scale (k,): bounds of all parameters; lowest (k,): the least scaled values."""
 
     def __init__(self, params: Params, context: ControllerContext) -> None:
         """Raises InputError for drives with their own loops, closed loops, and where nothing is adapted."""

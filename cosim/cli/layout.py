@@ -25,7 +25,7 @@ from cosim.rig.wiring.wired_rig import WiredRig
 
 
 class LayoutKind(NamedTuple):
-    """suffix: of the file; make(rig, for recordings) -> its text."""
+    """A viewer for which layouts are written. suffix: of the file; make(rig, for recordings) -> its text."""
 
     suffix: str
     make: Callable[[WiredRig, bool], str]

@@ -27,18 +27,18 @@ from cosim.core.types import (
     signals_of,
 )
 
-STEP = 1e-6  # m, rad, m/s or rad/s, of differences
+DIFFERENCE = 1e-6  # m, rad, m/s or rad/s, of differences
 ITERATIONS = 20  # of the equilibrium
-FASTEST = 1.5  # θ; beyond it the step is as here, which leaves room for less mass than at the start
-DECAY = 0.5  # of faster oscillations, per period
+LARGEST_ANGLE = 1.5  # θ; beyond it the step is as here, which leaves room for less mass than at the start
+FAST_DECAY = 0.5  # of faster oscillations, per period
 
 FOLLOWED = ("reference_position", "reference_velocity", "reference_acceleration")
 
 
 @dataclass(frozen=True, eq=False)
 class ElasticModes:
-    """modes: (m,) indices of the dofs; position: (m,) in equilibrium; damping, stiffness: (m, m); mass: (nv, nv) of the
-    whole mechanism."""
+    """The linear motion of the modes of elastic links about their equilibrium. modes: (m,) indices of the dofs;
+    position: (m,) in equilibrium; damping, stiffness: (m, m); mass: (nv, nv) of the whole mechanism."""
 
     modes: Array
     position: Array
@@ -74,7 +74,7 @@ def equilibrium(model: MechanismModel, positions: Array, dofs: Array) -> Array:
     for _ in range(ITERATIONS):
         change = np.linalg.solve(_slope(model, dofs, chart), _effort(model, dofs, chart))
         chart[dofs] -= change
-        if np.abs(change).max(initial=0.0) < STEP:
+        if np.abs(change).max(initial=0.0) < DIFFERENCE:
             return chart
     worst = model.dof_names[dofs[int(np.abs(change).argmax())]]
     raise InputError(f"the equilibrium of mode '{worst}' is not found: its load bends it too far; check its stiffness")
@@ -95,11 +95,11 @@ def _effort(model: MechanismModel, dofs: Array, position: Array, velocity: Array
 def _slope(model: MechanismModel, dofs: Array, chart: Array, along_velocity: bool = False) -> Array:
     """(m, m) ∂(effort)/∂(position or velocity) of the dofs"""
     held = _effort(model, dofs, chart)
-    units = STEP * np.eye(model.nv)[dofs]
+    units = DIFFERENCE * np.eye(model.nv)[dofs]
     moved = [
         _effort(model, dofs, chart, unit) if along_velocity else _effort(model, dofs, chart + unit) for unit in units
     ]
-    return np.array([each - held for each in moved]).T / STEP
+    return np.array([each - held for each in moved]).T / DIFFERENCE
 
 
 def implicit_step(mass: Array, damping: Array, stiffness: Array, period: float) -> tuple[Array, Array]:
@@ -115,9 +115,9 @@ def implicit_step(mass: Array, damping: Array, stiffness: Array, period: float) 
     squares, shapes = eigh(stiffness, mass)
     angle = period * np.sqrt(np.maximum(squares, 1e-12))
     decay = 0.5 * period * np.einsum("ik,ij,jk->k", shapes, damping, shapes)
-    gain = 1.0 / (0.25 * angle**2 / np.sin(0.5 * np.minimum(angle, FASTEST)) ** 2 + decay)
+    gain = 1.0 / (0.25 * angle**2 / np.sin(0.5 * np.minimum(angle, LARGEST_ANGLE)) ** 2 + decay)
     back = shapes.T @ mass
-    return shapes @ (gain[:, None] * back), shapes @ (np.where(angle > FASTEST, DECAY, 1.0)[:, None] * back)
+    return shapes @ (gain[:, None] * back), shapes @ (np.where(angle > LARGEST_ANGLE, FAST_DECAY, 1.0)[:, None] * back)
 
 
 class ModelledModes:

@@ -30,7 +30,8 @@ class FeedforwardTable:
 
 @dataclass(frozen=True, eq=False)
 class FeedforwardTrajectory:
-    """table: of the efforts (n,), linear between the rows and constant outside."""
+    """A trajectory with the efforts of a table added to its own. table: of the efforts (n,), linear between the rows
+    and constant outside."""
 
     trajectory: Trajectory
     table: PiecewisePolynomial

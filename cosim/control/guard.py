@@ -17,7 +17,7 @@ from cosim.control.limits import BITS, CODES, LIMITS, NOT_FINITE, SATURATE, STAL
 from cosim.core import ops
 from cosim.core.types import Array, Limits, Numeric, requested_effort
 
-LARGEST = 1.7976931348623157e308  # the largest finite double
+LARGEST_DOUBLE = 1.7976931348623157e308  # the largest finite double
 # N*m or N; where efforts are cut, a larger effort of gains counts as not finite: its rounding error would be noticeable
 LARGEST_FEEDBACK_EFFORT = 1e12
 
@@ -96,7 +96,7 @@ class Guard:
 
 def is_finite(x: Numeric) -> Numeric:
     """Whether each element is a number and not infinite."""
-    return ops.abs(x) <= LARGEST
+    return ops.abs(x) <= LARGEST_DOUBLE
 
 
 def check(
@@ -180,7 +180,7 @@ def _gain_effort(feedback: Mapping[str, Numeric], command: Mapping[str, Numeric]
 
 def _is_sound(feedback: Mapping[str, Numeric], command: Mapping[str, Numeric], cut: Array) -> Numeric:
     """Where the measurement and the unchanged command are finite; cut: where efforts may be cut."""
-    gain_effort = ops.abs(_gain_effort(feedback, command)) <= np.where(cut, LARGEST_FEEDBACK_EFFORT, LARGEST)
+    gain_effort = ops.abs(_gain_effort(feedback, command)) <= np.where(cut, LARGEST_FEEDBACK_EFFORT, LARGEST_DOUBLE)
     commanded = ops.logical_and(gain_effort, is_finite(command["effort"]))
     measured = ops.logical_and(is_finite(feedback["position"]), is_finite(feedback["velocity"]))
     return ops.logical_and(commanded, measured)
@@ -209,9 +209,9 @@ def _effort_limit(guard: Guard, x: GuardInputs, armed: Numeric) -> Numeric:
 
 
 def _effort_bounds(guard: Guard, x: GuardInputs) -> tuple[Numeric, Numeric]:
-    """(lowest, highest) effort of the limits that saturate, ±LARGEST without one; 0 is always between them."""
-    lowest: Numeric = np.full(len(guard.stale), -LARGEST)
-    highest: Numeric = np.full(len(guard.stale), LARGEST)
+    """(lowest, highest) effort of the limits that saturate, ±LARGEST_DOUBLE without one; 0 is always between them."""
+    lowest: Numeric = np.full(len(guard.stale), -LARGEST_DOUBLE)
+    highest: Numeric = np.full(len(guard.stale), LARGEST_DOUBLE)
     for row in guard.acting:
         if row.effort_bounds is not None:
             saturates, (low, high) = guard.has_action(SATURATE, row.key), row.effort_bounds(x, lowest, highest)

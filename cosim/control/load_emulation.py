@@ -59,8 +59,11 @@ EDGE = 1e-9  # the shaft itself is a double integrator, whose eigenvalues are 1
 
 
 class LoadMotor(NamedTuple):
-    """joint: its index; rotor: reflected inertia J_m of its drive in the model; inertia J_b and viscous friction b of
-    the bench at the joint; effort: limit of the load motor."""
+    """The motor on the bench that applies the load of one joint, in the units of the joint.
+
+    joint: its index; rotor: reflected inertia J_m of its drive in the model; inertia J_b and viscous friction b of the
+    bench at the joint; effort: limit of the load motor.
+    """
 
     joint: int
     rotor: float

@@ -19,9 +19,9 @@ from cosim.core.types import Numeric
 from cosim.core.units import TURN
 
 # time constants of the observer for which a velocity is held while the acceleration decays
-HELD = 3.0
+HELD_TIME_CONSTANTS = 3.0
 # largest relative difference of the way between two samples from the reported velocity's, where others may be queued
-DIFFERS = 0.5
+LARGEST_DEVIATION = 0.5
 
 
 class JointMotion(NamedTuple):
@@ -101,7 +101,7 @@ def time_constant(bandwidth: Numeric) -> Numeric:
 def is_gap(x: Estimate, interval: Numeric, bandwidth: Numeric) -> Numeric:
     """Where a sample, `interval` [s] after the last one, comes after a gap: not before `extrapolate` has ceased to hold
     the velocity."""
-    return sample_times.is_gap(interval, x.interval, x.horizon, HELD * time_constant(bandwidth))
+    return sample_times.is_gap(interval, x.interval, x.horizon, HELD_TIME_CONSTANTS * time_constant(bandwidth))
 
 
 def update(
@@ -124,10 +124,10 @@ def update(
     corrected = correct(predicted, position - predicted.position, gains(bandwidth, ops.maximum(interval, step)))
     begun, gap = initial(position, velocity), is_gap(x, interval, bandwidth)
     way = 0.5 * (x.velocity + velocity) * interval
-    fits = ops.abs(position - x.position - way) <= DIFFERS * ops.abs(way)
+    fits = ops.abs(position - x.position - way) <= LARGEST_DEVIATION * ops.abs(way)
     anew = ops.logical_or(gap, ops.logical_and(x.queued > 0.0, ops.logical_not(fits)))
     known = (ops.where(anew, *pair) for pair in zip(begun, corrected, strict=True))
-    arrives = ops.clip(delay, 0.0, HELD * time_constant(bandwidth))
+    arrives = ops.clip(delay, 0.0, HELD_TIME_CONSTANTS * time_constant(bandwidth))
     horizon = sample_times.next_horizon(interval, x.interval, step) + arrives
     queued = ops.where(gap, interval, ops.maximum(x.queued - interval, 0.0))
     return Estimate(*(ops.where(new, *pair) for pair in zip((*known, interval, horizon, queued), x, strict=True)))
@@ -150,7 +150,7 @@ def extrapolate(x: Estimate, age: Numeric, bandwidth: Numeric) -> JointMotion:
     constant = time_constant(bandwidth)
     overdue = ops.maximum(age - x.horizon, 0.0)
     q, v, a = predict(x.motion, ops.clip(age, -x.horizon, x.horizon))
-    held = ops.minimum(overdue, HELD * constant)
+    held = ops.minimum(overdue, HELD_TIME_CONSTANTS * constant)
     left, stopped = ops.exp(-held / constant), ops.exp(-(overdue - held) / constant)
     gained = a * constant * (1.0 - left)
     q = q + held * (v + a * constant) - constant * gained

@@ -22,20 +22,21 @@ from cosim.core import ops
 from cosim.core.compile import ArrayPort, compile_for_batches
 from cosim.core.types import Array, Numeric, Trajectory, TrajectoryContext
 
-STEPS = 60  # per period of the fastest vibration that is shaped for
+STEPS_PER_PERIOD = 60  # per period of the fastest vibration that is shaped for
 MOST_STEPS = 20_000  # longer motions keep their speed
-DIFFERENCE = 1e-4  # s
+WEIGHT_DIFFERENCE = 1e-4  # s
 ITERATIONS = 8
-LEFT = 1e-3  # of the vibration without a change of speed
-REST = 1e-9  # m or rad; a deflection that counts as 0
+LEFT_VIBRATION = 1e-3  # of the vibration without a change of speed
+REST_DEFLECTION = 1e-9  # m or rad; a deflection that counts as 0
 UNRELATED = 1e-3  # of the largest singular value: vibrations that the motion does not reach
 MOST_CHANGE = 0.2  # of the speed
-STALLED = 0.95
+STALLED_RATIO = 0.95
 
 
 @dataclass(frozen=True, eq=False)
 class TimeWarp:
-    """omegas: (k,) rad/s; weights: (2 k,) s, a and b of each."""
+    """The time τ(t) along the path, which ends the motion without vibration. omegas: (k,) rad/s; weights: (2 k,) s, a
+    and b of each."""
 
     end: float
     omegas: Array
@@ -73,20 +74,21 @@ def retimed(trajectory: Trajectory, found: Vibrations, context: TrajectoryContex
     """The trajectory with a speed that leaves as little as possible of the vibrations `found` at its end; itself where
     it takes too many of their periods to be simulated."""
     omegas = np.array([2.0 * math.pi * mode.frequency for mode in found.modes])
-    count = math.ceil(trajectory.end * omegas.max() / (2.0 * math.pi) * STEPS)
+    count = math.ceil(trajectory.end * omegas.max() / (2.0 * math.pi) * STEPS_PER_PERIOD)
     if count > MOST_STEPS:
         return trajectory
     left = SimulatedMotion(trajectory, found, context, omegas, count)
     weights = np.zeros(2 * len(omegas))
-    missing, *moved = left(np.vstack([weights, DIFFERENCE * np.eye(len(weights))]))
-    slopes, enough = (np.array(moved) - missing).T / DIFFERENCE, LEFT * np.linalg.norm(missing) + REST
+    missing, *moved = left(np.vstack([weights, WEIGHT_DIFFERENCE * np.eye(len(weights))]))
+    slopes = (np.array(moved) - missing).T / WEIGHT_DIFFERENCE
+    enough = LEFT_VIBRATION * np.linalg.norm(missing) + REST_DEFLECTION
     for _ in range(ITERATIONS):
         if np.linalg.norm(missing) <= enough:
             break
         better = weights - np.linalg.lstsq(slopes, missing, rcond=UNRELATED)[0]
         better = better * MOST_CHANGE / max(MOST_CHANGE, left.change_of_speed(better))
         (then,) = left(better[None, :])
-        if np.linalg.norm(then) > STALLED * np.linalg.norm(missing):
+        if np.linalg.norm(then) > STALLED_RATIO * np.linalg.norm(missing):
             break  # vibrations of one frequency in two directions, or the largest change
         weights, missing = better, then
     return RetimedTrajectory(trajectory, TimeWarp(trajectory.end, omegas, weights), left.change_of_speed(weights))

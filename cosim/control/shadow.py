@@ -37,7 +37,7 @@ RESIDUALS: Signals = {
 
 @params
 class ShadowParams:
-    """bandwidth: of the residuals of effort; window: time constant with which a slip is forgotten."""
+    """The bandwidth and the memory of the residuals of real joints against their twins."""
 
     bandwidth: float = param(unit="Hz", above=0, default=2.0, doc="of the filter of the residuals of effort")
     window: float = param(unit="s", above=0, default=2.0, doc="time after which most of a slip is forgotten")

@@ -25,7 +25,7 @@ BLEND_FRACTION = 0.5
 # (factor of the time of the position, factor of the shortest time of the velocity), the first one that fits counts:
 # a longer one is slower, a shorter one of the velocity runs less far from the trajectory
 CANDIDATES = tuple((longer, shorter) for longer in (1.0, 2.0, 4.0, 8.0) for shorter in (1.0, 0.25))
-LONGEST = 120.0  # s; a joint that would need longer stands too far away
+LONGEST_BLEND = 120.0  # s; a joint that would need longer stands too far away
 VELOCITY_TOLERANCE = 1e-9  # of the limit: rounding
 
 
@@ -45,8 +45,11 @@ class BlendBounds(NamedTuple):
 
 
 class Blend(NamedTuple):
-    """start: at t = 0 s. too_fast, outside (n,): by how much the reference leaves its bounds of velocity and position
-    in the worst tick, at most 0 within them; infinite where all candidates take longer than LONGEST."""
+    """The bumpless start of n references, and how far it takes them out of their bounds.
+
+    start: at t = 0 s. too_fast, outside (n,): by how much the reference leaves its bounds of velocity and position in
+    the worst tick, at most 0 within them; infinite where all candidates take longer than LONGEST_BLEND.
+    """
 
     start: BumplessStart
     too_fast: Numeric
@@ -155,10 +158,10 @@ def excess(
 def _excess(samples: Samples, start: BumplessStart, bounds: BlendBounds, step: float) -> tuple[Array, ...]:
     """The greatest `excess` of all ticks."""
     until = ends(start)
-    late = np.where(until > LONGEST, np.inf, -1.0)
+    late = np.where(until > LONGEST_BLEND, np.inf, -1.0)
     if not np.isfinite(start.duration):  # of a measurement that is not finite, for which the guard stops the first tick
         return late, late
-    count = int(min(start.duration, LONGEST) / step) + 2
+    count = int(min(start.duration, LONGEST_BLEND) / step) + 2
     position, velocity = samples(count)
     found = excess(position, velocity, start, bounds, step, step * np.arange(count)[:, None])
     return tuple(np.maximum(late, each.max(axis=0)) for each in found)
@@ -178,7 +181,7 @@ def _traced_excess(
         worst = ops.maximum(x[1:], ops.concatenate(found))
         return ops.concatenate([ops.array([x[0] + 1.0]), worst]), ops.where(t < begun.duration, 1.0, 0.0)
 
-    loop = repeated_while(look, [(1 + 2 * n,), (BumplessStart.size(n),)], "blend", int(LONGEST / step) + 2, True)
+    loop = repeated_while(look, [(1 + 2 * n,), (BumplessStart.size(n),)], "blend", int(LONGEST_BLEND / step) + 2, True)
     worst = loop(np.concatenate([[0.0], np.full(2 * n, -1.0)]), start.flat)[0][1:]
-    late = ops.where(ends(start) > LONGEST, np.inf, -1.0)
+    late = ops.where(ends(start) > LONGEST_BLEND, np.inf, -1.0)
     return ops.maximum(late, worst[:n]), ops.maximum(late, worst[n:])

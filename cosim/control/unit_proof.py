@@ -30,20 +30,23 @@ from cosim.control.differentiated import UNKNOWN
 from cosim.core import ops
 from cosim.core.types import Numeric, State
 
-ABOVE = 5.0  # times the noise and the resolution, that the motion of a block is at least
-BLOCKS = 8  # with fewer of them nothing is known
+ABOVE_NOISE = 5.0  # times the noise and the resolution, that the motion of a block is at least
+FEWEST_BLOCKS = 8  # with fewer of them nothing is known
 BELIEF, ROUGH = 6.0, 0.05
-WIDE = 0.25, 0.5  # half of an interval, and a fraction of its factor, beyond which it says nothing
-LATE = 3.0  # times the interval between two samples, that the next one is late
+WIDE_INTERVAL = 0.25, 0.5  # half of an interval, and a fraction of its factor, beyond which it says nothing
+LATE_INTERVALS = 3.0  # times the interval between two samples, that the next one is late
 SUMS = 7  # blocks, x², x z, z², x y, z y, y²
-ALONE = 1e-6  # relative determinant below which z cannot be told from x, and is left out
+LEAST_DETERMINANT = 1e-6  # relative determinant below which z cannot be told from x, and is left out
 WRONG_SIGN = 1e6  # stands for the factor of the wrong sign in a disagreement
 
 
 class Proof(NamedTuple):
-    """tolerance: greatest factor, either way; shortest, longest [s]: of a block; small: whether a small factor is
-    wrong too. An effort that is measured may be any smaller, behind the friction of a gear or where a drive works
-    between two samples: nothing is known then."""
+    """A comparison of two quantities of a joint, and the disagreement that proves their units wrong.
+
+    tolerance: greatest factor, either way; shortest, longest [s]: of a block; small: whether a small factor is wrong
+    too. An effort that is measured may be any smaller, behind the friction of a gear or where a drive works between two
+    samples: nothing is known then.
+    """
 
     key: str
     tolerance: float
@@ -89,7 +92,7 @@ FACTORS: tuple[tuple[float, str, Sequence[str]], ...] = (
     (9.80665, "kgf and N", EFFORTS),
     *((10.0**k, f"a unit and its {part}", MOTIONS + EFFORTS) for k, part in PARTS.items()),
 )
-LIKELY = 2  # of them are named
+MOST_CAUSES = 2  # of them are named
 
 
 class UnitSample(NamedTuple):
@@ -146,7 +149,7 @@ def updated(
         _smaller(least, kept * change) for least, change in zip(x["resolution"], (turned, pushed), strict=True)
     ]
     mean_velocity, mean_effort = 0.5 * (sample.velocity + last.velocity), 0.5 * (sample.effort + last.effort)
-    far = ABOVE * noise
+    far = ABOVE_NOISE * noise
 
     def follows(a: Numeric, b: Numeric) -> Numeric:
         return a if closed.all() else b if not closed.any() else ops.where(closed, a, b)
@@ -162,7 +165,7 @@ def updated(
     )
     new = interval > 0.0
     usual, now = ops.maximum(x["interval"], step), ops.maximum(interval, step)
-    late = ops.logical_and(new, ops.logical_or(now > LATE * usual, usual > LATE * now))
+    late = ops.logical_and(new, ops.logical_or(now > LATE_INTERVALS * usual, usual > LATE_INTERVALS * now))
     mute = ops.logical_not(reported)
     unusable = (late, ops.logical_or(late, ops.logical_and(mute, ~closed)), ops.logical_or(late, mute))
     blocks, sums, proven = [], [], []
@@ -173,12 +176,12 @@ def updated(
             for name in ("tolerance", "shortest", "longest", "small")
         )
         y, x_, z, time = block = [b + s for b, s in zip(x["block"][k], (*steps[k], interval), strict=True)]
-        resolved = ABOVE * resolution[0] * time, ABOVE * resolution[1] * time
+        resolved = ABOVE_NOISE * resolution[0] * time, ABOVE_NOISE * resolution[1] * time
         size = ops.maximum(ops.abs(y), ops.abs(x_))
         enough = (
             ops.logical_and(ops.abs(x_) >= far, size >= resolved[0]),
             follows(ops.abs(y) >= far, size >= resolved[1]),
-            ops.logical_and(ops.abs(z) >= far, ops.abs(y) >= ABOVE * resolution[1] * ops.abs(z)),
+            ops.logical_and(ops.abs(z) >= far, ops.abs(y) >= ABOVE_NOISE * resolution[1] * ops.abs(z)),
         )[k]
         ready = ops.logical_and(enough, time >= shortest)
         counts = ops.where(ops.logical_and(ready, ops.logical_not(unusable[k])), kept, 0.0)
@@ -232,22 +235,22 @@ def fitted(sums: Sequence[Numeric]) -> tuple[Numeric, Numeric, Numeric]:
     Where x is uncertain too, as a request that the drive follows later, the first one is too small by the fraction of x
     that y does not follow, and the second one too large by the fraction of y (Frisch 1934): the factor lies between."""
     count, xx, xz, zz, xy, zy, yy = sums
-    both = xx * zz - xz * xz > ALONE * xx * zz
+    both = xx * zz - xz * xz > LEAST_DETERMINANT * xx * zz
     scale = ops.where(both, 1.0 / ops.where(zz > 0.0, zz, 1.0), 0.0)
     xx, xy, yy = xx - scale * xz * xz, xy - scale * xz * zy, ops.maximum(yy - scale * zy * zy, 0.0)
     square = ops.where(xx > 0.0, xx, 1.0)
     factor = xy / square
-    related = ops.abs(xy) > ALONE * ops.sqrt(square * yy)
+    related = ops.abs(xy) > LEAST_DETERMINANT * ops.sqrt(square * yy)
     inverse = ops.where(related, yy / ops.where(related, xy, 1.0), factor)
     residual = ops.maximum(yy - factor * xy, 0.0) / ops.maximum(count - 2.0, 1.0)
     return factor, inverse, BELIEF * ops.sqrt(residual / square) + ROUGH * ops.abs(factor)
 
 
-def interval_of(sums: Sequence[Numeric], least: int = BLOCKS) -> tuple[Numeric, Numeric, Numeric]:
+def interval_of(sums: Sequence[Numeric], least: int = FEWEST_BLOCKS) -> tuple[Numeric, Numeric, Numeric]:
     """(whether anything is known, lowest, highest factor), (n,) each."""
     factor, inverse, half = fitted(sums)
     low, high = ops.minimum(factor, inverse) - half, ops.maximum(factor, inverse) + half
-    narrow = high - low <= 2.0 * (WIDE[0] + WIDE[1] * ops.abs(factor))
+    narrow = high - low <= 2.0 * (WIDE_INTERVAL[0] + WIDE_INTERVAL[1] * ops.abs(factor))
     return ops.logical_and(ops.logical_and(narrow, sums[1] > 0.0), sums[0] >= least), low, high
 
 
@@ -260,7 +263,7 @@ def question(proof: Proof, factor: float, low: float, high: float) -> str:
         return "a wrong sign" if low <= -1.0 <= high else "a wrong sign and another unit"
     either = [(value, name) for ratio, name, keys in FACTORS if proof.key in keys for value in (ratio, 1.0 / ratio)]
     found = sorted((abs(np.log(value / factor)), name) for value, name in either if low <= value <= high)
-    named = ", or ".join(name for _, name in found[:LIKELY])
+    named = ", or ".join(name for _, name in found[:MOST_CAUSES])
     return f"{named} mixed up" if named else "a gear ratio, pole pairs or counts"
 
 

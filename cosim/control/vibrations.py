@@ -19,12 +19,12 @@ from cosim.core.types import Array, Trajectory, TrajectoryContext
 AUTO = "auto"
 MOST_MODES = 3  # of auto: the number of impulses grows by each of them
 LEAST_PART = 0.01  # of auto: deflection relative to the mode that deflects most
-SLOWEST = 1e-2  # (rad/s)²; what is slower does not swing, such as a floating base
+SLOWEST_SQUARE = 1e-2  # (rad/s)²; what is slower does not swing, such as a floating base
 KEYS = ("shaping", "modes")
 
 
 class Vibration(NamedTuple):
-    """frequency: natural, Hz; damping: ratio."""
+    """A damped oscillation of elastic links while the joints are held. frequency: natural, Hz; damping: ratio."""
 
     frequency: float
     damping: float
@@ -73,7 +73,7 @@ def vibrations(names: Sequence[str], trajectory: Trajectory, context: Trajectory
     positions[context.index] = end
     found, m = elastic_modes(model, positions, context.passive), len(known)
     squares, shapes = eigh(found.stiffness, found.own_mass(np.zeros(0, dtype=int)))
-    squares, shapes = squares[squares > SLOWEST], shapes[:, squares > SLOWEST]
+    squares, shapes = squares[squares > SLOWEST_SQUARE], shapes[:, squares > SLOWEST_SQUARE]
     omega = np.sqrt(squares)
     dampings = np.einsum("ik,ij,jk->k", shapes, found.damping, shapes) / (2.0 * omega)
     if AUTO in names:

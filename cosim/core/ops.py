@@ -262,7 +262,7 @@ def ceil(x: Numeric) -> Numeric:
 
 
 class _Quantisation(threading.local):
-    """off: `quantised` is its mean in this thread, which has a derivative."""
+    """The switch of `quantised`, one in each thread. off: it is its mean, which has a derivative."""
 
     off = False
 
@@ -357,7 +357,8 @@ def zeros(shape: int | tuple[int, ...]) -> np.ndarray:
 
 
 class _Loops:
-    """traced: `repeat` on symbols, where a loop is to become one of the machine code; set by `cosim.core.compile`."""
+    """The hook by which `repeat` on symbols becomes a loop of machine code. traced: writes the loop, set by
+    `cosim.core.compile`; without it `repeat` is unrolled."""
 
     traced: Callable[..., Numeric] | None = None
 

@@ -10,7 +10,7 @@ import re
 
 from cosim.core.errors import shortened
 
-LONGEST = 1e9  # s; longer times are typing errors
+LONGEST_TIME = 1e9  # s; longer times are typing errors
 
 TURN = 2.0 * math.pi
 DEGREE = math.pi / 180.0

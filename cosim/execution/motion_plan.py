@@ -14,7 +14,7 @@ import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, POSITION_TOLERANCE
-from cosim.control.start_blend import LONGEST, VELOCITY_TOLERANCE, BlendBounds, blended, ends
+from cosim.control.start_blend import LONGEST_BLEND, VELOCITY_TOLERANCE, BlendBounds, blended, ends
 from cosim.core.driver_contract import AddedTurns
 from cosim.core.errors import RunError
 from cosim.core.units import TURN
@@ -233,7 +233,7 @@ def _reference_motions(
         return
     own = start.at(loop.index)
     until = ends(own)
-    count = min(ticks or math.ceil(min(float(np.max(until)), LONGEST) / model.step), MOST_TICKS) + 1
+    count = min(ticks or math.ceil(min(float(np.max(until)), LONGEST_BLEND) / model.step), MOST_TICKS) + 1
     places, speeds = loop.samples(model.step, model.compiled)(count)
     added = own._replace(t=0.0).added(model.step * np.arange(count)[:, None])
     first, places, speeds = places[0] + own.turns, places + added["position"], speeds + added["velocity"]
@@ -309,7 +309,7 @@ def _leaves_limits(model: TickModel, start: Start, k: int, blend: float, positio
         return not found.leaves.any()
 
     if np.isinf(start.too_fast[k]):
-        what = f"the way there would take more than {LONGEST:g} s within its velocity limit"
+        what = f"the way there would take more than {LONGEST_BLEND:g} s within its velocity limit"
     elif start.too_fast[k] > 0.0:
         fastest = limits.velocity[k] + start.too_fast[k]
         what = f"its reference would reach {fastest:.4g} {unit}/s on the way, above its limit of"

@@ -34,7 +34,8 @@ WORDS = (*(row.key for row in LIMITS), *OTHERS)
 
 
 class StopCause(NamedTuple):
-    """name: of the joint, controller or driver, "" where the sentence has none."""
+    """The cause of a stop as one word, with what failed. name: of the joint, controller or driver, "" where the
+    sentence has none."""
 
     word: str
     name: str

@@ -20,12 +20,12 @@ from cosim.output.run_status import RunStatus, status_line
 # columns of a table that is not written to a terminal
 PIPE_WIDTH = 110
 PATIENCE = 1.0  # s before a terminal shows that something takes its time
-SHORTEST, LONGEST = 1e-6, 1e9  # s; other times are typing errors
+SHORTEST_TIME, LONGEST_TIME = 1e-6, 1e9  # s; other times are typing errors
 WORDS = "1 us to 1e9 s"
 PICTURES = tuple(f".{form}" for form in FORMATS)
 SUFFIXES = {"--plot": PICTURES, "--json": (".json",), "--record": RECORDING}  # of outputs
 
-SAME: Mapping[str, str] = MappingProxyType({})
+SAME_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
 def quantity_of(text: str, unit: str, option: str, bounds: tuple[float, float], words: str) -> float:
@@ -39,7 +39,7 @@ def quantity_of(text: str, unit: str, option: str, bounds: tuple[float, float], 
     return value
 
 
-def duration_of(text: str, shortest: float = SHORTEST, longest: float = LONGEST, words: str = WORDS) -> float:
+def duration_of(text: str, shortest: float = SHORTEST_TIME, longest: float = LONGEST_TIME, words: str = WORDS) -> float:
     """Seconds of the option --duration; words: the valid times in the message. Raises InputError."""
     return quantity_of(text, "s", "--duration", (shortest, longest), words)
 
@@ -186,7 +186,7 @@ def write_line(text: str) -> None:
 
 
 @contextmanager
-def options_named(others: Mapping[str, str] = SAME) -> Iterator[None]:
+def options_named(others: Mapping[str, str] = SAME_NAMES) -> Iterator[None]:
     """A SectionError of a key becomes an InputError of the option `--key`, or of that in `others`."""
 
     def named(error: SectionError) -> InputError:

@@ -45,7 +45,9 @@ class ChunkPlace:
 
 @dataclass(frozen=True)
 class RecordingIndex:
-    """complete: whether the file has its end; summary: its own, or made from its records; metadata: of the run.
+    """The chunks and metadata of one file of a recording, and what is damaged or missing.
+
+    complete: whether the file has its end; summary: its own, or made from its records; metadata: of the run.
 
     ended: why the file ends before its run; continued: name of the file in which the run goes on; rebuilt: whether its
     own index is damaged; end_lost: whether records may be missing at its end then; lost: starts of chunks before which

@@ -46,7 +46,7 @@ T = TypeVar("T")
 _LEVELS: dict[int, Level] = {number: level for level, number in LOG_LEVELS.items()}
 
 NEIGHBOURS = 3  # ticks at each side of a gap that show the time between ticks
-LONGER = 1.5  # times of it: a gap
+GAP_RATIO = 1.5  # times of it: a gap
 
 
 class Recording(NamedTuple):
@@ -78,8 +78,8 @@ class _LogMessage(TypedDict):
 
 
 class SampleTopic(NamedTuple):
-    """signals: in the order of the fields; places: of their values in the record of a message, (n,), and dtype: their
-    type; None where the messages are JSON."""
+    """How the samples of a channel lie in its messages. signals: in the order of the fields; places: of their values in
+    the record of a message, (n,), and dtype: their type; None where the messages are JSON."""
 
     channel: int
     signals: tuple[str, ...]
@@ -108,7 +108,8 @@ class DamagedChunk(InputError):
 
 
 class Chunk(NamedTuple):
-    """data: the records, uint8; entries: channel -> (log time, place) of its messages."""
+    """The unpacked records of one chunk of a recording, with the places of its messages. data: the records, uint8;
+    entries: channel -> (log time, place) of its messages."""
 
     data: np.ndarray
     entries: dict[int, np.ndarray]
@@ -417,8 +418,11 @@ def _body(data: np.ndarray, begin: int) -> bytes:
 
 
 class MissingTicks(NamedTuple):
-    """why: it is there; begin, end: times of the last tick before it and of the first one behind it [s], None at the
-    ends of the recording; ticks: whether some are missing."""
+    """A gap of a recording: a time of which ticks or events are missing.
+
+    why: it is there; begin, end: times of the last tick before it and of the first one behind it [s], None at the ends
+    of the recording; ticks: whether some are missing.
+    """
 
     why: str
     begin: float | None
@@ -451,4 +455,4 @@ def gap_at(row: int, reasons: Sequence[str], count: int, times: Callable[[int, i
         return MissingTicks(why, begin, end)
     steps = np.diff(t_ns)
     own, others = steps[row - first - 1], np.delete(steps, row - first - 1)
-    return MissingTicks(why, begin, end, not len(others) or bool(own > LONGER * others.max()))
+    return MissingTicks(why, begin, end, not len(others) or bool(own > GAP_RATIO * others.max()))

@@ -12,8 +12,11 @@ SHOWN_JOINTS = 3  # that the line names
 
 @dataclass(frozen=True)
 class RunStatus:
-    """fraction: of the run that is done; t: simulated time [s]; factor: real-time factor since the status before;
-    missed: ticks with a missed deadline so far; beyond: joints beyond a limit of the guard."""
+    """How far a run has come, and how it keeps up.
+
+    fraction: of the run that is done; t: simulated time [s]; factor: real-time factor since the status before; missed:
+    ticks with a missed deadline so far; beyond: joints beyond a limit of the guard.
+    """
 
     fraction: float
     t: float

@@ -29,11 +29,11 @@ JOINTS = "/joints/"
 MESSAGE = 5  # opcode of MCAP
 _OPTIONAL = 1  # label of a field
 MESSAGE_HEAD = struct.Struct("<BQHIQQ")  # opcode, length; channel, sequence, log time, publish time
-_FEW = 15  # fields whose tags have one byte; others have two
+_SHORT_TAGS = 15  # fields whose tags have one byte; others have two
 
 
 class NumberFormat(NamedTuple):
-    """wire: type of a field on the wire; kind: type in a descriptor."""
+    """How Protobuf encodes numbers of one type. wire: type of a field on the wire; kind: type in a descriptor."""
 
     dtype: np.dtype
     wire: int
@@ -97,9 +97,9 @@ class ProtobufSamples:
             message, n = self._constant[str(k)], len(topic.fields)
             message["opcode"], message["channel"] = MESSAGE, k + 1
             message["length"] = self._layout[str(k)].itemsize - 1 - 8
-            message["few"]["tag"] = _tags(range(1, min(n, _FEW) + 1), wire)
-            if n > _FEW:
-                message["more"]["tag"] = _tags(range(_FEW + 1, n + 1), wire).view("<u2")
+            message["few"]["tag"] = _tags(range(1, min(n, _SHORT_TAGS) + 1), wire)
+            if n > _SHORT_TAGS:
+                message["more"]["tag"] = _tags(range(_SHORT_TAGS + 1, n + 1), wire).view("<u2")
         self._begins = np.array([self._layout.fields[str(k)][1] for k in range(len(topics))])  # type: ignore[index]
 
     def schemas(self) -> list[tuple[str, bytes]]:
@@ -121,9 +121,9 @@ class ProtobufSamples:
         for number, topic in enumerate(self._topics):
             message, n = ticks[str(number)], len(topic.fields)
             message["log"], message["publish"] = log_ns, t_ns
-            message["few"]["value"] = values[:, begin : begin + min(n, _FEW)]
-            if n > _FEW:
-                message["more"]["value"] = values[:, begin + _FEW : begin + n]
+            message["few"]["value"] = values[:, begin : begin + min(n, _SHORT_TAGS)]
+            if n > _SHORT_TAGS:
+                message["more"]["value"] = values[:, begin + _SHORT_TAGS : begin + n]
             begin += n
         ends = self._layout.itemsize * np.arange(1, k + 1)
         return EncodedTicks(ticks.view(np.uint8), (ends - self._layout.itemsize)[:, None] + self._begins, ends)
@@ -132,19 +132,19 @@ class ProtobufSamples:
 def value_places(fields: int, dtype: np.dtype) -> np.ndarray:
     """(fields,) places of the values in the record of a message of `ProtobufSamples`."""
     parts, size = _record(fields, dtype).fields or {}, dtype.itemsize
-    few = parts["few"][1] + 1 + (1 + size) * np.arange(min(fields, _FEW))
-    if fields <= _FEW:
+    few = parts["few"][1] + 1 + (1 + size) * np.arange(min(fields, _SHORT_TAGS))
+    if fields <= _SHORT_TAGS:
         return few
-    return np.concatenate([few, parts["more"][1] + 2 + (2 + size) * np.arange(fields - _FEW)])
+    return np.concatenate([few, parts["more"][1] + 2 + (2 + size) * np.arange(fields - _SHORT_TAGS)])
 
 
 def _record(fields: int, dtype: np.dtype) -> np.dtype:
     """The record of a message with so many fields."""
     parts: list[tuple[Any, ...]] = [("opcode", "u1"), ("length", "<u8"), ("channel", "<u2"), ("sequence", "<u4")]
     parts += [("log", "<u8"), ("publish", "<u8")]
-    parts.append(("few", [("tag", "u1"), ("value", dtype)], (min(fields, _FEW),)))
-    if fields > _FEW:
-        parts.append(("more", [("tag", "<u2"), ("value", dtype)], (fields - _FEW,)))
+    parts.append(("few", [("tag", "u1"), ("value", dtype)], (min(fields, _SHORT_TAGS),)))
+    if fields > _SHORT_TAGS:
+        parts.append(("more", [("tag", "<u2"), ("value", dtype)], (fields - _SHORT_TAGS,)))
     return np.dtype(parts)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 FollowedSignals = Mapping[str, tuple[str, str | None]]
 
 BLOCK = 2048  # ticks that are looked at together
-FEW = 32  # rows
+FEW_ROWS = 32  # rows
 
 
 class SignalFigures(NamedTuple):
@@ -140,7 +140,7 @@ class SignalStatistics:
 
 def _folded(reduce: np.ufunc, rows: np.ndarray) -> np.ndarray:
     """`reduce.reduce(rows)`: halves are taken together as wholes, which is many times faster than row by row."""
-    while len(rows) > FEW:
+    while len(rows) > FEW_ROWS:
         half = len(rows) // 2
         rows, odd = reduce(rows[:half], rows[half : 2 * half]), rows[2 * half :]
         if len(odd):

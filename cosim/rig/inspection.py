@@ -23,7 +23,7 @@ from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickTask
 
 REFERENCE_SAMPLES = 2000  # of a trajectory
-LONGEST = 60.0  # s of it that are looked at
+LONGEST_MOTION = 60.0  # s of it that are looked at
 BEFORE_STEP = "guard"  # the last task that changes what the step takes
 REFERENCE_TOLERANCE = 1e-9  # of a reference at its limit
 
@@ -131,7 +131,7 @@ def references_beyond_limits(rig: WiredRig) -> Iterator[str]:
     for loop in rig.tick_model.loops:
         if not loop.needs_reference("position"):
             continue
-        end = min(float(loop.trajectory.end), rig.spec.schedule.duration_ns * 1e-9, LONGEST)
+        end = min(float(loop.trajectory.end), rig.spec.schedule.duration_ns * 1e-9, LONGEST_MOTION)
         times = np.linspace(0.0, end, REFERENCE_SAMPLES) if end > 0.0 else np.zeros(1)
         samples = [loop.trajectory.sample(float(t)) for t in times]
         position, velocity = (np.array([sample[what] for sample in samples]) for what in ("position", "velocity"))
@@ -170,7 +170,7 @@ def _required_efforts(rig: WiredRig) -> tuple[Array, Array]:
     known = followed | np.asarray(plant.locked_or_imposed(plant.initial()), dtype=bool)
     if not loops or not known.all() or plant.model.constraint_rows or rig.hardware:
         return np.zeros(0), np.zeros((0, nv))
-    end = min(max(float(loop.trajectory.end) for loop in loops), rig.spec.schedule.duration_ns * 1e-9, LONGEST)
+    end = min(max(float(loop.trajectory.end) for loop in loops), rig.spec.schedule.duration_ns * 1e-9, LONGEST_MOTION)
     times, equations = np.linspace(0.0, end, MOTION_SAMPLES), plant.controller_model.equations
     efforts = np.full((MOTION_SAMPLES, nv), np.nan)
     for row, t in zip(efforts, times.tolist(), strict=True):

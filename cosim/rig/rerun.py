@@ -39,8 +39,8 @@ class FirstDifference(NamedTuple):
 
 @dataclass(frozen=True)
 class Rerun:
-    """recorded, run: both runs; changes: that were made again; difference: the first, None where all ticks are equal to
-    the bit."""
+    """A recorded run, and the same run computed again. recorded, run: both runs; changes: that were made again;
+    difference: the first, None where all ticks are equal to the bit."""
 
     recorded: Run
     run: Run

@@ -34,8 +34,11 @@ AS_RUN = ".as_run.yaml"
 
 @dataclass(frozen=True)
 class RigFiles:
-    """contents: name -> content; rig: name of the rig file among them; as_run: of the rig as it ran, after overrides;
-    changed: names of files that are no longer what the rig was built from; root: the folder that they are below."""
+    """The files of a rig, with the names by which it finds them elsewhere.
+
+    contents: name -> content; rig: name of the rig file among them; as_run: of the rig as it ran, after overrides;
+    changed: names of files that are no longer what the rig was built from; root: the folder that they are below.
+    """
 
     contents: dict[str, bytes]
     rig: str

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.core.units import JOINT_DIMENSIONS, UNITS
-from cosim.rig.reading.schema import SMALLEST
+from cosim.rig.reading.schema import SMALLEST_NUMBER
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,5 +97,5 @@ def bounds_of(declared: Mapping[str, Any]) -> tuple[float, float]:
     least, above, greatest = (declared.get(key) for key in ("min", "above", "max"))
     lowest = -math.inf if least is None else float(least)
     if above is not None:
-        lowest = max(lowest, math.nextafter(float(above), math.inf) if above else SMALLEST)
+        lowest = max(lowest, math.nextafter(float(above), math.inf) if above else SMALLEST_NUMBER)
     return lowest, math.inf if greatest is None else float(greatest)

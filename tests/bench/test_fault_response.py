@@ -67,7 +67,7 @@ def test_a_fault_is_reported_by_the_earliest_frame_of_its_read():
 
 
 def test_a_run_that_ends_for_another_reason_raises(monkeypatch):
-    monkeypatch.setattr(fault_response, "LIMIT", 0.2)
+    monkeypatch.setattr(fault_response, "LONGEST_RUN", 0.2)
     monkeypatch.setattr(fault_response, "TIMING", ("guard.stale=1 s", "schedule.step=40 ms"))
     with pytest.raises(RunError, match=r"^expected a stop with 'never', got: no stop$"):
         fault_response.response_to(FaultCase(lambda *all: None, " never ", lambda observer, stale: 0))

@@ -116,12 +116,12 @@ def test_a_new_run_is_no_gap(opened):
 
 
 def test_data_gets_old_when_nothing_comes(opened, monkeypatch):
-    monkeypatch.setattr(subscriber_module, "OLD", 3600.0)
+    monkeypatch.setattr(subscriber_module, "OLD_AGE", 3600.0)
     stream, subscriber = opened()
     stream.publish(1)
     stream.heard(subscriber)
     assert not subscriber.old
-    monkeypatch.setattr(subscriber_module, "OLD", 0.01)
+    monkeypatch.setattr(subscriber_module, "OLD_AGE", 0.01)
     assert subscriber.receive(0.05) is None
     assert subscriber.old and 0.05 <= subscriber.age < 3600.0
 

@@ -40,7 +40,7 @@ BINARY = [
 
 def compiled(monkeypatch, length, make, sizes, parts=True):
     """The function that `make` returns, compiled with functions of at most `length` tasks."""
-    monkeypatch.setattr(split, "LONGEST", length)
+    monkeypatch.setattr(split, "LONGEST_FUNCTION", length)
     f = compile(make(), [ArrayPort(f"x{k}", (n,)) for k, n in enumerate(sizes)])
     text = f.routine.definition(1)
     assert (".part1.1(" in text) == (parts and length < ONE_FUNCTION)
@@ -237,7 +237,7 @@ def test_a_large_workspace_is_on_the_heap(monkeypatch):
 
 
 def test_the_workspace_does_not_grow_with_the_length(monkeypatch):
-    monkeypatch.setattr(split, "LONGEST", 100)
+    monkeypatch.setattr(split, "LONGEST_FUNCTION", 100)
     sizes = []
     for times in (50, 500):
         routine = Routine(lambda x, times=times: long(x, times), [(N,)], "long")
@@ -247,7 +247,7 @@ def test_the_workspace_does_not_grow_with_the_length(monkeypatch):
 
 def test_inputs_that_are_one_for_all_lanes_stay_so(monkeypatch):
     def outputs(length):
-        monkeypatch.setattr(split, "LONGEST", length)
+        monkeypatch.setattr(split, "LONGEST_FUNCTION", length)
         called = Routine(lambda c: long(c, 1), [(2,)], "called")
         routine = Routine(lambda x, c: long(x) * called(c) + long(c), [(2,), (2,)], "grown", uniform=[1])
         out = np.empty((2, LANES))
@@ -258,13 +258,13 @@ def test_inputs_that_are_one_for_all_lanes_stay_so(monkeypatch):
 
 
 def test_short_graphs_stay_whole(monkeypatch):
-    f = compiled(monkeypatch, split.LONGEST, lambda: lambda x: long(x, 5), [N], parts=False)
+    f = compiled(monkeypatch, split.LONGEST_FUNCTION, lambda: lambda x: long(x, 5), [N], parts=False)
     assert f.routine.definition(1).count("define") == 1
 
 
 def test_parts_are_cut_where_few_values_are_needed_on_both_sides(monkeypatch):
     """Sums of many products, one after the other: between two of them one value goes on."""
-    monkeypatch.setattr(split, "LONGEST", 150)
+    monkeypatch.setattr(split, "LONGEST_FUNCTION", 150)
 
     def sums(x):
         y = x[0]

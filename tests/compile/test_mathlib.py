@@ -17,7 +17,7 @@ from cosim.core.compile.mathlib import MAX_ULP, MAX_ULP_REDUCED, REDUCIBLE, TOGE
 from cosim.core.compile.object_code import object_code
 from cosim.core.compile.operations import LEAVES
 from cosim.core.compile.routine import Routine
-from cosim.core.compile.split import LONGEST
+from cosim.core.compile.split import LONGEST_FUNCTION
 from cosim.core.compile.targets import targets
 from tests.compile.calls import ports
 from tests.kit.linked_code import linked
@@ -124,7 +124,7 @@ def test_every_argument_gets_its_own_bits(n):
     np.testing.assert_array_equal(compiled(x), expected)
 
 
-@pytest.mark.parametrize("length", [1, LONGEST])
+@pytest.mark.parametrize("length", [1, LONGEST_FUNCTION])
 def test_an_angle_that_a_call_returns_is_that_of_the_call(length):
     """Also in a long function, whose parts pass results of calls through memory."""
     inner = Routine(lambda x: ops.array([x[0] * 3.0, x[1] + x[2]]), [(3,)], "inner")

@@ -23,7 +23,7 @@ def empty_cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def short_modules(monkeypatch):
-    monkeypatch.setattr(compilation, "LONGEST", 0)
+    monkeypatch.setattr(compilation, "LONGEST_MODULE", 0)
 
 
 def waves(x, y):
@@ -62,7 +62,7 @@ def test_results_do_not_depend_on_modules_and_processes(empty_cache, monkeypatch
     rng = np.random.default_rng(0)
     x, y = rng.uniform(-0.1, 0.1, (2, 9, 1))
     whole = batches_of_waves()(x, y)
-    monkeypatch.setattr(compilation, "LONGEST", 4_000)
+    monkeypatch.setattr(compilation, "LONGEST_MODULE", 4_000)
     parts = batches_of_waves()
     parts.begin()
     np.testing.assert_array_equal(parts(x, y), whole)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cosim.control import controlled_stop, limits
-from cosim.control.guard import LARGEST, Guard, check, is_finite
+from cosim.control.guard import LARGEST_DOUBLE, Guard, check, is_finite
 from cosim.control.limits import LIMITS, NOT_FINITE, POSITION_TOLERANCE, SATURATE, STOP
 from cosim.core.compile import ArrayPort, compile
 from cosim.core.compile.routine import Routine
@@ -153,9 +153,9 @@ def test_a_command_within_all_limits_passes_bit_for_bit(effort, kp, kd, position
 
 def test_the_largest_number_is_finite_and_the_next_is_not():
     with np.errstate(over="ignore"):
-        values = np.array([LARGEST, -LARGEST, np.nextafter(LARGEST, math.inf), math.nan, 0.0])
+        values = np.array([LARGEST_DOUBLE, -LARGEST_DOUBLE, np.nextafter(LARGEST_DOUBLE, math.inf), math.nan, 0.0])
     assert is_finite(values).tolist() == [True, True, False, False, True]
-    assert np.finfo(float).max == LARGEST
+    assert np.finfo(float).max == LARGEST_DOUBLE
 
 
 def test_codes_are_in_the_order_of_precedence():

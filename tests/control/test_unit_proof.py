@@ -98,7 +98,7 @@ def outcomes(joints: list[tuple[str, Signals]], closed: np.ndarray) -> list[Outc
         state, worst = unit_proof.updated(state, sample, since[k], track.noise, STEP, closed, k < 2)
         for j in set(range(n) if k == TICKS - 1 else np.flatnonzero(worst > 1.0)) - set(found):
             sums, proven = state["sums"][..., j], state["proven"][:, j]
-            wrong, _ = unit_proof.finding([row[j] for row in proofs], unit_proof.BLOCKS, sums, proven)
+            wrong, _ = unit_proof.finding([row[j] for row in proofs], unit_proof.FEWEST_BLOCKS, sums, proven)
             found[j] = wrong, proven.tolist()
     return [found[j] for j in range(n)]
 

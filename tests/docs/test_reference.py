@@ -188,12 +188,12 @@ def test_the_spellings_of_units_are_listed():
 
 
 def test_limits_of_a_file_and_figures_of_real_motors_and_of_the_guard_are_stated():
-    for number in (yaml_source.LARGEST // 10**6, yaml_values.MOST_VALUES, yaml_values.DEEPEST, schedule.MOST_BODIES):
+    for number in (yaml_source.MOST_BYTES // 10**6, yaml_values.MOST_VALUES, yaml_values.DEEPEST, schedule.MOST_BODIES):
         assert f" {number:,} " in TEXT
     assert f"{schedule.MOST_INSTRUCTIONS:,} instructions" in TEXT
     assert f"at most {part_names.LONGEST_NAME} characters" in TEXT
     assert f"more than {schema.LARGEST_NUMBER:g} in size" in TEXT.replace("1e12", "1e+12")
-    assert f"minimum period is {schedule.show_time(schedule.SHORTEST)} of the" in TEXT
+    assert f"minimum period is {schedule.show_time(schedule.SHORTEST_TICK_NS)} of the" in TEXT
     least = f"at least {guard.WATCHDOG_STEPS} steps"
     assert f"{least}; default: {WATCHDOG:g} s in rigs with real motors" in TEXT
     assert f"and {SETTLING:g} s later the motors are disabled" in TEXT

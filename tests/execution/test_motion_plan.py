@@ -19,7 +19,7 @@ from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.rest import STILL
 from cosim.execution.scheduler import Scheduler, SchedulerState
-from cosim.rig.run.consent import LONGEST_WAIT, PAUSE, Agreement, agree
+from cosim.rig.run.consent import LONGEST_WAIT, LOOK_PAUSE, Agreement, agree
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.cli.test_confirm import Terminal
 from tests.kit.hardware import HardwareStub
@@ -257,7 +257,7 @@ def test_a_joint_moved_while_the_answer_was_awaited_is_asked_about_again(bench_o
 
 def test_a_joint_that_moves_is_waited_for_before_anybody_is_asked(bench_of, monkeypatch):
     bench = bench_of()
-    places = [0.0, 0.3, 0.5, 0.6, *[0.61] * round(STILL / PAUSE)]
+    places = [0.0, 0.3, 0.5, 0.6, *[0.61] * round(STILL / LOOK_PAUSE)]
     monkeypatch.setattr("cosim.rig.run.consent.time.sleep", lambda seconds: None)
     standing = bench.scheduler.standing
 
@@ -284,7 +284,7 @@ def test_a_joint_that_never_rests_is_asked_about_in_the_end(bench_of, monkeypatc
 
     monkeypatch.setattr(bench.scheduler, "standing", looked_at)
     agree(bench.scheduler, 100, lambda plan, moved: bool(seen.append(moved)), False)
-    assert seen == [""] and next(looks) == LONGEST_WAIT / PAUSE + 1
+    assert seen == [""] and next(looks) == LONGEST_WAIT / LOOK_PAUSE + 1
 
 
 def test_with_yes_nobody_compares_where_joints_stand(bench_of):

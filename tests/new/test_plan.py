@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cosim.apps.new.plan import SUPPLY, motor_keys, plan_rig, reflected_inertia
+from cosim.apps.new.plan import SUPPLY_VOLTAGE, motor_keys, plan_rig, reflected_inertia
 from cosim.core.units import DEGREE, parse_quantity
 from cosim.mechanics.multibody.description.urdf import parse_urdf
 from cosim.plugins.actuators import dc_motor
@@ -124,7 +124,7 @@ def test_a_motor_reaches_its_effort_at_its_velocity(effort, velocity):
     p = motor.params
     assert p.torque_constant * p.ratio * p.current_limit == pytest.approx(effort, rel=0.02)
     needed = p.resistance * p.current_limit + p.torque_constant * p.ratio * velocity
-    assert needed == pytest.approx(0.9 * SUPPLY, rel=0.02)
+    assert needed == pytest.approx(0.9 * SUPPLY_VOLTAGE, rel=0.02)
     assert motor.reflected_inertia == pytest.approx(reflected_inertia(effort, velocity), rel=0.02)
 
 

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from cosim.simulation.plant.event_stepper import MAX_SEARCH, TOLERANCE, EventStepper
+from cosim.simulation.plant.event_stepper import MAX_SEARCH, TIME_TOLERANCE, EventStepper
 from tests.kit.engines import python_engine
 from tests.kit.rigs import controller, rig_in
 from tests.plant.event_runs import BALL, FOUR_BAR, SLIDER, EventRun, G, M, with_events
 
 SCHEDULE = "step: 50 ms, duration: 0.6"
-HALVINGS = math.ceil(-math.log2(TOLERANCE))
+HALVINGS = math.ceil(-math.log2(TIME_TOLERANCE))
 FAST = SLIDER.replace("gravity: [2,", "gravity: [200,")
 EVENT = "do: latch, of: a, when: {signal: %s, above: %s}"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cosim.core.errors import InputError, InputErrors
 from cosim.rig.reading import yaml_source, yaml_values
-from cosim.rig.reading.yaml_source import LARGEST, load_yaml, override
+from cosim.rig.reading.yaml_source import MOST_BYTES, load_yaml, override
 from cosim.rig.reading.yaml_values import MOST_VALUES, dotted
 from tests.kit.given import beside
 from tests.kit.refusals import refusal
@@ -190,7 +190,7 @@ BROKEN = {
     "a picture": b"a: 1\nb: \x89PNG",
     "XML": '<?xml version="1.0"?>\n<robot name="arm"/>\n',
     "keys given twice": "a: 1\nb: {c: 1,\n    c: 2}\na: 2\na: 3\n",
-    "too large": "a: 1\n".ljust(LARGEST + 1, " "),
+    "too large": "a: 1\n".ljust(MOST_BYTES + 1, " "),
 }
 
 
@@ -202,7 +202,7 @@ def test_broken_files(load, said, what):
 
 
 def test_the_largest_file(load, monkeypatch):
-    monkeypatch.setattr(yaml_source, "LARGEST", 1000)
+    monkeypatch.setattr(yaml_source, "MOST_BYTES", 1000)
     assert load("a: 1\n".ljust(1000, " ")).data == {"a": 1}
 
 

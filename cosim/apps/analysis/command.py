@@ -21,7 +21,7 @@ from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
 from cosim.rig.run.consent import GivenQuestion
 
-BEYOND = 10.0  # times the duration of a run, at most
+MOST_DURATIONS = 10.0  # times the duration of a run, at most
 NO_DRIVERS = "drivers=[]"  # every motor is simulated
 
 
@@ -44,8 +44,8 @@ def analyze(rig: Rig, at: float = 0.0, joints: Sequence[str] = ()) -> Analysis:
 def check_time(rig: Rig, at: float) -> None:
     """A run goes on after its duration, at rest or with an event. Raises InputError for a time [s] far beyond it."""
     duration = rig.spec.schedule.duration_ns * 1e-9
-    if at > BEYOND * duration:
-        what = f"{at:g} s is far beyond the run of {duration:g} s; give at most {BEYOND * duration:g} s"
+    if at > MOST_DURATIONS * duration:
+        what = f"{at:g} s is far beyond the run of {duration:g} s; give at most {MOST_DURATIONS * duration:g} s"
         raise InputError(f"{what}, or lengthen schedule.duration", "--at")
 
 

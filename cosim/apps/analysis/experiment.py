@@ -20,20 +20,21 @@ from cosim.rig.rig import Rig, load_rig
 from cosim.rig.run.run import Run, StoppedRun, open_recording
 
 Kind = Literal["multisine", "chirp"]
-AMPLITUDE = 0.01  # of the largest effort of the joint
-HIGHEST = 1.0 / 3.0  # of the rate
-SLOWER = 0.2  # times the slowest pole
+AMPLITUDE_FRACTION = 0.01  # of the largest effort of the joint
+HIGHEST_FREQUENCY = 1.0 / 3.0  # of the rate
+LOWEST_FREQUENCY = 0.2  # times the slowest pole
 LONGEST, SHORTEST = 20.0, 0.2  # s of a period
 PERIODS = 5
 SINES = 60
-FADED = 0.1  # of a chirp, at each end
-HELD = {"type": "sine", "amplitude": 0, "frequency": 0}
-REST = 0.5  # of a chirp, before and after it
+FADED_FRACTION = 0.1  # of a chirp, at each end
+HELD_TRAJECTORY = {"type": "sine", "amplitude": 0, "frequency": 0}
+REST_FRACTION = 0.5  # of a chirp, before and after it
 
 
 @dataclass(frozen=True)
 class Excitation:
-    """amplitude: of the effort [SI]; period: of a multisine, and the duration of a chirp [s]; f0, f1 [Hz]."""
+    """The effort that excites one joint in an experiment: its form, amplitude and frequencies. amplitude: of the effort
+    [SI]; period: of a multisine, and the duration of a chirp [s]; f0, f1 [Hz]."""
 
     kind: Kind
     joint: str
@@ -48,16 +49,16 @@ class Excitation:
         common = {"type": self.kind, "of": "effort", "amplitude": amplitudes, "f0": self.f0, "f1": self.f1}
         if self.kind == "multisine":
             return common | {"period": self.period, "periods": PERIODS, "count": SINES}
-        return common | {"duration": self.period, "ramp": FADED * self.period, "delay": self.settled}
+        return common | {"duration": self.period, "ramp": FADED_FRACTION * self.period, "delay": self.settled}
 
     @property
     def settled(self) -> float:
         """When the rig is in the state about which it is measured [s]."""
-        return self.period if self.kind == "multisine" else REST * self.period
+        return self.period if self.kind == "multisine" else REST_FRACTION * self.period
 
     @property
     def duration(self) -> float:
-        return self.period * (PERIODS if self.kind == "multisine" else 1.0 + 2.0 * REST)
+        return self.period * (PERIODS if self.kind == "multisine" else 1.0 + 2.0 * REST_FRACTION)
 
     def overlay(self, rig: Rig) -> Mapping[str, object]:
         """The values that make a rig this experiment: nothing else moves, prescribed joints neither."""
@@ -65,7 +66,7 @@ class Excitation:
             f"controllers.{controller.name}.trajectory": self.trajectory(controller.joints)
             for controller in rig.spec.controllers
         }
-        held = {name: HELD for name, joint in rig.spec.joints.items() if joint.prescribed is not None}
+        held = {name: HELD_TRAJECTORY for name, joint in rig.spec.joints.items() if joint.prescribed is not None}
         values |= {f"joints.{name}.prescribed": still for name, still in held.items()}
         return values | {"schedule.duration": f"{self.duration!r} s"}
 
@@ -88,10 +89,10 @@ def excitation_of(
     if loop is None:
         raise InputError(f"joint '{joint}' has no controller whose loop could be measured", "--measure")
     if amplitude is None:
-        amplitude = AMPLITUDE * float(rig.limits.effort[dof])
+        amplitude = AMPLITUDE_FRACTION * float(rig.limits.effort[dof])
         if not math.isfinite(amplitude):
             raise InputError(f"joint '{joint}' has no limit of its effort; give --amplitude", "--measure")
-    highest = HIGHEST / linear.step
+    highest = HIGHEST_FREQUENCY / linear.step
     period = min(LONGEST, max(SHORTEST, 1.0 / (_below_poles(linear, highest) if lowest is None else lowest)))
     period = math.ceil(period / linear.step - 1e-9) * linear.step  # whole ticks: bins of the discrete transform
     return Excitation(kind, joint, amplitude, period, 1.0 / period, highest)
@@ -100,7 +101,7 @@ def excitation_of(
 def _below_poles(linear: LinearRig, highest: float) -> float:
     """A frequency below the slowest pole's, all in Hz."""
     speeds = np.abs(poles(linear))
-    return SLOWER * float(np.min(speeds[speeds > 1e-9 / linear.step], initial=TURN * highest)) / TURN
+    return LOWEST_FREQUENCY * float(np.min(speeds[speeds > 1e-9 / linear.step], initial=TURN * highest)) / TURN
 
 
 @dataclass(frozen=True)

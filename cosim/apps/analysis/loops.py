@@ -20,19 +20,19 @@ from cosim.core.errors import InputError
 from cosim.core.types import Array
 
 CLOSED = 1e-9  # |S − 1| from which on a dof has a loop
-SETTLED = 0.02  # of the final value
-LONGEST = 20_000  # ticks of a step response without a pole that decays
-DENSE = 2_000  # points of a step response between two doublings of their distance
-DECAYED = 14.0  # time constants after which a part of a step response is over, to 1e-6
-BALANCES = 30  # sweeps of the scaling
+SETTLED_FRACTION = 0.02  # of the final value
+LONGEST_RESPONSE = 20_000  # ticks of a step response without a pole that decays
+DENSE_POINTS = 2_000  # points of a step response between two doublings of their distance
+DECAY_TIMES = 14.0  # time constants after which a part of a step response is over, to 1e-6
+BALANCE_SWEEPS = 30  # sweeps of the scaling
 HALVINGS = 50  # of the interval of a crossing
-STILL = 1e-6  # 1/s; a slower decay is an integral
+SLOWEST_DECAY = 1e-6  # 1/s; a slower decay is an integral
 
 
 @dataclass(frozen=True)
 class DiskMargin:
-    """alpha: 0 to 2. Gains between the two `gains` in all loops together leave the rig stable, and so do phases up to
-    `phase` [rad] alone."""
+    """The margin against changes of gain and phase at once, with the skew 0. alpha: 0 to 2. Gains between the two
+    `gains` in all loops together leave the rig stable, and so do phases up to `phase` [rad] alone."""
 
     alpha: float
 
@@ -162,7 +162,7 @@ def step_response(rig: LinearRig, dof: int) -> tuple[Array, Array]:
     ticks, found = [], []
     tick, distance, x = 0, 1, np.zeros(len(A))
     while tick < end:
-        for _ in range(DENSE):
+        for _ in range(DENSE_POINTS):
             ticks.append(tick)
             found.append(c @ x + d)
             tick, x = tick + distance, A @ x + b
@@ -175,7 +175,7 @@ def step_figures(times: Array, response: Array) -> StepFigures:
     final = float(response[-1])
     if abs(final) < CLOSED:
         return StepFigures(math.nan, math.nan, math.nan, 1.0 - final)
-    info = _control().step_info(response, T=times, yfinal=final, SettlingTimeThreshold=SETTLED)
+    info = _control().step_info(response, T=times, yfinal=final, SettlingTimeThreshold=SETTLED_FRACTION)
     return StepFigures(
         float(info["RiseTime"]), float(info["SettlingTime"]), float(info["Overshoot"]) / 100.0, 1.0 - final
     )
@@ -184,8 +184,8 @@ def step_figures(times: Array, response: Array) -> StepFigures:
 def _ticks_to_settle(rig: LinearRig) -> int:
     """Of the slowest pole that is no integral."""
     decays = -np.real(poles(rig))
-    slowest = float(np.min(decays[decays > STILL], initial=math.inf))
-    return math.ceil(DECAYED / slowest / rig.step) if math.isfinite(slowest) else LONGEST
+    slowest = float(np.min(decays[decays > SLOWEST_DECAY], initial=math.inf))
+    return math.ceil(DECAY_TIMES / slowest / rig.step) if math.isfinite(slowest) else LONGEST_RESPONSE
 
 
 def crossover_of(gain: Array, omega: Array) -> float:
@@ -208,7 +208,7 @@ def _structured_bound(matrix: Array) -> float:
     scale = np.ones(len(matrix))
     size = np.abs(matrix)
     np.fill_diagonal(size, 0.0)
-    for _ in range(BALANCES):
+    for _ in range(BALANCE_SWEEPS):
         for k in range(len(matrix)):
             row, column = np.linalg.norm(size[k] / scale), np.linalg.norm(size[:, k] * scale)
             if row > 0.0 and column > 0.0:

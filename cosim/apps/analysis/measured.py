@@ -30,8 +30,8 @@ FEWEST, MOST = 4, 50  # periods, those faded in and out included
 ONE_RATE: Mapping[str, int] = MappingProxyType({})
 FEWEST_LEVELS = 16  # of the effort of the controller: with fewer, the encoder hardly saw the motion
 SILENT = 1e-6  # of the largest line: a bin that is not excited
-NEIGHBOURS = 6  # of such bins
-POINTS = 400  # of a response that has more lines
+SILENT_NEIGHBOURS = 6  # of such bins
+MOST_POINTS = 400  # of a response that has more lines
 UNCERTAIN = 0.1  # relative standard deviation of the loop gain from which on a frequency is not trusted: 0.8 dB, 6°
 
 
@@ -90,8 +90,8 @@ def measured_response(
     D, U = (np.array([np.fft.rfft(signal[slice(*row)] - _mean(signal, row)) for row in rows]) for signal in (d, u))
     size = np.abs(D).mean(axis=0)
     lines = np.flatnonzero(size > EXCITED * size.max())
-    if len(lines) > POINTS:
-        lines = np.unique(lines[np.rint(np.geomspace(1, len(lines), POINTS)).astype(int) - 1])
+    if len(lines) > MOST_POINTS:
+        lines = np.unique(lines[np.rint(np.geomspace(1, len(lines), MOST_POINTS)).astype(int) - 1])
     S = U[:, lines] / D[:, lines]
     if np.abs(S - 1.0).max() < CLOSED:
         raise InputError(f"the effort of '{dof}' is not fed back in the rig: it has no loop to measure", place)
@@ -121,7 +121,7 @@ def _beside_lines(spectrum: Array, excitation: Array, lines: Array) -> Array:
         return np.zeros(len(lines))
     found = []
     for line in lines:
-        near = silent[np.argsort(np.abs(silent - line), kind="stable")[:NEIGHBOURS]]
+        near = silent[np.argsort(np.abs(silent - line), kind="stable")[:SILENT_NEIGHBOURS]]
         found.append(math.sqrt(np.mean(np.square(spectrum[near]))))
     return np.array(found)
 
@@ -142,7 +142,8 @@ def _period(d: Array) -> int | None:
 
 @dataclass(frozen=True)
 class MeasuredLoop:
-    """response: as measured; linear (m,): the loop gain of the linear rig at its frequencies."""
+    """The measured response of a joint's loop beside the linear rig's. response: as measured; linear (m,): the loop
+    gain of the linear rig at its frequencies."""
 
     response: MeasuredResponse
     linear: Array

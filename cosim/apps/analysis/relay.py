@@ -28,21 +28,24 @@ from cosim.rig.run.consent import GivenQuestion, asking
 from cosim.rig.run.run import StoppedRun
 from cosim.rig.sections.controllers import KEYS
 
-AMPLITUDE = 0.1  # of the largest effort of the joint
+AMPLITUDE_FRACTION = 0.1  # of the largest effort of the joint
 SMALLEST_PERIOD = 8  # ticks
 PERIODS, SPREAD = 4, 0.15  # periods that are looked at, and how far they may differ
-LASTING, SHORTEST, LONGEST = 30, 0.5, 20.0  # periods of an experiment, and its duration [s]
-UNKNOWN = 5.0  # s, of one whose linear plant never has the phase −180°
-RESOLUTIONS = 2.0  # of the encoder: the default hysteresis
+LASTING, SHORTEST_RUN, LONGEST_RUN = 30, 0.5, 20.0  # periods of an experiment, and its duration [s]
+DEFAULT_RUN = 5.0  # s, of one whose linear plant never has the phase −180°
+HYSTERESIS_RESOLUTIONS = 2.0  # of the encoder: the default hysteresis
 # of the swing by the linear plant: the hysteresis of a second try, where other joints that are held oscillate along and
 # the periods wander
-CALM = 0.2
+CALMING_HYSTERESIS = 0.2
 
 
 @dataclass(frozen=True)
 class RelayRequest:
-    """amplitude: of the relay [SI], by default 10 % of the largest effort; hysteresis [rad or m]: by default two counts
-    of the encoder, 0 without one, and a fifth of the expected swing where that gives no steady oscillation."""
+    """The settings of a relay experiment; None stands for the default.
+
+    amplitude: of the relay [SI], by default 10 % of the largest effort; hysteresis [rad or m]: by default two counts of
+    the encoder, 0 without one, and a fifth of the expected swing where that gives no steady oscillation.
+    """
 
     amplitude: float | None = None
     hysteresis: float | None = None
@@ -50,8 +53,11 @@ class RelayRequest:
 
 @dataclass(frozen=True)
 class RelayPoint:
-    """amplitude: of the relay, effort; hysteresis, swing: of the position, amplitudes [rad or m]; omega [rad/s];
-    linear: the plant of the linear rig there, position per effort."""
+    """The point of a joint's frequency response at which a relay makes it oscillate.
+
+    amplitude: of the relay, effort; hysteresis, swing: of the position, amplitudes [rad or m]; omega [rad/s]; linear:
+    the plant of the linear rig there, position per effort.
+    """
 
     joint: str
     amplitude: float
@@ -100,11 +106,11 @@ def _experiment(rig: Rig, model: Rig, joint: str, request: RelayRequest, ask: Gi
     values = {"amplitude": np.where(loop.index == dof, amplitude, 0.0)}
     linear = linearise(with_relay(model, loop.name, values))
     critical = _critical(linear, dof)
-    seconds = UNKNOWN if critical is None else min(LONGEST, max(SHORTEST, LASTING * TURN / critical))
+    seconds = DEFAULT_RUN if critical is None else min(LONGEST_RUN, max(SHORTEST_RUN, LASTING * TURN / critical))
     tried = [_hysteresis(rig, joint, request.hysteresis)]
     if request.hysteresis is None and critical is not None:
         swing = 4.0 * amplitude / math.pi * float(np.abs(plant_response(linear, dof, critical)))
-        tried.append(max(*tried, CALM * swing))
+        tried.append(max(*tried, CALMING_HYSTERESIS * swing))
     failure = ""
     for hysteresis in tried:
         excited = with_relay(rig, loop.name, values | {"hysteresis": np.where(loop.index == dof, hysteresis, 0.0)})
@@ -181,7 +187,7 @@ def _amplitude(rig: Rig, dof: int, given: float | None) -> float:
     joint, limit, model = rig.joints[dof], float(rig.limits.effort[dof]), rig.plant.model
     if given is None and not math.isfinite(limit):
         raise InputError(f"joint '{joint}' has no limit of its effort; give --amplitude", "--measure")
-    amplitude = AMPLITUDE * limit if given is None else given
+    amplitude = AMPLITUDE_FRACTION * limit if given is None else given
     held = float(np.abs(model.gravity_effort(model.coordinates(rig.plant.position)))[dof])
     if amplitude + held > limit:
         most = f"{limit - held:.4g}" if limit > held else "nothing"
@@ -195,7 +201,7 @@ def _hysteresis(rig: Rig, joint: str, given: float | None) -> float:
     if given is not None:
         return given
     encoder = rig.spec.joints[joint].encoder
-    return 0.0 if encoder is None or not encoder.cpr else RESOLUTIONS * TURN / encoder.cpr
+    return 0.0 if encoder is None or not encoder.cpr else HYSTERESIS_RESOLUTIONS * TURN / encoder.cpr
 
 
 def _critical(linear: LinearRig, dof: int) -> float | None:

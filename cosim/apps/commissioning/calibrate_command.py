@@ -22,16 +22,16 @@ from cosim.rig.rig import Rig
 from cosim.rig.sections.drivers import DriverSpec
 
 Confirm = Callable[[Sequence[str]], object]
-SPEED = {"rad": math.radians(5.0), "m": 5e-3}  # per s, by default; at most FRACTION of the limit
-BACK = {"rad": math.radians(3.0), "m": 3e-3}
-FRACTION = 0.1
+SPEED = {"rad": math.radians(5.0), "m": 5e-3}  # per s, by default; at most SPEED_FRACTION of the limit
+WAY_BACK = {"rad": math.radians(3.0), "m": 3e-3}
+SPEED_FRACTION = 0.1
 PERIOD_TIME = 10.0  # s per period of the cogging, by default
 WINDOW = 0.25  # s without motion at the bound of the effort, after which a joint is at its stop
 STANDS = 0.1  # of the way at its speed: a joint that moves less stands
 AT_BOUND = 0.98  # of the effort
-SEARCH = 2.0  # s for a stop at the end of the travel
-LEAST = 0.5  # of the way back, that a joint must have moved for its stop to count
-MARGIN = 0.05  # of the velocity limit
+SEARCH_TIME = 2.0  # s for a stop at the end of the travel
+LEAST_APPROACH = 0.5  # of the way back, that a joint must have moved for its stop to count
+SPEED_MARGIN = 0.05  # of the velocity limit
 
 
 class HomeOptions(NamedTuple):
@@ -81,7 +81,7 @@ def _home_plan(session: CommissioningSession, name: str, options: HomeOptions) -
     _check_fraction(options.effort)
     whole = travel_of(session, name)
     travel = whole if options.travel is None else _quantity(options.travel, unit, "--travel")
-    return HomePlan(side, at, _speed(session, name, options.speed), options.effort, BACK[unit], travel)
+    return HomePlan(side, at, _speed(session, name, options.speed), options.effort, WAY_BACK[unit], travel)
 
 
 def _home_lines(session: CommissioningSession, names: Sequence[str], plans: dict[str, HomePlan]) -> list[str]:
@@ -180,7 +180,7 @@ def _speed(session: CommissioningSession, name: str, given: str | None) -> float
     unit = session.unit(name)
     fastest = float(session.rig.limits.velocity[session.rig.joints.index(name)])
     if given is None:
-        return min(SPEED[unit], FRACTION * fastest)
+        return min(SPEED[unit], SPEED_FRACTION * fastest)
     return quantity_of(given, f"{unit}/s", "--speed", (1e-9, fastest), f"a speed up to {show(fastest, unit)}/s")
 
 
@@ -211,7 +211,8 @@ class HomePlan(NamedTuple):
 
 
 class FoundStop(NamedTuple):
-    """zero: of the wiring, with which the stop is at its position; repeated: difference of the two approaches."""
+    """The position of a joint at its hard stop, from two approaches. zero: of the wiring, with which the stop is at its
+    position; repeated: difference of the two approaches."""
 
     zero: float
     measured: float
@@ -229,14 +230,14 @@ def home_at_stop(
     fastest, strongest = float(session.rig.limits.velocity[k]), float(session.rig.limits.effort[k])
     ignored = frozenset({"stall", "tracking", "frozen"})
     bounds = MotionBounds(
-        plan.effort * strongest, 4.0 * plan.speed + MARGIN * fastest, plan.travel, in_range=False, ignored=ignored
+        plan.effort * strongest, 4.0 * plan.speed + SPEED_MARGIN * fastest, plan.travel, in_range=False, ignored=ignored
     )
     # gravity depends on a posture that is not known yet: the integral part of the loop carries it
     expect = {name: ExpectedJoint(expected(session.rig, session.check())[name].inertia, 0.0)}
     with session.live([name], bounds, "effort", abort) as live:
         start = float(live.position[0])
         first = _approach(live, expect, plan, plan.speed, name)
-        if abs(first - start) < LEAST * plan.back:
+        if abs(first - start) < LEAST_APPROACH * plan.back:
             what = f"joint '{name}' did not move towards its stop; it may stand there already: move it away"
             raise RunError(f"{what}, or raise --effort")
         _move(live, expect, -plan.towards * plan.speed, plan.back)
@@ -250,7 +251,7 @@ def _approach(live: LiveJoints, expect: dict[str, ExpectedJoint], plan: HomePlan
     """The position at which the joint stands against its stop."""
     loop, bound = HoldingLoop(live, "effort", expect), float(live.guard.bounds["effort"][0])
     since, at = live.t, float(live.position[0])
-    longest = live.t + plan.travel / speed + SEARCH
+    longest = live.t + plan.travel / speed + SEARCH_TIME
     while True:
         live.read()
         loop.follow([plan.towards * speed])

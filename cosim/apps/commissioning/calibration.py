@@ -61,7 +61,8 @@ class CoggingPlan(NamedTuple):
 
 
 class CoggingFit(NamedTuple):
-    """friction: the dry one at this speed; residual: what the harmonics do not explain, root mean square."""
+    """The cogging and the dry friction of a joint, fitted to slow motions in both directions. friction: the dry one at
+    this speed; residual: what the harmonics do not explain, root mean square."""
 
     cogging: Cogging
     friction: float

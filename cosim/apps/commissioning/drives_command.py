@@ -30,7 +30,7 @@ from cosim.rig.rig import Rig
 from cosim.rig.rig_files import input_files
 from cosim.rig.sections.drivers import DriverSpec
 
-SAME = 1e-6  # relative difference of broken numbers that a drive keeps with 32 bits or prints with a few digits
+VALUE_TOLERANCE = 1e-6  # relative, of broken numbers that a drive keeps with 32 bits or prints with a few digits
 Values = dict[str, float]
 
 
@@ -175,7 +175,7 @@ def _same(one: float | None, other: float | None) -> bool:
         return one is other
     if isinstance(one, int) and isinstance(other, int):
         return one == other
-    return math.isclose(one, other, rel_tol=SAME, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
+    return math.isclose(one, other, rel_tol=VALUE_TOLERANCE, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
 
 
 def restore(session: CommissioningSession, wanted: list[Difference]) -> list[Difference]:

@@ -17,16 +17,19 @@ from cosim.apps.commissioning.session import LiveJoints
 from cosim.core.types import Array
 from cosim.rig.wiring.wired_rig import WiredRig
 
-SMALL = 1e-4  # rad or m, of a difference
-FREQUENCY = 2.5  # Hz
+DIFFERENCE = 1e-4  # rad or m
+LOOP_FREQUENCY = 2.5  # Hz
 PER_PERIOD = 0.15  # largest ω · period
-INSIDE = 0.1  # s, times the speed: how far before its limit the reference of a joint stops
-OUTER = 5.0  # 1/s, of the position error in velocity mode
+INSIDE_TIME = 0.1  # s, times the speed: how far before its limit the reference of a joint stops
+POSITION_GAIN = 5.0  # 1/s, of the position error in velocity mode
 
 
 class ExpectedJoint(NamedTuple):
-    """inertia: (least, largest) that its drive moves [kg·m² or kg], with all others free and with all others at rest;
-    gravity: effort that holds it [N·m or N]; stiffness: its change with the joint's own position, per rad or m."""
+    """What the model expects of a joint that moves alone.
+
+    inertia: (least, largest) that its drive moves [kg·m² or kg], with all others free and with all others at rest;
+    gravity: effort that holds it [N·m or N]; stiffness: its change with the joint's own position, per rad or m.
+    """
 
     inertia: tuple[float, float]
     gravity: float
@@ -40,8 +43,10 @@ def expected(rig: WiredRig, positions: Mapping[str, float]) -> dict[str, Expecte
     q = model.coordinates(chart)
     mass = np.atleast_2d(np.asarray(model.mass_matrix(q), dtype=float))
     gravity = np.atleast_1d(np.asarray(model.gravity_effort(q), dtype=float))
-    columns = [np.ravel(model.gravity_effort(model.coordinates(chart + row))) for row in SMALL * np.eye(len(chart))]
-    stiffness = [float(column[k] - gravity[k]) / SMALL for k, column in enumerate(columns)]
+    columns = [
+        np.ravel(model.gravity_effort(model.coordinates(chart + row))) for row in DIFFERENCE * np.eye(len(chart))
+    ]
+    stiffness = [float(column[k] - gravity[k]) / DIFFERENCE for k, column in enumerate(columns)]
     free = 1.0 / np.diag(np.linalg.inv(mass))
     rows = zip(rig.joints, free, np.diag(mass), gravity, stiffness, strict=True)
     return {
@@ -56,7 +61,7 @@ class HoldingLoop:
 
     def __init__(self, live: LiveJoints, mode: str, expect: Mapping[str, ExpectedJoint]) -> None:
         inertia = np.array([expect[name].inertia[1] for name in live.names])
-        omega = min(2.0 * math.pi * FREQUENCY, PER_PERIOD / live.period)
+        omega = min(2.0 * math.pi * LOOP_FREQUENCY, PER_PERIOD / live.period)
         self._live, self._mode = live, mode
         self._kp, self._kd, self._ki = inertia * omega**2, 2.0 * inertia * omega, inertia * omega**3 / 4.0
         self._gravity = np.array([expect[name].gravity for name in live.names])
@@ -66,7 +71,7 @@ class HoldingLoop:
     def follow(self, velocity: Sequence[float] | Array) -> None:
         """Move the references at this velocity (n,) since the last tick, and send the commands. Raises RunError."""
         live, rate = self._live, np.asarray(velocity, dtype=float)
-        limits, inside = live.guard.bounds, INSIDE * np.abs(rate)
+        limits, inside = live.guard.bounds, INSIDE_TIME * np.abs(rate)
         wanted = self.reference + rate * live.dt
         # a reference beyond may come back
         lowest = np.minimum(limits["lower"] + inside, self.reference)
@@ -82,7 +87,7 @@ class HoldingLoop:
             live.write(self.reference, position=self.reference, velocity=rate, kp=self._kp, kd=self._kd, effort=effort)
         elif self._mode == "velocity":
             bound = 0.5 * limits["velocity"]
-            self._integral = np.clip(self._integral + 0.25 * OUTER**2 * error * live.dt, -bound, bound)
-            live.write(self.reference, position=self.reference, velocity=rate + OUTER * error + self._integral)
+            self._integral = np.clip(self._integral + 0.25 * POSITION_GAIN**2 * error * live.dt, -bound, bound)
+            live.write(self.reference, position=self.reference, velocity=rate + POSITION_GAIN * error + self._integral)
         else:
             live.write(self.reference, position=self.reference, velocity=rate)

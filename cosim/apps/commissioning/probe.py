@@ -27,16 +27,16 @@ from cosim.core.errors import RunError
 from cosim.core.types import Array
 
 LEVELS = 5  # of the efforts of bursts, each twice the one before
-REACH = 3.0  # times the travel, that the strongest motion of a burst is planned for
-BOUND = 5.0  # times the travel, at which the guard stops a joint
-SHORTEST, LONGEST = 0.05, 1.0  # s, of a burst
+PLANNED_TRAVELS = 3.0  # times the travel, that the strongest motion of a burst is planned for
+BOUND_TRAVELS = 5.0  # times the travel, at which the guard stops a joint
+SHORTEST_BURST, LONGEST_BURST = 0.05, 1.0  # s, of a burst
 STEADY = 0.1  # of the travel, that a joint at rest may move in between two looks
 SEEN, FULL = 0.25, 0.8  # of the travel: a joint that came as far has moved; has moved enough to judge its inertia
 MEASURED = 0.3  # of the requested impulse, from which on a measured effort counts
-BEYOND = "it moved by {}, beyond the bound of the probe; support it, and check its direction, zero and masses"
-BRAKING = 0.3  # s
+MOVED_BEYOND = "it moved by {}, beyond the bound of the probe; support it, and check its direction, zero and masses"
+BRAKING_TIME = 0.3  # s
 BRAKING_GAIN = 10.0  # 1/s, of the deceleration per velocity
-STILL = 0.02  # of the velocity limit
+STILL_VELOCITY = 0.02  # of the velocity limit
 
 
 @dataclass
@@ -64,7 +64,8 @@ class MotionFit(NamedTuple):
 
 
 class ProbeSettings(NamedTuple):
-    """effort: fraction of the limit; travel: of a rotational joint [rad], of a linear one [m]."""
+    """How strongly and how far a probe moves a joint. effort: fraction of the limit; travel: of a rotational joint
+    [rad], of a linear one [m]."""
 
     effort: float = 0.2
     travel: tuple[float, float] = (math.radians(2.0), 2e-3)
@@ -164,9 +165,11 @@ def _burst(
     abort: Callable[[], str],
 ) -> tuple[Burst, str]:
     """Switch the joint on for one burst: (the burst, why it was stopped). The joint is off afterwards."""
-    duration = min(max(math.sqrt(6.0 * REACH * travel * expect.inertia[0] / level), SHORTEST), LONGEST)
+    duration = min(
+        max(math.sqrt(6.0 * PLANNED_TRAVELS * travel * expect.inertia[0] / level), SHORTEST_BURST), LONGEST_BURST
+    )
     ignored = frozenset({"tracking", "frozen", "stall", "rate", "power"})
-    bounds = MotionBounds(level + abs(hold), math.inf, BOUND * travel, in_range=False, ignored=ignored)
+    bounds = MotionBounds(level + abs(hold), math.inf, BOUND_TRAVELS * travel, in_range=False, ignored=ignored)
     burst, impulse, exerted, before, sampled = Burst(sign), 0.0, 0.0, 0.0, 0.0
     with session.live([name], bounds, "effort", abort) as live:
         try:
@@ -182,16 +185,16 @@ def _burst(
             if sign * burst.moved > SEEN * travel:  # the sign of its effort is right: braking brakes
                 _brake(live, hold, expect)
         except RunError as error:  # a limit, a fault, lost feedback: nothing else is moved
-            beyond = abs(live.position[0] - live.start[0]) > BOUND * travel
-            return burst, BEYOND.format(
+            beyond = abs(live.position[0] - live.start[0]) > BOUND_TRAVELS * travel
+            return burst, MOVED_BEYOND.format(
                 way_text(float(live.position[0] - live.start[0]), live.units[0])
             ) if beyond else error.what
     return burst, ""
 
 
 def _brake(live: LiveJoints, hold: float, expect: ExpectedJoint) -> None:
-    end = live.t + BRAKING
-    while live.t < end and abs(live.velocity[0]) > STILL * live.guard.bounds["velocity"][0]:
+    end = live.t + BRAKING_TIME
+    while live.t < end and abs(live.velocity[0]) > STILL_VELOCITY * live.guard.bounds["velocity"][0]:
         live.read()
         live.write(effort=hold - BRAKING_GAIN * expect.inertia[0] * live.velocity[0])
 

@@ -26,8 +26,8 @@ from cosim.rig.reading.driver_family import JointWiring
 from cosim.rig.rig import Rig
 
 TRAVELS, WORDS = (1e-6, 0.5), "a way such as 2 deg or 1 mm, up to 0.5 rad or m"
-INERTIA = 1.5  # factor by which an inertia may be beyond what the model expects
-GRAVITY = 0.35  # fraction by which an effort of gravity may differ from the model's
+INERTIA_FACTOR = 1.5  # factor by which an inertia may be beyond what the model expects
+GRAVITY_FRACTION = 0.35  # fraction by which an effort of gravity may differ from the model's
 VISIBLE, NOTICED = 0.5, 0.15  # of the dry friction and of the effort, from which on an effort of gravity shows
 
 
@@ -99,6 +99,8 @@ def what_moves(session: CommissioningSession, names: Sequence[str], settings: Pr
 
 
 class ProbeJudgement(NamedTuple):
+    """Whether the wiring of a joint is right, and the line that reports it."""
+
     ok: bool
     text: str
 
@@ -158,10 +160,10 @@ def _gravity(probe: JointProbe, fit: MotionFit, how: JointWiring) -> str:
     """What is wrong by the effort of gravity, where there is enough to see."""
     model, unit, visible = probe.expected.gravity, probe.unit, _visible(probe, fit)
     off = abs(fit.gravity - model)
-    if off <= max(GRAVITY * abs(model), visible):
+    if off <= max(GRAVITY_FRACTION * abs(model), visible):
         return ""
     both = f"gravity needs {effort_text(fit.gravity, unit)} where the model expects {effort_text(model, unit)}"
-    if abs(fit.gravity + model) <= max(GRAVITY * abs(model), visible):
+    if abs(fit.gravity + model) <= max(GRAVITY_FRACTION * abs(model), visible):
         return f"{both}: direction is wrong; set direction: {-how.direction}"
     return f"{both}: zero, ratio or masses are wrong; calibrate zero, and check ratio and masses"
 
@@ -185,7 +187,7 @@ def _inertia(
 
 
 def _fits(inertia: float, bounds: tuple[float, float]) -> bool:
-    return bounds[0] / INERTIA <= inertia <= bounds[1] * INERTIA
+    return bounds[0] / INERTIA_FACTOR <= inertia <= bounds[1] * INERTIA_FACTOR
 
 
 def _right(probe: JointProbe, fit: MotionFit) -> str:

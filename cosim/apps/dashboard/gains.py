@@ -12,7 +12,7 @@ import numpy as np
 
 from cosim.apps.dashboard.source import ParameterAbout, Value
 from cosim.core.errors import InputError
-from cosim.rig.reading.schema import SMALLEST
+from cosim.rig.reading.schema import SMALLEST_NUMBER
 from cosim.rig.reading.yaml_source import overlay_text
 
 ONE_MOVE = 1.0  # s within which changes of the same number are one move of a slider
@@ -188,9 +188,9 @@ def gain_range(value: float, lower: float | None, upper: float | None) -> GainRa
     if value <= 0.0:
         return GainRange(lower, upper if math.isfinite(upper) else lower + 1.0, False)
     decade = math.floor(math.log10(value))
-    low = lower if lower > SMALLEST else 10.0 ** (decade - DECADES + 1)
+    low = lower if lower > SMALLEST_NUMBER else 10.0 ** (decade - DECADES + 1)
     high = upper if math.isfinite(upper) else 10.0 ** (decade + DECADES)
-    if math.isfinite(upper) and math.log10(upper / value) < WIDE and lower <= SMALLEST:
+    if math.isfinite(upper) and math.log10(upper / value) < WIDE and lower <= SMALLEST_NUMBER:
         return GainRange(lower, upper, False)
     wide = high > low and math.log10(high / low) >= WIDE
     return GainRange(low, high, True) if wide else GainRange(lower, high, False)

@@ -93,7 +93,9 @@ class LinearSystem(NamedTuple):
 
 @dataclass(frozen=True)
 class GraphFormulas:
-    """rates: of the states, by name. outputs: by name. steps: what formulas take from laws, and from loops of several
+    """The equations of a bond graph as formulas, in the names of its elements.
+
+    rates: of the states, by name. outputs: by name. steps: what formulas take from laws, and from loops of several
     unknowns, in the order in which they follow from each other. parameters: the values of elements, by the symbols in
     formulas.
 

@@ -20,7 +20,7 @@ from cosim.mechanics.bondgraph.graph import CheckedGraph
 KIND_SIZE = 0.2  # of the letters of an element and of a junction's digit
 BOND = 0.62  # visible length of a bond in a layer or between layers, at least
 HANGING = 0.5  # of the bond of an element above or below its junction
-BETWEEN = 0.16  # texts side by side
+TEXT_GAP = 0.16  # texts side by side
 FAN = 0.25  # additional distance of layers per height of a bond
 SIDE_WEIGHT, WAYPOINT_WEIGHT = 1e-4, 1e-6  # relative to the way between the ends
 PADDING = 0.07  # of the box of a component
@@ -44,7 +44,8 @@ class Label(NamedTuple):
 
 
 class BondPath(NamedTuple):
-    """points: from tail to head. stroke: the end that takes the effort, which is where the causal stroke is."""
+    """The line of a bond in a picture, with its causality. points: from tail to head. stroke: the end that takes the
+    effort, which is where the causal stroke is."""
 
     number: int
     domain: str
@@ -54,6 +55,8 @@ class BondPath(NamedTuple):
 
 @dataclass(frozen=True)
 class BondGraphLayout:
+    """Where the elements, bonds and components of a graph lie in its picture, by name."""
+
     labels: Mapping[str, Label]
     bonds: Sequence[BondPath]
     components: Mapping[str, Box]
@@ -111,7 +114,7 @@ def _labels(graph: CheckedGraph, lines: Mapping[str, tuple[str, ...]]) -> tuple[
     depths = {name: depth for way in ways for name, depth in steps_from(graph, way[0]).items()}
 
     def row_width(names: Sequence[str]) -> float:
-        return sum(_width(lines[name]) + BETWEEN for name in names) - BETWEEN if names else 0.0
+        return sum(_width(lines[name]) + TEXT_GAP for name in names) - TEXT_GAP if names else 0.0
 
     def row_height(names: Sequence[str]) -> float:
         return max((HANGING + 1.5 * KIND_SIZE + LINE_HEIGHT * len(lines[name]) for name in names), default=0.0)
@@ -129,7 +132,7 @@ def _labels(graph: CheckedGraph, lines: Mapping[str, tuple[str, ...]]) -> tuple[
             abs(rows[numbers[a]] - rows[numbers[b]]) for a, b in graph.bonds
             if a in numbers and b in numbers and {depths[a], depths[b]} == {depth - 1, depth}
         ]  # fmt: skip
-        room = max(map(half_width, before)) + max(map(half_width, here)) + BETWEEN
+        room = max(map(half_width, before)) + max(map(half_width, here)) + TEXT_GAP
         return max(room, BOND + KIND_SIZE) + min(FAN * max(rises, default=0.0), 1.0)
 
     layout = lay_out(
@@ -157,7 +160,7 @@ def _labels(graph: CheckedGraph, lines: Mapping[str, tuple[str, ...]]) -> tuple[
             for one in row:
                 middle = left + _width(lines[one]) / 2
                 labels[one] = Label((middle, at), graph.elements[one].kind, lines[one], above)
-                left += _width(lines[one]) + BETWEEN
+                left += _width(lines[one]) + TEXT_GAP
     widths = [max(half_width(one) for one in standing if depths[one] == depths[name]) for name in standing]
     return labels, dict(zip(standing, widths, strict=True))
 
@@ -234,7 +237,7 @@ def _path(tail: str, head: str, labels: Mapping[str, Label], columns: Mapping[st
 
     def bend(name: str, at: Point, towards: Point) -> list[Point]:
         side = 1 if towards[0] > at[0] else -1
-        return [(at[0] + side * (columns.get(name, 0.0) + BETWEEN / 2), at[1])]
+        return [(at[0] + side * (columns.get(name, 0.0) + TEXT_GAP / 2), at[1])]
 
     first, last = bend(tail, a, b), bend(head, b, a)
     paths = []

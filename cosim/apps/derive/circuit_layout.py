@@ -46,7 +46,7 @@ class Symbol(NamedTuple):
 
 
 class TwoPort(NamedTuple):
-    """forward: whether its input is on the left."""
+    """The box of a transformer, a gyrator or a field in a circuit. forward: whether its input is on the left."""
 
     name: str
     kind: str
@@ -57,6 +57,8 @@ class TwoPort(NamedTuple):
 
 @dataclass
 class Circuit:
+    """The symbols, boxes and wires of a bond graph drawn as a circuit."""
+
     symbols: list[Symbol] = field(default_factory=list)
     two_ports: list[TwoPort] = field(default_factory=list)
     wires: list[tuple[str, tuple[Point, ...]]] = field(default_factory=list)  # domain, points

@@ -39,7 +39,7 @@ MIN_LAYER_GAP = 0.55  # between the rims of bodies in neighbouring layers
 WAYPOINT_WEIGHT = 0.01  # relative to a body's
 LABEL_POSITIONS = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72)  # on a curve, in order of preference
 STEEP_LABEL_POSITIONS = 0.76, 0.68, 0.6, 0.5, 0.4  # on a steep curve: near its end, away from other curves
-BEYOND = 1e3  # larger than every picture
+BEYOND_PICTURE = 1e3  # larger than every picture
 BOW = 0.34  # distance between parallel joints of two bodies
 FAN = 0.16  # additional distance of layers per height of a joint
 
@@ -162,7 +162,7 @@ def _attachment_order(here: float, there: float, segment: EdgeSegment) -> float:
     the shortest outermost on the body."""
     if segment.leaves != segment.enters:
         return there
-    return BEYOND - (there - here) if there > here else (here - there) - BEYOND
+    return BEYOND_PICTURE - (there - here) if there > here else (here - there) - BEYOND_PICTURE
 
 
 def _cubic(segment: EdgeSegment, layout: GraphLayout, above_start: float, above_end: float, bow: float) -> list[Point]:

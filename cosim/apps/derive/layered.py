@@ -24,7 +24,9 @@ Vertex = int | tuple[int, int]  # a vertex, or a waypoint: (number of an edge, l
 
 @dataclass(frozen=True)
 class LayeredGraph:
-    """layers: of each vertex. edges: number -> first and last vertex. spacing: between the centres of neighbours in a
+    """A graph whose vertices have layers, with the distances and weights of its layout.
+
+    layers: of each vertex. edges: number -> first and last vertex. spacing: between the centres of neighbours in a
     layer, the upper one first. distance: of a layer from the one before, from the heights. weight: how much the wished
     height of a vertex counts; it follows the neighbours of its weight or more, so light ones do not deform a chain.
     strip_spacing: between rows of layers.
@@ -48,6 +50,8 @@ class EdgeSegment(NamedTuple):
 
 
 class GraphLayout(NamedTuple):
+    """Where the vertices and waypoints of a graph lie, and its edges as segments between them."""
+
     places: dict[Vertex, tuple[float, float]]
     segments: dict[int, list[EdgeSegment]]  # by the number of the edge
 

@@ -12,7 +12,7 @@ from cosim.core.errors import InputError, RunError
 from cosim.output.output_files import write_file
 
 # s
-SHORTEST, LONGEST = 0.05, 600.0
+SHORTEST_DURATION, LONGEST_DURATION = 0.05, 600.0
 
 
 def main(duration: str, cpu: int | None, json: Path | None) -> None:
@@ -65,4 +65,4 @@ def assess(
 def _seconds(duration: str) -> float:
     from cosim.output.console import duration_of
 
-    return duration_of(duration, SHORTEST, LONGEST, "50 ms to 10 min")
+    return duration_of(duration, SHORTEST_DURATION, LONGEST_DURATION, "50 ms to 10 min")

@@ -54,7 +54,8 @@ def max_rate(latency: float) -> float:
 
 @dataclass(frozen=True)
 class Assessment:
-    """clock_cost: s per reading; steal_fraction: of the time, for the host of a VM; cpu: of the loop, if chosen."""
+    """The facts and measurements of a machine that decide which rates its loops can run at. clock_cost: s per reading;
+    steal_fraction: of the time, for the host of a VM; cpu: of the loop, if chosen."""
 
     host: HostFacts
     clock_cost: float

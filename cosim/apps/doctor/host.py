@@ -29,8 +29,11 @@ class IdleState:
 
 @dataclass(frozen=True)
 class HostFacts:
-    """preemption: a value of `PREEMPTION_MODELS`; dynamic_preemption: it can be chosen at boot; realtime_fraction: the
-    largest fraction of the time for threads of fixed priority, None for no limit; load_average: of one minute."""
+    """The settings of the kernel and the processors of a machine that bear on real-time loops.
+
+    preemption: a value of `PREEMPTION_MODELS`; dynamic_preemption: it can be chosen at boot; realtime_fraction: the
+    largest fraction of the time for threads of fixed priority, None for no limit; load_average: of one minute.
+    """
 
     kernel: str
     preemption: str | None

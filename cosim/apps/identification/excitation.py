@@ -25,7 +25,7 @@ REACH = 1.0  # rad or m: farthest from the start, whatever the limits are
 FRACTION = {"position": 0.9, "velocity": 0.8, "effort": 0.7}  # of the limits that the motion takes
 CANDIDATES, IMPROVEMENTS = 60, 240
 NOISE = 0.01  # of the drives, as a fraction of the largest efforts
-SHORTEST = 4.0  # s
+SHORTEST_MOTION = 4.0  # s
 FADE = 1.0  # s, at both ends
 
 
@@ -52,8 +52,8 @@ def excite(rig: Rig, variables: Variables, duration: float, seed: int = 0) -> Ex
     """A motion of so many seconds. Raises InputError for a rig whose equations are not known, for one that starts at a
     limit, and for a time that is too short."""
     check_identifiable_rig(rig, "design its motion yourself")
-    if duration < SHORTEST:
-        raise InputError(f"is {duration:g} s; give at least {SHORTEST:g} s", "--duration")
+    if duration < SHORTEST_MOTION:
+        raise InputError(f"is {duration:g} s; give at least {SHORTEST_MOTION:g} s", "--duration")
     search = _MotionSearch(rig, variables, duration)
     rng = np.random.default_rng(seed)
     candidates = [search.random(rng) for _ in range(CANDIDATES)]

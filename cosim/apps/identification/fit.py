@@ -24,8 +24,8 @@ from cosim.core.types import Array
 
 STEPS = 200  # of a search
 ROUNDS = 8  # of reductions, with noises estimated anew
-SAME = 1e-4  # change of the variables in a round after which there is no other
-ENOUGH = 1e-9  # relative decrease of the sum at which a search ends
+SETTLED_CHANGE = 1e-4  # change of the variables in a round after which there is no other
+ENOUGH_DECREASE = 1e-9  # relative decrease of the sum at which a search ends
 QUIET = 1e-3  # least noise, as a fraction of the signal of a drive: no model is closer
 DAMPING = 1e-3  # first one, of the diagonal
 
@@ -131,7 +131,7 @@ def fit(error: SampledError) -> Fit:
     for _ in range(ROUNDS):
         before, x = x, search(Reduced.at(error, x, noise), x)
         noise = error.noise(error(x)[0], least)
-        if np.abs(x - before).max() < SAME:
+        if np.abs(x - before).max() < SETTLED_CHANGE:
             break
     counted = noise * error.correlated(error(x)[0])
     return Fit(x, Reduced.at(error, x, counted).covariance(x), noise)
@@ -157,7 +157,7 @@ def search(
         else:
             return x
         x, found, slope, damping = x + step, tried, tried_slope, max(damping / 8.0, 1e-14)
-        if value - new < max(ENOUGH * value, settled):
+        if value - new < max(ENOUGH_DECREASE * value, settled):
             return x
         value = new
     return x

@@ -27,7 +27,7 @@ from cosim.apps.identification.recorded_motion import (
     unit_of_time,
 )
 from cosim.apps.identification.results import Identification, JointCheck, Unexplained, doubtful, rms_of
-from cosim.apps.identification.suspicions import LEAST, cause_of
+from cosim.apps.identification.suspicions import LEAST_EXPLAINED, cause_of
 from cosim.apps.identification.variables import DEFAULT, VariableBlock, Variables, choose
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.types import Array
@@ -88,9 +88,9 @@ def _failure(found: Identification, chosen: Variables, training: float) -> str:
         return np.array([check.explained for check in checks])
 
     cause = cause_of(found.rig, found.motion, explained, worst.explained)
-    signal, least = f"{worst.joint}/{found.motion.source}", f", {_percent(LEAST)} are needed"
+    signal, least = f"{worst.joint}/{found.motion.source}", f", {_percent(LEAST_EXPLAINED)} are needed"
     what = f"the numbers explain {_percent(worst.explained)} of the mean square of {signal} in the part that checks"
-    if worst.explained >= LEAST:
+    if worst.explained >= LEAST_EXPLAINED:
         return f"{what}, but {cause}" if cause else ""
     return f"{what}{least}; {cause or 'no other sign or unit explains it, so check both in the drives and the rig'}"
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cosim.apps.identification.fit import SAME, Fit, search
+from cosim.apps.identification.fit import SETTLED_CHANGE, Fit, search
 from cosim.apps.identification.identifiability import PRIOR
 from cosim.apps.identification.recorded_motion import RecordedMotion, unit_of_time
 from cosim.apps.identification.suspicions import of_positions, unit_of_positions
@@ -223,7 +223,7 @@ def fit_outputs(loop: ClosedLoop, start: Array, rows: int) -> OutputFit:
             return np.concatenate([(errors / noise).ravel(), y]), np.concatenate([stacked, np.eye(y.size)])
 
         before, x = x, search(weighted, x, DAMPING, SETTLED)
-        if np.abs(x - before).max() < SAME:
+        if np.abs(x - before).max() < SETTLED_CHANGE:
             break
     errors, slope = loop.evaluate(x, rows)
     noise = noise_of(loop, errors)

@@ -20,7 +20,7 @@ from cosim.rig.rig import Rig
 from cosim.rig.run.run import open_recording
 
 POSITIONS = ("measured_position", "position")  # signals of a joint, the first one that a file has
-SHORTEST = 1.0  # s
+SHORTEST_MOTION = 1.0  # s
 STILL = 1e-6  # rad or m: a joint that moves less does not move
 JITTER = 1e-3  # of intervals between rows, as a fraction of their median
 FEW_GAPS = 10  # more are no gaps but uneven times
@@ -153,9 +153,9 @@ def _check(motion: RecordedMotion, table: bool) -> None:
     def fail(what: str) -> InputError:
         return InputError(what, motion.path)
 
-    if len(motion.t) < 2 or motion.t[-1] - motion.t[0] < SHORTEST:
+    if len(motion.t) < 2 or motion.t[-1] - motion.t[0] < SHORTEST_MOTION:
         length = float(motion.t[-1] - motion.t[0]) if len(motion.t) else 0.0
-        raise fail(f"has {length:.3g} s of motion; record at least {SHORTEST:g} s")
+        raise fail(f"has {length:.3g} s of motion; record at least {SHORTEST_MOTION:g} s")
     for name, values in (("t", motion.t), ("the positions", motion.position), ("the drives", motion.drive)):
         if not np.isfinite(values).all():
             raise fail(f"{np.count_nonzero(~np.isfinite(values))} numbers of {name} are not finite; record them again")

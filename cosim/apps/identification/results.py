@@ -21,11 +21,11 @@ from cosim.output.text_table import TextTable
 from cosim.rig.parameter_table import table_of
 from cosim.rig.rig import Rig
 
-LATE = (0, 1)  # ticks by which encoders of rigs can be late
+POSSIBLE_DELAYS = (0, 1)  # ticks by which encoders of rigs can be late
 # of a centre of mass and of an inertia
 NAMES_OF_ELEMENTS = {3: ("x", "y", "z"), 6: ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")}
-EXPECTED = 0.2  # of the drive of a joint, below which it is noise or of another unit
-SURE = 1.96  # standard deviations of an interval of 95 %
+EXPECTED_FRACTION = 0.2  # of the drive of a joint, below which it is noise or of another unit
+INTERVAL_DEVIATIONS = 1.96  # standard deviations of an interval of 95 %
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,9 @@ class JointCheck:
 def doubtful(checks: Sequence[JointCheck]) -> list[JointCheck]:
     """The joints whose drives are hardly explained, though the rig expects something of them: at rest they may have
     noise only."""
-    return [check for check in checks if check.explained < DOUBTFUL and check.expected > EXPECTED * check.drive]
+    return [
+        check for check in checks if check.explained < DOUBTFUL and check.expected > EXPECTED_FRACTION * check.drive
+    ]
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,11 @@ class Unexplained:
 
 @dataclass(frozen=True)
 class Identification:
-    """method: one of METHODS; about: what was compared; seen: of all quantities that were looked for; fit: of the
-    variables of those that are not unseen."""
+    """The result of an identification: the numbers that were fitted to a motion, with what they leave unexplained.
+
+    method: one of METHODS; about: what was compared; seen: of all quantities that were looked for; fit: of the
+    variables of those that are not unseen.
+    """
 
     rig: Rig
     motion: RecordedMotion
@@ -124,7 +129,7 @@ class Identification:
             for (name, element), before, value, deviation in rows:
                 full = name if element is None else f"{name}.{element}"
                 state = states.get((block.title, name), "found")
-                interval = SURE * float(deviation)
+                interval = INTERVAL_DEVIATIONS * float(deviation)
                 found.append(FoundNumber(full, float(before), float(value), interval, units[name], state))
         return found
 
@@ -184,7 +189,7 @@ class Identification:
         yield from checks.lines()
         for quantity in self.unseen:
             yield f"unseen    {quantity.title} is not identifiable from this motion"
-        if self.late_ticks is not None and self.late_ticks not in LATE:
+        if self.late_ticks is not None and self.late_ticks not in POSSIBLE_DELAYS:
             ticks = f"{self.late_ticks} ticks of {self.rig.tick_model.step * 1e3:g} ms"
             delay = f"delay     {self.values[-1] * 1e3:.4g} ms are {ticks}"
             yield f"{delay}, and encoders are late by 0 or 1: the overlay does not have it"
@@ -233,7 +238,7 @@ class Identification:
                 drives.setdefault(owner, self._section(joint, section))[what] = values[0]
             elif block.title != DELAY:
                 found[block.title] = values[0]
-        if self.late_ticks in LATE:
+        if self.late_ticks in POSSIBLE_DELAYS:
             late = {"delay": self.late_ticks}
             drives |= {f"joints.{name}.encoder": self._section(name, "encoder") | late for name in self.motion.joints}
         return found | drives

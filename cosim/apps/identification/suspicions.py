@@ -12,15 +12,16 @@ from cosim.core.errors import InputError
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
 
-LEAST = 0.5  # of the mean square of a drive: numbers that explain less of it explain nothing
+LEAST_EXPLAINED = 0.5  # of the mean square of a drive: numbers that explain less of it explain nothing
 DOUBTFUL = 0.95  # of numbers that explain less signs and units are tried …
-BETTER = 0.1  # … and found to be wrong if others leave so much less unexplained
-FITS = 0.1  # position error of a run in another unit, as a fraction of the motion
+BETTER_UNEXPLAINED = 0.1  # … and found to be wrong if others leave so much less unexplained
+FITTING_ERROR = 0.1  # position error of a run in another unit, as a fraction of the motion
 
 
 @dataclass(frozen=True)
 class Suspicion:
-    """text: what may be the matter; fix: what to do then; motion: as it would be."""
+    """A wrong sign or unit that a recording may have. text: what may be the matter; fix: what to do then; motion: as it
+    would be."""
 
     text: str
     fix: str
@@ -60,7 +61,7 @@ def _of_signs(motion: RecordedMotion) -> Iterator[Suspicion]:
 def cause_of(rig: Rig, motion: RecordedMotion, explained: Callable[[RecordedMotion], Array], now: float) -> str:
     """The suspicion under which the most is explained, in words, empty if none explains much more than `now`;
     explained: of a motion, the fraction (n,) of the mean square of each drive, NaN where a joint does not move."""
-    best, cause = max(LEAST, 1.0 - BETTER * (1.0 - now)), ""
+    best, cause = max(LEAST_EXPLAINED, 1.0 - BETTER_UNEXPLAINED * (1.0 - now)), ""
     for suspicion in suspicions_of(rig, motion):
         try:
             found = explained(suspicion.motion)
@@ -76,6 +77,6 @@ def unit_of_positions(rig: Rig, motion: RecordedMotion, simulated: Array) -> str
     for suspicion in of_positions(rig, motion):
         recorded = suspicion.motion.position
         strayed = np.sqrt(np.mean((recorded - simulated) ** 2, axis=0))
-        if (strayed < FITS * np.std(recorded, axis=0)).all():
+        if (strayed < FITTING_ERROR * np.std(recorded, axis=0)).all():
             return f"{suspicion.text}; {suspicion.fix}"
     return ""

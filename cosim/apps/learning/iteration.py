@@ -27,15 +27,15 @@ from cosim.rig.rig import Rig
 from cosim.rig.run.run import Run, StoppedRun
 from cosim.rig.sections.rig_spec import read_rig
 
-ORDER = 2  # of the Butterworth low pass, which runs forwards and backwards
+FILTER_ORDER = 2  # of the Butterworth low pass, which runs forwards and backwards
 ROWS_PER_PERIOD = 20  # of the table, per period of the cutoff
 MOST_ITERATIONS = 1000
-HIGHEST = 0.4  # cutoff, of the rate
+HIGHEST_CUTOFF = 0.4  # of the rate
 
 
 @dataclass(frozen=True)
 class Feedforward:
-    """efforts: joint -> (k,) at times t (k,) [s]."""
+    """The table of feedforward efforts of a repetition. efforts: joint -> (k,) at times t (k,) [s]."""
 
     t: Array
     efforts: Mapping[str, Array]
@@ -66,8 +66,11 @@ class Repetition:
 
 @dataclass(frozen=True)
 class Learned:
-    """error_rms, error_max: joint -> (iterations + 1,) of the runs, the first one without what was learned; best: the
-    run with the smallest error; stopped: why the run after them ended early, else ""."""
+    """The result of learning a motion: the errors of its repetitions, and the best of them.
+
+    error_rms, error_max: joint -> (iterations + 1,) of the runs, the first one without what was learned; best: the run
+    with the smallest error; stopped: why the run after them ended early, else "".
+    """
 
     error_rms: Mapping[str, Array]
     error_max: Mapping[str, Array]
@@ -197,8 +200,8 @@ def _check(rig: Rig, iterations: int, gain: float) -> None:
 
 def _check_cutoff(cutoff: float, step: float) -> None:
     """step: of the ticks of a run [s], inf of one without."""
-    if not cutoff < HIGHEST / step:
-        what = f"{cutoff:g} Hz is too high for ticks of {step * 1e3:g} ms; give less than {HIGHEST / step:.4g} Hz"
+    if not cutoff < (highest := HIGHEST_CUTOFF / step):
+        what = f"{cutoff:g} Hz is too high for ticks of {step * 1e3:g} ms; give less than {highest:.4g} Hz"
         raise SectionError(what if math.isfinite(step) else "the run has no two ticks to learn from", ("cutoff",))
 
 
@@ -210,6 +213,6 @@ def _low_pass(values: Array, cutoff: float, step: float) -> Array:
     """(k, n) without phase lag; at the ends the values go on as they are."""
     from scipy.signal import butter, sosfiltfilt
 
-    sections = butter(ORDER, cutoff, fs=1.0 / step, output="sos")
+    sections = butter(FILTER_ORDER, cutoff, fs=1.0 / step, output="sos")
     padding = min(len(values) - 1, int(2.0 / (cutoff * step)))
     return sosfiltfilt(sections, values, axis=0, padtype="constant", padlen=padding)

@@ -26,7 +26,7 @@ from cosim.rig.run.run import Run
 
 SECTIONS = ("mechanism", "controllers")
 FIX = "give the rig as it ran, with its --set and --overlay"
-SAME = 1e-6  # of a reference, as a fraction of its travel
+REFERENCE_TOLERANCE = 1e-6  # of a reference, as a fraction of its travel
 ON_HARDWARE = 0.05  # … of real motors, which begin where they are
 _MEASURED = tuple(name.removeprefix("all_") for name in ALL if name != "all_locked")
 
@@ -36,7 +36,7 @@ def check_run(rig: Rig, run: Run, place: str = "the run") -> None:
     if run.joints != rig.joints:
         raise InputError(f"is of '{run.rig.name}' with the joints {', '.join(run.joints)}; {FIX}", place)
     _refuse_other(run.rig.parameters, rig.parameters, place, rig.spec.path.name)
-    tolerance = ON_HARDWARE if run.rig.hardware or rig.hardware else SAME
+    tolerance = ON_HARDWARE if run.rig.hardware or rig.hardware else REFERENCE_TOLERANCE
     for loop in learning_loops(rig):
         expected = np.array([loop.trajectory.sample(float(t))["position"] for t in run.t])
         for k, name in enumerate(rig.plant.model.dof_names[j] for j in loop.index):

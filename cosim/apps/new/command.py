@@ -19,7 +19,7 @@ from cosim.output.output_files import check_output, write_file
 from cosim.rig.rig import load_rig
 
 ASSIGN = ":="  # of an argument of xacro, as in ROS
-LOWEST, HIGHEST = 0.1, 100.0  # Hz
+BANDWIDTHS = 0.1, 100.0  # Hz, at least and at most
 
 
 def new_rig(
@@ -89,7 +89,7 @@ def _check_names(rig: Path, robot: str, force: bool) -> None:
 
 
 def _frequency(text: str) -> float:
-    return quantity_of(text, "Hz", "--bandwidth", (LOWEST, HIGHEST), f"{LOWEST:g} to {HIGHEST:g} Hz")
+    return quantity_of(text, "Hz", "--bandwidth", BANDWIDTHS, "{:g} to {:g} Hz".format(*BANDWIDTHS))
 
 
 def _arguments(given: Sequence[str]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from cosim.rig.sections.dofs import dofs_of
 
 Actuators = Literal["auto", "ideal", "dc_motor"]
 
-STEP = 1e-3  # s, of a rig whose bandwidth permits it
+USUAL_STEP = 1e-3  # s, of a rig whose bandwidth permits it
 STEPS_PER_PERIOD = 100  # at least, of the bandwidth
 DURATION, DELAY, PAUSE = 1.0, 0.2, 0.3  # s: of the motion there, before it, after it
 PEAK_VELOCITY = 1.875  # of a quintic of length 1 and duration 1
@@ -30,17 +30,17 @@ _SAMPLES = (0.0, 0.2113, 0.5, 0.7887, 1.0)  # of its duration; among them its gr
 
 TRAVEL_FRACTION = 0.1  # of the range of a joint
 VELOCITY_FRACTION = 0.5  # of its velocity limit
-LOCKED = 1e-6  # rad or m: a joint with a smaller range does not move
-MARGIN = 1.5  # of an effort limit above the required effort, below which the limit does not count
-RESERVE = 3.0  # of an effort limit that is not given above the required effort
-EXCESS = 200.0  # of an effort limit above the required effort, from which it may be a placeholder
-STIFF = 1.4  # rate of friction times step, from which explicit integration is unstable or inaccurate
+LOCKED_RANGE = 1e-6  # rad or m: a joint with a smaller range does not move
+EFFORT_MARGIN = 1.5  # of an effort limit above the required effort, below which the limit does not count
+EFFORT_RESERVE = 3.0  # of an effort limit that is not given above the required effort
+EFFORT_EXCESS = 200.0  # of an effort limit above the required effort, from which it may be a placeholder
+STIFF_RATE = 1.4  # rate of friction times step, from which explicit integration is unstable or inaccurate
 SMALLEST_STEP = 0.25e-3  # s, below which an implicit integrator is the better remedy
 IMPLICIT_STEP = 0.5e-3  # s, at which it integrates the change from sliding to sticking
-SUPPLY = 48.0  # V
-SPEED = 4000.0 * RPM  # of the motor at the velocity limit of the joint
+SUPPLY_VOLTAGE = 48.0  # V
+MOTOR_SPEED = 4000.0 * RPM  # of the motor at the velocity limit of the joint
 BACK_EMF, DROP = 0.7, 0.2  # of the supply at the velocity limit, and at the effort limit across the resistance
-ELECTRICAL = 2e-3  # s, time constant of the winding
+WINDING_TIME = 2e-3  # s, time constant of the winding
 RUN_UP = 0.02  # s
 CURRENT_BANDWIDTH = 100.0  # Hz
 
@@ -106,7 +106,8 @@ class JointPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """joints: of one dof; held: joints of several dofs, which are latched."""
+    """The figures of a new rig, from the mechanism: joints, bandwidth, step and integrator. joints: of one dof; held:
+    joints of several dofs, which are latched."""
 
     mechanism: Mechanism
     joints: tuple[JointPlan, ...]
@@ -154,8 +155,8 @@ def plan_rig(mechanism: Mechanism, bandwidth: float, actuator: Actuators = "auto
     rotors, joints = np.zeros(model.nv), []
     for motion in motions:
         k = model.dof_index(motion.joint.name)
-        motor = actuator == "dc_motor" or (actuator == "auto" and friction[k] * mobility[k] * STEP > STIFF)
-        least = friction[k] * SMALLEST_STEP / STIFF if motor else None
+        motor = actuator == "dc_motor" or (actuator == "auto" and friction[k] * mobility[k] * USUAL_STEP > STIFF_RATE)
+        least = friction[k] * SMALLEST_STEP / STIFF_RATE if motor else None
         joints.append(_sized(motion, float(required[k]), float(mass[k, k]), least))
         rotors[k] = joints[-1].rotor
     step, integrator = _integration(bandwidth, _friction_rate(friction, mass + np.diag(rotors)))
@@ -169,7 +170,7 @@ def plan_rig(mechanism: Mechanism, bandwidth: float, actuator: Actuators = "auto
 def _motion(joint: Joint, unit: str) -> _Motion:
     usual, range_ = USUAL[unit], joint.upper - joint.lower
     placeholder = joint.lower == joint.upper == joint.max_effort == joint.max_velocity == 0.0
-    if range_ <= LOCKED and not placeholder:
+    if range_ <= LOCKED_RANGE and not placeholder:
         return _Motion(joint, unit, False, True, joint.lower, joint.lower)
     lower, upper = (-usual.reach, usual.reach) if placeholder else (joint.lower, joint.upper)
     fastest = _velocity(joint, usual).value
@@ -234,13 +235,13 @@ def _friction_rate(slope: Array, mass: Array) -> float:
 
 def _integration(bandwidth: float, rate: float) -> tuple[float, str]:
     """(step [s], integrator) for a bandwidth [Hz] of the control and a rate of friction [1/s]."""
-    step = STEP
+    step = USUAL_STEP
     while step * bandwidth * STEPS_PER_PERIOD > 1.0:
         step /= 2.0
     explicit = step
-    while explicit * rate > STIFF and explicit > SMALLEST_STEP:
+    while explicit * rate > STIFF_RATE and explicit > SMALLEST_STEP:
         explicit /= 2.0
-    return (explicit, "rk4") if explicit * rate <= STIFF else (min(step, IMPLICIT_STEP), "rosenbrock")
+    return (explicit, "rk4") if explicit * rate <= STIFF_RATE else (min(step, IMPLICIT_STEP), "rosenbrock")
 
 
 def _sized(motion: _Motion, required: float, inertia: float, least_rotor: float | None) -> JointPlan:
@@ -267,15 +268,15 @@ def _sized(motion: _Motion, required: float, inertia: float, least_rotor: float 
 
 def _effort(joint: Joint, usual: Usual, required: float, inertia: float) -> PlannedValue:
     given, unit = joint.max_effort, usual.effort_unit
-    default = _ceiled(RESERVE * required + inertia * usual.acceleration)
-    chosen = f"chosen: {RESERVE:g} times what this motion requires, and a reserve"
+    default = _ceiled(EFFORT_RESERVE * required + inertia * usual.acceleration)
+    chosen = f"chosen: {EFFORT_RESERVE:g} times what this motion requires, and a reserve"
     if math.isinf(given):
         return PlannedValue(default, f"the file has none; {chosen}")
     if given == 0.0:
         return PlannedValue(default, f"the file has 0; {chosen}")
-    if given < MARGIN * required:
+    if given < EFFORT_MARGIN * required:
         return PlannedValue(default, f"the file has {given:.4g} {unit}, this motion requires {required:.4g}; {chosen}")
-    if given >= usual.largest_effort and given > EXCESS * (required + inertia * usual.acceleration):
+    if given >= usual.largest_effort and given > EFFORT_EXCESS * (required + inertia * usual.acceleration):
         return PlannedValue(default, f"the file has {given:.4g} {unit}, no limit of a real drive; {chosen}")
     return PlannedValue(given)
 
@@ -310,17 +311,17 @@ def motor_keys(effort: float, velocity: float, rotor: float) -> dict[str, str]:
     The gear ratio follows from the speed, the torque constant from the back-EMF, the resistance and the current from
     what the supply has left. rotor: reflected inertia [kg m² or kg].
     """
-    ratio = SPEED / velocity
-    constant = BACK_EMF * SUPPLY / SPEED
+    ratio = MOTOR_SPEED / velocity
+    constant = BACK_EMF * SUPPLY_VOLTAGE / MOTOR_SPEED
     current = effort / (constant * ratio)
-    resistance = DROP * SUPPLY / current
+    resistance = DROP * SUPPLY_VOLTAGE / current
     return {
         "resistance": f"{resistance:.3g} ohm",
-        "inductance": f"{resistance * ELECTRICAL:.3g} H",
+        "inductance": f"{resistance * WINDING_TIME:.3g} H",
         "torque_constant": f"{constant:.3g} N*m/A",
         "rotor_inertia": f"{rotor / ratio**2:.3g} kg*m^2",
         "ratio": f"{ratio:.4g}",
-        "voltage_limit": f"{SUPPLY:g} V",
+        "voltage_limit": f"{SUPPLY_VOLTAGE:g} V",
         "current_limit": f"{current:.3g} A",
         "bandwidth": f"{CURRENT_BANDWIDTH:g} Hz",
     }

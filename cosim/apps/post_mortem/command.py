@@ -22,7 +22,7 @@ from cosim.rig.run.recorded_run import RecordedRun
 from cosim.rig.run.run import open_recording
 from cosim.rig.run.run_file import INDEX_DAMAGED
 
-SHORTEST, LONGEST = 1e-3, 3600.0  # s
+SHORTEST_LAST, LONGEST_LAST = 1e-3, 3600.0  # s
 AND = "; and "  # between the sentences of a fault
 # of a stop by the guard that ends with the joints at rest: when it began
 _CONTROLLED = re.compile(r" at t = (\S+) s, followed by a controlled stop")
@@ -33,7 +33,7 @@ _PLACE = re.compile(r"\(([^()\s]+:\d+)\)$")
 
 def explain_recording(path: Path, last: str, json: str | None) -> None:
     """last: time before the stop with its unit; json: file, - for stdout. Raises InputError."""
-    seconds = quantity_of(last, "s", "--last", (SHORTEST, LONGEST), "a time from 1 ms to 1 h, such as 2 s")
+    seconds = quantity_of(last, "s", "--last", (SHORTEST_LAST, LONGEST_LAST), "a time from 1 ms to 1 h, such as 2 s")
     check_targets([], json)
     run = open_recording(path)
     found = explain(run, str(path), seconds)
@@ -55,9 +55,12 @@ def explain_recording(path: Path, last: str, json: str | None) -> None:
 
 @dataclass(frozen=True)
 class Explanation:
-    """reason: the sentence with the cause of the stop, "" of a run without one; t: of the stop, or of the beginning of
-    a controlled one [s]; last: time before it that is looked at [s]; symptoms: (kind, symptom) in order of time; next:
-    what to look at; unexamined: what was not looked at, and why."""
+    """What a recording shows of a stop and the time before it.
+
+    reason: the sentence with the cause of the stop, "" of a run without one; t: of the stop, or of the beginning of a
+    controlled one [s]; last: time before it that is looked at [s]; symptoms: (kind, symptom) in order of time; next:
+    what to look at; unexamined: what was not looked at, and why.
+    """
 
     name: str
     reason: str

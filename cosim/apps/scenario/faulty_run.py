@@ -17,8 +17,11 @@ _TICK = re.compile(r"stopped at tick (\d+)")
 
 @dataclass
 class FaultyRun:
-    """rows (k, nr): of all ticks; fault: why it was stopped, "" if it was not; off: time from the stop until no motor
-    exerts an effort [s], None if it did not come; events: (tick, what) of the faults."""
+    """The course of a run with injected faults, up to its stop or its last tick.
+
+    rows (k, nr): of all ticks; fault: why it was stopped, "" if it was not; off: time from the stop until no motor
+    exerts an effort [s], None if it did not come; events: (tick, what) of the faults.
+    """
 
     step: float
     rows: np.ndarray

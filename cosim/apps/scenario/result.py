@@ -10,9 +10,12 @@ from xml.etree import ElementTree as xml
 
 @dataclass(frozen=True)
 class ScenarioResult:
-    """happened: in short; sentence: why the run was stopped, "" if it was not; failures: what was not as expected;
+    """What a scenario did, beside what was expected of it.
+
+    happened: in short; sentence: why the run was stopped, "" if it was not; failures: what was not as expected;
     reaction_ticks, reaction [s]: from the beginning of the last fault to the stop, the tick in which it began included;
-    events: (t [s], what) of the faults; seconds: of computation; recording: the file, "" for none."""
+    events: (t [s], what) of the faults; seconds: of computation; recording: the file, "" for none.
+    """
 
     name: str
     faults: tuple[str, ...]

@@ -40,8 +40,11 @@ BAD_INPUT = "input.json"  # in the folder of the results: mistakes that only a w
 
 
 class ScenarioBatch:
-    """folder: where each scenario leaves its result, `<number>.json`; record: where the recordings of those that failed
-    go, None for nowhere."""
+    """The run of a rig's scenarios: together until their first faults begin, then in a process each.
+
+    folder: where each scenario leaves its result, `<number>.json`; record: where the recordings of those that failed
+    go, None for nowhere.
+    """
 
     def __init__(self, spec: RigSpec, folder: Path, tokens: Tokens, record: Path | None) -> None:
         self._spec, self._folder, self._tokens, self._record = spec, folder, tokens, record
@@ -165,7 +168,8 @@ def record_run(armed: ArmedRig, run: FaultyRun, folder: Path, name: str) -> str:
 
 @dataclass(frozen=True)
 class Scenario:
-    """faults: in their order; expect: what is judged; ticks: of the whole run."""
+    """A scenario whose faults and expectations are resolved to the signals and ticks of a rig. faults: in their order;
+    expect: what is judged; ticks: of the whole run."""
 
     spec: ScenarioSpec
     faults: tuple[TimedFault, ...]

@@ -33,10 +33,10 @@ from cosim.rig.run.run import Run, StoppedRun
 from cosim.simulation.tick.accumulation import SIGNALS
 from cosim.simulation.tick.metrics import METRICS, Ending, JointSample
 
-STEP = 1.5  # factor of a gain from one run to the next, at most
-LINEAR = 0.25  # of the larger of two values, where one of them is 0: the same
-WORSE = 3.0  # times the cost of the last safe run: a failure
-RETURN = 2.0  # times the length of a run: an arm without torque may have fallen far from its start
+STEP_FACTOR = 1.5  # factor of a gain from one run to the next, at most
+LINEAR_STEP = 0.25  # of the larger of two values, where one of them is 0: the same
+WORSE_COST = 3.0  # times the cost of the last safe run: a failure
+RETURN_DURATIONS = 2.0  # times the length of a run: an arm without torque may have fallen far from its start
 FOLDER = "hardware"  # of a session
 INTERFACES = ("position", "velocity", "effort", "command_effort")
 
@@ -64,13 +64,14 @@ class RealRun:
 
 @dataclass
 class HardwareReplay:
-    """session: whose candidates are tried; rig: the real one; ask: before each run; note: prints a line."""
+    """The runs of a session's candidates on the real rig. session: whose candidates are tried; rig: the real one; ask:
+    before each run; note: prints a line."""
 
     session: SessionData
     rig: Rig
     ask: GivenQuestion
     note: Callable[[str], None]
-    factor: float = STEP
+    factor: float = STEP_FACTOR
     runs: list[RealRun] = field(default_factory=list)
     margins: list[RealMargins] = field(default_factory=list)
     _asked: bool = False  # whether a human has seen what moves
@@ -122,7 +123,9 @@ class HardwareReplay:
         (expected,) = self.session.evaluator.evaluate(values[None])
         simulated = {figure: pair[0] for figure, pair in expected.figures.items()}
         lines = self._what_is_asked(name, values)
-        run, failure = self._real_run(values, RETURN * self.session.evaluator.seconds if returning else None, lines)
+        run, failure = self._real_run(
+            values, RETURN_DURATIONS * self.session.evaluator.seconds if returning else None, lines
+        )
         real, cost = dict[str, float | None](), math.inf
         if run is not None and len(run.t):
             real, cost, broken = self._measured(run)
@@ -169,7 +172,7 @@ class HardwareReplay:
             if float(limit.violation(value)[0]) > 0.0 and value[0] > (before or 0.0):
                 broken = broken or limit.breach(float(value[0]))
         safe = next((done.costs[1] for done in reversed(self.runs) if done.good), math.inf)
-        if cost > WORSE * safe and not broken:
+        if cost > WORSE_COST * safe and not broken:
             broken = f"the cost is {cost / safe:.1f} times the last safe run's"
         return real, cost, broken
 
@@ -268,7 +271,7 @@ def steps_between(start: Array, goal: Array, factor: float) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(positive, np.abs(np.log(goal / start)) / math.log(factor), 0.0)
         sizes = np.maximum(np.abs(start), np.abs(goal))
-        lengths = np.where(positive | (sizes == 0.0), ratios, np.abs(goal - start) / (LINEAR * sizes))
+        lengths = np.where(positive | (sizes == 0.0), ratios, np.abs(goal - start) / (LINEAR_STEP * sizes))
     count = max(1, math.ceil(float(lengths.max()) - 1e-9))
     rows = []
     for k in range(1, count):

@@ -24,8 +24,8 @@ from cosim.rig.rig import Rig
 from cosim.rig.run.run import Run
 from cosim.rig.sections.rig_spec import read_rig
 
-LOWEST = 0.2  # frequency, of the crossover: margins are decided above it
-AMPLITUDE = 0.05  # of the largest effort of the joint: above the resolution and the friction of a real drive
+LOWEST_FREQUENCY = 0.2  # frequency, of the crossover: margins are decided above it
+AMPLITUDE_FRACTION = 0.05  # of the largest effort of the joint: above the resolution and the friction of a real drive
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class RealMargins:
 
 @dataclass(frozen=True)
 class MarginExperiment:
-    """linear: the rig of the session with the gains; limits: of this joint; unit: of its effort."""
+    """The experiment that measures the limited margins of one joint on the real rig. linear: the rig of the session
+    with the gains; limits: of this joint; unit: of its effort."""
 
     linear: LinearRig
     excitation: Excitation
@@ -97,9 +98,11 @@ def margin_experiments(
         if not own:
             continue
         crossover = crossover_of(np.abs(response.loop(dof)), response.omega) / TURN
-        lowest = LOWEST * crossover if math.isfinite(crossover) else None  # a gain that is never 1
+        lowest = LOWEST_FREQUENCY * crossover if math.isfinite(crossover) else None  # a gain that is never 1
         try:
-            excitation = _excitation(evaluator.rig, linear, joint, AMPLITUDE * float(real.limits.effort[dof]), lowest)
+            excitation = _excitation(
+                evaluator.rig, linear, joint, AMPLITUDE_FRACTION * float(real.limits.effort[dof]), lowest
+            )
         except InputError as error:
             note(f"the loop of {joint} is not measured: {error.what}")
             continue

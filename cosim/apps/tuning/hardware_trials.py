@@ -17,7 +17,8 @@ LARGEST_STEP = 10.0  # factor of a gain from one run of a real rig to the next
 
 @dataclass(frozen=True)
 class HardwareTrials:
-    """rig: with real motors; chosen: numbers of trials, else the best `count`; factor: of a gain between two runs."""
+    """The real rig of a session, and the trials to run on it. rig: with real motors; chosen: numbers of trials, else
+    the best `count`; factor: of a gain between two runs."""
 
     rig: Rig
     chosen: Sequence[int]

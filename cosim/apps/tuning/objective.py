@@ -46,7 +46,8 @@ MARGINS: dict[str, MarginFigure] = {
 
 @dataclass(frozen=True)
 class Measure:
-    """name: as the user gives it; figure: a metric, a margin or a signal; joint: the only one, or None for all."""
+    """A figure that a cost or a limit refers to. name: as the user gives it; figure: a metric, a margin or a signal;
+    joint: the only one, or None for all."""
 
     name: str
     figure: str
@@ -145,7 +146,8 @@ class Limit:
 
 @dataclass(frozen=True)
 class Objective:
-    """terms: figures and their weights, summed over joints; limits; robust: how the costs of the plants are joined."""
+    """The cost and the hard limits by which trials are ordered. terms: figures and their weights, summed over joints;
+    limits; robust: how the costs of the plants are joined."""
 
     terms: tuple[tuple[Measure, float], ...]
     limits: tuple[Limit, ...]

@@ -18,7 +18,8 @@ from cosim.rig.sections.tuning import TuningKeys
 
 @dataclass(frozen=True)
 class Trial:
-    """number: 0 is the gains of the rig; values (d,): in SI, in the order of the space."""
+    """The gains of one trial with its outcome. number: 0 is the gains of the rig; values (d,): in SI, in the order of
+    the space."""
 
     number: int
     values: tuple[float, ...]

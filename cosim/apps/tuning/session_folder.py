@@ -34,9 +34,11 @@ MOST_SESSIONS = 10_000  # sessions of one rig in a folder
 
 @dataclass(frozen=True)
 class SessionHeader:
-    """rig: its name; file: as the user gave it; as_run: its file below `rig/`; gains: all parameters of its
-    controllers; request: the section `tuning`; fingerprint: see `setup.fingerprint_of`; begun:
-    date and time."""
+    """The content of `session.json`: what a session was begun with.
+
+    rig: its name; file: as the user gave it; as_run: its file below `rig/`; gains: all parameters of its controllers;
+    request: the section `tuning`; fingerprint: see `setup.fingerprint_of`; begun: date and time.
+    """
 
     rig: str
     file: str

@@ -14,7 +14,7 @@ from cosim.core.errors import InputError, InputErrors, SectionError
 from cosim.core.types import Array
 from cosim.core.units import JOINT_DIMENSIONS, UNITS, parse_quantity
 from cosim.rig.parameter_table import table_of
-from cosim.rig.reading.schema import LARGEST_NUMBER, SMALLEST
+from cosim.rig.reading.schema import LARGEST_NUMBER, SMALLEST_NUMBER
 from cosim.rig.rig import Rig
 from cosim.rig.rig_parameter import RigParameter
 
@@ -39,7 +39,7 @@ class Dimension(NamedTuple):
     @property
     def logarithmic(self) -> bool:
         """A range above 0 begins at the smallest number, and has no decades."""
-        return self.low > SMALLEST and self.high / self.low >= DECADE
+        return self.low > SMALLEST_NUMBER and self.high / self.low >= DECADE
 
     def value(self, position: float) -> float:
         """Of a position from 0 to 1."""

@@ -26,7 +26,8 @@ SCHEMES = ("http://", "https://")  # of pages: a proxy in front of the server ma
 
 
 class HandshakeRequest(NamedTuple):
-    """path: with its query; hosts, origins: all headers of this name; local: address of the socket where it arrived."""
+    """What decides on a request to open a page or a WebSocket. path: with its query; hosts, origins: all headers of
+    this name; local: address of the socket where it arrived."""
 
     path: str
     hosts: Sequence[str]
@@ -41,8 +42,11 @@ def new_token() -> str:
 
 @dataclass(frozen=True)
 class Access:
-    """hosts: names of this machine in `Host`, beside its loopback names and the address where a request arrives;
-    origins: of pages of others that may connect."""
+    """The rule by which a web server admits requests: names of its machine, origins and a token.
+
+    hosts: names of this machine in `Host`, beside its loopback names and the address where a request arrives; origins:
+    of pages of others that may connect.
+    """
 
     hosts: frozenset[str] = frozenset()
     origins: frozenset[str] = frozenset()

@@ -90,7 +90,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-LONGEST = 400_000  # characters of a module; about 0.4 s
+LONGEST_MODULE = 400_000  # characters of a module; about 0.4 s
 
 _FUNCTION = re.compile(r"^define .*?^}\n", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"@([\w.]+)")
@@ -99,7 +99,7 @@ _COPIED = "cosim."
 
 def modules(ir: str) -> list[str]:
     """The text itself where it is short or has variables, which cannot be copied."""
-    if len(ir) <= LONGEST or re.search(r"^@\S+ = (internal |private )?global ", ir, re.MULTILINE):
+    if len(ir) <= LONGEST_MODULE or re.search(r"^@\S+ = (internal |private )?global ", ir, re.MULTILINE):
         return [ir]
     functions = {_name(text): text for text in _FUNCTION.findall(ir)}
     common = _FUNCTION.sub("", ir) + "".join(text for name, text in functions.items() if name.startswith(_COPIED))
@@ -118,7 +118,7 @@ def _grouped(functions: Iterable[tuple[str, str]]) -> Iterator[dict[str, str]]:
     group: dict[str, str] = {}
     for name, text in functions:
         group[name] = text
-        if sum(map(len, group.values())) > LONGEST:
+        if sum(map(len, group.values())) > LONGEST_MODULE:
             yield group
             group = {}
     if group:

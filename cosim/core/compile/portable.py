@@ -79,8 +79,11 @@ OPERATIONS: dict[str, tuple[int, Callable[..., Any]]] = {
 
 @dataclass(frozen=True)
 class PortableFunction:
-    """sizes: numbers of each input; nodes: ("INPUT", input, element), ("CONST", value) or (operation, *numbers of
-    earlier nodes); outputs: the nodes of the elements of the result, whose shape is `shape`."""
+    """A pure function as data: the graph of its arithmetic operations.
+
+    sizes: numbers of each input; nodes: ("INPUT", input, element), ("CONST", value) or (operation, *numbers of earlier
+    nodes); outputs: the nodes of the elements of the result, whose shape is `shape`.
+    """
 
     sizes: tuple[int, ...]
     nodes: tuple[tuple[Any, ...], ...]

@@ -20,7 +20,7 @@ from cosim.core.compile.operations import LEAVES
 from cosim.core.compile.trace import RecordedCall
 
 # of one function; compile time and run time hardly differ between half and twice this length
-LONGEST = 3000
+LONGEST_FUNCTION = 3000
 
 # sin and cos are inlined; LLVM compares every store with every load before it
 WEIGHTS = {"SIN": 20, "COS": 20, "STORE": 4}
@@ -86,7 +86,7 @@ def is_long(graph: Graph) -> bool:
     if graph.has_loops:
         return True
     stored = WEIGHTS["STORE"] * sum(map(len, chain(graph.outputs, *graph.arguments)))
-    return stored + sum(WEIGHTS.get(node[0], 1) for node in graph.nodes) > 2 * LONGEST
+    return stored + sum(WEIGHTS.get(node[0], 1) for node in graph.nodes) > 2 * LONGEST_FUNCTION
 
 
 def split(graph: Graph, calls: Sequence[RecordedCall], n_inputs: int, uniform: Sequence[int]) -> Split:
@@ -241,9 +241,9 @@ def _ends(tasks: _Tasks, last_use: dict[int, int]) -> Iterator[int]:
     crossing = list(accumulate(changes))  # number of live values before each task
     lengths = list(accumulate(weights, initial=0))
     start = 0
-    while lengths[-1] - lengths[start] > LONGEST:
-        first = bisect_left(lengths, lengths[start] + LONGEST * 2 // 3)
-        beyond = bisect_left(lengths, lengths[start] + LONGEST)
+    while lengths[-1] - lengths[start] > LONGEST_FUNCTION:
+        first = bisect_left(lengths, lengths[start] + LONGEST_FUNCTION * 2 // 3)
+        beyond = bisect_left(lengths, lengths[start] + LONGEST_FUNCTION)
         start = min(range(first, max(beyond, first + 1)), key=crossing.__getitem__)
         yield start
     yield len(tasks.list)

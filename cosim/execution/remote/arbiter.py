@@ -39,6 +39,8 @@ class RemoteCommand(NamedTuple):
 
 
 class ControlArbiter:
+    """Answers the requests of all clients of a run, and knows which client holds control."""
+
     def __init__(self, status: dict[str, Any], files: Mapping[str, str], timeout: float) -> None:
         """status: what is known of the run, see `update`; files: of the rig, by name; timeout [s]: control is lost when
         nothing was heard of its owner for so long."""

@@ -24,12 +24,13 @@ from cosim.execution.remote.requests import MAX_BYTES
 
 POLL_MS = 100  # between looks at the heartbeat
 ALIVE_PERIOD = 0.1  # s between two signs of life to the run
-TURN = 64  # requests between looks at the input
+REQUESTS_PER_TURN = 64  # requests between looks at the input
 LINGER_MS = 500  # for the last replies
 
 
 class ControlSetup(NamedTuple):
-    """endpoint: to bind; key: file of the keys that encrypt it; the others: see `ControlArbiter`."""
+    """What the process of the control socket gets when it starts. endpoint: to bind; key: file of the keys that encrypt
+    it; the others: see `ControlArbiter`."""
 
     endpoint: str
     status: dict[str, Any]
@@ -106,7 +107,7 @@ class ControlServer:
         ready = dict(poller.poll(POLL_MS))
         self.run_has_written = source in ready
         with suppress(zmq.Again):
-            for _ in range(TURN if self._socket in ready else 0):
+            for _ in range(REQUESTS_PER_TURN if self._socket in ready else 0):
                 self._serve(self._socket.recv_multipart(zmq.NOBLOCK))
         if (name := self.arbiter.lost(time.monotonic())) is not None:
             self._tell(lost=name)

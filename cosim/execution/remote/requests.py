@@ -38,8 +38,11 @@ class Field:
 
 @dataclass(frozen=True)
 class Command:
-    """fields: besides `id`, `command` and `client`; of_owner: only the client that holds control may; by_run: the run
-    carries it out, any other is answered from what is known of the run."""
+    """What a command of the control socket consists of, who may give it, and who carries it out.
+
+    fields: besides `id`, `command` and `client`; of_owner: only the client that holds control may; by_run: the run
+    carries it out, any other is answered from what is known of the run.
+    """
 
     fields: Mapping[str, Field] = field(default_factory=dict)
     of_owner: bool = False

@@ -41,7 +41,8 @@ class Privilege:
 
 @dataclass(frozen=True)
 class _Request:
-    """acquire: acquires it and returns what releases it, or raises OSError; fix: how to get it, when it was refused."""
+    """A privilege to ask the system for. acquire: acquires it and returns what releases it, or raises OSError; fix: how
+    to get it, when it was refused."""
 
     name: str
     acquire: Callable[[], Undo]

@@ -20,7 +20,8 @@ from cosim.mechanics.bondgraph.graph import CheckedGraph, GraphError
 
 @dataclass
 class Causality:
-    """effort_from: bond -> the element that computes its effort; the other end computes its flow."""
+    """The causality of a bond graph, and what it makes of storages, junctions and loops. effort_from: bond -> the
+    element that computes its effort; the other end computes its flow."""
 
     graph: CheckedGraph
     effort_from: dict[int, str] = field(default_factory=dict)

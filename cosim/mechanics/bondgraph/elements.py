@@ -46,9 +46,12 @@ Value = Numeric | Law
 
 @dataclass(frozen=True)
 class ElementKind:
-    """ports: number of bonds; None: two or more of a junction, one per domain of a field. value: what the value of an
+    """The rules of a type of element: its ports, its value and its causality.
+
+    ports: number of bonds; None: two or more of a junction, one per domain of a field. value: what the value of an
     element is, "" without one. law: whether it may be a `Law`. output: what an element of one port computes. required:
-    it can compute nothing else. bound: of a value that is a number."""
+    it can compute nothing else. bound: of a value that is a number.
+    """
 
     doc: str
     ports: int | None

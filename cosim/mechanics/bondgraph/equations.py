@@ -21,8 +21,11 @@ from cosim.mechanics.multibody.differentiate import Derived, along
 
 
 class Variable(NamedTuple):
-    """kind: `e` or `f` of a bond; `ratio` of an element, or its inverse; `state`, `rate` of a state; `input`; `signal`;
-    `t`. order: of the derivative with respect to time."""
+    """A quantity of a bond graph that has an equation of its own.
+
+    kind: `e` or `f` of a bond; `ratio` of an element, or its inverse; `state`, `rate` of a state; `input`; `signal`;
+    `t`. order: of the derivative with respect to time.
+    """
 
     kind: str
     of: str | int = ""

@@ -42,7 +42,7 @@ OPERATORS: dict[type, Callable[[Numeric, Numeric], Numeric]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-LONGEST = 2000  # characters
+LONGEST_TEXT = 2000  # characters
 
 Evaluate = Callable[[Mapping[str, Numeric]], Numeric]
 
@@ -52,8 +52,8 @@ def law(text: str, constants: Mapping[str, float]) -> Law:
 
     Raises ValueError with a message for the user.
     """
-    if len(text) > LONGEST:
-        raise ValueError(f"an expression has at most {LONGEST} characters, this one {len(text)}")
+    if len(text) > LONGEST_TEXT:
+        raise ValueError(f"an expression has at most {LONGEST_TEXT} characters, this one {len(text)}")
     try:
         tree = ast.parse(text.strip().replace("^", "**"), mode="eval")
         uses: dict[str, None] = {}

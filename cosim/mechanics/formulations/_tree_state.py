@@ -74,7 +74,8 @@ def link_with_symbols(equations: MechanismEquations) -> str | None:
 
 @dataclass(frozen=True)
 class TreeState:
-    """q, v: of all joints of the tree, mimics included."""
+    """The equations of a mechanism at one position, velocity and time, with its kinematics as far as they are used. q,
+    v: of all joints of the tree, mimics included."""
 
     equations: MechanismEquations
     q: Numeric

@@ -48,6 +48,8 @@ def load(equations: MechanismEquations) -> Formulation:
 
 
 class DependentCoordinates:
+    """The formulation in independent coordinates, which eliminates the dependent ones in each state."""
+
     def __init__(self, equations: MechanismEquations) -> None:
         self.equations = equations
 

@@ -55,6 +55,8 @@ def load(equations: MechanismEquations) -> Formulation:
 
 @dataclass(frozen=True)
 class LeastConstraint:
+    """The formulation as a problem of least squares in the accelerations of the joints."""
+
     equations: MechanismEquations
 
     def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:

@@ -110,6 +110,8 @@ def cross(x: Numeric, y: Numeric) -> Numeric:
 
 
 class Planar:
+    """The planar trees of a mechanism, with the signs by which their angles are sums of coordinates."""
+
     def __init__(self, equations: MechanismEquations) -> None:
         tree, firsts = equations.tree, first_bodies(equations.tree.parents)
         axes = rest_axes(tree)

@@ -19,6 +19,8 @@ def load(equations: MechanismEquations) -> Formulation:
 
 
 class SeparateBodies:
+    """The formulation that `Model` itself has, by sweeps over the bodies."""
+
     def __init__(self, equations: MechanismEquations) -> None:
         self.equations = equations
 

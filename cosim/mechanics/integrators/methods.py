@@ -137,9 +137,12 @@ ROS2 = _ros2()
 
 @dataclass(frozen=True)
 class Integrator:
-    """estimate: the order of the method inside it whose difference is the estimated error, None without an estimate;
+    """A numerical method: its step, and how it treats errors and stiffness.
+
+    estimate: the order of the method inside it whose difference is the estimated error, None without an estimate;
     implicit: whether it solves linear equations, and is stable at any step for motions that decay; multirate: whether
-    drives take steps of their own (`Multirate`), which do to linear equations what `step` does."""
+    drives take steps of their own (`Multirate`), which do to linear equations what `step` does.
+    """
 
     step: Step
     estimate: int | None = None

@@ -38,7 +38,7 @@ from cosim.mechanics.multibody.sweeps import Unrolled
 
 GROUND = -1
 # W_rr relative to its largest possible value, below which the row counts as dependent on others
-DEPENDENT = 1e-12
+DEPENDENT_PIVOT = 1e-12
 
 
 class ConstraintRow(NamedTuple):
@@ -50,6 +50,8 @@ class ConstraintRow(NamedTuple):
 
 
 class Solution(NamedTuple):
+    """What the equations of motion determine in one state."""
+
     acceleration: Numeric  # q̈ (nv,)
     effort: Numeric  # τ (nv,)
     multipliers: Numeric  # λ (m,)
@@ -102,7 +104,7 @@ class _Multipliers:
         """Eliminate row r; updates `forces`, the E of the rows at the body (none at the ground)."""
         others = self.coupling[r]
         pivot = others.pop(r, 0.0)
-        independent = pivot > DEPENDENT * self.scale[r]
+        independent = pivot > DEPENDENT_PIVOT * self.scale[r]
         gain = ops.where(independent, 1.0 / ops.where(independent, pivot, 1.0), 0.0)
         force = forces.pop(r, None)
         given = list(others.items())

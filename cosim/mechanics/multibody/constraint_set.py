@@ -20,9 +20,12 @@ from cosim.mechanics.multibody.tree import Tree
 
 @dataclass(frozen=True)
 class ConstraintSet:
-    """baumgarte_rate: ω [rad/s] of f̈ + 2ω ḟ + ω² f = 0 in place of f̈ = 0 (Baumgarte stabilisation, 1972), 0 for none.
+    """What acts between the bodies of a tree beside its joints: constraints, springs and force laws.
+
+    baumgarte_rate: ω [rad/s] of f̈ + 2ω ḟ + ω² f = 0 in place of f̈ = 0 (Baumgarte stabilisation, 1972), 0 for none.
     nested: rows are eliminated where their loops close, else all at the ground. redundant: rows that follow from the
-    others and are left out of the solution."""
+    others and are left out of the solution.
+    """
 
     members: tuple[BodyConstraint, ...] = ()
     springs: tuple[SpringDamper, ...] = ()

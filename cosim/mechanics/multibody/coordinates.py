@@ -17,11 +17,13 @@ from cosim.core import ops
 from cosim.core.types import Numeric
 
 # below this squared angle, series replace sin and cos; the omitted terms are below rounding
-SMALL = 1e-6
+SMALL_SQUARE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
+    """A space of coordinates as the functions that belong to it."""
+
     nq: int
     nv: int
     neutral: np.ndarray  # (nq,)
@@ -87,7 +89,7 @@ def _rotating(q: Numeric, omega: Numeric) -> Numeric:
 
 def _half_angle(square: Numeric) -> tuple[Numeric, Numeric]:
     """(sin(θ/2)/θ, cos(θ/2)) of θ²."""
-    small = square < SMALL
+    small = square < SMALL_SQUARE
     angle = ops.sqrt(ops.where(small, 1.0, square))
     sine = ops.where(small, 0.5 - square / 48.0, ops.sin(0.5 * angle) / angle)
     return sine, ops.where(small, 1.0 - square / 8.0, ops.cos(0.5 * angle))
@@ -105,7 +107,7 @@ def _rotation_between(q0: Numeric, q1: Numeric) -> Numeric:
     vector = ops.array(vector)
     vector = ops.where(cosine < 0.0, -vector, vector)
     square = vector @ vector
-    small = square < SMALL
+    small = square < SMALL_SQUARE
     sine = ops.sqrt(ops.where(small, 1.0, square))
     return vector * ops.where(small, 2.0 + square / 3.0, 2.0 * ops.atan2(sine, ops.abs(cosine)) / sine)
 
@@ -141,7 +143,7 @@ ROTATION = Space(
 def _translation_factors(d: Numeric) -> tuple[Numeric, Numeric]:
     """(1 − cos θ)/θ² and (θ − sin θ)/θ³ of a rotation vector."""
     square = d @ d
-    small = square < SMALL
+    small = square < SMALL_SQUARE
     safe = ops.where(small, 1.0, square)
     angle = ops.sqrt(safe)
     half, _ = _half_angle(square)
@@ -160,7 +162,7 @@ def _motion_between(q0: Numeric, q1: Numeric) -> Numeric:
     angular = _rotation_between(q0[3:], q1[3:])
     path = rotation_of(q0[3:]).T @ (q1[:3] - q0[:3])
     square = angular @ angular
-    small = square < SMALL
+    small = square < SMALL_SQUARE
     sine, cosine = _half_angle(square)
     twice = ops.where(small, 1.0 / 12.0 + square / 720.0, (1.0 - 0.5 * cosine / sine) / ops.where(small, 1.0, square))
     once = ops.cross(angular, path)

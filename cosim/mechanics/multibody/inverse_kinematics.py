@@ -61,9 +61,12 @@ class KinematicModel(Protocol):
 
 @dataclass(frozen=True)
 class InverseKinematics:
-    """q: (nq,) coordinates, of all that were found those with the smallest error; reached: whether it is within the
+    """The joint coordinates at which a frame has a wanted pose, with the error that is left.
+
+    q: (nq,) coordinates, of all that were found those with the smallest error; reached: whether it is within the
     tolerance; position_error [m], orientation_error [rad]: what is left, 0 for an orientation that is free; at_limits:
-    joints that are at a limit; iterations: of all starts."""
+    joints that are at a limit; iterations: of all starts.
+    """
 
     frame: str
     q: Array

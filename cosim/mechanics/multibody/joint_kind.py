@@ -20,6 +20,8 @@ WIDEST = {"rad": np.pi, "m": 1.0, "1": 0.0}
 
 @dataclass(frozen=True, eq=False)
 class JointKind:
+    """A type of joint as functions of its coordinates: its kinematics, and its constraints where it closes a loop."""
+
     space: Space
     dofs: Names  # of the velocities
     place: Callable[[Numeric, Numeric], tuple[Numeric, Numeric]]

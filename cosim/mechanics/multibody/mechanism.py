@@ -78,6 +78,8 @@ class Inertial:
 
 @dataclass(frozen=True)
 class Link:
+    """A link of the description: a rigid body, an elastic one, or one without mass."""
+
     name: str
     inertial: Inertial | None = None  # None: massless
     place: SourceLocation = NOWHERE

@@ -27,7 +27,7 @@ COMPLIANCE = 1e-11  # of constraint rows of length 1 in a step along them
 DISTINCT = 1.0 - 1e-9  # ratio of distances below which one is less than the other; the first of equal ones counts
 DENSE = 200  # unknowns up to which equations are solved as dense ones
 STARTS, MANY_DOFS = 24, 50  # starts around the guess; fewer above this many dofs
-FAR = 0.5  # rad or m, distance of a solution from the guess below which fewer starts are made
+FAR_DISTANCE = 0.5  # rad or m, distance of a solution from the guess below which fewer starts are made
 WIDTH = 3.0  # rad or m, of the widest starts
 CLOSED, OFF_BRANCH, VIOLATED = range(3)  # results of a search, best first
 TURN = 2.0 * np.pi
@@ -58,7 +58,7 @@ class ClosureSearch:
         most = max(3, STARTS * MANY_DOFS // max(MANY_DOFS, len(self.dofs)))
         for k in range(most):
             quality, distance = rank
-            if quality == CLOSED and k > max(2, most * min(1.0, distance / FAR)):
+            if quality == CLOSED and k > max(2, most * min(1.0, distance / FAR_DISTANCE)):
                 break
             start, violation = self.close(self.dofs.moved(q, self._start(k, most, best, rank, rng)))
             if violation < CLOSURE_TOLERANCE:

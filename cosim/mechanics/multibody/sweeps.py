@@ -20,6 +20,8 @@ Column: TypeAlias = Any  # one value per body, as made by the functions below; i
 
 
 class Sweeps(Protocol):
+    """The recursions over the bodies of one tree."""
+
     def by_q(self, q: Numeric) -> Column:
         """The vector of coordinates (nq,) split by joint."""
         ...

@@ -19,15 +19,18 @@ if TYPE_CHECKING:
     from cosim.output.stream.reading import PublishedSchema
 
 MOST_EVENTS = 1000  # that are kept
-OLD = 1.0  # s without a sample after which the last one is old, or LATE periods if that is longer
-LATE = 5
-OTHERS = (b'{"schema"', b'{"event"', b"\x82\xa6schema", b"\x84\xa5event")  # in JSON and in MessagePack
+OLD_AGE = 1.0  # s without a sample after which the last one is old, or OLD_PERIODS periods if that is longer
+OLD_PERIODS = 5
+OTHER_MESSAGES = (b'{"schema"', b'{"event"', b"\x82\xa6schema", b"\x84\xa5event")  # in JSON and in MessagePack
 
 
 @dataclass(frozen=True)
 class Sample:
-    """timestamp: s since 1970; n: number of the sample; t: simulated time [s]; missed: ticks that never came to the
-    stream; values: by the name of the signal, NaN where it is not finite."""
+    """The values of a run's signals at one tick, as its stream has sent them.
+
+    timestamp: s since 1970; n: number of the sample; t: simulated time [s]; missed: ticks that never came to the
+    stream; values: by the name of the signal, NaN where it is not finite.
+    """
 
     timestamp: float
     n: int
@@ -73,7 +76,7 @@ class Subscriber:
         self._signals, self._last, self._arrived = tuple(signals), -1, -math.inf
         self._key, self._newest = key, not every
         self._poller, self._beginning, self._samples = zmq.Poller(), b"", None
-        self._others = self._connected(OTHERS, newest=False)
+        self._others = self._connected(OTHER_MESSAGES, newest=False)
 
     def _connected(self, beginnings: Sequence[bytes], newest: bool) -> Any:
         """A socket for messages that begin so, or for the newest of them alone."""
@@ -132,7 +135,7 @@ class Subscriber:
     def old(self) -> bool:
         """Whether the last sample is older than a running stream explains: the run has ended, is paused or cut off."""
         rate = self.schema["rate"] if self.schema else math.inf
-        return self.age > max(OLD, LATE / rate)
+        return self.age > max(OLD_AGE, OLD_PERIODS / rate)
 
     def close(self) -> None:
         """Idempotent."""

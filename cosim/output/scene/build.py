@@ -23,7 +23,7 @@ BAR = 0.7  # diameter of a bar relative to the joint at its start
 ELASTIC_BAR = 0.4  # likewise of a piece of an elastic link, slim so that its deflection is seen
 DRUM = 1.25  # length of a revolute joint over its diameter
 SLIDER = np.array([1.1, 1.1, 2.2])  # edges of a prismatic joint over the diameter of joints
-SHORTEST = 1e-6  # m, below which two points are the same
+SHORTEST_LENGTH = 1e-6  # m, below which two points are the same
 FLATTEST = 0.02  # thinnest edge of an inertia box over its longest one, so that a thin rod is seen
 
 
@@ -214,7 +214,7 @@ def bar(link: str, start: np.ndarray, end: np.ndarray, diameter: float) -> list[
     """A bar between two points (3,) of a body; none where they coincide."""
     span = end - start
     length = float(np.linalg.norm(span))
-    if length < SHORTEST:
+    if length < SHORTEST_LENGTH:
         return []
     along = span / length
     across = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
@@ -230,7 +230,7 @@ def inertia_box(link: str, inertial: Inertial) -> list[Shape]:
     moments, axes = np.linalg.eigh(inertial.inertia)
     squares = 6.0 / inertial.mass * (moments.sum() - 2.0 * moments)
     edges = np.sqrt(np.maximum(squares, 0.0))
-    if edges.max() < SHORTEST:
+    if edges.max() < SHORTEST_LENGTH:
         return []
     if np.linalg.det(axes) < 0.0:
         axes = axes * [1.0, 1.0, -1.0]

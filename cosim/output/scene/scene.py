@@ -32,7 +32,8 @@ class ScenePose(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """kind: a cylinder stands along z. size: edges [m] of the box around it, of a mesh its scale; file: of a mesh."""
+    """A solid that stands for a part of a body in the scene, with its place and color. kind: a cylinder stands along z.
+    size: edges [m] of the box around it, of a mesh its scale; file: of a mesh."""
 
     kind: ShapeKind
     role: Role

@@ -38,6 +38,8 @@ class DeclaredParameter(TypedDict):
 
 
 class ParameterFields(DeclaredParameter):
+    """A parameter that clients can set, with its present value."""
+
     value: Number | list[Number]
 
 
@@ -63,14 +65,20 @@ class Schema(TypedDict):
 
 
 class PublishedSchema(Schema):
+    """The schema as it is published; signals: name -> unit."""
+
     signals: dict[str, str]
 
 
 class SchemaMessage(TypedDict):
+    """The schema as text, see `read_schema`."""
+
     schema: str
 
 
 class EventMessage(TypedDict):
+    """An event of the run."""
+
     event: str
     timestamp: Time
     t: Time

@@ -33,9 +33,12 @@ KINDS = tuple(kind for kind in get_args(ShapeKind) if kind != "mesh")  # a mesh 
 
 @dataclass(frozen=True)
 class Drawing:
-    """poses: (positions (k, nq), times (k,) where the scene is `timed`) -> axes and origins (k, n, 3, 4) of the moving
+    """A mechanism to be drawn, before a run has signals: its scene, the poses of its bodies, what is fixed to them.
+
+    poses: (positions (k, nq), times (k,) where the scene is `timed`) -> axes and origins (k, n, 3, 4) of the moving
     bodies; mounts: (n, 3, 4) of the links that bodies are named after, in their bodies; links: the others, and named
-    frames; carried: joint -> the body that it moves."""
+    frames; carried: joint -> the body that it moves.
+    """
 
     scene: Scene
     poses: Poses

@@ -15,8 +15,8 @@ _POINT = np.dtype([("head", "u1", 2), ("xyz", [("tag", "u1"), ("value", "<f8")],
 
 
 class Mesh(NamedTuple):
-    """points, indices: the fields 2 and 5 of a TriangleListPrimitive, empty where there is no room for them; box, size:
-    pose in the body and edges [m] of the box around it."""
+    """A mesh as triangles, encoded for messages. points, indices: the fields 2 and 5 of a TriangleListPrimitive, empty
+    where there is no room for them; box, size: pose in the body and edges [m] of the box around it."""
 
     points: bytes
     indices: bytes

@@ -15,7 +15,8 @@ _SECONDS, _NANOS = 1, 2 + _GROUPS  # places in a time
 
 
 class MessagePattern(NamedTuple):
-    """numbers: places of its doubles; times: of its times."""
+    """An encoded message with the places where its numbers and times are written. numbers: places of its doubles;
+    times: of its times."""
 
     data: bytes = b""
     numbers: tuple[int, ...] = ()

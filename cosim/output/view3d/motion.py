@@ -28,7 +28,7 @@ CYLINDER = b"\x19" + doubles(1.0)[1:] + b"\x21" + doubles(1.0)[1:]  # as wide at
 
 
 class ViewMessage(NamedTuple):
-    """t_ns: in the run."""
+    """An encoded message of the 3D view on its topic. t_ns: in the run."""
 
     topic: str
     t_ns: int

@@ -32,10 +32,13 @@ class JointColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """scene: shapes in the frames of the links that bodies are named after; poses: (positions (k, nq), times (k,) where
+    """A mechanism in 3D beside the signals of a run: what its messages are computed from.
+
+    scene: shapes in the frames of the links that bodies are named after; poses: (positions (k, nq), times (k,) where
     the scene is `timed`) -> axes and origins (k, n, 3, 4) of its moving bodies; mounts: (n, 3, 4) of these links in
     their bodies; positions: columns of the positions among the signals; links: the others, and named frames; joints:
-    those with one degree of freedom; rate [Hz] of simulated time."""
+    those with one degree of freedom; rate [Hz] of simulated time.
+    """
 
     scene: Scene
     poses: Callable[..., np.ndarray]

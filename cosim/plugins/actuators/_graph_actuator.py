@@ -27,7 +27,8 @@ INPUTS = {"request": "", "position": "", "velocity": ""}
 
 
 class GraphActuator:
-    """outputs: names of recorded signals -> `<element>.effort` and the like."""
+    """A drive that is described by a bond graph, as an actuator of one joint. outputs: names of recorded signals ->
+    `<element>.effort` and the like."""
 
     inputs = ACTUATOR_INPUTS
 

@@ -42,7 +42,8 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 @dataclass(frozen=True)
 class Inputs:
-    """files: absolute path -> hash of the content, "" where there is none; variables: of the environment."""
+    """The files and environment variables that a rig was built from, as they were then. files: absolute path -> hash of
+    the content, "" where there is none; variables: of the environment."""
 
     files: dict[str, str]
     variables: dict[str, str | None]

@@ -31,11 +31,11 @@ Reader = Callable[["Reading", Any, Any, Mapping[str, Any], KeyPath], Any]
 _HINTS: WeakKeyDictionary[type, dict[str, Any]] = WeakKeyDictionary()
 _BOUNDS = (("above", operator.gt, "above"), ("min", operator.ge, "at least"), ("max", operator.le, "at most"))
 _ELEMENTS = {float: "numbers", int: "whole numbers", str: "names", bool: "true or false", tuple: "points"}
-# the largest size of a number by its unit; larger ones are typing errors, as are positive ones below SMALLEST
-_LARGEST: dict[str, float] = {"s": 1e9, "Hz": 1e9}
+# the largest size of a number by its unit; larger ones are typing errors, as are positive ones below SMALLEST_NUMBER
+_LARGEST_BY_UNIT: dict[str, float] = {"s": 1e9, "Hz": 1e9}
 LARGEST_NUMBER = 1e12
 _LARGEST_INTEGER = 2**63 - 1
-SMALLEST = 1e-15
+SMALLEST_NUMBER = 1e-15
 BOOLEANS: dict[Any, bool] = {True: True, False: False, "yes": True, "no": False}
 
 SECTIONS: dict[str, str] = {}  # key -> its section of a rig, of the sections that `is_section` names
@@ -235,11 +235,11 @@ def _number(
         if bound is not None and not holds(value, bound):
             what = f"must be {words} {bound:.12g}{suffix}, is {value:.12g}{suffix}"
             return reading.fail(path, what)
-    largest = _LARGEST_INTEGER if hint is int else _LARGEST.get(unit, LARGEST_NUMBER)
+    largest = _LARGEST_INTEGER if hint is int else _LARGEST_BY_UNIT.get(unit, LARGEST_NUMBER)
     if abs(value) > largest:
         return reading.fail(path, f"must be at most {largest:.12g}{suffix} in size, is {value:.12g}{suffix}")
-    if meta.get("above") == 0 and value < SMALLEST:
-        return reading.fail(path, f"is {value:.3g}{suffix}, too close to 0; give at least {SMALLEST:g}{suffix}")
+    if meta.get("above") == 0 and value < SMALLEST_NUMBER:
+        return reading.fail(path, f"is {value:.3g}{suffix}, too close to 0; give at least {SMALLEST_NUMBER:g}{suffix}")
     return float(value)
 
 

@@ -18,7 +18,7 @@ from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_m
 from cosim.core.paths import irregular, read_file
 from cosim.rig.reading.yaml_values import YamlValue, dotted, parse
 
-LARGEST = 1_000_000  # bytes of a rig file
+MOST_BYTES = 1_000_000  # bytes of a rig file
 _PART = r"[^.\[\]\s](?:[^.\[\]\n]*[^.\[\]\s])?"  # names may have blanks inside
 _KEY = rf"{_PART}(?:\.{_PART}|\[{_PART}\])*"
 Override = str | tuple[str, str]  # `key=value`, or it and the place or option that messages name
@@ -159,9 +159,9 @@ def _text(path: Path) -> str:
     try:
         if kind := irregular(path):
             raise InputError(f"is {kind}; give the file of a rig", place)
-        if (length := path.stat().st_size) > LARGEST:
+        if (length := path.stat().st_size) > MOST_BYTES:
             size = f"{length / 1e6:.3g} MB"
-            what = f"the file has {size}, a rig has at most {LARGEST / 1e6:.3g} MB"
+            what = f"the file has {size}, a rig has at most {MOST_BYTES / 1e6:.3g} MB"
             raise InputError(f"{what}; use `repeat`, the joint `all` or a URDF", place)
         data = read_file(path)
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from cosim.execution import rest
 from cosim.execution.motion_plan import MotionPlan
 from cosim.execution.scheduler import Scheduler
 
-PAUSE = 0.1  # s between two looks at joints that are off
+LOOK_PAUSE = 0.1  # s between two looks at joints that are off
 LONGEST_WAIT = 10.0  # s for joints that move
 
 
@@ -59,7 +59,8 @@ GivenQuestion = RunQuestion | Callable[[Sequence[str]], object]
 
 
 class Agreement(NamedTuple):
-    """plan: that was confirmed, None where nobody was asked; allow_turns: see `Scheduler.arm`."""
+    """What a user has agreed to before motors are switched on. plan: that was confirmed, None where nobody was asked;
+    allow_turns: see `Scheduler.arm`."""
 
     plan: MotionPlan | None = None
     allow_turns: bool = False
@@ -119,4 +120,4 @@ def wait_for_rest(scheduler: Scheduler, note: Callable[[str], object]) -> None:
     def moves(name: str) -> None:
         note(f"joint '{name}' moves, motors off; waiting until it rests, for {LONGEST_WAIT:g} s at most")
 
-    rest.wait_for_rest(scheduler.standing, mover, time.sleep, PAUSE, LONGEST_WAIT, quick=True, moves=moves)
+    rest.wait_for_rest(scheduler.standing, mover, time.sleep, LOOK_PAUSE, LONGEST_WAIT, quick=True, moves=moves)

@@ -27,8 +27,11 @@ BACKLOG = 0.5  # s of ticks that may wait for a stream that is too slow
 
 @dataclass
 class Outputs:
-    """sinks: of blocks that this process evaluates, and of events; processes: of the sinks, those that have one;
-    remotes: of these, those that evaluate blocks themselves; stream: of the processes, the stream."""
+    """Where a run sends its ticks and events: the recording, the stream, and sinks in its process.
+
+    sinks: of blocks that this process evaluates, and of events; processes: of the sinks, those that have one; remotes:
+    of these, those that evaluate blocks themselves; stream: of the processes, the stream.
+    """
 
     endpoint: str | None = None  # of the stream
     sinks: list[Sink] = field(default_factory=list)

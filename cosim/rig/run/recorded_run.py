@@ -18,7 +18,8 @@ from cosim.rig.run.run_metadata import RunMetadata
 
 
 class StreamSummary(TypedDict):
-    """missed: ticks that the stream did not get; failure: why it ended before the run, or None."""
+    """Where a stream was published, and how much of the run it got. missed: ticks that the stream did not get; failure:
+    why it ended before the run, or None."""
 
     endpoint: str
     open: bool  # to other users of this machine

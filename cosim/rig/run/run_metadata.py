@@ -17,7 +17,8 @@ Role = Literal["actuated", "passive", "prescribed", "real"]
 
 @dataclass(frozen=True)
 class ConstraintMetadata:
-    """rows: of its reactions; drifts: which of `violation` and `slip` it has."""
+    """The names of what is recorded of a constraint. rows: of its reactions; drifts: which of `violation` and `slip` it
+    has."""
 
     rows: tuple[str, ...]
     drifts: tuple[str, ...]
@@ -25,10 +26,13 @@ class ConstraintMetadata:
 
 @dataclass(frozen=True)
 class RunMetadata:
-    """units: signal -> unit, of every recorded signal in their order; roles: by joint; limits: joint -> bounds of the
+    """What a run keeps of its rig, so that its signals can be read without it.
+
+    units: signal -> unit, of every recorded signal in their order; roles: by joint; limits: joint -> bounds of the
     guard by key, finite ones; parameters: as set for the run; integrator: of the plant, None in a rig of parts only, as
     are substeps: per tick, or `auto`; engine: part -> where it ran; redundant: rows; immobile: why nothing can move, or
-    None."""
+    None.
+    """
 
     name: str
     description: str

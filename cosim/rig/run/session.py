@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cosim.core.errors import CosimError, InputError, RunError
-from cosim.core.units import LONGEST
+from cosim.core.units import LONGEST_TIME
 from cosim.execution.engine import Engine
 from cosim.execution.execution_mode import PlannedChange
 from cosim.execution.native_engine import NativeEngine
@@ -83,9 +83,9 @@ def ticks_of(rig: WiredRig, duration: float | None) -> int:
     """The ticks after the first of a run of `duration` [s], by default the rig's. Raises InputError unless it has 1."""
     schedule = rig.run_spec.schedule
     seconds = schedule.duration_ns * 1e-9 if duration is None else duration
-    ticks = round(seconds * 1e9 / schedule.step_ns) if abs(seconds) <= LONGEST else 0
+    ticks = round(seconds * 1e9 / schedule.step_ns) if abs(seconds) <= LONGEST_TIME else 0
     if ticks < 1:
-        wrong, fix = ("too long", "shorter") if seconds > LONGEST else ("shorter than one step", "longer")
+        wrong, fix = ("too long", "shorter") if seconds > LONGEST_TIME else ("shorter than one step", "longer")
         raise InputError(f"{seconds:g} s is {wrong}; use a {fix} one", "duration")
     return ticks
 

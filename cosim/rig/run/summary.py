@@ -16,8 +16,8 @@ from cosim.rig.run.run_metadata import ConstraintMetadata, RunMetadata
 if TYPE_CHECKING:
     from cosim.execution.hardware.manager import BusReport
 
-REST = 1e-12  # J
-SAFE = 1.5  # by which an estimated error should be below its tolerance
+LEAST_ENERGY = 1e-12  # J
+SAFE_RATIO = 1.5  # by which an estimated error should be below its tolerance
 _ENERGIES = ("work", "dissipated", "stored", "kinetic")
 _MOTION = ("position", "velocity", "effort")
 _FORCES, _PARTS = "forces", "parts"  # energy of force laws, of parts beside the mechanism
@@ -57,6 +57,8 @@ class JointSummary(TypedDict):
 
 
 class EventSummary(TypedDict):
+    """An event that occurred `count` times in one tick, the last time at `t_s`."""
+
     t_s: float
     name: str
     count: int
@@ -323,7 +325,7 @@ def _step_error(rig: RunMetadata, signals: Figures) -> StepErrorSummary | None:
     order, needed = INTEGRATORS[rig.integrator].estimate, rig.substeps
     assert order is not None and isinstance(needed, int)
     if 1.0 < peaks[joint] < math.inf:
-        needed = math.ceil(needed * (SAFE * peaks[joint]) ** (1.0 / (order + 1)))
+        needed = math.ceil(needed * (SAFE_RATIO * peaks[joint]) ** (1.0 / (order + 1)))
     return {"max": peaks[joint], "joint": joint, "substeps_needed": needed}
 
 
@@ -368,7 +370,7 @@ def _part_bond(signals: Figures, name: str, duration: float) -> PartBondSummary:
     bond = _bond(signals, name, _BOND)
     # ∫ |P| dt is at most this, by the inequality of Cauchy and Schwarz
     most = signals[f"{name}/{_BOND[1]}"].rms * duration
-    return {**bond, "residual_relative": bond["residual_max"] / most if most > REST else 0.0}
+    return {**bond, "residual_relative": bond["residual_max"] / most if most > LEAST_ENERGY else 0.0}
 
 
 def _drive(signals: Figures, name: str, whats: Sequence[str]) -> DriveBondSummary:
@@ -407,7 +409,7 @@ def _energy(signals: Figures) -> EnergySummary:
     others = (signals.get(f"energy/{name}") for name in (_FORCES, _PARTS))
     of_forces, of_parts = (0.0 if other is None else other.last for other in others)
     residual = work.last - lost.last + of_forces + of_parts - change
-    floor = max(REST, 1e-9 * stored.peak)  # nothing moved: nothing is to be balanced
+    floor = max(LEAST_ENERGY, 1e-9 * stored.peak)  # nothing moved: nothing is to be balanced
     scale = max(abs(work.last), abs(of_forces), abs(of_parts), lost.last, abs(change), kinetic.max)
     return {
         "work_in": work.last,

@@ -20,6 +20,8 @@ BACKLOG_BYTES = 1 << 26  # that wait for a recorder that is too slow; what comes
 
 
 class TrafficSink(Protocol):
+    """The recorder, as far as traffic is concerned."""
+
     def traffic(self, zero_ns: int, entries: Any, /) -> None: ...
 
 

@@ -17,7 +17,7 @@ from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mimic, Pose
 from cosim.rig.reading.names import Name, Reference
-from cosim.rig.reading.schema import SMALLEST, Reading
+from cosim.rig.reading.schema import SMALLEST_NUMBER, Reading
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.geometry import ORIGIN, Vector
 from cosim.rig.sections.joint_definition import JointKeys, as_joint, keyed, read_connection
@@ -127,8 +127,8 @@ def _inertial(
         what = f"must be more than 0, got {mass:g}; leave the mass out for a massless body"
         reading.fail((*path, "mass"), what)
         return None
-    if 0.0 < mass < SMALLEST:
-        return reading.fail((*path, "mass"), f"is {mass:.3g} kg, too close to 0; give at least {SMALLEST:g} kg")
+    if 0.0 < mass < SMALLEST_NUMBER:
+        return reading.fail((*path, "mass"), f"is {mass:.3g} kg, too close to 0; give at least {SMALLEST_NUMBER:g} kg")
     if mass == 0.0:
         if any(moments):
             reading.fail((*path, "inertia"), "a body of mass 0 has no inertia; give it a mass")

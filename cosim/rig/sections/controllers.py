@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from cosim.core.errors import SourceLocation, did_you_mean
 from cosim.core.types import param, params
-from cosim.core.units import LONGEST, show_time
+from cosim.core.units import LONGEST_TIME, show_time
 from cosim.mechanics.multibody.mechanism import Joint
 from cosim.rig.reading.names import Name
 from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, name_of, read_plugin
@@ -24,7 +24,7 @@ from cosim.rig.sections.gain_schedules import (
     unscheduled,
 )
 from cosim.rig.sections.joints import bound_reason, kinds_of
-from cosim.rig.sections.schedule import TOLERANCE, read_deadline, read_ticks
+from cosim.rig.sections.schedule import WHOLE_TOLERANCE, read_deadline, read_ticks
 from cosim.simulation.tick.tick_model import ORDER
 
 # names of times of a tick, which controllers cannot have
@@ -35,8 +35,8 @@ RESERVED = {*ORDER, "latency", "end_to_end", "tick"}
 class _ControllerFile:
     name: Name | None = param(default=None)
     joints: tuple[str, ...] | None = param(default=None)
-    period: float | None = param(unit="s", above=0, max=LONGEST, default=None)
-    phase: float = param(unit="s", min=0, max=LONGEST, default=0.0)
+    period: float | None = param(unit="s", above=0, max=LONGEST_TIME, default=None)
+    phase: float = param(unit="s", min=0, max=LONGEST_TIME, default=0.0)
     deadline: float | None = param(unit="s", above=0, default=None)
     priority: int = param(default=0)
     trajectory: dict | None = param(default=None)
@@ -192,7 +192,7 @@ def _phase(phase: float, step_ns: int | None, ticks: int | None, at: tuple, read
     """The phase in steps, None after an error; ticks: the period, None if unknown."""
     if step_ns is None or ticks is None:
         return None
-    if phase * 1e9 >= ticks * step_ns * (1.0 - TOLERANCE):
+    if phase * 1e9 >= ticks * step_ns * (1.0 - WHOLE_TOLERANCE):
         what = f"must be below the period of {show_time(ticks * step_ns)}, is {show_time(phase * 1e9)}"
         return reading.fail(at, what)
     return read_ticks(phase, step_ns, at, reading, minimum=0, maximum=ticks - 1)

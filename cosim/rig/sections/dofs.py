@@ -15,8 +15,11 @@ from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 
 @dataclass(frozen=True)
 class Dofs:
-    """single: every dof in model order, and fixed and mimic joints, each as a rotational or linear joint of one
-    coordinate; multi_dof_joints: the joints of several dofs by name."""
+    """The degrees of freedom of a mechanism by the names that a rig uses for them.
+
+    single: every dof in model order, and fixed and mimic joints, each as a rotational or linear joint of one
+    coordinate; multi_dof_joints: the joints of several dofs by name.
+    """
 
     single: Mapping[str, Joint]
     multi_dof_joints: Mapping[str, JointKind]

@@ -62,6 +62,8 @@ class _FaultKeys(FaultKeys):
 
 @dataclass(frozen=True)
 class EmulatorSpec:
+    """The checked section `emulator`: the supply, the motors and drives behind the bus, and their faults."""
+
     voltage: float
     undervoltage: float
     ambient: float

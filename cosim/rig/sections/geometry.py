@@ -34,6 +34,8 @@ Direction = Annotated[Vector, _unit]  # normalised; of any length in the file
 
 @params
 class Origin:
+    """A frame in another one, as URDF writes it."""
+
     xyz: Vector = param(unit="m", default=ORIGIN)
     rpy: Vector = param(unit="rad", default=ORIGIN)
 

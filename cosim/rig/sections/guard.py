@@ -99,7 +99,8 @@ class GuardKeys:
 
 @dataclass(frozen=True)
 class GuardSpec:
-    """actions: of every limit; stale: largest age of feedback [s]; soft_start: duration [s]."""
+    """The checked section `guard`: what violations lead to, and how a run starts and stops. actions: of every limit;
+    stale: largest age of feedback [s]; soft_start: duration [s]."""
 
     actions: dict[str, str]
     stale: float

@@ -60,6 +60,8 @@ class LoopClosureKeys:
 
 @params
 class MechanismFile:
+    """The section `mechanism` as it is written, before its parts are read."""
+
     urdf: str | None = param(default=None, doc="a URDF or xacro file")
     mjcf: str | None = param(default=None, doc="an MJCF file")
     xacro_arguments: dict | None = param(default=None)
@@ -84,6 +86,8 @@ is_section("mechanism", MechanismFile)
 
 @dataclass(frozen=True)
 class MechanismSpec:
+    """The checked section `mechanism`."""
+
     description: Mechanism
     gravity: tuple[float, float, float]  # m/s^2
     urdf: Path | None  # its robot file, URDF, xacro or MJCF; None: given inline

@@ -12,7 +12,7 @@ from cosim.core.errors import InputError, SectionError, SourceLocation, shortene
 from cosim.core.paths import open_file
 from cosim.core.trust.data_only import FMU, refuse_code
 from cosim.core.types import param, params
-from cosim.core.units import LONGEST, UNITS, given_unit, show_time
+from cosim.core.units import LONGEST_TIME, UNITS, given_unit, show_time
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
 from cosim.rig.reading.schema import READERS, KeyPath, Reading, number, read, read_fields
@@ -60,7 +60,7 @@ def _order(text: int) -> int:
 class PartKeys:
     name: Name = param(doc="of the part in couplings and signals")
     type: str = param(doc="a path ending in `.py`, or an entry point of the group `cosim.parts`")
-    step: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="of its integrator, at most")
+    step: float | None = param(unit="s", min=1e-9, max=LONGEST_TIME, default=None, doc="of its integrator, at most")
     integrator: Literal["semi_implicit_euler", "rk4", "rosenbrock", "rodas4"] = param(default="rk4")
     params: dict | None = param(default=None, doc="parameters that the file defines")
     federate: Name | None = param(default=None, doc="of HELICS in which it runs with `cosim run --helics`")
@@ -102,8 +102,8 @@ class CorrectionKeys:
 class StepControlKeys:
     relative: float = param(above=0, max=1, default=1e-4, doc="tolerance of the energy of a bond in a step")
     absolute: float = param(unit="J", above=0, default=1e-4, doc="is added to it")
-    shortest: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="step")
-    longest: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="step")
+    shortest: float | None = param(unit="s", min=1e-9, max=LONGEST_TIME, default=None, doc="step")
+    longest: float | None = param(unit="s", min=1e-9, max=LONGEST_TIME, default=None, doc="step")
     repeats: bool = param(default=False, doc="a step that exceeds the tolerance is made again with a shorter length")
 
 
@@ -131,7 +131,7 @@ class CouplingsKeys:
     order: Annotated[int, _order] = param(default=1, doc="of the polynomials that extrapolate inputs")
     sequence: tuple[Reference, ...] = param(default=(), doc="of all parts, for `gauss_seidel`")
     correction: CorrectionKeys | None = param(default=None, doc="pays residual energy back")
-    step: float | None = param(unit="s", min=1e-9, max=LONGEST, default=None, doc="of the coupling")
+    step: float | None = param(unit="s", min=1e-9, max=LONGEST_TIME, default=None, doc="of the coupling")
     step_control: StepControlKeys | None = param(default=None, doc="the residual energy chooses the steps")
     time_limit: float | None = param(
         unit="s", above=0, default=None, doc="of each start and step of a part that is not compiled"

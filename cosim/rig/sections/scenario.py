@@ -78,6 +78,8 @@ class ScenarioFault:
 
 @dataclass(frozen=True)
 class ScenarioSpec:
+    """A scenario as the rig states it; its signals are not looked up yet."""
+
     name: str
     faults: tuple[ScenarioFault, ...]
     expect: tuple[ExpectedEnd | Bound, ...]
@@ -193,7 +195,8 @@ def _condition(data: YamlValue, at: KeyPath, reading: Reading) -> Condition | No
 
 @dataclass(frozen=True)
 class ExpectedEnd:
-    """within: time from the beginning of the last fault [s], or `ticks`; None: any; cause, name: "" for any."""
+    """A sentence of `expect` about how a run ends. within: time from the beginning of the last fault [s], or `ticks`;
+    None: any; cause, name: "" for any."""
 
     text: str
     key: KeyPath

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from cosim.core.errors import did_you_mean, plural
 from cosim.core.types import param, params
-from cosim.core.units import LONGEST, show_time
+from cosim.core.units import LONGEST_TIME, show_time
 from cosim.mechanics.integrators.methods import INTEGRATORS
 from cosim.rig.reading.schema import KeyPath, Reading, as_boolean, is_section, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
@@ -21,8 +21,8 @@ from cosim.simulation.tick.tick_model import ORDER
 
 Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock", "rodas4", "multirate"]
 AUTO = "auto"  # number of substeps
-TOLERANCE = 1e-9  # relative, of a time that must be a whole multiple
-SHORTEST = 50_000  # ns from tick to tick; the wake-up latency of a thread is a large part of it
+WHOLE_TOLERANCE = 1e-9  # relative, of a time that must be a whole multiple
+SHORTEST_TICK_NS = 50_000  # ns from tick to tick; the wake-up latency of a thread is a large part of it
 
 # (earlier task, later task, message)
 _ORDER_RULES = (
@@ -39,8 +39,8 @@ INSTRUCTIONS_PER_DOF = 200  # measured
 
 @params
 class _ScheduleFile:
-    step: float = param(unit="s", min=1e-6, max=LONGEST, default=1e-3)
-    duration: float = param(unit="s", above=0, max=LONGEST, default=5.0)
+    step: float = param(unit="s", min=1e-6, max=LONGEST_TIME, default=1e-3)
+    duration: float = param(unit="s", above=0, max=LONGEST_TIME, default=5.0)
     integrator: Integrator = param(default="rk4")
     substeps: int = param(min=1, default=1)
     tolerance: float = param(min=1e-12, max=0.1, default=1e-4)
@@ -64,7 +64,9 @@ class _DeadlineKeys:
 
 @dataclass(frozen=True)
 class ScheduleSpec:
-    """substeps: 1 where the tolerance chooses them (`adaptive`); tolerance: of estimated errors, None for an integrator
+    """The checked section `schedule`: the times of a run and of its ticks.
+
+    substeps: 1 where the tolerance chooses them (`adaptive`); tolerance: of estimated errors, None for an integrator
     without an estimate; order: the tasks of a tick; pacing: None for as fast as possible; blend: duration [s] of the
     transition of the references from the measured state to the trajectory when the rig is armed; deadlines: of tasks,
     where given [ns after the tick is due].
@@ -121,7 +123,7 @@ def read_schedule(data: YamlValue, reading: Reading) -> ScheduleSpec:
 
 def _step_ns(step: float, reading: Reading) -> int | None:
     whole = round(step * 1e9)
-    if abs(step * 1e9 - whole) <= TOLERANCE * whole:
+    if abs(step * 1e9 - whole) <= WHOLE_TOLERANCE * whole:
         return whole
     what = f"must be a whole number of nanoseconds, is {show_time(step * 1e9)}; nearest: {show_time(whole)}"
     return reading.fail(("schedule", "step"), what)
@@ -192,12 +194,12 @@ def _read_pacing(data: YamlValue, step_ns: int | None, at: KeyPath, reading: Rea
         known = "CPU 0 only" if count == 1 else f"{count} of them, 0 to {count - 1}"
         reading.fail((*at, "cpu"), f"there is no CPU {cpu}; this machine has {known}")
     pacing = Pacing(**values)
-    if step_ns and step_ns / pacing.rate < SHORTEST:
-        slower = "" if triggered else f", or a rate of {step_ns / SHORTEST:.10g} at most"
-        fix = f"use a schedule.step of {show_time(math.ceil(SHORTEST * pacing.rate))} at least{slower}"
+    if step_ns and step_ns / pacing.rate < SHORTEST_TICK_NS:
+        slower = "" if triggered else f", or a rate of {step_ns / SHORTEST_TICK_NS:.10g} at most"
+        fix = f"use a schedule.step of {show_time(math.ceil(SHORTEST_TICK_NS * pacing.rate))} at least{slower}"
         at = (*at, "rate") if "rate" in data else at
-        what = f"{show_time(math.floor(step_ns / pacing.rate))} from tick to tick is less than {show_time(SHORTEST)}"
-        reading.fail(at, f"{what}, too short for real time; {fix}")
+        what = f"{show_time(math.floor(step_ns / pacing.rate))} from tick to tick"
+        reading.fail(at, f"{what} is less than {show_time(SHORTEST_TICK_NS)}, too short for real time; {fix}")
     return pacing
 
 
@@ -232,7 +234,7 @@ def read_ticks(
         return None
     ratio = time * 1e9 / step_ns
     ticks = round(ratio)
-    if abs(ratio - ticks) > TOLERANCE * ticks:
+    if abs(ratio - ticks) > WHOLE_TOLERANCE * ticks:
         near = sorted({min(max(k, minimum), maximum) for k in (math.floor(ratio), math.ceil(ratio))})
         nearest = " or ".join(show_time(k * step_ns) for k in near)
         what = f"{show_time(time * 1e9)} is no whole multiple of the step of {show_time(step_ns)}"

@@ -13,7 +13,7 @@ from cosim.simulation.fmi.fmu_system import FmuSystem, SystemWire
 
 @dataclass(frozen=True)
 class RigSystem:
-    """name: in the rig; file: in messages; key: its place in the rig."""
+    """A system of SSP among the parts of a rig. name: in the rig; file: in messages; key: its place in the rig."""
 
     name: str
     file: str

@@ -14,7 +14,7 @@ from cosim.rig.reading.schema import KeyPath, Reading, number
 from cosim.rig.sections.guard import watchdog_time
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.rig.sections.schedule import TOLERANCE
+from cosim.rig.sections.schedule import WHOLE_TOLERANCE
 from cosim.simulation.coupling.block_part import MAX_STEPS, BlockPart
 from cosim.simulation.coupling.couplings import Couplings, HasSignals, PowerBond, checked
 from cosim.simulation.coupling.master import Scheme
@@ -173,7 +173,7 @@ def control_of(spec: CouplingsSpec, tick: float, reading: Reading) -> EnergyCont
     longest = tick if keys.longest is None else keys.longest
     shortest = min(SHORTEST_STEP * tick, longest) if keys.shortest is None else keys.shortest
     before = len(reading.errors)
-    if longest > tick * (1.0 + TOLERANCE):
+    if longest > tick * (1.0 + WHOLE_TOLERANCE):
         what = f"must be at most the step of the schedule, {_shown(tick)}, is {_shown(longest)}"
         reading.fail((*CONTROL, "longest"), what)
     if shortest > longest:
@@ -214,7 +214,7 @@ def check_coupling_steps(
 
 def _check_constant(step: float, tick: float, reading: Reading) -> None:
     count = tick / step
-    if round(count) < 1 or abs(count - round(count)) > TOLERANCE * count:
+    if round(count) < 1 or abs(count - round(count)) > WHOLE_TOLERANCE * count:
         what = f"the step of the schedule, {_shown(tick)}, is no whole number of steps of {_shown(step)}"
         reading.fail((*AT, "step"), f"{what}; use {_shown(tick / max(1, round(count)))}")
 

@@ -36,8 +36,11 @@ from cosim.simulation.tick.tick_model import TickModel
 
 
 class RigParts(NamedTuple):
-    """spec: with the substeps that samples of actuators need; limits, guard: (nv,); tick_model: one control cycle;
-    contexts: driver -> its DriverContext; bus_loads: driver -> fraction of its bus that is used, at worst."""
+    """What a checked rig file is built into; a `WiredRig` has it.
+
+    spec: with the substeps that samples of actuators need; limits, guard: (nv,); tick_model: one control cycle;
+    contexts: driver -> its DriverContext; bus_loads: driver -> fraction of its bus that is used, at worst.
+    """
 
     spec: RigSpec
     plant: Plant

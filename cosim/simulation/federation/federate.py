@@ -25,7 +25,7 @@ SCHEME = "tcp://"
 CONNECT_LIMIT = 5.0  # s, for a broker to answer
 END_LIMIT = 2.0  # s
 POLL = 0.1  # of the time that it has waited, between two looks
-SHORTEST, LONGEST = 2e-5, 2e-3  # s, between two looks
+SHORTEST_PAUSE, LONGEST_PAUSE = 2e-5, 2e-3  # s, between two looks
 CORE = "--federates=1 --brokeraddress={address} --loglevel=no_print --timeout=5s"
 
 
@@ -145,7 +145,7 @@ class Federate:
         """The first thing that it sees."""
         began, self.stuck = time.perf_counter(), True
         while not (seen := self._try(look, self._federate)):
-            time.sleep(min(max(SHORTEST, POLL * (time.perf_counter() - began)), LONGEST))
+            time.sleep(min(max(SHORTEST_PAUSE, POLL * (time.perf_counter() - began)), LONGEST_PAUSE))
             watch()
             if not self._helics.helicsCoreIsConnected(self._core):
                 raise self._lost("it does not answer")
@@ -176,7 +176,7 @@ class Federate:
                 return
             end = time.monotonic() + END_LIMIT
             while not h.helicsFederateIsAsyncOperationCompleted(self._federate) and time.monotonic() < end:
-                time.sleep(LONGEST)
+                time.sleep(LONGEST_PAUSE)
             self._pending(self._federate)
 
 

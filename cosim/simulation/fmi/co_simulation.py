@@ -17,7 +17,7 @@ from cosim.simulation.fmi.ports import InputPorts
 
 MOST_EVENTS = 10_000  # in a step
 TERMINATED = 3  # fmi2StatusKind
-CLOSE = 1e-12  # relative to a step: a shorter rest of it is rounding
+LEAST_REST = 1e-12  # relative to a step: a shorter rest of it is rounding
 
 
 class CoSimulation2(Instance):
@@ -112,7 +112,7 @@ class CoSimulation3(Instance):
                 raise library.stopped()
             if self._event_mode and self._event.value:
                 self._iterate()
-            if end - now <= CLOSE * h:
+            if end - now <= LEAST_REST * h:
                 return
         raise RunError(
             f"has more than {MOST_EVENTS} events between t = {t:.9g} s and {end:.9g} s; use a shorter step", self.place

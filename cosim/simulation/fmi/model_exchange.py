@@ -22,7 +22,7 @@ TOLERANCE = 1e-8  # relative
 MOST_EVENTS = 10_000  # in a step
 MOST_STEPS = 100_000  # of the solver in a step
 ORDER = 9  # of the inputs, which the solver follows inside a step
-CLOSE = 1e-12  # relative to a step: what is shorter is not integrated
+LEAST_REST = 1e-12  # relative to a step: what is shorter is not integrated
 
 
 class ModelExchange(Instance):
@@ -129,7 +129,7 @@ class ModelExchange(Instance):
         self._begin_inputs(t, inputs)
         for _ in range(MOST_EVENTS):
             target = min(end, max(self._next_event, now))
-            if target - now > CLOSE * h:
+            if target - now > LEAST_REST * h:
                 now, happened = self._integrate(now, target)
             else:
                 self._set(target, self._x)

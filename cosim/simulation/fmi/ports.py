@@ -13,7 +13,7 @@ from cosim.core.types import Array
 from cosim.simulation.fmi.library import FmuLibrary, VariableGroup, groups
 from cosim.simulation.fmi.variables import FmuVariable
 
-SMALL = 64  # numbers that Python adds faster than numpy
+SMALL_GROUP = 64  # numbers that Python adds faster than numpy
 
 
 class GroupPlan(NamedTuple):
@@ -64,7 +64,7 @@ class OutputPorts:
             if not in_si:
                 values = values * factors + offsets
             # a sum is finite faster than its terms are; it may overflow
-            if not math.isfinite(sum(values.tolist()) if len(values) < SMALL else values.sum()):
+            if not math.isfinite(sum(values.tolist()) if len(values) < SMALL_GROUP else values.sum()):
                 self._check(group, values)
             for name, where, shape in places:
                 outputs[name] = values[where] if shape is None else values[where].reshape(shape)

@@ -39,8 +39,8 @@ DENSE = np.array(
         69997945 / 29380423,
     )
 )
-SAFETY, SMALLEST, LARGEST = 0.9, 0.2, 10.0  # of the change of a step
-SHORTEST = 16.0 * np.finfo(float).eps  # step, relative to the time
+SAFETY, SMALLEST_CHANGE, LARGEST_CHANGE = 0.9, 0.2, 10.0  # of the change of a step
+SHORTEST_STEP = 16.0 * np.finfo(float).eps  # step, relative to the time
 
 
 class DormandPrince:
@@ -65,7 +65,7 @@ class DormandPrince:
         rest, rejected, state = end - t, False, x
         h = min(self.step_size, rest)
         while True:
-            if h < SHORTEST * max(abs(t), abs(end)):
+            if h < SHORTEST_STEP * max(abs(t), abs(end)):
                 raise ArithmeticError
             for i in range(1, 7):
                 state = x + h * (A[i] @ k[:i])
@@ -74,9 +74,9 @@ class DormandPrince:
             if error <= 1.0:
                 break
             rejected = True
-            h *= max(SMALLEST, SAFETY * error**-0.2) if np.isfinite(error) else SMALLEST
-        growth = SAFETY * error**-0.2 if error > 0.0 else LARGEST
-        wanted = h * min(max(growth, SMALLEST), 1.0 if rejected else LARGEST)
+            h *= max(SMALLEST_CHANGE, SAFETY * error**-0.2) if np.isfinite(error) else SMALLEST_CHANGE
+        growth = SAFETY * error**-0.2 if error > 0.0 else LARGEST_CHANGE
+        wanted = h * min(max(growth, SMALLEST_CHANGE), 1.0 if rejected else LARGEST_CHANGE)
         self.step_size = max(wanted, self.step_size) if h == rest and not rejected else wanted
         self._last = k[6].copy()
         return (end if h == rest else t + h), state, self._interpolant(t, h, x, state)

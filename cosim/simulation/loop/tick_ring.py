@@ -42,6 +42,8 @@ class StopRequest(IntEnum):
 
 
 class LoopStatus(IntEnum):
+    """Whether the loop runs, and if not, why it has ended."""
+
     RUNNING, FINISHED, FAULT, STOPPED, LATE, WENT_BACK, JUMPED, NO_TRIGGER = range(8)
 
 

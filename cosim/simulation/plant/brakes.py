@@ -7,9 +7,9 @@ accelerations and efforts depend on F.
 
 In the modes, `brake` is the number of the brake that acts on each dof (0: none), `slide` the unit vector of the
 direction in which it began to slip (all 0: it sticks), and `applied` the time of its application [s]. One dof stops
-where its velocity along `slide` is zero, several where it is zero or has turned by TURN from `slide`; if they are not
-at rest, `slide` is renewed. Beyond that instant, inside a step that is then cut, the friction stays opposed to `slide`:
-it is smooth where the instant is located.
+where its velocity along `slide` is zero, several where it is zero or has turned by 30° from `slide`; if they are not at
+rest, `slide` is renewed. Beyond that instant, inside a step that is then cut, the friction stays opposed to `slide`: it
+is smooth where the instant is located.
 
 Across the motion the friction of several dofs is stiff at low speed, at a rate of F/(m |v|). Below the `creep` of a
 brake, the speed that it takes away within a few steps, its direction tends to `slide`, and where the velocity turns
@@ -36,14 +36,17 @@ from cosim.simulation.plant.indicators import (
     with_modes,
 )
 
-TURN = math.cos(math.pi / 6.0)  # of the angle between velocity and `slide`
+TURN_COSINE = math.cos(math.pi / 6.0)  # of the angle between velocity and `slide`
 
 
 @dataclass(frozen=True)
 class Brake:
-    """number: from 1, in the order of the events; name: of its event; efforts [N m or N] at points of the argument,
-    linear between them and constant outside; over: the argument, as the name of an input of events and its dof;
-    static_ratio: of the largest sticking effort to the efforts."""
+    """A brake on one dof, or on all dofs of a joint together, whose effort may vary with an argument.
+
+    number: from 1, in the order of the events; name: of its event; efforts [N m or N] at points of the argument, linear
+    between them and constant outside; over: the argument, as the name of an input of events and its dof; static_ratio:
+    of the largest sticking effort to the efforts.
+    """
 
     number: int
     name: str
@@ -243,7 +246,7 @@ def _stick(dofs: tuple[int, ...], name: str, creep: float) -> EventIndicator:
 
     def stopping(inputs: EventInputs) -> Numeric:
         along = ops.sum(inputs["slide"][k] * inputs["velocity"][k] for k in dofs)
-        return -along if len(dofs) == 1 else TURN * _norm([inputs["velocity"][k] for k in dofs]) - along
+        return -along if len(dofs) == 1 else TURN_COSINE * _norm([inputs["velocity"][k] for k in dofs]) - along
 
     return EventIndicator(name, stopping, lambda s, inputs: _slides(dofs, s), one if len(dofs) == 1 else several)
 

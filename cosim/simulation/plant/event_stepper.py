@@ -21,10 +21,10 @@ from cosim.core.types import Numeric, State
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.recorded_signals import recorded_of
 
-TOLERANCE = 1e-10  # of the time of an event, as a fraction of the step
+TIME_TOLERANCE = 1e-10  # of the time of an event, as a fraction of the step
 MAX_SEARCH = 80  # evaluations to locate an event
 MAX_EVENTS = 50  # in one step; beyond, events are taken to trigger each other without end
-SMALLEST = 1e-300  # above 0: the least value of an indicator after its event
+LEAST_INDICATOR = 1e-300  # above 0: the least value of an indicator after its event
 IMPACT_ITERATIONS = 2  # in which stops that would pull are removed from an impact
 
 MAX_VIOLATION = 1e-2  # of a constraint, m, rad, m/s or rad/s
@@ -43,8 +43,11 @@ class PlantFault(IntEnum):
 
 @dataclass
 class EventStepper:
-    """step: without events, on the flat state of the plant; length: of a step [s]; compiled: whether the parts are
-    compiled as routines; first_code: added to a `PlantFault`, to take precedence over lower fault codes."""
+    """The step of a plant whose modes change at events.
+
+    step: without events, on the flat state of the plant; length: of a step [s]; compiled: whether the parts are
+    compiled as routines; first_code: added to a `PlantFault`, to take precedence over lower fault codes.
+    """
 
     plant: Plant
     step: Step
@@ -198,7 +201,7 @@ class EventStepper:
         recorded = at_event
         if n:  # a value that stays at 0 has acted or not
             kept = ops.where(at_event[:n] == 0.0, before[:n], at_event[:n])
-            acted = ops.where(fires[:n] > 0.5, ops.maximum(at_event[:n], SMALLEST), kept)
+            acted = ops.where(fires[:n] > 0.5, ops.maximum(at_event[:n], LEAST_INDICATOR), kept)
             recorded = ops.concatenate([acted, at_event[n:]])
         recorded = self.plant.layout.pack(state | {"modes": state["modes"] | {"before": recorded}})
         after = call_when(any_fires, self._event_routine, (t, recorded, request, fires), [recorded])
@@ -234,7 +237,7 @@ class EventStepper:
                 1.0 - turn,
             ]
         )
-        return narrowed, ops.where(narrowed[1] - narrowed[0] > TOLERANCE, 1.0, 0.0)
+        return narrowed, ops.where(narrowed[1] - narrowed[0] > TIME_TOLERANCE, 1.0, 0.0)
 
     # --- effects of events ---
 

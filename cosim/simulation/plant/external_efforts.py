@@ -20,7 +20,8 @@ ORDER = 2  # of the polynomials
 
 @dataclass(frozen=True)
 class ExternalEfforts:
-    """dofs: indices (in v) of the m dofs with an effort from outside."""
+    """The efforts that coupled parts exert on dofs of the plant, as polynomials over a step. dofs: indices (in v) of
+    the m dofs with an effort from outside."""
 
     dofs: Sequence[int] = ()
 

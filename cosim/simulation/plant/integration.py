@@ -27,8 +27,8 @@ MAX_STEPS = 1000  # of an interval that is divided; accepted or not
 
 @dataclass
 class Integration:
-    """integrator: its name; compiled: whether the parts are compiled as routines. x: the flat state of the plant;
-    request (nv,): effort requested of the drives."""
+    """The continuous motion of the plant between two events. integrator: its name; compiled: whether the parts are
+    compiled as routines. x: the flat state of the plant; request (nv,): effort requested of the drives."""
 
     plant: Plant
     integrator: str

@@ -29,13 +29,15 @@ from cosim.simulation.plant.plant import Plant
 
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)  # makes the method L-stable
 MAX_ITERATIONS = 20  # of a stage
-DAMPED = 4  # iterations after which changes are halved
+DAMPED_AFTER = 4  # iterations after which changes are halved
 ACCOUNTS = 3  # before z: work, loss [J], stages that did not converge
 
 
 @dataclass
 class Multirate:
-    """substeps: of the drives in one step of the plant; compiled: whether the parts are compiled as routines.
+    """The step of a plant whose drives are integrated with shorter steps than the mechanism.
+
+    substeps: of the drives in one step of the plant; compiled: whether the parts are compiled as routines.
 
     z: see `DriveBank`.
     """
@@ -182,7 +184,7 @@ class Multirate:
         change = joined.solve(mass @ bank.velocity(missing) + impulse)
         more = ops.maximum(drives.excess, beyond(change, v)) > 0.0
         # iterations that go round between contact and none, or both directions of friction, meet half way
-        fraction = ops.where(ops.logical_and(more, count >= DAMPED), 0.5, 1.0)
+        fraction = ops.where(ops.logical_and(more, count >= DAMPED_AFTER), 0.5, 1.0)
         z = z + fraction * ops.concatenate([*drives.changes(change), way + width * change, change])
         return ops.concatenate([count + 1.0, z]), ops.where(more, 1.0, 0.0)
 

@@ -9,15 +9,18 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.types import Numeric, State
 
-FIRST = 1.0  # s; longer than any step, so that the first one is as long as possible
-SAFETY, LEAST, MOST = 0.9, 0.2, 5.0  # factors from one length of a step to the next
+FIRST_LENGTH = 1.0  # s; longer than any step, so that the first one is as long as possible
+SAFETY, LEAST_GROWTH, MOST_GROWTH = 0.9, 0.2, 5.0  # factors from one length of a step to the next
 NOT_FINITE = 1e300
 
 
 @dataclass(frozen=True)
 class StepControl:
-    """tolerance: of the error of a step, in each state y relative to 1 + |y|; adaptive: whether steps are subdivided to
-    keep it, else their errors are recorded."""
+    """What the estimated error of a step decides: a record, or the length of the next step.
+
+    tolerance: of the error of a step, in each state y relative to 1 + |y|; adaptive: whether steps are subdivided to
+    keep it, else their errors are recorded.
+    """
 
     tolerance: float
     adaptive: bool = False
@@ -27,7 +30,12 @@ class StepControl:
         and of the run, accepted or not, and when no step was short enough [s], −1: never."""
         if not self.adaptive:
             return {"error": np.zeros(dofs)}
-        return {"length": np.array(FIRST), "count": np.zeros(()), "total": np.zeros(()), "refused": np.array(-1.0)}
+        return {
+            "length": np.array(FIRST_LENGTH),
+            "count": np.zeros(()),
+            "total": np.zeros(()),
+            "refused": np.array(-1.0),
+        }
 
     def at_start(self, steps: State) -> State:
         """At the start of a tick."""
@@ -47,7 +55,7 @@ class StepControl:
     def next_length(length: Numeric, worst: Numeric, order: int) -> Numeric:
         """The length [s] after a step with the relative error `worst`, which grows with this order of the length."""
         ideal = SAFETY * ops.power(ops.maximum(worst, 1e-12), -1.0 / order)
-        return length * ops.clip(ideal, LEAST, MOST)
+        return length * ops.clip(ideal, LEAST_GROWTH, MOST_GROWTH)
 
 
 def largest(values: Numeric) -> Numeric:

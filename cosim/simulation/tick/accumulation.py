@@ -25,8 +25,11 @@ UserMetric = Callable[[Numeric, Mapping[str, Numeric]], Numeric]  # (t, signals 
 
 @dataclass(frozen=True, eq=False)
 class Accumulation:
-    """signals: of the rig; metrics: names out of METRICS; functions: of the user by name, integrated over time; limit,
-    target (n,): of the joints' efforts, and their reference positions at the end; step [s]."""
+    """The function that accumulates metrics over the rows of a run.
+
+    signals: of the rig; metrics: names out of METRICS; functions: of the user by name, integrated over time; limit,
+    target (n,): of the joints' efforts, and their reference positions at the end; step [s].
+    """
 
     signals: SignalMap
     metrics: tuple[str, ...]

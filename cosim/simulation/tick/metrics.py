@@ -15,11 +15,11 @@ from cosim.core import ops
 from cosim.core.types import Array, Numeric
 
 # fraction of the travel within which a joint has settled
-SETTLED = 0.02
+SETTLED_FRACTION = 0.02
 # rad or m: a shorter travel has neither overshoot nor settling time
 SHORTEST_TRAVEL = 1e-9
 # fraction of the effort limit from which on a joint is saturated
-SATURATED = 0.999
+SATURATED_FRACTION = 0.999
 
 
 class JointSample(NamedTuple):
@@ -47,7 +47,9 @@ class Ending(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """needs: the field of a sample without which a joint has no such metric; initial: of its accumulators.
+    """A figure of merit of a joint, and how it is accumulated tick by tick.
+
+    needs: the field of a sample without which a joint has no such metric; initial: of its accumulators.
 
     update: (accumulators (width, n), sample) -> accumulators; result: (accumulators (k, width, n), ending) -> (k, n).
     """
@@ -97,7 +99,7 @@ def _overshoot(a: Array, end: Ending) -> Array:
 def _outside_band(a: Numeric, s: JointSample) -> list[Numeric]:
     """(start, time at which the joint was last outside of the band around its target)."""
     start = ops.where(s.t <= 0.0, s.position, a[0])
-    outside = ops.abs(s.position - s.target) > SETTLED * ops.abs(s.target - start)
+    outside = ops.abs(s.position - s.target) > SETTLED_FRACTION * ops.abs(s.target - start)
     return [start, ops.where(outside, s.t, a[1])]
 
 
@@ -113,7 +115,7 @@ def _travel(a: Array, end: Ending) -> Array:
 
 
 def _saturated(s: JointSample) -> Numeric:
-    return ops.where(ops.abs(s.request) >= SATURATED * s.limit, 1.0, 0.0)
+    return ops.where(ops.abs(s.request) >= SATURATED_FRACTION * s.limit, 1.0, 0.0)
 
 
 # one row per metric
@@ -134,8 +136,8 @@ METRICS: dict[str, Metric] = {
         " travel", "1", "error", (0.0, 0.0), _beyond_target, _overshoot,
     ),
     "settling_time": Metric(
-        f"time from which on the position stays within {SETTLED:.0%} of the travel around the last reference; infinite"
-        " where it is outside at the end, NaN without travel", "s", "error", (0.0, 0.0), _outside_band,
+        f"time from which on the position stays within {SETTLED_FRACTION:.0%} of the travel around the last reference;"
+        " infinite where it is outside at the end, NaN without travel", "s", "error", (0.0, 0.0), _outside_band,
         _settling_time, counts_ticks=True,
     ),
     "effort_rms": Metric(
@@ -146,8 +148,8 @@ METRICS: dict[str, Metric] = {
         "largest absolute effort", "N*m", "effort", (0.0,), _largest(lambda s: ops.abs(s.effort)), _value
     ),
     "saturation_time": Metric(
-        f"time with a commanded effort of at least {SATURATED:.1%} of the joint's limit", "s", "request", (0.0,),
-        _total(_saturated), _integral, counts_ticks=True,
+        f"time with a commanded effort of at least {SATURATED_FRACTION:.1%} of the joint's limit", "s", "request",
+        (0.0,), _total(_saturated), _integral, counts_ticks=True,
     ),
     "energy": Metric(
         "integral of the absolute power at the joint", "J", "effort", (0.0,),

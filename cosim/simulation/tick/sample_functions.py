@@ -262,7 +262,7 @@ class SampleFunctions:
     def unit_layout(self) -> Layout:
         return Layout(self.unit_start)
 
-    def unit_finding(self, parts: State, dof: int, least: int = unit_proof.BLOCKS) -> tuple[str, str]:
+    def unit_finding(self, parts: State, dof: int, least: int = unit_proof.FEWEST_BLOCKS) -> tuple[str, str]:
         """(which units of a dof disagree most, what to check), empty for a dof that is not real; parts: of the memory;
         least: blocks of samples that are enough for it."""
         if dof not in self._real:

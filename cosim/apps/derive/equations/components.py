@@ -28,7 +28,7 @@ from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.part_names import given_names
 from cosim.mechanics.multibody.tree import Tree
 
-STILL = np.zeros(3)
+ZERO_VECTOR = np.zeros(3)
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")  # of a load
 
 
@@ -50,7 +50,9 @@ class EquationTerm:
 
 @dataclass(frozen=True)
 class Derivation:
-    """inputs: casadi columns of q, v, a, tau, and t, f, p where the mechanism has a time, a load, parameters.
+    """The equations of motion of a mechanism as expressions, term by term, with the symbols that occur in them.
+
+    inputs: casadi columns of q, v, a, tau, and t, f, p where the mechanism has a time, a load, parameters.
 
     load: the frame on which f acts. notes: what a reader must know.
     """
@@ -75,12 +77,12 @@ class Derivation:
     @cached_property
     def sides(self) -> tuple[list[EquationTerm], list[EquationTerm]]:
         """The terms of the equation that are vectors, on the left and on the right."""
-        left = [c for c in self.components if c.name in LEFT]
+        left = [c for c in self.components if c.name in LEFT_TERMS]
         return left, [c for c in self.components if c.name == "load"]
 
 
 # name -> (letter, about); the order in which they are printed
-LEFT = {
+LEFT_TERMS = {
     "mass_matrix": ("M", "inertia"),
     "coriolis": ("S", "centrifugal and Coriolis forces"),
     "gravity": ("G", "gravity"),
@@ -202,7 +204,7 @@ class ComponentBuilder:
         laws = _massless(e, ConstraintSet(laws=e.constraints.laws))
         values = {
             "mass_matrix": ("q", e.mass_matrix(at.q, at.t)),
-            "coriolis": ("q v", _without_forces(e, STILL).inverse_dynamics(at.q, at.v, still, at.t)),
+            "coriolis": ("q v", _without_forces(e, ZERO_VECTOR).inverse_dynamics(at.q, at.v, still, at.t)),
             "gravity": ("q", self._gravity_effort()),
             "viscous_friction": ("v", viscous_friction(e, at.v)),
             "dry_friction": ("v", dry_friction(e, at.v)),
@@ -214,7 +216,7 @@ class ComponentBuilder:
     def term(self, name: str, arguments: str, value: Numeric) -> EquationTerm:
         """A component of the left side."""
         n = self.equations.nv
-        return self.component(name, *LEFT[name], arguments, value, (n, n) if name == "mass_matrix" else (n,))
+        return self.component(name, *LEFT_TERMS[name], arguments, value, (n, n) if name == "mass_matrix" else (n,))
 
     def _gravity_effort(self) -> Numeric:
         """On a base that moves by itself it is the gradient of the potential energy: less to compute there."""
@@ -332,4 +334,4 @@ def _without_forces(e: MechanismEquations, gravity: Numeric) -> MechanismEquatio
 def _massless(e: MechanismEquations, forces: ConstraintSet) -> MechanismEquations:
     """Springs, force laws and the forces of elastic links alone."""
     tree: Tree = replace(e.tree, bodies=tuple(body.without_mass() for body in e.tree.bodies))
-    return MechanismEquations(tree, STILL, forces)
+    return MechanismEquations(tree, ZERO_VECTOR, forces)

@@ -20,7 +20,7 @@ import numpy as np
 
 from cosim.apps.derive.equations.code import operations_of
 from cosim.apps.derive.equations.components import (
-    STILL,
+    ZERO_VECTOR,
     ComponentBuilder,
     Derivation,
     EquationTerm,
@@ -87,7 +87,7 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
     arm = _renamed(with_nodes(manipulator.mechanism), platform.mechanism)
     joined = Model(_joined(platform.mechanism, arm, frame), platform.gravity.tolist())
     free = build_tree(with_floating_base(arm))
-    own = MechanismEquations(free, STILL, ConstraintSet(springs=spring_dampers(free, arm.springs)))
+    own = MechanismEquations(free, ZERO_VECTOR, ConstraintSet(springs=spring_dampers(free, arm.springs)))
     names = platform.joint_names
     return MountedManipulator(
         joined,
@@ -185,7 +185,7 @@ def frame_motion(
         here = transport(body, motion, acceleration) + motion.bias + SpatialVector(linear, angular)
         return (motion.omega, here), (motion.omega, here)
 
-    root = STILL, SpatialVector(-gravity, STILL)
+    root = ZERO_VECTOR, SpatialVector(-gravity, ZERO_VECTOR)
     sweeps = e.sweeps
     moving = sweeps.outward(step, root, sweeps.by_q(vectors[0]), sweeps.by_v(vectors[1]), sweeps.by_v(vectors[2]))
     k, pose = tree.frames[frame]
@@ -257,7 +257,7 @@ class _Both:
         q_c, q_m = self._cut(q, self.parts.coordinates)
         still = np.zeros(len(self.parts.dofs[1]))
         turn = e.frame_pose(q_c, *e.tree.frames[self.parts.frame], t)[:3, :3]
-        base = STILL, -(turn.T @ e.gravity), STILL
+        base = ZERO_VECTOR, -(turn.T @ e.gravity), ZERO_VECTOR
         return self._with_wrench(platform.gravity_effort(q_c, t), manipulator, q_c, q_m, still, still, base, t)
 
     def _parts(self, gravity: Numeric, forces: bool) -> tuple[MechanismEquations, MechanismEquations]:
@@ -265,7 +265,7 @@ class _Both:
         platform, manipulator = self.parts.platform, self.parts.manipulator
         return (
             MechanismEquations(platform.tree, gravity, platform.constraints if forces else ConstraintSet()),
-            manipulator if forces else MechanismEquations(manipulator.tree, STILL, ConstraintSet()),
+            manipulator if forces else MechanismEquations(manipulator.tree, ZERO_VECTOR, ConstraintSet()),
         )
 
     def _states(self, q: Numeric, *velocities: Numeric) -> list[tuple[Numeric, Numeric]]:
@@ -302,7 +302,7 @@ class _Both:
         omega, linear, angular = base
         return manipulator.inverse_dynamics(
             ops.concatenate([AT_HOME, q_m]),
-            ops.concatenate([STILL, omega, v_m]),
+            ops.concatenate([ZERO_VECTOR, omega, v_m]),
             ops.concatenate([linear, angular, a_m]),
             t,
         )
@@ -313,7 +313,7 @@ class _Both:
         (q_c, q_m), (v_c, v_m), (a_c, a_m) = self._states(q, v, a)
         moving = frame_motion(platform, self.parts.frame, q_c, v_c, a_c, t, gravity)
         turn = platform.frame_pose(q_c, *platform.tree.frames[self.parts.frame], t)[:3, :3]
-        at_rest = STILL, -(turn.T @ gravity), STILL
+        at_rest = ZERO_VECTOR, -(turn.T @ gravity), ZERO_VECTOR
         found, still = (self._on_base(manipulator, q_m, v_m, a_m, base, t) for base in (moving, at_rest))
         return found[:6], found[6:] - still[6:]
 
@@ -334,8 +334,8 @@ def composed(parts: MountedManipulator, frames: Sequence[str] = (), load: str | 
     with inlined():
         friction = both.losses(MechanismEquations.friction_effort, at.v, "dofs")
         springs = both.losses(MechanismEquations.spring_effort, at.q, "coordinates")
-        coriolis = both.required(at.q, at.v, still, at.t, STILL, forces=False)
-        between = both.required(at.q, at.v, still, at.t, STILL) - coriolis if _has_forces(parts) else still
+        coriolis = both.required(at.q, at.v, still, at.t, ZERO_VECTOR, forces=False)
+        between = both.required(at.q, at.v, still, at.t, ZERO_VECTOR) - coriolis if _has_forces(parts) else still
         others = friction + springs - builder.load_effort(load)
         mass, weight = both.mass_matrix(at.q, at.t), both.gravity_effort(at.q, at.t)
         rest = at.tau - coriolis - weight - between - others

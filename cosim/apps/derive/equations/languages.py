@@ -59,8 +59,8 @@ OF_TWO = ("atan2", "hypot")
 
 @dataclass(frozen=True)
 class Language:
-    """helpers: the functions that the language lacks, by the name of the operation that needs them. in_comment: what
-    ends or changes a comment -> what is written there."""
+    """How derived code is written in one language. helpers: the functions that the language lacks, by the name of the
+    operation that needs them. in_comment: what ends or changes a comment -> what is written there."""
 
     suffix: str
     in_comment: Mapping[str, str]

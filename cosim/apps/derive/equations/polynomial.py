@@ -45,6 +45,8 @@ class NotPolynomial(Exception):
 
 @dataclass
 class Polynomial:
+    """A sum of monomials with exact coefficients, none of them 0."""
+
     terms: dict[Monomial, Coefficient] = field(default_factory=dict)
 
     @staticmethod

@@ -18,7 +18,7 @@ from cosim.apps.derive.mechanism_picture.pen import (
 )
 from cosim.apps.derive.mechanism_picture.sketch import (
     GROUND,
-    SAME,
+    SAME_POINT,
     BentSketch,
     BodySketch,
     CurveSketch,
@@ -39,7 +39,7 @@ BARREL = 0.62  # length of a cylinder over the least distance of the eye
 MASS = 0.072  # radius of the mark of a point mass, in
 WHEEL = 0.17  # in, largest radius of a body that turns about its centre of mass
 CLEARANCE = 0.1  # of labels, in
-BEYOND = 0.45  # in, of a curve beyond the points that are reached
+CURVE_OVERHANG = 0.45  # in, of a curve beyond the points that are reached
 DIRECTIONS = np.array([[0.0, -1.0], [0.0, 1.0], [-1.0, 0.0], [1.0, 0.0]])  # of pedestals, the first that is free
 
 
@@ -137,13 +137,13 @@ def _draw_curve(stage: PosedSketch, pen: Pen, curve: CurveSketch) -> None:
     """Hatched on the side on which the centres of mass are not, in the first posture."""
     inverse = [_in_frame(stage, k, curve) for k in stage.postures]
     xs = np.array([point[0] for point in inverse])
-    beyond = BEYOND / stage.scale
+    beyond = CURVE_OVERHANG / stage.scale
     x = np.linspace(xs.min() - beyond, xs.max() + beyond, 120)
     points = np.column_stack([x, [float(curve.curve(float(each))) for each in x], np.zeros(len(x))])
     seen = stage.at(0, curve.body, points @ curve.on.rotation.T + curve.on.position)
     steps = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(seen, axis=0), axis=1))])
     reached = np.interp([xs.min(), xs.max()], x, steps)
-    seen = seen[(steps >= reached[0] - BEYOND) & (steps <= reached[1] + BEYOND)]
+    seen = seen[(steps >= reached[0] - CURVE_OVERHANG) & (steps <= reached[1] + CURVE_OVERHANG)]
     centre = np.mean([stage.at(0, b.number, b.com) for b in stage.bodies()], axis=0)
     nearest = min(int(np.linalg.norm(seen - centre, axis=1).argmin()), len(seen) - 2)
     ahead, to = seen[nearest + 1] - seen[nearest], centre - seen[nearest]
@@ -195,7 +195,7 @@ def _is_compact(stage: PosedSketch, body: BodySketch) -> bool:
     if not len(body.box) or any(joint.placed for joint in stage.joints_of(body.number)):
         return False
     sides = body.box - body.com
-    return bool(np.all(np.abs(body.points - body.com) <= 1.05 * np.abs(sides).max(axis=0) + SAME))
+    return bool(np.all(np.abs(body.points - body.com) <= 1.05 * np.abs(sides).max(axis=0) + SAME_POINT))
 
 
 def _draw_compact(stage: PosedSketch, pen: Pen, k: int, body: BodySketch, fill: str, above: float) -> None:

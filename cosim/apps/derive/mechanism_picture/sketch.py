@@ -13,14 +13,16 @@ from cosim.mechanics.multibody.joints import GENERAL, JOINTS, OF_ELASTIC_LINKS, 
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Pose
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.tree import Tree
-from cosim.output.scene.build import SHORTEST, inertia_box
+from cosim.output.scene.build import SHORTEST_LENGTH, inertia_box
 from cosim.output.scene.scene import Shape, rotated
 
 GROUND = 0
-SAME = 1e-6  # m, within which points are one
+SAME_POINT = 1e-6  # m, within which points are one
 
 
 class BodyPoint(NamedTuple):
+    """A point that moves with a body."""
+
     body: int  # 0 is the ground, k ≥ 1 row k − 1 of `Model.body_poses`
     point: np.ndarray  # (3,) in the body, m
 
@@ -80,8 +82,11 @@ class BentSketch(NamedTuple):
 
 @dataclass(frozen=True)
 class Sketch:
-    """bodies: without the ground; bent: the elastic links. platforms: the ground and the bodies that a prescribed
-    motion of the base moves. visuals: (body, shape) of the robot file, shown in place of bars."""
+    """A mechanism reduced to what a picture of it shows.
+
+    bodies: without the ground; bent: the elastic links. platforms: the ground and the bodies that a prescribed motion
+    of the base moves. visuals: (body, shape) of the robot file, shown in place of bars.
+    """
 
     name: str
     bodies: tuple[BodySketch, ...]
@@ -186,7 +191,7 @@ def distinct(points: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Points (3,) or (2,) without repetitions, in their order."""
     found: list[np.ndarray] = []
     for point in points:
-        if all(np.linalg.norm(point - other) > SAME for other in found):
+        if all(np.linalg.norm(point - other) > SAME_POINT for other in found):
             found.append(point)
     return found
 
@@ -219,7 +224,7 @@ def _end(held: np.ndarray, com: np.ndarray, box: np.ndarray) -> np.ndarray:
     """Of a body held at one point: the far side of the box of its inertia beyond the centre of mass; the centre of mass
     of a point mass."""
     reach = float(np.linalg.norm(com - held))
-    if reach < SHORTEST:
+    if reach < SHORTEST_LENGTH:
         return com
     along = (com - held) / reach
     return com + along * min(max(((box - com) @ along).max(initial=0.0), 0.0), reach)

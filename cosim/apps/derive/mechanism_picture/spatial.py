@@ -32,7 +32,7 @@ RAIL, PLATE, PLATE_HEIGHT, DROP = 0.035, 0.36, 0.07, 0.17  # radius; radius, hei
 WALL = np.array([0.08, 0.6, 0.6])  # edges of the plate to which an elastic link is clamped, in
 PLATFORM = np.array([0.95, 0.7, 0.07])  # edges of the plate of a moving base, in
 METAL, PALE_GROUND = "#d5dbe2", "#e9ecef"
-BEYOND = 0.55  # in, of a rail beyond the places that its slider reaches
+RAIL_OVERHANG = 0.55  # in, of a rail beyond the places that its slider reaches
 ASIDE = 0.25  # in, largest distance of a centre of mass that is marked from the bars of its body
 POINT_MASS, CLEARANCE = 0.085, 0.2  # radius of the ball of a point mass; of labels, in
 SLIM = 0.045  # radius of an elastic link, in
@@ -160,7 +160,7 @@ def _rail(stage: PosedSketch, k: int, joint: JointSketch) -> tuple[np.ndarray, n
     for each in stage.postures:
         own = _seen(stage, each, joint.child, joint.at.position) - _seen(stage, each, joint.parent, joint.on.position)
         reached.append(float(own @ _turned(stage, each, joint.parent, joint.on.rotation)[:, 2]))
-    return start + along * (min(reached) - BEYOND), start + along * (max(reached) + BEYOND)
+    return start + along * (min(reached) - RAIL_OVERHANG), start + along * (max(reached) + RAIL_OVERHANG)
 
 
 # --- the ground ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 
 from cosim.apps.derive.mechanism_picture.sketch import (
     GROUND,
-    SAME,
+    SAME_POINT,
     BentSketch,
     BodySketch,
     JointSketch,
@@ -23,16 +23,16 @@ from cosim.apps.derive.mechanism_picture.sketch import (
 from cosim.output.scene.scene import Shape
 
 PARALLEL = 1e-6  # sine of the angle between directions that are parallel
-DEEP = 0.5  # reach at right angles to a plane over that in it, from which on a mechanism is seen as a spatial one
-OUT = 2.0  # deflection at right angles to a plane over that in it, likewise
+DEEP_RATIO = 0.5  # reach at right angles to a plane over that in it, from which on a mechanism is seen as a spatial one
+BENT_OUT_RATIO = 2.0  # deflection at right angles to a plane over that in it, likewise
 TURN, TILT = np.radians((-58.0, 22.0))  # of the eye about the vertical, and above the horizon
-WIDEST, HIGHEST = 5.4, 3.7  # of the points of all bodies, in
-SMALLEST = 0.05  # m, extent of what is drawn
+LARGEST_WIDTH, LARGEST_HEIGHT = 5.4, 3.7  # of the points of all bodies, in
+SMALLEST_EXTENT = 0.05  # m, extent of what is drawn
 
 
 class Projection(NamedTuple):
-    """axes (3, 3): right, up and towards the eye, in ground axes. planar: bodies move at right angles to the third.
-    up (3,): against gravity, in ground axes."""
+    """The direction in which a mechanism is seen, as axes of the picture. axes (3, 3): right, up and towards the eye,
+    in ground axes. planar: bodies move at right angles to the third. up (3,): against gravity, in ground axes."""
 
     axes: np.ndarray
     planar: bool
@@ -73,7 +73,7 @@ def _is_deep(sketch: Sketch, poses: np.ndarray, normal: np.ndarray) -> bool:
     places += [end for bent in sketch.bent for piece in bent.pieces for end in piece]
     points = np.array([poses[k][:, :3] @ point + poses[k][:, 3] for k, point in places]).reshape(-1, 3)
     flat = points - np.outer(points @ normal, normal)
-    return len(points) > 0 and float(np.ptp(points @ normal)) > DEEP * float(np.linalg.norm(np.ptp(flat, axis=0)))
+    return len(points) > 0 and float(np.ptp(points @ normal)) > DEEP_RATIO * float(np.linalg.norm(np.ptp(flat, axis=0)))
 
 
 def _bends_out(sketch: Sketch, poses: np.ndarray, normal: np.ndarray) -> bool:
@@ -81,7 +81,7 @@ def _bends_out(sketch: Sketch, poses: np.ndarray, normal: np.ndarray) -> bool:
     ways = [bent.ways @ poses[bent.number][:, :3].T for bent in sketch.bent]
     out = [way @ normal for way in ways]
     within = [np.linalg.norm(way - np.outer(far, normal), axis=1) for way, far in zip(ways, out, strict=True)]
-    return any(np.abs(far).max() > OUT * near.max() for far, near in zip(out, within, strict=True))
+    return any(np.abs(far).max() > BENT_OUT_RATIO * near.max() for far, near in zip(out, within, strict=True))
 
 
 def _across(sliding: Sequence[np.ndarray]) -> np.ndarray:
@@ -121,7 +121,8 @@ def _spatial_axes(up: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PosedSketch:
-    """poses: (m, n + 1, 3, 4) of the ground and the bodies in m postures; scale: inches per metre."""
+    """A sketch in several postures, as one view shows it at one scale. poses: (m, n + 1, 3, 4) of the ground and the
+    bodies in m postures; scale: inches per metre."""
 
     sketch: Sketch
     view: Projection
@@ -164,7 +165,7 @@ class PosedSketch:
         at = self.placed(0, bent.number, np.zeros(3))
         ends = [self.placed(0, *end) for piece in bent.pieces for end in piece]
         toward = np.mean(ends, axis=0) - at
-        return at, toward / max(float(np.linalg.norm(toward)), SAME)
+        return at, toward / max(float(np.linalg.norm(toward)), SAME_POINT)
 
     def visuals_of(self, body: int) -> list[Shape]:
         return [shape for owner, shape in self.sketch.visuals if owner == body]
@@ -179,8 +180,8 @@ def stage_of(sketch: Sketch, view: Projection, poses: np.ndarray) -> PosedSketch
     stage = PosedSketch(sketch, view, poses, 1.0)
     points = [stage.at(k, body, own) for k in stage.postures for body, own in _points(sketch)]
     low, high = np.vstack(points).min(axis=0), np.vstack(points).max(axis=0)
-    width, height = np.maximum(high - low, SMALLEST)
-    return PosedSketch(sketch, view, poses, float(min(WIDEST / width, HIGHEST / height)))
+    width, height = np.maximum(high - low, SMALLEST_EXTENT)
+    return PosedSketch(sketch, view, poses, float(min(LARGEST_WIDTH / width, LARGEST_HEIGHT / height)))
 
 
 def _points(sketch: Sketch) -> Iterator[tuple[int, np.ndarray]]:

@@ -18,6 +18,8 @@ from cosim.core.types import Array
 
 
 class Optimiser(Protocol):
+    """Proposes positions in the unit cube and gets their scores, in turn."""
+
     def ask(self, n: int) -> Array:
         """(m, d) positions of the next trials, m = n at most; m = 0: it has no further ones."""
         ...
@@ -29,8 +31,11 @@ class Optimiser(Protocol):
 
 @dataclass(frozen=True)
 class SearchProblem:
-    """size: d; start (d,): position of the gains of the rig, at the ends of its bounds where these are beyond them;
-    batch: trials of one `ask`; evaluator: for those that look at the rig itself."""
+    """What an optimiser knows of a search: its unit cube, where it begins, and the size of its batches.
+
+    size: d; start (d,): position of the gains of the rig, at the ends of its bounds where these are beyond them; batch:
+    trials of one `ask`; evaluator: for those that look at the rig itself.
+    """
 
     size: int
     start: Array

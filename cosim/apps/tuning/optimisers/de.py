@@ -8,9 +8,9 @@ from cosim.apps.tuning.optimisers import Optimiser, SearchProblem
 from cosim.core.types import Array
 
 ABOUT = "differential evolution; built in, needs nothing"
-SMALLEST, PER_DIMENSION, LARGEST = 12, 5, 60  # members of the population
+SMALLEST_POPULATION, PER_DIMENSION, LARGEST_POPULATION = 12, 5, 60  # members of the population
 BEST = 0.15  # fraction of the population that counts as best
-FACTOR = (0.4, 0.95)  # of differences
+DIFFERENCE_FACTORS = (0.4, 0.95)  # of differences
 CROSSOVER = 0.9
 
 
@@ -19,7 +19,7 @@ class DifferentialEvolution:
         from scipy.stats.qmc import LatinHypercube
 
         self._random = np.random.default_rng(problem.seed)
-        size = min(max(PER_DIMENSION * problem.size, SMALLEST), LARGEST)
+        size = min(max(PER_DIMENSION * problem.size, SMALLEST_POPULATION), LARGEST_POPULATION)
         self._members = LatinHypercube(problem.size, rng=self._random).random(size)
         self._members[0] = problem.start
         self._scores = np.full(size, np.inf)
@@ -37,7 +37,7 @@ class DifferentialEvolution:
         x, random = self._members[target], self._random
         best = np.argsort(self._scores, kind="stable")[: max(2, round(BEST * len(self._members)))]
         a, b = self._members[random.choice(len(self._members), 2, replace=False)]
-        factor = random.uniform(*FACTOR)
+        factor = random.uniform(*DIFFERENCE_FACTORS)
         mutant = x + factor * (self._members[random.choice(best)] - x) + factor * (a - b)
         mutant = np.where(mutant < 0.0, 0.5 * x, np.where(mutant > 1.0, 0.5 * (x + 1.0), mutant))
         crossed = random.uniform(size=len(x)) < CROSSOVER

@@ -19,11 +19,11 @@ from cosim.core.errors import SectionError
 from cosim.core.types import Array, Numeric
 
 ABOUT = "exact gradients of runs and BFGS; built in, for smooth problems with few trials"
-FIRST = 0.3  # length of the longest step without knowledge of the curvature, in the unit cube
-LONGEST = 0.7  # of any step
-SHORTEST = 1e-4  # of the steps of a line search, relative to its longest one
-DIFFERENCE = 1e-6  # of a position, for the slope of its value
-CURVATURE = 1e-10  # least one that is taken into account
+FIRST_STEP = 0.3  # length of the longest step without knowledge of the curvature, in the unit cube
+LONGEST_STEP = 0.7  # of any step
+SHORTEST_STEP = 1e-4  # of the steps of a line search, relative to its longest one
+POSITION_DIFFERENCE = 1e-6  # of a position, for the slope of its value
+LEAST_CURVATURE = 1e-10  # least one that is taken into account
 
 
 def load(problem: SearchProblem) -> Optimiser:
@@ -32,6 +32,8 @@ def load(problem: SearchProblem) -> Optimiser:
 
 
 class Descent:
+    """A descent along the gradient; where it ends, the next one begins at a random position."""
+
     def __init__(self, problem: SearchProblem) -> None:
         self._slope = Slope(problem.evaluator)
         self._random = np.random.default_rng(problem.seed)
@@ -50,7 +52,7 @@ class Descent:
             return np.array([self._x, *self._random.uniform(size=(n - 1, len(self._x)))])
         self._learn(slope)
         self._here = slope
-        steps = np.geomspace(1.0, SHORTEST, n - 1) if n > 1 else np.zeros(0)
+        steps = np.geomspace(1.0, SHORTEST_STEP, n - 1) if n > 1 else np.zeros(0)
         way = self._direction(slope)
         return np.clip(np.array([self._x, *(self._x + step * way for step in steps)]), 0.0, 1.0)
 
@@ -65,7 +67,7 @@ class Descent:
         length = float(np.abs(way).max())
         if length == 0.0:
             return way
-        longest = LONGEST if self._known else FIRST
+        longest = LONGEST_STEP if self._known else FIRST_STEP
         # beyond the step of Newton too, as the curvature is known from one direction at a time
         return way * (min(2.0, longest / length) if self._known else longest / length)
 
@@ -75,7 +77,7 @@ class Descent:
             return
         s, y = self._x - self._before[0], slope - self._before[1]
         self._before = None
-        if (curvature := float(s @ y)) <= CURVATURE:
+        if (curvature := float(s @ y)) <= LEAST_CURVATURE:
             return
         if not self._known:
             self._inverse = np.eye(len(s)) * curvature / float(y @ y)
@@ -123,7 +125,7 @@ class Slope:
             threads=evaluator.threads,
         )
         by_value = [np.reshape(found[d.parameter], -1)[d.element] for d in space.dimensions]
-        ahead, behind = (np.clip(position + side * DIFFERENCE, 0.0, 1.0) for side in (1.0, -1.0))
+        ahead, behind = (np.clip(position + side * POSITION_DIFFERENCE, 0.0, 1.0) for side in (1.0, -1.0))
         rates = (space.values(ahead[None]) - space.values(behind[None]))[0] / (ahead - behind)
         return np.array(by_value, dtype=float) * rates
 

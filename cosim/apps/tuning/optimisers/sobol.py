@@ -11,6 +11,8 @@ ABOUT = "evenly spread trials, without a search; built in"
 
 
 class EvenlySpread:
+    """The points of a Sobol sequence, whatever their scores."""
+
     def __init__(self, problem: SearchProblem) -> None:
         from scipy.stats.qmc import Sobol
 

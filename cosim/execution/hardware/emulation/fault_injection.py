@@ -41,8 +41,8 @@ FaultCause = Literal["overtemperature", "overcurrent", "undervoltage", "encoder"
 
 
 class FaultKind(NamedTuple):
-    """keys: those that it has besides its place and its time; simulated: whether a joint without a drive on a bus can
-    have it."""
+    """What a kind of fault needs, and where it can be injected. keys: those that it has besides its place and its time;
+    simulated: whether a joint without a drive on a bus can have it."""
 
     keys: tuple[str, ...] = ()
     simulated: bool = False

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-ROOM = 1 << 17  # entries that wait to be taken, about 30 MB
+MOST_ENTRIES = 1 << 17  # entries that wait to be taken, about 30 MB
 
 
 class Passing(StrEnum):
@@ -55,8 +55,11 @@ class Fields(NamedTuple):
 
 
 class TrafficEntry(NamedTuple):
-    """driver: its place in the log; number: among its entries; t_ns: on the clock of its connection; content: the item
-    of SENT and RECEIVED, else Fields; run_ns: the time in the run, of one that was read from a recording."""
+    """An event at a driver: the begin or end of a call, an item on its connection, or a time that it read.
+
+    driver: its place in the log; number: among its entries; t_ns: on the clock of its connection; content: the item of
+    SENT and RECEIVED, else Fields; run_ns: the time in the run, of one that was read from a recording.
+    """
 
     driver: int
     number: int
@@ -69,7 +72,7 @@ class TrafficEntry(NamedTuple):
 class TrafficLog:
     """The entries of all drivers of a run until they are taken; from any thread. It never waits."""
 
-    def __init__(self, drivers: Sequence[str], room: int = ROOM) -> None:
+    def __init__(self, drivers: Sequence[str], room: int = MOST_ENTRIES) -> None:
         self.drivers = tuple(drivers)
         self.lost = [0] * len(self.drivers)  # entries, by driver
         self._room, self._numbers = room, [0] * len(self.drivers)
@@ -139,9 +142,12 @@ class DriverTraffic:
 
 
 class DriverCall(NamedTuple):
-    """begin: the entry of the call; entries: of the connection, CLOCK once for each time; end: the entry of its end,
-    None of a call that had not ended; mixed: another thread called the driver meanwhile, so that the entries may be of
-    either call."""
+    """A call of a driver, with what passed on its connection meanwhile.
+
+    begin: the entry of the call; entries: of the connection, CLOCK once for each time; end: the entry of its end, None
+    of a call that had not ended; mixed: another thread called the driver meanwhile, so that the entries may be of
+    either call.
+    """
 
     begin: TrafficEntry
     entries: tuple[TrafficEntry, ...]

@@ -57,7 +57,8 @@ def reynolds() -> Any:
 
 @dataclass(frozen=True)
 class MeteringEdge:
-    """discharge: μ; density [kg/m³]; transition: Δp_t [Pa]."""
+    """The flow law of a sharp edge, turbulent with a laminar transition. discharge: μ; density [kg/m³]; transition:
+    Δp_t [Pa]."""
 
     discharge: float
     density: float

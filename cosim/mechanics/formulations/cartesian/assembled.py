@@ -36,11 +36,11 @@ from cosim.mechanics.multibody.sweeps import Unrolled
 from cosim.mechanics.multibody.tree import Tree
 
 # angle between a motion and the plane, in rad, below which it counts as in the plane
-ALIGNED = 1e-9
+ALIGNED_ANGLE = 1e-9
 
 
 # relative to a row, below which the part of it that acts in the plane counts as 0
-NOTHING = 1e-9
+NEGLIGIBLE_PART = 1e-9
 # relative to a moment of inertia, below which a smaller one of the same body counts as 0
 ROUNDING = 1e-12
 
@@ -86,12 +86,12 @@ class Plane(SpatialCoordinates):
 def common_plane(columns: list[tuple[np.ndarray, np.ndarray]]) -> Plane | None:
     """The plane in which all motions are, None if there is none; columns: (linear, angular) of the motion of each dof
     in a configuration in general position. Translations alone do not define it."""
-    turning = [angular for _, angular in columns if np.linalg.norm(angular) > ALIGNED]
+    turning = [angular for _, angular in columns if np.linalg.norm(angular) > ALIGNED_ANGLE]
     if not turning:
         return None
     normal = _exact(turning[0] / np.linalg.norm(turning[0]))
     for linear, angular in columns:
-        if abs(normal @ linear) > ALIGNED or np.linalg.norm(np.cross(normal, angular)) > ALIGNED:
+        if abs(normal @ linear) > ALIGNED_ANGLE or np.linalg.norm(np.cross(normal, angular)) > ALIGNED_ANGLE:
             return None
     first = _across(normal)
     return Plane(np.column_stack([first, np.cross(normal, first), normal]))
@@ -100,7 +100,7 @@ def common_plane(columns: list[tuple[np.ndarray, np.ndarray]]) -> Plane | None:
 def _exact(direction: np.ndarray) -> np.ndarray:
     """A direction within rounding of a ground axis is that axis: its zeros vanish from compiled code."""
     nearest = np.round(direction)
-    return nearest if np.abs(direction - nearest).max() < ALIGNED else direction
+    return nearest if np.abs(direction - nearest).max() < ALIGNED_ANGLE else direction
 
 
 def _across(normal: np.ndarray) -> np.ndarray:
@@ -170,6 +170,8 @@ class CartesianBody(NamedTuple):
 
 
 class Assembled(NamedTuple):
+    """A mechanism in Cartesian coordinates, ready to be evaluated in any state."""
+
     coordinates: SpatialCoordinates
     sweeps: Unrolled  # of `CartesianJoint`s and `CartesianBody`s
 
@@ -300,7 +302,7 @@ def _acting(rows: Sequence[Elementary], i: Mount, j: Mount, coordinates: Spatial
         direction = coordinates.row(j.axes, of_body)
         size = np.linalg.norm(np.concatenate(of_body))
         rest = direction - basis.T @ (basis @ direction)
-        if np.linalg.norm(rest) > NOTHING * size:
+        if np.linalg.norm(rest) > NEGLIGIBLE_PART * size:
             chosen.append(row)
             basis = np.vstack([basis, rest / np.linalg.norm(rest)])
     return tuple(chosen)

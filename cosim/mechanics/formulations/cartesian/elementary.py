@@ -36,6 +36,8 @@ class Mount(NamedTuple):
 
 
 class Row(NamedTuple):
+    """The equation of one elementary constraint in one state, or the measure of one motion."""
+
     base: SpatialVector
     other: SpatialVector
     rate: Numeric  # base·ẋ_i + other·ẋ_j
@@ -44,6 +46,8 @@ class Row(NamedTuple):
 
 
 class Elementary(Protocol):
+    """One equation between two bodies, as a function of a frame on each."""
+
     def __call__(self, i: Mount, j: Mount) -> Row:
         """The row between the frames i on the base and j on the other body."""
         ...

@@ -14,7 +14,7 @@ from cosim.core.types import Numeric
 from cosim.mechanics.formulations import check_state
 from cosim.mechanics.formulations.cartesian.assembled import (
     GROUND_FRAME,
-    NOTHING,
+    NEGLIGIBLE_PART,
     CartesianBody,
     CartesianJoint,
     CentralFrame,
@@ -67,6 +67,8 @@ class BodyEquations(NamedTuple):
 
 
 class CartesianSolution(NamedTuple):
+    """What the equations of motion determine in one state."""
+
     acceleration: Numeric  # v̇ (nv,) of all joints of the tree
     bodies: list[Numeric]  # ẍ (s,) of each body
     joints: list[Numeric]  # λ (m,) of each joint's rows
@@ -289,7 +291,7 @@ class Cartesian:
         def acts(row: ConstraintRow) -> bool:
             turned = [(placed[k].rotation, wrench) for k, wrench in row.wrenches.items()]
             parts = [self.coordinates.force(axes, axes @ wrench.linear, wrench.angular) for axes, wrench in turned]
-            return bool(row.efforts) or not sum(part @ part for part in parts) < NOTHING**2 * _size(row)
+            return bool(row.efforts) or not sum(part @ part for part in parts) < NEGLIGIBLE_PART**2 * _size(row)
 
         return [r for r in equations.constraints.solved if acts(rows[r])]
 

@@ -14,7 +14,7 @@ from cosim.mechanics.multibody.mechanism import Mechanism
 
 SUFFIXES = (".urdf", ".xacro", ".xml", ".mjcf")
 YAML = (".yaml", ".yml")
-LARGEST = 3_000_000  # bytes
+MOST_BYTES = 3_000_000  # bytes
 # root element -> format, a key of the section `mechanism`
 ROOTS = {"robot": "urdf", "mujoco": "mjcf"}
 
@@ -33,8 +33,8 @@ def check_robot_file(path: Path, shown: str = "") -> None:
         raise InputError(f"{named[1:]} is {kind}; name a robot file".lstrip())
     if path.suffix.lower() in YAML:
         raise InputError(f"{named[1:]} is YAML, a robot file is XML; name a URDF, xacro or MJCF file".lstrip())
-    if path.stat().st_size > LARGEST:
-        size = f"{path.stat().st_size / 1e6:.3g} MB, a robot file has at most {LARGEST / 1e6:.3g} MB"
+    if path.stat().st_size > MOST_BYTES:
+        size = f"{path.stat().st_size / 1e6:.3g} MB, a robot file has at most {MOST_BYTES / 1e6:.3g} MB"
         raise InputError(f"{named[1:]} has {size}; take out what is no link and no joint".lstrip())
 
 

@@ -23,6 +23,8 @@ from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 
 
 class Edge(NamedTuple):
+    """A joint as a directed edge between two bodies."""
+
     number: int  # a, from 1
     joint: Joint
     start: int  # i⁺(a), the body that it leaves

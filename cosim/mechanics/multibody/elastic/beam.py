@@ -27,7 +27,7 @@ _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 GAUSS = 0.5 * (_POINTS + 1.0), 0.5 * _WEIGHTS  # on [0, 1], exact for the mass of cubic shapes
 ELEMENTS = 64  # of a beam: the third frequency of a beam is then right to 1e-6, whatever its ends
 ROUNDING = 1e-12  # of integrals by Gauss's formula, relative to the largest number of an array
-EQUAL = 1e-6  # relative difference of deflections that are the same
+EQUAL_DEFLECTIONS = 1e-6  # relative difference of deflections that are the same
 REMEDIES = Remedies(
     held="give the beam more modes of this kind than directions are held, or other ends",
     along="give the beam a mode of stretch and a tip that is not clamped in its ends, or stiffening: false",
@@ -77,9 +77,12 @@ ENDS = {"clamped": BeamEnd(True, True), "pinned": BeamEnd(True, False), "free": 
 
 @dataclass(frozen=True)
 class Beam:
-    """ends: names of `ENDS`, of its root and its tip. tip_mass [kg], tip_inertia [kg m²]: of a body at the tip with
-    which the mode shapes are found; it is no part of the beam. shearing: a Timoshenko beam. stiffening: the tip recedes
-    while the beam bends."""
+    """A straight elastic beam: its dimensions, its ends and the modes that describe how it deforms.
+
+    ends: names of `ENDS`, of its root and its tip. tip_mass [kg], tip_inertia [kg m²]: of a body at the tip with which
+    the mode shapes are found; it is no part of the beam. shearing: a Timoshenko beam. stiffening: the tip recedes while
+    the beam bends.
+    """
 
     length: float
     section: BeamSection
@@ -127,7 +130,9 @@ class Beam:
             deflections = vectors[::2]
             sizes = np.abs(deflections)
             # of equal ones the first, or rounding would choose the sign of an antisymmetric mode
-            largest = deflections[(sizes > (1.0 - EQUAL) * sizes.max(axis=0)).argmax(axis=0), np.arange(count)]
+            largest = deflections[
+                (sizes > (1.0 - EQUAL_DEFLECTIONS) * sizes.max(axis=0)).argmax(axis=0), np.arange(count)
+            ]
             found.append((kind, line, vectors / largest))
         return found
 

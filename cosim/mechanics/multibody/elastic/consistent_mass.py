@@ -19,12 +19,13 @@ from cosim.mechanics.multibody.elastic.modal_link import RigidBody
 from cosim.mechanics.multibody.elastic_bodies import ModalMass
 
 FLAT = 1e-6  # a direction in which the mass extends less than this, relative to the longest one, counts as flat
-NOTHING = 1e-12  # part of a modal mass that is rounding
+NEGLIGIBLE_MASS = 1e-12  # part of a modal mass that is rounding
 SEED = 1e-8  # part of the isotropic rest that stands in where nodes do not translate
 
 
 class NodalMass(NamedTuple):
-    """matrix: M (n, n), sparse; position (p, 3) of its nodes, with n / p = 3 or 6 dofs each."""
+    """The mass matrix of a finite-element model, at the nodes that it has. matrix: M (n, n), sparse; position (p, 3) of
+    its nodes, with n / p = 3 or 6 dofs each."""
 
     matrix: Any
     position: Array
@@ -102,7 +103,7 @@ def _bounded(linear: Array, points: tuple[Array, Array], momenta: Array, modal_m
     further = further - inverse @ (rigid @ further)
     scale = np.sqrt(np.diag(modal_mass))
     squares, vectors = np.linalg.eigh((modal_mass - least.T @ least) / np.outer(scale, scale))
-    size = np.sqrt(np.where(squares > NOTHING, squares, 0.0))
+    size = np.sqrt(np.where(squares > NEGLIGIBLE_MASS, squares, 0.0))
     ratio = (further / scale) @ vectors * np.divide(1.0, size, out=np.zeros(m), where=size > 0.0)
     left, ratios, right = np.linalg.svd(ratio, full_matrices=False)
     ratios = np.minimum(ratios, 1.0)

@@ -20,7 +20,7 @@ from cosim.core.errors import InputError
 from cosim.core.types import Array
 from cosim.mechanics.multibody.elastic.consistent_mass import rigid_motions
 
-MORE = 10  # vibrations than modes, at least
+MORE_VIBRATIONS = 10  # vibrations than modes, at least
 MOTIONS = 6  # of a rigid interface
 DENSE = 300  # dofs up to which all vibrations are computed at once
 MASSLESS = 1e-14  # relative to the largest inverse of a squared frequency
@@ -49,7 +49,7 @@ def reduce(
     if not inner.size and not interfaces:
         raise InputError("all nodes are in root: nothing can bend; take some out")
     if vibrations is None:
-        vibrations = max(min(max(2 * modes, modes + MORE), inner.size - 1), 0)
+        vibrations = max(min(max(2 * modes, modes + MORE_VIBRATIONS), inner.size - 1), 0)
     if vibrations >= max(inner.size, 1):
         raise InputError(f"{vibrations} vibrations are more than the {inner.size} free dofs have; give fewer")
     K, M = stiffness.tocsc(), mass.tocsc()

@@ -16,6 +16,8 @@ from cosim.mechanics.multibody.elastic.beam import AlongBeam, BeamSection
 
 
 class CrossSection(NamedTuple):
+    """The constants of cross sections along a beam, an element for each of them."""
+
     area: Array  # m²
     about_y: Array  # second moments [m⁴]
     about_z: Array

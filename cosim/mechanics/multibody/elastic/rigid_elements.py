@@ -19,7 +19,8 @@ from cosim.mechanics.multibody.elastic.beam import DIRECTIONS, Beam
 
 @dataclass(frozen=True, eq=False)
 class RigidPiece:
-    """start: x at which it begins [m]; mass, m c (3,) and J (3, 3) about that point."""
+    """The mass properties of one rigid piece of a beam, in the axes of the beam. start: x at which it begins [m]; mass,
+    m c (3,) and J (3, 3) about that point."""
 
     start: float
     mass: float
@@ -40,7 +41,8 @@ class SpringJoint:
 
 @dataclass(frozen=True, eq=False)
 class RigidElements:
-    """pieces: n + 1; joints: n lists of those between them, in their order from the root."""
+    """A beam as a chain of rigid pieces with springs between them. pieces: n + 1; joints: n lists of those between
+    them, in their order from the root."""
 
     length: float
     pieces: tuple[RigidPiece, ...]
