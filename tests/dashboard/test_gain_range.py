@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cosim.apps.dashboard.gains import GainRange, gain_range
-from cosim.rig.reading.schema import SMALLEST
+from cosim.rig.reading.schema import SMALLEST_NUMBER
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,8 @@ from cosim.rig.reading.schema import SMALLEST
         (2500.0, 0.0, None, GainRange(100.0, 1e5, True)),  # without an upper bound: decades around the value
         (2500.0, 0.0, 4000.0, GainRange(0.0, 4000.0, False)),
         (0.5, 0.0, 1000.0, GainRange(0.01, 1000.0, True)),
-        (2500.0, SMALLEST, None, GainRange(100.0, 1e5, True)),  # above 0 is no number of decades
-        (2500.0, SMALLEST, 4000.0, GainRange(SMALLEST, 4000.0, False)),
+        (2500.0, SMALLEST_NUMBER, None, GainRange(100.0, 1e5, True)),  # above 0 is no number of decades
+        (2500.0, SMALLEST_NUMBER, 4000.0, GainRange(SMALLEST_NUMBER, 4000.0, False)),
         (0.3, 0.1, 0.9, GainRange(0.1, 0.9, False)),
         (0.3, 0.001, 10.0, GainRange(0.001, 10.0, True)),
         (0.0, 0.0, None, GainRange(0.0, 1.0, False)),
@@ -36,7 +36,7 @@ def test_decades_are_marked() -> None:
     assert gain_range(0.3, 0.1, 0.9).marks == ((0.1, "0.1"), (0.9, "0.9"))
 
 
-@given(st.floats(1e-9, 1e9), st.sampled_from([None, 0.0, SMALLEST]), st.sampled_from([None, 1e10]))
+@given(st.floats(1e-9, 1e9), st.sampled_from([None, 0.0, SMALLEST_NUMBER]), st.sampled_from([None, 1e10]))
 def test_the_slider_shows_the_value_and_sets_three_digits(value, lower, upper) -> None:
     shown = gain_range(value, lower, upper)
     assert shown.low <= value <= shown.high and shown.ends[0] < shown.ends[1]
