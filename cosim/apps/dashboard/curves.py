@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cosim.core.units import unit_sign
+
 BLUE, RUST, GREEN, OCHRE, VIOLET, GREY = "#3b82c4", "#d1603d", "#3f9c68", "#c79a2e", "#8a63c9", "#9aa0a6"
 PALETTE = (BLUE, RUST, GREEN, OCHRE, VIOLET, GREY, "#2aa7b5", "#c4568f")
 POINTS = 1200  # of a curve, as many as a chart has pixels
@@ -56,20 +58,15 @@ def joint_charts(joint: str, titles: Sequence[str], units: Mapping[str, str]) ->
         own = [curve._replace(of=tuple(f"{joint}/{signal}" for signal in curve.of)) for curve in curves]
         own = [curve for curve in own if all(signal in units for signal in curve.of)]
         if own and title in titles:
-            found.append(Chart(f"{joint} {title}", shown_unit(units[f"{joint}/{unit}"]), tuple(own)))
+            found.append(Chart(f"{joint} {title}", unit_sign(units[f"{joint}/{unit}"]), tuple(own)))
     return found
 
 
 def signal_chart(signals: Sequence[str], units: Mapping[str, str]) -> Chart:
     """One chart of any signals."""
     curves = tuple(Curve(name, (name,), PALETTE[k % len(PALETTE)]) for k, name in enumerate(signals))
-    shown = dict.fromkeys(shown_unit(units[name]) for name in signals)
+    shown = dict.fromkeys(unit_sign(units[name]) for name in signals)
     return Chart("chosen signals", ", ".join(filter(None, shown)), curves)
-
-
-def shown_unit(unit: str) -> str:
-    """As it is written by hand."""
-    return "" if unit == "1" else unit.replace("*", "·").replace("^2", "²").replace("degC", "°C")
 
 
 def values_of(curve: Curve, column: Callable[[str], np.ndarray]) -> np.ndarray:

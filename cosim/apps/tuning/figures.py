@@ -12,7 +12,7 @@ from cosim.apps.analysis.measured import MeasuredLoop
 from cosim.apps.tuning.html import ReportChart
 from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.types import Array
-from cosim.core.units import TURN
+from cosim.core.units import TURN, unit_sign
 from cosim.output.plot.signal_figure import COLORS
 from cosim.output.plot.style import BLUE, FAINT, GREEN, PALE, RUST
 
@@ -64,7 +64,7 @@ def draw_parameters(session: SessionData) -> list[ReportChart]:
     shade = np.array([trial.number * len(SHADES) // len(session.trials) for trial in good])
     charts = []
     for k, dimension in enumerate(session.evaluator.space.dimensions[:MOST_DRAWN]):
-        unit = "" if dimension.unit == "1" else f" [{dimension.unit.replace('*', '·')}]"
+        unit = f" [{unit_sign(dimension.unit)}]" if dimension.unit != "1" else ""
         chart = ReportChart(f"{dimension.name}{unit}", "", SMALL, 170, log=(dimension.logarithmic, _is_wide(costs)))
         chart.set_range(x=(dimension.low, dimension.high))
         for number, color in enumerate(SHADES):

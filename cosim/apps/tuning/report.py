@@ -26,7 +26,7 @@ from cosim.apps.tuning.html import ReportPage
 from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.errors import InputError, plural
 from cosim.core.types import Array
-from cosim.core.units import unit_sign
+from cosim.core.units import quantity_unit, unit_sign
 from cosim.output.output_files import write_file
 from cosim.output.plot.signal_figure import COLORS
 from cosim.rig.rig import Rig
@@ -160,7 +160,7 @@ def _courses(page: ReportPage, session: SessionData, start: Trial, best: Trial) 
         JointCourse(
             joint,
             units[joint],
-            "N·m" if units[joint] == "rad" else "N",
+            unit_sign(quantity_unit("joint effort", units[joint])),
             batch[f"{joint}/reference_position"] - batch[f"{joint}/position"],
             batch[f"{joint}/effort"] if f"{joint}/effort" in known else np.zeros((2, len(batch.t))),
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cosim.core.units import unit_sign
 from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, range_of, thin_pieces
 from cosim.output.plot.event_markers import NAME_HEIGHT, PlotMarks, draw_event_names
 from cosim.output.plot.joint_columns import EFFORT, LIMIT, PlotColumn
@@ -213,7 +214,7 @@ def format_axes(axes: Axes, unit: str) -> None:
     """Set label, margins and range of axes with curves."""
     axes.margins(x=0.0, y=MARGIN_Y)
     axes.yaxis.get_offset_text().set(fontsize=8, color=SOFT)
-    axes.set_ylabel(unit.replace("*", "·").replace("^2", "²"))
+    axes.set_ylabel(unit_sign(unit))
     axes.locator_params(axis="y", nbins=6)
     low, high = axes.get_ylim()
     middle = 0.5 * (low + high)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cosim.core import ops
 from cosim.core.types import Numeric, Signal, Signals, State
-from cosim.core.units import JOINT_DIMENSIONS
+from cosim.core.units import quantity_unit
 
 if TYPE_CHECKING:
     from cosim.simulation.plant.plant import Plant
@@ -95,9 +95,7 @@ class RecordedSignals:
 
 def in_si(declared: Signal, unit: str) -> Signal:
     """A declaration with a unit instead of a quantity of a joint; unit: of the positions of the joint, rad or m."""
-    if declared.unit not in JOINT_DIMENSIONS:
-        return declared
-    return replace(declared, unit=JOINT_DIMENSIONS[declared.unit][unit == "m"])
+    return replace(declared, unit=quantity_unit(declared.unit, unit))
 
 
 def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> RecordedSignals:

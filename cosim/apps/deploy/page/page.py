@@ -23,7 +23,7 @@ from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import BITS, CODES, LIMIT_OF, NOT_FINITE, STALE
 from cosim.core.compile.object_code import CodeTarget
 from cosim.core.errors import InputError
-from cosim.core.units import JOINT_DIMENSIONS
+from cosim.core.units import quantity_unit
 from cosim.execution.rig_state import PLAUSIBLE
 from cosim.execution.stop_reason import OVERFLOWING
 from cosim.output.events import alarm_texts
@@ -164,7 +164,7 @@ def stop_facts(model: TickModel) -> dict[str, Any]:
         {
             "name": name,
             "unit": unit,
-            "effort_unit": JOINT_DIMENSIONS["joint effort"][unit == "m"],
+            "effort_unit": quantity_unit("joint effort", unit),
             "diverged": _fix_of_divergence(model, name),
             "controller": _controller(model, k),
         }
