@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cosim.apps.identification.results import Identification
+from cosim.output.palette import BLUE, PALE, RUST
 from cosim.output.plot import drawable
-from cosim.output.plot.style import BLUE, PALE, RUST, styled
+from cosim.output.plot.style import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

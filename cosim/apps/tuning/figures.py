@@ -13,8 +13,7 @@ from cosim.apps.tuning.html import ReportChart
 from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.types import Array
 from cosim.core.units import TURN, unit_sign
-from cosim.output.plot.signal_figure import COLORS
-from cosim.output.plot.style import BLUE, FAINT, GREEN, PALE, RUST
+from cosim.output.palette import BLUE, FAINT, GREEN, PALE, PALETTE, RUST
 
 WIDE, HALF, SMALL = 960, 470, 310  # pixels
 MOST_DRAWN = 24  # parameters
@@ -101,7 +100,7 @@ def draw_loops(
             loop, hertz = response.loop(dof), response.omega / TURN
             size = 20.0 * np.log10(np.maximum(np.abs(loop), 1e-12))
             lowest, highest = min(lowest, float(size.min())), max(highest, float(size.max()))
-            look = {"color": COLORS[k % len(COLORS)], "dashed": name == START, "width": 0.9 if name == START else 1.5}
+            look = {"color": PALETTE[k % len(PALETTE)], "dashed": name == START, "width": 0.9 if name == START else 1.5}
             gain.line(hertz, size, **look)
             phase.line(hertz, np.degrees(np.unwrap(np.angle(loop))), **look)
     gain.set_range(y=(max(lowest, LOWEST) - 5.0, highest + 5.0))

@@ -28,7 +28,7 @@ from cosim.core.errors import InputError, plural
 from cosim.core.types import Array
 from cosim.core.units import quantity_unit, unit_sign
 from cosim.output.output_files import write_file
-from cosim.output.plot.signal_figure import COLORS
+from cosim.output.palette import PALETTE
 from cosim.rig.rig import Rig
 
 COURSES = 6  # joints whose courses are drawn
@@ -198,7 +198,7 @@ def _loops_at(page: ReportPage, rig: Rig, linear: Sequence[LinearRig]) -> None:
     page.table(["joint", *(f"{name} {column}" for name in (START, BEST) for column in columns)], rows)
     named = list(zip((START, BEST), responses, strict=True))
     page.charts(draw_loops(named, dofs, rig.joints))
-    page.legend({rig.joints[dof]: COLORS[k % len(COLORS)] for k, dof in enumerate(dofs)})
+    page.legend({rig.joints[dof]: PALETTE[k % len(PALETTE)] for k, dof in enumerate(dofs)})
     page.text("Solid: best, dashed: start.", note=True)
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.core.units import unit_sign
+from cosim.output.palette import BLUE, FAINT, GREEN, INK, OCHRE, RUST, VIOLET
 from cosim.output.plot.curves import DerivedSignal, Samples, is_zero
-from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, RUST, VIOLET
 
 MAX_REACTIONS = 6
 

@@ -13,8 +13,8 @@ from html import escape
 import numpy as np
 
 from cosim.core.types import Array
+from cosim.output.palette import FAINT, GRID, PALE, SOFT
 from cosim.output.plot.curves import thin
-from cosim.output.plot.style import FAINT, PALE, SOFT
 
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; color: #1c2229; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -32,7 +32,6 @@ LEFT, RIGHT, TOP, BOTTOM = 52.0, 10.0, 22.0, 34.0  # pixels beside the axes
 TICKS = 6  # at most, of a linear axis
 DECADES = 5  # with a tick, at most
 MARGIN = 0.05  # of the range, above and below the curves
-GRID = "#e6e9ed"
 STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
