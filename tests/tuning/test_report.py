@@ -8,11 +8,10 @@ import pytest
 
 from cosim import Rig, tune
 from cosim.apps.tuning.figures import draw_history, draw_parameters, draw_plants
-from cosim.apps.tuning.html import ChartAxis, ReportChart
 from cosim.apps.tuning.report import report_page
 from cosim.apps.tuning.session import FailedTuning
-from cosim.output.plot.signal_figure import COLORS
-from cosim.output.plot.style import BLUE, PALE, RUST
+from cosim.output.palette import BLUE, PALE, PALETTE, RUST
+from cosim.output.svg_chart import ChartAxis, SvgChart
 from tests.tuning.textbook import TURNTABLE, turntable
 
 COST = {"error_rms": 1.0, "effort_rms": 0.001}
@@ -44,7 +43,7 @@ def text_of(session) -> str:
     return report_page(session).content().decode()
 
 
-def places(chart: ReportChart, color: str) -> np.ndarray:
+def places(chart: SvgChart, color: str) -> np.ndarray:
     """(k, 2) pixels of the longest path of this colour; others are the frame and the legend."""
     paths = re.findall(rf'<path[^>]*stroke="{color}"[^>]* d="([^"]*)"', chart.svg())
     return max((np.array(re.findall(r"[ML]([-\d.]+) ([-\d.]+)", path), dtype=float) for path in paths), key=len)
@@ -113,7 +112,7 @@ def test_the_bode_diagrams_have_a_curve_of_the_start_and_of_the_best(session):
     charts = re.findall(r"<svg.*?</svg>", text_of(session))
     for title in ("gain [dB]", "phase [°]"):
         (chart,) = (chart for chart in charts if f'aria-label="{title}' in chart)
-        curves = re.findall(rf'<path fill="none" stroke="{COLORS[0]}"([^>]*) d="([^"]+)"', chart)
+        curves = re.findall(rf'<path fill="none" stroke="{PALETTE[0]}"([^>]*) d="([^"]+)"', chart)
         assert ["dasharray" in look for look, _ in curves] == [True, False]
         assert all(path.count("L") > 50 for _, path in curves)
 
@@ -165,7 +164,7 @@ def test_a_range_of_one_value_or_of_none_has_axes():
 
 
 def test_a_chart_is_well_formed_and_interrupts_a_curve_where_it_is_not_finite():
-    chart = ReportChart("a < b", "time [s]", log=(False, True))
+    chart = SvgChart("a < b", "time [s]", log=(False, True))
     chart.line(np.arange(5.0), np.array([1.0, 10.0, np.nan, 100.0, 1000.0]), "#123456", "c & d")
     chart.dots(np.array([1.0, 2.0]), np.array([5.0, np.inf]), "#654321")
     chart.level(10.0)
@@ -178,7 +177,7 @@ def test_a_chart_is_well_formed_and_interrupts_a_curve_where_it_is_not_finite():
 
 
 def test_named_rows_are_read_from_the_top():
-    chart = ReportChart("cost", "")
+    chart = SvgChart("cost", "")
     chart.dots(np.array([1.0, 2.0]), np.array([0.0, 1.0]), "#123456")
     chart.name_rows(["first", "second"])
     svg = chart.svg()

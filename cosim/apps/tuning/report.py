@@ -22,13 +22,13 @@ from cosim.apps.tuning.figures import (
     draw_parameters,
     draw_plants,
 )
-from cosim.apps.tuning.html import ReportPage
 from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.errors import InputError, plural
 from cosim.core.types import Array
 from cosim.core.units import quantity_unit, unit_sign
 from cosim.output.output_files import write_file
 from cosim.output.palette import PALETTE
+from cosim.output.report_page import ReportPage
 from cosim.rig.rig import Rig
 
 COURSES = 6  # joints whose courses are drawn
