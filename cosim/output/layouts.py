@@ -49,17 +49,21 @@ DEBUG = 1  # level of events
 
 
 def tabs_of(units: Mapping[str, str], joints: Sequence[str]) -> list[LayoutTab]:
-    """Tabs without plots, and plots without curves, are left out; so are differences, which viewers do not compute.
-    units: of the signals by name."""
+    """Tabs without plots, and plots without curves, are left out. units: of the signals by name."""
     tabs, charts = list[LayoutTab](), charts_of(units)
     for title in JOINT_TABS:
         found = [charts[joint][title] for joint in joints if title in charts.get(joint, {})]
-        plots = [LayoutPlot(chart.owner, tuple(c for c in chart.curves if len(c.signals) == 1)) for chart in found]
+        plots = [LayoutPlot(chart.owner, _in_viewers(chart.curves)) for chart in found]
         tabs += _numbered(title, [plot for plot in plots if plot.curves])
     groups = _by_owner(units)
     if not joints:
         tabs += _numbered(PARTS, [plot for plot in groups if plot.title not in RIG_TABS])
     return tabs + [LayoutTab(plot.title, (plot,)) for group in RIG_TABS for plot in groups if plot.title == group]
+
+
+def _in_viewers(curves: Sequence[SignalCurve]) -> tuple[SignalCurve, ...]:
+    """Viewers compute no differences, and draw no dashes, which would hide what is behind them."""
+    return tuple(sorted((curve for curve in curves if len(curve.signals) == 1), key=lambda curve: not curve.dashed))
 
 
 def _numbered(title: str, plots: Sequence[LayoutPlot]) -> Iterator[LayoutTab]:

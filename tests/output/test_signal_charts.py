@@ -95,9 +95,9 @@ def test_all_that_draws_a_rig_shows_the_same_curves(rig):
     plot = RunPlot(t, {name: t + k for k, name in enumerate(units)}, ["axis"], "servo_axis", units).draw()
     columns = {a.get_title(): [line.get_label() for line in a.lines] for a in axes_of(plot) if a.get_title() in known}
     assert columns == {title: known[title] for title in ("position", "effort", "tracking error")}
-    tabs = {tab.title: [curve.label for curve in tab.plots[0].curves] for tab in tabs_of(units, ["axis"])}
+    tabs = {tab.title: {curve.label for curve in tab.plots[0].curves} for tab in tabs_of(units, ["axis"])}
     assert {title: labels for title, labels in tabs.items() if title in known} == {
-        title: known[title] for title in ("position", "velocity", "effort")
+        title: set(known[title]) for title in ("position", "velocity", "effort")
     }
     assert {chart.title: [curve.label for curve in chart.curves] for chart in shown_charts(charts)} == columns
     of_page = {fact["title"]: fact for fact in chart_facts(declared) if fact["owner"] == "axis"}

@@ -16,9 +16,9 @@ def test_tabs_have_what_there_is():
     assert {
         (tab.title, plot.title): [curve.signals for curve in plot.curves] for tab in tabs for plot in tab.plots
     } == {
-        ("position", "a"): [("a/position",), ("a/reference_position",)],
+        ("position", "a"): [("a/reference_position",), ("a/position",)],
         ("position", "b"): [("b/position",)],
-        ("tracking error", "b"): [("b/measured_error",)],  # not the difference of a
+        ("tracking error", "b"): [("b/measured_error",)],  # not the difference of a, which a viewer does not compute
         ("energy", "energy"): [("energy/work",), ("energy/stored",)],
     }
 
