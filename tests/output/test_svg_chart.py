@@ -63,6 +63,6 @@ def test_a_shade_is_behind_the_curves_between_its_values():
     chart.line(np.array([0.0, 4.0]), np.array([0.0, 1.0]), "#123456")
     chart.shade(1.0, 3.0)
     svg = chart.svg()
-    left, right = re.search(r'<path fill="#[0-9a-f]+" d="M([\d.]+) [\d.]+V[\d.]+H([\d.]+)', svg).groups()
+    ((left, right),) = re.findall(r'<path fill="#[0-9a-f]+" d="M([\d.]+) [\d.]+V[\d.]+H([\d.]+)', svg)
     assert [float(left), float(right)] == [152.0, 352.0]  # of 400 pixels from 52 on
     assert svg.index("<path fill=") < svg.index('stroke="#123456"')
