@@ -113,7 +113,7 @@ def rows_and_cells(
     cells = [
         Panel(joint, units.get(name, ""), [PanelCurve(curve.label, signals[name], style_of(curve))])
         for joint in passive
-        for curve in charts[joint][POSITION].curves[-1:]
+        for curve in charts[joint][POSITION].curves[-1:]  # the actual value, which is in front
         for name in curve.signals
     ]
     frames = [name.removesuffix(DEFLECTION) for name in signals if name.endswith("." + DEFLECTION)]
