@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from cosim.core.errors import shortened
-from cosim.core.units import format_seconds
+from cosim.core.units import format_seconds, unit_sign
 from cosim.output.text_table import TextTable
 from cosim.rig.run.comparison import Comparison, partings, size_of
 
@@ -45,7 +45,7 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
     if any(name.startswith("joints.") for name in comparison.changed):
         _print(_joints(comparison))
     for parting in partings(comparison)[:MOST_PARTINGS]:
-        size = f"{parting.difference:+.3g} {parting.unit.replace('*', '·')}"
+        size = f"{parting.difference:+.3g} {unit_sign(parting.unit)}"
         print(
             f"parts    at {parting.t:.6g} s: {parting.signal} by {size}, {100.0 * parting.relative:.3g} % of its size"
         )
@@ -87,7 +87,7 @@ def signals_table(comparison: Comparison, rms: str) -> TextTable:
     table = _table("signal", rms, "largest", "at", "of its size")
     for name, relative in list(differing_signals(comparison).items())[:MOST_SIGNALS]:
         d = comparison.signals[name]
-        unit = d.unit.replace("*", "·")
+        unit = unit_sign(d.unit)
         size = f"{100.0 * relative:.1f} %" if relative >= 1e-3 else f"{relative:.1e}"
         size = size if math.isfinite(relative) else "–"
         table.add_row(name, f"{d.rms:.4g} {unit}", f"{d.max:.4g} {unit}", f"{d.t:.6g} s", size)

@@ -32,15 +32,16 @@ class LayoutKind(NamedTuple):
 
 
 def plotjuggler_of(rig: WiredRig, recording: bool) -> str:
-    metadata, names = run_metadata_of(rig), tuple(run_metadata_of(rig).units)
-    signals = names if recording else [names[k] for k in streamed_columns(rig.spec, names)]
-    return plotjuggler_layout(tabs_of(signals, metadata.joints), recording_name if recording else stream_name)
+    metadata = run_metadata_of(rig)
+    units = list(metadata.units.items())
+    shown = units if recording else [units[k] for k in streamed_columns(rig.spec, tuple(metadata.units))]
+    return plotjuggler_layout(tabs_of(dict(shown), metadata.joints), recording_name if recording else stream_name)
 
 
 def foxglove_of(rig: WiredRig, recording: bool) -> str:
     """The same for recordings and runs."""
     metadata = run_metadata_of(rig)
-    return foxglove_layout(tabs_of(tuple(metadata.units), metadata.joints), scene_of_rig(rig))
+    return foxglove_layout(tabs_of(metadata.units, metadata.joints), scene_of_rig(rig))
 
 
 KINDS = {

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cosim.core.errors import RunError, plural
+from cosim.core.units import unit_sign
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
@@ -50,7 +51,7 @@ def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
     for name, joint in joints.items():
         none = {"effort"} if joint["role"] == "passive" else set()
         values = [
-            _quantity(None if what in none else joint[key], units[f"{name}/{what}"].replace("*", "·"))
+            _quantity(None if what in none else joint[key], unit_sign(units[f"{name}/{what}"]))
             for _, key, what in columns
         ]
         table.add_row(name, joint["role"], *values)
@@ -261,7 +262,7 @@ def structure_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
     for name, constraint in summary["constraints"].items():
         sizes: dict[str, float] = {}
         for row, peak in constraint["reaction_peak"].items():
-            unit = units[f"{name}/{row}"].replace("*", "·")
+            unit = unit_sign(units[f"{name}/{row}"])
             sizes[unit] = max(sizes.get(unit, 0.0), peak)
         reactions = ", ".join(_quantity(size, unit) for unit, size in sizes.items() if size)
         drift = " and ".join(
@@ -324,7 +325,7 @@ def shadow_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
     """The largest residuals of real joints against their simulated twins."""
     lines = []
     for name, shadow in summary["shadows"].items():
-        effort, position = (units[f"{name}/{what}"].replace("*", "·") for what in ("effort", "position"))
+        effort, position = (unit_sign(units[f"{name}/{what}"]) for what in ("effort", "position"))
         lines.append(
             f"shadow   {name}: at most effort {_quantity(shadow['effort_max'], effort)},"
             f" drive {_quantity(shadow['drive_max'], effort)}, position {_quantity(shadow['position_max'], position)},"
@@ -340,7 +341,7 @@ def load_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
         if load["effort"] == "commanded":
             continue
         whats = ("effort", "load_inertia_error", "load_damping_error")
-        effort, inertia, damping = (units[f"{name}/{what}"].replace("*", "·") for what in whats)
+        effort, inertia, damping = (unit_sign(units[f"{name}/{what}"]) for what in whats)
         lines.append(
             f"load     {name}: error RMS {_quantity(load['error_rms'], effort)}, at most"
             f" {_quantity(load['error_max'], effort)}, delay {_quantity(load['delay'], 's')}; it adds"

@@ -13,7 +13,7 @@ from typing import Literal
 
 from cosim.core import ops
 from cosim.core.types import Array, Numeric
-from cosim.core.units import JOINT_DIMENSIONS
+from cosim.core.units import quantity_unit
 
 Action = Literal["warn", "saturate", "stop"]
 WARN: Action = "warn"
@@ -127,7 +127,7 @@ class GuardLimit:
 
     def unit_of(self, joint_unit: str) -> str:
         """The unit of its bound for a joint whose position has this unit."""
-        return JOINT_DIMENSIONS[self.unit][joint_unit == "m"] if self.unit in JOINT_DIMENSIONS else self.unit
+        return quantity_unit(self.unit, joint_unit)
 
     def show(self, values: list[float], joint_unit: str, digits: int = 6) -> str:
         """Its bounds of one joint in words: `5 N*m`, `-1 to 1 rad`."""

@@ -99,6 +99,12 @@ JOINT_DIMENSIONS: dict[str, tuple[str, ...]] = {
     "joint damping": ("N*m*s/rad", "N*s/m"),
 }
 
+
+def quantity_unit(quantity: str, position: str) -> str:
+    """The SI unit of a quantity of a joint whose positions are in rad or m; another unit is itself."""
+    return JOINT_DIMENSIONS[quantity][position == "m"] if quantity in JOINT_DIMENSIONS else quantity
+
+
 # word of an SI unit -> the exponents of the base units in it
 _SI_WORDS: dict[str, dict[str, int]] = {
     "1": {},
@@ -135,7 +141,10 @@ SPELLINGS: dict[str, str] = {
     "Ns": "N*s",
     "kgm": "kg*m",
 }
-_SIGNS = str.maketrans({"·": "*", "⋅": "*", "²": "^2", "µ": "u", "μ": "u", "\u2126": "Ω"})  # µ: U+00B5 and U+03BC
+_SHOWN = {"*": "·", "^2": "²", "^3": "³", "^4": "⁴", "ohm": "Ω", "degC": "°C"}
+_SIGNS = str.maketrans(
+    {"·": "*", "⋅": "*", "²": "^2", "³": "^3", "⁴": "^4", "µ": "u", "μ": "u", "\u2126": "Ω"}  # µ: U+00B5 and U+03BC
+)
 _WORD = re.compile(r"°(?!C)|[^\W\d_]+")
 _QUANTITY = re.compile(r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?) ?(.+)?")
 
@@ -185,8 +194,10 @@ def show_quantity(value: float, unit: str, digits: int = 4) -> str:
 
 
 def unit_sign(unit: str) -> str:
-    """A unit as texts show it; empty for a pure number."""
-    return "" if unit == "1" else unit.replace("*", "·")
+    """A unit as it is written by hand: `N·m`, `m/s²`, `°C`; empty for a pure number."""
+    for sign, shown in _SHOWN.items():
+        unit = unit.replace(sign, shown)
+    return "" if unit == "1" else unit
 
 
 def parse_any(text: str) -> float:

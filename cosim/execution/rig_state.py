@@ -12,7 +12,7 @@ import numpy as np
 from cosim.control.control_loop import ControlLoop
 from cosim.core.layout import zeros_like
 from cosim.core.types import Array, State
-from cosim.core.units import JOINT_DIMENSIONS
+from cosim.core.units import quantity_unit
 from cosim.simulation.tick.tick_model import TickModel
 
 # an unstable mode is the cause if it had the time to grow by this factor; a run that stops at once gets these ticks
@@ -67,8 +67,8 @@ class RigState:
 
     def show(self, value: float, what: str, k: int) -> str:
         """A number of joint k with the unit of `joint <what>`."""
-        units = JOINT_DIMENSIONS[f"joint {what}"]
-        return f"{float(f'{value:.3g}'):.6g} {units[self.tick_model.plant.model.dof_units[k] == 'm']}"
+        unit = quantity_unit(f"joint {what}", self.tick_model.plant.model.dof_units[k])
+        return f"{float(f'{value:.3g}'):.6g} {unit}"
 
     @cached_property
     def window(self) -> list[State]:

@@ -9,7 +9,7 @@ import numpy as np
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, STALE, GuardLimit
 from cosim.core.types import State, requested_effort
-from cosim.core.units import JOINT_DIMENSIONS
+from cosim.core.units import quantity_unit
 from cosim.execution.divergence import likely_cause
 from cosim.execution.rig_state import PLAUSIBLE, RigState
 from cosim.simulation.plant.event_stepper import PlantFault
@@ -99,7 +99,7 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
     """The fields of the messages of a limit: the name of joint k, the limit, and its signals with units."""
     model, guard, measured = tick_model.plant.model, tick_model.guard, parts["measured"]
     unit, position, velocity = model.dof_units[k], float(measured["position"][k]), float(measured["velocity"][k])
-    effort_unit = JOINT_DIMENSIONS["joint effort"][unit == "m"]
+    effort_unit = quantity_unit("joint effort", unit)
     units, judged = tick_model.unit_finding(parts, k), parts.get("judged_velocity", measured["velocity"])
     reported, velocity = velocity, float(judged[k])
     moves = f"{velocity:.6g} {unit}/s"

@@ -5,26 +5,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from cosim.output.recording_topics import LOG_TOPIC
 from cosim.output.sample_encoding import topics_of
 from cosim.output.scene.scene import Scene
+from cosim.output.signal_charts import EFFORT, POSITION, TRACKING_ERROR, VELOCITY, SignalCurve, charts_of, curves_beside
 
-PALETTE = ("#d1603d", "#3b82c4", "#3f9c68", "#c79a2e", "#8a63c9", "#2aa7b5", "#c4568f", "#9aa0a6")
 MOST_PLOTS = 12  # in a tab
 ROWS = 4  # in a column of plots
 
-# title of a tab -> the signals of each joint in it
-JOINT_TABS: dict[str, tuple[str, ...]] = {
-    "position": ("reference_position", "position"),
-    "velocity": ("reference_velocity", "velocity"),
-    "effort": ("command_effort", "effort"),
-    "current": ("current",),
-    "temperature": ("temperature",),
-}
+# titles of the charts of joints that have a tab
+JOINT_TABS = POSITION, TRACKING_ERROR, VELOCITY, EFFORT, "current", "temperature"
 PARTS = "parts"  # tab of a rig without joints
 RIG_TABS = ("energy", "timing")  # groups of signals, each in one plot
 
@@ -32,8 +26,10 @@ STACKED, SIDE_BY_SIDE = "-", "|"
 
 
 class LayoutPlot(NamedTuple):
+    """curves: of a signal each."""
+
     title: str
-    signals: tuple[str, ...]
+    curves: tuple[SignalCurve, ...]
 
 
 class LayoutTab(NamedTuple):
@@ -52,18 +48,22 @@ PLAIN = re.compile(r"[\w/]+")  # a topic that needs no quotes in a path
 DEBUG = 1  # level of events
 
 
-def tabs_of(signals: Collection[str], joints: Sequence[str]) -> list[LayoutTab]:
-    """Tabs without plots, and plots without signals, are left out."""
-    tabs = []
-    for title, names in JOINT_TABS.items():
-        plots = [LayoutPlot(joint, _present(signals, [f"{joint}/{name}" for name in names])) for joint in joints]
-        tabs += _numbered(title, [plot for plot in plots if plot.signals])
+def tabs_of(units: Mapping[str, str], joints: Sequence[str]) -> list[LayoutTab]:
+    """Tabs without plots, and plots without curves, are left out. units: of the signals by name."""
+    tabs, charts = list[LayoutTab](), charts_of(units)
+    for title in JOINT_TABS:
+        found = [charts[joint][title] for joint in joints if title in charts.get(joint, {})]
+        plots = [LayoutPlot(chart.owner, _in_viewers(chart.curves)) for chart in found]
+        tabs += _numbered(title, [plot for plot in plots if plot.curves])
+    groups = _by_owner(units)
     if not joints:
-        tabs += _numbered(PARTS, _by_part(signals))
-    for group in RIG_TABS:
-        if found := tuple(name for name in signals if name.startswith(f"{group}/")):
-            tabs.append(LayoutTab(group, (LayoutPlot(group, found),)))
-    return tabs
+        tabs += _numbered(PARTS, [plot for plot in groups if plot.title not in RIG_TABS])
+    return tabs + [LayoutTab(plot.title, (plot,)) for group in RIG_TABS for plot in groups if plot.title == group]
+
+
+def _in_viewers(curves: Sequence[SignalCurve]) -> tuple[SignalCurve, ...]:
+    """Viewers compute no differences, and draw no dashes, which would hide what is behind them."""
+    return tuple(sorted((curve for curve in curves if len(curve.signals) == 1), key=lambda curve: not curve.dashed))
 
 
 def _numbered(title: str, plots: Sequence[LayoutPlot]) -> Iterator[LayoutTab]:
@@ -74,16 +74,17 @@ def _numbered(title: str, plots: Sequence[LayoutPlot]) -> Iterator[LayoutTab]:
         yield LayoutTab(numbered, tuple(plots[first:last]))
 
 
-def _by_part(signals: Collection[str]) -> list[LayoutPlot]:
-    """A plot for each part or bond of a rig without joints."""
+def _by_owner(signals: Iterable[str]) -> list[LayoutPlot]:
+    """A plot of all signals of each group, part or bond."""
     groups: dict[str, list[str]] = {}
     for name in signals:
         groups.setdefault(name.rpartition("/")[0], []).append(name)
-    return [LayoutPlot(group, tuple(names)) for group, names in groups.items() if group not in RIG_TABS]
+    return [LayoutPlot(owner, curves_beside(names, _word)) for owner, names in groups.items()]
 
 
-def _present(signals: Collection[str], names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if name in signals)
+def _word(signal: str) -> str:
+    """Its name without its owner."""
+    return signal.rpartition("/")[2]
 
 
 def signal_path(signal: str) -> str:
@@ -131,13 +132,13 @@ def _split(direction: str, parts: Sequence[Any], percentage: float | None = None
 def _plot(plot: LayoutPlot) -> Mapping[str, Any]:
     paths = [
         {
-            "value": signal_path(signal),
-            "label": signal.rpartition("/")[2],
-            "color": PALETTE[k % len(PALETTE)],
+            "value": signal_path(curve.signals[0]),
+            "label": curve.label,
+            "color": curve.color,
             "enabled": True,
             "timestampMethod": "receiveTime",
         }
-        for k, signal in enumerate(plot.signals)
+        for curve in plot.curves
     ]
     return {
         "foxglovePanelTitle": plot.title,
@@ -226,5 +227,5 @@ def _add_plot(parent: Element, plot: LayoutPlot, name: Callable[[str], str]) -> 
     area = SubElement(parent, "DockArea", name=plot.title)
     shown = SubElement(area, "plot", style="Lines", mode="TimeSeries", flip_x="false", flip_y="false")
     SubElement(shown, "limitY")
-    for k, signal in enumerate(plot.signals):
-        SubElement(shown, "curve", name=name(signal), color=PALETTE[k % len(PALETTE)])
+    for curve in plot.curves:
+        SubElement(shown, "curve", name=name(curve.signals[0]), color=curve.color)

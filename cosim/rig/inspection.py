@@ -13,7 +13,7 @@ from cosim.control.load_emulation import is_stable, largest_ratio
 from cosim.core.compile.process_exits import user_code
 from cosim.core.errors import CosimError, InputError, InputErrors, describe_exception, where_raised
 from cosim.core.types import COMMAND, Array
-from cosim.core.units import JOINT_DIMENSIONS, format_seconds
+from cosim.core.units import format_seconds, quantity_unit
 from cosim.execution.crash import crash_in_words
 from cosim.execution.divergence import fastest_plant, instability
 from cosim.execution.drive_loops import fastest_loop
@@ -144,7 +144,7 @@ def references_beyond_limits(rig: WiredRig) -> Iterator[str]:
                 excess = np.maximum(values - upper, lower - values)
                 worst = int(np.argmax(excess))
                 if excess[worst] > REFERENCE_TOLERANCE:
-                    unit = JOINT_DIMENSIONS[f"joint {what}"][units[k] == "m"]
+                    unit = quantity_unit(f"joint {what}", units[k])
                     bound = upper if values[worst] > upper else lower
                     yield (
                         f"the {what} of the reference of joint '{rig.joints[k]}' is {values[worst]:.4g} {unit}"
@@ -246,7 +246,7 @@ def unstable_loads(rig: WiredRig) -> Iterator[str]:
         emulated = _inertia_at_start(rig, load.joint) - load.rotor
         if is_stable((emulated - load.inertia) / shaft, bandwidth, step, steps):
             continue
-        unit = JOINT_DIMENSIONS["joint inertia"][rig.plant.model.dof_units[load.joint] == "m"]
+        unit = quantity_unit("joint inertia", rig.plant.model.dof_units[load.joint])
         most = load.inertia + shaft * largest_ratio(bandwidth, step, steps)
         yield (
             f"the load motor of joint '{name}' is to play {emulated:.4g} {unit} on a shaft of {shaft:.4g} {unit} with a"

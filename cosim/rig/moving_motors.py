@@ -14,6 +14,7 @@ import numpy as np
 
 from cosim.control.limits import LIMITS, STOP
 from cosim.core.paths import read_file
+from cosim.core.units import unit_sign
 from cosim.rig.reading.driver_family import turns_at_power_off
 from cosim.rig.sections.drivers import DriverSpec
 
@@ -78,11 +79,7 @@ def _limits(rig: WiredRig, name: str, effort: float) -> tuple[str, str]:
         if any(map(isfinite, values)):
             shown = f"{row.key} {row.listed.format(limit=row.show(values, rig.plant.model.dof_units[k], 4))}"
             (own if any(isfinite(given[key]) for key in row.bound_keys) else default).append(shown)
-    return _units(", ".join(own)), _units(", ".join(default))
-
-
-def _units(text: str) -> str:
-    return text.replace("*", "·").replace("degC", "°C")
+    return unit_sign(", ".join(own)), unit_sign(", ".join(default))
 
 
 def stop_lines(rig: WiredRig) -> Iterator[str]:

@@ -24,13 +24,13 @@ def started(dash, rig: Path) -> OpenedPage:
 
 def peak_of_error(page: OpenedPage, after: float) -> float:
     """The largest error in the chart of the page after a time; 0 until there is a second of it."""
-    t, error = (np.array(column, dtype=float) for column in page.chart("hinge error")[:2])
+    t, error = (np.array(column, dtype=float) for column in page.chart("hinge tracking error")[:2])
     late = t > after
     return float(np.abs(error[late]).max()) if late.any() and t[-1] > after + 1.0 else 0.0
 
 
 def now(page: OpenedPage) -> float:
-    return page.chart("hinge error")[0][-1]
+    return page.chart("hinge tracking error")[0][-1]
 
 
 def test_a_moved_gain_changes_the_error_in_the_chart_and_undo_brings_it_back(dash, swing: Path) -> None:
@@ -129,7 +129,7 @@ def test_an_emergency_stop_needs_no_control_and_the_run_starts_again(dash, swing
 
 def test_the_page_of_a_run_that_was_killed_says_so_and_is_clean(dash, swing: Path) -> None:
     page = started(dash, swing)
-    page.wait_until(lambda: len(page.chart("hinge error")[0]) > 20)
+    page.wait_until(lambda: len(page.chart("hinge tracking error")[0]) > 20)
     (child,) = children(page.dash.process.pid)
     os.kill(child, signal.SIGKILL)
     page.wait_for_status("The run is gone")
@@ -138,7 +138,7 @@ def test_the_page_of_a_run_that_was_killed_says_so_and_is_clean(dash, swing: Pat
         page.open(name)
         page.tab.wait_for_timeout(200)
         assert not re.search(r"\b(nan|NaN|None|null|undefined|Traceback|Error)\b", page.text())
-    t, error = page.chart("hinge error")
+    t, error = page.chart("hinge tracking error")
     assert len(t) == len(error) > 10 and np.all(np.diff(t) > 0)
     page.press("Start again")
     page.wait_for_status("Running")

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from cosim.apps.dashboard.curves import joint_charts, signal_chart, values_of
+from cosim.apps.dashboard.curves import chart_of_signals, shown_charts, values_of
 from cosim.apps.dashboard.health import at_limits, figures, percentiles
 from cosim.apps.dashboard.run_control import Note
 from cosim.apps.dashboard.source import JointAbout, PageEvent, Status
 from cosim.apps.dashboard.words import MOST_EVENTS, control_html, events_html, gathered, headline
+from cosim.output.signal_charts import charts_of
 
 UNITS = {"a/position": "rad", "a/reference_position": "rad", "a/effort": "N*m", "b/position": "m"}
 
@@ -39,17 +40,18 @@ def test_events_are_listed_the_newest_first_and_cannot_be_html() -> None:
 
 
 def test_charts_of_a_joint_are_of_its_signals() -> None:
-    charts = joint_charts("a", ("position", "error", "effort"), UNITS)
-    titles = [("a position", "rad"), ("a error", "rad"), ("a effort", "N·m")]
+    charts = shown_charts(charts_of(UNITS)["a"])
+    titles = [("position", "rad"), ("tracking error", "rad"), ("effort", "N·m")]
     assert [(chart.title, chart.unit) for chart in charts] == titles
     (error,) = charts[1].curves
     values = {"a/position": np.array([1.0, 2.0]), "a/reference_position": np.array([1.5, 2.0])}
     np.testing.assert_array_equal(values_of(error, values.__getitem__), [0.5, 0.0])
-    assert [chart.title for chart in joint_charts("b", ("position", "error"), UNITS)] == ["b position"]
+    untracked = charts_of({**UNITS, "b/velocity": "m/s"})["b"]
+    assert [chart.title for chart in shown_charts(untracked)] == ["position", "velocity"]
 
 
 def test_a_chart_of_signals_has_all_of_their_units() -> None:
-    chart = signal_chart(["a/position", "a/effort"], UNITS)
+    chart = chart_of_signals(["a/position", "a/effort"], UNITS)
     assert chart.unit == "rad, N·m" and len({curve.color for curve in chart.curves}) == 2
 
 

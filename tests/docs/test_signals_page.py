@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cosim.output.signal_charts import ORDER, STYLES
 from cosim.simulation.plant.recorded_signals import ENERGIES, STEPS
 from cosim.simulation.tick.coupled_plant import OF_A_BOND, STEP_SIGNALS
 from cosim.simulation.tick.signals import JOINT_SIGNALS
@@ -25,3 +26,18 @@ def test_the_page_says_what_is_declared(name: str):
     unit = DECLARED[name].unit.replace("degC", "°C")
     of_its_own = unit != "1" and not unit.startswith("joint")
     assert rows[name] == DECLARED[name].meaning + (f", {unit}" if of_its_own else "")
+
+
+def test_the_page_has_the_charts_of_a_joint_and_the_styles_of_their_curves():
+    text = PAGE.read_text("utf-8")
+    charts = dict(
+        re.findall(r"^\| `([^`]+)` \| ([^|]+) \|$", text.split("## Charts")[1].split("\n## ")[0], re.MULTILINE)
+    )
+    assert list(charts)[: len(ORDER)] == list(ORDER)
+    for title in ORDER:
+        signals = [name for name, signal in JOINT_SIGNALS.items() if signal.chart == title]
+        assert set(signals) <= set(re.findall(r"`(\w+)`", charts[title]))
+    looks = {style.label: style for style in STYLES.values()}
+    assert {label: charts[label].endswith("dashed") for label in list(charts)[len(ORDER) :]} == {
+        label: style.dashed for label, style in looks.items()
+    }

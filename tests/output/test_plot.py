@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from cosim.output.plot import RunPlot
-from cosim.output.plot.joint_columns import BEFORE_DRIVE
 from tests.kit.refusals import refusal
 from tests.output.plot_helpers import ALL, LONG, assert_on_the_picture_and_apart, axes_of, figure_of, keys, run, words
 
@@ -22,7 +21,7 @@ def test_joints_columns_units_legend_and_note_are_on_the_plot():
     assert found.count("rad") == 4  # position and error of two joints
     assert found.count("N·m") == 2
     assert found.count("time [s]") == 3
-    assert keys(figure.legends[0]) == ["actual", "reference", BEFORE_DRIVE, "reference − actual"]
+    assert keys(figure.legends[0]) == ["actual", "reference", "commanded", "reference − actual"]
     assert "velocity" not in found
 
 
@@ -112,8 +111,8 @@ def test_a_command_stays_visible_over_the_effort_that_equals_it():
     (axes,) = axes_of(figure_of((t, {"a/effort": t, "a/command_effort": t}, {})))
     effort, command = axes.lines
     assert command.is_dashed() and not effort.is_dashed()
-    assert command.get_zorder() > effort.get_zorder()
-    assert command.get_label() == "commanded, gains included, before friction and losses"
+    assert command.get_zorder() == effort.get_zorder()  # so what comes later is in front
+    assert (effort.get_label(), command.get_label()) == ("actual", "commanded")
 
 
 def test_limits_are_drawn_where_the_curves_come_near():

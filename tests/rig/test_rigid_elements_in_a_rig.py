@@ -65,3 +65,18 @@ def test_input_shaping_finds_almost_the_same_frequency():
     ends = [rig(elements, shaped).run()["hub/reference_position"] for elements in (None, 6)]
     assert np.abs(ends[0] - ends[1]).max() < 0.05 * np.ptp(ends[0])
     assert np.abs(ends[0] - rig().run()["hub/reference_position"]).max() > 0.2 * np.ptp(ends[0])
+
+
+@pytest.mark.parametrize(
+    ("signal", "bound", "value"),
+    [
+        ("tool.y/deflection", "2 mm", 2e-3),
+        ("tool.x/position", "1 cm", 1e-2),
+        ("tool.yaw/position", "0.5 turn", np.pi),
+        ("hub/acceleration", "1 turn/s^2", 2 * np.pi),
+    ],
+)
+def test_a_condition_has_the_unit_in_which_its_signal_is_declared(signal, bound, value):
+    latch = f"events=[{{do: latch, of: hub, when: {{signal: {signal}, above: {bound}}}}}]"
+    (event,) = rig(4, latch).spec.events
+    assert (event.signal, event.bound) == (signal, pytest.approx(value))

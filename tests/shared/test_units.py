@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from cosim.core.units import SPELLINGS, UNITS, format_seconds, parse_quantity
+from cosim.core.units import SPELLINGS, UNITS, format_seconds, parse_quantity, quantity_unit, unit_sign
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -115,3 +115,16 @@ TIMES |= {99.94: "99.9 s", 100.4: "100 s"}
 
 def test_times_with_three_digits():
     assert {seconds: format_seconds(seconds) for seconds in TIMES} == TIMES
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_unit_is_read_as_it_is_shown(unit):
+    """`m/s²` as `m/s^2`, with nothing of a keyboard left in it."""
+    shown = unit_sign(unit)
+    assert not {"*", "^"} & set(shown) and "ohm" not in shown and shown != "degC"
+    assert parse_quantity(f"2 {shown}".rstrip(), unit) == 2.0 * UNITS[unit][1]
+
+
+def test_units_of_quantities_of_a_joint_follow_the_unit_of_its_position():
+    assert [quantity_unit("joint effort", unit) for unit in ("rad", "m")] == ["N*m", "N"]
+    assert quantity_unit("degC", "m") == "degC"

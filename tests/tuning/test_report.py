@@ -1,18 +1,16 @@
 """What a report says: its texts, and the curves and marks of its charts."""
 
 import re
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from cosim import Rig, tune
 from cosim.apps.tuning.figures import draw_history, draw_parameters, draw_plants
-from cosim.apps.tuning.html import ChartAxis, ReportChart
 from cosim.apps.tuning.report import report_page
 from cosim.apps.tuning.session import FailedTuning
-from cosim.output.plot.signal_figure import COLORS
-from cosim.output.plot.style import BLUE, PALE, RUST
+from cosim.output.palette import BLUE, PALE, PALETTE, RUST
+from cosim.output.svg_chart import SvgChart
 from tests.tuning.textbook import TURNTABLE, turntable
 
 COST = {"error_rms": 1.0, "effort_rms": 0.001}
@@ -44,7 +42,7 @@ def text_of(session) -> str:
     return report_page(session).content().decode()
 
 
-def places(chart: ReportChart, color: str) -> np.ndarray:
+def places(chart: SvgChart, color: str) -> np.ndarray:
     """(k, 2) pixels of the longest path of this colour; others are the frame and the legend."""
     paths = re.findall(rf'<path[^>]*stroke="{color}"[^>]* d="([^"]*)"', chart.svg())
     return max((np.array(re.findall(r"[ML]([-\d.]+) ([-\d.]+)", path), dtype=float) for path in paths), key=len)
@@ -113,7 +111,7 @@ def test_the_bode_diagrams_have_a_curve_of_the_start_and_of_the_best(session):
     charts = re.findall(r"<svg.*?</svg>", text_of(session))
     for title in ("gain [dB]", "phase [°]"):
         (chart,) = (chart for chart in charts if f'aria-label="{title}' in chart)
-        curves = re.findall(rf'<path fill="none" stroke="{COLORS[0]}"([^>]*) d="([^"]+)"', chart)
+        curves = re.findall(rf'<path fill="none" stroke="{PALETTE[0]}"([^>]*) d="([^"]+)"', chart)
         assert ["dasharray" in look for look, _ in curves] == [True, False]
         assert all(path.count("L") > 50 for _, path in curves)
 
@@ -132,55 +130,3 @@ def test_a_session_without_a_good_trial_shows_the_nearest_and_no_empty_chart():
     (chart,) = draw_history(session)
     costs = np.array([trial.outcome.cost for trial in session.trials])
     assert len(np.unique(places(chart, RUST)[:, 1])) == len(np.unique(costs.round(9))) > 1
-
-
-# --- charts ---
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "logarithmic", "ticks"),
-    [
-        (0.0, 5.0, False, [0, 1, 2, 3, 4, 5]),
-        (-48.0, 65.0, False, [-40, -20, 0, 20, 40, 60]),
-        (0.0011, 0.0019, False, [0.0012, 0.0014, 0.0016, 0.0018]),
-        (0.01, 100.0, True, [0.01, 0.1, 1, 10, 100]),
-        (2.0, 8.0, True, [2, 4, 8]),
-    ],
-)
-def test_ticks(low, high, logarithmic, ticks):
-    assert ChartAxis(low, high, logarithmic).ticks == pytest.approx(ticks)
-
-
-def test_places_are_linear_or_logarithmic():
-    values = np.array([1.0, 10.0, 100.0])
-    assert ChartAxis(1.0, 100.0, True).places(values, 0.0, 200.0) == pytest.approx([0, 100, 200])
-    assert ChartAxis(0.0, 100.0, False).places(values, 0.0, 200.0) == pytest.approx([2, 20, 200])
-    assert np.isnan(ChartAxis(1.0, 100.0, True).places(np.array([-1.0]), 0.0, 1.0)).all()
-
-
-def test_a_range_of_one_value_or_of_none_has_axes():
-    for low, high in ((3.0, 3.0), (0.0, 0.0), (np.nan, np.nan)):
-        axis = ChartAxis(low, high, True)
-        assert axis.low < axis.high and axis.ticks
-
-
-def test_a_chart_is_well_formed_and_interrupts_a_curve_where_it_is_not_finite():
-    chart = ReportChart("a < b", "time [s]", log=(False, True))
-    chart.line(np.arange(5.0), np.array([1.0, 10.0, np.nan, 100.0, 1000.0]), "#123456", "c & d")
-    chart.dots(np.array([1.0, 2.0]), np.array([5.0, np.inf]), "#654321")
-    chart.level(10.0)
-    svg = chart.svg()
-    ElementTree.fromstring(svg)
-    (curve,) = re.findall(r'stroke="#123456"[^>]* d="([^"]*)"', svg)[:1]
-    assert curve.count("M") == 2 and curve.count("L") == 2
-    (dots,) = re.findall(r'stroke="#654321"[^>]* d="([^"]*)"', svg)
-    assert dots.count("M") == 1  # what is infinite has no place
-
-
-def test_named_rows_are_read_from_the_top():
-    chart = ReportChart("cost", "")
-    chart.dots(np.array([1.0, 2.0]), np.array([0.0, 1.0]), "#123456")
-    chart.name_rows(["first", "second"])
-    svg = chart.svg()
-    first, second = (float(re.findall(rf'y="([\d.]+)"[^>]*>{name}<', svg)[0]) for name in ("first", "second"))
-    assert first < second

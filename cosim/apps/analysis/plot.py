@@ -14,9 +14,9 @@ from cosim.apps.analysis.relay import RelayPoint
 from cosim.apps.analysis.report import Analysis
 from cosim.core.types import Array
 from cosim.core.units import TURN
+from cosim.output.palette import FAINT, INK, PALE, PALETTE
 from cosim.output.plot import drawable
-from cosim.output.plot.signal_figure import COLORS
-from cosim.output.plot.style import DPI, FAINT, INK, PALE, fix_layout
+from cosim.output.plot.style import DPI, fix_layout
 from cosim.output.plot.text_layout import anonymous, show_names
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def draw(
     hertz, dofs = response.omega / TURN, [rig.dofs.index(loop.dof) for loop in analysis.loops]
     lines = {}
     for k, dof in enumerate(dofs):
-        color, loop = COLORS[k % len(COLORS)], response.loop(dof)
+        color, loop = PALETTE[k % len(PALETTE)], response.loop(dof)
         (lines[rig.dofs[dof]],) = gain.plot(hertz, _decibel(loop), color=color, linewidth=1.5)
         gain.plot(hertz, _decibel(response.tracking[:, dof, dof]), color=color, linewidth=0.9, linestyle="--")
         phase.plot(hertz, _phase(loop), color=color, linewidth=1.5)
@@ -53,12 +53,12 @@ def draw(
             step.step(*step_response(rig, dof), where="post", color=color, linewidth=1.5)
     for loop in measured:
         _draw_measured(
-            (gain, phase, nyquist), loop, COLORS[dofs.index(rig.dofs.index(loop.response.dof)) % len(COLORS)]
+            (gain, phase, nyquist), loop, PALETTE[dofs.index(rig.dofs.index(loop.response.dof)) % len(PALETTE)]
         )
     for point in relays:
         dof = rig.dofs.index(point.joint)
         _draw_relay(
-            (gain, phase, nyquist), point, response.omega, response.loop(dof), COLORS[dofs.index(dof) % len(COLORS)]
+            (gain, phase, nyquist), point, response.omega, response.loop(dof), PALETTE[dofs.index(dof) % len(PALETTE)]
         )
     _format_bode(gain, "gain [dB]", "loop (solid), closed loop (dashed)", 0.0)
     low, high = gain.get_ylim()

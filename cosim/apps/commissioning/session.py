@@ -24,7 +24,7 @@ from cosim.control.limits import CODES, LIMIT_OF, NOT_FINITE, OK, SATURATE, STAL
 from cosim.core.driver_contract import AddedTurns
 from cosim.core.errors import InputError, RunError, did_you_mean
 from cosim.core.types import COMMAND, Array, JointCommand, JointState, Limits, Numeric, requested_effort
-from cosim.core.units import JOINT_DIMENSIONS
+from cosim.core.units import quantity_unit
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.enabling import HoldCommands, enable_all
 from cosim.execution.hardware.estop import open_estop
@@ -422,7 +422,7 @@ def fault_reason(
         return f"joint '{name}' reports no number as its position or velocity; check its encoder"
     row, unit = LIMIT_OF[KEYS[code]], live.units[k]
     at = {key: float(np.asarray(value)[k]) for key, value in feedback.items() if np.ndim(value)}
-    effort_unit = JOINT_DIMENSIONS["joint effort"][unit == "m"]
+    effort_unit = quantity_unit("joint effort", unit)
     measured = {key: np.asarray(feedback[key]) for key in ("position", "velocity")}
     effort, commanded = (float(np.asarray(requested_effort(command, measured))[k]) for command in (safe, wanted))
     figures = {

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import sympy
 
-from cosim.apps.derive.latex import number, unit_sign, word
+from cosim.apps.derive.latex import number, unit_formula, word
 from cosim.apps.derive.symbolic import (
     Formula,
     as_latex,
@@ -321,7 +321,8 @@ def latex_lines(found: GraphFormulas) -> list[str]:
     for system in found.systems:
         names |= {symbol: _latex_unknown(symbol.name) for symbol in system.unknown}
         equations += [rf"{as_latex(left, names)} &= {as_latex(right, names)}" for left, right in system.equations]
-    rows = [rf"${p.letter}_{{{word(p.element)}}}$ & ${number(p.value)}$ & {unit_sign(p.unit)} \\" for p in found.used]
+    used = ((rf"${p.letter}_{{{word(p.element)}}}$", rf"${number(p.value)}$", unit_formula(p.unit)) for p in found.used)
+    rows = [rf"{' & '.join(cells)} \\" for cells in used]
     return [
         r"\begin{align*}",
         *(f"{line} \\\\" for line in equations[:-1]),

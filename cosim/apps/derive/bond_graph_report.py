@@ -10,8 +10,9 @@ from cosim.apps.derive.bond_graph_drawing import bond_graph_panel, circuit_panel
 from cosim.apps.derive.bond_graph_equations import equation_lines, formulas_of, latex_lines
 from cosim.apps.derive.graph_report import actuators_of, check_file, read_rig_with_joints
 from cosim.apps.derive.picture import GraphPanel, save_panels
-from cosim.apps.derive.tables import SIGNS, counted, quantity, shown_unit, table
+from cosim.apps.derive.tables import SIGNS, counted, quantity, table
 from cosim.core.errors import InputError, did_you_mean
+from cosim.core.units import unit_sign
 from cosim.mechanics.bondgraph import Assembly, Element, Law
 from cosim.mechanics.bondgraph.equations import Variable
 from cosim.mechanics.multibody.description.robot_file import SUFFIXES
@@ -162,7 +163,7 @@ def _bonds(assembly: Assembly) -> list[str]:
 def _states(assembly: Assembly) -> list[str]:
     if not assembly.states:
         return ["no states"]
-    rows = [(s.name, f"{float(s.initial):.6g} {shown_unit(s.unit)}".rstrip()) for s in assembly.states]
+    rows = [(s.name, f"{float(s.initial):.6g} {unit_sign(s.unit)}".rstrip()) for s in assembly.states]
     return table([("state", "initial"), *rows], "<<")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from cosim.apps.derive.tables import shown_unit
+from cosim.core.units import unit_sign
 
 LONGEST_LINE = 90  # characters of a formula, about as many as a page is wide
 SIGNS = re.compile(r"\\left|\\right|\\mathrm|\\dd?ot|[{}_^\s]")  # what is not set as a character
@@ -20,8 +20,8 @@ def number(value: float) -> str:
     return rf"{digits} \cdot 10^{{{int(power)}}}" if power else digits
 
 
-def unit_sign(unit: str) -> str:
-    words = shown_unit(unit).replace("·", r"\,").replace("Ω", r"\Omega")
+def unit_formula(unit: str) -> str:
+    words = unit_sign(unit).replace("·", r"\,").replace("Ω", r"\Omega")
     for power, sign in (("2", "²"), ("3", "³"), ("4", "⁴")):
         words = words.replace(sign, f"^{power}")
     return rf"$\mathrm{{{words}}}$" if words else ""

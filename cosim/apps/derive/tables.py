@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from cosim.core.units import unit_sign
+
 # prefix -> (factor, the smallest number before it)
 PREFIXES = {"G": (1e9, 1.0), "M": (1e6, 1.0), "k": (1e3, 1.0), "": (1.0, 0.1), "m": (1e-3, 0.1), "µ": (1e-6, 0.1)}
 PREFIXED = {"V", "A", "ohm", "H", "N", "N*m", "Pa", "W", "J"}  # units that take a prefix
 SIGNS = {1: "+1", -1: "-1", 0: "·"}  # of the elements of incidence matrices
-UNIT_SIGNS = {"*": "·", "^2": "²", "^3": "³", "^4": "⁴", "ohm": "Ω"}
 
 
 def table(rows: Iterable[Sequence[str]], aligned: str) -> list[str]:
@@ -28,16 +29,9 @@ def counted(n: int, one: str, more: str = "") -> str:
     return f"{n or 'no'} {one if n == 1 else more or one + 's'}"
 
 
-def shown_unit(unit: str) -> str:
-    """As it is printed: `N·m·s/rad`, empty for `1`."""
-    for sign, shown in UNIT_SIGNS.items():
-        unit = unit.replace(sign, shown)
-    return "" if unit == "1" else unit
-
-
 def quantity(value: float, unit: str) -> str:
     """Four significant digits, with a prefix where the unit takes one: `0.9 mH`, `1e-05 kg·m²`, `1750 MPa`."""
     prefixes = PREFIXES.items() if unit in PREFIXED else ()
     fitting = ((prefix, factor) for prefix, (factor, least) in prefixes if abs(value) >= factor * least * (1 - 1e-9))
     prefix, factor = next(fitting, ("", 1.0))
-    return f"{value / factor:.4g} {prefix}{shown_unit(unit)}".rstrip()
+    return f"{value / factor:.4g} {prefix}{unit_sign(unit)}".rstrip()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cosim.apps.identification.excitation import excite, overlay_of
 from cosim.apps.identification.identification import identify
-from cosim.apps.identification.report import page
+from cosim.apps.identification.report import report_page
 from cosim.apps.identification.variables import choose
 from cosim.core.errors import RunError
 from cosim.output import console
@@ -46,11 +46,11 @@ def identify_rig(
         print(*found.lines(), sep="\n")
     if found.failure and not anyway:
         output = None
-    written = [("overlay", output, lambda: overlay_text(found.overlay(), str(path)))]
-    written += [("report", report, lambda: page(found))]
-    for what, target, text in written:
+    written = [("overlay", output, lambda: overlay_text(found.overlay(), str(path)).encode())]
+    written += [("report", report, lambda: report_page(found).content())]
+    for what, target, content in written:
         if target:
-            write_file(target, text().encode(), what)
+            write_file(target, content(), what)
             if json != "-":
                 print(f"wrote     {what} {target}")
     if json:

@@ -9,12 +9,11 @@ import numpy as np
 
 from cosim.apps.analysis.frequency import FrequencyResponse
 from cosim.apps.analysis.measured import MeasuredLoop
-from cosim.apps.tuning.html import ReportChart
 from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.types import Array
-from cosim.core.units import TURN
-from cosim.output.plot.signal_figure import COLORS
-from cosim.output.plot.style import BLUE, FAINT, GREEN, PALE, RUST
+from cosim.core.units import TURN, unit_sign
+from cosim.output.palette import BLUE, FAINT, GREEN, PALE, PALETTE, RUST
+from cosim.output.svg_chart import SvgChart
 
 WIDE, HALF, SMALL = 960, 470, 310  # pixels
 MOST_DRAWN = 24  # parameters
@@ -35,7 +34,7 @@ class JointCourse:
     effort: Array
 
 
-def draw_history(session: SessionData) -> list[ReportChart]:
+def draw_history(session: SessionData) -> list[SvgChart]:
     """Costs of the trials, and the best so far; a trial that is stopped has a mark at the top. None without a cost."""
     good = [trial for trial in session.trials if trial.outcome.feasible]
     failed = [trial for trial in session.trials if not trial.outcome.feasible]
@@ -43,7 +42,7 @@ def draw_history(session: SessionData) -> list[ReportChart]:
     known = np.concatenate([costs, theirs[np.isfinite(theirs)]])
     if not len(known):
         return []
-    chart = ReportChart("cost", "trial", WIDE, 260, log=(False, _is_wide(known)))
+    chart = SvgChart("cost", "trial", WIDE, 260, log=(False, _is_wide(known)))
     if good:
         numbers = np.array([trial.number for trial in good])
         chart.dots(numbers, costs, PALE, "holds all limits")
@@ -54,7 +53,7 @@ def draw_history(session: SessionData) -> list[ReportChart]:
     return [chart]
 
 
-def draw_parameters(session: SessionData) -> list[ReportChart]:
+def draw_parameters(session: SessionData) -> list[SvgChart]:
     """The cost of each trial against each number that was varied; later trials are darker. None
     without a trial that holds all limits."""
     if not (good := [trial for trial in session.trials if trial.outcome.feasible]):
@@ -64,8 +63,8 @@ def draw_parameters(session: SessionData) -> list[ReportChart]:
     shade = np.array([trial.number * len(SHADES) // len(session.trials) for trial in good])
     charts = []
     for k, dimension in enumerate(session.evaluator.space.dimensions[:MOST_DRAWN]):
-        unit = "" if dimension.unit == "1" else f" [{dimension.unit.replace('*', '·')}]"
-        chart = ReportChart(f"{dimension.name}{unit}", "", SMALL, 170, log=(dimension.logarithmic, _is_wide(costs)))
+        unit = f" [{unit_sign(dimension.unit)}]" if dimension.unit != "1" else ""
+        chart = SvgChart(f"{dimension.name}{unit}", "", SMALL, 170, log=(dimension.logarithmic, _is_wide(costs)))
         chart.set_range(x=(dimension.low, dimension.high))
         for number, color in enumerate(SHADES):
             chart.dots(values[shade == number, k], costs[shade == number], color, radius=1.8)
@@ -75,13 +74,13 @@ def draw_parameters(session: SessionData) -> list[ReportChart]:
     return charts
 
 
-def draw_courses(t: Array, courses: Sequence[JointCourse]) -> list[ReportChart]:
+def draw_courses(t: Array, courses: Sequence[JointCourse]) -> list[SvgChart]:
     """Errors and efforts of the joints over time, with the start and the best gains."""
     charts = []
     for course in courses:
         sides = (("error", course.error, course.unit), ("effort", course.effort, course.effort_unit))
         for word, (start, best), unit in sides:
-            chart = ReportChart(f"{course.joint}: {word} [{unit}]", "", HALF, 170)
+            chart = SvgChart(f"{course.joint}: {word} [{unit}]", "", HALF, 170)
             chart.line(t, start, FAINT, START, dashed=True, width=1.1)
             chart.line(t, best, BLUE, BEST)
             charts.append(chart)
@@ -90,10 +89,10 @@ def draw_courses(t: Array, courses: Sequence[JointCourse]) -> list[ReportChart]:
 
 def draw_loops(
     responses: Sequence[tuple[str, FrequencyResponse]], dofs: Sequence[int], names: Sequence[str]
-) -> list[ReportChart]:
+) -> list[SvgChart]:
     """Bode diagrams of the loops, each broken at its drive; responses: START, dashed, and BEST."""
     gain, phase = (
-        ReportChart(title, "frequency [Hz]", HALF, 300, log=(True, False)) for title in ("gain [dB]", "phase [°]")
+        SvgChart(title, "frequency [Hz]", HALF, 300, log=(True, False)) for title in ("gain [dB]", "phase [°]")
     )
     lowest, highest = 0.0, 0.0
     for k, dof in enumerate(dofs):
@@ -101,7 +100,7 @@ def draw_loops(
             loop, hertz = response.loop(dof), response.omega / TURN
             size = 20.0 * np.log10(np.maximum(np.abs(loop), 1e-12))
             lowest, highest = min(lowest, float(size.min())), max(highest, float(size.max()))
-            look = {"color": COLORS[k % len(COLORS)], "dashed": name == START, "width": 0.9 if name == START else 1.5}
+            look = {"color": PALETTE[k % len(PALETTE)], "dashed": name == START, "width": 0.9 if name == START else 1.5}
             gain.line(hertz, size, **look)
             phase.line(hertz, np.degrees(np.unwrap(np.angle(loop))), **look)
     gain.set_range(y=(max(lowest, LOWEST) - 5.0, highest + 5.0))
@@ -110,9 +109,9 @@ def draw_loops(
     return [gain, phase]
 
 
-def draw_plants(start: Trial, best: Trial, names: Sequence[str]) -> list[ReportChart]:
+def draw_plants(start: Trial, best: Trial, names: Sequence[str]) -> list[SvgChart]:
     """The cost on each plant."""
-    chart = ReportChart("cost", "", WIDE, 70 + 18 * len(names))
+    chart = SvgChart("cost", "", WIDE, 70 + 18 * len(names))
     rows = np.arange(len(names), dtype=float)
     for trial, color, label in ((start, FAINT, START), (best, BLUE, BEST)):
         costs = np.array(trial.outcome.costs or [np.nan] * len(names))
@@ -121,18 +120,18 @@ def draw_plants(start: Trial, best: Trial, names: Sequence[str]) -> list[ReportC
     return [chart]
 
 
-def draw_sides(t: Array, sides: Sequence[tuple[str, str, Array, Array]], title: str) -> list[ReportChart]:
+def draw_sides(t: Array, sides: Sequence[tuple[str, str, Array, Array]], title: str) -> list[SvgChart]:
     """Errors of joints in simulation and on the real rig. sides: joint, unit, simulated and real (times,)."""
     charts = []
     for (joint, unit, simulated, real), width in zip(sides, _widths(len(sides)), strict=True):
-        chart = ReportChart(f"{title}, {joint}: error [{unit}]", "time [s]", width, 200)
+        chart = SvgChart(f"{title}, {joint}: error [{unit}]", "time [s]", width, 200)
         chart.line(t, simulated, FAINT, "simulated", dashed=True, width=1.1)
         chart.line(t, real, GREEN, "real")
         charts.append(chart)
     return charts
 
 
-def draw_measured_loop(measured: MeasuredLoop, title: str) -> list[ReportChart]:
+def draw_measured_loop(measured: MeasuredLoop, title: str) -> list[SvgChart]:
     """The Bode diagram of a loop on the real rig, beside the simulated one's."""
     response, linear = measured.response, measured.linear
     hertz, angle = response.omega / TURN, np.unwrap(np.angle(linear))
@@ -143,7 +142,7 @@ def draw_measured_loop(measured: MeasuredLoop, title: str) -> list[ReportChart]:
     )
     charts = []
     for what, level, simulated, values in both:
-        chart = ReportChart(f"{title}: {what}", "frequency [Hz]", HALF, 220, log=(True, False))
+        chart = SvgChart(f"{title}: {what}", "frequency [Hz]", HALF, 220, log=(True, False))
         chart.line(hertz, simulated, FAINT, "simulated", dashed=True, width=1.1)
         chart.dots(hertz, values, GREEN, "real")
         chart.level(level)

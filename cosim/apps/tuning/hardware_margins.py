@@ -18,7 +18,7 @@ from cosim.apps.tuning.margins import loop_margins
 from cosim.apps.tuning.objective import Limit
 from cosim.core.errors import InputError
 from cosim.core.types import Array
-from cosim.core.units import TURN
+from cosim.core.units import TURN, quantity_unit, unit_sign
 from cosim.rig.reading.yaml_source import overrides_of
 from cosim.rig.rig import Rig
 from cosim.rig.run.run import Run
@@ -114,7 +114,7 @@ def margin_experiments(
                 own,
                 {figure: float(plants[0]) for figure, plants in own_margins.items()},
                 {figure: float(np.min(plants)) for figure, plants in own_margins.items()},
-                "N·m" if real.plant.model.dof_units[dof] == "rad" else "N",
+                unit_sign(quantity_unit("joint effort", real.plant.model.dof_units[dof])),
             )
         )
     return found

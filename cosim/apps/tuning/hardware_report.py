@@ -9,8 +9,8 @@ import numpy as np
 
 from cosim.apps.tuning.figures import draw_measured_loop, draw_sides
 from cosim.apps.tuning.hardware import HardwareReplay, RealRun
-from cosim.apps.tuning.html import ReportPage
 from cosim.output.output_files import write_file
+from cosim.output.report_page import ReportPage
 
 SHOWN = 6  # joints of a run
 NONE = "–"

@@ -22,13 +22,14 @@ from cosim.apps.tuning.figures import (
     draw_parameters,
     draw_plants,
 )
-from cosim.apps.tuning.html import ReportPage
 from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.errors import InputError, plural
 from cosim.core.types import Array
 from cosim.core.units import unit_sign
 from cosim.output.output_files import write_file
-from cosim.output.plot.signal_figure import COLORS
+from cosim.output.palette import PALETTE
+from cosim.output.report_page import ReportPage
+from cosim.output.signal_charts import EFFORT, TRACKING_ERROR, charts_of
 from cosim.rig.rig import Rig
 
 COURSES = 6  # joints whose courses are drawn
@@ -146,25 +147,25 @@ def _evidence(page: ReportPage, session: SessionData, start: Trial, best: Trial)
 def _courses(page: ReportPage, session: SessionData, start: Trial, best: Trial) -> None:
     evaluator = session.evaluator
     rig = evaluator.rig
-    known = set(rig.tick_model.signals.names)
-    joints = [joint for joint in rig.joints if f"{joint}/reference_position" in known][:COURSES]
-    if not joints:
+    charts = charts_of({name: signal.unit for name, signal in rig.tick_model.signals.declared.items()})
+    tracked = [charts[joint] for joint in rig.joints if TRACKING_ERROR in charts[joint]][:COURSES]
+    if not tracked:
         page.text("No joint follows a reference.")
         return
-    kinds = ("reference_position", "position", "effort")
-    signals = [name for joint in joints for kind in kinds if (name := f"{joint}/{kind}") in known]
+    errors = [own[TRACKING_ERROR] for own in tracked]
+    efforts = {chart.owner: f"{chart.owner}/effort" for chart in errors}
+    signals = [signal for chart in errors for signal in (*chart.curves[0].signals, efforts[chart.owner])]
     values = np.array([start.values, best.values])
     batch = rig.rollouts(evaluator.space.arrays(values), duration=evaluator.duration, signals=signals)
-    units = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
     courses = [
         JointCourse(
-            joint,
-            units[joint],
-            "N·m" if units[joint] == "rad" else "N",
-            batch[f"{joint}/reference_position"] - batch[f"{joint}/position"],
-            batch[f"{joint}/effort"] if f"{joint}/effort" in known else np.zeros((2, len(batch.t))),
+            error.owner,
+            error.unit,
+            own[EFFORT].unit,
+            error.curves[0].of(lambda name: batch[name], np.subtract),
+            batch[efforts[error.owner]],
         )
-        for joint in joints
+        for own, error in zip(tracked, errors, strict=True)
     ]
     page.charts(draw_courses(batch.t, courses))
 
@@ -198,7 +199,7 @@ def _loops_at(page: ReportPage, rig: Rig, linear: Sequence[LinearRig]) -> None:
     page.table(["joint", *(f"{name} {column}" for name in (START, BEST) for column in columns)], rows)
     named = list(zip((START, BEST), responses, strict=True))
     page.charts(draw_loops(named, dofs, rig.joints))
-    page.legend({rig.joints[dof]: COLORS[k % len(COLORS)] for k, dof in enumerate(dofs)})
+    page.legend({rig.joints[dof]: PALETTE[k % len(PALETTE)] for k, dof in enumerate(dofs)})
     page.text("Solid: best, dashed: start.", note=True)
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from cosim.core import ops
 from cosim.core.types import Numeric
+from cosim.core.units import quantity_unit
 
 
 class FrameState(NamedTuple):
@@ -118,7 +119,7 @@ def polynomial(coefficients: Sequence[float]) -> Callable[[Numeric], Numeric]:
 
 def gear(ratio: float, offset: float = 0.0, unit: str = "rad") -> ConstraintLaw:
     """First joint = ratio · second joint + offset: gears, belts, racks. λ is the effort on the first one."""
-    row = ReactionSpec("effort", "N*m" if unit == "rad" else "N", unit)
+    row = ReactionSpec("effort", quantity_unit("joint effort", unit), unit)
     return ConstraintLaw((row,), lambda frames, q, t: ops.array([q[0] - ratio * q[1] - offset]))
 
 

@@ -1,6 +1,6 @@
 """Plots of a run: `RunPlot` (rows of joints or of chosen signals), `timing_plot.plot_timing`.
 
-style (formats, colours) → curves (points of a line) and text_layout → joint_columns, mechanism_panels and event_markers
+style (formats) → curves (points of a line) and text_layout → joint_columns, mechanism_panels and event_markers
 → run_figure and signal_figure (the layouts) → run_plot (what is shown).
 """
 

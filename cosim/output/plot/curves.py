@@ -7,6 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from cosim.output.signal_charts import SignalCurve
+
 PIXEL_COLUMNS = 800  # points are thinned to the minimum and maximum of each
 START = 0.01  # of the time of a run: its start
 BLOCK = 1 << 16  # samples that are looked at together
@@ -27,6 +29,11 @@ class DerivedSignal:
 
 
 Samples = np.ndarray | DerivedSignal
+
+
+def samples_of(curve: SignalCurve, signals: Mapping[str, Samples]) -> Samples:
+    """(k,) of a curve whose signals are there."""
+    return curve.of(signals.__getitem__, lambda first, second: DerivedSignal(np.subtract, first, second))
 
 
 def is_zero(y: Samples) -> bool:

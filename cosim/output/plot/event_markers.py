@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.output.plot.style import FAINT, OCHRE, RUST
+from cosim.output.palette import FAINT, OCHRE, RUST
 from cosim.output.plot.text_layout import text_width
 
 if TYPE_CHECKING:

@@ -1,63 +1,49 @@
-"""The columns of the plot of a run: the quantities of a joint."""
+"""The columns of the plot of a run: charts of a joint, and the limits that are drawn in them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cosim.output.plot.curves import DerivedSignal, Samples, is_zero
-from cosim.output.plot.style import BLUE, INK, PALE, ROSE, RUST, VIOLET
+from cosim.output.palette import PALE
+from cosim.output.plot.curves import Samples, is_zero, samples_of
+from cosim.output.signal_charts import EFFORT, POSITION, TRACKING_ERROR, VELOCITY, SignalChart, SignalCurve
 
-ACTUAL = {"label": "actual", "color": BLUE, "linewidth": 1.8, "zorder": 2}
-BEFORE_DRIVE = "commanded, gains included, before friction and losses"
-COMMANDED = {"label": BEFORE_DRIVE, "color": RUST, "linewidth": 1.0, "dashes": (3, 2.5), "zorder": 3}
-HOLDING = {"label": "brake, latch or stop", "color": ROSE, "linewidth": 1.0, "zorder": 1}
-LOAD = {"label": "load motor", "color": VIOLET, "linewidth": 1.0, "zorder": 2}
-REFERENCE = {"label": "reference", "color": INK, "linewidth": 1.0, "dashes": (4, 2.5), "zorder": 4}
-ERROR = {"label": "reference − actual", "color": ROSE, "linewidth": 1.2, "zorder": 2}
+Charts = Mapping[str, Mapping[str, SignalChart]]  # joint -> title -> chart
+
 LIMIT = {"label": "limit", "color": PALE, "linewidth": 1.0, "linestyle": (0, (5.0, 2.0)), "zorder": 1}
-SYMMETRIC = {key: ((key, -1.0), (key, 1.0)) for key in ("velocity", "effort")}
+DASHES = (3.0, 2.5)
+# title -> keys of the limits that are drawn in it, and their signs
+BOUNDS = {POSITION: (("lower", 1.0), ("upper", 1.0))} | {
+    title: ((title, -1.0), (title, 1.0)) for title in (VELOCITY, EFFORT)
+}
+MISSING = {TRACKING_ERROR: "no reference"}  # in axes without curves; by default `not recorded`
 
 
-@dataclass(frozen=True)
-class PlotColumn:
-    """A column of axes: its title and, by interface, the styles of its curves; the first curve gives the unit."""
-
-    title: str
-    curves: dict[str, dict[str, Any]]
-    bounds: tuple[tuple[str, float], ...] = ()  # keys of limits that are drawn, and their signs
-    missing: str = "not recorded"  # the text in axes without curves
-
-    def of(self, joint: str, signals: Mapping[str, Samples]) -> list[tuple[str, dict[str, Any]]]:
-        """(signal, style) of the recorded curves of a joint."""
-        return [(f"{joint}/{i}", style) for i, style in self.curves.items() if f"{joint}/{i}" in signals]
+def style_of(curve: SignalCurve) -> dict[str, Any]:
+    """Of its line."""
+    dashes = {"dashes": DASHES} if curve.dashed else {}
+    return {"label": curve.label, "color": curve.color, "linewidth": curve.width, **dashes}
 
 
-POSITION = PlotColumn(
-    "position", {"position": ACTUAL, "reference_position": REFERENCE}, (("lower", 1.0), ("upper", 1.0))
-)
-EFFORT = PlotColumn(
-    "effort",
-    {"effort": ACTUAL, "command_effort": COMMANDED, "holding_effort": HOLDING, "load_effort": LOAD},
-    SYMMETRIC["effort"],
-)
-TRACKING = PlotColumn("tracking error", {"position_error": ERROR}, missing="no reference")
-VELOCITY = PlotColumn("velocity", {"velocity": ACTUAL, "reference_velocity": REFERENCE}, SYMMETRIC["velocity"])
+def columns_of(charts: Charts, signals: Mapping[str, Samples]) -> list[str]:
+    """The titles with data; the third one is the velocity if no joint has a reference."""
+    tracked = any(TRACKING_ERROR in own for own in charts.values())
+    titles = (POSITION, EFFORT, TRACKING_ERROR if tracked else VELOCITY)
+    return [title for title in titles if _has_data(title, charts, signals)]
 
 
-def columns_of(joints: Sequence[str], signals: Mapping[str, Samples]) -> list[PlotColumn]:
-    """The columns with data; the third one is the velocity if no joint has a reference."""
-    tracked = any(TRACKING.of(joint, signals) for joint in joints)
-    return [c for c in (POSITION, EFFORT, TRACKING if tracked else VELOCITY) if _has_data(c, joints, signals)]
-
-
-def _has_data(column: PlotColumn, joints: Sequence[str], signals: Mapping[str, Samples]) -> bool:
+def _has_data(title: str, charts: Charts, signals: Mapping[str, Samples]) -> bool:
     """Whether a column has curves; efforts that are all zero do not count."""
-    curves = [signals[signal] for joint in joints for signal, _ in column.of(joint, signals)]
-    return not all(map(is_zero, curves)) if column is EFFORT else bool(curves)
+    found = [own[title] for own in charts.values() if title in own]
+    return not all(is_flat(chart, signals) for chart in found) if title == EFFORT else bool(found)
+
+
+def is_flat(chart: SignalChart, signals: Mapping[str, Samples]) -> bool:
+    """Whether all curves are 0."""
+    return all(is_zero(samples_of(curve, signals)) for curve in chart.curves)
 
 
 def most_active(joints: Sequence[str], signals: Mapping[str, np.ndarray], count: int) -> list[str]:
@@ -71,14 +57,3 @@ def most_active(joints: Sequence[str], signals: Mapping[str, np.ndarray], count:
 
     chosen = set(sorted(joints, key=range_of, reverse=True)[:count])
     return [joint for joint in joints if joint in chosen]
-
-
-def position_errors(joints: Sequence[str], signals: Mapping[str, Samples]) -> dict[str, Samples]:
-    """`<joint>/position_error` = reference − position, of the joints that have both; of real joints as measured."""
-    measured = {f"{j}/position_error": signals.get(f"{j}/measured_error") for j in joints}
-    pairs = {j: (signals.get(f"{j}/reference_position"), signals.get(f"{j}/position")) for j in joints}
-    return {
-        f"{j}/position_error": DerivedSignal(np.subtract, r, q)
-        for j, (r, q) in pairs.items()
-        if r is not None and q is not None
-    } | {name: error for name, error in measured.items() if error is not None}

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cosim.core.units import unit_sign
+from cosim.output.palette import BLUE, FAINT, GREEN, INK, OCHRE, RUST, VIOLET
 from cosim.output.plot.curves import DerivedSignal, Samples, is_zero
-from cosim.output.plot.style import BLUE, FAINT, GREEN, INK, OCHRE, RUST, VIOLET
 
 MAX_REACTIONS = 6
 
@@ -74,7 +75,7 @@ def _reactions(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> P
     mixed = len(set(measures.values())) > 1
     curves = []
     for (name, unit), style in zip(measures.items(), REACTIONS, strict=False):
-        label = f"{name} [{unit.replace('*', '·')}]" if mixed else name
+        label = f"{name} [{unit_sign(unit)}]" if mixed else name
         curves.append(PanelCurve(label, DerivedSignal(_norm, *(signals[s] for s in shown[name][unit])), style))
     few = len(shown) < len(found)
     note = f"reactions of the first {len(shown)} of {len(found)} constraints" if few else ""

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, range_of, thin_pieces
+from cosim.core.units import unit_sign
+from cosim.output.palette import FAINT, PALE, SOFT
+from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, range_of, samples_of, thin_pieces
 from cosim.output.plot.event_markers import NAME_HEIGHT, PlotMarks, draw_event_names
-from cosim.output.plot.joint_columns import EFFORT, LIMIT, PlotColumn
+from cosim.output.plot.joint_columns import BOUNDS, LIMIT, MISSING, Charts, style_of
 from cosim.output.plot.mechanism_panels import Panel
-from cosim.output.plot.style import DPI, FAINT, PALE, SOFT, fix_layout
+from cosim.output.plot.style import DPI, fix_layout
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, draw_row_name
+from cosim.output.signal_charts import EFFORT
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -34,15 +37,16 @@ SMALLEST_RANGE = {"rad": 1e-5, "m": 1e-6, "rad/s": 1e-4, "m/s": 1e-5, "N*m": 1e-
 
 @dataclass(frozen=True)
 class RunFigureContent:
-    """The data of the plot: a row of `columns` per joint, rows of `cells`, a row of `panels`, and `marks` in all.
+    """The data of the plot: a row per joint, rows of `cells`, a row of `panels`, and `marks` in all.
 
+    charts: of the joints with rows; columns: the titles that are drawn of each;
     limits: joint -> bound by key; breaks: indices of the samples before which all curves are interrupted."""
 
     t: np.ndarray
     signals: Mapping[str, Samples]
     units: Mapping[str, str]
-    joints: Sequence[str]
-    columns: Sequence[PlotColumn]
+    charts: Charts
+    columns: Sequence[str]
     cells: Sequence[Panel]
     panels: Sequence[Panel]
     marks: PlotMarks
@@ -55,7 +59,7 @@ def draw_run(content: RunFigureContent, texts: tuple[str, str, str]) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    joints, columns, panels = content.joints, content.columns, content.panels
+    joints, columns, panels = content.charts, content.columns, content.panels
     cell_rows = math.ceil(len(content.cells) / len(columns))
     # all sizes in inches; a single joint gets a taller row, a single column a wider one
     row_height = 1.5 + 1.4 / len(joints)
@@ -112,7 +116,7 @@ def _draw_joint_rows(
     handles: dict[str, Artist] = {}
     rows: list[list[Axes]] = []
     first = None
-    for row, joint in enumerate(content.joints):
+    for row, (joint, charts) in enumerate(content.charts.items()):
         names = figure.add_subplot(grid[row, 0])
         names.set_axis_off()
         draw_row_name(names, joint, row_height)
@@ -121,28 +125,30 @@ def _draw_joint_rows(
             start = 1 + place * span
             axes = first = figure.add_subplot(grid[row, start : start + span], sharex=first)
             rows[-1].append(axes)
-            curves = column.of(joint, content.signals)
-            for signal, style in curves:
-                jumps = np.union1d(angle_jumps(signal, content.signals, content.units), content.breaks)
-                (line,) = axes.plot(*thin_pieces(content.t, content.signals[signal], jumps, PIXEL_COLUMNS), **style)
-                handles.setdefault(style["label"], line)
+            curves = charts[column].curves if column in charts else ()
+            for curve in curves:
+                jumps = [angle_jumps(signal, content.signals, content.units) for signal in curve.signals]
+                breaks = np.unique(np.concatenate([*jumps, content.breaks]))
+                points = thin_pieces(content.t, samples_of(curve, content.signals), breaks, PIXEL_COLUMNS)
+                (line,) = axes.plot(*points, **style_of(curve))
+                handles.setdefault(curve.label, line)
             if curves:
-                if column is EFFORT:
+                if column == EFFORT:
                     _leave_the_rise_out(axes)
-                format_axes(axes, content.units.get(curves[0][0], ""))
-                limit = _draw_limits(axes, column.bounds, content.limits.get(joint, {}))
+                format_axes(axes, content.units.get(curves[0].signals[0], ""))
+                limit = _draw_limits(axes, BOUNDS.get(column, ()), content.limits.get(joint, {}))
                 handles |= {} if limit is None else {LIMIT["label"]: limit}
             else:
-                _mark_empty(axes, column.missing)
-            axes.tick_params(labelbottom=row == len(content.joints) - 1)
+                _mark_empty(axes, MISSING.get(column, "not recorded"))
+            axes.tick_params(labelbottom=row == len(content.charts) - 1)
             if row == 0:
                 axes.set_title(
-                    column.title,
+                    column,
                     fontsize=TITLE_SIZE,
                     color=SOFT,
                     pad=8 + (NAME_HEIGHT if content.marks.events else 0.0),
                 )
-            if row == len(content.joints) - 1:
+            if row == len(content.charts) - 1:
                 axes.set_xlabel("time [s]")
     return rows, handles
 
@@ -151,7 +157,7 @@ def _draw_cells(figure: Figure, grid: GridSpec, content: RunFigureContent, span:
     """As many in a row as there are columns."""
     per_row = len(content.columns)
     for k, cell in enumerate(content.cells):
-        row, place = len(content.joints) + k // per_row, 1 + span * (k % per_row)
+        row, place = len(content.charts) + k // per_row, 1 + span * (k % per_row)
         axes = figure.add_subplot(grid[row, place : place + span], sharex=first)
         lines = _draw_curves(axes, content, cell)
         axes.set_title(cell.title, fontsize=TITLE_SIZE, color=SOFT, pad=4.0)
@@ -213,7 +219,7 @@ def format_axes(axes: Axes, unit: str) -> None:
     """Set label, margins and range of axes with curves."""
     axes.margins(x=0.0, y=MARGIN_Y)
     axes.yaxis.get_offset_text().set(fontsize=8, color=SOFT)
-    axes.set_ylabel(unit.replace("*", "·").replace("^2", "²"))
+    axes.set_ylabel(unit_sign(unit))
     axes.locator_params(axis="y", nbins=6)
     low, high = axes.get_ylim()
     middle = 0.5 * (low + high)

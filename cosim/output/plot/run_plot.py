@@ -11,22 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cosim.core.errors import InputError
+from cosim.output.palette import BLUE, RUST, VIOLET
 from cosim.output.plot.curves import Samples, interruptions, is_zero
 from cosim.output.plot.event_markers import PlotEvents, PlotMarks, events_within
-from cosim.output.plot.joint_columns import (
-    ACTUAL,
-    EFFORT,
-    POSITION,
-    TRACKING,
-    PlotColumn,
-    columns_of,
-    most_active,
-    position_errors,
-)
+from cosim.output.plot.joint_columns import Charts, columns_of, is_flat, most_active, style_of
 from cosim.output.plot.mechanism_panels import Panel, PanelCurve, panels_of
 from cosim.output.plot.run_figure import RunFigureContent, draw_run
 from cosim.output.plot.signal_figure import draw_signals, of_parts
-from cosim.output.plot.style import BLUE, RUST, VIOLET, check_format, drawable, save, styled
+from cosim.output.plot.style import check_format, drawable, save, styled
+from cosim.output.signal_charts import EFFORT, POSITION, TRACKING_ERROR, charts_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,39 +91,41 @@ class RunPlot:
         joints = [drawable(name) for name in shown]
         limits = {drawable(name): bounds for name, bounds in self.limits.items()}
         panels = panels_of(signals, units)
-        drawn: dict[str, Samples] = {**signals, **position_errors(joints, signals)}
-        units = {**units, **{f"{joint}/position_error": units.get(f"{joint}/position", "") for joint in joints}}
-        columns = columns_of(joints, drawn)
+        known = charts_of({name: units.get(name, "") for name in signals})
+        charts = {joint: known.get(joint, {}) for joint in joints}
+        columns = columns_of(charts, signals)
         if not columns:
             raise InputError("nothing to plot; no joint has a position, velocity or effort", place)
         few = len(shown) < len(self.joints) and not self.chosen_joints
         left_out = f"the {len(shown)} joints of {len(self.joints)} that move most" if few else ""
         note = "  ·  ".join(filter(None, [note, left_out, *(panel.note for panel in panels)]))
-        rows, cells = rows_and_cells(joints, columns, drawn, units)
-        content = RunFigureContent(self.t, drawn, units, rows, columns, cells, panels, marks, limits, breaks)
+        rows, cells = rows_and_cells(charts, columns, signals, units)
+        content = RunFigureContent(self.t, signals, units, rows, columns, cells, panels, marks, limits, breaks)
         return draw_run(content, (title, description, note))
 
 
 def rows_and_cells(
-    joints: Sequence[str], columns: Sequence[PlotColumn], signals: Mapping[str, Samples], units: Mapping[str, str]
-) -> tuple[list[str], list[Panel]]:
-    """(joints with rows, cells of the others and of the frames that deflect). At least one joint has a row."""
-    passive = [joint for joint in joints if _is_passive(joint, columns, signals)]
-    passive = passive if len(passive) < len(joints) else []
+    charts: Charts, columns: Sequence[str], signals: Mapping[str, Samples], units: Mapping[str, str]
+) -> tuple[Charts, list[Panel]]:
+    """(charts of joints with rows, cells of the others and of frames that deflect). At least one joint has a row."""
+    passive = [joint for joint in charts if _is_passive(joint, charts, columns, signals)]
+    passive = passive if len(passive) < len(charts) else []
     cells = [
-        Panel(joint, units.get(name, ""), [PanelCurve("actual", signals[name], ACTUAL)])
+        Panel(joint, units.get(name, ""), [PanelCurve(curve.label, signals[name], style_of(curve))])
         for joint in passive
-        for name in (f"{joint}/position",)
+        for curve in charts[joint][POSITION].curves[-1:]  # the actual value, which is in front
+        for name in curve.signals
     ]
     frames = [name.removesuffix(DEFLECTION) for name in signals if name.endswith("." + DEFLECTION)]
-    return [joint for joint in joints if joint not in passive], cells + [_deflection(f, signals, units) for f in frames]
+    rows = {joint: own for joint, own in charts.items() if joint not in passive}
+    return rows, cells + [_deflection(frame, signals, units) for frame in frames]
 
 
-def _is_passive(joint: str, columns: Sequence[PlotColumn], signals: Mapping[str, Samples]) -> bool:
+def _is_passive(joint: str, charts: Charts, columns: Sequence[str], signals: Mapping[str, Samples]) -> bool:
     """Whether a joint moves without a reference, beside others that have one, under efforts that are all zero."""
-    efforts = [signals[name] for name, _ in EFFORT.of(joint, signals)]
-    moves = bool(POSITION.of(joint, signals)) and TRACKING in columns and not TRACKING.of(joint, signals)
-    return moves and bool(efforts) and all(map(is_zero, efforts))
+    own = charts[joint]
+    moves = POSITION in own and TRACKING_ERROR in columns and TRACKING_ERROR not in own
+    return moves and EFFORT in own and is_flat(own[EFFORT], signals)
 
 
 def _deflection(frame: str, signals: Mapping[str, Samples], units: Mapping[str, str]) -> Panel:

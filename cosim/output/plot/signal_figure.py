@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cosim.output.palette import FAINT, PALETTE, SOFT
 from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, interruptions, thin_pieces
 from cosim.output.plot.event_markers import PlotMarks
 from cosim.output.plot.run_figure import format_axes
-from cosim.output.plot.style import BLUE, DPI, FAINT, GREEN, INK, OCHRE, ROSE, RUST, SOFT, VIOLET, drawable, fix_layout
+from cosim.output.plot.style import DPI, drawable, fix_layout
 from cosim.output.plot.text_layout import LEGEND_SIZE, PlotLegend, TextBlock, anonymous, show_names
 from cosim.output.sample_encoding import TIMING
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 WIDTH, ROW = 10.0, 2.6  # inches
 MOST_SIGNALS = 24  # of a run without joints
-COLORS = (BLUE, RUST, GREEN, VIOLET, OCHRE, ROSE, INK, FAINT)
 
 LEGEND_MARGIN = 0.35  # inches, of the legend at the sides
 NAME_SIZE = 9.5  # points
@@ -62,7 +62,7 @@ def draw_signals(
     for axes, (unit, names) in zip(grid, rows.items(), strict=True):
         legends.append({})
         for k, name in enumerate(names):
-            color, width = COLORS[k % len(COLORS)], max(1.8 - 0.2 * k, 0.8)
+            color, width = PALETTE[k % len(PALETTE)], max(1.8 - 0.2 * k, 0.8)
             jumps = np.union1d(angle_jumps(name, signals, units), breaks)
             points = thin_pieces(t, signals[name], jumps, PIXEL_COLUMNS)
             (legends[-1][name],) = axes.plot(*points, color=color, linewidth=width)
@@ -139,4 +139,4 @@ def draw_overlay(runs: Sequence[OverlaidRun], chosen: Sequence[str], units: Mapp
 def _look(k: int) -> dict[str, Any]:
     """Of the curves of the k-th run."""
     dashes = {"dashes": DASHES[k % len(DASHES)]} if k % len(DASHES) else {}
-    return {"color": COLORS[k % len(COLORS)], "linewidth": max(1.8 - 0.2 * k, 0.8), **dashes}
+    return {"color": PALETTE[k % len(PALETTE)], "linewidth": max(1.8 - 0.2 * k, 0.8), **dashes}

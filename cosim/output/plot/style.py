@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cosim.output.output_files import FORMATS, check_format, write_file
+from cosim.output.palette import GRID, INK, PALE, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 T = TypeVar("T")
-
-INK, SOFT, FAINT, PALE = "#1c2229", "#3d4650", "#5c6670", "#9aa3ad"  # of texts and lines, from dark to light
-BLUE, RUST, ROSE, GREEN, VIOLET, OCHRE = "#4a9ae8", "#c8420b", "#c2255c", "#2f9e78", "#8a6bc8", "#b98a1d"
 
 STYLE: dict[Any, Any] = {
     "font.size": 9.0,
@@ -30,7 +28,7 @@ STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.formatter.limits": (-3, 4),
     "axes.formatter.useoffset": False,
-    "grid.color": "#e6e9ed",
+    "grid.color": GRID,
     "grid.linewidth": 0.7,
     "text.color": INK,
     "text.parse_math": False,  # names are no formulas

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cosim.output.plot.style import SOFT
+from cosim.output.palette import SOFT
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

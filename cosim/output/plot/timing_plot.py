@@ -15,23 +15,9 @@ import numpy as np
 from cosim.core.units import format_seconds
 from cosim.execution.timing.deadlines import DeadlineRecord, task_index
 from cosim.execution.timing.percentiles import percentiles_of
+from cosim.output.palette import BLUE, FAINT, GREEN, INK, OCHRE, PALE, ROSE, RUST, SOFT, VIOLET
 from cosim.output.plot.curves import thin
-from cosim.output.plot.style import (
-    BLUE,
-    DPI,
-    FAINT,
-    GREEN,
-    INK,
-    OCHRE,
-    PALE,
-    ROSE,
-    RUST,
-    SOFT,
-    VIOLET,
-    drawable,
-    fix_layout,
-    save,
-)
+from cosim.output.plot.style import DPI, drawable, fix_layout, save
 from cosim.output.plot.text_layout import TITLE_SIZE, PlotLegend, TextBlock, shorten_to_width
 
 if TYPE_CHECKING:

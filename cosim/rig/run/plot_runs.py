@@ -38,7 +38,7 @@ def plot_runs(runs: Mapping[str, Run], signals: Sequence[str] = (), file: str | 
         samples = {name: run.chosen([signal for signal in chosen if signal in run]) for name, run in runs.items()}
     else:
         chosen, samples = _tracking(runs)
-        units |= {f"{name}_error": unit for name, unit in units.items()}
+        units |= {_error_of(joint): units.get(f"{joint}/position", "") for run in runs.values() for joint in run.joints}
     if len(chosen) > MOST_ROWS:
         raise InputError(f"{len(chosen)} signals are too many for one plot; choose {MOST_ROWS} at most", "plot")
     drawn = [OverlaidRun(name, np.asarray(run.t), samples[name], run.gaps) for name, run in runs.items()]
@@ -51,9 +51,11 @@ def plot_runs(runs: Mapping[str, Run], signals: Sequence[str] = (), file: str | 
 
 def _tracking(runs: Mapping[str, Run]) -> tuple[list[str], dict[str, Mapping[str, Samples]]]:
     """The errors or positions that are drawn by default, and all errors and positions of each run."""
-    from cosim.output.plot.joint_columns import most_active, position_errors
+    from cosim.output.plot.curves import samples_of
+    from cosim.output.plot.joint_columns import most_active
     from cosim.output.plot.run_plot import MAX_JOINTS
     from cosim.output.plot.signal_figure import of_parts
+    from cosim.output.signal_charts import TRACKING_ERROR, charts_of
 
     name, first = next(iter(runs.items()))
     if not first.joints:
@@ -61,13 +63,21 @@ def _tracking(runs: Mapping[str, Run]) -> tuple[list[str], dict[str, Mapping[str
         return chosen, {each: run.chosen([signal for signal in chosen if signal in run]) for each, run in runs.items()}
     samples: dict[str, Mapping[str, Samples]] = {}
     for name, run in runs.items():
-        positions = run.chosen(
-            [signal for signal in run.signals if signal.endswith(("/position", "/reference_position"))]
-        )
-        samples[name] = {**positions, **position_errors(run.joints, positions)}
+        charts = charts_of(run.units)
+        tracked = [charts[joint][TRACKING_ERROR] for joint in run.joints if TRACKING_ERROR in charts.get(joint, {})]
+        curves = {chart.owner: chart.curves[0] for chart in tracked}
+        positions = [f"{joint}/position" for joint in run.joints if f"{joint}/position" in run]
+        needed = dict.fromkeys([*positions, *(signal for curve in curves.values() for signal in curve.signals)])
+        values = run.chosen(list(needed))
+        samples[name] = {**values, **{_error_of(joint): samples_of(curve, values) for joint, curve in curves.items()}}
     shown = most_active(first.joints, first.chosen([f"{joint}/position" for joint in first.joints]), MAX_JOINTS)
-    errors = [f"{joint}/position_error" for joint in shown if f"{joint}/position_error" in samples[name]]
+    errors = [_error_of(joint) for joint in shown if _error_of(joint) in samples[name]]
     return errors or [f"{joint}/position" for joint in shown], samples
+
+
+def _error_of(joint: str) -> str:
+    """The name of the row of its tracking error."""
+    return f"{joint}/position_error"
 
 
 def _common_units(runs: Mapping[str, Run]) -> dict[str, str]:

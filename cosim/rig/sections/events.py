@@ -10,12 +10,14 @@ from typing import Any, Literal
 
 from cosim.core.errors import did_you_mean
 from cosim.core.types import param, params
+from cosim.core.units import JOINT_DIMENSIONS, quantity_unit
 from cosim.rig.reading.names import Reference, Title
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.dofs import Dofs
 from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.mechanism import MechanismSpec
+from cosim.simulation.plant.recorded_signals import OF_A_DOF, OF_A_FRAME
 
 
 @params
@@ -55,11 +57,9 @@ def over_of(interface: str) -> type[OverKeys]:
     return OverKeysInUnit
 
 
-_UNITS = {what: f"joint {what}" for what in ("position", "velocity", "acceleration", "effort")}
-_UNITS["holding_effort"] = _UNITS["friction_effort"] = _UNITS["effort"]
-# of signals of a named frame `<frame>.<part>/<interface>`, by part and interface
-FRAME_UNITS = {(axis, "position"): "m" for axis in "xyz"} | {(axis, "velocity"): "m/s" for axis in "xyz"}
-FRAME_UNITS |= {(angle, "position"): "rad" for angle in ("roll", "pitch", "yaw")}
+# quantities of a joint that a dof records, by name
+_UNITS = {what: signal.unit for what, signal in OF_A_DOF.items() if signal.unit in JOINT_DIMENSIONS}
+FRAME_AXES = dict.fromkeys("xyz", "m") | dict.fromkeys(("roll", "pitch", "yaw"), "rad")  # `<frame>.<axis>/…`
 INTERFACES = {what: _when_of(unit) for what, unit in _UNITS.items()}
 # sections of an event with a signal: their keys, and the keys for signals of a dof
 OF_A_SIGNAL: dict[str, tuple[type, Mapping[str, type]]] = {
@@ -149,7 +149,8 @@ def _of_a_signal(
     plain, of_dofs = OF_A_SIGNAL[key]
     cls = of_dofs.get(what, plain) if kinds else plain
     if key == "when" and mechanism and frame in {frame.name for frame in mechanism.description.frames}:
-        cls = _when_of(FRAME_UNITS.get((axis, what), "1"))
+        known = axis in FRAME_AXES and what in OF_A_FRAME
+        cls = _when_of(quantity_unit(OF_A_FRAME[what].unit, FRAME_AXES[axis]) if known else "1")
     values = read_fields(cls, data, at, reading.of(kinds))
     return cls(**values) if {field.name for field in fields(cls)} <= values.keys() else None
 

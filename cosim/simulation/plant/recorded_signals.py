@@ -9,7 +9,7 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import Numeric, Signal, Signals, State
-from cosim.core.units import JOINT_DIMENSIONS
+from cosim.core.units import quantity_unit
 from cosim.simulation.plant.plant import Plant
 
 OF_A_DOF: Signals = {
@@ -94,9 +94,7 @@ class RecordedSignals:
 
 def in_si(declared: Signal, unit: str) -> Signal:
     """A declaration with a unit instead of a quantity of a joint; unit: of the positions of the joint, rad or m."""
-    if declared.unit not in JOINT_DIMENSIONS:
-        return declared
-    return replace(declared, unit=JOINT_DIMENSIONS[declared.unit][unit == "m"])
+    return replace(declared, unit=quantity_unit(declared.unit, unit))
 
 
 def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> RecordedSignals:

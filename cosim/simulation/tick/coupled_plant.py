@@ -18,6 +18,7 @@ from cosim.core import ops
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.layout import Layout
 from cosim.core.types import Array, Numeric, Signal, Signals, State
+from cosim.core.units import quantity_unit
 from cosim.simulation.coupling.block_part import BlockPart, zeros_of
 from cosim.simulation.coupling.couplings import Couplings, Terminal
 from cosim.simulation.coupling.master import CompiledMaster, Scheme
@@ -40,7 +41,6 @@ OF_A_BOND: Signals = {
     ),
 }
 LAST = 1e-9  # of a tick: a rest that is shorter is rounding
-UNITS = {"rad": ("N*m", "rad", "rad/s"), "m": ("N", "m", "m/s")}  # of effort, position and velocity of a dof
 
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ def signals_of_plant(names: Sequence[str], units: Sequence[str]) -> tuple[Signal
     """(inputs, outputs) of the plant as a part; units: rad or m, of each dof."""
     inputs, outputs = {}, {}
     for name, unit in zip(names, units, strict=True):
-        effort, position, velocity = UNITS[unit]
+        effort, position, velocity = (quantity_unit(f"joint {of}", unit) for of in ("effort", "position", "velocity"))
         inputs[f"{name}/effort"] = Signal((), effort)
         outputs |= {f"{name}/position": Signal((), position), f"{name}/velocity": Signal((), velocity)}
     return inputs, outputs

@@ -2,7 +2,6 @@
 
 from cosim.output.layouts import (
     MOST_PLOTS,
-    LayoutPlot,
     recording_name,
     signal_path,
     stream_name,
@@ -11,16 +10,22 @@ from cosim.output.layouts import (
 
 
 def test_tabs_have_what_there_is():
-    signals = ["a/position", "a/reference_position", "b/position", "energy/work", "steps/count", "energy/stored"]
-    found = [(tab.title, tab.plots) for tab in tabs_of(signals, ["a", "b"])]
-    position = LayoutPlot("a", ("a/reference_position", "a/position")), LayoutPlot("b", ("b/position",))
-    energy = LayoutPlot("energy", ("energy/work", "energy/stored"))
-    assert found == [("position", position), ("energy", (energy,))]
+    joints = dict.fromkeys(["a/reference_position", "a/position", "b/position", "b/measured_error"], "rad")
+    units = {**joints, "energy/work": "J", "steps/count": "1", "energy/stored": "J"}
+    tabs = tabs_of(units, ["a", "b"])
+    assert {
+        (tab.title, plot.title): [curve.signals for curve in plot.curves] for tab in tabs for plot in tab.plots
+    } == {
+        ("position", "a"): [("a/reference_position",), ("a/position",)],
+        ("position", "b"): [("b/position",)],
+        ("tracking error", "b"): [("b/measured_error",)],  # not the difference of a, which a viewer does not compute
+        ("energy", "energy"): [("energy/work",), ("energy/stored",)],
+    }
 
 
 def test_many_joints_are_several_tabs_of_columns():
     joints = [f"j{k}" for k in range(MOST_PLOTS + 1)]
-    first, second = tabs_of([f"{joint}/effort" for joint in joints], joints)
+    first, second = tabs_of({f"{joint}/effort": "N*m" for joint in joints}, joints)
     assert (first.title, second.title) == ("effort 1–12", "effort 13–13")
     assert [len(column) for column in first.columns] == [4, 4, 4]
     assert [plot.title for tab in (first, second) for plot in tab.plots] == joints

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cosim.apps.dashboard.curves import Chart, History, joint_charts, signal_chart, thinned, values_of
+from cosim.apps.dashboard.curves import History, chart_of_signals, shown_charts, thinned, values_of
 from cosim.apps.dashboard.source import About
+from cosim.output.signal_charts import SignalChart, charts_of
 
 if TYPE_CHECKING:
     import viser
 
-SHOWN = ("position", "error", "effort")
 WINDOWS = {"2 s": 2.0, "10 s": 10.0, "60 s": 60.0, "all": float("inf")}
 HEIGHT = 132
 CURSOR = "#868e96"
@@ -24,7 +24,8 @@ class ChartsPanel:
         self.whole = whole
         self.server, self.about, self.dark = server, about, False
         self.columns = {name: k for k, name in enumerate(about.units)}
-        self.handles: list[tuple[Chart, Any]] = []
+        self.charts = charts_of(about.units)
+        self.handles: list[tuple[SignalChart, Any]] = []
         panel = server.gui.add_panel()
         self.place = panel.add_tab("Charts")
         with self.place:
@@ -40,7 +41,7 @@ class ChartsPanel:
             self.signal = server.gui.add_dropdown("signal", names, initial_value=names[0])
             buttons = server.gui.add_button_group("chart", ("add", "remove", "clear"))
             self.chosen: list[str] = []
-        self.own: tuple[Chart, Any] | None = None
+        self.own: tuple[SignalChart, Any] | None = None
         self.joint.on_update(lambda _: self.rebuild())
 
         @buttons.on_click
@@ -63,7 +64,7 @@ class ChartsPanel:
             self.own[1].remove()
             self.own = None
         if self.chosen:
-            chart = signal_chart(self.chosen, self.about.units)
+            chart = chart_of_signals(self.chosen, self.about.units)
             with self.own_place:
                 self.own = chart, self._plot(chart, 320)
 
@@ -71,20 +72,19 @@ class ChartsPanel:
         """The charts of the chosen joint."""
         for _, handle in self.handles:
             handle.remove()
-        charts = joint_charts(self.joint.value, SHOWN, self.about.units)
-        if not any(chart.title.endswith("error") for chart in charts):  # a joint without a reference
-            charts = joint_charts(self.joint.value, ("position", "velocity", "effort"), self.about.units)
+        charts = shown_charts(self.charts.get(self.joint.value, {}))
         with self.place:
             self.handles = [(chart, self._plot(chart, HEIGHT)) for chart in charts]
 
-    def _plot(self, chart: Chart, height: int) -> Any:
+    def _plot(self, chart: SignalChart, height: int) -> Any:
         ink, grid = ("#c9ced6", "#3a3f47") if self.dark else ("#495057", "#e4e7eb")
         axis: Any = {"stroke": ink, "grid": {"stroke": grid, "width": 1}, "ticks": {"stroke": grid}}
         axis["font"] = "11px system-ui, sans-serif"
         axes: Any = ({**axis, "size": 28.0}, {**axis, "size": 56.0})
         series: list[Any] = [{"label": "t"}]
         for curve in chart.curves:
-            line = {"label": curve.label, "stroke": curve.color, "width": 1.6, "points": {"show": False}}
+            color = curve.dark if self.dark else curve.color
+            line = {"label": curve.label, "stroke": color, "width": curve.width, "points": {"show": False}}
             series.append(line | ({"dash": (6.0, 4.0)} if curve.dashed else {}))
         if self.whole:
             series.append({"label": "now", "stroke": CURSOR, "width": 1.0, "points": {"show": False}, "auto": False})
@@ -94,7 +94,7 @@ class ChartsPanel:
         return self.server.gui.add_uplot(
             tuple(empty),
             tuple(series),
-            title=f"{chart.title}{unit}",
+            title=f"{chart.owner} {chart.title}{unit}".lstrip(),
             axes=axes,
             scales={"x": {"time": False}},
             legend={"show": len(chart.curves) > 1},
@@ -112,7 +112,7 @@ class ChartsPanel:
             t, curves = self._data(chart, history, rows)
             handle.data = _with_now(t, curves, now) if self.whole else tuple(map(np.array, (t, *curves)))
 
-    def _data(self, chart: Chart, history: History, rows: slice) -> tuple[np.ndarray, list[np.ndarray]]:
+    def _data(self, chart: SignalChart, history: History, rows: slice) -> tuple[np.ndarray, list[np.ndarray]]:
         def column(name: str) -> np.ndarray:
             return history.column(self.columns[name], rows)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from cosim.apps.dashboard import words
 from cosim.apps.dashboard.actions import tunable
-from cosim.apps.dashboard.curves import shown_unit
 from cosim.apps.dashboard.gains import GainHistory, GainRange, gain_range, refusal, write_overlay
 from cosim.apps.dashboard.live import LiveRun
 from cosim.core.errors import CosimError
+from cosim.core.units import unit_sign
 
 if TYPE_CHECKING:
     import viser
@@ -32,7 +32,7 @@ class GainRow:
         value = gains.at(name, index)
         self.range: GainRange = gain_range(value, about.lower, about.upper)
         low, high = self.range.ends
-        label, unit = name.partition(".")[2] or name, shown_unit(about.unit)
+        label, unit = name.partition(".")[2] or name, unit_sign(about.unit)
         hint = f"{name}{f' [{unit}]' if unit else ''}"
         self.slider = server.gui.add_slider(
             label,

@@ -23,11 +23,13 @@ from cosim.control.bumpless_start import BumplessStart
 from cosim.control.limits import BITS, CODES, LIMIT_OF, NOT_FINITE, STALE
 from cosim.core.compile.object_code import CodeTarget
 from cosim.core.errors import InputError
-from cosim.core.units import JOINT_DIMENSIONS
+from cosim.core.types import Signal
+from cosim.core.units import quantity_unit, unit_sign
 from cosim.execution.rig_state import PLAUSIBLE
 from cosim.execution.stop_reason import OVERFLOWING
 from cosim.output.events import alarm_texts
 from cosim.output.scene.scene import ROLE_COLORS, Scene, Shape
+from cosim.output.signal_charts import charts_of
 from cosim.rig.scene import scene_of_page
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.plant.event_stepper import PlantFault
@@ -57,7 +59,8 @@ def page_of(rig: WiredRig, name: str, machine: CodeTarget) -> str:
     spec = rig.spec
     facts |= {
         "duration": spec.schedule.duration_ns * 1e-9,
-        "parameters": [*references.parameters, *facts["parameters"]],
+        "parameters": [_with_shown_unit(one) for one in (*references.parameters, *facts["parameters"])],
+        "charts": chart_facts(references.rig.tick_model.signals.declared),
         "notes": references.notes,
         "scene": scene_facts(scene_of_page(rig)),
         "stop": stop_facts(references.rig.tick_model),
@@ -120,6 +123,35 @@ def _is_comment(line: str) -> bool:
     return line.startswith("/*") and line.endswith("*/")
 
 
+def _with_shown_unit(parameter: Mapping[str, Any]) -> dict[str, Any]:
+    return {**parameter, "shown_unit": unit_sign(parameter["unit"])}
+
+
+def chart_facts(declared: Mapping[str, Signal]) -> list[dict[str, Any]]:
+    """The charts of all signals by their declarations; a curve is of the signals at the places `of`."""
+    places = {name: k for k, name in enumerate(declared)}
+    charts = charts_of({name: signal.unit for name, signal in declared.items()}, declared)
+    return [
+        {
+            "owner": chart.owner,
+            "title": chart.title,
+            "unit": chart.unit,
+            "curves": [
+                {
+                    "label": curve.label,
+                    "color": f"light-dark({curve.color}, {curve.dark})",
+                    "dashed": curve.dashed,
+                    "width": curve.width,
+                    "of": [places[signal] for signal in curve.signals],
+                }
+                for curve in chart.curves
+            ],
+        }
+        for own in charts.values()
+        for chart in own.values()
+    ]
+
+
 def scene_facts(scene: Scene) -> dict[str, Any]:
     """Body 0 is the ground; body k ≥ 1 is row k − 1 of the poses of the module."""
     return {
@@ -164,7 +196,7 @@ def stop_facts(model: TickModel) -> dict[str, Any]:
         {
             "name": name,
             "unit": unit,
-            "effort_unit": JOINT_DIMENSIONS["joint effort"][unit == "m"],
+            "effort_unit": quantity_unit("joint effort", unit),
             "diverged": _fix_of_divergence(model, name),
             "controller": _controller(model, k),
         }

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from cosim.apps.derive.equations.code import Operations, operations_of
 from cosim.apps.derive.equations.components import WRENCH, Derivation
 from cosim.apps.derive.tables import table
+from cosim.core.units import quantity_unit
 from cosim.mechanics.multibody.constrained_dynamics import GROUND
 from cosim.mechanics.multibody.equations import FRICTION_SPEED
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.part_names import given_names, shown_name
 
 QUATERNION = "Rotations: a quaternion (x, y, z, w); their v is the angular velocity along the axes of the body."
-UNITS = {"rad": ("rad", "rad/s", "rad/s^2", "N*m"), "m": ("m", "m/s", "m/s^2", "N"), "1": ("1", "", "", "")}
+QUANTITIES = "joint velocity", "joint acceleration", "joint effort"  # of v, a and tau
 
 Element = Callable[[str, int], str]  # of a vector, from 0
 
@@ -54,8 +55,8 @@ def count_lines(d: Derivation) -> list[str]:
 def description(d: Derivation, element: Element = in_formulas) -> list[str]:
     """What a reader of the file must know: the equation, the joints in their order, parameters."""
     model = d.model
-    names, units = zip(model.dof_names, model.dof_units, strict=True), [UNITS[unit][1:] for unit in model.dof_units]
-    dofs = [(element("v", k), name, *own) for k, ((name, _), own) in enumerate(zip(names, units, strict=True))]
+    units = zip(model.dof_names, model.dof_units, strict=True)
+    dofs = [(element("v", k), n, *(quantity_unit(of, unit) for of in QUANTITIES)) for k, (n, unit) in enumerate(units)]
     coordinates = enumerate(zip(model.coordinate_names, model.coordinate_units, strict=True))
     rows = [(element("p", k), p.name, repr(p.value), p.unit, p.about) for k, p in enumerate(d.parameters)]
     paragraphs: Sequence[Sequence[str]] = [

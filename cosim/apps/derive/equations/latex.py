@@ -8,7 +8,7 @@ from cosim.apps.derive.equations.components import Derivation, EquationTerm
 from cosim.apps.derive.equations.formulas import ComponentFormulas, component_formulas, symbols_of
 from cosim.apps.derive.equations.header import header, operation_table
 from cosim.apps.derive.equations.text import check_readable, printed
-from cosim.apps.derive.latex import align, number, unit_sign, word
+from cosim.apps.derive.latex import align, number, unit_formula, word
 from cosim.apps.derive.symbolic import Formula, as_latex, formula_symbol
 
 SPECIAL = {"_": r"\_", "&": r"\&", "%": r"\%", "#": r"\#", "$": r"\$", "^": r"\^{}", "{": r"\{", "}": r"\}"}
@@ -58,7 +58,7 @@ def _equation(d: Derivation, letters: Mapping[str, str]) -> list[str]:
 
 def _parameters(d: Derivation) -> list[str]:
     rows = [
-        rf"${_name(p.name)}$ & ${number(p.value)}$ & {unit_sign(p.unit)} & {_text(p.about)} \\" for p in d.parameters
+        rf"${_name(p.name)}$ & ${number(p.value)}$ & {unit_formula(p.unit)} & {_text(p.about)} \\" for p in d.parameters
     ]
     return ["", r"\begin{tabular}{lrll}", *rows, r"\end{tabular}"] if rows else []
 

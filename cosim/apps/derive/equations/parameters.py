@@ -11,6 +11,7 @@ from cosim.apps.derive.equations.languages import Identifiers
 from cosim.core import ops
 from cosim.core.compile.trace import symbols
 from cosim.core.types import Numeric
+from cosim.core.units import quantity_unit
 from cosim.mechanics.multibody.bodies import AnyBody
 from cosim.mechanics.multibody.constrained_dynamics import GROUND
 from cosim.mechanics.multibody.constraint_rows import BodyConstraint, BodyForce, SpringDamper
@@ -23,11 +24,8 @@ from cosim.mechanics.multibody.part_names import shown_name
 from cosim.mechanics.multibody.tree import Tree
 
 DIGITS = 14  # of a parameter, which hide the rounding of an inertia that was moved
-# of damping, friction, stiffness, position and rotor of a dof, by the unit of its position
-JOINT_UNITS = {
-    "rad": ("N*m*s/rad", "N*m", "N*m/rad", "rad", "kg*m^2"),
-    "m": ("N*s/m", "N", "N/m", "m", "kg"),
-}
+# of damping, friction, stiffness, position and rotor of a dof
+QUANTITIES = tuple(f"joint {what}" for what in ("damping", "effort", "stiffness", "position", "inertia"))
 NEGLIGIBLE = 1e-14  # of a vector's largest element: rounding
 
 
@@ -184,4 +182,5 @@ class _Numbers:
 
 def units_of(kind: JointKind) -> tuple[str, ...]:
     """Of the numbers of a joint; with both kinds of dofs, by its first."""
-    return JOINT_UNITS[kind.dofs[0][1] if kind.dofs else "rad"]
+    position = kind.dofs[0][1] if kind.dofs else "rad"
+    return tuple(quantity_unit(quantity, position) for quantity in QUANTITIES)

@@ -10,6 +10,7 @@ import numpy as np
 from cosim.apps.derive.tables import table
 from cosim.core.errors import InputError, InputErrors, shortened
 from cosim.core.types import Array
+from cosim.core.units import quantity_unit
 from cosim.mechanics.multibody.bodies import Body
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.model import Model
@@ -105,7 +106,7 @@ def difference_lines(
     states = given or random_states(model)
     efforts = np.array([[_effort(e, state) for e in (full, concentrated)] for state in states])
     exact, simple, change = _without_rounding(efforts[:, 0], efforts[:, 1], efforts[:, 1] - efforts[:, 0])
-    units = ["N*m" if unit == "rad" else "N" for unit in model.dof_units]
+    units = [quantity_unit("joint effort", unit) for unit in model.dof_units]
     if given:
         rows = [
             (f"{k}", name, f"{exact[k - 1, i]:.6g}", f"{simple[k - 1, i]:.6g}", f"{change[k - 1, i]:.6g}", units[i])

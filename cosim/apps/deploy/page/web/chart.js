@@ -34,19 +34,19 @@ class Chart {
   // remove(): its button; changed(): it has to be drawn again
   constructor(content, history, { remove, changed }) {
     Object.assign(this, { content, history });
-    const { owner, quantity, unit: unitText } = content;
-    this.canvas = element("canvas", { role: "img", label: `${owner} ${quantity} over time` });
+    const { owner, title, unit: unitText } = content;
+    this.canvas = element("canvas", { role: "img", label: `${owner} ${title} over time` });
     this.readings = content.curves.map(({ label, color, dashed }) => {
       const reading = element("b", {});
       const key = element("i", { className: dashed ? "key dashed" : "key" });
-      key.style.color = `var(${color})`;
+      key.style.color = color;
       return { reading, item: element("span", { className: "reading" }, key, `${label} `, reading) };
     });
-    const title = element("strong", {}, `${owner} ${quantity}`.trim());
+    const heading = element("strong", {}, `${owner} ${title}`.trim());
     const inUnit = element("span", { className: "unit" }, unitText);
     this.spread = element("span", { className: "reading", title: "root of the mean square over the chart" });
-    const button = element("button", { className: "quiet", label: `Remove the chart ${owner} ${quantity}`, onclick: remove }, "✕");
-    const head = element("figcaption", {}, title, inUnit, button);
+    const button = element("button", { className: "quiet", label: `Remove the chart ${owner} ${title}`, onclick: remove }, "✕");
+    const head = element("figcaption", {}, heading, inUnit, button);
     const legend = element("div", { className: "legend" }, ...this.readings.map(({ item }) => item), this.spread);
     this.figure = element("figure", { className: "chart" }, head, this.canvas, legend);
     const point = (x) => {
@@ -145,8 +145,8 @@ class Chart {
     pen.globalAlpha = opacity;
     pen.lineJoin = "round";
     for (const curve of this.content.curves) {
-      pen.strokeStyle = look[curve.color];
-      pen.lineWidth = curve.dashed ? 1.5 : 2;
+      pen.strokeStyle = look.color(curve.color);
+      pen.lineWidth = curve.width;
       pen.setLineDash(curve.dashed ? [5, 4] : []);
       pen.beginPath();
       times.forEach((time, k) => pen.lineTo(x(time), y(valueOf(curve, rows[k]))));
@@ -171,7 +171,7 @@ class Chart {
       pen.stroke();
     }
     this.content.curves.forEach((curve, i) => (this.readings[i].reading.textContent = k < 0 ? "–" : shortNumber(valueOf(curve, rows[k]))));
-    if (this.content.quantity === "tracking error") this.spread.textContent = this.spreads();
+    if (this.content.title === TRACKING_ERROR) this.spread.textContent = this.spreads();
   }
 
   spreads() {

@@ -1,7 +1,5 @@
 // Light and dark: the colours of the page, for what is drawn on canvases.
 
-const CURVE_COLORS = ["--curve", "--measured", "--reference", "--error"];
-
 const isDark = () => {
   const chosen = document.documentElement.dataset.theme;
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -11,22 +9,28 @@ const isDark = () => {
 const numbersOf = (color) => [...color.match(/[\d.]+/g).slice(0, 3).map((part) => part / 255), 1];
 
 const currentLook = () => {
-  const probe = document.body.appendChild(document.createElement("i"));
-  const color = (name) => {
-    probe.style.color = `var(${name})`;
-    return getComputedStyle(probe).color;
+  const computed = (of) => {
+    const probe = document.body.appendChild(document.createElement("i"));
+    of(probe.style);
+    const { color, fontFamily } = getComputedStyle(probe);
+    probe.remove();
+    return { color, fontFamily };
   };
-  const look = {
-    ...Object.fromEntries(CURVE_COLORS.map((name) => [name, color(name)])),
-    rule: color("--rule"),
-    faint: color("--faint"),
-    font: getComputedStyle(probe).fontFamily,
-    grid: numbersOf(color("--grid")),
+  const known = new Map();
+  // of a canvas, for a colour of CSS
+  const color = (text) => {
+    if (!known.has(text)) known.set(text, computed((style) => (style.color = text)).color);
+    return known.get(text);
+  };
+  return {
+    color,
+    rule: color("var(--rule)"),
+    faint: color("var(--faint)"),
+    font: computed(() => {}).fontFamily,
+    grid: numbersOf(color("var(--grid)")),
     shadow: [0, 0, 0, isDark() ? 0.4 : 0.16],
-    spring: numbersOf(color("--reference")),
+    spring: numbersOf(color("var(--spring)")),
   };
-  probe.remove();
-  return look;
 };
 
 const toggleTheme = () => {

@@ -37,7 +37,7 @@ class Page {
     byId("scene").hidden = !facts.scene.bodies.some((body) => body.shapes.length);
     this.panel = new Panel(byId("parameters"), simulation, () => (this.changed = true));
     byId("panel").hidden = !facts.parameters.length && !facts.notes.length;
-    this.offerCharts(chartsOf(facts.signals));
+    this.offerCharts(facts.charts);
     this.actions = this.listActions();
     this.listen();
     this.refresh();
@@ -113,7 +113,7 @@ class Page {
     const groups = new Map();
     charts.forEach((content, k) => {
       if (!groups.has(content.owner)) groups.set(content.owner, element("optgroup", { label: content.owner || "signals" }));
-      groups.get(content.owner).append(element("option", { value: k }, content.quantity));
+      groups.get(content.owner).append(element("option", { value: k }, content.title));
     });
     picker.append(...groups.values());
     picker.addEventListener("change", () => {

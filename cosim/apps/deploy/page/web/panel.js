@@ -37,7 +37,7 @@ class Panel {
 
   // of a quantity of several joints with one unit it is shown once
   group(name, members, open) {
-    const units = new Set(members.map(({ parameter }) => shownUnit(parameter.unit)));
+    const units = new Set(members.map(({ parameter }) => parameter.shown_unit));
     const once = units.size === 1 && members[0].parameter.name.includes("/");
     const heads = new Set(members.map(({ parameter }) => parameter.about));
     const summary = element("summary", {}, name || "parameters");
@@ -49,10 +49,9 @@ class Panel {
   }
 
   row(parameter, label) {
-    const { name, unit: unitText, least, greatest, usual = [] } = parameter;
+    const { name, shown_unit: inUnit, least, greatest, usual = [] } = parameter;
     const scale = gainRange(parameter.value, usual[0] ?? least, usual[1] ?? greatest);
     const [low, high] = sliderEnds(scale);
-    const inUnit = shownUnit(unitText);
     const spoken = `${name} ${inUnit}`.trim();
     const slider = element("input", { type: "range", min: low, max: high, step: "any", label: spoken });
     const field = element("input", { type: "number", step: "any", inputMode: "decimal", label: `${spoken}, as a number` });
@@ -106,7 +105,7 @@ class Panel {
     const { slider, field, scale, line, parameter, beyond } = this.rows.get(name);
     const value = this.simulation.get(name);
     slider.value = sliderPosition(scale, value);
-    slider.setAttribute("aria-valuetext", `${general(value)} ${shownUnit(parameter.unit)}`.trim());
+    slider.setAttribute("aria-valuetext", `${general(value)} ${parameter.shown_unit}`.trim());
     const [low, high] = sliderEnds(scale);
     slider.style.setProperty("--filled", `${(100 * (Number(slider.value) - low)) / (high - low || 1)}%`);
     field.value = Number(value.toPrecision(SHOWN_DIGITS));

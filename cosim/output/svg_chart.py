@@ -1,81 +1,27 @@
-"""One HTML file without resources of a network: headings, tables, texts and charts as SVG.
+"""Charts of curves and marks as SVG, for reports.
 
-Some thirty charts are drawn in a few milliseconds, for which matplotlib takes seconds: a report is a part of every
-session.
+Some thirty are drawn in a few milliseconds, for which matplotlib takes seconds: a report is a part of every session of
+tuning.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from html import escape
 
 import numpy as np
 
 from cosim.core.types import Array
+from cosim.output.palette import FAINT, GRID, PALE, SOFT
 from cosim.output.plot.curves import thin
-from cosim.output.plot.style import FAINT, PALE, SOFT
 
-STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; color: #1c2229; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-p { margin: 0.4rem 0; } .note { color: #5c6670; font-size: 0.9rem; }
-table { border-collapse: collapse; margin: 0.6rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.22rem 0.8rem 0.22rem 0; text-align: right; border-bottom: 1px solid #e6e9ed; }
-th { color: #3d4650; font-weight: 600; } th:first-child, td:first-child, .words { text-align: left; }
-svg { max-width: 100%; height: auto; }
-.charts { display: flex; flex-wrap: wrap; gap: 0.5rem; } .key { margin-right: 1.2rem; white-space: nowrap; }
-code, pre { background: #f4f6f8; padding: 0.1rem 0.3rem; }
-pre { padding: 0.6rem 0.8rem; overflow-x: auto; }
-"""
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 10.0, 22.0, 34.0  # pixels beside the axes
 TICKS = 6  # at most, of a linear axis
 DECADES = 5  # with a tick, at most
 MARGIN = 0.05  # of the range, above and below the curves
-GRID = "#e6e9ed"
+SHADE = "#f3f5f7"
 STEPS = (1.0, 2.0, 5.0, 10.0)
-
-
-class ReportPage:
-    """Parts are added from top to bottom; all texts are escaped."""
-
-    def __init__(self, title: str) -> None:
-        self._title = title
-        self._parts = [f"<h1>{escape(title)}</h1>"]
-
-    def heading(self, text: str) -> None:
-        self._parts.append(f"<h2>{escape(text)}</h2>")
-
-    def text(self, text: str, note: bool = False) -> None:
-        kind = ' class="note"' if note else ""
-        self._parts.append(f"<p{kind}>{escape(text)}</p>")
-
-    def code(self, text: str) -> None:
-        self._parts.append(f"<pre>{escape(text)}</pre>")
-
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Columns of words are aligned to the left, columns of numbers to the right."""
-        words = [all(not cell or cell[0].isalpha() for cell in column) for column in zip(*rows, strict=True)]
-
-        def cells(row: Sequence[str], tag: str) -> str:
-            kinds = (' class="words"' if word else "" for word in words or [False] * len(row))
-            return "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(row, kinds, strict=True))
-
-        lines = [f"<tr>{cells(header, 'th')}</tr>", *(f"<tr>{cells(row, 'td')}</tr>" for row in rows)]
-        self._parts.append(f"<table>{''.join(lines)}</table>")
-
-    def charts(self, charts: Sequence[ReportChart]) -> None:
-        """Beside each other, as many as the page is wide."""
-        self._parts.append(f'<div class="charts">{"".join(chart.svg() for chart in charts)}</div>')
-
-    def legend(self, colors: Mapping[str, str]) -> None:
-        """Names of colours of the charts before it."""
-        keys = (f'<span class="key"><b style="color:{color}">—</b> {escape(n)}</span>' for n, color in colors.items())
-        self._parts.append(f'<p class="note">{"".join(keys)}</p>')
-
-    def content(self) -> bytes:
-        head = f'<meta charset="utf-8"><title>{escape(self._title)}</title><style>{STYLE}</style>'
-        return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(self._parts)}</body></html>'.encode()
 
 
 class ChartAxis:
@@ -110,7 +56,7 @@ class ChartAxis:
         return [k * step for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
 
-class ReportChart:
+class SvgChart:
     """Curves and marks are added, then it is drawn once. width, height: pixels, with labels."""
 
     def __init__(
@@ -121,6 +67,7 @@ class ReportChart:
         self._curves: list[tuple[Array, Array, str, str, float]] = []
         self._marks: list[tuple[Array, Array, str, float]] = []
         self._levels: list[float] = []
+        self._shades: list[tuple[float, float]] = []
         self._labels: dict[str, tuple[str, str]] = {}
         self._ranges: list[tuple[float, float] | None] = [None, None]
         self._names: list[str] | None = None
@@ -141,6 +88,10 @@ class ReportChart:
     def level(self, y: float) -> None:
         """A thin line across."""
         self._levels.append(y)
+
+    def shade(self, first: float, last: float) -> None:
+        """A grey ground between two values of the horizontal axis."""
+        self._shades.append((first, last))
 
     def set_range(self, x: tuple[float, float] | None = None, y: tuple[float, float] | None = None) -> None:
         self._ranges = [x or self._ranges[0], y or self._ranges[1]]
@@ -192,6 +143,8 @@ class ReportChart:
     def _frame(self, xs: ChartAxis, ys: ChartAxis, box: tuple[float, float, float, float]) -> Iterator[str]:
         x0, x1, y0, y1 = box
         yield _text(x0, 13, self._title, 12, SOFT)
+        for first, last in (xs.places(np.array(ends), x0, x1) for ends in self._shades):
+            yield f'<path fill="{SHADE}" d="M{first:.1f} {y0:.1f}V{y1:.1f}H{last:.1f}V{y0:.1f}Z"/>'
         for value, place in zip(xs.ticks, xs.places(np.array(xs.ticks), x0, x1), strict=True):
             yield f'<path stroke="{GRID}" d="M{place:.1f} {y0:.1f}V{y1:.1f}"/>'
             yield _text(place, y0 + 13, _number(value), 10, SOFT, "middle")
