@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
 from cosim.plugins.drivers.dynamixel import codec, cyclic_frames
-from cosim.plugins.drivers.dynamixel.codec import Decoder
+from cosim.plugins.drivers.dynamixel.codec import BusPacket, Decoder
 from cosim.plugins.drivers.transport import Connection
 
 # An answer that missed its deadline may still arrive so long after its transmission time.
@@ -14,15 +14,18 @@ INCOMPLETE_NS = 4_000_000  # if its beginning was received
 
 
 class SyncReader:
-    """state: (n,) of dtype `cyclic_frames.STATE`, the last answers; times: their times [ns], 0 for never.
+    """request: of the state of all drives; expected_bytes: of their answers; wire_ns: duration of both."""
 
-    request: of the state of all drives; expected_bytes: of their answers; wire_ns: duration of both.
-    """
-
-    def __init__(self, link: Connection[bytes], decoder: Decoder, ids: bytes, baudrate: float) -> None:
-        self.link, self.ids = link, ids
-        self.state = np.zeros(len(ids), dtype=cyclic_frames.STATE)
-        self.times = [0] * len(ids)
+    def __init__(
+        self,
+        link: Connection[bytes],
+        decoder: Decoder,
+        ids: bytes,
+        baudrate: float,
+        answered: Callable[[BusPacket], object],
+    ) -> None:
+        """answered: takes the answer of a drive."""
+        self.link, self.ids, self._answered = link, ids, answered
         self.invalid = 0  # complete answers with wrong contents
         self._decoder, self._baudrate = decoder, baudrate
         self._late_ns = 0  # until then an earlier request may be answered
@@ -34,10 +37,6 @@ class SyncReader:
         self.request = cyclic_frames.request(self.ids, fast)
         self.expected_bytes = cyclic_frames.answer_size(n, fast)
         self.wire_ns = round((len(self.request) + self.expected_bytes) * 10e9 / self._baudrate)
-
-    def invalidate(self) -> None:
-        """Discard the last answers."""
-        self.state = np.zeros_like(self.state)
 
     def poll(self, deadline_ns: int) -> bool:
         """Request the state of all drives; whether at least one answered. Raises ConnectionLost."""
@@ -52,45 +51,30 @@ class SyncReader:
                 if instruction != codec.STATUS or not params:
                     continue
                 if id != codec.BROADCAST:
-                    self.take(missing, params[0], id, params[1:])
-                elif len(params) == self.state.nbytes:
-                    self._take_chain(missing, params)
+                    self.take(missing, id, params)
+                elif len(params) == len(self.ids) * cyclic_frames.BLOCK:
+                    for at in range(0, len(params), cyclic_frames.BLOCK):
+                        end = at + cyclic_frames.BLOCK - 2
+                        self.take(missing, params[at + 1], params[at : at + 1] + params[at + 2 : end])
         if missing:
-            for block in codec.complete_blocks(self._decoder.rest, cyclic_frames.SIZE) if self._fast else ():
-                self.take(missing, *block)
+            for error, id, data in codec.complete_blocks(self._decoder.rest, cyclic_frames.SIZE) if self._fast else ():
+                self.take(missing, id, bytes((error,)) + data)
             if received < self.expected_bytes:
                 self._late_ns = request_ns + self.wire_ns + (INCOMPLETE_NS if received else SILENT_NS)
         return len(missing) < len(self.ids)
 
-    def take(self, missing: set[int], error: int, id: int, data: bytes) -> None:
-        """Take the answer of one drive and remove its index from `missing`."""
+    def take(self, missing: set[int], id: int, data: bytes) -> None:
+        """Take the error byte and the registers of one drive, and remove its index from `missing`."""
         k = self.ids.find(id)
-        if len(data) != cyclic_frames.SIZE or k not in missing or error & ~codec.ALERT:
+        if len(data) != 1 + cyclic_frames.SIZE or k not in missing or data[0] & ~codec.ALERT:
             self.invalid += 1
             return
         missing.discard(k)
-        self.set_state(k, error, data, self.link.now())
-
-    def set_state(self, k: int, error: int, data: bytes, t_ns: int) -> None:
-        """The state of a drive and its time [ns]."""
-        if not self.state.flags.writeable:
-            self.state = self.state.copy()
-        self.state[k] = np.frombuffer(bytes((error, self.ids[k])) + data + b"\0\0", cyclic_frames.STATE)[0]
-        self.times[k] = t_ns
+        self._answered(BusPacket(id, data, self.link.now()))
 
     def expect_late_answers(self) -> None:
         """Somebody else has requested answers a moment ago."""
         self._late_ns = self.link.now() + self.wire_ns + INCOMPLETE_NS
-
-    def _take_chain(self, missing: set[int], params: bytes) -> None:
-        state = np.frombuffer(params, cyclic_frames.STATE)
-        if state["id"].tobytes() == self.ids and 0 not in state["level"].tobytes():
-            missing.clear()
-            self.state, self.times = state, [self.link.now()] * len(self.ids)
-            return
-        size = cyclic_frames.STATE.itemsize
-        for at in range(0, len(params), size):
-            self.take(missing, params[at], params[at + 1], params[at + 2 : at + size - 2])
 
     def _drain_late_answers(self, deadline_ns: int) -> bool:
         """Discard late answers to an earlier request; whether none can come any more."""

@@ -81,9 +81,9 @@ def feedback(generator: np.random.Generator, received: ReceivedFrame, seen: byte
 
 def rounds(engines: TwoEngines, seen: dict[int, bytes]) -> Iterator[tuple[list[bytes], np.ndarray]]:
     """(what comes, the command) of one round after the other."""
-    generator, spoken = np.random.default_rng(1), awaited(engines.layout)
+    generator, spoken, reception = np.random.default_rng(1), awaited(engines.layout), engines.layout.reception
     while True:
-        data = [feedback(generator, received, seen[received.frame.id]) for received in spoken]
+        data = [feedback(generator, received, seen[reception.frames.index(received)]) for received in spoken]
         for *parts, values in zip(*data, commands(generator, engines.driver.feedforward.limit), strict=True):
             frames = (r.frame._replace(data=part) for r, part in zip(spoken, parts, strict=True))
             yield [engines.line.wire(frame) for frame in frames], values
