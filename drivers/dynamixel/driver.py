@@ -70,7 +70,7 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         self._settings: list[DriveSettings] = []
         own = [[effort, 0.0] for effort in self._efforts.tolist()]
         self._cycle = self.interpreted = InterpretedCycle(cycle.reception(self._ids), own)
-        self._reader = SyncReader(link, self._decoder, self._ids, params.port.baudrate, self._answered)
+        self._reader = SyncReader(link, self._decoder, self._ids, params.port.baudrate, self._cycle)
         self._current_limit = np.zeros(n)  # the drives' own, counts
         self._new_command, self._written_ns = False, 0  # a command was sent since the last request; its time [ns]
         self._skip_request = False  # this read sends no request
@@ -122,7 +122,8 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         for id in self._ids:
             self._client.write(id, cyclic_frames.MAP_ADDRESS, cyclic_frames.MAP)
         for k, id in enumerate(self._ids):
-            self._reader.take({k}, id, b"\0" + self._client.read(id, cyclic_frames.ADDRESS, cyclic_frames.SIZE))
+            data = b"\0" + self._client.read(id, cyclic_frames.ADDRESS, cyclic_frames.SIZE)
+            self._reader.take({k}, id, data, self._now())
         self._measure()
 
     # --- switching on and off -------------------------------------------------------------------------
@@ -239,9 +240,6 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
 
     def _polls(self) -> Sequence[BusPacket]:
         return (BusPacket.of(self._reader.request),)
-
-    def _answered(self, packet: BusPacket) -> None:
-        self._cycle.take(packet)
 
     def _cycle_layout(self) -> CycleLayout:
         stops = tuple(map(BusPacket.of, self._stop_items()))
