@@ -184,7 +184,7 @@ class CompiledDriver:
         for received, row, one in rows:
             traffic.append((received.frame, 0, int(row["count"])))
             if row["count"]:
-                one.t_ns = int(row["t_ns"])
+                one.t_ns, one.late = int(row["t_ns"]), bool(row["late"])
                 came.append(received)
         self._link.count(traffic, int(record["errors"]))
         self._driver.feedforward.saturated += self._saturated

@@ -347,7 +347,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         assert self.interpreted is not None
         self.compiled, self._commanded = None, True
         for received in came:
-            self._judge(received, self.interpreted.heard_ns(received))
+            self._judge(received, self.interpreted.last_of(received).t_ns)
         self.interpreted.wait_for(waiting)
 
     def report(self) -> list[FeedforwardReport]:

@@ -30,16 +30,17 @@ _GIVEN = slice(0, KD + 1)  # of a command
 
 
 class IncomingFrame:
-    """A frame that may come: when it came last [ns], 0 for never, and whether it is awaited. next: the next one with
-    its identifier, of another drive."""
+    """A frame that may come: when it came last [ns], 0 for never, and whether it is awaited. late: machine code has
+    found a gap before it, see `ReceivedFrame.longest_gap_ns`. next: the next one with its identifier, of another drive.
+    """
 
-    __slots__ = ("extended", "head", "next", "own", "received", "t_ns", "take", "waiting")
+    __slots__ = ("extended", "head", "late", "next", "own", "received", "t_ns", "take", "waiting")
 
     def __init__(self, received: ReceivedFrame, row: list[float], following: IncomingFrame | None) -> None:
         self.received, self.take, self.next = received, unpacker(received, row), following
         self.own, self.extended = received.own, received.frame.extended
         self.head = received.frame.data[0] & self.own if self.own else 0
-        self.t_ns, self.waiting = 0, False
+        self.t_ns, self.waiting, self.late = 0, False, False
 
 
 class InterpretedCycle:
@@ -151,9 +152,9 @@ class InterpretedCycle:
         """Whether a frame of joint k is awaited."""
         return any(one.waiting for one in self.incoming if one.received.joint == k)
 
-    def heard_ns(self, received: ReceivedFrame) -> int:
-        """When a frame came last [ns], 0 for never."""
-        return next(one.t_ns for one in self.incoming if one.received is received)
+    def last_of(self, received: ReceivedFrame) -> IncomingFrame:
+        """What is known of the last frame of this kind."""
+        return next(one for one in self.incoming if one.received is received)
 
     def measured_ns(self, k: int) -> int:
         """When a measurement of joint k came last [ns], 0 for never."""

@@ -12,6 +12,7 @@ without direction. Its position is an angle: turns are counted here, from one an
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -33,7 +34,7 @@ from cosim.plugins.drivers.vesc.wires import ANSWERS, VescWire
 FIRMWARE = (6, 7)
 SILENCE_NS = 50_000_000  # without an answer, after which a drive may have restarted: it does not report that
 WATTS, MARK = 7, 0.999  # a limit that is lowered by this factor in a drive's RAM: a restart restores it
-REBOOT_TIME = 5.0  # s
+REBOOT_TIME, LIMITS_TIME = 5.0, 0.1  # s; for the limits of a drive that may have restarted
 
 
 class VescDriver(NodeDriver[Any, JointParams]):
@@ -62,7 +63,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
 
     @property
     def lost(self) -> int:
-        return super().lost + self._wire.reader.lost
+        return super().lost + self._wire.lost
 
     @property
     def why_not_compiled(self) -> str:
@@ -192,12 +193,22 @@ class VescDriver(NodeDriver[Any, JointParams]):
     def _polls(self) -> list[CanFrame]:
         return self._requests
 
+    def take_back(self, came: Iterable[ReceivedFrame], waiting: Sequence[bool]) -> None:
+        """A drive that was silent shows before the next read whether it has restarted: machine code does not go on."""
+        came = list(came)
+        super().take_back(came, waiting)
+        self._suspects.update(received.joint for received in came if self._cycle.last_of(received).late)
+        if self._suspects:
+            self._wait(lambda: not self._suspects, LIMITS_TIME, self._request_limits)
+
+    def _request_limits(self) -> None:
+        for k in self._suspects:
+            self._send_content(k, bytes([codec.GET_LIMITS]))
+
     def _take(self, item: Any) -> None:
         if isinstance(item, CanFrame):
-            lost = self._cycle.lost
-            if (received := self._cycle.take(item)) is not None:
-                self._judge(received, item.t_ns)
-            if (self._is_on and not self._suspects) or self._cycle.lost > lost:  # nothing else comes
+            super()._take(item)
+            if self._is_on and not self._suspects:  # nothing else comes
                 return
         for answerer, content in self._wire.contents(item):
             if content[0] == codec.GET_VALUES_SELECTIVE:

@@ -22,8 +22,12 @@ ANSWERS = 128  # + id: to this number on the CAN bus a drive sends its answers
 
 
 class VescWire(Protocol):
-    reader: Any  # with the counter `lost`
     why_not_compiled: str  # why machine code cannot use it; empty if it can
+
+    @property
+    def lost(self) -> int:
+        """Damaged items that the cycle does not count."""
+        ...
 
     @property
     def encode(self) -> Callable[[CanFrame], Any] | None:
@@ -50,10 +54,10 @@ class VescWire(Protocol):
 
 class CanWire:
     encode = None
-    why_not_compiled = ""
+    why_not_compiled, lost = "", 0
 
     def __init__(self) -> None:
-        self.reader = FrameReader()
+        self._reader = FrameReader()
 
     def values(self, joint: JointParams) -> CanFrame:
         """A drive is known by the receiver of its answer."""
@@ -67,7 +71,7 @@ class CanWire:
         return []
 
     def contents(self, item: CanFrame) -> list[tuple[int | None, bytes]]:
-        content = self.reader.complete(item)
+        content = self._reader.complete(item)
         return [] if content is None else [(content.receiver - ANSWERS, content.data)]
 
 
@@ -75,8 +79,12 @@ class PortWire:
     why_not_compiled = "the packets of VESCs are read in Python"
 
     def __init__(self, joints: Sequence[JointParams]) -> None:
-        self.reader = PacketReader()
+        self._reader = PacketReader()
         self._joints = {joint.id: joint for joint in joints}
+
+    @property
+    def lost(self) -> int:
+        return self._reader.lost
 
     def encode(self, frame: CanFrame) -> bytes:
         kind, joint = frame.id >> 8, self._joints[frame.id & 0xFF]
@@ -99,7 +107,7 @@ class PortWire:
         return frames(id + ANSWERS, id, bare, TELL) if id in self._joints else []
 
     def contents(self, item: bytes) -> list[tuple[int | None, bytes]]:
-        return [(None, content) for content in self.reader.feed(item)]
+        return [(None, content) for content in self._reader.feed(item)]
 
 
 def _request_of(mask: int) -> bytes:

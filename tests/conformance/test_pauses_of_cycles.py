@@ -85,8 +85,15 @@ def test_an_answer_after_a_gap_in_which_a_drive_may_have_restarted_is_judged(cas
     engines.cycle._received_frames["t_ns"] -= np.array(gaps) + SECOND * (np.array(gaps) > 0)
     for data in sound:
         engines.line.put(data)
-    outcome, _ = engines.read()
+    outcome = engines.run("read", now())
     assert outcome is (CycleOutcome.SUSPECT if any(gaps) else CycleOutcome.NOMINAL)
+    engines.line.sent()
+    asked, compiled = [], engines.driver.compiled
+    engines.driver._request_limits = lambda: asked.extend(engines.driver._suspects)
+    engines.cycle.hand_back()
+    assert set(asked) == ({0, 1} if any(gaps) else set())  # nobody answers here
+    engines.driver.compiled = compiled
+    del engines.driver._request_limits
     heard(engines, sound)
 
 

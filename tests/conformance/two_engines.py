@@ -286,8 +286,10 @@ class TwoEngines:
         return CycleOutcome(_CALL(address)(self.cycle.context, deadline_ns, valid_until_ns, 0))
 
     def read(self) -> tuple[CycleOutcome, str]:
-        """(outcome of the compiled cycle, error of the driver in Python) of what has come, shortly after a command."""
-        error = ""
+        """(outcome of the compiled cycle, error of the driver in Python) of what has come, shortly after a command and
+        after the answers before, however long this program has stalled."""
+        error, rows = "", self.cycle._received_frames
+        rows["t_ns"][rows["longest_gap_ns"] > 0] = now()
         self.driver.interpreted.sent_ns = now()
         self.cycle._set(written_ns=now())
         try:
