@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import FunctionType
@@ -72,6 +73,21 @@ if "NUMBA_CACHE_DIR" not in os.environ or not _private(os.environ["NUMBA_CACHE_D
 def machine_code(function: F) -> F:
     """Compile a function at its first call from machine code."""
     return _numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+@cache
+def code_of(function: Callable[..., Any]) -> Any:
+    """The machine code of a plain function, and of the plain functions that it calls by name: they need not know that
+    they are compiled. Numba keeps it as that of `machine_code`."""
+    names = function.__globals__
+    called = {name: code_of(names[name]) for name in function.__code__.co_names if _is_plain(names.get(name))}
+    made = FunctionType(function.__code__, names | called, function.__name__)
+    made.__module__, made.__qualname__ = function.__module__, function.__qualname__
+    return machine_code(made)
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, FunctionType)
 
 
 def external(name: str, result: Any, *arguments: Any) -> Any:

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from cosim.core.driver_contract import Driver, DriverContext
 from cosim.core.errors import InputError
-from cosim.plugins.drivers.cia402 import codec, profile
-from cosim.plugins.drivers.cia402.bus import command_frames
+from cosim.plugins.drivers.cia402 import codec, cycle, profile
+from cosim.plugins.drivers.cia402.cycle import of_joint
 from cosim.plugins.drivers.cia402.device.node import Node
 from cosim.plugins.drivers.cia402.device.objects import PRODUCT, VENDOR
 from cosim.plugins.drivers.cia402.driver import Cia402Driver
 from cosim.plugins.drivers.cia402.emulator import Emulator
 from cosim.plugins.drivers.cia402.ethercat import EthercatLink, EthercatParams, ProcessData
-from cosim.plugins.drivers.cia402.feedback import RECEIVED
+from cosim.plugins.drivers.cia402.network import RECEIVED
 from cosim.plugins.drivers.cia402.params import EmulatedParams, Homing, JointParams, Params
 from cosim.plugins.drivers.common import family
 from cosim.plugins.drivers.common.family import check_watchdog
+from cosim.plugins.drivers.common.frame_layout import Role
 from cosim.plugins.drivers.common.motor import Motor
-from cosim.plugins.drivers.transport import BaseConnection, CanFrame, Traffic
+from cosim.plugins.drivers.transport import BaseConnection, Traffic
 
 __all__ = [
     "MODES",
@@ -95,14 +97,10 @@ def connection_name(params: Params) -> str:
 
 def traffic(params: Params, context: DriverContext) -> Traffic | ProcessData:
     """One cycle of commands and answers."""
-    step = codec.Step(1.0, 1.0, 1.0)
-    out: list[CanFrame] = []
-    back: list[CanFrame] = []
-    for wired in context.wiring:
-        out += command_frames(context.mode, wired.id, profile.ENABLE, 0.0, 0.0, 0.0, step)
-        warm = None if wired.temperature is None else 0.0
-        back.append(codec.status_answer(wired.id, codec.DriveStatus(0, 0, 0.0), step))
-        back.append(codec.motion_answer(wired.id, codec.MotionFeedback(0.0, 0.0, warm), step))
+    drives = [of_joint(wired, context.mode) for wired in context.wiring]
+    sent = cycle.transmission(context.mode, drives, codec.heartbeat(params.master, codec.RUNNING)).frames
+    back: list[Any] = [each.frame for each in cycle.reception(drives).frames if each.role is Role.MEASUREMENT]
+    out: list[Any] = [each.frame for each in sent if each.fields or params.ethercat is None]
     if params.ethercat is not None:
-        return ProcessData(out, back, max(wired.id for wired in context.wiring))
-    return Traffic([*out, codec.heartbeat(params.master, codec.RUNNING), codec.SYNC], back)
+        return ProcessData(out, back, max(drive.node for drive in drives))
+    return Traffic(out, back)

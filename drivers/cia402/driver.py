@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from cosim.core.driver_contract import DriverContext
-from cosim.plugins.drivers.cia402 import codec, faults, process_data, profile, sdo, setup
-from cosim.plugins.drivers.cia402.bus import Bus, command_frames, own_frames
+from cosim.plugins.drivers.cia402 import codec, cycle, faults, process_data, profile, sdo, setup
+from cosim.plugins.drivers.cia402.bus import Bus
 from cosim.plugins.drivers.cia402.client import TIMEOUT_NS, NoAnswer
 from cosim.plugins.drivers.cia402.factor_group import Declared, velocity_unit_of
 from cosim.plugins.drivers.cia402.homing import home
 from cosim.plugins.drivers.cia402.params import JointParams, Params
 from cosim.plugins.drivers.cia402.process_data import CommandCoder, ProcessMap
+from cosim.plugins.drivers.common.cycle import Transmission
 from cosim.plugins.drivers.common.driver import ENABLE_NS, MotorDriver
+from cosim.plugins.drivers.common.frame_layout import ReceivedFrame
+from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
 from cosim.plugins.drivers.transport import CanFrame, Connection
-
-if TYPE_CHECKING:
-    from cosim.plugins.drivers.common.frame_layout import CycleLayout
 
 T = TypeVar("T")
 
@@ -40,25 +40,24 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
     """
 
     modes = frozenset(profile.MODES)
-    cycle_module = "cosim.plugins.drivers.cia402.cycle"
 
     def __init__(self, params: Params, context: DriverContext, link: Connection[CanFrame]) -> None:
         super().__init__(context, link, params.watchdog)
         n = len(context.joints)
         self._master = params.master
         self._nodes = tuple(wired.id for wired in self._wiring)
-        self._bus = Bus(self._nodes, link, params.master)
-        self._store, self._client = self._bus.store, self._bus.client
-        self._store.warm = [joint.temperature is not None for joint in self._wiring]
+        self._bus = Bus(self._nodes, link, params.master, self._take)
+        self._network, self._client = self._bus.network, self._bus.client
         self._properties: list[setup.DriveProperties] = []
         self._own: list[ProcessMap | None] = [None] * n  # process data of drives that have their own
-        self._derives = False  # whether the unit of velocity of a drive is unknown
+        self._steps = [codec.Step(1.0, 1.0, 1.0)] * n
+        settings = [cycle.settings(step, self._mode) for step in self._steps]
+        self._cycle = self.interpreted = InterpretedCycle(cycle.reception(self._drives(self._mode)), settings)
         self._quick = params.stop == "quick"
         self._ramps = [False] * n  # drives whose quick stop is a ramp that ends with the voltage off
 
-    @property
-    def lost(self) -> int:
-        return self._store.lost
+    def _drives(self, mode: str) -> list[cycle.CycledDrive]:
+        return [cycle.of_joint(wired, mode, own) for wired, own in zip(self._wiring, self._own, strict=True)]
 
     def _call(self, k: int, action: Callable[[int], T]) -> T:
         """The result of an action on drive k; its errors are reported as the drive's."""
@@ -79,7 +78,8 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
     # --- opening and closing ------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        self._bus.disable_voltage(self._mode)  # a killed program may have left them on
+        self._use_process_data(self._mode)
+        self._bus.disable_voltage(self._places)  # a killed program may have left them on
         self._bus.prepare()
         self._properties = [self._call(k, self._identify) for k in range(len(self._nodes))]
         try:
@@ -118,19 +118,18 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
     def _configure(self, k: int) -> None:
         self._set_up(k)
         error, properties = setup.standing_error(self._client, self._nodes[k]), self._properties[k]
-        self._store.error[k] = error
+        self._network.error[k] = error
         self.feedforward.resolution[k] = abs(properties.step.effort) * abs(float(self.units.scale[k]))
 
     def _set_up(self, k: int) -> None:
         """The settings that a drive loses without power."""
         client, node = self._client, self._nodes[k]
         setup.limit_torque(client, node, self._properties[k], self._guard_limits(k)["effort"])
-        temperature = self._wiring[k].temperature
-        own = setup.map_process_data(client, node, self._mode, temperature)
+        own = setup.map_process_data(client, node, self._mode, self._wiring[k].mapped_temperature)
         setup.set_interpolation(client, node, self._context.period)
-        self._use_own(k, own, None if temperature is None else setup.mapped_temperature(temperature))
+        self._use_own(k, own)
 
-    def _use_own(self, k: int, own: ProcessMap | None, temperature: int | None) -> None:
+    def _use_own(self, k: int, own: ProcessMap | None) -> None:
         """The process data of a drive: None for the driver's."""
         properties, scale = self._properties[k], abs(float(self.units.scale[k]))
         limit = min(properties.max_torque, 32767 * abs(properties.step.effort)) * scale
@@ -140,10 +139,22 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
                 limit = 0.0  # no effort can be sent beside the target
             if process_data.SPEED not in own.transmitted:
                 step = step._replace(velocity=math.inf)
-        self.feedforward.limit[k], self._store.steps[k] = limit, step
-        self._bus.coders[k] = None if own is None else CommandCoder(own, self._mode, profile.MODES[self._mode])
-        self._store.use_own(k, self._nodes[k], own, temperature)
-        self._derives = any(math.isinf(each.velocity) for each in self._store.steps)
+        self.feedforward.limit[k], self._steps[k] = limit, step
+        self._cycle.settings[k][:] = cycle.settings(step, self._mode)
+        self._use_process_data(self._mode)
+
+    def _use_process_data(self, mode: str) -> None:
+        """As the drives have them now."""
+        drives, code = self._drives(mode), profile.MODES[mode]
+        self._bus.coders = [CommandCoder(drive.map, mode, code) for drive in drives]
+        reception = cycle.reception(drives)
+        if reception != self._cycle.reception:
+            self._cycle.receive_as(reception)
+
+    @property
+    def _places(self) -> list[float]:
+        """[counts] where the drives were measured last."""
+        return [numbers[cycle.PLACE] for numbers in self._cycle.numbers]
 
     def _disconnect(self) -> None:
         """Restore the drives' watchdogs and limits.
@@ -154,11 +165,11 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         for k in range(len(self._nodes)):
             with suppress(Exception):
                 self._wait_until_off(k, end, RESTORE_NS)
-        self._bus.disable_voltage(self._mode)
+        self._bus.disable_voltage(self._places)
         for k in range(len(self._nodes)):
             with suppress(Exception):
                 self._restore(k)
-        self._store.set_operational(False)
+        self._network.set_operational(False)
 
     def _restore(self, k: int) -> None:
         """Restore a drive that reports to be off; another one keeps its watchdog."""
@@ -192,7 +203,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         return 0 if code == faults.HEARTBEAT and self._reset(k) else code
 
     def _fault_code(self, k: int) -> int:
-        return self._store.error[k] or setup.standing_error(self._client, self._nodes[k]) or faults.UNNAMED
+        return self._network.error[k] or setup.standing_error(self._client, self._nodes[k]) or faults.UNNAMED
 
     def _clear_faults(self) -> None:
         self._wait_until_all_off()
@@ -210,7 +221,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         while True:
             client.write(node, setup.CONTROLWORD, "H", profile.DISABLE_VOLTAGE)
             if not client.read(node, setup.STATUSWORD, "H") & profile.FAULTY:
-                self._store.error[k] = 0
+                self._network.error[k] = 0
                 return True
             if self._now() > end:
                 return False
@@ -220,7 +231,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
     def _home(self, k: int) -> None:
         wired = self._wiring[k]
         if wired.homing is not None:
-            home(self._client, wired.id, wired.homing, self._store.steps[k], self._feed)
+            home(self._client, wired.id, wired.homing, self._steps[k], self._feed)
 
     def _feed(self) -> None:
         """Feed the drives' watchdogs during homing, and take their frames."""
@@ -234,35 +245,44 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
         self._bus.start()
         self._call_each(self._home)
         self._call_each(self._set_mode)
-        bus, store, end, code = self._bus, self._store, self._now() + ENABLE_NS, profile.MODES[mode]
+        self._cycle.send_as(self._transmission(mode))  # their process data may be others now
+        bus, end, code = self._bus, self._now() + ENABLE_NS, profile.MODES[mode]
         pause = max(POLL_NS, int(1e9 * self._context.period))
-        store.invalidate()
+        self._forget_times()
         bus.send((codec.SYNC,))
         while True:
             bus.receive_for(pause)
-            states = [store.state(k) for k in range(store.n)]
-            on = [s == profile.ENABLED and d == code for s, d in zip(states, store.display, strict=True)]
+            self._measure()
+            states = [self._drive_state(k) for k in range(len(self._nodes))]
+            rows = zip(states, self._cycle.numbers, strict=True)
+            on = [state == profile.ENABLED and numbers[cycle.DISPLAY] == code for state, numbers in rows]
             if all(on):
-                return
+                break
             if self._now() > end:
                 raise self._still_off(on.index(False))
             bus.send(codec.nmt(codec.START, node) for node, s in zip(self._nodes, states, strict=True) if s is None)
             controls = [profile.next_control(state) for state in states]
             with self._gate:
                 self.check_not_stopped()
-                bus.send((*bus.hold_frames(mode, controls), bus.heartbeat_frame, codec.SYNC))
+                bus.send((*bus.hold_frames(controls, self._places), bus.heartbeat_frame, codec.SYNC))
+        for numbers in self._cycle.numbers:
+            numbers[cycle.NETWORK] = codec.RUNNING  # they may not have reported it since
+
+    def _drive_state(self, k: int) -> int | None:
+        """The last reported state of a drive; None if it reported none."""
+        return profile.state_of(int(self._cycle.numbers[k][cycle.STATUSWORD])) if self._cycle.times[k] else None
 
     def _set_mode(self, k: int) -> None:
         """Set the mode of operation; a drive that does not send which it has is asked."""
         client, node, own = self._client, self._nodes[k], self._own[k]
         client.write(node, setup.MODE, "b", profile.MODES[self._mode])
         if own is not None and process_data.DISPLAY not in own.transmitted:
-            self._store.display[k] = client.read(node, setup.MODE_DISPLAY, "b")
+            self._cycle.numbers[k][cycle.DISPLAY] = client.read(node, setup.MODE_DISPLAY, "b")
 
     def _still_off(self, k: int) -> Exception:
-        state = self._store.state(k)
+        state = self._drive_state(k)
         if state in (profile.FAULT, profile.REACTING):
-            return self._joint_error(k, f"fault: {faults.describe(self._store.error[k] or faults.UNNAMED)}")
+            return self._joint_error(k, f"fault: {faults.describe(self._network.error[k] or faults.UNNAMED)}")
         reported = "silent" if state is None else f"'{profile.STATES[state]}'"
         fix = "check the supply of its power stage, its enable input and its safe-torque-off input"
         return self._not_on(k, f"it is {reported}; {fix}")
@@ -270,7 +290,7 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
     def _stop_items(self) -> Iterable[CanFrame]:
         """Quick stop or voltage off."""
         stop, off = profile.QUICK_STOP_COMMAND, profile.DISABLE_VOLTAGE
-        return self._bus.stop_frames(self._mode, [stop if ramps else off for ramps in self._ramps])
+        return self._bus.stop_frames(self._places, [stop if ramps else off for ramps in self._ramps])
 
     def _wait_until_all_off(self) -> None:
         """Wait until all drives are off. Raises RunError after STOP_TIME_NS and for a drive that does not answer."""
@@ -297,54 +317,33 @@ class Cia402Driver(MotorDriver[CanFrame, JointParams]):
 
     # --- the cycle ------------------------------------------------------------------------------------
 
-    def _send_commands(
-        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
-    ) -> None:
-        send, mode = self.link.send, self._mode
-        rows = zip(self._nodes, self._bus.coders, position, velocity, effort, self._store.steps, strict=True)
-        for node, coder, q, v, tau, step in rows:
-            if coder is None:
-                frames = command_frames(mode, node, profile.ENABLE, q, v, tau, step)
-            else:
-                frames = own_frames(coder, mode, node, profile.ENABLE, q, v, tau, step)
-            for frame in frames:
-                send(frame, deadline_ns)
-        send(self._bus.heartbeat_frame, deadline_ns)
-        self._bus.synchronise(deadline_ns)
+    def _transmission(self, mode: str) -> Transmission:
+        return cycle.transmission(mode, self._drives(mode), self._bus.heartbeat_frame)
 
-    def _cycle_layout(self) -> CycleLayout:
-        from cosim.plugins.drivers.cia402.cycle import CycledDrive, layout
-
-        stops = list(self._stop_items())
-        store, temperatures = self._store, [wired.temperature for wired in self._wiring]
-        mapped = [None if each is None else setup.mapped_temperature(each) for each in temperatures]
-        drives = [CycledDrive(*each) for each in zip(self._nodes, store.steps, mapped, self._own, strict=True)]
-        return layout(self._mode, drives, self._bus.heartbeat_frame, stops)
-
-    def _take(self, item: CanFrame) -> None:
-        self._store.take(item)
-
-    def take_back(self, items: Iterable[CanFrame], pending: set[int], lost: int) -> None:
-        self._store.expect_answers()
-        super().take_back(items, pending, lost)
-        self._store.lost += lost
-        self._bus.sync_sent = False
+    def _polls(self) -> tuple[CanFrame, ...]:
+        return (codec.SYNC,)
 
     def _poll(self, deadline_ns: int) -> None:
         """SYNC without a heartbeat."""
-        if not self._bus.sync_sent:
-            self._bus.synchronise(deadline_ns)
+        self._drain()
+        self._cycle.expect(after_command=False)
+        self.link.send(codec.SYNC, deadline_ns)
 
     def _receive(self, deadline_ns: int) -> None:
-        """Receive the values that the drives measured at SYNC."""
-        self._bus.receive_answers(deadline_ns)
-        store, feedback = self._store, self._feedback
-        if self._derives:
-            store.derive_velocities()
-        feedback.position[:], feedback.velocity[:] = store.position, store.velocity
-        feedback.effort[:], feedback.temperature[:] = store.effort, store.temperature
-        feedback.t_ns = [min(pair) for pair in zip(store.times[: store.n], store.times[store.n :], strict=True)]
+        super()._receive(deadline_ns)
+        self._drain()  # emergencies come behind the process data
+
+    def _judge(self, received: ReceivedFrame, t_ns: int) -> None:
+        if not received.role:  # a measurement
+            return
+        k, numbers = received.joint, self._cycle.numbers[received.joint]
+        if received.frame.id >= codec.HEARTBEAT:
+            answered = self._cycle.measured_ns(k) > self._bus.started_ns
+            self._network.heartbeat(k, int(numbers[cycle.NETWORK]), answered)
+        else:
+            self._network.emergency(k, int(numbers[cycle.EMERGENCY]))
 
     def _fault_codes(self) -> list[int]:
         mode = profile.MODES[self._mode] if self._is_on else None
-        return [self._store.fault(k, mode) for k in range(self._store.n)]
+        rows = enumerate(self._cycle.numbers)
+        return [self._network.fault(k, int(r[cycle.STATUSWORD]), int(r[cycle.DISPLAY]), mode) for k, r in rows]

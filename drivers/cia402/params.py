@@ -61,6 +61,11 @@ class JointParams(wiring.JointParams):
     homing: Homing | None = param(default=None, doc="homing before the drive is enabled")
 
     @property
+    def mapped_temperature(self) -> int | None:
+        """As in process data, see `process_data`."""
+        return None if self.temperature is None else self.temperature << 8 | 16
+
+    @property
     def homed(self) -> bool:
         return self.homing is not None
 

@@ -75,6 +75,19 @@ class ProcessMap(NamedTuple):
         return tuple(each for each in indispensable(mode) if each not in own)
 
 
+def size(objects: Iterable[int]) -> int:
+    """Bytes of a PDO."""
+    return sum(each & 0xFF for each in objects) // 8
+
+
+def mapped(mode: str, temperature: int | None) -> ProcessMap:
+    """What the driver maps in a mode where it can. temperature: the mapped object with it."""
+    first, second = TPDO_OBJECTS
+    transmit = first, second if temperature is None else (*second, temperature)
+    receive = [(number, objects) for number, objects in enumerate(RPDO_OBJECTS[mode]) if objects]
+    return ProcessMap(tuple(receive), tuple(enumerate(transmit)), {})
+
+
 def chosen(own: ProcessMap, mode: str, temperature: int | None) -> ProcessMap:
     """The PDOs of a drive that a mode needs: the first one with each object that is not in one before."""
 
@@ -97,30 +110,23 @@ def commanded(mode: str) -> dict[int, int]:
 
 
 _UNSIGNED, _SIGNED = {8: "B", 16: "H", 32: "I"}, {8: "b", 16: "h", 32: "i"}
-_SIGNED_OBJECTS = frozenset(
-    (MODE, TORQUE, VELOCITY, POSITION, VELOCITY_OFFSET, TORQUE_OFFSET, DISPLAY, PLACE, SPEED, EFFORT)
-)
+_SIGNED_OBJECTS = frozenset((MODE, TORQUE, VELOCITY, POSITION, VELOCITY_OFFSET, TORQUE_OFFSET))
 
 
-def letter(mapped: int, signed: bool = False) -> str:
+def letter(mapped: int) -> str:
     """The letter of `struct` for a mapped object; bytes for one of another size."""
     bits = mapped & 0xFF
-    letters = _SIGNED if signed or mapped in _SIGNED_OBJECTS else _UNSIGNED
+    letters = _SIGNED if mapped in _SIGNED_OBJECTS else _UNSIGNED
     return letters.get(bits, f"{bits // 8}s")
 
 
-def layout(objects: Iterable[int], signed: int | None = None) -> Struct:
-    """The data of a PDO. signed: a further object with a sign."""
-    return Struct("<" + "".join(letter(each, each == signed) for each in objects))
-
-
 class CommandCoder:
-    """The frames of a command to a drive with its own process data."""
+    """The data of the PDOs of a command to a drive; mode: the one that they are for."""
 
     def __init__(self, own: ProcessMap, mode: str, code: int) -> None:
         """code: of the mode, sent where 6060h is mapped."""
-        self._places = commanded(mode)
-        self._pdos = [(number, objects, layout(objects)) for number, objects in own.receive]
+        self.mode, self._places = mode, commanded(mode)
+        self._pdos = [(number, objects, Struct("<" + "".join(map(letter, objects)))) for number, objects in own.receive]
         self._constants = own.constants | {MODE: code}
 
     def data(self, control: int, numbers: Sequence[int]) -> list[tuple[int, bytes]]:

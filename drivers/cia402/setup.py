@@ -19,7 +19,7 @@ from cosim.plugins.drivers.cia402.factor_group import (
 )
 from cosim.plugins.drivers.cia402.manufacturers import manufacturer_of
 from cosim.plugins.drivers.cia402.params import JointParams
-from cosim.plugins.drivers.cia402.process_data import RPDO_OBJECTS, TPDO_OBJECTS, ProcessMap, letter
+from cosim.plugins.drivers.cia402.process_data import RPDO_OBJECTS, ProcessMap, letter
 
 CONTROLWORD, STATUSWORD, ERROR_CODE, MODE, MAX_TORQUE = 0x604000, 0x604100, 0x603F00, 0x606000, 0x607200
 MODE_DISPLAY = 0x606100
@@ -187,8 +187,9 @@ def set_watchdog(client: Client, node: int, master: int, watchdog: float) -> boo
 
 
 def map_process_data(client: Client, node: int, mode: str, temperature: int | None) -> ProcessMap | None:
-    """Map the process data of a mode, exchanged at every SYNC; None where the drive takes the driver's map, else its
-    own, which is fixed. Raises UnsuitableDrive if the mode lacks something in that, sdo.Aborted."""
+    """Map the process data of a mode and a temperature, exchanged at every SYNC; None where the drive takes the
+    map of the driver, else its own, which is fixed. Raises UnsuitableDrive if the mode lacks something in that,
+    sdo.Aborted."""
     try:
         _map_transmit_pdos(client, node, temperature)
         _map_receive_pdos(client, node, mode)
@@ -196,19 +197,15 @@ def map_process_data(client: Client, node: int, mode: str, temperature: int | No
         own = _own_map(client, node)
         missing = own.lacks(mode)
         named = process_data.named(missing)
-        if temperature is not None and mapped_temperature(temperature) not in own.transmitted:
-            named = named or f"the temperature, {temperature >> 8:X}h"
+        if temperature is not None and temperature not in own.transmitted:
+            named = named or f"the temperature, {temperature >> 16:X}h"
         if named:
             what = f"node {node} has fixed process data ({error}) without {named}"
             raise UnsuitableDrive(f"{what}; use another mode or another drive") from None
-        own = process_data.chosen(own, mode, None if temperature is None else mapped_temperature(temperature))
+        own = process_data.chosen(own, mode, temperature)
         _use_own_map(client, node, own)
         return own
     return None
-
-
-def mapped_temperature(temperature: int) -> int:
-    return temperature << 8 | 16
 
 
 class FixedMap(Exception):
@@ -220,9 +217,7 @@ class FixedMap(Exception):
 
 def _map_transmit_pdos(client: Client, node: int, temperature: int | None) -> None:
     """Map TPDO1 and TPDO2, sent at every SYNC; the others are disabled."""
-    first, second = TPDO_OBJECTS
-    if temperature is not None:
-        second = (*second, mapped_temperature(temperature))
+    (_, first), (_, second) = process_data.mapped("effort", temperature).transmit
     for number, objects in enumerate((first, second, (), ())):
         cob_id = NO_REMOTE | codec.TPDO + number * codec.PDO_STRIDE + node
         _map_pdo(client, node, 0x180000 + (number << 8), cob_id, objects)

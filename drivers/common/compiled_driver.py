@@ -5,16 +5,18 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from cosim.core.driver_contract import CycleOutcome
 from cosim.core.types import COMMAND, Array, JointCommand
 from cosim.plugins.drivers.common import exchange
-from cosim.plugins.drivers.common.exchange import COMMAND_SIZE, EXCHANGE, FIELD, LAST_SIZE, RECEIVED_FRAME, SENT_FRAME
+from cosim.plugins.drivers.common.cycle import COMMAND_SIZE, LIMIT, SCALE, STATE_SIZE, ZERO, CycleLayout
+from cosim.plugins.drivers.common.exchange import EXCHANGE, FIELD, RECEIVED_FRAME, SENT_FRAME, joint_function
 from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
-from cosim.plugins.drivers.common.frame_layout import CycleLayout, ReceivedFrame, SentFrame, count_numbers
+from cosim.plugins.drivers.common.frame_layout import ReceivedFrame, SentFrame, count_numbers
+from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
 from cosim.plugins.drivers.common.wiring import Units
 from cosim.plugins.drivers.transport.compiled_link import EXTENDED, CompiledLink
 
@@ -28,13 +30,14 @@ class CycleOwner(Protocol):
     joints: tuple[str, ...]
     units: Units
     feedforward: FeedforwardField
+    interpreted: InterpretedCycle | None
     compiled: CompiledDriver | None
 
     def check_not_stopped(self) -> None: ...
 
     def check_finite(self, cmd: JointCommand, requested: Array) -> None: ...
 
-    def take_back(self, items: Iterable[Any], pending: set[int], lost: int) -> None: ...
+    def take_back(self, came: Iterable[ReceivedFrame], waiting: Sequence[bool]) -> None: ...
 
 
 class CompiledDriver:
@@ -48,17 +51,16 @@ class CompiledDriver:
     read, write, stop = (function.address for function in (exchange.read, exchange.write, exchange.stop))
 
     def __init__(self, driver: CycleOwner, layout: CycleLayout, link: CompiledLink) -> None:
-        n, sent, received = len(driver.joints), layout.sent, layout.received
-        self._driver, self._layout, self._link = driver, layout, link
+        n, sent, received = len(driver.joints), layout.transmission.frames, layout.reception.frames
+        assert driver.interpreted is not None
+        self._driver, self._cycle, self._layout, self._link = driver, driver.interpreted, layout, link
         self._record = np.zeros(1, EXCHANGE)
         self._kept: list[object] = []  # what the memory refers to
-        self.commands, self.states = np.zeros((n, COMMAND_SIZE)), np.zeros((n, exchange.STATE_SIZE))
-        self._settings = np.ascontiguousarray(layout.settings, float).reshape(n, -1)
+        self.commands, self.states = np.zeros((n, COMMAND_SIZE)), np.zeros((n, STATE_SIZE))
+        self._settings = np.array(layout.settings, float).reshape(n, -1)
         self._sent_numbers = np.zeros((n, count_numbers(sent) + 1))
-        self._received_numbers = np.zeros((n, count_numbers(received)))
-        if layout.numbers is not None:
-            self._received_numbers[:] = layout.numbers
-        self._last = np.zeros((len(received), LAST_SIZE), np.uint8)
+        whole = layout.reception.whole
+        self._received_numbers = np.array(layout.numbers, float).reshape(n, -1)
         self._saturated = np.zeros(n, np.int64)
         items, places = link.items([one.frame for one in sent])
         self._received_frames = self._frames_to_receive(received, time.monotonic_ns())
@@ -70,12 +72,15 @@ class CompiledDriver:
             states=self.states,
             sent_numbers=self._sent_numbers,
             received_numbers=self._received_numbers,
+            parts=self._received_numbers if whole is None else self._received_numbers.copy(),
+            verdict=np.zeros(1),
             saturated=self._saturated,
             sent_frames=_frames_to_send(sent, places),
             sent_fields=_fields(sent, self._sent_numbers.shape[1]),
             items=items,
             due=items.copy(),
             polls=link.items(layout.polls)[0],
+            repeats=items[[one.repeated for one in sent]],
             stops=link.items(layout.stops)[0],
             received_frames=self._received_frames,
             received_fields=_fields(received, self._received_numbers.shape[1]),
@@ -88,10 +93,14 @@ class CompiledDriver:
             descriptor=link.descriptor,
             quiet_from_ns=layout.quiet_ns[0],
             quiet_until_ns=layout.quiet_ns[1],
+            repeated_ns=layout.repeated_ns,
+            longest_pause_ns=layout.longest_pause_ns,
+            repeat_count=sum(one.repeated for one in sent),
             joints=n,
             setting_count=self._settings.shape[1],
-            command_function=layout.command_function,
-            state_function=layout.state_function,
+            command_function=joint_function(layout.transmission.command).address,
+            whole_function=0 if whole is None else joint_function(whole).address,
+            state_function=joint_function(layout.reception.state).address,
             sent_count=self._sent_numbers.shape[1],
             received_count=self._received_numbers.shape[1],
             sent_frame_count=len(sent),
@@ -99,8 +108,8 @@ class CompiledDriver:
             poll_count=len(layout.polls),
             stop_count=len(layout.stops),
         )
-        self.commands[:, exchange.SCALE], self.commands[:, exchange.ZERO] = driver.units.scale, driver.units.zero
-        self.commands[:, exchange.LIMIT] = driver.feedforward.limit
+        self.commands[:, SCALE], self.commands[:, ZERO] = driver.units.scale, driver.units.zero
+        self.commands[:, LIMIT] = driver.feedforward.limit
 
     @property
     def context(self) -> int:
@@ -130,15 +139,14 @@ class CompiledDriver:
     def _frames_to_receive(self, frames: Sequence[ReceivedFrame], t_ns: int) -> np.ndarray:
         """The table of the frames, each heard at t_ns."""
         rows, first = [], 0
-        for received, last in zip(frames, self._last, strict=True):
-            mask = bytearray(len(received.frame.data))
-            for part in received.fixed:
-                mask[part] = b"\xff" * len(mask[part])
-            number = received.frame.id | EXTENDED * getattr(received.frame, "extended", False)
-            numbers = number, len(mask), received.exact, received.role
-            arrays = self._bytes(received.frame.data), self._bytes(bytes(mask)), last
+        for received in frames:
+            frame, mask = received.frame, received.mask()
+            of = frame.id | EXTENDED * frame.extended, received.own, received.joint
+            longest = received.longest_silence_ns, received.longest_gap_ns
+            numbers = *of, len(mask), received.exact, received.role
+            arrays = self._bytes(frame.data), self._bytes(mask)
             addresses = (array.ctypes.data for array in arrays)
-            rows.append((*numbers, first, len(received.fields), *addresses, 0, received.longest_silence_ns, t_ns, 0, 0))
+            rows.append((*numbers, first, len(received.fields), *addresses, *longest, t_ns, 0, 0, 0))
             first += len(received.fields)
         return np.array(rows, RECEIVED_FRAME)
 
@@ -166,24 +174,34 @@ class CompiledDriver:
 
     def hand_back(self) -> None:
         """Give the driver in Python what came last, and the counts."""
-        record, items, pending = self._record[0], [], set()
-        polls, stops = int(record["polled"]), int(record["halts"])
-        traffic = [(frame, polls, 0) for frame in self._layout.polls]
-        traffic += [(frame, stops, 0) for frame in self._layout.stops]
-        for sent in self._layout.sent:
-            traffic.append((sent.frame, len(range(sent.phase, int(record["cycles"]), sent.period)), 0))
-        for received, row, last in zip(self._layout.received, self._received_frames, self._last, strict=True):
+        record, came = self._record[0], []
+        polls, stops, layout = int(record["polled"]), int(record["halts"]), self._layout
+        traffic = [(frame, polls, 0) for frame in layout.polls] + [(frame, stops, 0) for frame in layout.stops]
+        for sent in layout.transmission.frames:
+            commanded = len(range(sent.phase, int(record["cycles"]), sent.period))
+            traffic.append((sent.frame, commanded + polls * sent.repeated, 0))
+        rows = zip(layout.reception.frames, self._received_frames, self._cycle.incoming, strict=True)
+        for received, row, one in rows:
             traffic.append((received.frame, 0, int(row["count"])))
             if row["count"]:
-                data, t_ns = last[: row["last_size"]].tobytes(), int(row["t_ns"])
-                items.append(received.frame._replace(data=data, t_ns=t_ns))
-            if row["waiting"]:
-                pending.add(received.joint)
+                one.t_ns, one.late = int(row["t_ns"]), bool(row["late"])
+                came.append(received)
         self._link.count(traffic, int(record["errors"]))
         self._driver.feedforward.saturated += self._saturated
-        self._driver.take_back(items, pending, int(record["lost"]))
+        self._return_numbers()
+        self._driver.take_back(came, (self._received_frames["waiting"] != 0).tolist())
         self._received_frames["count"], self._saturated[:] = 0, 0
         self._set(cycles=0, polled=0, halts=0, lost=0, errors=0)
+
+    def _return_numbers(self) -> None:
+        """To the cycle in Python."""
+        cycle, record = self._cycle, self._record[0]
+        for own, row in zip(cycle.settings, self._settings.tolist(), strict=True):
+            own[:] = row
+        for own, row in zip(cycle.numbers, self._received_numbers.tolist(), strict=True):
+            own[:] = row
+        cycle.lost += int(record["lost"])
+        cycle.cycles, cycle.sent_ns = cycle.cycles + int(record["cycles"]), int(record["written_ns"])
 
     def check(self, outcome: CycleOutcome) -> None:
         """Raises the error that ended a read or a write, if it belongs to a connection, a stop or a command."""

@@ -1,7 +1,8 @@
 """The base of all drivers of real motors: states, checks, timing, units and messages.
 
 A family of drives derives from `MotorDriver` and supplies the methods of its last section: how to connect, switch on,
-send, receive and switch off. Everything that a user of a driver can rely on is here.
+send, receive and switch off. Where it has fixed frames it declares what is sent and received in every cycle (`cycle`),
+which then runs here or in machine code. Everything that a user of a driver can rely on is here.
 
     CLOSED --open--> OFF --enable--> ON --stop--> OFF --close--> CLOSED      (`stop`, `close`: in any state)
 
@@ -24,7 +25,7 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
 from importlib import import_module
@@ -36,14 +37,16 @@ import numpy as np
 from cosim.core.driver_contract import AddedTurns, DriverContext, FeedforwardReport
 from cosim.core.errors import CosimError, InputError, RunError, SilentDrive
 from cosim.core.types import Array, JointCommand, JointState, closed_loop_effort
+from cosim.plugins.drivers.common.cycle import STATE_TEMPERATURE, CycleLayout, Transmission
 from cosim.plugins.drivers.common.feedforward_field import FeedforwardField
+from cosim.plugins.drivers.common.frame_layout import ReceivedFrame
+from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
 from cosim.plugins.drivers.common.power_on_turns import PowerOnTurns
 from cosim.plugins.drivers.common.wiring import JointParams, Units
 from cosim.plugins.drivers.transport import CanFrame, Connection
 
 if TYPE_CHECKING:
     from cosim.plugins.drivers.common.compiled_driver import CompiledDriver
-    from cosim.plugins.drivers.common.frame_layout import CycleLayout
     from cosim.plugins.drivers.transport.compiled_link import CompiledLink
 
 Item = TypeVar("Item", bound=CanFrame | bytes)  # of the connection
@@ -79,6 +82,12 @@ class Feedback:
         self.temperature = [math.nan] * n
         self.t_ns = [0] * n
 
+    def update(self, states: Iterable[Sequence[float]], t_ns: list[int]) -> None:
+        """states: of each joint, see `cycle`."""
+        columns = map(list, zip(*states, strict=True))
+        self.position, self.velocity, self.effort, self.temperature, _ = columns
+        self.t_ns = t_ns
+
 
 class ListedCommand(NamedTuple):
     """The numbers of a `JointCommand` in lists (n,), as in `Units`."""
@@ -97,7 +106,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     """
 
     modes: frozenset[str] = MODES
-    cycle_module: ClassVar[str] = ""  # name of the module with the family's functions in machine code
+    _encode: Callable[[Any], Any] | None = None  # declared frame -> item of the connection, unless it is one
     stop_clears_faults: ClassVar[bool] = False  # the drives' command to switch off clears their faults too
 
     @property
@@ -124,6 +133,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         self._lost = 0
         self._feedback = Feedback(n)
         self._position, self._velocity = [0.0] * n, [0.0] * n  # of the joints, by the last read
+        self.interpreted: InterpretedCycle | None = None  # where frames and functions are declared, see `cycle`
         self.compiled: CompiledDriver | None = None  # while its cycle runs in machine code
 
     @property
@@ -133,7 +143,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     @property
     def lost(self) -> int:
         """Replies that did not come, or could not be decoded, since `open`."""
-        return self._lost
+        return self._lost if self.interpreted is None else self._lost + self.interpreted.lost
 
     # --- the contract -------------------------------------------------------------------------------
 
@@ -146,6 +156,9 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         self._state, self._lost = State.OPENING, 0
         self._feedback = Feedback(len(self.joints))
         self._turns.forget()
+        if (cycle := self.interpreted) is not None:
+            cycle.forget()
+            self._rewire()
         self.link.open()
         try:
             self._connect()
@@ -172,8 +185,11 @@ class MotorDriver(ABC, Generic[Item, Joint]):
                 if code := self._fault_before_enable(k):
                     self.latched = True
                     raise self._joint_error(k, f"fault: {self.describe_fault(k, code)}")
+            if self.interpreted is not None:
+                self.interpreted.send_as(self._transmission(mode), self._encode)
             self._switch_on(mode)
             self._require_turns()
+            self._rewire()
             with self._gate:
                 self.check_not_stopped()
                 self._state = State.ON
@@ -197,17 +213,23 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         self._receive(deadline_ns)
         self._find_turns()
         self._convert_feedback()
-        feedback = self._feedback
-        effort, t_ns = self.units.joint_effort(feedback.effort), min(feedback.t_ns)
+        if (cycle := self.interpreted) is not None:
+            effort, times = cycle.effort, cycle.times
+            temperature = [state[STATE_TEMPERATURE] for state in cycle.states]
+        else:
+            feedback = self._feedback
+            effort, times = self.units.joint_effort(feedback.effort), feedback.t_ns
+            temperature = feedback.temperature
+        t_ns = min(times)
         if self._state is State.ON:
             self._check_measured()
         if t_ns:
             out.position[:], out.velocity[:] = self._position, self._velocity
-            out.effort[:], out.temperature[:] = effort, feedback.temperature
+            out.effort[:], out.temperature[:] = effort, temperature
         else:
-            for k in [k for k, heard_ns in enumerate(feedback.t_ns) if heard_ns]:
+            for k in [k for k, heard_ns in enumerate(times) if heard_ns]:
                 out.position[k], out.velocity[k] = self._position[k], self._velocity[k]
-                out.effort[k], out.temperature[k] = effort[k], feedback.temperature[k]
+                out.effort[k], out.temperature[k] = effort[k], temperature[k]
         out.fault[:] = self._fault_codes()
         out.t_ns = t_ns
 
@@ -221,13 +243,25 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         command = ListedCommand(
             cmd.position.tolist(), cmd.velocity.tolist(), cmd.effort.tolist(), cmd.kp.tolist(), cmd.kd.tolist()
         )
+        if self.interpreted is not None:
+            self._drain()
+            requested = self._fill(command)
+            self.check_finite(command, requested)
+            self.feedforward.count(requested)
+            self._commanded = True
+            with self._gate:
+                self.check_not_stopped()
+                self._send_filled(deadline_ns)
+            return
         units = self.units
         position, velocity = units.drive_position(command.position), units.drive_velocity(command.velocity)
         requested = self._requested_effort(command, position, velocity)
         self.check_finite(command, requested)
         effort = units.drive_effort(self.feedforward.fit(requested))
         self._commanded = True
-        self._send_unless_stopped(position, velocity, effort, deadline_ns)
+        with self._gate:
+            self.check_not_stopped()
+            self._send_commands(position, velocity, effort, deadline_ns)
 
     def stop(self) -> None:
         """Motors off, without waiting for an answer; from any state and thread; never raises."""
@@ -268,7 +302,7 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     @property
     def why_not_compiled(self) -> str:
         """Why its cycle cannot run in machine code; empty if it can."""
-        if not self.cycle_module:
+        if self.interpreted is None:
             return f"the cycle of {type(self).__name__} is in Python"
         if find_spec("numba") is None:
             return "Numba is not installed; pip install 'cosim[buses]'"
@@ -276,9 +310,17 @@ class MotorDriver(ABC, Generic[Item, Joint]):
 
     def load_cycle(self) -> None:
         """Compile its cycle, or load what was compiled before: takes seconds the first time on a machine."""
+        from cosim.plugins.drivers.common.exchange import joint_function
+
+        assert self.interpreted is not None
         import_module("cosim.plugins.drivers.common.compiled_driver")
-        import_module(self.cycle_module)
         self._compiled_link()
+        reception = self.interpreted.reception
+        for function in (reception.state, reception.whole):
+            if function is not None:
+                joint_function(function)
+        for mode in sorted(self.modes):
+            joint_function(self._transmission(mode).command)
 
     def compile(self) -> CompiledDriver:
         """Its cycle in machine code, in the mode in which the motors are on; after `load_cycle`."""
@@ -286,20 +328,27 @@ class MotorDriver(ABC, Generic[Item, Joint]):
 
         return CompiledDriver(self, self._cycle_layout(), self._compiled_link()(self.link))
 
+    def _cycle_layout(self) -> CycleLayout:
+        """What makes its cycle in the present mode in machine code."""
+        cycle, stops = self.interpreted, tuple[Any, ...](self._stop_items())
+        assert cycle is not None
+        declared = cycle.reception, cycle.transmission
+        return CycleLayout(*declared, cycle.settings, cycle.numbers, self._polls(), stops)
+
     def _compiled_link(self) -> Callable[[Any], CompiledLink]:
         """What makes its connection, once it is open, one in machine code."""
         from cosim.plugins.drivers.transport.can_socket import CanSocket
 
         return CanSocket
 
-    def take_back(self, items: Iterable[Any], pending: set[int], lost: int) -> None:
-        """After its cycle ran in machine code: the last items received from the drives, which the next `read` judges
-        before it requests others; joints that have not answered; how many items were damaged."""
-        self.compiled = None
-        for item in items:
-            self._take(item)
-        self._pending, self._commanded = pending, True
-        self._lost += lost
+    def take_back(self, came: Iterable[ReceivedFrame], waiting: Sequence[bool]) -> None:
+        """After its cycle ran in machine code: the frames that came then, whose last numbers and times are those of
+        `interpreted`, and which the next `read` judges before it requests others; waiting: which have not come."""
+        assert self.interpreted is not None
+        self.compiled, self._commanded = None, True
+        for received in came:
+            self._judge(received, self.interpreted.last_of(received).t_ns)
+        self.interpreted.wait_for(waiting)
 
     def report(self) -> list[FeedforwardReport]:
         """See `FeedforwardField.report`."""
@@ -315,13 +364,54 @@ class MotorDriver(ABC, Generic[Item, Joint]):
                 with suppress(Exception):  # the other drives are stopped all the same
                     self.link.send(item, deadline_ns)
 
-    def _send_unless_stopped(
-        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
-    ) -> None:
-        """`_send_commands` behind the gate. Raises RunError after another thread called `stop`."""
-        with self._gate:
-            self.check_not_stopped()
-            self._send_commands(position, velocity, effort, deadline_ns)
+    # --- the cycle that is declared -------------------------------------------------------------------
+
+    def _fill(self, command: ListedCommand) -> list[float]:
+        """The numbers of the frames for a command of the joints; the efforts that it requests."""
+        assert self.interpreted is not None
+        return self.interpreted.fill(zip(*command, strict=True))
+
+    def _send_filled(self, deadline_ns: int) -> None:
+        """Send the frames that are due, with the numbers that they have now, and await answers. The gate is held."""
+        cycle, send, instead = self.interpreted, self.link.send, self._instead()
+        assert cycle is not None
+        cycle.expect(after_command=True)
+        for sent, make in cycle.due():
+            if self._stopped:  # by a thread that waited no longer: some drives would run again
+                self.check_not_stopped()
+            if instead and sent.fields and sent.joint in instead:
+                for item in instead[sent.joint]:
+                    send(item, deadline_ns)
+            else:
+                send(make(), deadline_ns)
+
+    def _send_hold(self, deadline_ns: int) -> None:
+        """Command every drive to stay where it was measured, without effort. The gate is held."""
+        rest = [0.0] * len(self.joints)
+        if (cycle := self.interpreted) is None:
+            self._send_commands(self._feedback.position, rest, rest, deadline_ns)
+            return
+        self._rewire()
+        self._convert_feedback()
+        self._fill(ListedCommand(cycle.position, rest, rest, rest, rest))
+        self._send_filled(deadline_ns)
+
+    def _measure(self) -> None:
+        """`_feedback` from the numbers that have come."""
+        if (cycle := self.interpreted) is not None:
+            cycle.measure()
+            self._feedback.update(cycle.states, cycle.times)
+
+    def _forget_times(self) -> None:
+        """Only what comes from now on counts as feedback."""
+        self._feedback.t_ns = [0] * len(self.joints)
+        if self.interpreted is not None:
+            self.interpreted.forget_times()
+
+    def _rewire(self) -> None:
+        """After a change of the turns of the drives, or of the limits of their feedforward fields."""
+        if self.interpreted is not None:
+            self.interpreted.wire(self.units.scale, self.units.zero, self.feedforward.limit.tolist())
 
     def _drain(self) -> None:
         """Take what has come already: answers that are no longer waited for."""
@@ -362,8 +452,13 @@ class MotorDriver(ABC, Generic[Item, Joint]):
     def _find_turns(self) -> None:
         """Fold the positions of the drives, once all have reported. Raises RunError for limits that are beyond the
         drive's own then."""
-        feedback = self._feedback
-        if self._turns.pending and self._turns.find(feedback.position, feedback.t_ns):
+        if not self._turns.pending:
+            return
+        if self.interpreted is not None:
+            self._measure()
+        changed = self._turns.find(self._feedback.position, self._feedback.t_ns)
+        self._rewire()
+        if changed:
             for k, (own, tolerance) in self._compared_limits.items():
                 self._check_limits(k, own, tolerance)
 
@@ -380,6 +475,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
             raise RunError(f"the drives of {self._names} report no position; check their power and their bus")
 
     def _check_measured(self) -> None:
+        if math.isfinite(sum(self._position) + sum(self._velocity)):  # the usual way
+            return
         for k, (position, velocity) in enumerate(zip(self._position, self._velocity, strict=True)):
             if not math.isfinite(position + velocity):
                 what = f"{self._drive_name(k)} reports no number as its position or velocity"
@@ -387,6 +484,8 @@ class MotorDriver(ABC, Generic[Item, Joint]):
 
     def check_finite(self, cmd: JointCommand | ListedCommand, requested: Iterable[float]) -> None:
         """Raises RunError for a command with a number that is not finite, or too large."""
+        if math.hypot(*cmd.position, *cmd.velocity, *cmd.kp, *cmd.kd, *requested) < HUGE:  # the usual way
+            return
         rows = zip(cmd.position, cmd.velocity, cmd.kp, cmd.kd, requested, strict=True)
         bad = [
             k
@@ -482,8 +581,37 @@ class MotorDriver(ABC, Generic[Item, Joint]):
 
     def _convert_feedback(self) -> None:
         """Convert the latest feedback to the positions and velocities of the joints."""
-        self._position = self.units.joint_position(self._feedback.position)
-        self._velocity = self.units.joint_velocity(self._feedback.velocity)
+        if (cycle := self.interpreted) is not None:
+            cycle.measure()
+            cycle.convert()
+            self._position, self._velocity = cycle.position, cycle.velocity
+        else:
+            self._position = self.units.joint_position(self._feedback.position)
+            self._velocity = self.units.joint_velocity(self._feedback.velocity)
+
+    # --- with frames and functions that are declared: `interpreted` is set when a driver is made ---
+
+    def _transmission(self, mode: str) -> Transmission:
+        """What is sent in a mode; before the drives are open too."""
+        raise NotImplementedError
+
+    def _polls(self) -> Sequence[Any]:
+        """The frames by which machine code requests measurements without feeding a watchdog, see `CycleLayout`."""
+        return ()
+
+    def _judge(self, received: ReceivedFrame, t_ns: int) -> None:
+        """A declared frame has come, whose numbers are in `interpreted`: what is more than a state, faults mostly."""
+        return None
+
+    def _instead(self) -> Mapping[int, Sequence[Item]]:
+        """Joints whose drives get no command now -> what they get in its place."""
+        return {}
+
+    def _item(self, frame: Any) -> Any:
+        """What the connection sends of a declared frame."""
+        return frame if self._encode is None else self._encode(frame)
+
+    # --- with methods: each sends and decodes by itself ---
 
     def _requested_effort(self, cmd: ListedCommand, position: list[float], velocity: list[float]) -> list[float]:
         """(n,) efforts to send [N·m or N]: in effort mode kp and kd are closed here, with the last measurement.
@@ -495,31 +623,34 @@ class MotorDriver(ABC, Generic[Item, Joint]):
         loops = map(closed_loop_effort, cmd.kp, cmd.kd, cmd.position, cmd.velocity, self._position, self._velocity)
         return [loop + effort for loop, effort in zip(loops, cmd.effort, strict=True)]
 
-    @abstractmethod
     def _send_commands(
         self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
     ) -> None:
         """Send one command to every drive and request feedback; (n,) in the drives' units. The gate is held."""
+        raise NotImplementedError
 
     @abstractmethod
     def _poll(self, deadline_ns: int) -> None:
         """Request feedback without feeding a watchdog."""
 
-    def _cycle_layout(self) -> CycleLayout:
-        """The frames and functions of the cycle in the present mode, for machine code."""
-        raise NotImplementedError
-
     def _receive(self, deadline_ns: int) -> None:
         """Take items until no joint is pending or the deadline has passed."""
+        cycle = self.interpreted
         for _ in range(MAX_BURST):
-            if not self._pending or (item := self.link.receive(deadline_ns)) is None:
+            if not (self._pending if cycle is None else cycle.pending):
+                return
+            if (item := self.link.receive(deadline_ns)) is None:
                 return
             self._take(item)
 
     def _take(self, item: Item) -> None:
         """Decode an item into `_feedback`; count it in `_lost` if that fails; remove joints that have answered from
-        `_pending`."""
-        raise NotImplementedError
+        `_pending`. Where frames are declared: take those."""
+        if self.interpreted is None:
+            raise NotImplementedError
+        frame: Any = item
+        if (received := self.interpreted.take(frame)) is not None:
+            self._judge(received, frame.t_ns)
 
     @abstractmethod
     def _fault_codes(self) -> Sequence[int] | Array | int:

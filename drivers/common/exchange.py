@@ -1,13 +1,14 @@
 """The cycle of a driver in machine code: `read` and `write` of the driver contract on the memory of an `EXCHANGE`.
 
 Commands become the numbers of frames by a pure function of the family, and these become bytes by `frame_layout`;
-received bytes become numbers, and these become a state by another pure function. What is not nominal (a fault of a
-drive, a number or a command that is not finite, a connection that fails) ends the cycle with a
-`CycleOutcome`: the driver in Python takes over, finds the same and reports it.
+received bytes become numbers, and these become a state by another pure function: those that the driver in Python calls,
+see `cycle`. What is not nominal (a fault of a drive, a number or a command that is not finite, a connection that fails)
+ends the cycle with a `CycleOutcome`: the driver in Python takes over, finds the same and reports it.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from cosim.core.driver_contract import CycleOutcome
 from cosim.core.machine_code import (
     array_at,
     call_at,
+    code_of,
     doubles_at,
     entry,
     entry_of,
@@ -27,7 +29,26 @@ from cosim.core.machine_code import (
     words_at,
 )
 from cosim.core.types import Array
-from cosim.plugins.drivers.common.frame_layout import Kind, Role
+from cosim.plugins.drivers.common.cycle import (
+    COMMAND_SIZE,
+    FAULTY,
+    KD,
+    KP,
+    LIMIT,
+    MEASURED_NS,
+    MEASURED_POSITION,
+    MEASURED_VELOCITY,
+    POSITION,
+    SCALE,
+    STATE_EFFORT,
+    STATE_POSITION,
+    STATE_SIZE,
+    STATE_VELOCITY,
+    VELOCITY,
+    ZERO,
+    JointFunction,
+)
+from cosim.plugins.drivers.common.frame_layout import FORMS, Form, Role
 from cosim.plugins.drivers.transport.compiled_link import (
     DAMAGED,
     ERROR_FRAME,
@@ -45,25 +66,17 @@ from cosim.plugins.drivers.transport.compiled_link import (
 
 HUGE = 1e30  # commands are smaller
 ANY = 64  # numbers of an array whose size its user knows
-LAST_SIZE = 512  # bytes that are kept of a received frame
+DATA_SIZE = 512  # bytes of a frame, at most
 BUS_OFF_FRAME = 0x40  # class of error frames (linux/can/error.h)
 
-
-# what the functions of a family get of a joint, three of its wiring and of the limit of its feedforward field; the last
-# one is the time of the measurement [ns]
-POSITION, VELOCITY, EFFORT, KP, KD, MEASURED_POSITION, MEASURED_VELOCITY, SCALE, ZERO, LIMIT, MEASURED_NS = range(11)
-COMMAND_SIZE = 11
-# what they return of it, in the drive's units; FAULTY: not 0 where the drive is not as it should be
-STATE_POSITION, STATE_VELOCITY, STATE_EFFORT, STATE_TEMPERATURE, FAULTY = range(5)
-STATE_SIZE = 5
 
 FIELD = np.dtype([("at", "i8"), ("kind", "i8"), ("number", "i8")])  # number: its place among all joints'
 SENT_FRAME = np.dtype([(name, "i8") for name in ("data", "first", "fields", "period", "phase")])
 RECEIVED_FRAME = np.dtype(
     [
-        *[(name, "i8") for name in ("id", "size", "exact", "role", "first", "fields")],
-        *[(name, "i8") for name in ("template", "mask", "last", "last_size")],  # addresses; size of the last one
-        *[(name, "i8") for name in ("longest_silence_ns", "t_ns", "count", "waiting")],
+        *[(name, "i8") for name in ("id", "own", "joint", "size", "exact", "role", "first", "fields")],
+        *[(name, "i8") for name in ("template", "mask")],  # addresses
+        *[(name, "i8") for name in ("longest_silence_ns", "longest_gap_ns", "t_ns", "count", "waiting", "late")],
     ]
 )
 EXCHANGE = np.dtype(
@@ -75,15 +88,21 @@ EXCHANGE = np.dtype(
         ("commands", "i8"),  # doubles (joints, COMMAND_SIZE)
         *[(name, "i8") for name in ("sent_numbers", "sent_count")],  # doubles (joints, count); last: requested effort
         *[(name, "i8") for name in ("received_numbers", "received_count")],
+        *[(name, "i8") for name in ("parts", "whole_function", "verdict")],  # see `Reception.whole`
         *[(name, "i8") for name in ("sent_frames", "sent_frame_count", "sent_fields", "items", "due")],
         *[(name, "i8") for name in ("polls", "poll_count")],  # items that request feedback
+        *[
+            (name, "i8") for name in ("repeats", "repeat_count", "repeated_ns")
+        ],  # those of `items` that do, see `SentFrame`
         *[(name, "i8") for name in ("stops", "stop_count")],  # items that switch the motors off
         *[(name, "i8") for name in ("received_frames", "received_frame_count", "received_fields")],
         ("states", "i8"),  # doubles (joints, STATE_SIZE), in the joints' units
         ("t_ns", "i8"),  # of the measurement
         ("saturated", "i8"),  # words (joints,): commands that were clipped
         *[(name, "i8") for name in ("commanded", "pending", "stopped", "sending")],
-        *[(name, "i8") for name in ("written_ns", "quiet_from_ns", "quiet_until_ns")],  # see `CycleLayout.quiet_ns`
+        *[
+            (name, "i8") for name in ("written_ns", "quiet_from_ns", "quiet_until_ns", "longest_pause_ns")
+        ],  # see `CycleLayout`
         *[(name, "i8") for name in ("cycles", "polled", "halts", "lost", "errors", "error")],
     ]
 )
@@ -91,40 +110,52 @@ EXCHANGE = np.dtype(
 fields_at, sent_frames_at, received_frames_at = array_at(FIELD), array_at(SENT_FRAME), array_at(RECEIVED_FRAME)
 exchanges_at = array_at(EXCHANGE)
 
-_FLOAT32, _INT8, _INT16, _INT32, _UINT8, _UINT16, _UINT32 = (int(kind) for kind in Kind)
+_FORMS = np.array(FORMS, np.int64)  # of each kind
+_SIZE, _BITS, _SHIFT, _SIGNED, _REAL, _BIG = range(len(Form._fields))
 _NOMINAL, _EXPIRED, _SUSPECT, _NOT_SENT, _LOST, _BUS_OFF, _STOPPED = (int(outcome) for outcome in CycleOutcome)
 _MEASUREMENT, _ANSWER = int(Role.MEASUREMENT), int(Role.ANSWER)
 
 
 @machine_code
+def _word_at(data: Array, at: int, size: int, big: int) -> int:
+    if size == 1:
+        return int(data[at])
+    if size == 2:
+        first, second = int(data[at]), int(data[at + 1])
+        return first << 8 | second if big else second << 8 | first
+    first, second, third, fourth = int(data[at]), int(data[at + 1]), int(data[at + 2]), int(data[at + 3])
+    if big:
+        return first << 24 | second << 16 | third << 8 | fourth
+    return fourth << 24 | third << 16 | second << 8 | first
+
+
+@machine_code
 def put(data: Array, at: int, kind: int, value: float) -> None:
     """Store a number in the bytes of a frame."""
-    if kind == _FLOAT32:
+    size, bits, shift, big = _FORMS[kind, _SIZE], _FORMS[kind, _BITS], _FORMS[kind, _SHIFT], _FORMS[kind, _BIG]
+    if _FORMS[kind, _REAL]:
         single = np.empty(1, np.float32)
         single[0] = value
-        whole, size = int(single.view(np.uint32)[0]), 4
+        whole = int(single.view(np.uint32)[0])
     else:
         whole = int(value)
-        size = 1 if kind in (_INT8, _UINT8) else 2 if kind in (_INT16, _UINT16) else 4
+    mask = ((1 << bits) - 1) << shift
+    word = _word_at(data, at, size, big) & ~mask | whole << shift & mask
     for k in range(size):
-        data[at + k] = whole >> 8 * k & 0xFF
+        data[at + k] = word >> 8 * (size - 1 - k if big else k) & 0xFF
 
 
 @machine_code
 def get(data: Array, at: int, kind: int) -> float:
     """The number in the bytes of a frame."""
-    if kind in (_INT8, _UINT8):
-        whole, bits = int(data[at]), 8
-    elif kind in (_INT16, _UINT16):
-        whole, bits = int(data[at]) | int(data[at + 1]) << 8, 16
-    else:
-        whole = int(data[at]) | int(data[at + 1]) << 8 | int(data[at + 2]) << 16 | int(data[at + 3]) << 24
-        bits = 32
-    if kind == _FLOAT32:
-        word = np.empty(1, np.uint32)
-        word[0] = whole
-        return float(word.view(np.float32)[0])
-    if (kind in (_INT8, _INT16, _INT32)) and whole >> (bits - 1):
+    bits = _FORMS[kind, _BITS]
+    word = _word_at(data, at, _FORMS[kind, _SIZE], _FORMS[kind, _BIG])
+    whole = word >> _FORMS[kind, _SHIFT] & (1 << bits) - 1
+    if _FORMS[kind, _REAL]:
+        single = np.empty(1, np.uint32)
+        single[0] = whole
+        return float(single.view(np.float32)[0])
+    if _FORMS[kind, _SIGNED] and whole >> (bits - 1):
         whole -= 1 << bits
     return float(whole)
 
@@ -138,7 +169,7 @@ def fill_frames(exchange: np.record) -> int:
         frame = frames[m]
         if exchange.cycles % frame.period != frame.phase:
             continue
-        data = bytes_at(frame.data, LAST_SIZE)
+        data = bytes_at(frame.data, DATA_SIZE)
         fields = fields_at(exchange.sent_fields + frame.first * 24, frame.fields)
         for k in range(len(fields)):
             put(data, fields[k].at, fields[k].kind, numbers[fields[k].number])
@@ -151,6 +182,27 @@ def fill_frames(exchange: np.record) -> int:
 
 
 @machine_code
+def is_whole(exchange: np.record, joint: int) -> bool:
+    """Whether the parts of a measurement belong together; they are received then."""
+    row = joint * exchange.received_count * 8
+    call_at(
+        exchange.whole_function,
+        exchange.settings + joint * exchange.setting_count * 8,
+        exchange.commands + joint * COMMAND_SIZE * 8,
+        exchange.parts + row,
+        exchange.verdict,
+    )
+    verdict = doubles_at(exchange.verdict, 1)[0]
+    if verdict > 0.0:
+        parts = doubles_at(exchange.parts + row, exchange.received_count)
+        numbers = doubles_at(exchange.received_numbers + row, exchange.received_count)
+        for k in range(exchange.received_count):
+            numbers[k] = parts[k]
+    exchange.lost += verdict == 0.0
+    return verdict > 0.0
+
+
+@machine_code
 def take_frame(exchange: np.record, identifier: int, data: Array, size: int, t_ns: int) -> bool:
     """Take a received frame; whether it is one of the drives, a damaged one included."""
     frames = received_frames_at(exchange.received_frames, exchange.received_frame_count)
@@ -159,7 +211,9 @@ def take_frame(exchange: np.record, identifier: int, data: Array, size: int, t_n
         frame = frames[m]
         if frame.id != identifier:
             continue
-        known = True
+        if frame.own and size and (data[0] ^ bytes_at(frame.template, 1)[0]) & frame.own:
+            continue
+        known = exchange.whole_function == 0 or frame.role == _MEASUREMENT
         if size < frame.size or (frame.exact != 0 and size != frame.size):
             continue
         template, mask = bytes_at(frame.template, frame.size), bytes_at(frame.mask, frame.size)
@@ -169,13 +223,12 @@ def take_frame(exchange: np.record, identifier: int, data: Array, size: int, t_n
         if not same:
             continue
         fields = fields_at(exchange.received_fields + frame.first * 24, frame.fields)
-        numbers = doubles_at(exchange.received_numbers, ANY)
+        numbers = doubles_at(exchange.parts, ANY)
         for k in range(len(fields)):
             numbers[fields[k].number] = get(data, fields[k].at, fields[k].kind)
-        kept = bytes_at(frame.last, LAST_SIZE)
-        for k in range(min(size, LAST_SIZE)):
-            kept[k] = data[k]
-        frame.last_size = min(size, LAST_SIZE)
+        if exchange.whole_function and frame.role == _MEASUREMENT and not is_whole(exchange, frame.joint):
+            return True
+        frame.late = frame.longest_gap_ns != 0 and t_ns - frame.t_ns > frame.longest_gap_ns
         frame.count += 1
         frame.t_ns = t_ns
         exchange.pending -= frame.waiting
@@ -254,7 +307,11 @@ def expect_answers(exchange: np.record, after_command: bool) -> None:
 @machine_code
 def ask(exchange: np.record, deadline: int) -> int:
     """Request measurements; a CycleOutcome."""
+    if exchange.repeat_count and now(exchange.scratch) - exchange.written_ns > exchange.repeated_ns:
+        return _SUSPECT
     outcome = send(exchange, exchange.polls, exchange.poll_count, deadline)
+    if outcome == _NOMINAL and exchange.repeat_count:
+        outcome = send(exchange, exchange.repeats, exchange.repeat_count, deadline)
     if outcome == _NOMINAL:
         exchange.polled += 1
         expect_answers(exchange, False)
@@ -289,17 +346,23 @@ def update_states(exchange: np.record) -> int:
     """The states of the joints from the numbers that were received; a CycleOutcome."""
     outcome, oldest = _NOMINAL, np.iinfo(np.int64).max
     frames = received_frames_at(exchange.received_frames, exchange.received_frame_count)
+    commands = doubles_at(exchange.commands, exchange.joints * COMMAND_SIZE)
     at = now(exchange.scratch)
+    for k in range(exchange.joints):
+        commands[k * COMMAND_SIZE + MEASURED_NS] = np.inf
     for m in range(len(frames)):
         if frames[m].role == _MEASUREMENT:
             oldest = min(oldest, frames[m].t_ns)
+            place = frames[m].joint * COMMAND_SIZE + MEASURED_NS
+            commands[place] = min(commands[place], float(frames[m].t_ns))
+        if frames[m].late:
+            outcome = _SUSPECT
         if frames[m].longest_silence_ns and at - frames[m].t_ns > frames[m].longest_silence_ns:
             outcome = _SUSPECT
     exchange.t_ns = oldest
     for k in range(exchange.joints):
         command = doubles_at(exchange.commands + k * COMMAND_SIZE * 8, COMMAND_SIZE)
         state = doubles_at(exchange.states + k * STATE_SIZE * 8, STATE_SIZE)
-        command[MEASURED_NS] = float(oldest)
         call_at(
             exchange.state_function,
             exchange.settings + k * exchange.setting_count * 8,
@@ -341,30 +404,16 @@ def fill_numbers(exchange: np.record) -> int:
     return _NOMINAL
 
 
-def joint_function(function: Any) -> Any:
-    """The entry of a pure function (settings, command, received numbers, result) of a joint, compiled by
-    `machine_code`; see COMMAND_SIZE and STATE_SIZE for what the arrays hold."""
-
-    return entry_of(function, i64, i64, i64, i64, i64)(_call)
+@cache
+def joint_function(function: JointFunction) -> Any:
+    """The entry of a pure function of a joint, see `cycle`, for `call_at`."""
+    return entry_of(code_of(function), i64, i64, i64, i64, i64)(_call)
 
 
 def _call(settings: int, command: int, received: int, result: int) -> int:
     numbers, state = doubles_at(received, ANY), doubles_at(result, ANY)
     given_function(doubles_at(settings, ANY), doubles_at(command, ANY), numbers, state)
     return 0
-
-
-@machine_code
-def requested_effort(c: Array) -> float:
-    """The effort that a command requests at the measured motion: kp (q_cmd − q) + kd (v_cmd − v) + effort."""
-    effort = c[KP] * (c[POSITION] - c[MEASURED_POSITION])
-    return effort + c[KD] * (c[VELOCITY] - c[MEASURED_VELOCITY]) + c[EFFORT]
-
-
-@machine_code
-def effort_of_motor(c: Array, effort: float) -> float:
-    """An effort of the joint within the limit of its feedforward field, at the motor."""
-    return min(max(effort, -c[LIMIT]), c[LIMIT]) / c[SCALE]
 
 
 @entry(i64, i64, i64, i64, i64)
@@ -380,8 +429,11 @@ def read(address: int, deadline: int, _unused: int, _unused_too: int) -> int:
 def write(address: int, deadline: int, valid_until: int, _unused: int) -> int:
     """`MotorDriver.write` until the deadline [ns]; a CycleOutcome."""
     exchange = exchanges_at(address, 1)[0]
-    if now(exchange.scratch) > valid_until:
+    time = now(exchange.scratch)
+    if time > valid_until:
         return _EXPIRED
+    if exchange.longest_pause_ns and time - exchange.written_ns > exchange.longest_pause_ns:
+        return _SUSPECT
     in_turn = exchange.link_settle != 0
     outcome = _NOMINAL if in_turn else receive(exchange, 0)
     if outcome == _NOMINAL:

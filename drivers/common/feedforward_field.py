@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import gt
 
 import numpy as np
 
@@ -21,12 +22,17 @@ class FeedforwardField:
 
     def fit(self, effort: list[float]) -> list[float]:
         """(n,) efforts clipped to the fields' limits; clipped commands are counted."""
-        limits = self.limit.tolist()
-        clipped = [abs(value) > limit for value, limit in zip(effort, limits, strict=True)]
-        if True not in clipped:
+        if not self.count(effort):
             return effort
-        self.saturated += clipped
-        return [min(max(value, -limit), limit) for value, limit in zip(effort, limits, strict=True)]
+        return [min(max(value, -limit), limit) for value, limit in zip(effort, self.limit.tolist(), strict=True)]
+
+    def count(self, effort: list[float]) -> bool:
+        """Count the efforts (n,) beyond the fields' limits; whether there are any."""
+        beyond = map(gt, map(abs, effort), self.limit.tolist())
+        if not any(beyond):  # the usual way
+            return False
+        self.saturated += np.abs(effort) > self.limit
+        return True
 
     def report(self) -> list[FeedforwardReport]:
         """Per joint, JSON-ready: the number of clipped commands, the limit, the resolution."""

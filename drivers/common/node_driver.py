@@ -8,7 +8,7 @@ again: some clear their faults by themselves, and would run again.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -44,6 +44,9 @@ class NodeDriver(MotorDriver[Item, Joint]):
         """What one cycle sends to these emulated drives and receives from them."""
         # values with many digits: in a protocol of text they are the longest
         drives = range(len(self._wiring))
+        if self.interpreted is not None:
+            out = [self._item(sent.frame) for sent in self._transmission(self._mode).frames]
+            return Traffic(out, [answer for item in out for answer in emulator.handle(item, 0)])
         out = [self._command(k, -1 / 3, -1 / 3, -1 / 3) for k in drives]
         if not self.answers_commands:
             out += [self._request(k, "state") for k in drives]
@@ -67,14 +70,13 @@ class NodeDriver(MotorDriver[Item, Joint]):
     def _switch_on(self, mode: str) -> None:
         self.feedforward.limit[:] = self._largest_effort(mode) * np.abs(self.units.scale)
         self._tripped = [0] * len(self._wiring)
-        start, zeros = self._feedback.position.copy(), [0.0] * len(self._wiring)
 
         def enable_and_hold() -> None:
             with self._gate:
                 for k in range(len(self._wiring)):
                     self.check_not_stopped()
                     self._send(k, "enable")
-                self._send_commands(start, zeros, zeros, self._now() + STOP_NS)
+                self._send_hold(self._now() + STOP_NS)
 
         if not self._wait(lambda: set(self._drive_mode) == {mode}, ENABLE_NS * 1e-9, enable_and_hold):
             off = next(k for k, reported in enumerate(self._drive_mode) if reported != mode)
@@ -132,9 +134,16 @@ class NodeDriver(MotorDriver[Item, Joint]):
                 if not self._tripped[k]:
                     self.link.send(self._request(k, "state"), deadline_ns)
 
+    def _instead(self) -> dict[int, Sequence[Item]]:
+        tripped = [k for k, fault in enumerate(self._tripped) if fault]
+        return {k: (self._request(k, "state"),) if self.answers_commands else () for k in tripped}
+
     def _poll(self, deadline_ns: int) -> None:
         self._drain()
-        self._pending.update(range(len(self._wiring)))
+        if self.interpreted is None:
+            self._pending.update(range(len(self._wiring)))
+        else:
+            self.interpreted.expect(after_command=False)
         for k in range(len(self._wiring)):
             self.link.send(self._request(k, "state"), deadline_ns)
 
@@ -180,9 +189,10 @@ class NodeDriver(MotorDriver[Item, Joint]):
         """An item that the drive answers with its state (`identity`: with its identity) and that does not feed its
         watchdog; `enable` switches the drive on without effort."""
 
-    @abstractmethod
     def _command(self, k: int, position: float, velocity: float, effort: float) -> Item:
-        """A command in the mode `_mode`, in the drive's units; it feeds the watchdog, and switches nothing on."""
+        """A command in the mode `_mode`, in the drive's units; it feeds the watchdog, and switches nothing on. Not
+        needed where frames are declared."""
+        raise NotImplementedError
 
     @abstractmethod
     def _off(self, k: int) -> Item:

@@ -66,6 +66,26 @@ class RegisterBlock(NamedTuple):
     data: bytes
 
 
+class BusPacket(NamedTuple):
+    """A packet as a frame of a cycle. id: of the drive or BROADCAST; data: to it the instruction and its parameters;
+    from it the error byte and the registers that were requested."""
+
+    id: int
+    data: bytes
+    t_ns: int = 0
+    extended = remote = False  # as CAN frames may be
+
+    @classmethod
+    def of(cls, packet: bytes) -> BusPacket:
+        """Of a packet to drives."""
+        (found,) = Decoder().feed(packet)
+        return cls(found.id, bytes((found.instruction,)) + found.params)
+
+    def packed(self) -> bytes:
+        """The packet to drives."""
+        return packet(self.id, self.data[0], self.data[1:])
+
+
 # --- CRC ----------------------------------------------------------------------------------------
 
 

@@ -8,45 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from cosim.core.types import Array
+from cosim.plugins.drivers.common.frame_layout import Kind
 from cosim.plugins.drivers.dynamixel import codec
 from cosim.plugins.drivers.dynamixel import tables as t
 from cosim.plugins.drivers.transport import Traffic
 
-# registers of the state, in the order of the packet
+# registers of the state, in the order of the packet; if they are mapped, the level of a drive that answers is not 0
 MAPPED = (
-    ("torque", "u1", t.TORQUE_ENABLE),
-    ("level", "u1", t.RETURN_LEVEL),  # never 0 in a drive that answers, if the mapping is set
-    ("hardware", "u1", t.HARDWARE_ERROR),
-    ("watchdog", "u1", t.BUS_WATCHDOG),
-    ("current", "<i2", t.PRESENT_CURRENT),
-    ("velocity", "<i4", t.PRESENT_VELOCITY),
-    ("position", "<i4", t.PRESENT_POSITION),
-    ("temperature", "i1", t.PRESENT_TEMPERATURE),
+    (Kind.UINT8, t.TORQUE_ENABLE),
+    (Kind.UINT8, t.RETURN_LEVEL),
+    (Kind.UINT8, t.HARDWARE_ERROR),
+    (Kind.UINT8, t.BUS_WATCHDOG),
+    (Kind.INT16, t.PRESENT_CURRENT),
+    (Kind.INT32, t.PRESENT_VELOCITY),
+    (Kind.INT32, t.PRESENT_POSITION),
+    (Kind.INT8, t.PRESENT_TEMPERATURE),
 )
 MAP_ADDRESS, ADDRESS, _ = t.INDIRECT[0]
-STATE = np.dtype([("error", "u1"), ("id", "u1"), *((name, kind) for name, kind, _ in MAPPED), ("crc", "<u2")])
-SIZE = STATE.itemsize - 4  # bytes of one drive without error byte, id and CRC
-MAP = b"".join((register.address + k).to_bytes(2, "little") for _, _, register in MAPPED for k in range(register.size))
+SIZE = sum(register.size for _, register in MAPPED)  # bytes of one drive
+BLOCK = SIZE + 4  # with error byte, id and CRC, in a chained answer
+MAP = b"".join((register.address + k).to_bytes(2, "little") for _, register in MAPPED for k in range(register.size))
 
-GOALS = {"effort": t.GOAL_CURRENT, "velocity": t.GOAL_VELOCITY, "position": t.GOAL_POSITION}
+GOALS = {
+    "effort": (Kind.INT16, t.GOAL_CURRENT),
+    "velocity": (Kind.INT32, t.GOAL_VELOCITY),
+    "position": (Kind.INT32, t.GOAL_POSITION),
+}
 
 
-class Goals:
-    """The packet with one goal for each of n drives."""
-
-    def __init__(self, ids: Sequence[int], mode: str) -> None:
-        register = GOALS[mode]
-        self._address, self._size = register.address, register.size
-        self._rows = np.zeros(len(ids), dtype=[("id", "u1"), ("goal", f"<i{register.size}")])
-        self._rows["id"] = list(ids)
-
-    def packet(self, goals: Array) -> bytes:
-        """goals: (n,) whole numbers in the range of the register."""
-        self._rows["goal"] = goals
-        return codec.sync_write(self._address, self._size, self._rows.tobytes())
+def goals(ids: Sequence[int], mode: str) -> bytes:
+    """The packet with a goal of 0 for each drive."""
+    _, register = GOALS[mode]
+    return codec.sync_write(register.address, register.size, b"".join(bytes((id, *bytes(register.size))) for id in ids))
 
 
 def request(ids: Sequence[int], fast: bool) -> bytes:
@@ -55,14 +48,14 @@ def request(ids: Sequence[int], fast: bool) -> bytes:
 
 def answer_size(n: int, fast: bool) -> int:
     """Bytes of the answers of n drives; single answers are longer with byte stuffing."""
-    return len(codec.chained([], 0)) + n * STATE.itemsize if fast else n * len(codec.status(0, 0, bytes(SIZE)))
+    return len(codec.chained([], 0)) + n * BLOCK if fast else n * len(codec.status(0, 0, bytes(SIZE)))
 
 
 def traffic(ids: Sequence[int], mode: str, fast: bool) -> Traffic:
     """The packets of one cycle."""
     data = bytes(SIZE)
     if fast:
-        back = [codec.chained([codec.RegisterBlock(0, id, data) for id in ids], len(ids) * STATE.itemsize)]
+        back = [codec.chained([codec.RegisterBlock(0, id, data) for id in ids], len(ids) * BLOCK)]
     else:
         back = [codec.status(id, 0, data) for id in ids]
-    return Traffic([Goals(ids, mode).packet(np.zeros(len(ids))), request(ids, fast)], back)
+    return Traffic([goals(ids, mode), request(ids, fast)], back)

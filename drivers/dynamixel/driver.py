@@ -12,7 +12,7 @@ therefore a read sends no request unless a command was sent recently.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +20,20 @@ import numpy as np
 
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
-from cosim.core.types import Array
+from cosim.plugins.drivers.common.cycle import FAULTY, CycleLayout, Transmission
 from cosim.plugins.drivers.common.driver import ENABLE_NS, MotorDriver
-from cosim.plugins.drivers.dynamixel import codec, cyclic_frames, faults
+from cosim.plugins.drivers.common.frame_layout import ReceivedFrame
+from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
+from cosim.plugins.drivers.dynamixel import codec, cycle, cyclic_frames, faults
 from cosim.plugins.drivers.dynamixel import tables as t
 from cosim.plugins.drivers.dynamixel.client import Client
+from cosim.plugins.drivers.dynamixel.codec import BusPacket
 from cosim.plugins.drivers.dynamixel.inspection import DriveSettings, Expected, inspect
 from cosim.plugins.drivers.dynamixel.params import JointParams, Params
 from cosim.plugins.drivers.dynamixel.sync_reader import SyncReader
 from cosim.plugins.drivers.transport import Connection
 
 if TYPE_CHECKING:
-    from cosim.plugins.drivers.common.frame_layout import CycleLayout
     from cosim.plugins.drivers.transport.compiled_link import CompiledLink
 
 WATCHDOG_TOLERANCE_NS = 20_000_000  # by which a watchdog may trip late
@@ -44,7 +46,7 @@ POLL_NS = 100_000_000  # for the state of all drives while they are being switch
 class DynamixelDriver(MotorDriver[bytes, JointParams]):
     """See `common.driver`."""
 
-    cycle_module = "cosim.plugins.drivers.dynamixel.cycle"
+    _encode = staticmethod(BusPacket.packed)
 
     def __init__(self, params: Params, context: DriverContext, link: Connection[bytes]) -> None:
         """Raises InputError."""
@@ -66,16 +68,17 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         # ns after a command at which the watchdog must have tripped
         self._tripped_ns = self._read_window_ns + self._watchdog_counts * t.WATCHDOG + WATCHDOG_TOLERANCE_NS
         self._settings: list[DriveSettings] = []
-        self._reader = SyncReader(link, self._decoder, self._ids, params.port.baudrate)
-        self._current_limit, self._velocity_limit = np.zeros(n), np.zeros(n)  # the drives' own limits, counts
-        self._goals = cyclic_frames.Goals(self._ids, self._mode)
+        own = [[effort, 0.0] for effort in self._efforts.tolist()]
+        self._cycle = self.interpreted = InterpretedCycle(cycle.reception(self._ids), own)
+        self._reader = SyncReader(link, self._decoder, self._ids, params.port.baudrate, self._cycle)
+        self._current_limit = np.zeros(n)  # the drives' own, counts
         self._new_command, self._written_ns = False, 0  # a command was sent since the last request; its time [ns]
         self._skip_request = False  # this read sends no request
         self.feedforward.resolution[:] = self._efforts * np.abs(self.units.scale)
 
     @property
     def lost(self) -> int:
-        return self._lost + self._decoder.lost + self._reader.invalid
+        return super().lost + self._decoder.lost + self._reader.invalid
 
     def _drive_name(self, k: int) -> str:
         return f"drive {self._ids[k]}"
@@ -96,7 +99,8 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         self.stop()
         self._settings = [self._inspect(k) for k in range(len(self.joints))]
         self._current_limit = np.array([f.current_limit for f in self._settings], dtype=float)
-        self._velocity_limit = np.array([f.velocity_limit for f in self._settings], dtype=float)
+        for own, found in zip(self._cycle.settings, self._settings, strict=True):
+            own[cycle.VELOCITY_LIMIT] = float(found.velocity_limit)
         fast = all(f.firmware >= t.FIRMWARE_FAST for f in self._settings)
         self._reader.set_fast(fast if self._params.fast is None else self._params.fast)
         self._read_state()
@@ -118,14 +122,14 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         for id in self._ids:
             self._client.write(id, cyclic_frames.MAP_ADDRESS, cyclic_frames.MAP)
         for k, id in enumerate(self._ids):
-            self._reader.take({k}, 0, id, self._client.read(id, cyclic_frames.ADDRESS, cyclic_frames.SIZE))
+            data = b"\0" + self._client.read(id, cyclic_frames.ADDRESS, cyclic_frames.SIZE)
+            self._reader.take({k}, id, data, self._now())
         self._measure()
 
     # --- switching on and off -------------------------------------------------------------------------
 
     def _prepare(self, mode: str) -> None:
         self._send_stop()
-        self._goals = cyclic_frames.Goals(self._ids, mode)
         steps = self._efforts * np.abs(self.units.scale) if mode == "effort" else np.zeros(len(self._ids))
         self.feedforward.limit[:], self.feedforward.resolution[:] = self._current_limit * steps, steps
 
@@ -147,8 +151,9 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         self._hold()
         deadline_ns = self._now() + ENABLE_NS
         on = codec.sync_write(t.TORQUE_ENABLE.address, 1, b"".join(bytes((id, 1)) for id in self._ids))
-        self._reader.invalidate()
-        while 0 in (torque := self._reader.state["torque"].tobytes()):
+        for numbers in self._cycle.numbers:
+            numbers[cycle.TORQUE] = 0
+        while 0 in (torque := [numbers[cycle.TORQUE] for numbers in self._cycle.numbers]):
             if self._now() >= deadline_ns:
                 raise self._not_on(torque.index(0), "check its supply")
             with self._gate:
@@ -165,10 +170,10 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
 
     def _hold(self) -> None:
         """Goals that hold the measured positions without effort; the limit of the effort in position mode."""
-        goals = self._reader.state["position"] if self._mode == "position" else np.zeros(len(self._ids))
+        goals = [r[cycle.PLACE] if self._mode == "position" else 0 for r in self._cycle.numbers]
         bound = np.minimum(self.limits.effort / np.abs(self.units.scale) / self._efforts, self._current_limit)
         for k, id in enumerate(self._ids):
-            self._client.put(id, cyclic_frames.GOALS[self._mode], int(goals[k]))
+            self._client.put(id, cyclic_frames.GOALS[self._mode][1], int(goals[k]))
             if self._mode == "position" and self._models[k].senses_current:
                 self._client.put(id, t.GOAL_CURRENT, int(bound[k]))
 
@@ -208,20 +213,15 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
 
     # --- the cycle ------------------------------------------------------------------------------------
 
-    def _send_commands(
-        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
-    ) -> None:
-        """One goal for each drive, in one packet."""
-        if self._mode == "effort":
-            goals = np.rint(np.divide(effort, self._efforts))
-        elif self._mode == "velocity":
-            goals = np.rint(np.divide(velocity, t.VELOCITY))
-            goals = np.minimum(np.maximum(goals, -self._velocity_limit), self._velocity_limit)
-        else:
-            goals = np.rint(np.divide(position, t.POSITION))
-            largest = t.MAX_TURNS * t.CPR - 1
-            goals = np.minimum(np.maximum(goals, -largest), largest)
-        self.link.send(self._goals.packet(goals), deadline_ns)
+    def _transmission(self, mode: str) -> Transmission:
+        return cycle.transmission(mode, self._ids)
+
+    def _drain(self) -> None:
+        """Only requests are answered."""
+        return None
+
+    def _send_filled(self, deadline_ns: int) -> None:
+        super()._send_filled(deadline_ns)
         self._written_ns, self._new_command = self._now(), True
 
     def _poll(self, deadline_ns: int) -> None:
@@ -236,45 +236,29 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         if skip:
             return
         self._new_command = False
-        if self._reader.poll(deadline_ns):
-            self._measure()
+        self._reader.poll(deadline_ns)
+
+    def _polls(self) -> Sequence[BusPacket]:
+        return (BusPacket.of(self._reader.request),)
 
     def _cycle_layout(self) -> CycleLayout:
-        from cosim.plugins.drivers.dynamixel.cycle import layout
-
-        settings, quiet_ns = (self._efforts, self._velocity_limit), self._read_window_ns
-        request, stops = self._reader.request, tuple(self._stop_items())
-        return layout(self._mode, self._ids, settings, request, stops, (quiet_ns, self._tripped_ns), self._reader.state)
+        stops = tuple(map(BusPacket.of, self._stop_items()))
+        return super()._cycle_layout()._replace(stops=stops, quiet_ns=(self._read_window_ns, self._tripped_ns))
 
     def _compiled_link(self) -> Callable[[Any], CompiledLink]:
         from cosim.plugins.drivers.dynamixel.packet_link import PacketLink
 
-        reader, block = self._reader, cyclic_frames.STATE.itemsize
-        return lambda port: PacketLink(port, block, reader.expected_bytes, reader.wire_ns)
+        reader = self._reader
+        return lambda port: PacketLink(port, cyclic_frames.BLOCK, reader.expected_bytes, reader.wire_ns)
 
-    def take_back(self, items: Iterable[Any], pending: set[int], lost: int) -> None:
-        for item in items:
-            self._reader.set_state(self._ids.index(item.id), item.data[0], item.data[1:], item.t_ns)
-        self._measure()
-        super().take_back((), pending, lost)
-        if pending:
+    def take_back(self, came: Iterable[ReceivedFrame], waiting: Sequence[bool]) -> None:
+        super().take_back(came, waiting)
+        if any(waiting):
             self._reader.expect_late_answers()
         self._skip_request, self._new_command, self._written_ns = True, False, self._now()
 
-    def _measure(self) -> None:
-        state, feedback = self._reader.state, self._feedback
-        feedback.position = (state["position"] * t.POSITION).tolist()
-        feedback.velocity = (state["velocity"] * t.VELOCITY).tolist()
-        feedback.effort = (state["current"] * self._efforts).tolist()
-        feedback.temperature = state["temperature"].astype(float).tolist()
-        feedback.t_ns = self._reader.times
-        self._convert_feedback()
-
-    def _fault_codes(self) -> Array | int:
-        s = self._reader.state
-        torque, level = s["torque"].tobytes(), s["level"].tobytes()
-        hardware, watchdog = s["hardware"].tobytes(), s["watchdog"].tobytes()
-        if 0 not in level and not any(hardware) and t.TRIPPED not in watchdog and not (self._is_on and 0 in torque):
+    def _fault_codes(self) -> list[int] | int:
+        if self._is_on and not any([state[FAULTY] for state in self._cycle.states]):  # the usual way
             return 0
-        rows = zip(torque, level, hardware, watchdog, strict=True)
-        return np.array([faults.code(*row, on=self._is_on) for row in rows])
+        rows = ([int(number) for number in numbers[: cycle.WATCHDOG + 1]] for numbers in self._cycle.numbers)
+        return [faults.code(*row, on=self._is_on) for row in rows]

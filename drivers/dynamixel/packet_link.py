@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from cosim.core.machine_code import array_at, entry, i64, machine_code, now
 from cosim.core.types import Array
 from cosim.plugins.drivers.dynamixel import codec
-from cosim.plugins.drivers.dynamixel.codec import BROADCAST, MAX_ID, STATUS, Decoder
+from cosim.plugins.drivers.dynamixel.codec import BROADCAST, MAX_ID, STATUS, BusPacket
 from cosim.plugins.drivers.dynamixel.sync_reader import INCOMPLETE_NS, SILENT_NS
 from cosim.plugins.drivers.transport import SerialPort
 from cosim.plugins.drivers.transport.byte_stream import LONGEST, SIZE, SerialLink, read_some, sender, streams_at
@@ -43,21 +42,6 @@ _CRC = np.array([codec.crc16(bytes((0, byte))) for byte in range(256)], np.uint1
 _HEADER = np.frombuffer(codec.HEADER, np.uint8)
 _FF, _FD = 0xFF, 0xFD
 _IGNORED, _NOTHING = -1, -2
-
-
-class BusPacket(NamedTuple):
-    """id: of the drive or BROADCAST; data: to it the instruction and its parameters; from it the error byte and the
-    registers that were requested."""
-
-    id: int
-    data: bytes
-    t_ns: int = 0
-
-    @classmethod
-    def of(cls, packet: bytes) -> BusPacket:
-        """A packet of `codec` to drives."""
-        (found,) = Decoder().feed(packet)
-        return cls(found.id, bytes((found.instruction,)) + found.params)
 
 
 @machine_code

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
 from cosim.plugins.drivers.dynamixel import codec, cyclic_frames
-from cosim.plugins.drivers.dynamixel.codec import Decoder
+from cosim.plugins.drivers.dynamixel.codec import BusPacket, Decoder
 from cosim.plugins.drivers.transport import Connection
 
 # An answer that missed its deadline may still arrive so long after its transmission time.
 SILENT_NS = 20_000_000  # if nothing was received: a USB adapter may buffer it for 16 ms
 INCOMPLETE_NS = 4_000_000  # if its beginning was received
+ANSWER_SIZE = 1 + cyclic_frames.SIZE  # the error byte and the registers of a drive
 
 
 class SyncReader:
-    """state: (n,) of dtype `cyclic_frames.STATE`, the last answers; times: their times [ns], 0 for never.
+    """request: of the state of all drives; expected_bytes: of their answers; wire_ns: duration of both."""
 
-    request: of the state of all drives; expected_bytes: of their answers; wire_ns: duration of both.
-    """
-
-    def __init__(self, link: Connection[bytes], decoder: Decoder, ids: bytes, baudrate: float) -> None:
-        self.link, self.ids = link, ids
-        self.state = np.zeros(len(ids), dtype=cyclic_frames.STATE)
-        self.times = [0] * len(ids)
+    def __init__(
+        self, link: Connection[bytes], decoder: Decoder, ids: bytes, baudrate: float, cycle: InterpretedCycle
+    ) -> None:
+        """cycle: takes the answers."""
+        self.link, self.ids, self._cycle = link, ids, cycle
         self.invalid = 0  # complete answers with wrong contents
         self._decoder, self._baudrate = decoder, baudrate
         self._late_ns = 0  # until then an earlier request may be answered
@@ -35,10 +33,6 @@ class SyncReader:
         self.expected_bytes = cyclic_frames.answer_size(n, fast)
         self.wire_ns = round((len(self.request) + self.expected_bytes) * 10e9 / self._baudrate)
 
-    def invalidate(self) -> None:
-        """Discard the last answers."""
-        self.state = np.zeros_like(self.state)
-
     def poll(self, deadline_ns: int) -> bool:
         """Request the state of all drives; whether at least one answered. Raises ConnectionLost."""
         if self.link.now() >= deadline_ns or not self._drain_late_answers(deadline_ns):
@@ -47,50 +41,35 @@ class SyncReader:
         request_ns, received, missing = self.link.now(), 0, set(range(len(self.ids)))
         self.link.send(self.request, deadline_ns)
         while missing and (chunk := self.link.receive(deadline_ns)) is not None:
-            received += len(chunk)
+            received, t_ns = received + len(chunk), self.link.now()
             for id, instruction, params in self._decoder.feed(chunk):
                 if instruction != codec.STATUS or not params:
                     continue
                 if id != codec.BROADCAST:
-                    self.take(missing, params[0], id, params[1:])
-                elif len(params) == self.state.nbytes:
-                    self._take_chain(missing, params)
+                    self.take(missing, id, params, t_ns)
+                elif len(params) == len(self.ids) * cyclic_frames.BLOCK:
+                    for at in range(0, len(params), cyclic_frames.BLOCK):
+                        end = at + cyclic_frames.BLOCK - 2
+                        self.take(missing, params[at + 1], params[at : at + 1] + params[at + 2 : end], t_ns)
         if missing:
-            for block in codec.complete_blocks(self._decoder.rest, cyclic_frames.SIZE) if self._fast else ():
-                self.take(missing, *block)
+            for error, id, data in codec.complete_blocks(self._decoder.rest, cyclic_frames.SIZE) if self._fast else ():
+                self.take(missing, id, bytes((error,)) + data, self.link.now())
             if received < self.expected_bytes:
                 self._late_ns = request_ns + self.wire_ns + (INCOMPLETE_NS if received else SILENT_NS)
         return len(missing) < len(self.ids)
 
-    def take(self, missing: set[int], error: int, id: int, data: bytes) -> None:
-        """Take the answer of one drive and remove its index from `missing`."""
+    def take(self, missing: set[int], id: int, data: bytes, t_ns: int) -> None:
+        """Take the error byte and the registers of one drive, and remove its index from `missing`."""
         k = self.ids.find(id)
-        if len(data) != cyclic_frames.SIZE or k not in missing or error & ~codec.ALERT:
+        if len(data) != ANSWER_SIZE or k not in missing or data[0] & ~codec.ALERT:
             self.invalid += 1
             return
         missing.discard(k)
-        self.set_state(k, error, data, self.link.now())
-
-    def set_state(self, k: int, error: int, data: bytes, t_ns: int) -> None:
-        """The state of a drive and its time [ns]."""
-        if not self.state.flags.writeable:
-            self.state = self.state.copy()
-        self.state[k] = np.frombuffer(bytes((error, self.ids[k])) + data + b"\0\0", cyclic_frames.STATE)[0]
-        self.times[k] = t_ns
+        self._cycle.take(BusPacket(id, data, t_ns))
 
     def expect_late_answers(self) -> None:
         """Somebody else has requested answers a moment ago."""
         self._late_ns = self.link.now() + self.wire_ns + INCOMPLETE_NS
-
-    def _take_chain(self, missing: set[int], params: bytes) -> None:
-        state = np.frombuffer(params, cyclic_frames.STATE)
-        if state["id"].tobytes() == self.ids and 0 not in state["level"].tobytes():
-            missing.clear()
-            self.state, self.times = state, [self.link.now()] * len(self.ids)
-            return
-        size = cyclic_frames.STATE.itemsize
-        for at in range(0, len(params), size):
-            self.take(missing, params[at], params[at + 1], params[at + 2 : at + size - 2])
 
     def _drain_late_answers(self, deadline_ns: int) -> bool:
         """Discard late answers to an earlier request; whether none can come any more."""

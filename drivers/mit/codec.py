@@ -64,13 +64,6 @@ class DriveState(NamedTuple):
     code: int
 
 
-def command(id: int, ranges: Ranges, position: float, velocity: float, kp: float, kd: float, effort: float) -> CanFrame:
-    """Values beyond the ranges are clipped."""
-    fields = _code(position, ranges.position, 65535), _code(velocity, ranges.velocity, FULL)
-    gains = _code(2 * kp - ranges.kp, ranges.kp, FULL), _code(2 * kd - ranges.kd, ranges.kd, FULL)
-    return CanFrame(id, _packed(*fields, *gains, _code(effort, ranges.effort, FULL)).to_bytes(8, "big"))
-
-
 def decode_command(frame: CanFrame, ranges: Ranges) -> tuple[float, ...]:
     """(position, velocity, kp, kd, effort) of eight bytes, as drives decode them."""
     word = int.from_bytes(frame.data, "big")
@@ -105,33 +98,9 @@ def state(master: int, head: int, ranges: Ranges, value: DriveState, tail: bytes
     return CanFrame(master, bytes([head]) + (position << 24 | velocity << 12 | effort).to_bytes(5, "big") + tail)
 
 
-def decode_state(frame: CanFrame, ranges: Ranges, damiao: bool) -> DriveState | None:
-    """None for an unknown or incomplete frame."""
-    data = frame.data
-    if frame.extended or frame.remote or len(data) not in ((8,) if damiao else (6, 8)):
-        return None
-    word = int.from_bytes(data[1:6], "big")
-    position = _value((word >> 24) + 0.5, ranges.position, 65535)
-    velocity = _value((word >> 12 & FULL) + 0.5, ranges.velocity, FULL)
-    effort = _value((word & FULL) + 0.5, ranges.effort, FULL)
-    if damiao:
-        return DriveState(position, velocity, effort, max(data[6:8]), data[0] >> 4)
-    temperature, code = (data[6] - 40, data[7]) if len(data) == 8 else (math.nan, 0)
-    return DriveState(position, velocity, effort, temperature, code)
-
-
 def _share(value: float, high: float) -> float:
     return min(max(0.5 + 0.5 * value / high, 0.0), 1.0)
 
 
-def _code(value: float, high: float, full: int) -> int:
-    """The nearest code of a value in ±high; of two the lower one, which the drives' own tools send for 0."""
-    return math.ceil(_share(value, high) * full - 0.5)
-
-
 def _value(code: float, high: float, full: int) -> float:
     return high * (2 * code / full - 1)
-
-
-def _packed(position: int, velocity: int, kp: int, kd: int, effort: int) -> int:
-    return position << 48 | velocity << 36 | kp << 24 | kd << 12 | effort

@@ -10,16 +10,19 @@ command switches it off.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
 
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import CosimError
-from cosim.core.types import Array, closed_loop_effort
-from cosim.plugins.drivers.common.driver import ListedCommand
+from cosim.core.types import Array
+from cosim.plugins.drivers.common.cycle import CycleLayout, Transmission
+from cosim.plugins.drivers.common.frame_layout import ReceivedFrame
+from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
 from cosim.plugins.drivers.common.node_driver import ANSWER_TIME, OFF, SWITCHED_OFF, NodeDriver, Request
-from cosim.plugins.drivers.mit import codec, models
+from cosim.plugins.drivers.mit import codec, cycle, models
 from cosim.plugins.drivers.mit.params import JointParams
 from cosim.plugins.drivers.transport import CanFrame, Connection
 
@@ -35,19 +38,27 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
         n, own = len(self._wiring), context.wiring
         self._damiao = [joint.damiao for joint in own]
         self._ranges: list[codec.Ranges] = [joint.ranges for joint in own]
-        self._senders = {(joint.master, head): k for k, joint in enumerate(own) for head in joint.heads}
+        self._sizes = [8] * n  # bytes of what the drives send
         self._on = [False] * n  # drives that do not report it: whether they were switched on last
-        self._gains = self._gains_of(self._mode)
-        self._effort_limits = [self._guard_limits(k)["effort"] for k in range(n)]
-        self._sent = [codec.special(joint.id, codec.EXIT) for joint in own]  # commands, as sent last
-        self._commanded_ns = 0
+        self._cycle = self.interpreted = InterpretedCycle(cycle.reception(self._drives), self._own_settings())
         table = np.array(self._ranges)
-        self._max_effort, self._gain_steps = table[:, 2], table[:, 3:].T / codec.FULL
+        self._max_effort = table[:, 2]
         self.feedforward.resolution[:] = 2 * self._max_effort / codec.FULL * np.abs(self.units.scale)
         for k, range_ in enumerate(self._ranges):
             limits = {"effort": range_.effort, "velocity": range_.velocity}
             limits |= {"upper position": range_.position, "lower position": -range_.position}
             self._check_limits(k, [(name, limit, "range of the model") for name, limit in limits.items()])
+
+    @property
+    def _drives(self) -> list[cycle.CycledDrive]:
+        rows = zip(self._wiring, self._damiao, self._sizes, strict=True)
+        return [cycle.CycledDrive(joint.id, joint.master, damiao, size) for joint, damiao, size in rows]
+
+    def _own_settings(self) -> list[list[float]]:
+        """Of `cycle`."""
+        limits = [self._guard_limits(k)["effort"] for k in range(len(self._wiring))]
+        rows = zip(self._ranges, limits, self._wiring, self._damiao, strict=True)
+        return [[*ranges, limit, joint.kp, joint.kd, float(damiao)] for ranges, limit, joint, damiao in rows]
 
     # --- opening, switching on -----------------------------------------------------------------------
 
@@ -84,22 +95,13 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
             raise self._drive_error(k, f"{what}; set it with the tool of its manufacturer")
         return self._required(k, found, f"did not report register {number}")
 
-    def _switch_on(self, mode: str) -> None:
-        self._gains = self._gains_of(mode)
-        super()._switch_on(mode)
-
     def _largest_effort(self, mode: str) -> Array:
         return self._max_effort
 
-    def _gains_of(self, mode: str) -> list[tuple[float, float]]:
-        """(kp, kd) of the rig, as far as the mode uses them."""
-        kp, kd = {"effort": (0.0, 0.0), "velocity": (0.0, 1.0), "position": (1.0, 1.0)}[mode]
-        return [(kp * joint.kp, kd * joint.kd) for joint in self._wiring]
-
     def _request(self, k: int, request: Request) -> CanFrame:
         id = self._wiring[k].id
-        if request == "state" and self._is_on and self._on[k] and not self._tripped[k]:
-            return self._sent[k]
+        if request == "state" and self._repeats(k):
+            return self._cycle.last[k]
         self._on[k] = request == "enable" and not self._damiao[k]
         if request == "enable":
             return codec.special(id, codec.ENTER)
@@ -112,75 +114,87 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
         return codec.register(codec.REGISTERS, id, codec.REFRESH)
 
     def _off(self, k: int) -> CanFrame:
-        self._on[k] = False
         return codec.special(self._wiring[k].id, codec.EXIT)
+
+    def _send_stop(self) -> None:
+        self._on = [False] * len(self._on)
+        super()._send_stop()
 
     # --- the cycle -----------------------------------------------------------------------------------
 
-    def _requested_effort(self, cmd: ListedCommand, position: list[float], velocity: list[float]) -> list[float]:
-        """In effort mode the gains go to the drive, rounded to its steps; the rest of them is closed here."""
-        if self._mode != "effort":
-            return cmd.effort
-        units, feedback = self.units, self._feedback
-        asked = np.array([units.drive_gain(cmd.kp), units.drive_gain(cmd.kd)])
-        sent = self._gain_steps * np.clip(np.rint(asked / self._gain_steps), 0.0, codec.FULL)
-        self._gains = list(zip(*sent.tolist(), strict=True))
-        rest = (asked - sent).tolist()
-        loops = map(closed_loop_effort, *rest, position, velocity, feedback.position, feedback.velocity)
-        return [effort + loop for effort, loop in zip(cmd.effort, units.joint_effort(loops), strict=True)]
+    def _transmission(self, mode: str) -> Transmission:
+        return cycle.transmission(mode, self._drives)
 
-    def _command(self, k: int, position: float, velocity: float, effort: float) -> CanFrame:
-        """In the modes of the drive's own loop, targets are no farther than the effort limit reaches with its gain."""
-        kp, kd = self._gains[k]
-        if self._mode == "velocity":
-            velocity = self._within_reach(k, kd, velocity, float(self._feedback.velocity[k]))
-        elif self._mode == "position":
-            position = self._within_reach(k, kp, position, float(self._feedback.position[k]))
-        self._sent[k] = codec.command(self._wiring[k].id, self._ranges[k], position, velocity, kp, kd, effort)
-        return self._sent[k]
-
-    def _within_reach(self, k: int, gain: float, target: float, measured: float) -> float:
-        reach = self._effort_limits[k] / gain if gain else np.inf
-        return min(max(target, measured - reach), measured + reach)
-
-    def _send_commands(
-        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
-    ) -> None:
+    def _send_filled(self, deadline_ns: int) -> None:
         self._expire()
-        super()._send_commands(position, velocity, effort, deadline_ns)
-        self._commanded_ns = self._now()
+        super()._send_filled(deadline_ns)
+        self._cycle.sent_ns = self._now()
 
     def _poll(self, deadline_ns: int) -> None:
         self._drain()
         self._expire()
-        silent = self._is_on and self._now() - self._commanded_ns > self.watchdog * 0.5e9
-        asked = [k for k, damiao in enumerate(self._damiao) if damiao or self._tripped[k] or not silent]
-        self._pending.update(asked)
-        for k in asked:
+        silent = self._is_on and self._now() - self._cycle.sent_ns > self._repeated_ns
+        asked = [damiao or bool(self._tripped[k]) or not silent for k, damiao in enumerate(self._damiao)]
+        self._cycle.wait_for(asked)
+        # what only requests first, as machine code does
+        for k in sorted([k for k, each in enumerate(asked) if each], key=self._repeats):
             self.link.send(self._request(k, "state"), deadline_ns)
+
+    def _repeats(self, k: int) -> bool:
+        """Whether a request for the state of a drive repeats its last command."""
+        return self._is_on and self._on[k] and not self._tripped[k]
+
+    @property
+    def _repeated_ns(self) -> int:
+        return round(self.watchdog * 0.5e9)
+
+    def _polls(self) -> list[CanFrame]:
+        return [self._request(k, "state") for k, damiao in enumerate(self._damiao) if damiao]
+
+    def _cycle_layout(self) -> CycleLayout:
+        layout, last = super()._cycle_layout(), self._cycle.last
+        # what is repeated before the first command: the last one of this driver
+        frames = [sent._replace(frame=last.get(sent.joint, sent.frame)) for sent in layout.transmission.frames]
+        silent = 0 if all(self._damiao) else round(self.watchdog * 1e9)  # see `_expire`
+        return layout._replace(
+            transmission=layout.transmission._replace(frames=frames),
+            repeated_ns=self._repeated_ns,
+            longest_pause_ns=silent,
+        )
+
+    def take_back(self, came: Iterable[ReceivedFrame], waiting: Sequence[bool]) -> None:
+        super().take_back(came, waiting)
+        self._expire()
 
     def _expire(self) -> None:
         """Drives that do not report that their watchdog tripped are taken for off."""
-        if self._is_on and self._now() - self._commanded_ns > self.watchdog * 1e9:
+        if self._is_on and self._now() - self._cycle.sent_ns > self.watchdog * 1e9:
             for k, damiao in enumerate(self._damiao):
                 self._tripped[k] = self._tripped[k] or (0 if damiao else SWITCHED_OFF)
 
     def _take(self, item: CanFrame) -> None:
-        k = self._senders.get((item.id, item.data[0])) if item.data else None
-        if k is None:  # of another drive, or without content
-            self._lost += not item.data
-            return
-        if self._damiao[k] and (answer := codec.decode_register(item)) and answer[0] == self._wiring[k].id:
-            self._replies[k, answer[2]] = answer[3]
-            self._identity[k] = ()
-            return
-        state, feedback = codec.decode_state(item, self._ranges[k], self._damiao[k]), self._feedback
-        if state is None:
-            self._lost += 1
-            return
-        feedback.position[k], feedback.velocity[k], feedback.effort[k], feedback.temperature[k], code = state
+        if self._is_on or not self._take_other(item):
+            super()._take(item)
+
+    def _judge(self, received: ReceivedFrame, t_ns: int) -> None:
+        k, numbers = received.joint, self._cycle.numbers[received.joint]
         if self._damiao[k]:
-            mode, fault = self._mode if code == 1 else OFF, code if code > 1 else 0
+            state = int(numbers[cycle.STATE])
+            mode, fault = self._mode if state == 1 else OFF, state if state > 1 else 0
         else:
-            mode, fault, self._identity[k] = self._mode if self._on[k] else OFF, code, ()
-        self._answered(k, mode, fault, item.t_ns)
+            mode, fault, self._identity[k] = self._mode if self._on[k] else OFF, int(numbers[cycle.SECOND]), ()
+        self._answered(k, mode, fault, t_ns)
+
+    def _take_other(self, item: CanFrame) -> bool:
+        """Whether it was an answer outside of the cycle. The first state of a drive shows how many bytes it sends."""
+        for k, joint in enumerate(self._wiring):
+            if item.id != joint.master:
+                continue
+            if self._damiao[k]:
+                if (answer := codec.decode_register(item)) and answer[0] == joint.id:
+                    self._replies[k, answer[2]], self._identity[k] = answer[3], ()
+                    return True
+            elif len(item.data) in (6, 8) and item.data[0] == joint.id and len(item.data) != self._sizes[k]:
+                self._sizes[k] = len(item.data)
+                self._cycle.receive_as(cycle.reception(self._drives))
+        return False

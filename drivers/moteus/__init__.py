@@ -12,7 +12,7 @@ from cosim.plugins.drivers.common import family, wiring
 from cosim.plugins.drivers.common.driver import MODES
 from cosim.plugins.drivers.common.family import check_one_connection, check_watchdog, connection_name
 from cosim.plugins.drivers.common.motor import Motor
-from cosim.plugins.drivers.moteus.codec import ServoFeedback, arbitration, command_tail, encode_command, encode_feedback
+from cosim.plugins.drivers.moteus.codec import ServoFeedback, arbitration, command, command_tail, encode_feedback
 from cosim.plugins.drivers.moteus.driver import MoteusDriver
 from cosim.plugins.drivers.moteus.emulator import Emulator
 from cosim.plugins.drivers.moteus.fdcanusb import (
@@ -112,12 +112,11 @@ def device(params: Params, context: DriverContext) -> Connection[CanFrame]:
 
 def traffic(params: Params, context: DriverContext) -> Traffic:
     """What one cycle sends and receives."""
-    tail = command_tail(params.watchdog, integral=False)
-    command = encode_command(tail, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0)
+    data = command(command_tail(params.watchdog, integral=False))
     feedback = encode_feedback(ServoFeedback(10, 0.0, 0.0, 0.0, 24.0, 25.0, 0))
     request_ids = [arbitration(0, node, params.prefix, reply=True) for node in _nodes(context)]
     answer_ids = [arbitration(node, 0, params.prefix) for node in _nodes(context)]
-    out = [CanFrame(id, command, True, True, True) for id in request_ids]
+    out = [CanFrame(id, data, True, True, True) for id in request_ids]
     back = [CanFrame(id, feedback, id > 0x7FF, True, True) for id in answer_ids]
     if params.bus is not None:
         return Traffic(out, back)

@@ -6,7 +6,6 @@ frame is a sequence of subframes, padded with NOPs to a length of CAN FD. All fu
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -203,7 +202,6 @@ QUERY = pad(_QUERY)  # mode; position, velocity, torque; voltage, temperature, f
 STOP = pad(write(0x000, INT8, (Mode.STOPPED,)) + _QUERY)  # also clears a fault and a tripped watchdog
 BRAKE = pad(write(0x000, INT8, (Mode.BRAKE,)) + _QUERY)  # phases shorted; clears neither a fault nor a tripped watchdog
 
-_COMMAND = struct.Struct("<6s6f18s")
 _COMMAND_HEAD = write(0x000, INT8, (Mode.POSITION,)) + write(0x020, FLOAT, [0.0] * 6)[:3]
 _REPLY = struct.Struct("<HbH3fHbbb")
 _REPLY_HEADS = 0x0021, 0x012F, 0x0D23
@@ -217,17 +215,14 @@ def command_tail(watchdog: float, integral: bool) -> bytes:
     return pad(bytes(30) + write(0x027, INT16, (steps, -1, -1)) + write(0x02B, INT8, (127 * integral,)) + _QUERY)[30:]
 
 
-def encode_command(
-    tail: bytes, position: float, velocity: float, effort: float, kp_scale: float, kd_scale: float, max_effort: float
-) -> bytes:
-    """Position mode [rad, rad/s, N·m], 48 bytes; a position of NaN means the measured position.
+def command(tail: bytes) -> bytes:
+    """A command in position mode whose six numbers are 0, 48 bytes: position [turns; NaN means the measured one],
+    velocity [turns/s], effort [N·m], kp_scale, kd_scale and max_effort [N·m], 32-bit floats from byte 6 on.
 
     The drive gives kp_scale · kp (position − q) + kd_scale · kd (velocity − v) + effort within ± max_effort, kp and kd
-    as configured in it. Raises OverflowError if a number does not fit a 32-bit float.
+    as configured in it.
     """
-    return _COMMAND.pack(
-        _COMMAND_HEAD, position * _SCALE, velocity * _SCALE, effort, kp_scale, kd_scale, max_effort, tail
-    )
+    return _COMMAND_HEAD + bytes(24) + tail
 
 
 class ServoFeedback(NamedTuple):
@@ -240,26 +235,8 @@ class ServoFeedback(NamedTuple):
     fault: int
 
 
-def decode_feedback(data: bytes) -> ServoFeedback | None:
-    """The answer to QUERY, STOP or a command; None for any other bytes."""
-    if len(data) < _REPLY.size:
-        return None
-    head1, mode, head2, position, velocity, effort, head3, voltage, temperature, fault = _REPLY.unpack_from(data)
-    if (head1, head2, head3) != _REPLY_HEADS:
-        return None
-    return ServoFeedback(
-        mode,
-        position * TURN,
-        velocity * TURN,
-        effort,
-        math.nan if voltage == -128 else 0.5 * voltage,
-        math.nan if temperature == -128 else temperature,
-        fault,
-    )
-
-
 def encode_feedback(feedback: ServoFeedback) -> bytes:
-    """The answer of a drive, 24 bytes."""
+    """The answer of a drive to QUERY, STOP, BRAKE or a command, 24 bytes."""
     mode, position, velocity, effort, voltage, temperature, fault = feedback
     head1, head2, head3 = _REPLY_HEADS
     coarse = (int(to_raw(VOLTAGE, INT8, voltage)), int(to_raw(TEMPERATURE, INT8, temperature)))

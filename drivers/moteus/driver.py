@@ -19,17 +19,18 @@ coasts in any case, nor a tripped watchdog: `clear` does.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
-from cosim.core.types import closed_loop_effort
-from cosim.plugins.drivers.common.driver import ENABLE_NS, HUGE, ListedCommand, MotorDriver
+from cosim.plugins.drivers.common.cycle import Transmission
+from cosim.plugins.drivers.common.driver import ENABLE_NS, HUGE, MotorDriver
+from cosim.plugins.drivers.common.frame_layout import ReceivedFrame
+from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
 from cosim.plugins.drivers.common.wiring import JointParams
-from cosim.plugins.drivers.moteus import faults
+from cosim.plugins.drivers.moteus import cycle, faults
 from cosim.plugins.drivers.moteus.codec import (
     BRAKE,
     INT32,
@@ -38,8 +39,6 @@ from cosim.plugins.drivers.moteus.codec import (
     Reply,
     command_tail,
     decode,
-    decode_feedback,
-    encode_command,
     read,
 )
 from cosim.plugins.drivers.moteus.diagnostic import NotReported
@@ -50,14 +49,12 @@ from cosim.plugins.drivers.moteus.settings import Settings, read_settings, stand
 from cosim.plugins.drivers.transport import CanFrame, Connection
 
 if TYPE_CHECKING:
-    from cosim.plugins.drivers.common.frame_layout import CycleLayout
     from cosim.plugins.drivers.transport.compiled_link import CompiledLink
 
 
 class MoteusDriver(MotorDriver[CanFrame, JointParams]):
     """n joints, one drive each."""
 
-    cycle_module = "cosim.plugins.drivers.moteus.cycle"
     stop_clears_faults = True  # torque off is the manufacturer's only way to clear them
 
     def __init__(
@@ -77,13 +74,10 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         self._drives = RegisterClient(link, nodes, prefix)
         self._brake = brake
         self._stop_data = [STOP] * n  # stops each drive; until it is identified, with torque off
-        self._tail = b""  # of commands, by the mode
         self._settings: list[Settings] = []  # of the drives, while they are open
-        self._kp, self._kd = [0.0] * n, [0.0] * n  # configured in the drives, N·m/rad and N·m·s/rad
-        self._voltage = [math.nan] * n
-        self._drive_mode, self._code, self._fault = [0] * n, [0] * n, [0] * n  # reported; faults stay until `stop`
-        # of commands: position, velocity, effort, kp scale, kd scale, max effort
-        self._rows = [[0.0] * 6 for _ in range(n)]
+        self._fault = [0] * n  # reported ones stay until `stop`
+        reception, settings = cycle.reception(tuple(self._drives.index)), [[0.0] * cycle.SETTINGS for _ in range(n)]
+        self._cycle = self.interpreted = InterpretedCycle(reception, settings)
 
     # --- opening -----------------------------------------------------------------------------
 
@@ -101,7 +95,7 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
             raise InputError(f"{what}; update it, or give 'stop: off'", self._context.place("stop"))
         self._stop_data[k] = BRAKE if self._brake else STOP
         # a stop command would clear the fault of a drive unseen; a drive that is off need not brake
-        if self._query(k) and self._drive_mode[k] not in (Mode.STOPPED, Mode.FAULT):
+        if self._query(k) and self._reported(k, cycle.MODE) not in (Mode.STOPPED, Mode.FAULT):
             self._drives.request(k, self._stop_data[k])
         try:
             own = read_settings(partial(self._drives.write, k), partial(self._drives.request, k, tries=2))
@@ -110,9 +104,8 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
             raise self._drive_error(k, f"{self._drive_name(k)} did not report its '{error.name}'; {fix}") from None
         self._check_limits(k, own.limits())
         size = abs(self.units.scale[k])
-        self._kp[k], self._kd[k] = own.kp, own.kd
+        self._cycle.settings[k][:] = own.kp, own.kd, min(own.effort, float(self.limits.effort[k]) / size, HUGE)
         self.feedforward.limit[k] = own.effort * size
-        self._rows[k][5] = min(own.effort, float(self.limits.effort[k]) / size, HUGE)
         return own
 
     def _map_version(self, k: int) -> float:
@@ -134,6 +127,10 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
             self._take(frame)
         return frame is not None
 
+    def _reported(self, k: int, number: int) -> int:
+        """A whole number of what the drive reported last."""
+        return int(self._cycle.numbers[k][number])
+
     # --- switching on and off ----------------------------------------------------------------
 
     def _fault_before_enable(self, k: int) -> int:
@@ -144,20 +141,18 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
 
     def _switch_on(self, mode: str) -> None:
         """Hold the measured state with no effort until every drive has completed its start-up."""
-        self._tail = command_tail(self.watchdog, integral=mode != "effort")
-        scale = 0.0 if mode == "effort" else 1.0
-        for row, position in zip(self._rows, self._feedback.position, strict=True):
-            row[:5] = math.nan if mode == "velocity" else position, 0.0, 0.0, scale, scale
-        end_ns = self._now() + ENABLE_NS
+        end_ns, joints = self._now() + ENABLE_NS, range(len(self.nodes))
         while True:
             deadline_ns = self._now() + ANSWER_NS
             with self._gate:
-                self._send(deadline_ns)
+                self._send_hold(deadline_ns)
             self._receive(deadline_ns)
-            for k, drive_mode in enumerate(self._drive_mode):
+            modes = [self._reported(k, cycle.MODE) for k in joints]
+            for k, drive_mode in enumerate(modes):
                 if drive_mode == Mode.FAULT:
-                    raise self._joint_error(k, f"fault: {faults.describe(self._code[k] or faults.UNNAMED)}")
-            off = [k for k, mode in enumerate(self._drive_mode) if mode != Mode.POSITION or k in self._pending]
+                    code = self._reported(k, cycle.FAULT) or faults.UNNAMED
+                    raise self._joint_error(k, f"fault: {faults.describe(code)}")
+            off = [k for k in joints if modes[k] != Mode.POSITION or self._cycle.waits_for(k)]
             if not off:
                 return
             if self._now() >= end_ns:
@@ -165,10 +160,12 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
             while self._now() < deadline_ns - ANSWER_NS // 2:  # 10 ms from command to command
                 self.link.receive(deadline_ns - ANSWER_NS // 2)
 
-    def _stop_items(self) -> Iterator[CanFrame]:
-        for k, data in enumerate(self._stop_data):
-            yield self._drives.unanswered(k, data)
+    def _send_stop(self) -> None:
+        super()._send_stop()
         self._fault = [0] * len(self.nodes)
+
+    def _stop_items(self) -> Iterator[CanFrame]:
+        return (self._drives.unanswered(k, data) for k, data in enumerate(self._stop_data))
 
     def _clear_faults(self) -> None:
         """Torque off clears faults and tripped watchdogs.
@@ -180,7 +177,8 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
             data = STOP if self._fault[k] else self._stop_data[k]
             if not reported or self._drives.request(k, data) is None or not self._query(k):
                 raise self._no_answer(k)
-            code = self._fault[k] or standing_fault(self._settings[k], self._voltage[k], self._feedback.temperature[k])
+            half_volts, degrees = map(cycle.known, self._cycle.numbers[k][cycle.HALF_VOLTS : cycle.DEGREES + 1])
+            code = self._fault[k] or standing_fault(self._settings[k], 0.5 * half_volts, degrees)
             if code:
                 raise self._fault_persists(k, code)
         self.stop()
@@ -191,57 +189,28 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
 
     # --- the cycle ---------------------------------------------------------------------------
 
-    def _requested_effort(self, cmd: ListedCommand, position: list[float], velocity: list[float]) -> list[float]:
-        """The drive gets the part of the gains that it can take: its rate is higher, and its watchdog damps with the kd
-        that it has. Without kp the drive's setpoint is its measured position."""
-        self._drain()
-        if self._mode != "effort":
-            return cmd.effort
-        units, feedback = self.units, self._feedback
-        asked = zip(units.drive_gain(cmd.kp), units.drive_gain(cmd.kd), strict=True)
-        efforts = []
-        for k, (asked_kp, asked_kd) in enumerate(asked):
-            row, own_kp, own_kd, measured = self._rows[k], self._kp[k], self._kd[k], feedback.position[k]
-            # + 0.0: -0.0 is sent as 0.0
-            kp, kd = min(max(asked_kp, 0.0), own_kp) + 0.0, min(max(asked_kd, 0.0), own_kd) + 0.0
-            rest_kp, rest_kd, effort = asked_kp - kp, asked_kd - kd, cmd.effort[k] + 0.0
-            if rest_kp or rest_kd:
-                loop = closed_loop_effort(rest_kp, rest_kd, position[k], velocity[k], measured, feedback.velocity[k])
-                effort += loop * units.scale[k]
-            row[0] = position[k] if kp > 0.0 else measured
-            row[3] = kp / own_kp if own_kp > 0.0 else 0.0
-            row[4] = kd / own_kd if own_kd > 0.0 else 0.0
-            efforts.append(effort)
-        return efforts
+    def _transmission(self, mode: str) -> Transmission:
+        return cycle.transmission(
+            mode, command_tail(self.watchdog, integral=mode != "effort"), self._drives.request_ids
+        )
 
-    def _send_commands(
-        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
-    ) -> None:
-        for k, row in enumerate(self._rows):
-            row[1], row[2] = velocity[k], effort[k]
-            if self._mode != "effort":
-                row[0] = math.nan if self._mode == "velocity" else position[k]
-        self._send(deadline_ns)
+    def _instead(self) -> dict[int, Sequence[CanFrame]]:
+        """A drive that left its mode is asked for its state: a stop command would clear a fault or a tripped watchdog
+        before it is read."""
+        frames: dict[int, Sequence[CanFrame]] = {}
+        if not any(self._fault):
+            return frames
+        for k, fault in enumerate(self._fault):
+            if fault:
+                asked = fault > 0 or fault in (faults.TIMED_OUT, faults.UNNAMED)
+                frames[k] = (self._request(k, QUERY if asked else self._stop_data[k]),)
+        return frames
 
-    def _send(self, deadline_ns: int) -> None:
-        """Send one command to every drive that is still in its mode. The gate is held."""
-        send, tail, ids = self.link.send, self._tail, self._drives.request_ids
-        self._pending = set(range(len(self.nodes)))
-        for id, fault, stop, row in zip(ids, self._fault, self._stop_data, self._rows, strict=True):
-            self.check_not_stopped()
-            if fault == 0:
-                data = encode_command(tail, *row)
-            else:  # a stop command would clear a fault or a tripped watchdog before it is read
-                data = QUERY if fault > 0 or fault in (faults.TIMED_OUT, faults.UNNAMED) else stop
-            send(CanFrame(id, data, True, True, True), deadline_ns)
+    def _request(self, k: int, data: bytes) -> CanFrame:
+        return CanFrame(self._drives.request_ids[k], data, True, True, True)
 
-    def _cycle_layout(self) -> CycleLayout:
-        from cosim.plugins.drivers.moteus.cycle import layout
-
-        settings = self._kp, self._kd, [row[5] for row in self._rows]
-        drives = self._drives
-        stops = [drives.unanswered(k, data) for k, data in enumerate(self._stop_data)]
-        return layout(self._mode, self._tail, settings, drives.request_ids, tuple(drives.index), stops)
+    def _polls(self) -> Sequence[CanFrame]:
+        return [self._request(k, QUERY) for k in range(len(self.nodes))]
 
     def _compiled_link(self) -> Callable[[Any], CompiledLink]:
         if not isinstance(self.link, AdapterHost):
@@ -252,28 +221,22 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
 
     def _poll(self, deadline_ns: int) -> None:
         self._drain()
-        for id in self._drives.request_ids:
-            self.link.send(CanFrame(id, QUERY, True, True, True), deadline_ns)
-        self._pending = set(range(len(self.nodes)))
+        for frame in self._polls():
+            self.link.send(frame, deadline_ns)
+        self._cycle.expect(after_command=False)
 
-    def _take(self, item: CanFrame) -> None:
-        k = self._drives.index.get(item.id)
-        if k is None or item.remote or item.extended != (item.id > 0x7FF):  # of other nodes
-            return
-        reply, feedback = decode_feedback(item.data), self._feedback
-        if reply is None:
-            self._lost += 1
-            return
-        self._pending.discard(k)
-        mode, feedback.position[k], feedback.velocity[k], feedback.effort[k], volts, degrees, code = reply
-        self._voltage[k], feedback.temperature[k] = volts, degrees
-        self._drive_mode[k], self._code[k], feedback.t_ns[k] = mode, code, item.t_ns
-        if mode == Mode.FAULT:
-            self._fault[k] = code or faults.UNNAMED
+    def _judge(self, received: ReceivedFrame, t_ns: int) -> None:
+        k, fault = received.joint, self._fault
+        mode = self._cycle.numbers[k][cycle.MODE]
+        if mode == cycle.ON:
+            if not self._is_on:
+                fault[k] = 0
+        elif mode == Mode.FAULT:
+            fault[k] = self._reported(k, cycle.FAULT) or faults.UNNAMED
         elif not self._is_on:
-            self._fault[k] = faults.TIMED_OUT if mode == Mode.TIMEOUT else 0
-        elif mode != Mode.POSITION and not self._fault[k]:
-            self._fault[k] = faults.left_position_mode(mode)
+            fault[k] = faults.TIMED_OUT if mode == Mode.TIMEOUT else 0
+        elif not fault[k]:
+            fault[k] = faults.left_position_mode(int(mode))
 
     def _fault_codes(self) -> list[int]:
         return self._fault

@@ -84,7 +84,7 @@ def traffic(params: Params, context: DriverContext) -> Traffic:
         command = {
             "effort": can.encode(node, can.SET_INPUT_TORQUE, 0.0),
             "velocity": can.encode(node, can.SET_INPUT_VEL, 0.0, 0.0),
-            "position": can.input_position(node, 0.0),
+            "position": can.encode(node, can.SET_INPUT_POS, 0.0, 0.0, 0.0),
         }[mode]
         answers = (can.GET_ENCODER_ESTIMATES, can.GET_TORQUES)
         out += [command, *(can.request(node, answer) for answer in answers)]

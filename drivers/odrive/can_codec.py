@@ -87,7 +87,6 @@ ANSWERS = frozenset(
 )
 
 _SDO = Struct("<BHx")
-_POSITION = LAYOUTS[SET_INPUT_POS].whole.pack
 _FLOATS = Struct("<ff").unpack_from
 _PAIRS = {code: layout.si for code, layout in LAYOUTS.items() if layout.si is not None and layout.least.format == "<ff"}
 
@@ -95,32 +94,18 @@ _PAIRS = {code: layout.si for code, layout in LAYOUTS.items() if layout.si is no
 def encode(node: int, command: int, *values: float) -> CanFrame:
     """The frame of a command or of an answer. Raises struct.error for a value that does not fit its
     field, ValueError for a wrong number of values."""
-    if command == SET_INPUT_POS:
-        position, speed, effort = values
-        return input_position(node, position, speed, effort)
     layout = LAYOUTS[command]
     if layout.si is not None:
         values = tuple(value / si for value, si in zip(values, layout.si, strict=True))
+    if command == SET_INPUT_POS:  # steps of the feedforward fields
+        position, *feedforward = values
+        values = position, *(round(min(max(steps, -FEEDFORWARD_MAX), FEEDFORWARD_MAX)) for steps in feedforward)
     return CanFrame(node << 5 | command, layout.whole.pack(*values))
 
 
 def request(node: int, command: int) -> CanFrame:
     """The remote frame that requests an answer."""
     return CanFrame(node << 5 | command, b"", remote=True)
-
-
-def input_position(
-    node: int,
-    position: float,
-    velocity: float = 0.0,
-    effort: float = 0.0,
-    steps: tuple[float, float] = (FEEDFORWARD, FEEDFORWARD),
-) -> CanFrame:
-    """Set_Input_Pos; `steps` per turn/s and per N·m of the feedforward fields, which are clipped to ± 32767 steps."""
-    turns_per_second, effort = velocity / TURN * steps[0], effort * steps[1]
-    low, high = -FEEDFORWARD_MAX, FEEDFORWARD_MAX
-    feedforward = round(min(max(turns_per_second, low), high)), round(min(max(effort, low), high))
-    return CanFrame(node << 5 | SET_INPUT_POS, _POSITION(position / TURN, *feedforward))
 
 
 def feedforward_limit(steps: float) -> float:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
+from collections.abc import Sequence
 
 from cosim.core.driver_contract import DriverContext
+from cosim.plugins.drivers.common.cycle import Transmission
 from cosim.plugins.drivers.common.driver import RETRY_NS, STOP_NS
+from cosim.plugins.drivers.common.frame_layout import ReceivedFrame, Role
+from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
 from cosim.plugins.drivers.odrive import can_codec as can
+from cosim.plugins.drivers.odrive import can_cycle as cycle
 from cosim.plugins.drivers.odrive import codes
 from cosim.plugins.drivers.odrive.driver import ANSWER_TIME, SILENCE_NS, ODrive
 from cosim.plugins.drivers.odrive.params import Params
 from cosim.plugins.drivers.odrive.properties import FUNCTION, S1_0_6_10, Endpoint, Endpoints
 from cosim.plugins.drivers.transport import CanFrame, Connection
 
-if TYPE_CHECKING:
-    from cosim.plugins.drivers.common.frame_layout import CycleLayout
-
-ESTIMATE, EFFORT = 1, 2  # bits of awaited answers
+ESTIMATES = can.GET_ENCODER_ESTIMATES
 ESTIMATES_MS = 50  # largest period of the cyclic messages
 TEMPERATURE_TURN = 32  # commands between two requests for a temperature
 
 
 class CanDriver(ODrive[CanFrame]):
     """One node per joint. Feedback: answers to requests after each command, and cyclic messages of the drives."""
-
-    cycle_module = "cosim.plugins.drivers.odrive.can_cycle"
 
     def __init__(
         self,
@@ -42,13 +38,13 @@ class CanDriver(ODrive[CanFrame]):
         self._index = {node: k for k, node in enumerate(nodes)}
         self._known_endpoints = (*endpoints, S1_0_6_10)
         self._tables: list[Endpoints] = [S1_0_6_10] * len(nodes)
-        self._steps = [(float(can.FEEDFORWARD), float(can.FEEDFORWARD))] * len(nodes)
-        self._constants = [joint.torque_constant for joint in self._wiring]
-        efforts = [can.GET_TORQUES if constant is None else can.GET_IQ for constant in self._constants]
-        self._estimate_requests = [can.request(node, can.GET_ENCODER_ESTIMATES) for node in nodes]
-        self._effort_requests = [can.request(node, command) for node, command in zip(nodes, efforts, strict=True)]
+        constants, steps = [joint.torque_constant for joint in self._wiring], (float(can.FEEDFORWARD),) * 2
+        settings = [[1.0 if constant is None else constant, *steps] for constant in constants]
+        efforts = [can.GET_TORQUES if constant is None else can.GET_IQ for constant in constants]
+        self._cycle = self.interpreted = InterpretedCycle(cycle.reception(nodes, efforts, SILENCE_NS), settings)
+        answers = ((node, what) for node, effort in zip(nodes, efforts, strict=True) for what in (ESTIMATES, effort))
+        self._requests = [can.request(*each) for each in answers]
         self._temperature_requests = [can.request(node, can.GET_TEMPERATURE) for node in nodes]
-        self._awaited = [0] * len(nodes)
         self._versions: dict[int, tuple[int, ...]] = {}
         self._values: dict[tuple[int, int], bytes] = {}  # (joint, endpoint) -> data of TxSdo
         self._written = 0
@@ -70,10 +66,9 @@ class CanDriver(ODrive[CanFrame]):
             if not 0 < self._get(k, "config.can.encoder_msg_rate_ms") <= ESTIMATES_MS:
                 fix = "set axis0.config.can.encoder_msg_rate_ms = 10 with odrivetool"
                 raise self._drive_error(k, f"{self._drive_name(k)} does not send encoder estimates often enough; {fix}")
-        self._steps = [
-            (self._get(k, "config.can.input_vel_scale"), self._get(k, "config.can.input_torque_scale"))
-            for k in range(count)
-        ]
+        for k, own in enumerate(self._cycle.settings):
+            own[cycle.VELOCITY_STEPS] = self._get(k, "config.can.input_vel_scale")
+            own[cycle.EFFORT_STEPS] = self._get(k, "config.can.input_torque_scale")
 
     def _request_versions(self) -> None:
         for k, node in enumerate(self._addresses):
@@ -137,114 +132,66 @@ class CanDriver(ODrive[CanFrame]):
         """Set_Input_Pos has 16 bits for the torque, the other modes a float. If drives differ: the coarsest step."""
         if mode != "position":
             return float("inf"), 0.0
-        steps = [steps for _, steps in self._steps]
+        steps = [own[cycle.EFFORT_STEPS] for own in self._cycle.settings]
         return can.feedforward_limit(max(steps)), 1.0 / min(steps)
 
     # --- the cycle ------------------------------------------------------------------------------------
 
+    def _transmission(self, mode: str) -> Transmission:
+        return cycle.transmission(mode, self._addresses, self._requests, self._temperature_requests, TEMPERATURE_TURN)
+
     def _request_feedback(self, deadline_ns: int) -> None:
-        send, awaited = self.link.send, self._awaited
-        for k, frame in enumerate(self._estimate_requests):
-            send(frame, deadline_ns)
-            send(self._effort_requests[k], deadline_ns)
-            awaited[k] = ESTIMATE | EFFORT
-        self._answers_due = 2 * len(awaited)
+        for frame in self._requests:
+            self.link.send(frame, deadline_ns)
+        self._cycle.expect(after_command=True)
 
     def _poll(self, deadline_ns: int) -> None:
         """Requests feed the watchdog as commands do; therefore running motors are not requested, and their next cyclic
         message is awaited."""
-        if not self._is_on:
+        if self._is_on:
+            self._cycle.expect(after_command=False)
+        else:
             self._request_feedback(deadline_ns)
-            return
-        self._awaited = [ESTIMATE] * len(self._awaited)
-        self._answers_due = len(self._awaited)
 
-    def _send_commands(
-        self, position: list[float], velocity: list[float], effort: list[float], deadline_ns: int
-    ) -> None:
-        send, mode = self.link.send, self._mode
-        for k, node in enumerate(self._addresses):
-            if mode == "effort":
-                frame = can.encode(node, can.SET_INPUT_TORQUE, effort[k])
-            elif mode == "velocity":
-                frame = can.encode(node, can.SET_INPUT_VEL, velocity[k], effort[k])
-            else:
-                frame = can.input_position(node, position[k], velocity[k], effort[k], self._steps[k])
-            send(frame, deadline_ns)
-        self._request_feedback(deadline_ns)
-        turn, rest = divmod(self._written, TEMPERATURE_TURN)
-        self._written += 1
-        if not rest:  # one joint at a time: it changes slowly
-            send(self._temperature_requests[turn % len(position)], deadline_ns)
+    def _is_answered(self) -> bool:
+        return not self._cycle.pending
 
-    def _cycle_layout(self) -> CycleLayout:
-        from cosim.plugins.drivers.odrive import can_cycle
-
-        settings = [
-            (1.0 if constant is None else constant, *steps)
-            for constant, steps in zip(self._constants, self._steps, strict=True)
-        ]
-        numbers, feedback = np.zeros((len(settings), can_cycle.RECEIVED)), self._feedback
-        numbers[:, can_cycle.EXERTED] = np.divide(feedback.effort, np.array(settings)[:, can_cycle.TORQUE])
-        numbers[:, can_cycle.MOTOR] = numbers[:, can_cycle.INVERTER] = feedback.temperature
-        numbers[:, can_cycle.ERROR], numbers[:, can_cycle.AXIS_STATE] = self._error, self._axis_state
-        return can_cycle.layout(
-            self._mode,
-            self._addresses,
-            np.array(settings),
-            [request.id & 0x1F for request in self._effort_requests],
-            (self._estimate_requests, self._effort_requests, self._temperature_requests),
-            TEMPERATURE_TURN,
-            SILENCE_NS,
-            numbers,
-        )
-
-    def take_back(self, items: Iterable[CanFrame], pending: set[int], lost: int) -> None:
-        super().take_back(items, pending, lost)
-        self._awaited, self._answers_due = [0] * len(self._awaited), 0
+    def _note_on(self, k: int) -> None:
+        super()._note_on(k)
+        numbers = self._cycle.numbers[k]
+        numbers[cycle.AXIS_STATE] = codes.CLOSED_LOOP
+        numbers[cycle.ERROR] = numbers[cycle.ACTIVE] = numbers[cycle.DISARM] = 0
 
     def _take(self, item: CanFrame) -> None:
-        message = can.decode(item)
-        if message is None:
-            # requests of other nodes are not counted
-            self._lost += not item.remote and not item.extended and item.id >> 5 in self._index
+        if (received := self._cycle.take(item)) is None:
+            self._take_other(item)
+        else:
+            self._judge(received, item.t_ns)
+
+    def _judge(self, received: ReceivedFrame, t_ns: int) -> None:
+        self._time_ns = t_ns
+        if received.role is not Role.NOTICE:
             return
-        k = self._index.get(message.node)
-        if k is None:
-            return
-        _, command, values = message
-        feedback = self._feedback
-        self._time_ns = t_ns = item.t_ns
-        if command == can.GET_ENCODER_ESTIMATES:
-            feedback.position[k], feedback.velocity[k] = values
-            feedback.t_ns[k] = t_ns
-            self._answered(k, ESTIMATE)
-        elif command == can.GET_TORQUES:
-            if self._constants[k] is None:
-                feedback.effort[k] = values[1]
-                self._answered(k, EFFORT)
-        elif command == can.GET_IQ:
-            constant = self._constants[k]
-            if constant is not None:
-                feedback.effort[k] = values[1] * constant
-                self._answered(k, EFFORT)
-        elif command == can.HEARTBEAT:
-            self._error[k], self._axis_state[k] = values[0], values[1]
+        k, command = received.joint, received.frame.id & 0x1F
+        numbers = self._cycle.numbers[k]
+        if command == can.HEARTBEAT:
+            self._error[k], self._axis_state[k] = int(numbers[cycle.ERROR]), int(numbers[cycle.AXIS_STATE])
             self._heartbeat_ns[k] = t_ns
         elif command == can.GET_ERROR:
-            self._error[k] = values[0] | values[1]
-        elif command == can.GET_TEMPERATURE:
-            inverter, motor = values
-            feedback.temperature[k] = motor if motor == motor else inverter  # NaN without a thermistor in the motor
-        elif command == can.TX_SDO:
-            self._values[k, values[1]] = values[2]
-        elif command == can.GET_VERSION:
-            self._versions[k] = values
+            self._error[k] = int(numbers[cycle.ACTIVE]) | int(numbers[cycle.DISARM])
 
-    def _answered(self, k: int, what: int) -> None:
-        if self._awaited[k] & what:
-            self._awaited[k] &= ~what
-            self._answers_due -= 1
+    def _take_other(self, item: CanFrame) -> None:
+        """Answers outside of the cycle."""
+        k, command = self._index.get(item.id >> 5), item.id & 0x1F
+        if k is None or item.extended or item.remote or command not in (can.TX_SDO, can.GET_VERSION):
+            return
+        self._time_ns, message = item.t_ns, can.decode(item)
+        if message is None:
+            self._lost += 1
+        elif command == can.TX_SDO:
+            self._values[k, message.values[1]] = message.values[2]
+        else:
+            self._versions[k] = message.values
 
 
 def _convert(value: float, layout: str) -> float | int | bool:

@@ -82,9 +82,14 @@ class ODrive(MotorDriver[Item, JointParams]):
 
     def _await_feedback(self) -> None:
         """Wait for feedback of every drive that is newer than this call."""
-        times = self._feedback.t_ns = [0] * len(self.joints)
-        if not self._wait(lambda: 0 not in times, ANSWER_TIME, lambda: self._request_feedback(self._now() + RETRY_NS)):
-            raise self._no_answer(times.index(0))
+        self._forget_times()
+
+        def done() -> bool:
+            self._measure()
+            return 0 not in self._feedback.t_ns
+
+        if not self._wait(done, ANSWER_TIME, lambda: self._request_feedback(self._now() + RETRY_NS)):
+            raise self._no_answer(self._feedback.t_ns.index(0))
 
     def _disconnect(self) -> None:
         """Restore the settings of drives that report to be off; another one keeps its watchdog and its limits."""
@@ -134,8 +139,12 @@ class ODrive(MotorDriver[Item, JointParams]):
                 fault = self._fault_before_enable(k)
                 state = codes.STATES.get(int(self._get(k, "current_state")), "an unknown state")
                 raise self._not_on(k, codes.describe(fault) if fault else f"it is in {state}; is it calibrated?")
-            self._axis_state[k], self._error[k] = codes.CLOSED_LOOP, 0
+            self._note_on(k)
         self._hold()
+
+    def _note_on(self, k: int) -> None:
+        """The axis has reported its closed loop."""
+        self._axis_state[k], self._error[k] = codes.CLOSED_LOOP, 0
 
     def _start(self, k: int) -> None:
         """Request the closed loop of an axis, again while it is idle, because a message may be lost; feed all."""
@@ -182,8 +191,9 @@ class ODrive(MotorDriver[Item, JointParams]):
             raise self._drive_error(k, f"{self._drive_name(k)} did not find home: {why}")
 
     def _hold(self) -> None:
-        zeros = [0.0] * len(self.joints)
-        self._send_unless_stopped(self._feedback.position, zeros, zeros, self._now() + RETRY_NS)
+        with self._gate:
+            self.check_not_stopped()
+            self._send_hold(self._now() + RETRY_NS)
 
     def _feed_all(self) -> None:
         for k in range(len(self.joints)):
@@ -222,7 +232,7 @@ class ODrive(MotorDriver[Item, JointParams]):
         if time_ns - self._read_ns > READ_GAP_NS:
             self._since_ns = time_ns
         self._read_ns = time_ns
-        while self._answers_due > 0:
+        while not self._is_answered():
             item = receive(deadline_ns)
             if item is None:
                 self._time_ns = max(self._time_ns, deadline_ns)
@@ -233,6 +243,10 @@ class ODrive(MotorDriver[Item, JointParams]):
             if item is None:
                 return
             take(item)
+
+    def _is_answered(self) -> bool:
+        """Whether no answer is awaited."""
+        return self._answers_due <= 0
 
     def _fault_codes(self) -> list[int]:
         return [error or self._undeclared_fault(k) for k, error in enumerate(self._error)]
@@ -273,7 +287,7 @@ class ODrive(MotorDriver[Item, JointParams]):
 
     @abstractmethod
     def _request_feedback(self, deadline_ns: int) -> None:
-        """Request feedback of all drives; `_answers_due` counts the answers to come."""
+        """Request feedback of all drives, whose answers are awaited then."""
 
     @abstractmethod
     def _feedforward_of(self, mode: str) -> tuple[float, float]:

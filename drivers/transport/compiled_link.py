@@ -74,21 +74,6 @@ def pause(duration: int, scratch: int) -> None:
     _ppoll(0, 0, scratch, 0)
 
 
-class LinkFrame(Protocol):
-    """A CAN frame, or what corresponds to it on other lines: data from or for the drive with a number."""
-
-    @property
-    def id(self) -> int: ...
-
-    @property
-    def data(self) -> bytes: ...
-
-    @property
-    def t_ns(self) -> int: ...
-
-    def _replace(self, /, **changes: Any) -> Any: ...
-
-
 class CompiledLink(Protocol):
     """An open connection in machine code; its memory must stay referenced while it is used."""
 

@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol
 
 from cosim.core.driver_contract import Item
 from cosim.core.errors import InputError, RunError, SourceLocation
@@ -35,6 +35,27 @@ class CanFrame(NamedTuple):
     switched: bool = False
     remote: bool = False
     t_ns: int = 0
+
+
+class LinkFrame(Protocol):
+    """A CAN frame, or what corresponds to it on other lines: data from or for the drive with a number."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def data(self) -> bytes: ...
+
+    @property
+    def extended(self) -> bool: ...
+
+    @property
+    def remote(self) -> bool: ...
+
+    @property
+    def t_ns(self) -> int: ...
+
+    def _replace(self, /, **changes: Any) -> Any: ...
 
 
 class ConnectionLost(RunError):

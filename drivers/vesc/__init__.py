@@ -46,7 +46,7 @@ def load(params: Params, context: DriverContext) -> VescDriver:
         if params.port is not None and name in local[1:]:
             what = f"the drive of joint '{local[0]}' has the port; give 'forward: true' for those on its CAN bus"
             raise InputError(what, place)
-    wire = PortWire() if params.bus is None else CanWire()
+    wire = PortWire(context.wiring) if params.bus is None else CanWire()
     return VescDriver(context, host(params, context), params.watchdog, wire)
 
 

@@ -12,6 +12,7 @@ without direction. Its position is an angle: turns are counted here, from one an
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,20 +21,20 @@ import numpy as np
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import RunError
 from cosim.core.types import Array
+from cosim.plugins.drivers.common.cycle import Transmission
 from cosim.plugins.drivers.common.driver import STOP_NS
+from cosim.plugins.drivers.common.frame_layout import ReceivedFrame, Role
+from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
 from cosim.plugins.drivers.common.node_driver import OFF, SWITCHED_OFF, NodeDriver, Request
 from cosim.plugins.drivers.transport import CanFrame, Connection
-from cosim.plugins.drivers.vesc import codec, faults
+from cosim.plugins.drivers.vesc import codec, cycle, faults
 from cosim.plugins.drivers.vesc.params import JointParams
-from cosim.plugins.drivers.vesc.wires import VescWire
+from cosim.plugins.drivers.vesc.wires import ANSWERS, VescWire
 
 FIRMWARE = (6, 7)
-TURN = 2 * math.pi
-REACH = 0.9 * math.pi  # rad from the measured angle; a target beyond half a turn would be reached the other way round
 SILENCE_NS = 50_000_000  # without an answer, after which a drive may have restarted: it does not report that
 WATTS, MARK = 7, 0.999  # a limit that is lowered by this factor in a drive's RAM: a restart restores it
-REBOOT_TIME = 5.0  # s
-LARGEST = 2e9  # of a field with 32 bits
+REBOOT_TIME, LIMITS_TIME = 5.0, 0.1  # s; for the limits of a drive that may have restarted
 
 
 class VescDriver(NodeDriver[Any, JointParams]):
@@ -45,8 +46,12 @@ class VescDriver(NodeDriver[Any, JointParams]):
         super().__init__(context, link, watchdog)
         n, self._wire = len(self._wiring), wire
         self._constants = np.array([joint.torque_constant for joint in self._wiring])
-        self._speeds = [60 * joint.pole_pairs / TURN for joint in self._wiring]  # rpm of the field per rad/s
+        speeds = [60 * joint.pole_pairs / cycle.TURN for joint in self._wiring]  # rpm of the field per rad/s
         self._currents = np.zeros(n)  # A, the drives' own limits
+        own = [[speed, joint.torque_constant, 0.0] for speed, joint in zip(speeds, self._wiring, strict=True)]
+        ids = [joint.id for joint in self._wiring]
+        self._cycle = self.interpreted = InterpretedCycle(cycle.reception(ids, ANSWERS, SILENCE_NS), own)
+        self._encode, self._requests = wire.encode, [wire.values(joint) for joint in self._wiring]
         self._limits: dict[int, tuple[float, ...]] = {}  # joint -> its drive's, as they were
         self._scales = [(0.0, 0.0)] * n  # of both current limits, for the rig
         self._asked = 0  # the joint whose drive was asked last
@@ -58,23 +63,27 @@ class VescDriver(NodeDriver[Any, JointParams]):
 
     @property
     def lost(self) -> int:
-        return self._lost + self._wire.reader.lost
+        return super().lost + self._wire.lost
+
+    @property
+    def why_not_compiled(self) -> str:
+        return self._wire.why_not_compiled or super().why_not_compiled
 
     # --- opening, switching on -----------------------------------------------------------------------
 
     def _check_reach(self, k: int) -> None:
         """Raises InputError for a velocity limit at which the turns of the drive could not be followed."""
         turn = self._guard_limits(k)["velocity"] * self._context.period
-        if turn > REACH and math.isfinite(turn):
+        if turn > cycle.REACH and math.isfinite(turn):
             what = f"{self._drive_name(k)} turns up to {turn:.3g} rad in a step by its velocity limit"
-            fix = f"lower the limit or schedule.step, to less than {REACH:.3g} rad"
+            fix = f"lower the limit or schedule.step, to less than {cycle.REACH:.3g} rad"
             raise self._drive_error(k, f"{what}, and its position is an angle; {fix}")
 
     def _connect(self) -> None:
         for k in range(len(self._wiring)):  # of the first answer: the turn next to the middle of the limits
             limits = self._guard_limits(k)
             middle = 0.5 * (limits["lower position"] + limits["upper position"])
-            self._feedback.position[k] = middle if math.isfinite(middle) else 0.0
+            self._cycle.settings[k][cycle.LAST] = middle if math.isfinite(middle) else 0.0
         super()._connect()
 
     def _check_identity(self, k: int, identity: tuple[float, ...]) -> None:
@@ -96,7 +105,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
             what = f"{name} is set up for a motor with {poles:.0f} poles, the rig gives {own.pole_pairs} pole pairs"
             raise self._drive_error(k, f"{what}; correct 'pole_pairs', or Motor Poles in VESC Tool")
         current, constant = min(-braking * limits[0], motoring * limits[1]), own.torque_constant
-        speed = min(-limits[2], limits[3]) / self._speeds[k]
+        speed = min(-limits[2], limits[3]) / self._cycle.settings[k][cycle.SPEED]
         own_limits = [("effort", current * constant, "current limits"), ("velocity", speed, "ERPM limits")]
         self._check_limits(k, own_limits)
         self._limits[k], self._currents[k] = tuple(limits), min(current, self._guard_limits(k)["effort"] / constant)
@@ -156,61 +165,78 @@ class VescDriver(NodeDriver[Any, JointParams]):
     def _request(self, k: int, request: Request) -> Any:
         joint = self._wiring[k]
         if request == "state":
-            self._unanswered[k] += 1
-            if self._unanswered[k] == 1:
-                self._since_ns[k] = self._now()
-            return self._wire.request(joint, bytes([codec.GET_VALUES_SELECTIVE]) + self._wire.mask.to_bytes(4, "big"))[
-                0
-            ]
+            self._note_request(k)
+            return self._item(self._requests[k])
         self._asked = k
         commands = {"identity": codec.FW_VERSION, "enable": codec.ALIVE, "clear": codec.REBOOT}
         return self._wire.request(joint, bytes([commands[request]]))[0]
 
     def _off(self, k: int) -> Any:
-        return self._wire.setpoint(self._wiring[k], "effort", 0.0)
+        return self._item(codec.setpoint_frame(self._wiring[k].id, "effort"))
+
+    def _note_request(self, k: int) -> None:
+        """For the measured values."""
+        self._unanswered[k] += 1
+        if self._unanswered[k] == 1:
+            self._since_ns[k] = self._now()
 
     # --- the cycle -----------------------------------------------------------------------------------
 
-    def _command(self, k: int, position: float, velocity: float, effort: float) -> Any:
-        if self._mode == "effort":
-            value = effort / float(self._constants[k])
-        elif self._mode == "velocity":
-            value = velocity * self._speeds[k]
-        else:
-            measured = float(self._feedback.position[k])
-            value = math.degrees(min(max(position, measured - REACH), measured + REACH)) % 360.0
-        steps = codec.SETPOINTS[self._mode][2]
-        return self._wire.setpoint(self._wiring[k], self._mode, min(max(value, -LARGEST / steps), LARGEST / steps))
+    def _transmission(self, mode: str) -> Transmission:
+        return cycle.transmission(mode, [joint.id for joint in self._wiring], self._requests)
+
+    def _send_filled(self, deadline_ns: int) -> None:
+        super()._send_filled(deadline_ns)
+        for k in range(len(self._wiring)):
+            self._note_request(k)
+
+    def _polls(self) -> list[CanFrame]:
+        return self._requests
+
+    def take_back(self, came: Iterable[ReceivedFrame], waiting: Sequence[bool]) -> None:
+        """A drive that was silent shows before the next read whether it has restarted: machine code does not go on."""
+        came = list(came)
+        super().take_back(came, waiting)
+        self._suspects.update(received.joint for received in came if self._cycle.last_of(received).late)
+        if self._suspects:
+            self._wait(lambda: not self._suspects, LIMITS_TIME, self._request_limits)
+
+    def _request_limits(self) -> None:
+        for k in self._suspects:
+            self._send_content(k, bytes([codec.GET_LIMITS]))
 
     def _take(self, item: Any) -> None:
-        t_ns = item.t_ns if isinstance(item, CanFrame) else self._now()
+        if isinstance(item, CanFrame):
+            super()._take(item)
+            if self._is_on and not self._suspects:  # nothing else comes
+                return
         for answerer, content in self._wire.contents(item):
-            id = -1 if answerer is None else answerer
-            values = codec.decode_values(content)
-            if values is not None:
-                k = self._nodes.get(id if values.id is None else values.id, -1)
-                if k >= 0:
-                    self._take_values(k, values, t_ns)
+            if content[0] == codec.GET_VALUES_SELECTIVE:
+                for frame in self._wire.measured(content):
+                    super()._take(frame._replace(t_ns=self._now()))
             elif (answer := codec.decode_head(content)) is not None:
-                k = self._asked if answerer is None else self._nodes.get(id, -1)
-                self._replies[k, answer[0]] = answer[1]
-                if answer[0] == codec.FW_VERSION:
-                    self._identity[k] = answer[1]
-                elif answer[0] == codec.GET_LIMITS and k in self._suspects:
-                    self._suspects.discard(k)
-                    if not math.isclose(answer[1][WATTS], MARK * self._limits[k][WATTS], rel_tol=1e-5):
-                        self._tripped[k] = self._tripped[k] or SWITCHED_OFF
+                self._take_answer(self._asked if answerer is None else self._nodes.get(answerer, -1), *answer)
             elif content[0] != codec.SET_LIMITS:
                 self._lost += 1
 
-    def _take_values(self, k: int, values: codec.Values, t_ns: int) -> None:
-        feedback, last = self._feedback, float(self._feedback.position[k])
-        feedback.position[k] = last + math.remainder(math.radians(values.angle) - last, TURN)
-        feedback.velocity[k], feedback.temperature[k] = values.erpm / self._speeds[k], values.temperature
-        feedback.effort[k] = values.current * self._constants[k]
+    def _take_answer(self, k: int, command: int, head: tuple[float, ...]) -> None:
+        self._replies[k, command] = head
+        if command == codec.FW_VERSION:
+            self._identity[k] = head
+        elif command == codec.GET_LIMITS and k in self._suspects:
+            self._suspects.discard(k)
+            if not math.isclose(head[WATTS], MARK * self._limits[k][WATTS], rel_tol=1e-5):
+                self._tripped[k] = self._tripped[k] or SWITCHED_OFF
+
+    def _judge(self, received: ReceivedFrame, t_ns: int) -> None:
+        if received.role is not Role.MEASUREMENT:
+            return
+        k = received.joint
+        numbers = self._cycle.numbers[k]
         if self._is_on and self._unanswered[k] > 1 and t_ns - self._since_ns[k] > SILENCE_NS:
             self._suspects.add(k)
         self._unanswered[k] = 0
-        self._answered(k, OFF if values.timed_out else self._mode, values.fault, t_ns)
+        mode = OFF if int(numbers[cycle.STATUS]) & 1 else self._mode
+        self._answered(k, mode, int(numbers[cycle.FAULT]), t_ns)
         if k in self._suspects:
             self._send_content(k, bytes([codec.GET_LIMITS]))

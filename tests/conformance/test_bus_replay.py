@@ -66,8 +66,12 @@ def test_a_changed_scale_is_found_in_the_first_call_that_it_changes(case, tmp_pa
     entries = record(case, tmp_path, monkeypatch)
 
     def change(driver):
-        exact = driver.units.drive_effort
-        driver.units.drive_effort = lambda effort: [1.5 * value for value in exact(effort)]
+        if driver.interpreted is not None:
+            fill = driver.interpreted.fill
+            driver.interpreted.fill = lambda rows: fill((q, v, 1.5 * effort, *gains) for q, v, effort, *gains in rows)
+        else:
+            exact = driver.units.drive_effort
+            driver.units.drive_effort = lambda effort: [1.5 * value for value in exact(effort)]
 
     first = played(tmp_path / "rig.yaml", entries, change).first
     assert first is not None and (first.call, first.what) == ("write", "item")

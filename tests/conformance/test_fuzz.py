@@ -20,7 +20,7 @@ from cosim.core.errors import InputError, RunError
 from cosim.plugins.drivers.transport import CanFrame
 from tests.kit.clock import MS
 
-from .families import Case, adapters, stepped_cases
+from .families import Case, adapters, stepped_cases, unwired
 from .wires import Desk, Tape, distinct, mutants, nonsense, through_checksums
 
 COUNT = int(os.environ.get("COSIM_FUZZ", 10_000))
@@ -91,7 +91,9 @@ def _made(kind: Any) -> Any:
 @shards
 def test_no_bytes_make_a_decoder_fail(case, shard, traffic):
     sent, answered = traffic
-    each, found = share(case) // 4, decoders(case.family)
+    each, found, declared = share(case) // 4, decoders(case.family), unwired(case).interpreted
+    if declared is not None:
+        found["CanFrame"].append(declared.take)
     of_frames, of_bytes, of_text = found["CanFrame"], found["bytes"], found["str"]
     assert of_frames or of_bytes, f"no decoder found in drivers/{case.family}"
     items = chain(

@@ -38,7 +38,8 @@ MEMORY = (compiled_driver, datagrams, can_socket, byte_stream, fdcanusb_link, pa
 # what a driver in Python keeps of a fault until it is enabled again, by family; a `NodeDriver` needs no entry
 FORGET: dict[str, Callable[[Any], object]] = {
     "moteus": lambda driver: driver._fault.__init__([0] * len(driver.joints)),
-    "cia402": lambda driver: driver._store.set_operational(True),
+    "mit": lambda driver: driver._on.__init__([not damiao for damiao in driver._damiao]),
+    "cia402": lambda driver: driver._network.set_operational(True),
 }
 
 
@@ -48,11 +49,10 @@ class Fuzzed:
     def __init__(self, case: Any, driver: Any, line: Any, seen: dict[int, bytes]) -> None:
         self.case, self.driver, self.line = case, driver, line
         layout = driver._cycle_layout()
-        self.frames = [
-            each.frame._replace(data=seen[each.frame.id]) for each in layout.received if each.frame.id in seen
-        ]
-        self.known = {each.frame.id for each in layout.received}
+        self.frames = [each.frame._replace(data=seen[k]) for k, each in enumerate(layout.reception.frames) if k in seen]
+        self.known = {each.frame.id for each in layout.reception.frames}
         self.sound = [line.wire(frame) for frame in self.frames]
+        driver.interpreted.forget()  # what an earlier test has left
         self.engines = TwoEngines(driver, line)
         self.numbers = self.engines.cycle._received_numbers.copy()
         self.begin()

@@ -188,7 +188,7 @@ def test_frames_of_the_driver_reach_an_independent_reader():
     """What the codec sends over a real bus is what struct reads there."""
     channel = uuid.uuid4().hex
     with can.Bus(interface="virtual", channel=channel) as host, can.Bus(interface="virtual", channel=channel) as bus:
-        frame: CanFrame = can_codec.input_position(3, 0.5 * TURN, -0.25 * TURN, 1.5)
+        frame: CanFrame = can_codec.encode(3, can_codec.SET_INPUT_POS, 0.5 * TURN, -0.25 * TURN, 1.5)
         host.send(can.Message(arbitration_id=frame.id, data=frame.data, is_extended_id=False))
         message = bus.recv(timeout=30.0)
         assert message is not None and message.arbitration_id == 0x6C

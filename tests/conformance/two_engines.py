@@ -21,9 +21,10 @@ from cosim.core.driver_contract import CycleOutcome
 from cosim.core.errors import RunError, SourceLocation
 from cosim.core.types import COMMAND, FEEDBACK, JointCommand, JointState
 from cosim.plugins.drivers.common.compiled_driver import CompiledDriver
-from cosim.plugins.drivers.common.frame_layout import CycleLayout, ReceivedFrame, Role
+from cosim.plugins.drivers.common.cycle import CycleLayout
+from cosim.plugins.drivers.common.frame_layout import ReceivedFrame, Role
 from cosim.plugins.drivers.dynamixel import codec as dynamixel
-from cosim.plugins.drivers.dynamixel.packet_link import BusPacket
+from cosim.plugins.drivers.dynamixel.codec import BusPacket
 from cosim.plugins.drivers.moteus.fdcanusb import AdapterHost, received_line
 from cosim.plugins.drivers.transport import CanBus, CanFrame, SerialPort, now
 from cosim.plugins.drivers.transport.can_socket import CanSocket
@@ -278,15 +279,19 @@ class TwoEngines:
         self.out, self.cmd = JointState.zeros(len(driver.joints)), JointCommand.zeros(len(driver.joints))
         self.line.sent()
         # as the driver, which counts its commands where it requests something from time to time
-        self.cycle._set(commanded=1, cycles=getattr(driver, "_written", 0))
+        self.cycle._set(commanded=1, cycles=driver.interpreted.cycles)
 
     def run(self, function: str, deadline_ns: int, valid_until_ns: int = 0) -> CycleOutcome:
         address = getattr(self.cycle, function)
         return CycleOutcome(_CALL(address)(self.cycle.context, deadline_ns, valid_until_ns, 0))
 
     def read(self) -> tuple[CycleOutcome, str]:
-        """(outcome of the compiled cycle, error of the driver in Python) of what has come."""
-        error = ""
+        """(outcome of the compiled cycle, error of the driver in Python) of what has come, shortly after a command and
+        after the answers before, however long this program has stalled."""
+        error, rows = "", self.cycle._received_frames
+        rows["t_ns"][rows["longest_gap_ns"] > 0] = now()
+        self.driver.interpreted.sent_ns = now()
+        self.cycle._set(written_ns=now())
         try:
             if self.line.half_duplex:
                 # both ask, whatever the time since the last command is
@@ -324,7 +329,8 @@ class TwoEngines:
 
 @contextmanager
 def silent_bench(case: Case, folder: Path, mode: str) -> Iterator[tuple[Any, dict[int, bytes]]]:
-    """(a driver that is on, the last data of every frame that its drives send by identifier); they send no more."""
+    """(a driver that is on, the last data of every frame that its drives send, by its number in the reception); they
+    send no more."""
     with Bench(case._replace(compiled=False), folder, watchdog=2.5) as bench:  # for a machine that stalls
         bench.driver.load_cycle()  # before its drives wait for commands
         driver = bench.open(mode)
@@ -338,25 +344,27 @@ def silent_bench(case: Case, folder: Path, mode: str) -> Iterator[tuple[Any, dic
 
 def awaited(layout: CycleLayout) -> list[ReceivedFrame]:
     """The frames that drives send in every cycle, or from time to time without being asked."""
-    return [each for each in layout.received if each.role is not Role.NOTICE or each.longest_silence_ns]
+    parts = layout.reception.whole is not None
+    return [
+        each for each in layout.reception.frames if parts or each.role is not Role.NOTICE or each.longest_silence_ns
+    ]
 
 
 def _last_frames(driver: Any, bench: Bench) -> dict[int, bytes]:
-    if isinstance(driver.link, SerialPort):
-        state = driver._reader.state
-        return {int(row["id"]): bytes((row["error"],)) + row.tobytes()[2:-2] for row in state}
+    """By the number of the frame in the reception."""
     seen: dict[int, bytes] = {}
-    receive, wanted = driver.link.receive, {each.frame.id for each in awaited(driver._cycle_layout())}
+    cycle, reception = driver.interpreted, driver.interpreted.reception
+    wanted, take = {reception.frames.index(each) for each in awaited(driver._cycle_layout())}, driver.interpreted.take
 
-    def listening(deadline_ns: int) -> CanFrame | None:
-        item = receive(deadline_ns)
-        if item is not None:
-            seen[item.id] = item.data
-        return item
+    def listening(frame: Any) -> Any:
+        for number, received in enumerate(reception.frames):
+            if received.frame.id == frame.id and not (received.own & (frame.data[0] ^ received.frame.data[0])):
+                seen[number] = frame.data
+        return take(frame)
 
-    driver.link.receive = listening
+    cycle.take = listening
     for _ in bench.until(lambda: wanted <= seen.keys()):
         bench.write()
         bench.read()
-    del driver.link.receive
+    del cycle.take
     return seen

@@ -6,14 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cosim.plugins.drivers.cia402 import codec, faults, process_data, profile, sdo, setup
+from cosim.plugins.drivers.cia402 import codec, cycle, faults, process_data, profile, sdo, setup
 from cosim.plugins.drivers.cia402.client import request_write
 from cosim.plugins.drivers.cia402.device import objects
+from cosim.plugins.drivers.cia402.network import NetworkStates
 from cosim.plugins.drivers.cia402.process_data import CommandCoder, ProcessMap, chosen
 from cosim.plugins.drivers.transport import CanFrame
 from tests.drivers.bench import refused
 from tests.drivers.cia402.conftest import JOINT
 from tests.kit.clock import MS
+from tests.kit.cycles import commanded, numbers_in
 
 STEP = codec.Step(0.001, 0.002, 0.0005)
 
@@ -119,11 +121,15 @@ def test_network_management_and_emergencies():
     assert [codec.PRE_OPERATIONAL, codec.RESET_NODE, codec.RESET_COMMUNICATION] == [128, 129, 130]
     assert codec.heartbeat(1, codec.BOOTING) == CanFrame(0x701, b"\x00")
     assert codec.heartbeat(127, codec.RUNNING) == CanFrame(0x77F, b"\x05")
-    assert codec.decode_heartbeat(b"\xff") == 127  # with the toggle bit of node guarding
     assert CanFrame(0x80, b"") == codec.SYNC
     # Festo 3.5.2: 81h, eight bytes: E0 E1 R0 0 0 0 0 0
     assert codec.emergency(1, 0x8611, 0x21) == CanFrame(0x81, bytes.fromhex("11 86 21 00 00 00 00 00"))
-    assert codec.decode_emergency(bytes.fromhex("10 23 03 01 02 03 04 05")) == (0x2310, 0x03)
+    assert received("10 23 03 01 02 03 04 05", 2)[cycle.EMERGENCY] == 0x2310
+    states = NetworkStates(1)
+    states.set_operational(True)
+    states.heartbeat(0, 0x85, False)  # running, with the toggle bit of node guarding
+    states.heartbeat(0, 0xFF, False)
+    assert states.fault(0, 0x1237, 10, 10) == faults.RESTARTED
 
 
 # Festo 6.1.4, table 6.6 (FAULT in accordance with CiA 402): state -> mask and value of the statusword
@@ -147,43 +153,45 @@ def test_states_and_the_commands_to_operation_enabled():
     assert profile.next_control(None) == 0
 
 
+def cycled(temperature: int | None = None, mode: str = "effort") -> list[cycle.CycledDrive]:
+    return [cycle.CycledDrive(3, process_data.mapped(mode, temperature), temperature)]
+
+
+def sent(mode: str, **command: float) -> list[bytes]:
+    """The data of the frames to a drive for a command in SI units at the drive."""
+    transmission = cycle.transmission(mode, cycled(mode=mode), codec.SYNC)
+    return commanded(cycle.reception(cycled()), transmission, cycle.settings(STEP, mode), **command)
+
+
+def received(text: str, which: int, temperature: int | None = None) -> list[float]:
+    """The numbers of a frame."""
+    found = numbers_in(cycle.reception(cycled(temperature)), bytes.fromhex(text), which)
+    assert found is not None
+    return found
+
+
 def test_commands_and_answers_of_a_drive():
-    assert codec.effort_command(3, 0x0F, -0.25, STEP) == CanFrame(0x203, bytes.fromhex("0F 00 0C FE"))
-    assert codec.velocity_command(3, 0x0F, 2.0, 0.5, STEP) == CanFrame(0x203, bytes.fromhex("0F 00 E8 03 00 00 E8 03"))
-    assert codec.position_command(3, 0x06, -1.0, 0.0, STEP) == CanFrame(0x203, bytes.fromhex("06 00 18 FC FF FF 00 00"))
-    assert codec.velocity_offset(3, 0.01, STEP) == CanFrame(0x303, bytes.fromhex("05 00 00 00"))
+    (frame,) = (each.frame for each in cycle.transmission("effort", cycled(), codec.SYNC).frames if each.fields)
+    assert frame.id == 0x203
+    assert sent("effort", effort=-0.25) == [bytes.fromhex("0F 00 0C FE")]
+    assert sent("velocity", velocity=2.0, effort=0.5) == [bytes.fromhex("0F 00 E8 03 00 00 E8 03")]
+    position, offset = sent("position", position=-1.0, velocity=0.01)
+    assert (position, offset) == (bytes.fromhex("0F 00 18 FC FF FF 00 00"), bytes.fromhex("05 00 00 00"))
     # what does not fit is cut
-    assert codec.effort_command(1, 0, 1e9, STEP).data == bytes.fromhex("00 00 FF 7F")
-    assert codec.position_command(1, 0, -1e9, -1e9, STEP).data == bytes.fromhex("00 00 00 00 00 80 00 80")
-    with pytest.raises(ValueError, match="NaN"):
-        codec.effort_command(1, 0, float("nan"), STEP)
+    assert sent("effort", effort=1e9) == [bytes.fromhex("0F 00 FF 7F")]
+    assert sent("position", position=-1e9, effort=-1e9)[0] == bytes.fromhex("0F 00 00 00 00 80 00 80")
     # answers of a drive
-    assert codec.decode_status(bytes.fromhex("37 16 08 E8 03 00 00"), STEP) == (0x1637, 8, 1.0)
-    assert codec.decode_motion(bytes.fromhex("FE FF FF FF E8 03"), STEP) == (-0.004, 0.5, None)
-    assert codec.decode_motion(bytes.fromhex("00 00 00 00 00 00 FB 00"), STEP) == (0.0, 0.0, pytest.approx(25.1))
-
-
-words = st.integers(-32768, 32767)
-numbers = st.integers(-(2**31), 2**31 - 1)
-
-
-@given(st.integers(0, 0xFFFF), st.integers(-128, 127), numbers, numbers, words, st.none() | words)
-def test_answers_go_round(word, mode, counts, velocity, effort, warm):
-    frame = codec.status_answer(7, codec.DriveStatus(word, mode, counts * STEP.position), STEP)
-    assert (frame.id, frame.data) == (0x187, struct.pack("<Hbi", word, mode, counts))
-    assert codec.decode_status(frame.data, STEP) == (word, mode, counts * STEP.position)
-    temperature = None if warm is None else warm * STEP.temperature
-    motion = codec.MotionFeedback(velocity * STEP.velocity, effort * STEP.effort, temperature)
-    frame = codec.motion_answer(7, motion, STEP)
-    assert frame.id == 0x287 and codec.decode_motion(frame.data, STEP) == motion
+    assert received("37 16 08 E8 03 00 00", 0)[cycle.STATUSWORD : cycle.PLACE + 1] == [0x1637, 8, 1000]
+    assert received("FE FF FF FF E8 03", 1)[cycle.SPEED : cycle.TORQUE + 1] == [-2, 1000]
+    assert received("00 00 00 00 00 00 FB 00", 1, temperature=0x32010110)[cycle.WARMTH] == 251
 
 
 @given(st.binary(max_size=64))
-def test_decoders_are_total(data):
-    assert (codec.decode_status(data, STEP) is None) == (len(data) != 7)
-    assert (codec.decode_motion(data, STEP) is None) == (len(data) not in (6, 8))
-    assert (codec.decode_emergency(data) is None) == (len(data) != 8)
-    assert (codec.decode_heartbeat(data) is None) == (len(data) != 1)
+def test_frames_of_another_length_are_damaged(data):
+    for temperature, sizes in ((None, (7, 6, 8, 1)), (0x32010110, (7, 8, 8, 1))):
+        reception = cycle.reception(cycled(temperature))
+        found = [numbers_in(reception, data, which) is not None for which in range(4)]
+        assert found == [len(data) == size for size in sizes]
 
 
 @given(st.binary(max_size=40), st.integers(0, 0xFFFF), st.integers(0, 255))
@@ -306,7 +314,7 @@ def test_a_drive_that_does_not_send_its_mode_is_asked_when_it_is_switched_on(run
     remapped(**{"1A01": (0x606C0020, 0x60770010)})
     b = running(JOINT(id=3), mode="position", drive=FIXED)
     assert b.cycle(5).fault.tolist() == [0]
-    assert b.driver._store.display == [profile.CSP]
+    assert b.driver._cycle.numbers[0][cycle.DISPLAY] == profile.CSP
 
 
 def test_another_mode_and_a_silent_pdo_are_noticed(running, remapped):
@@ -321,7 +329,7 @@ def test_another_mode_and_a_silent_pdo_are_noticed(running, remapped):
     b.spoil = lambda frame: (frame,) if frame.id != codec.TPDO + codec.PDO_STRIDE + 3 else ()
     b.cycle(20)
     assert b.out.t_ns <= heard + MS and b.driver.lost == lost
-    b.driver._store.take(codec.CanFrame(codec.TPDO + 3, b"12345"))
+    b.driver._take(codec.CanFrame(codec.TPDO + 3, b"12345"))
     assert b.driver.lost == lost + 1
 
 

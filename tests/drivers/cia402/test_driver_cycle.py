@@ -1,5 +1,7 @@
 """The cycle of the driver of CiA 402 drives: commands, feedback, faults and the watchdog."""
 
+import struct
+
 import numpy as np
 import pytest
 
@@ -184,12 +186,9 @@ def test_drives_that_stop_running_by_themselves(running, frame, code):
 def test_a_fault_without_a_code(running):
     b = running()
     b.read()
-    status = codec.DriveStatus(0x0208, 10, 0.0)
-    b.arrive([codec.status_answer(1, status, codec.Step(1, 1, 1))])
-    store = b.driver._store
-    while (frame := b.receive(0)) is not None:
-        store.take(frame)
-    assert store.fault(0, profile.CST) == faults.UNNAMED
+    b.arrive([CanFrame(codec.TPDO + 1, struct.pack("<Hbi", 0x0208, 10, 0))])
+    b.driver._drain()
+    assert b.driver._fault_codes() == [faults.UNNAMED]
 
 
 def test_an_emergency_that_is_only_a_warning(running):

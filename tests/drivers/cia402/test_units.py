@@ -106,8 +106,9 @@ def test_a_drive_with_two_answers_to_one_question_is_not_opened(bench, said):
 
 
 def test_a_counter_that_wraps_does_not_jump_in_the_velocity(made):
-    b = made("rpm that it does not report").start()
+    b = made("rpm that it does not report")
     b.node().zero -= 2**31 - 400
+    b.start()
     b.motors[0].velocity = 5.0
     seen = [float(b.cycle(1).velocity[0]) for _ in range(40)]
     assert b.node().actual() > 2**31 and max(map(abs, seen)) < 6.0

@@ -91,7 +91,7 @@ def test_enabling_holds_the_measured_position(bench, mode):
     b.start().run(30)
     assert b.motors[0].position == pytest.approx(1.0, abs=2e-3)
     order = [item[8] for item in b.sent if item[7] == codec.WRITE]
-    assert order.index(t.BUS_WATCHDOG.address) < order.index(cyclic_frames.GOALS[mode].address)
+    assert order.index(t.BUS_WATCHDOG.address) < order.index(cyclic_frames.GOALS[mode][1].address)
     assert b.get(t.BUS_WATCHDOG) == [4]  # of 5: one is for reads that come late
     b.driver.stop()
     b.sent.clear()

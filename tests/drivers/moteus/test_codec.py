@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cosim.core.units import TURN
+from cosim.plugins.drivers.moteus import cycle
 from cosim.plugins.drivers.moteus import registers as reg
 from cosim.plugins.drivers.moteus.codec import (
     BRAKE,
@@ -33,8 +34,6 @@ from cosim.plugins.drivers.moteus.codec import (
     arbitration,
     command_tail,
     decode,
-    decode_feedback,
-    encode_command,
     encode_feedback,
     failure,
     pad,
@@ -47,6 +46,7 @@ from cosim.plugins.drivers.moteus.codec import (
     write,
 )
 from cosim.plugins.drivers.moteus.registers import to_raw, to_value
+from tests.kit.cycles import data_of, numbers_in
 
 SCALED = (0.25, 0.5, 1.0, 0.25, 0.125, 8.0, 2.0, 0.2, 5.0, 2.0, 4.0)
 # bytes, what they are made of, the document
@@ -172,9 +172,14 @@ def test_integers_saturate_and_say_what_is_not_a_number(resolution: int, limit: 
     assert to_raw(reg.POSITION, FLOAT, -1e39) == -math.inf
 
 
+def command_of(tail: bytes, *numbers: float) -> bytes:
+    (data,) = data_of(cycle.transmission("effort", tail, [0x8001]), *numbers)
+    return data
+
+
 def test_the_command_byte_by_byte() -> None:
     tail = command_tail(0.1, integral=False)
-    frame = encode_command(tail, 0.25 * TURN, -0.5 * TURN, 1.5, 0.5, 0.25, 2.0)
+    frame = command_of(tail, 0.25, -0.5, 1.5, 0.5, 0.25, 2.0)
     assert frame.hex(" ") == (
         "01 00 0a"  # mode: position
         " 0c 06 20 00 00 80 3e 00 00 00 bf 00 00 c0 3f 00 00 00 3f 00 00 80 3e 00 00 00 40"
@@ -185,17 +190,16 @@ def test_the_command_byte_by_byte() -> None:
     assert decode(frame)[1] and len(frame) == 48
     assert command_tail(0.0001, integral=True)[2:4] == b"\x01\x00" and command_tail(99.0, integral=True)[10] == 127
     assert command_tail(99.0, integral=True)[2:4] == b"\xff\x7f"
-    assert encode_command(tail, math.nan, 0.0, 0.0, 0.0, 0.0, 0.0)[6:10] == b"\x00\x00\xc0\x7f"
+    assert command_of(tail, math.nan, 0.0, 0.0, 0.0, 0.0, 0.0)[6:10] == b"\x00\x00\xc0\x7f"
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=6, max_size=6), st.floats(0.001, 30.0))
 def test_commands_round_trip(values: list[float], watchdog: float) -> None:
-    found, whole = decode(encode_command(command_tail(watchdog, integral=True), *values))
+    found, whole = decode(command_of(command_tail(watchdog, integral=True), *values))
     assert whole and found[0] == Write(0, INT8, (10,))
-    units = (TURN, TURN, 1.0, 1.0, 1.0, 1.0)
     command, timing = found[1], found[2]
     assert isinstance(command, Write) and isinstance(timing, Write)
-    assert [raw * unit for raw, unit in zip(command.values, units, strict=True)] == pytest.approx(values, rel=1e-6)
+    assert list(command.values) == pytest.approx(values, rel=1e-6)
     assert timing.values[0] * 1e-3 == pytest.approx(watchdog, abs=5.1e-4) and timing.values[1:] == (-1, -1)
 
 
@@ -203,14 +207,14 @@ def test_commands_round_trip(values: list[float], watchdog: float) -> None:
 def test_feedback_round_trips(mode: int, position: float, velocity: float, effort: float, fault: int) -> None:
     data = encode_feedback(ServoFeedback(mode, position, velocity, effort, 23.5, 41.0, fault))
     assert len(data) == 24 and decode(data)[1]
-    back = decode_feedback(data)
-    assert back is not None and (back.mode, back.voltage, back.temperature, back.fault) == (mode, 23.5, 41, fault)
-    assert back[1:4] == pytest.approx((position, velocity, effort), rel=1e-6, abs=1e-30)
+    back = numbers_in(cycle.reception([0x100]), data)
+    assert back is not None and (back[cycle.MODE], *back[4:]) == (mode, 47, 41, fault)
+    assert back[1:4] == pytest.approx((position / TURN, velocity / TURN, effort), rel=1e-6, abs=1e-30)
 
 
 def test_feedback_that_is_not_measured() -> None:
-    back = decode_feedback(encode_feedback(ServoFeedback(0, 0.0, 0.0, 0.0, math.nan, math.nan, 0)))
-    assert back is not None and math.isnan(back.voltage) and math.isnan(back.temperature)
+    back = numbers_in(cycle.reception([0x100]), encode_feedback(ServoFeedback(0, 0.0, 0.0, 0.0, math.nan, math.nan, 0)))
+    assert back is not None and all(math.isnan(cycle.known(back[k])) for k in (cycle.HALF_VOLTS, cycle.DEGREES))
 
 
 @given(st.integers(0, 1 << 32), st.sampled_from([INT8, INT16, INT32, FLOAT]), st.integers(1, 12), st.booleans())
@@ -252,6 +256,6 @@ def test_subframes_before_the_truncation_are_valid() -> None:
 def test_a_feedback_with_other_heads_is_none(noise: bytes, at: int) -> None:
     data = bytearray(encode_feedback(ServoFeedback(10, 0.1, 0.2, 0.3, 24.0, 25.0, 0)))
     data[at : at + len(noise)] = noise
-    back = decode_feedback(bytes(data))
+    back = numbers_in(cycle.reception([0x100]), bytes(data))
     heads = data[0:2] + data[3:5] + data[17:19]
     assert (back is None) == (len(data) < 22 or heads != b"\x21\x00\x2f\x01\x23\x0d")

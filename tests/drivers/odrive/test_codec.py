@@ -25,7 +25,7 @@ GOLDEN = [
     # id = axis << 5 | command: 0x01 << 5 | 0x0C = 0x2C, the example of the manual
     (can.encode(1, can.SET_INPUT_POS, TURN, 0.0, 0.0), 0x02C, "00 00 80 3f 00 00 00 00"),
     # -2.5 turns, 1.5 turns/s and -0.25 N·m ahead, in steps of 0.001
-    (can.input_position(1, -2.5 * TURN, 1.5 * TURN, -0.25), 0x02C, "00 00 20 c0 dc 05 06 ff"),
+    (can.encode(1, can.SET_INPUT_POS, -2.5 * TURN, 1.5 * TURN, -0.25), 0x02C, "00 00 20 c0 dc 05 06 ff"),
     (can.encode(0, can.SET_INPUT_VEL, TURN, 0.0), 0x00D, "00 00 80 3f 00 00 00 00"),
     (can.encode(2, can.SET_INPUT_TORQUE, 0.5), 0x04E, "00 00 00 3f 00 00 00 00"),
     (can.encode(0, can.SET_CONTROLLER_MODE, 3, 1), 0x00B, "03 00 00 00 01 00 00 00"),
@@ -80,9 +80,9 @@ def test_requests_are_remote_frames():
 
 
 def test_feedforward_is_clipped_and_rounded():
-    data = can.input_position(0, 0.0, 99 * TURN, -99.0).data
+    data = can.encode(0, can.SET_INPUT_POS, 0.0, 99 * TURN, -99.0).data
     assert struct.unpack("<fhh", data) == (0.0, 32767, -32767)
-    assert struct.unpack("<fhh", can.input_position(0, 0.0, 0.0, 0.0016).data)[2] == 2
+    assert struct.unpack("<fhh", can.encode(0, can.SET_INPUT_POS, 0.0, 0.0, 0.0016).data)[2] == 2
     assert can.feedforward_limit(can.FEEDFORWARD) == pytest.approx(32.767)
 
 

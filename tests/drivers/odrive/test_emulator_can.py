@@ -75,7 +75,7 @@ def test_every_command_that_sets(bus):
         can.encode(0, can.SET_POS_GAIN, 11.0),
         can.encode(0, can.SET_VEL_GAINS, 0.5 / TURN, 0.25 / TURN),
         can.encode(0, can.SET_ABSOLUTE_POSITION, 0.75 * TURN),
-        can.input_position(0, 8 * TURN, 0.5 * TURN, -0.125),
+        can.encode(0, can.SET_INPUT_POS, 8 * TURN, 0.5 * TURN, -0.125),
     )
     assert (axis.control_mode, axis.input_mode) == (2, 3)
     assert (axis.vel_limit, axis.current_soft_max) == pytest.approx((4.0, 7.0))

@@ -118,8 +118,8 @@ def test_a_far_target_is_approached_within_a_turn(made):
     """The drive would take the shorter way round to a target more than half a turn away."""
     bench = made()
     bench.open("position")
-    command = bench.driver._command(1, float(bench.driver._feedback.position[1]) + 5.0, 0.0, 0.0)
-    degrees = int.from_bytes(command.data, "big", signed=True) / 1e6
+    bench.write(position=[bench.out.position[0], bench.out.position[1] + 5.0])
+    degrees = bench.driver.interpreted.sent[1][0] / 1e6
     assert degrees == pytest.approx(math.degrees(-0.2 + 0.9 * math.pi), abs=0.1)
 
 
