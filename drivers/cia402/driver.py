@@ -16,7 +16,8 @@ from cosim.plugins.drivers.cia402.homing import home
 from cosim.plugins.drivers.cia402.params import JointParams, Params
 from cosim.plugins.drivers.cia402.process_data import CommandCoder, ProcessMap
 from cosim.plugins.drivers.common.cycle import Transmission
-from cosim.plugins.drivers.common.driver import ENABLE_NS, MotorDriver
+from cosim.plugins.drivers.common.drive_checks import ENABLE_NS
+from cosim.plugins.drivers.common.driver import MotorDriver
 from cosim.plugins.drivers.common.frame_layout import ReceivedFrame
 from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
 from cosim.plugins.drivers.transport import CanFrame, Connection

@@ -223,13 +223,20 @@ class EthercatLink(BaseConnection[CanFrame]):
         if fed and self._operational:
             for node, pdos in self._outputs.items():
                 if (slave := self._slave(node)) is not None and pdos:
-                    slave.output = b"".join(pdos[number] for number in sorted(pdos))
+                    self._set_output(slave, b"".join(pdos[number] for number in sorted(pdos)))
             master.send_processdata()
             timeout = min(max((deadline_ns - self.now()) // 1000, 100), EXCHANGE_US)
             complete = master.receive_processdata(timeout) == master.expected_wkc
         for node in self._nodes if self._started else ():
             if (slave := self._slave(node)) is not None:
                 self._take(node, bytes(slave.input) if complete else self._inputs(slave))
+
+    @staticmethod
+    def _set_output(slave: Any, data: bytes) -> None:
+        """A drive that was too slow to state its process data has no memory for them, which nobody else checks: it gets
+        none and does not switch on."""
+        if len(slave.output) == len(data):
+            slave.output = data
 
     @staticmethod
     def _inputs(slave: Any) -> bytes:

@@ -15,7 +15,8 @@ import numpy as np
 
 from cosim.core.driver_contract import DeviceEmulator, DriverContext
 from cosim.core.types import Array
-from cosim.plugins.drivers.common.driver import ENABLE_NS, STOP_NS, Item, Joint, MotorDriver
+from cosim.plugins.drivers.common.drive_checks import ENABLE_NS, Item, Joint
+from cosim.plugins.drivers.common.driver import STOP_NS, MotorDriver
 from cosim.plugins.drivers.transport import Connection, Traffic
 
 Request = Literal["state", "identity", "enable", "clear"]

@@ -21,7 +21,8 @@ import numpy as np
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
 from cosim.plugins.drivers.common.cycle import FAULTY, CycleLayout, Transmission
-from cosim.plugins.drivers.common.driver import ENABLE_NS, MotorDriver
+from cosim.plugins.drivers.common.drive_checks import ENABLE_NS
+from cosim.plugins.drivers.common.driver import MotorDriver
 from cosim.plugins.drivers.common.frame_layout import ReceivedFrame
 from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
 from cosim.plugins.drivers.dynamixel import codec, cycle, cyclic_frames, faults

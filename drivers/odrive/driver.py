@@ -12,7 +12,8 @@ import numpy as np
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import RunError
 from cosim.core.units import TURN
-from cosim.plugins.drivers.common.driver import ENABLE_NS, RETRY_NS, STOP_NS, Item, MotorDriver
+from cosim.plugins.drivers.common.drive_checks import ENABLE_NS, Item
+from cosim.plugins.drivers.common.driver import RETRY_NS, STOP_NS, MotorDriver
 from cosim.plugins.drivers.odrive import codes
 from cosim.plugins.drivers.odrive.params import JointParams, Params
 from cosim.plugins.drivers.transport import Connection

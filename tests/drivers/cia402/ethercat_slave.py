@@ -184,6 +184,8 @@ class Slave:
         if wanted == OP:
             self._output_ns = now()
         self._set_state(wanted)
+        if wanted == SAFEOP:
+            self._synchronise()  # its inputs are valid from here on
 
     def _configure(self) -> None:
         """The drive's PDOs, as assigned, are valid at every exchange; its watchdog is the sync manager's."""

@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cosim.core.types import JointCommand, JointState
 from cosim.plugins.drivers import cia402
+from cosim.plugins.drivers.cia402.ethercat import EthercatLink
 from cosim.plugins.drivers.transport import now
 from cosim.rig.emulate import emulation_of
 from cosim.rig.rig import Rig, load_rig
@@ -265,3 +267,10 @@ def test_drives_on_ethercat_are_not_emulated(tmp_path, said):
 def test_interfaces_without_slaves(tmp_path, link, said):
     for interface in (link[0], "nowhere0"):
         said(refused(Bench(tmp_path, interface, "effort").driver.open), r"\bea\d+", r"(?<=for EtherCAT: )[^;]+")
+
+
+def test_outputs_are_written_where_there_is_memory_for_them_alone():
+    slow, ready = SimpleNamespace(output=b""), SimpleNamespace(output=bytes(6))
+    for slave in (slow, ready):
+        EthercatLink._set_output(slave, b"\1" * 6)
+    assert (slow.output, ready.output) == (b"", b"\1" * 6)
