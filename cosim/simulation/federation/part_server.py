@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
 from cosim.core.errors import CosimError, InputError, RunError, describe_exception
 from cosim.core.types import Array
 from cosim.simulation.coupling.block_part import BlockPart
-from cosim.simulation.coupling.energy import MeasuresWork, trapezoidal_work
+from cosim.simulation.coupling.energy import work_meter
 from cosim.simulation.coupling.part import Part
 from cosim.simulation.coupling.stepped_block import SteppedBlock
 from cosim.simulation.federation.federate import Federate
@@ -59,16 +58,14 @@ class ServedPart:
     def __init__(self, name: str, coupling: Coupling) -> None:
         found, self.name = coupling.parts[name], name
         self._part: Part = SteppedBlock(replace(found, name=name)) if isinstance(found, BlockPart) else found.open()
-        self._ports = coupling.couplings.ports(name)
-        self._measures = isinstance(self._part, MeasuresWork)
-        if self._measures:
-            cast(MeasuresWork, self._part).measure(self._ports)
+        ports = coupling.couplings.ports(name)
+        self._works, self._no_work = work_meter(self._part, ports), np.zeros(len(ports))
         self._outputs: Mapping[str, Array] = {}
         self._saved: tuple[object, Mapping[str, Array]] = None, {}
 
     def answer(self, request: Message) -> Message:
         """Raises what the part raises."""
-        works: Sequence[float] | Array = np.zeros(len(self._ports))
+        works = self._no_work
         t, h, inputs = request["t"], request["h"], arrays(request["inputs"])
         for command in request["do"]:
             if command == PartCommand.START:
@@ -76,18 +73,13 @@ class ServedPart:
             elif command == PartCommand.STEP:
                 before = self._outputs
                 self._outputs = shaped(self.name, self._part.outputs, self._part.step(t, h, inputs))
-                works = self._works(h, inputs, before)
+                works = self._works(h, inputs, before, self._outputs)
             elif command == PartCommand.SAVE:
                 self._saved = self._part.save(), self._outputs
             else:
                 saved, self._outputs = self._saved
                 self._part.restore(saved)
         return {"outputs": self._outputs, "work": list(works)}
-
-    def _works(self, h: float, inputs: Mapping[str, Array], before: Mapping[str, Array]) -> Sequence[float] | Array:
-        if self._measures:
-            return cast(MeasuresWork, self._part).work
-        return [trapezoidal_work(port, h, inputs, before, self._outputs) for port in self._ports]
 
     def close(self) -> None:
         self._part.close()
