@@ -47,11 +47,12 @@ class HeldPart:
         )
         self._reshaped = [(signal, shape) for signal, _, shape in self._given if len(shape) > 1]
         self._size = self.output_layout.size
-        self._works = work_meter(part, couplings.ports(name))
+        self._ports = couplings.ports(name)
+        self._works = work_meter(part, self._ports)
         self._numbers = count(1)
         self._state = np.zeros(self.size)
-        self._found: Mapping[str, Array] = {}  # the last outputs
-        self._kept: tuple[Array, object, Mapping[str, Array]] | None = None
+        self._y, self._no_work = np.zeros(self._size), np.zeros(0)  # the last outputs; the part may reuse its arrays
+        self._kept: tuple[Array, object, Array] | None = None
 
     def at_start(self, t: float, u: Array) -> tuple[Array, Array]:
         return self._moved(self.part.start(t, self.input_layout.unpack(u)), t)
@@ -59,9 +60,12 @@ class HeldPart:
     def advance(self, t: Array, h: Array, x: Array, coefficients: Array) -> tuple[Array, Array, Array]:
         if self._kept is not None:
             self._return_to(x)
-        time, length, before, inputs = float(t), float(h), self._found, self._polynomials(coefficients)
+        time, length, before, inputs = float(t), float(h), self._y, self._polynomials(coefficients)
         state, y = self._moved(self.part.step(time, length, inputs), time + length)
-        return state, y, self._works(length, inputs, before, self._found)
+        if not self._ports:
+            return state, y, self._no_work
+        ends = map(self.output_layout.unpack, (before, y))
+        return state, y, self._works(length, inputs, *ends)
 
     def begin(self, t: Array, h: Array, x: Array, coefficients: Array) -> None:
         """Start a step, of a part that computes elsewhere; `advance` waits for its end."""
@@ -71,12 +75,12 @@ class HeldPart:
     def keep(self, x: Array) -> None:
         """Keep this state, so that steps can be made from it again; only the last one is kept."""
         self._return_to(x)
-        self._kept = self._state, self.part.save(), self._found
+        self._kept = self._state, self.part.save(), self._y
 
     def _return_to(self, x: Array) -> None:
         if x[0] != self._state[0]:
             assert self._kept is not None
-            self._state, saved, self._found = self._kept
+            self._state, saved, self._y = self._kept
             assert x[0] == self._state[0], "only the state that was kept can be returned to"
             self.part.restore(saved)
 
@@ -102,7 +106,7 @@ class HeldPart:
             if not (np.isfinite(value).all() if shape else isfinite(value)):
                 raise RunError(diverged(self.name, name, value, t))
             y[where] = value if len(shape) < 2 else value.reshape(-1)
-        self._found = outputs
+        self._y = y
         if self._kept is not None and self._state is self._kept[0]:
             self._state = np.array([next(self._numbers)], dtype=float)
         return self._state, y

@@ -6,8 +6,11 @@ s [s] the time since then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from cosim.core.layout import Layout
 from cosim.core.types import Array, Numeric
 
 ORDERS = (0, 1, 2)
@@ -29,6 +32,15 @@ def polynomial(values: Sequence[Numeric], times: Sequence[Numeric]) -> list[Nume
             *(c + lower for c, lower in zip(shifted[1:], coefficients[:-1], strict=True)),
             coefficients[-1],
         ]
+    return coefficients
+
+
+def packed(layout: Layout, inputs: Mapping[str, Array]) -> Array:
+    """(k + 1, nu) coefficients of all inputs, from those of each, (k + 1, …); layout: of the inputs."""
+    rows = max((len(each) for each in inputs.values()), default=1)
+    coefficients = np.zeros((rows, layout.size))
+    for (name,), (where, _) in layout.places.items():
+        coefficients[:, where] = inputs[name].reshape(rows, -1)
     return coefficients
 
 

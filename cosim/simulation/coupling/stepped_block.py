@@ -18,7 +18,7 @@ from cosim.core.compile.trace import Shape
 from cosim.core.types import Array, Numeric
 from cosim.mechanics.integrators.methods import INTEGRATORS, System
 from cosim.simulation.coupling.block_part import MAX_STEPS, BlockPart
-from cosim.simulation.coupling.extrapolation import value_at
+from cosim.simulation.coupling.extrapolation import packed, value_at
 
 # (s since the beginning [s], state and works, length [s]) -> state and works after it
 OwnStep = Callable[[Any, Array, Any], Array]
@@ -56,7 +56,6 @@ class SteppedBlock:
         self.feedthrough, self.variable = part.feedthrough, part.variable
         self._x, self.work = np.zeros(part.size), np.zeros(len(part.ports))
         self._advance: dict[int, Callable[..., Numeric]] = {}  # by rows of the coefficients
-        self._inputs = [(name, *part.input_layout.place(name)) for name in part.inputs]
 
     def measure(self, ports: Sequence[tuple[str, str]]) -> None:
         self._part = replace(self._part, ports=tuple(ports))
@@ -67,11 +66,9 @@ class SteppedBlock:
         return self._part.output_layout.unpack(y)
 
     def step(self, t: float, h: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        rows = max((len(each) for each in inputs.values()), default=1)
-        coefficients = np.zeros((rows, self._part.input_layout.size))
-        for name, where, _ in self._inputs:
-            coefficients[:, where] = inputs[name].reshape(rows, -1)
-        self._x, y, self.work = self._function(rows)(np.array(t), np.array(h), self._x, coefficients)
+        coefficients = packed(self._part.input_layout, inputs)
+        advance = self._function(len(coefficients))
+        self._x, y, self.work = advance(np.array(t), np.array(h), self._x, coefficients)
         return self._part.output_layout.unpack(y)
 
     def _function(self, rows: int) -> Callable[..., Numeric]:
