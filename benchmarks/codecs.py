@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 
-from cosim.rig.reading.plugins import DRIVER
+from cosim.core.plugin_loading import DRIVER
 
 Codec = tuple[str, Callable[[], object], Callable[[], object]]  # name, encode, decode
 

@@ -18,7 +18,6 @@ from benchmarks.peers_generated_c import compiled_c
 from benchmarks.peers_libcosim import coupled_by_libcosim
 from benchmarks.rows import CPU_TIME, BenchCase, Measurement, Target
 from cosim.simulation.coupling import CoupledParts, Wire
-from cosim.simulation.coupling.couplings import Terminal
 from cosim.simulation.fmi import FmuPart
 
 COMPARED = 20  # steps
@@ -130,17 +129,20 @@ def coupled(process: bool, budget: Budget) -> Measurement:
     with fmu(1, 1.0) as first, fmu(1, -2.0) as second:
         parts = {name: FmuPart(path, name, process=process) for name, path in (("a", first), ("b", second))}
         wires = [Wire("a.o0", "b.i0"), Wire("b.o0", "a.i0")]
-        master = CoupledParts(parts, wires, "jacobi", 0, STEP).python_master()
-        master.start(0.0, STEP)
+        master = CoupledParts(parts, wires, "jacobi", 0, STEP).calling_master()
+        memory = master.started(0.0, STEP)
         peer = coupled_by_libcosim((first, second), output=0, given=1, h=STEP)
 
         def ours(repetitions: int) -> None:
+            nonlocal memory
             for _ in range(repetitions):
-                master.step(STEP)
+                memory = master.step(memory, STEP)
 
         ours(COMPARED)
         peer.steps(COMPARED)
-        difference = relative_difference(master.now(Terminal("b", "o0")), np.array(peer.last()))
+        (output,) = master.outputs.index("b", "o0")
+        found = master.layout.unpack(memory)["values"][0, output]
+        difference = relative_difference(np.array(found), np.array(peer.last()))
         try:
             # other threads and processes do a part of the work of both
             samples = time_pairs(ours, peer.steps, budget, all_processors=True)

@@ -19,8 +19,10 @@ from typing import (
     TypeAlias,
     TypeVar,
     dataclass_transform,
+    get_type_hints,
     runtime_checkable,
 )
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -109,6 +111,16 @@ def param(
 def params(cls: type[T]) -> type[T]:
     """Class decorator: a frozen dataclass of parameters whose fields are made with `param`."""
     return dataclass(frozen=True)(cls)
+
+
+_HINTS: WeakKeyDictionary[type, dict[str, Any]] = WeakKeyDictionary()
+
+
+def hints_of(cls: type) -> Mapping[str, Any]:
+    """The annotations of a class, evaluated once: Python compiles each of them anew. Raises what they raise."""
+    if cls not in _HINTS:
+        _HINTS[cls] = get_type_hints(cls, include_extras=True)
+    return _HINTS[cls]
 
 
 class Parameters(Protocol):

@@ -12,9 +12,9 @@ import pytest
 from scipy.linalg import expm
 
 from cosim.core.errors import InputError
+from cosim.core.plugin_loading import CONTROLLER
 from cosim.core.types import PerJoint
 from cosim.core.units import JOINT_DIMENSIONS
-from cosim.rig.reading.plugins import CONTROLLER
 from tests.controllers.test_contract import MODEL, N, context
 from tests.controllers.test_controllers import make
 

@@ -8,11 +8,15 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from cosim.core.errors import CosimError
+from cosim.core.types import Signal, Signals, State
 from cosim.simulation.coupling import BlockPart, CoupledParts, EnergyControl, EnergyCorrection, PowerBond, Wire
+from cosim.simulation.coupling.calling_master import CallingMaster, HeldPart
 from cosim.simulation.coupling.coupled_parts import MASTERS
-from cosim.simulation.coupling.extrapolation import InputSources, polynomial
+from cosim.simulation.coupling.couplings import checked
+from cosim.simulation.coupling.extrapolation import polynomial
+from cosim.simulation.coupling.master import Master, Scheme
 from tests.docs.documents import PAGES, blocks
-from tests.kit.coupled import BOND, Gain, Lag, Lags, TwoMasses
+from tests.kit.coupled import BOND, Factor, Gain, Lag, Lags, TwoMasses
 from tests.kit.refusals import raised
 
 MASSES = TwoMasses().parts(1e-3)
@@ -153,9 +157,10 @@ def test_a_delayed_wire_begins_with_the_value_of_the_input(compiled):
     assert run["gain.y"][1:] == pytest.approx(factor * (FACTOR * run["lag.y"][:-1] + OFFSET), rel=1e-14)
 
 
-# --- sources of inputs ---
+# --- inputs in a step ---
 
 H, TIMES = 0.3, [0.0, -0.2, -0.5]
+MASTER_KINDS = Master, CallingMaster
 KINDS = {  # (delayed, its source has stepped)
     "extrapolated": (False, False),
     "interpolated": (False, True),
@@ -172,17 +177,48 @@ def expected(kind, order, reached, past):
     return polynomial(values[: order + 1], times[: order + 1])
 
 
+class Pair:
+    """Two numbers, y, and no input."""
+
+    params, inputs, outputs = Factor(), {}, {"y": Signal((2,), "N")}
+
+    def initial(self) -> State:
+        return {}
+
+    def flow(self, t: Any, p: Any, x: Any, u: Any) -> Any:
+        return {}, {"y": np.zeros(2)}
+
+
+class Taking:
+    """A part with an input of each kind, and one that nothing drives; it follows polynomials up to an order."""
+
+    feedthrough = frozenset[tuple[str, str]]()
+
+    def __init__(self, kinds: Sequence[str], order: int) -> None:
+        self.outputs: Signals = {}
+        self.order, self.inputs = order, {kind: Signal((2,), "N") for kind in (*kinds, "open")}
+
+
+@pytest.mark.parametrize("least", [0, 1, 2])
 @pytest.mark.parametrize("order", [0, 1, 2])
 @pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), list(KINDS), []], ids="+".join)
-def test_each_element_has_its_own_polynomial(order, kinds):
+def test_each_input_has_its_own_polynomial(order, kinds, least):
+    """In the master that is compiled as a whole, and in the one that calls its parts."""
     rng = np.random.default_rng(order)
-    reached, *past = rng.normal(size=(4, 8))
-    places = [np.array([6, 1]), np.array([3]), np.array([0, 4]), np.array([5])][: len(kinds)]
-    sources = InputSources(order, places, *zip(*(KINDS[kind] for kind in kinds), strict=True) if kinds else ([], []))
-    found = sources.polynomials(H, reached, past, TIMES)
-    wanted = [
-        expected(kind, order, reached[k], [values[k] for values in past])
-        for kind, place in zip(kinds, places, strict=True)
-        for k in place
-    ]
-    np.testing.assert_allclose(found, np.array(wanted).reshape(-1, order + 1).T, rtol=1e-14)
+    sources = {kind: "before" if stepped else "after" for kind, (_, stepped) in KINDS.items()}
+    wires = [Wire(f"{sources[kind]}.y", f"taking.{kind}", 7.0 if KINDS[kind][0] else None) for kind in kinds]
+    parts: Any = {"before": BlockPart(Pair(), 1e-3), "taking": Taking(kinds, least), "after": BlockPart(Pair(), 1e-3)}
+    couplings = checked(parts, wires, list(parts))
+    parts["taking"] = HeldPart("taking", parts["taking"], couplings)
+    for master in MASTER_KINDS:
+        made = master(parts, couplings, Scheme(order, True, tuple(parts)), [], compiled=master is CallingMaster)
+        values, reached = rng.normal(size=(3, made.outputs.size)), rng.normal(size=2)
+        memory = made.layout.unpack(np.zeros(made.layout.size))
+        memory["values"], memory["lengths"] = values, -np.diff(TIMES)
+        found = made.stages[1].inputs(made.layout.pack(memory), np.array(H), reached)
+        wanted = [
+            expected(kind, min(order, least), reached[k], values[:, made.outputs.index(sources[kind], "y")[k]])
+            for kind in kinds
+            for k in range(2)
+        ]
+        np.testing.assert_allclose(found, np.reshape(wanted, (-1, min(order, least) + 1)).T, rtol=1e-13)

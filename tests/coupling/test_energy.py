@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cosim.core.types import Numeric, Signal, Signals, State
-from cosim.simulation.coupling import BlockPart, CoupledParts, PowerBond
+from cosim.simulation.coupling import BlockPart, CoupledParts, EnergyControl, PowerBond
 from cosim.simulation.coupling.stepped_block import SteppedBlock
 from tests.kit.coupled import BOND, Factor, TwoMasses
 
@@ -46,6 +46,34 @@ def test_the_trapezoidal_rule_is_near_where_a_part_does_not_measure(order):
     error = energy_error(run)
     # of the works that go through the bond, some 1e5 J, the rule misses a part of the order of the step squared
     assert run.residuals["left-right"] == pytest.approx(error, abs=0.1 * np.abs(error).max() + 2.0)
+
+
+class ReusingItsArrays(WithoutWork):
+    """Its outputs are the same arrays at every step, as those of a program in C may be."""
+
+    def __init__(self, part: BlockPart) -> None:
+        super().__init__(part)
+        inner, mine = self.step, {name: np.zeros(signal.shape) for name, signal in self.outputs.items()}
+
+        def step(t: float, h: float, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+            for name, value in inner(t, h, inputs).items():
+                mine[name][...] = value
+            return mine
+
+        self.step = step
+
+
+@pytest.mark.parametrize("control", [None, EnergyControl(1e-4, 2e-3, repeats=True)], ids=["", "repeated"])
+def test_a_part_may_reuse_the_arrays_of_its_outputs(control):
+    first, second = (
+        CoupledParts(
+            {name: kind(part) for name, part in LOSSLESS.parts(1e-4).items()}, [BOND], step=1e-3, control=control
+        ).run(0.05)
+        for kind in (WithoutWork, ReusingItsArrays)
+    )
+    assert np.abs(first.residuals["left-right"]).max() > 0.0
+    assert second.residuals["left-right"].tolist() == first.residuals["left-right"].tolist()
+    assert second["left.force"].tolist() == first["left.force"].tolist()
 
 
 def test_jacobi_without_extrapolation_creates_energy_in_a_spring():

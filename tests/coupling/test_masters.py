@@ -7,10 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from cosim.core.errors import InputError
-from cosim.simulation.coupling import BlockPart, CoupledParts, CoupledRun, EnergyControl, EnergyCorrection, Wire
+from cosim.core.errors import InputError, RunError
+from cosim.simulation.coupling import (
+    BlockPart,
+    CoupledParts,
+    CoupledRun,
+    EnergyControl,
+    EnergyCorrection,
+    Wire,
+    stepped_block,
+)
 from cosim.simulation.coupling.coupled_parts import MASTERS
 from cosim.simulation.coupling.extrapolation import line_before, polynomial, times_before, value_at
+from cosim.simulation.coupling.stepped_block import SteppedBlock
 from tests.coupling.test_energy import LOSSLESS, WithoutWork, energy_error
 from tests.kit.coupled import BOND, Gain, Lag, SampledGain, TwoMasses, quarter_car, quarter_car_exact
 from tests.kit.refusals import raised
@@ -38,30 +47,62 @@ def test_small_steps_give_the_motion_of_the_whole():
     assert position_error("gauss_seidel", 2, 2.5e-4) < 2e-6
 
 
+def every_way(parts, *settings, **named):
+    """As one piece of machine code, with calls of the parts, and with parts that hold their state."""
+    held = {name: SteppedBlock(part) for name, part in parts.items()}
+    return [
+        CoupledParts(parts, *settings, **named),
+        CoupledParts(parts, *settings, **named, compiled=False),
+        CoupledParts(held, *settings, **named),
+    ]
+
+
 @pytest.mark.parametrize("master", MASTERS)
 @pytest.mark.parametrize(("order", "correction"), [(0, EnergyCorrection()), (1, None), (2, EnergyCorrection())])
-def test_python_and_machine_code_give_the_same_numbers(master, order, correction):
-    coupled = (
-        CoupledParts(DAMPED.parts(1e-3), [BOND], master, order, 2e-3, correction=correction, compiled=compiled)
-        for compiled in (True, False)
-    )
-    runs = [each.run(0.05) for each in coupled]
-    for name, values in runs[0].signals.items():
-        assert runs[1][name] == pytest.approx(values, rel=1e-11, abs=1e-9)
-    assert runs[1].residuals["left-right"] == pytest.approx(runs[0].residuals["left-right"], abs=1e-7)
+def test_every_way_to_run_them_gives_the_same_numbers(master, order, correction):
+    whole, *others = [
+        each.run(0.05) for each in every_way(DAMPED.parts(1e-3), [BOND], master, order, 2e-3, correction=correction)
+    ]
+    for run in others:
+        for name, values in whole.signals.items():
+            assert run[name] == pytest.approx(values, rel=1e-11, abs=1e-9)
+        assert run.residuals["left-right"] == pytest.approx(whole.residuals["left-right"], abs=1e-7)
 
 
 @pytest.mark.parametrize("repeats", [False, True])
-def test_python_and_machine_code_choose_the_same_steps(repeats):
+def test_every_way_to_run_them_chooses_the_same_steps(repeats):
     parts, bond = quarter_car(1e-3)
     control = EnergyControl(1e-4, 1e-2, 1e-2, 1e-2, repeats=repeats)
-    runs = [
-        CoupledParts(parts, [bond], step=1e-3, control=control, compiled=compiled).run(0.3)
-        for compiled in (True, False)
-    ]
-    assert runs[1].t == pytest.approx(runs[0].t, rel=1e-9)
-    assert runs[1].repeated == runs[0].repeated
-    assert (runs[0].repeated > 0) == repeats
+    whole, *others = [each.run(0.3) for each in every_way(parts, [bond], step=1e-3, control=control)]
+    assert (whole.repeated > 0) == repeats
+    for run in others:
+        assert run.t == pytest.approx(whole.t, rel=1e-9)
+        assert run.repeated == whole.repeated
+
+
+def test_a_part_that_holds_its_state_returns_to_the_one_that_was_kept_and_no_other():
+    masses = {name: SteppedBlock(part) for name, part in DAMPED.parts(1e-3).items()}
+    master = CoupledParts(masses, [BOND], order=0).calling_master()
+    memory = master.started(0.0, 1e-3)
+    master.keep(memory)
+    after = [master.step(memory, 1e-3).tolist() for _ in range(3)]
+    values = [master.layout.unpack(np.array(each))["values"].tolist() for each in after]
+    assert values[0] == values[1] == values[2]
+    left = master.step(master.step(memory, 1e-3), 1e-3)
+    master.keep(left)
+    master.step(left, 1e-3)
+    with pytest.raises(RunError, match="only the state that was kept"):
+        master.step(memory, 1e-3)
+
+
+def test_all_is_compiled_before_the_first_step(monkeypatch):
+    """Motors may move then."""
+    parts, bond = quarter_car(1e-3)
+    control = EnergyControl(1e-4, 1e-2)
+    master = CoupledParts(parts, [bond], order=0, control=control, compiled=False).calling_master()
+    monkeypatch.setattr(stepped_block, "compile", None)
+    memory = master.controlled_step(master.started(0.0, 1e-3), 1.0)
+    assert master.layout.unpack(memory)["made"] == 1.0
 
 
 def test_the_interpreter_gives_the_same_numbers(monkeypatch):

@@ -24,11 +24,11 @@ from cosim.apps.new.command import new_rig
 from cosim.cli.command_line import all_commands
 from cosim.cli.run_overrides import shadow_of
 from cosim.core import ops
+from cosim.core.plugin_loading import DRIVER
 from cosim.core.units import parse_quantity
 from cosim.execution.scheduler import SchedulerState
 from cosim.plugins.drivers.common.wiring import JointParams, Units
 from cosim.plugins.trajectories.waypoints import read_waypoints
-from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.run.run import Run
 from cosim.rig.sections.rig_spec import read_rig
 from tests.conformance.rules import RULES

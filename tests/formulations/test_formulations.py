@@ -12,7 +12,7 @@ from tests.kit.samples import FOLDER
 
 
 def test_a_formulation_that_does_not_exist() -> None:
-    with pytest.raises(InputError, match="there is no formulation 'separate'; did you mean 'separate_bodies'"):
+    with pytest.raises(InputError, match="unknown formulation 'separate'; did you mean 'separate_bodies'"):
         load_formulation("separate", None)  # type: ignore[arg-type]
 
 

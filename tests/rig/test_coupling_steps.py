@@ -16,7 +16,7 @@ from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.parts import CouplingsSpec
 from cosim.rig.wiring.coupling import check_coupling_steps
 from cosim.simulation.coupling import CoupledParts, EnergyControl, PowerBond
-from cosim.simulation.coupling.python_master import PythonMaster
+from cosim.simulation.coupling.calling_master import CallingMaster
 from tests.kit.coupled import quarter_car, quarter_car_exact
 from tests.kit.given import beside
 from tests.kit.refusals import refusal
@@ -111,13 +111,13 @@ def errors(run):
 @pytest.mark.parametrize("repeats", ["no", "yes"])
 def test_no_step_crosses_the_end_of_a_tick(folder, monkeypatch, repeats):
     in_python(folder)
-    made, step = [], PythonMaster.step
+    made, step = [], CallingMaster.step
 
-    def recorded(master, h):
-        made.append((master.t, h))
-        step(master, h)
+    def recorded(master, memory, h):
+        made.append((master.layout.unpack(memory)["t"], h))
+        return step(master, memory, h)
 
-    monkeypatch.setattr(PythonMaster, "step", recorded)
+    monkeypatch.setattr(CallingMaster, "step", recorded)
     load_rig(FILES[0], (control("0.2 ms", "7 ms", repeats), *COARSE)).run(0.1)
     begin, length = np.array(made).T
     end = np.floor(begin / 1e-2 + 1e-6) * 1e-2 + 1e-2

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
+from cosim.core import plugin_loading
 from cosim.plugins.drivers import odrive
 from cosim.plugins.drivers.odrive.can_driver import CanDriver
 from cosim.rig.emulate import emulation_of
-from cosim.rig.reading import plugins
 from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.refusals import refusal
 from tests.rig.test_mistakes import HEADS
@@ -202,7 +202,7 @@ def test_a_fault_of_the_command_line_is_one(command):
 def far(tmp_path, monkeypatch):
     """far(code): a family `far` by an entry point of another package, whose module has this code."""
     entries = EntryPoints([EntryPoint("far", "far_family", "cosim.drivers")])
-    monkeypatch.setattr(plugins, "entry_points", lambda group: entries.select(group=group))
+    monkeypatch.setattr(plugin_loading, "entry_points", lambda group: entries.select(group=group))
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(code):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from cosim.core.compile import emit, mathlib
+from cosim.core.compile import routine
 from cosim.core.compile.compilation import Compilation, modules
 from cosim.core.compile.object_code import CodeTarget
-from cosim.core.compile.routine import with_callees
 from cosim.core.compile.trace import RoutineBase
 
 NONE: Mapping[int, Sequence[RoutineBase]] = MappingProxyType({})
@@ -16,26 +15,17 @@ NONE: Mapping[int, Sequence[RoutineBase]] = MappingProxyType({})
 
 def definitions(routines: Sequence[RoutineBase], in_lanes: Mapping[int, Sequence[RoutineBase]] = NONE) -> str:
     """LLVM IR of the routines and of all that they call, each once; in_lanes: others by a number of SIMD lanes."""
-    wanted = {1: routines, **in_lanes}
-    # scalar code has the sines for TOGETHER lanes
-    sines = (mathlib.sincos(lanes) for lanes in wanted if lanes != mathlib.TOGETHER)
-    needed = {
-        f"{item.symbol}.{lanes}": item.definition(lanes)
-        for lanes, each in wanted.items()
-        for routine in each
-        for item in with_callees(routine)
-    }
-    return "\n".join([emit.declarations(set(wanted)), *sines, *needed.values()])
+    return routine.definitions({1: routines, **in_lanes})
 
 
-def function(name: str, routine: RoutineBase, inputs: Sequence[str], outputs: Sequence[str]) -> str:
+def function(name: str, called: RoutineBase, inputs: Sequence[str], outputs: Sequence[str]) -> str:
     """IR of `void @name(inputs, numbers, outputs)`, all pointers; numbers: those that are open."""
-    hidden = ("numbers",) if routine.symbolic_parameters is not None else ()
+    hidden = ("numbers",) if called.symbolic_parameters is not None else ()
     head, given = (
         ", ".join(f"ptr %{each}" for each in names)
         for names in ((*inputs, "numbers", *outputs), (*inputs, *hidden, *outputs))
     )
-    call = f"  call void @{routine.symbol}.1({given})"
+    call = f"  call void @{called.symbol}.1({given})"
     return "\n".join([f"define void @{name}({head}) nounwind {{", call, "  ret void", "}"]) + "\n"
 
 

@@ -81,4 +81,4 @@ def _body(kernel: Kernel, code: TickCode) -> str:
         text(f"  call void {called}(ptr %own, ptr %result)")
         text.put("%result", f"%{function}", results[function])
     text("  ret void", "}")
-    return "\n".join(text.lines) + "\n"
+    return text.ir

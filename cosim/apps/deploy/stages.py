@@ -120,8 +120,7 @@ class _Stages:
         text = self._begin_tick("void", "read")
         text.copy("%memory", text.place("%memory", self.row), self.program.early)
         time = text.place("%memory", self.row + self.program.time)
-        now = text.value(f"load double, ptr {text.place('%memory', self.program.time)}, align 8")
-        text(f"  store double {now}, ptr {time}, align 8")
+        text(f"  store double {text.read('%memory', self.program.time)}, ptr {time}, align 8")
         for call in [self._measure(), *calls[1:]] if self.real.any() else calls:
             self._call(text, call)
         return self._end(text)
@@ -142,7 +141,7 @@ class _Stages:
 
     def _controller(self, task: TickTask, calls: Sequence[RoutineCall]) -> str:
         text = self._begin("void", f"controller_{identifier(task.name)}", ", i64 %tick")
-        due = text.value(f"icmp eq i64 {text.value(f'srem i64 %tick, {task.ticks}')}, {task.phase}")
+        due = text.is_due(task, "%tick")
         self._compute(text, text.value(f"and i1 {due}, {self._is_live(text)}"), calls)
         return self._end(text)
 
@@ -191,27 +190,23 @@ class _Stages:
     def _begin_tick(self, result: str, suffix: str) -> LoopText:
         """Of a function of the number of the tick, which sets the time."""
         text = self._begin(result, suffix, ", i64 %tick")
-        seconds = text.value("sitofp i64 %tick to double")
-        t = text.value(f"fmul double {seconds}, {mathlib.constant(self.program.step)}")
-        text(f"  store double {t}, ptr {text.place('%memory', self.program.time)}, align 8")
+        text.write_time(self.program.step, self.program.time, "%tick")
         return text
 
     def _end(self, text: LoopText, result: str = "") -> str:
         text(f"  ret i32 {result}" if result else "  ret void", "}")
-        return "\n".join(text.lines) + "\n"
+        return text.ir
 
     def _is_live(self, text: LoopText) -> str:
         """Whether it is armed and has no fault."""
-        length = text.value(f"load double, ptr {text.place('%memory', self.length)}, align 8")
-        fault = text.value(f"load double, ptr {text.place('%memory', self.program.fault)}, align 8")
+        length, fault = (text.read("%memory", place) for place in (self.length, self.program.fault))
         zero = mathlib.constant(0.0)
         is_armed = text.value(f"fcmp ogt double {length}, {zero}")
         return text.value(f"and i1 {is_armed}, {text.value(f'fcmp oeq double {fault}, {zero}')}")
 
     def _result(self, text: LoopText) -> str:
         """The fault as a whole number."""
-        fault = text.value(f"load double, ptr {text.place('%memory', self.program.fault)}, align 8")
-        length = text.value(f"load double, ptr {text.place('%memory', self.length)}, align 8")
+        fault, length = (text.read("%memory", place) for place in (self.program.fault, self.length))
         requested = text.value(f"fcmp oeq double {fault}, {mathlib.constant(REQUESTED)}")
         code = text.value(f"select i1 {requested}, i32 {STOPPED}, i32 {text.value(f'fptosi double {fault} to i32')}")
         is_armed = text.value(f"fcmp ogt double {length}, {mathlib.constant(0.0)}")

@@ -113,7 +113,7 @@ def _ticks(name: str, program: TickProgram, at: int) -> str:
     text(f"  store double {text.value(f'load double, ptr {now}, align 8')}, ptr {row_time}, align 8")
     text("  %faulty = icmp ne i32 %fault, 0", "  br i1 %faulty, label %end, label %sound")
     text("sound:", "  %done.next = add i32 %done, 1", "  br label %next", "end:", "  ret i32 %done", "}")
-    return "\n".join(text.lines) + "\n"
+    return text.ir
 
 
 def _reset(name: str, memory: np.ndarray) -> str:
@@ -123,7 +123,7 @@ def _reset(name: str, memory: np.ndarray) -> str:
     text(f"define void @{name}_reset(ptr %memory) nounwind {{")
     text.copy(f"@{name}.initial", "%memory", len(memory))
     text("  ret void", "}")
-    return "\n".join(text.lines) + "\n"
+    return text.ir
 
 
 def _on_memory(model: TickModel, name: str, routine: Routine, inputs: Sequence[int]) -> str:
@@ -132,9 +132,9 @@ def _on_memory(model: TickModel, name: str, routine: Routine, inputs: Sequence[i
     text = LoopText()
     text(f"define void @{name}(ptr %memory, ptr %result) nounwind {{")
     places = [text.place("%memory", place) for place in (*inputs, *hidden)]
-    text(f"  call void @{routine.symbol}.1({', '.join(f'ptr {place}' for place in (*places, '%result'))})")
+    text.invoke(routine, [*places, "%result"])
     text("  ret void", "}")
-    return "\n".join(text.lines) + "\n"
+    return text.ir
 
 
 @dataclass(frozen=True)
@@ -201,12 +201,11 @@ class LaneCode:
         text = LoopText()
         text(f"define void @{self.name}_lanes_reset(ptr %memory) nounwind {{", "entry:", "  br label %next")
         text("next:", "  %k = phi i64 [ 0, %entry ], [ %k.next, %next ]")
-        value = text.value(f"load double, ptr {text.place(f'@{self.name}.initial', '%k')}, align 8")
+        value = text.read(f"@{self.name}.initial", "%k")
         first = text.value(f"mul i64 %k, {self.lanes}")
         for lane in range(self.lanes):
-            place = text.place("%memory", text.value(f"add i64 {first}, {lane}"))
-            text(f"  store double {value}, ptr {place}, align 8")
+            text.write(value, "%memory", text.value(f"add i64 {first}, {lane}"))
         size = self.model.layout.size + self.model.row.size
         text("  %k.next = add i64 %k, 1", f"  %more = icmp slt i64 %k.next, {size}")
         text("  br i1 %more, label %next, label %end", "end:", "  ret void", "}")
-        return "\n".join(text.lines) + "\n"
+        return text.ir

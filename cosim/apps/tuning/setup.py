@@ -14,7 +14,7 @@ import yaml
 
 from cosim.apps.tuning.evaluation import TrialEvaluator
 from cosim.apps.tuning.objective import read_objective
-from cosim.apps.tuning.optimisers import check_optimiser, default_optimiser
+from cosim.apps.tuning.optimisers import default_optimiser, find_optimiser
 from cosim.apps.tuning.plants import read_plants
 from cosim.apps.tuning.space import read_space
 from cosim.core.errors import InputError, InputErrors, SectionError, SourceLocation
@@ -45,7 +45,7 @@ def request_of(rig: Rig, given: Mapping[str, Any]) -> TuningKeys:
             changes[key] = {**getattr(section, key), **changes[key]}
     request = replace(section, **changes)
     request = request if request.optimiser else replace(request, optimiser=default_optimiser())
-    check_optimiser(request.optimiser or "")
+    find_optimiser(request.optimiser or "")
     return request
 
 

@@ -13,10 +13,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cosim.core.compile import cpython_entry, emit, mathlib
+from cosim.core.compile import cpython_entry
 from cosim.core.compile.cpython_entry import ArrayPort
 from cosim.core.compile.jit import Library, vector_lanes
-from cosim.core.compile.routine import Routine, with_callees
+from cosim.core.compile.routine import Routine, definitions
 from cosim.core.compile.trace import RoutineBase
 from cosim.core.errors import CompileError
 from cosim.core.ops import is_symbolic
@@ -234,9 +234,7 @@ def _output_ports(routine: RoutineBase) -> list[ArrayPort]:
 
 def _code(routine: RoutineBase, lanes: int, entries: list[str]) -> str:
     """IR of the routine for this number of SIMD lanes, with the texts of its entries."""
-    parts = [emit.declarations({lanes}), cpython_entry.declarations(), mathlib.sincos(lanes)]
-    parts += [item.definition(lanes) for item in with_callees(routine)]
-    return "\n".join([*parts, *entries])
+    return "\n".join([definitions({lanes: [routine]}, cpython_entry.declarations()), *entries])
 
 
 def compile(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Self
 
 from cosim.core import ops
-from cosim.core.compile import emit
+from cosim.core.compile import emit, mathlib
 from cosim.core.compile.like_items import with_loops
 from cosim.core.compile.lower import Graph, fuse, lower
 from cosim.core.compile.trace import (
@@ -114,6 +114,19 @@ def call_when(
 def _identifier(name: str) -> str:
     """The name with characters that LLVM does not allow replaced."""
     return re.sub(r"^(?=\d)|[^A-Za-z0-9_]", "_", name)
+
+
+def definitions(wanted: Mapping[int, Iterable[RoutineBase]], *declared: str) -> str:
+    """LLVM IR of routines and of all that they call, each once, by the number of SIMD lanes; declared: IR before it."""
+    # scalar code has the sines for TOGETHER lanes
+    sines = [mathlib.sincos(lanes) for lanes in wanted if not (1 in wanted and lanes == mathlib.TOGETHER)]
+    needed = {
+        f"{item.symbol}.{lanes}": item.definition(lanes)
+        for lanes, routines in wanted.items()
+        for routine in routines
+        for item in with_callees(routine)
+    }
+    return "\n".join([emit.declarations(set(wanted)), *declared, *sines, *needed.values()])
 
 
 def with_callees(routine: RoutineBase) -> list[RoutineBase]:

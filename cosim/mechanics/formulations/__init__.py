@@ -12,15 +12,14 @@ A formulation that chooses coordinates in advance is an `InChosenCoordinates`; `
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from cosim.core import ops
-from cosim.core.errors import InputError, did_you_mean
+from cosim.core.errors import InputError
+from cosim.core.plugin_loading import FORMULATION, find, known_names
 from cosim.core.types import Numeric
 
 if TYPE_CHECKING:  # the name of a formulation is read without the equations
@@ -68,17 +67,7 @@ def dependent_row(
 
 def known_formulations() -> dict[str, ModuleType]:
     """Name -> its module."""
-    return {name: importlib.import_module(f"{__name__}.{name}") for name in _names()}
-
-
-def unknown_formulation(name: str) -> str | None:
-    """What is wrong with an unknown name, None for the name of a formulation."""
-    names = _names()
-    return None if name in names else f"there is no formulation '{name}'{did_you_mean(name, names)}"
-
-
-def _names() -> list[str]:
-    return [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    return {name: find(FORMULATION, name) for name in known_names(FORMULATION)}
 
 
 def load_formulation(name: str, equations: MechanismEquations, place: str = "formulation") -> Formulation:
@@ -86,13 +75,11 @@ def load_formulation(name: str, equations: MechanismEquations, place: str = "for
 
     Raises InputError for an unknown name, for what is no equations, such as the model itself, and for a formulation
     that cannot treat the mechanism."""
-    if (wrong := unknown_formulation(name)) is not None:
-        raise InputError(wrong, place)
+    module = find(FORMULATION, name, place=place)
     if not hasattr(equations, "q_map"):
         what = f"expected the equations of a model, got {type(equations).__name__}; pass model.equations"
         raise InputError(what, place)
-    known = known_formulations()
-    if (why := known[name].refusal(equations)) is not None:
-        able = ", ".join(other for other, module in known.items() if module.refusal(equations) is None)
+    if (why := module.refusal(equations)) is not None:
+        able = ", ".join(each for each, other in known_formulations().items() if other.refusal(equations) is None)
         raise InputError(f"'{name}' cannot treat this mechanism: {why}; those that can: {able}", place)
-    return known[name].load(equations)
+    return module.load(equations)

@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from cosim.core.errors import did_you_mean
+from cosim.core.plugin_loading import COMPONENT, known_names
 from cosim.core.types import Numeric
 from cosim.core.units import UNITS, parse_any
 from cosim.mechanics.bondgraph import expressions
@@ -28,7 +29,7 @@ from cosim.mechanics.bondgraph.domains import DOMAINS
 from cosim.mechanics.bondgraph.elements import IC, KINDS, OUTPUTS, Element, Law, R
 from cosim.mechanics.bondgraph.graph import BondGraph, Component, ElectricMachine, GraphError, Stage
 from cosim.rig.reading import schema
-from cosim.rig.reading.plugins import COMPONENT, call_checked, known_names, read_plugin
+from cosim.rig.reading.plugins import call_checked, read_plugin
 from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.reading.yaml_values import YamlValue
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from cosim.core.driver_contract import BusItem, Connection, DeviceEmulator, DriverContext, HardwareDriver
-from cosim.core.errors import InputError, SourceLocation, did_you_mean
-from cosim.rig.reading.plugins import DRIVER, find, known_names
+from cosim.core.errors import InputError
+from cosim.core.plugin_loading import DRIVER, find, known_names, unknown
 
 FamilyParams: TypeAlias = Any  # an instance of the Params of a family
 
@@ -108,10 +107,10 @@ def families(name: str | None = None) -> Iterator[tuple[str, DriverFamily]]:
     """(name, family) of all families that can be imported, or of one. Raises InputError for an unknown name."""
     known = known_names(DRIVER)
     if name is not None and name not in known:
-        raise InputError(f"no family of drives '{name}'{did_you_mean(name, known)}", "--family")
+        raise InputError(unknown(DRIVER, name), "--family")
     for each in known if name is None else [name]:
         try:
-            yield each, cast(DriverFamily, find(DRIVER, each, Path(), SourceLocation("--family")))
+            yield each, cast(DriverFamily, find(DRIVER, each, place="--family"))
         except InputError:
             if name is not None:
                 raise

@@ -13,12 +13,11 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
-from weakref import WeakKeyDictionary
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from cosim.core.errors import InputError, SourceLocation, did_you_mean, listed, plural, shortened, where_raised
 from cosim.core.paths import locate
-from cosim.core.types import PerJoint
+from cosim.core.types import PerJoint, hints_of
 from cosim.core.units import JOINT_DIMENSIONS, UNITS, parse_quantity
 from cosim.mechanics.multibody.joints import unit_of
 from cosim.rig.reading.yaml_source import YamlValue
@@ -28,7 +27,6 @@ KeyPath = tuple[str | int, ...]
 PlaceOf = Callable[[tuple], SourceLocation]
 Reader = Callable[["Reading", Any, Any, Mapping[str, Any], KeyPath], Any]
 
-_HINTS: WeakKeyDictionary[type, dict[str, Any]] = WeakKeyDictionary()
 _BOUNDS = (("above", operator.gt, "above"), ("min", operator.ge, "at least"), ("max", operator.le, "at most"))
 _ELEMENTS = {float: "numbers", int: "whole numbers", str: "names", bool: "true or false", tuple: "points"}
 # the largest size of a number by its unit; larger ones are typing errors, as are positive ones below SMALLEST_NUMBER
@@ -113,13 +111,6 @@ def read(cls: type[T], data: YamlValue, path: KeyPath, reading: Reading, besides
         return reading.fail(path, str(error))
     except Exception as error:  # user code may raise anything
         return reading.fail(path, f"cannot be set up: {type(error).__name__}: {error} ({where_raised(error)})")
-
-
-def hints_of(cls: type) -> Mapping[str, Any]:
-    """The annotations of a class, evaluated once: Python compiles each of them anew. Raises what they raise."""
-    if cls not in _HINTS:
-        _HINTS[cls] = get_type_hints(cls, include_extras=True)
-    return _HINTS[cls]
 
 
 def read_fields(

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
-from cosim.core.errors import did_you_mean
+from cosim.core.plugin_loading import CONSTRAINT, entry_names, unknown
 from cosim.core.types import param, params
 from cosim.mechanics.multibody import constraint_laws
 from cosim.mechanics.multibody.joints import REVOLUTE
 from cosim.mechanics.multibody.mechanism import AppliedForce, Constraint, Pose
 from cosim.rig.reading.names import Name, Reference
-from cosim.rig.reading.plugins import CONSTRAINT, entry_names
 from cosim.rig.reading.schema import Reading, read, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.geometry import ORIGIN, Direction, NotZero, Origin, Vector, along, at_point
@@ -147,7 +146,7 @@ def _constraint(data: YamlValue, path: tuple, parts: Parts, reading: Reading) ->
         at = (*path, "type") if "type" in data else path
         return reading.fail(at, f"{wrong}; known: {', '.join(known)}")
     if not written.endswith(".py") and written not in known:
-        return reading.fail((*path, "type"), f"unknown constraint '{written}'{did_you_mean(written, known)}")
+        return reading.fail((*path, "type"), unknown(CONSTRAINT, written, LAWS))
     cls, make = LAWS.get(written, (UserConstraintKeys, None))
     named = data.get("joints")
     leader = named[0] if isinstance(named, list) and named else None

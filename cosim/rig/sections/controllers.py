@@ -7,11 +7,12 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from cosim.core.errors import SourceLocation, did_you_mean
+from cosim.core.plugin_loading import CONTROLLER, TRAJECTORY
 from cosim.core.types import param, params
 from cosim.core.units import LONGEST_TIME, show_time
 from cosim.mechanics.multibody.mechanism import Joint
 from cosim.rig.reading.names import Name
-from cosim.rig.reading.plugins import CONTROLLER, TRAJECTORY, Plugin, name_of, read_plugin
+from cosim.rig.reading.plugins import Plugin, name_of, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.filters import FilterSpec, read_filters

@@ -9,12 +9,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from cosim.core.errors import did_you_mean
+from cosim.core.plugin_loading import DRIVER
 from cosim.core.types import param, params
 from cosim.mechanics.multibody.mechanism import Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.driver_family import DriverFamily, JointWiring
 from cosim.rig.reading.names import Name
-from cosim.rig.reading.plugins import DRIVER, Plugin, name_of, read_type
+from cosim.rig.reading.plugins import Plugin, name_of, read_type
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.joints import JointSpec, bound_reason

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, get_args
 
 from cosim.core.errors import SourceLocation, did_you_mean
-from cosim.core.types import PerJoint, param, params
+from cosim.core.types import PerJoint, hints_of, param, params
 from cosim.mechanics.multibody.mechanism import Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import Plugin
@@ -123,7 +123,7 @@ def _schedule(
 def _is_per_joint(plugin: Plugin, key: str) -> bool:
     """Whether a parameter has one number per joint, as an input of the machine code."""
     declared = {field.name: field for field in fields(plugin.params)}
-    hint = schema.hints_of(type(plugin.params)).get(key)
+    hint = hints_of(type(plugin.params)).get(key)
     per_joint = PerJoint in (hint, *get_args(hint))
     return per_joint and not declared[key].metadata.get("constant", False)
 

@@ -8,14 +8,14 @@ from typing import TypeVar, dataclass_transform
 
 import numpy as np
 
-from cosim.core.errors import SourceLocation, did_you_mean
+from cosim.core.errors import SourceLocation
+from cosim.core.plugin_loading import JOINT, entry_names, unknown
 from cosim.core.types import param, params
 from cosim.core.units import TURN
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.joints import GENERAL, JOINTS, GeneralMotion, units_of
 from cosim.mechanics.multibody.mechanism import Joint, Mimic
 from cosim.rig.reading.names import Name
-from cosim.rig.reading.plugins import JOINT, entry_names
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.geometry import Direction, NotZero, Origin, perpendicular
@@ -147,8 +147,7 @@ def _read_type(data: YamlValue, path: tuple, reading: Reading) -> JointType:
         motion = read_motion(written, data.get("params"), path, reading)
         return JointType("fixed", None) if motion is None else JointType(GENERAL, motion.units, motion)
     if written not in TYPES:
-        what = f"joint type '{written}' is not supported{did_you_mean(written, [*TYPES, *installed])}"
-        reading.fail((*path, "type"), what)
+        reading.fail((*path, "type"), unknown(JOINT, written, TYPES))
         return JointType("fixed", None)
     return JointType(written, units_of(written))
 

@@ -10,12 +10,13 @@ from cosim.control.cogging import Cogging
 from cosim.control.limits import POSITION_TOLERANCE
 from cosim.control.plausibility import starts_outside
 from cosim.core.errors import did_you_mean
+from cosim.core.plugin_loading import ACTUATOR, TRAJECTORY, PluginKind
 from cosim.core.types import param, params
 from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.joints import JointKind, unit_of
 from cosim.mechanics.multibody.mechanism import Joint
 from cosim.rig.reading import bond_graphs  # noqa: F401 (adds the reader of parameters that are bond graphs)
-from cosim.rig.reading.plugins import ACTUATOR, TRAJECTORY, Plugin, PluginKind, read_plugin
+from cosim.rig.reading.plugins import Plugin, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.guard import JointLimits

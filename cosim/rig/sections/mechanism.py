@@ -12,8 +12,9 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.errors import InputError, InputErrors, did_you_mean
 from cosim.core.paths import expand, locate
+from cosim.core.plugin_loading import FORMULATION, TRAJECTORY
 from cosim.core.types import Numeric, Trajectory, param, params
-from cosim.mechanics.formulations import SEPARATE_BODIES, unknown_formulation
+from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
@@ -22,7 +23,7 @@ from cosim.mechanics.multibody.description.topology import build_mechanism
 from cosim.mechanics.multibody.joints import GeneralMotion
 from cosim.mechanics.multibody.mechanism import GROUND_LINK, ROOT_JOINT, Inertial, Joint, Link, Mechanism, Pose
 from cosim.rig.reading.contracts import load_trajectory
-from cosim.rig.reading.plugins import TRAJECTORY, read_plugin
+from cosim.rig.reading.plugins import find_module, read_plugin
 from cosim.rig.reading.schema import Reading, is_section, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE, read_bodies, three_or_six
@@ -146,8 +147,8 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
         return None
     closure = section.get("loop_closure", LoopClosureKeys())
     formulation = section.get("formulation", SEPARATE_BODIES)
-    if (wrong := unknown_formulation(formulation)) is not None:
-        return reading.fail((*at, "formulation"), wrong)
+    if find_module(FORMULATION, formulation, (*at, "formulation"), reading) is None:
+        return None
     return MechanismSpec(description, section.get("gravity", ()), robot, closure, formulation)
 
 

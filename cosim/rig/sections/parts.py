@@ -10,11 +10,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from cosim.core.errors import InputError, SectionError, SourceLocation, shortened
 from cosim.core.paths import open_file
+from cosim.core.plugin_loading import PART
 from cosim.core.trust.data_only import FMU, refuse_code
 from cosim.core.types import param, params
 from cosim.core.units import LONGEST_TIME, UNITS, given_unit, show_time
 from cosim.rig.reading.names import Name, Reference
-from cosim.rig.reading.plugins import PART, Plugin, read_named_plugin
+from cosim.rig.reading.plugins import Plugin, read_named_plugin
 from cosim.rig.reading.schema import READERS, KeyPath, Reading, number, read, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.systems import RigSystem, joined_members

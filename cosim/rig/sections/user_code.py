@@ -14,13 +14,14 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.compile.trace import Trace, origin, trace
 from cosim.core.errors import CompileError, InputError, where_raised
+from cosim.core.plugin_loading import CONSTRAINT, FORCE, JOINT, SHAPES, PluginKind
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, ForceLaw, FrameState, ReactionSpec
 from cosim.mechanics.multibody.differentiate import HingeOf
 from cosim.mechanics.multibody.elastic.shape_functions import ShapeFunctions
 from cosim.mechanics.multibody.joints import GeneralMotion
 from cosim.mechanics.multibody.mechanism import pose_of
-from cosim.rig.reading.plugins import CONSTRAINT, FORCE, JOINT, SHAPES, PluginKind, load_plugin, read_named_plugin
+from cosim.rig.reading.plugins import load_plugin, read_named_plugin
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import YamlValue
 

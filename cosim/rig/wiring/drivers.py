@@ -13,6 +13,7 @@ import numpy as np
 
 from cosim.core.driver_contract import BusItem, Connection, DriverContext, HardwareDriver
 from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
+from cosim.core.plugin_loading import DRIVER
 from cosim.core.types import Limits
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.estop import Estop, open_estop
@@ -20,7 +21,6 @@ from cosim.execution.hardware.manager import BusReport, HardwareManager
 from cosim.execution.hardware.traffic.recorded_driver import RecordedConnection, RecordedDriver
 from cosim.execution.hardware.traffic.traffic_log import TrafficLog
 from cosim.rig.reading.driver_family import CycleTraffic
-from cosim.rig.reading.plugins import DRIVER
 from cosim.rig.sections.drivers import DriverSpec
 from cosim.rig.sections.guard import GuardSpec, watchdog_time
 from cosim.rig.wiring.detect_family import family_detector

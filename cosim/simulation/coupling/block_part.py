@@ -46,6 +46,8 @@ class BlockPart:
     ports: tuple[tuple[str, str], ...] = ()
     compiled: bool = True
     coupling_step: float | None = None  # s, of the coupling where it is constant; then there are derivatives
+    order = 2  # see `Part`
+    repeats = True
     inputs: Signals = field(init=False)
     outputs: Signals = field(init=False)
     input_layout: Layout = field(init=False)
@@ -77,6 +79,11 @@ class BlockPart:
     @property
     def sampled(self) -> bool:
         return hasattr(self.block, "update")
+
+    @property
+    def variable(self) -> bool:
+        """See `Part`."""
+        return not self.sampled
 
     @cached_property
     def state_layout(self) -> Layout:

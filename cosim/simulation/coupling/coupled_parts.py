@@ -8,19 +8,19 @@ from functools import cached_property
 
 import numpy as np
 
-from cosim.core.compile import ArrayPort, compile, interpreting
+from cosim.core.compile import interpreting
 from cosim.core.errors import InputError, RunError, did_you_mean
 from cosim.core.types import Array, Numeric
 from cosim.simulation.coupling.block_part import MAX_STEPS, BlockPart
+from cosim.simulation.coupling.calling_master import CallingMaster, HeldPart, diverged
 from cosim.simulation.coupling.couplings import Couplings, PowerBond, Wire, checked
 from cosim.simulation.coupling.energy import EnergyCorrection
 from cosim.simulation.coupling.extrapolation import ORDERS
-from cosim.simulation.coupling.master import CompiledMaster, Scheme
+from cosim.simulation.coupling.master import Master, Scheme
 from cosim.simulation.coupling.part import Part
-from cosim.simulation.coupling.python_master import PythonMaster, diverged
 from cosim.simulation.coupling.start import in_order_of_evaluation, sequence_of
 from cosim.simulation.coupling.step_control import EnergyControl
-from cosim.simulation.coupling.stepped_block import SteppedBlock
+from cosim.simulation.coupling.stepped_block import on_numbers
 
 MASTERS = {"jacobi": False, "gauss_seidel": True}
 LAST = 1e-9  # of a step: a rest that is shorter is rounding
@@ -68,7 +68,7 @@ class CoupledParts:
 
     def __post_init__(self) -> None:
         self._check_settings()
-        self._functions: dict[str, Callable[..., Numeric]] = {}
+        self._functions: dict[str, Callable[..., tuple[Array, Array]]] = {}
         self._couplings: Couplings = checked(self.parts, self.couplings)
         self._output_order = in_order_of_evaluation(self.parts, self._couplings)
         sequence = tuple(self.sequence or sequence_of(self.parts, self._output_order))
@@ -112,33 +112,35 @@ class CoupledParts:
         if not any(isinstance(coupling, PowerBond) for coupling in self.couplings):
             raise InputError("step control needs a power bond, whose residual energy is the error")
         for name, part in self.parts.items():
-            if part.sampled if isinstance(part, BlockPart) else not part.variable:
+            if not part.variable:
                 what = "its steps cannot have any length; use an energy correction instead of a step control"
                 raise InputError(what, f"part '{name}'")
-            if self.control.repeats and not isinstance(part, BlockPart) and not part.repeats:
+            if self.control.repeats and not part.repeats:
                 raise InputError("it cannot repeat a step; use a step control without `repeats`", f"part '{name}'")
 
     # --- masters ---
 
     @cached_property
-    def compiled_master(self) -> CompiledMaster | None:
+    def compiled_master(self) -> Master | None:
         """The master as a pure function; None where a part cannot be traced."""
         blocks = {name: part for name, part in self.parts.items() if isinstance(part, BlockPart)}
         if not self.compiled or len(blocks) < len(self.parts) or any(part.untraceable for part in blocks.values()):
             return None
-        named = {name: self._named(name, part, not interpreting()) for name, part in blocks.items()}
-        return CompiledMaster(named, self._couplings, self.scheme, self._output_order, not interpreting())
+        named = {name: self._named(name, part) for name, part in blocks.items()}
+        return Master(named, self._couplings, self.scheme, self._output_order, not interpreting())
 
-    def _named(self, name: str, part: BlockPart, compiled: bool) -> BlockPart:
-        return replace(part, name=name, ports=tuple(self._couplings.ports(name)), compiled=compiled)
+    def _named(self, name: str, part: BlockPart) -> BlockPart:
+        ports, compiled = tuple(self._couplings.ports(name)), not (interpreting() or part.untraceable)
+        return replace(part, name=name, ports=ports, compiled=compiled)
 
-    def python_master(self) -> PythonMaster:
-        """A new master in Python."""
-        made: dict[str, Part] = {}
-        for name, part in self.parts.items():
-            block = isinstance(part, BlockPart)
-            made[name] = SteppedBlock(self._named(name, part, not interpreting())) if block else part
-        return PythonMaster(made, self._couplings, self.scheme, self._output_order, self.time_limit)
+    def calling_master(self) -> CallingMaster:
+        """A new master on numbers, which calls the parts."""
+        parts = {
+            name: self._named(name, part) if isinstance(part, BlockPart) else HeldPart(name, part, self._couplings)
+            for name, part in self.parts.items()
+        }
+        settings = self._couplings, self.scheme, self._output_order, not interpreting(), self.time_limit
+        return CallingMaster(parts, *settings)
 
     # --- runs ---
 
@@ -149,49 +151,46 @@ class CoupledParts:
         if not 0.0 < duration < np.inf:
             raise InputError(f"the duration is {duration} s; it must be a time above 0")
         if self.compiled_master is not None:
-            return self._run_compiled(self.compiled_master, duration)
-        return self._run_python(self.python_master(), duration)
+            return self._result(self.compiled_master, self._rows(self.compiled_master, duration))
+        master = self.calling_master()
+        try:
+            rows = master.supervisor.run(self._rows, master, duration)
+        finally:
+            master.close()
+        return self._result(master, rows)
 
-    def _steps(self, duration: float) -> int:
-        """Of constant length."""
-        return max(1, round(duration / self.step))
-
-    def _run_compiled(self, master: CompiledMaster, duration: float) -> CoupledRun:
-        memory, step = master.initial(0.0, self.step), self._function(master, "step")
-        h, row = np.array(self.step), np.empty(master.row_size)
-        if self.order > 0:
-            after = np.empty_like(memory)
-            step(memory, h, out=(after, row))
-            memory = master.with_slope(memory, after)
+    def _rows(self, master: Master, duration: float) -> Array:
+        """(n, …), see `Master.row_places`."""
+        step = self._step(master, "step")
+        memory = master.started(0.0, self.step, lambda memory, h: step(memory, h)[0])
+        rows, h, end = [memory[master.row_places]], np.array(self.step, dtype=float), np.array(duration, dtype=float)
         if self.control is None:
-            rows = np.empty((self._steps(duration) + 1, len(row)))
-            rows[0] = master.row(memory)
-            for row in rows[1:]:
-                step(memory, h, out=(memory, row))
-            return self._result(master, rows)
-        accepted, end = [master.row(memory)], np.array(duration)
-        step = self._function(master, "controlled_step")
-        while accepted[-1][0] < duration - LAST * self.step:
-            step(memory, end, out=(memory, row))
-            if row[0] > accepted[-1][0]:
-                accepted.append(row.copy())
-        return self._result(master, np.array(accepted))
+            for _ in range(max(1, round(duration / self.step))):
+                memory, row = step(memory, h)
+                rows.append(row)
+            return np.array(rows)
+        step = self._step(master, "controlled_step")
+        while rows[-1][0] < duration - LAST * self.step:
+            memory, row = step(memory, end)
+            if row[0] > rows[-1][0]:  # else it is made again
+                rows.append(row)
+        return np.array(rows)
 
-    def _function(self, master: CompiledMaster, name: str) -> Callable[..., Numeric]:
-        """A step of the master on numbers: (memory, row) from the memory and a time [s]."""
+    def _step(self, master: Master, name: str) -> Callable[..., tuple[Array, Array]]:
+        """(memory, row) after a step, from the memory and a time [s]; name: of the method of the master."""
 
         def recorded(memory: Numeric, time: Numeric) -> tuple[Numeric, Numeric]:
             after = getattr(master, name)(memory, time)
-            return after, master.row(after)
+            return after, after[master.row_places]
 
+        if isinstance(master, CallingMaster):
+            return recorded
         if name not in self._functions:
-            memory, row = ArrayPort("memory", (master.layout.size,)), ArrayPort("row", (master.row_size,))
-            ports = [memory, ArrayPort("time", ())]
-            self._functions[name] = compile(recorded, ports, f"coupled_{name}", [memory, row]).native
+            memory = (master.layout.size,)
+            self._functions[name] = on_numbers(recorded, [memory, ()], [memory, master.row_places.shape])
         return self._functions[name]
 
-    def _result(self, master: CompiledMaster, rows: Array) -> CoupledRun:
-        """rows: see `CompiledMaster.row`."""
+    def _result(self, master: Master, rows: Array) -> CoupledRun:
         t, refused, values, energy = np.split(rows, [1, 2, 2 + master.outputs.size], axis=1)
         signals = {
             ".".join(path): values[:, where].reshape(len(rows), *shape)
@@ -203,37 +202,5 @@ class CoupledParts:
                 first = int(np.argmin(finite))
                 part, _, output = name.partition(".")
                 raise RunError(diverged(part, output, found[first], float(t[first, 0])))
-        return CoupledRun(t[:, 0], signals, self._by_bond(energy), int(refused[-1, 0]))
-
-    def _by_bond(self, energy: Array) -> dict[str, Array]:
-        return {bond.name: energy[:, k] for k, bond in enumerate(self._couplings.bonds)}
-
-    def _run_python(self, master: PythonMaster, duration: float) -> CoupledRun:
-        rows: list[tuple[float, Array, Array]] = []
-
-        def record() -> None:
-            rows.append((master.t, master.values[0], master.energy))
-
-        def run() -> None:
-            master.start(0.0, self.step)
-            if self.order > 0 and master.repeats:
-                master.add_slope(self.step)
-            record()
-            if self.control is None:
-                for _ in range(self._steps(duration)):
-                    master.step(self.step)
-                    record()
-            else:
-                while master.t < duration - LAST * self.step:
-                    if master.controlled_step(duration):
-                        record()
-
-        try:
-            master.supervisor.run(run)
-        finally:
-            master.close()
-        values = np.array([row[1] for row in rows])
-        places = {str(each): master.place(each) for each in master.output_order}
-        signals = {name: values[:, where].reshape(-1, *shape) for name, (where, shape) in places.items()}
-        energy = np.array([row[2] for row in rows])
-        return CoupledRun(np.array([row[0] for row in rows]), signals, self._by_bond(energy), master.refused)
+        residuals = {bond.name: energy[:, k] for k, bond in enumerate(self._couplings.bonds)}
+        return CoupledRun(t[:, 0], signals, residuals, int(refused[-1, 0]))

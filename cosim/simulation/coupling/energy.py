@@ -31,9 +31,11 @@ The offsets of least size are this module's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from cosim.core import ops
 from cosim.core.errors import InputError
@@ -62,6 +64,18 @@ def residuals(works: Numeric) -> Numeric:
 def levels(works: Numeric) -> Numeric:
     """(bonds,) the larger of both works of each bond [J], without signs: what a tolerance is relative to."""
     return ops.maximum(ops.abs(works[:, 0]), ops.abs(works[:, 1]))
+
+
+# (h [s], inputs: polynomials over the step, outputs at its beginning, and at its end) -> (ports,) works [J] of a step
+WorkMeter = Callable[[float, Mapping[str, Array], Mapping[str, Array], Mapping[str, Array]], Array]
+
+
+def work_meter(part: object, ports: Sequence[tuple[str, str]]) -> WorkMeter:
+    """Of a part that has not started: what it measures itself, else the trapezoidal rule."""
+    if isinstance(part, MeasuresWork):
+        part.measure(ports)
+        return lambda *_: part.work
+    return lambda *step: np.array([trapezoidal_work(port, *step) for port in ports])
 
 
 def trapezoidal_work(

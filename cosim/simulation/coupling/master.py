@@ -1,22 +1,26 @@
-"""The master of parts that can be compiled: one step of the coupling as a pure function on one flat memory.
+"""The master of coupled parts: one step of the coupling as a pure function on one flat memory.
 
 Jacobi: in a step every part extrapolates the outputs of the others. Gauss–Seidel: parts step one after the other, and
 interpolate the outputs of those that have already got to the end of the step.
+
+`Master` is traced with the pure functions of its parts. `CallingMaster` runs the same step on numbers: a part is then a
+call, and what is between two calls is machine code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from cosim.core import ops
 from cosim.core.compile.routine import Routine
+from cosim.core.compile.trace import Shape
 from cosim.core.layout import Layout
-from cosim.core.types import Array, Numeric, State
+from cosim.core.types import Array, Numeric
 from cosim.simulation.coupling.block_part import zeros_of
 from cosim.simulation.coupling.couplings import Couplings, Terminal
 from cosim.simulation.coupling.energy import EnergyCorrection, residuals
@@ -27,8 +31,11 @@ from cosim.simulation.coupling.step_control import EnergyControl
 KEPT = 3  # values of each output, at the last communication points
 
 
-class CompiledPart(HasFeedthrough, Protocol):
+class MasterPart(HasFeedthrough, Protocol):
     """What the master needs of a part, such as `BlockPart`, where each function is described."""
+
+    @property
+    def order(self) -> int: ...
 
     @property
     def size(self) -> int: ...
@@ -58,14 +65,26 @@ class Scheme:
     correction: EnergyCorrection | None = None
 
 
+class Stage(NamedTuple):
+    """A part in a step. state, outputs: its places in the memory, and among the outputs; inputs: the polynomials of its
+    inputs (k + 1, nu), from the memory, the length of the step, and with Gauss–Seidel the outputs of the parts before
+    it at the end of the step."""
+
+    name: str
+    state: slice
+    outputs: slice
+    inputs: Callable[..., Numeric]
+    advance: Callable[..., tuple[Numeric, ...]]
+
+
 @dataclass
-class CompiledMaster:
+class Master:
     """The memory: time, lengths of the last two steps (the last one first), states of the parts, outputs at the last
     three communication points (the last one first), for each bond the summed residual energy [J], the works of its
     ends in the last step and the squares of the largest effort and flow; how many steps were made; with a control the
     planned length, the error of the last accepted step and how many steps were repeated."""
 
-    parts: Mapping[str, CompiledPart]
+    parts: Mapping[str, MasterPart]
     couplings: Couplings
     scheme: Scheme
     output_order: list[Terminal]  # see `in_order_of_evaluation`
@@ -90,18 +109,41 @@ class CompiledMaster:
             }
         )
 
+    # --- what differs where parts are called on numbers ---
+
+    def of_part(self, name: str, order: int) -> Callable[..., tuple[Numeric, ...]]:
+        """`advance` of a part, as a step uses it; order: of the polynomials of its inputs."""
+        part = self.parts[name]
+        shapes = [(), (), (part.size,), (order + 1, part.input_layout.size)]
+        return Routine(part.advance, shapes, name) if self.compiled else part.advance
+
+    def between(
+        self, fn: Callable[..., Numeric], shapes: Sequence[Shape], results: Sequence[Shape]
+    ) -> Callable[..., Numeric]:
+        """A pure function as a step uses it between its parts. shapes: of the arguments, and of the results."""
+        return fn
+
+    def start_part(self, name: str, t: float, u: Array) -> tuple[Numeric, Numeric]:
+        """(state, outputs) of a part at the start, flat."""
+        return self.parts[name].at_start(t, u)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a step can be made again from the same memory."""
+        return True
+
+    def keep(self, memory: Array) -> None:
+        """Let parts whose states are not in the memory keep them, so that steps can be made again from this memory."""
+
+    def begin(self, memory: Array, h: Numeric) -> None:
+        """Let parts that compute elsewhere begin a step, where none waits for another."""
+
+    # --- places ---
+
     @cached_property
     def outputs(self) -> Layout:
         """Of the outputs of all parts."""
         return Layout({name: zeros_of(part.outputs) for name, part in self.parts.items()})
-
-    @cached_property
-    def _advance(self) -> dict[str, Callable[..., Numeric]]:
-        made: dict[str, Callable[..., Numeric]] = {}
-        for name, part in self.parts.items():
-            shapes = [(), (), (part.size,), (self.scheme.order + 1, part.input_layout.size)]
-            made[name] = Routine(part.advance, shapes, name) if self.compiled else part.advance
-        return made
 
     @cached_property
     def _sources(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -138,6 +180,22 @@ class CompiledMaster:
         ends = [part for part, _ in self.couplings.bond_ends()]
         return {name: [k for k, end in enumerate(ends) if end == name] for name in self.parts}
 
+    @cached_property
+    def stages(self) -> list[Stage]:
+        """The parts in the order of their steps."""
+        before: list[Stage] = []
+        for name in self.scheme.sequence:
+            part, reached = self.parts[name], tuple(before) if self.scheme.sequential else ()
+            order = min(self.scheme.order, part.order)
+            inputs = self.between(
+                self._inputs_of(name, order, reached),
+                [(self.layout.size,), (), *((each.outputs.stop - each.outputs.start,) for each in reached)],
+                [(order + 1, part.input_layout.size)],
+            )
+            places = self.layout.place("states", name).where, self.outputs.place(name).where
+            before.append(Stage(name, *places, inputs, self.of_part(name, order)))
+        return before
+
     # --- start ---
 
     def initial(self, t: float, first: float) -> Array:
@@ -146,7 +204,7 @@ class CompiledMaster:
 
         def start(name: str, inputs: dict[str, Array]) -> Mapping[str, Array]:
             part = self.parts[name]
-            states[name], y = part.at_start(t, part.input_layout.pack(inputs))
+            states[name], y = self.start_part(name, t, part.input_layout.pack(inputs))
             return part.output_layout.unpack(y)
 
         found = outputs_at_start(self.parts, self.couplings, self.output_order, start)
@@ -157,8 +215,14 @@ class CompiledMaster:
         memory["planned"] = np.array(first)
         return self.layout.pack(memory)
 
-    def with_slope(self, memory: Array, after: Array) -> Array:
-        """The memory at the start with a linear past, whose slope is that to the values after a first step."""
+    def started(self, t: float, first: float, step: Callable[..., Numeric] | None = None) -> Array:
+        """As `initial`; where inputs are extrapolated, and a step can be repeated, with a linear past whose slope is
+        that to the values after a first step. step: `step` as machine code."""
+        memory = self.initial(t, first)
+        if self.scheme.order == 0 or not self.repeats:
+            return memory
+        self.keep(memory)
+        after = np.asarray((step or self.step)(memory, np.array(first)), dtype=float)
         start, end = self.layout.unpack(memory), self.layout.unpack(after)
         now = start["values"][0]
         start["values"] = np.array([now, *line_before(now, end["values"][0], KEPT - 1)])
@@ -166,36 +230,46 @@ class CompiledMaster:
 
     # --- steps: pure functions ---
 
-    @property
-    def row_size(self) -> int:
-        return 2 + self.outputs.size + len(self.couplings.bonds)
-
-    def row(self, memory: Numeric) -> Numeric:
-        """What a run records: time, repeated steps, outputs, summed residual energies."""
-        m = self.layout.unpack(memory)
-        return ops.concatenate([m["t"], m["refused"], m["values"][0], m["energy"]])
+    @cached_property
+    def row_places(self) -> np.ndarray:
+        """In the memory, what a run records: time, repeated steps, outputs, summed residual energies."""
+        values = self.layout.index("values")[: self.outputs.size]
+        return np.concatenate(
+            [self.layout.index("t"), self.layout.index("refused"), values, self.layout.index("energy")]
+        )
 
     def step(self, memory: Numeric, h: Numeric) -> Numeric:
         """The memory after a step of length h [s]."""
-        m = self.layout.unpack(memory)
-        values, times, order = m["values"], times_before(list(m["lengths"])), self.scheme.order
-        seen = polynomial([values[k] for k in range(order + 1)], times[: order + 1])
-        offsets = self._offsets(m, seen, h)
-        states, after, works = dict(m["states"]), values[0], np.zeros(2 * len(self.couplings.bonds))
-        for name in self.scheme.sequence:
-            part = self.parts[name]
-            inputs = self._inputs(name, seen, values[0], offsets)
-            states[name], y, work = self._advance[name](m["t"], h, states[name], inputs)
-            works = ops.set_at(works, self._work_places[name], work)
-            place = self.outputs.place(name).where
-            after = ops.concatenate([after[: place.start], y, after[place.stop :]])
-            if self.scheme.sequential and part.output_layout.size:
-                reached = [y, *(values[k][place] for k in range(order))]
-                line = polynomial(reached, [h, *times[:order]])
-                seen = [
-                    ops.concatenate([old[: place.start], new, old[place.stop :]])
-                    for old, new in zip(seen, line, strict=True)
-                ]
+        t, states, reached, works = memory[self._time], [], [], []
+        before = reached if self.scheme.sequential else ()
+        self.begin(memory, h)
+        for _, state, _, inputs, advance in self.stages:
+            x, y, work = advance(t, h, memory[state], inputs(memory, h, *before))
+            states.append(x)
+            reached.append(y)
+            works.append(work)
+        return self._ended(memory, h, *states, *reached, *works)
+
+    @cached_property
+    def _time(self) -> tuple[Any, ...]:
+        """Index that gives an array."""
+        return self.layout.place("t").where.start, ...
+
+    @cached_property
+    def _ended(self) -> Callable[..., Numeric]:
+        """The memory after a step, from that before, its length, and the states, outputs and works of all stages."""
+        states = [(each.state.stop - each.state.start,) for each in self.stages]
+        outputs = [(each.outputs.stop - each.outputs.start,) for each in self.stages]
+        works = [(len(self._work_places[each.name]),) for each in self.stages]
+        return self.between(self._end, [(self.layout.size,), (), *states, *outputs, *works], [(self.layout.size,)])
+
+    def _end(self, memory: Numeric, h: Numeric, *results: Numeric) -> Numeric:
+        m, count = self.layout.unpack(memory), len(self.stages)
+        states, after, works = dict(m["states"]), m["values"][0], np.zeros(2 * len(self.couplings.bonds))
+        for k, stage in enumerate(self.stages):
+            states[stage.name], y, work = results[k], results[count + k], results[2 * count + k]
+            after = ops.concatenate([after[: stage.outputs.start], y, after[stage.outputs.stop :]])
+            works = ops.set_at(works, self._work_places[stage.name], work)
         works = works.reshape(-1, 2)
         return self.layout.pack(
             m
@@ -204,7 +278,7 @@ class CompiledMaster:
                 "made": m["made"] + 1.0,
                 "lengths": ops.array([h, m["lengths"][0]]),
                 "states": states,
-                "values": ops.concatenate([after, values[0], values[1]]).reshape(KEPT, -1),
+                "values": ops.concatenate([after, m["values"][0], m["values"][1]]).reshape(KEPT, -1),
                 "energy": m["energy"] + residuals(works),
                 "works": works,
                 "largest": self._largest(m["largest"], after),
@@ -216,14 +290,52 @@ class CompiledMaster:
         refused leaves the memory as it was but for the planned length."""
         control = self.scheme.control
         assert control is not None
-        m = self.layout.unpack(memory)
-        h = ops.minimum(m["planned"], end - m["t"])
-        done = self.layout.unpack(self.step(memory, h))
+        if control.repeats:
+            self.keep(memory)
+        h = ops.array(ops.minimum(memory[self._planned], end - memory[self._time]))
+        return self._judged(memory, self.step(memory, h), h)
+
+    @cached_property
+    def _planned(self) -> tuple[Any, ...]:
+        return self.layout.place("planned").where.start, ...
+
+    @cached_property
+    def _judged(self) -> Callable[..., Numeric]:
+        """The memory after a step, from those before and after it, and its length: accepted, or refused."""
+        memory = (self.layout.size,)
+        return self.between(self._judge, [memory, memory, ()], [memory])
+
+    def _judge(self, memory: Numeric, after: Numeric, h: Numeric) -> Numeric:
+        control = self.scheme.control
+        assert control is not None
+        m, done = self.layout.unpack(memory), self.layout.unpack(after)
         error = control.error(done["works"])
         planned, kept = control.plan(h, m["planned"], error, m["error"])
         accepted = self.layout.pack(done | {"planned": planned, "error": kept})
         again = m | {"planned": control.repeated_length(h, error), "refused": m["refused"] + 1.0}
         return ops.where(control.refused(h, error), self.layout.pack(again), accepted)
+
+    # --- inputs ---
+
+    def _inputs_of(self, name: str, order: int, before: Sequence[Stage]) -> Callable[..., Numeric]:
+        """See `Stage`; before: the parts that get to the end of the step before this one."""
+
+        def inputs(memory: Numeric, h: Numeric, *reached: Numeric) -> Numeric:
+            m = self.layout.unpack(memory)
+            values, times = m["values"], times_before(list(m["lengths"]))
+            seen = polynomial([values[k] for k in range(order + 1)], times[: order + 1])
+            for stage, y in zip(before, reached, strict=True):
+                if not len(y):
+                    continue
+                place = stage.outputs
+                line = polynomial([y, *(values[k][place] for k in range(order))], [h, *times[:order]])
+                seen = [
+                    ops.concatenate([old[: place.start], new, old[place.stop :]])
+                    for old, new in zip(seen, line, strict=True)
+                ]
+            return self._inputs(name, seen, values[0], self._offsets(memory, h))
+
+        return inputs
 
     def _inputs(self, name: str, seen: list[Numeric], now: Numeric, offsets: Mapping[Terminal, Numeric]) -> Numeric:
         """(order + 1, nu) polynomials of the inputs of a part; offsets: of inputs."""
@@ -249,11 +361,13 @@ class CompiledMaster:
         )
         return [(values[effort], values[flow]) for effort, flow in places]
 
-    def _offsets(self, m: State, seen: list[Numeric], h: Numeric) -> dict[Terminal, Numeric]:
+    def _offsets(self, memory: Numeric, h: Numeric) -> dict[Terminal, Numeric]:
         """What the correction adds to the inputs that bonds drive."""
         if self.scheme.correction is None:
             return {}
         offsets: dict[Terminal, Numeric] = {}
+        m, rows = self.layout.unpack(memory), self.scheme.order + 1
+        seen = polynomial([m["values"][k] for k in range(rows)], times_before(list(m["lengths"]))[:rows])
         middle = self._bond_values(value_at(seen, 0.5 * h))
         for k, (bond, (effort, flow)) in enumerate(zip(self.couplings.bonds, middle, strict=True)):
             largest = m["largest"][k]

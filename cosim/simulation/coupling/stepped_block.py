@@ -14,29 +14,48 @@ from typing import Any
 import numpy as np
 
 from cosim.core.compile import ArrayPort, compile
+from cosim.core.compile.trace import Shape
 from cosim.core.types import Array, Numeric
 from cosim.mechanics.integrators.methods import INTEGRATORS, System
 from cosim.simulation.coupling.block_part import MAX_STEPS, BlockPart
-from cosim.simulation.coupling.extrapolation import value_at
+from cosim.simulation.coupling.extrapolation import packed, value_at
 
 # (s since the beginning [s], state and works, length [s]) -> state and works after it
 OwnStep = Callable[[Any, Array, Any], Array]
 
 
+def on_numbers(fn: Callable[..., Numeric], shapes: Sequence[Shape], results: Sequence[Shape]) -> Callable[..., Numeric]:
+    """A pure function as machine code that is called without checks of its arguments, arrays all of them, in Python.
+    shapes: of the arguments, and of the results."""
+    inputs, outputs = ([ArrayPort(f"{k}", each) for k, each in enumerate(shape)] for shape in (shapes, results))
+    native, empty = compile(fn, inputs, outputs=outputs).native, np.empty
+    if len(results) == 1:
+        (only,) = results
+        return lambda *arguments: native(*arguments, out=empty(only))
+    return lambda *arguments: native(*arguments, out=tuple(map(empty, results)))
+
+
+def advance_on_numbers(part: BlockPart, rows: int) -> Callable[..., Numeric]:
+    """`part.advance`; rows: of the coefficients."""
+    if not part.compiled:
+        return advance_in_python(part)
+    sizes = part.size, part.output_layout.size, len(part.ports)
+    shapes = [(), (), (part.size,), (rows, part.input_layout.size)]
+    return on_numbers(part.advance, shapes, [(size,) for size in sizes])
+
+
 class SteppedBlock:
     """A BlockPart that holds its state: a `Part` that measures its work."""
 
-    order = 2
-    repeats = True
+    order, repeats = BlockPart.order, BlockPart.repeats
 
     def __init__(self, part: BlockPart) -> None:
         self._part = part if not part.untraceable else replace(part, compiled=False)
         self.bounded = self._part.compiled  # its steps end by themselves
         self.inputs, self.outputs = part.inputs, part.outputs
-        self.feedthrough, self.variable = part.feedthrough, not part.sampled
+        self.feedthrough, self.variable = part.feedthrough, part.variable
         self._x, self.work = np.zeros(part.size), np.zeros(len(part.ports))
         self._advance: dict[int, Callable[..., Numeric]] = {}  # by rows of the coefficients
-        self._inputs = [(name, *part.input_layout.place(name)) for name in part.inputs]
 
     def measure(self, ports: Sequence[tuple[str, str]]) -> None:
         self._part = replace(self._part, ports=tuple(ports))
@@ -47,20 +66,14 @@ class SteppedBlock:
         return self._part.output_layout.unpack(y)
 
     def step(self, t: float, h: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        rows = max((len(each) for each in inputs.values()), default=1)
-        coefficients = np.zeros((rows, self._part.input_layout.size))
-        for name, where, _ in self._inputs:
-            coefficients[:, where] = inputs[name].reshape(rows, -1)
-        self._x, y, self.work = self._function(rows)(t, h, self._x, coefficients)
+        coefficients = packed(self._part.input_layout, inputs)
+        advance = self._function(len(coefficients))
+        self._x, y, self.work = advance(np.array(t), np.array(h), self._x, coefficients)
         return self._part.output_layout.unpack(y)
 
     def _function(self, rows: int) -> Callable[..., Numeric]:
         if rows not in self._advance:
-            part = self._part
-            if part.compiled:
-                self._advance[rows] = _on_numbers(part, rows)
-            else:
-                self._advance[rows] = advance_in_python(part) if part.untraceable else part.advance
+            self._advance[rows] = advance_on_numbers(self._part, rows)
         return self._advance[rows]
 
     def save(self) -> object:
@@ -72,18 +85,6 @@ class SteppedBlock:
 
     def close(self) -> None:
         """Nothing to release."""
-
-
-def _on_numbers(part: BlockPart, rows: int) -> Callable[..., Numeric]:
-    """`part.advance` as machine code that is called without checks of its arguments in Python."""
-    shapes = {"t": (), "h": (), "x": (part.size,), "coefficients": (rows, part.input_layout.size)}
-    advance = compile(part.advance, [ArrayPort(name, shape) for name, shape in shapes.items()], part.name).native
-    sizes = part.size, part.output_layout.size, len(part.ports)
-
-    def call(t: float, h: float, x: Array, coefficients: Array) -> tuple[Array, ...]:
-        return advance(np.array(t), np.array(h), x, coefficients, out=tuple(np.empty(size) for size in sizes))
-
-    return call
 
 
 def advance_in_python(part: BlockPart) -> Callable[[float, float, Array, Array], tuple[Array, Array, Array]]:

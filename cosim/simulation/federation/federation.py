@@ -21,7 +21,6 @@ from cosim.core.types import Array, Signals
 from cosim.simulation.coupling.block_part import BlockPart
 from cosim.simulation.coupling.couplings import Terminal
 from cosim.simulation.coupling.part import Part
-from cosim.simulation.coupling.stepped_block import SteppedBlock
 from cosim.simulation.federation.federate import SCHEME, Federate, free_port, load_helics
 from cosim.simulation.federation.messages import ERRORS, Message, PartCommand, arrays, digest_of
 from cosim.simulation.tick.coupled_plant import MECHANISM, Coupling, PartSource
@@ -212,8 +211,7 @@ class FederatedSource:
     def __init__(self, name: str, part: BlockPart | PartSource, federation: Federation) -> None:
         self.name, self.federation = name, federation
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
-        stepped = SteppedBlock if isinstance(part, BlockPart) else part
-        self.order, self.repeats = stepped.order, stepped.repeats
+        self.order, self.repeats = part.order, part.repeats
 
     def open(self) -> Part:
         return FederatedPart(self)

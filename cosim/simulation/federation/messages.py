@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cosim.core.errors import InputError, RunError
-from cosim.core.types import Array, Signals
+from cosim.core.types import Array
 from cosim.simulation.tick.coupled_plant import Coupling
 
 ERRORS = {error.exit_code: error for error in (RunError, InputError)}
@@ -33,15 +33,6 @@ class PartCommand(StrEnum):
 def arrays(values: Mapping[str, Any]) -> dict[str, Array]:
     """The arrays that a message has as lists."""
     return {name: np.array(value, dtype=float) for name, value in values.items()}
-
-
-def shaped(part: str, signals: Signals, outputs: Mapping[str, Any]) -> dict[str, Array]:
-    """Copies of the outputs of a part, which may reuse its arrays. Raises RunError: one is missing or has another
-    shape than the part declares."""
-    for name, signal in signals.items():
-        if name not in outputs or np.shape(outputs[name]) != signal.shape:
-            raise RunError(f"part '{part}' gave no output '{name}' of shape {signal.shape}")
-    return arrays({name: outputs[name] for name in signals})
 
 
 def digest_of(coupling: Coupling, step: float) -> str:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
 from cosim.core.errors import CosimError, InputError, RunError, describe_exception
-from cosim.core.types import Array
 from cosim.simulation.coupling.block_part import BlockPart
-from cosim.simulation.coupling.energy import MeasuresWork, trapezoidal_work
+from cosim.simulation.coupling.calling_master import HeldPart
+from cosim.simulation.coupling.extrapolation import packed
 from cosim.simulation.coupling.part import Part
 from cosim.simulation.coupling.stepped_block import SteppedBlock
 from cosim.simulation.federation.federate import Federate
-from cosim.simulation.federation.messages import Message, PartCommand, arrays, digest_of, shaped
+from cosim.simulation.federation.messages import Message, PartCommand, arrays, digest_of
 from cosim.simulation.tick.coupled_plant import MECHANISM, Coupling
 
 
@@ -54,40 +53,29 @@ def _as_error(error: Exception, request: Message) -> CosimError:
 
 
 class ServedPart:
-    """A part, and its work: measured by itself, else by the trapezoidal rule as the master does it."""
+    """A part as the master would call it here."""
 
     def __init__(self, name: str, coupling: Coupling) -> None:
-        found, self.name = coupling.parts[name], name
-        self._part: Part = SteppedBlock(replace(found, name=name)) if isinstance(found, BlockPart) else found.open()
-        self._ports = coupling.couplings.ports(name)
-        self._measures = isinstance(self._part, MeasuresWork)
-        if self._measures:
-            cast(MeasuresWork, self._part).measure(self._ports)
-        self._outputs: Mapping[str, Array] = {}
-        self._saved: tuple[object, Mapping[str, Array]] = None, {}
+        found = coupling.parts[name]
+        part: Part = SteppedBlock(replace(found, name=name)) if isinstance(found, BlockPart) else found.open()
+        self._held = HeldPart(name, part, coupling.couplings)
+        self._x = self._saved = np.zeros(self._held.size)  # its state, and the one that was saved
 
     def answer(self, request: Message) -> Message:
-        """Raises what the part raises."""
-        works: Sequence[float] | Array = np.zeros(len(self._ports))
-        t, h, inputs = request["t"], request["h"], arrays(request["inputs"])
+        """Raises what the part raises, and RunError for outputs that do not fit."""
+        held, y, works = self._held, np.zeros(0), np.zeros(0)
+        t, h, inputs = np.array(request["t"]), np.array(request["h"]), arrays(request["inputs"])
         for command in request["do"]:
             if command == PartCommand.START:
-                self._outputs = shaped(self.name, self._part.outputs, self._part.start(t, inputs))
+                self._x, y = held.at_start(request["t"], held.input_layout.pack(inputs))
             elif command == PartCommand.STEP:
-                before = self._outputs
-                self._outputs = shaped(self.name, self._part.outputs, self._part.step(t, h, inputs))
-                works = self._works(h, inputs, before)
+                self._x, y, works = held.advance(t, h, self._x, packed(held.input_layout, inputs))
             elif command == PartCommand.SAVE:
-                self._saved = self._part.save(), self._outputs
+                held.keep(self._x)
+                self._saved = self._x
             else:
-                saved, self._outputs = self._saved
-                self._part.restore(saved)
-        return {"outputs": self._outputs, "work": list(works)}
-
-    def _works(self, h: float, inputs: Mapping[str, Array], before: Mapping[str, Array]) -> Sequence[float] | Array:
-        if self._measures:
-            return cast(MeasuresWork, self._part).work
-        return [trapezoidal_work(port, h, inputs, before, self._outputs) for port in self._ports]
+                self._x = self._saved
+        return {"outputs": held.output_layout.unpack(y), "work": list(works)}
 
     def close(self) -> None:
-        self._part.close()
+        self._held.part.close()

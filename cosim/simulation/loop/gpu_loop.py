@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from cosim.core.compile import emit, mathlib
+from cosim.core.compile import mathlib
 from cosim.core.compile.freestanding import freestanding
 from cosim.core.compile.ptx import Kernel, ptx
-from cosim.core.compile.routine import Routine, with_callees
+from cosim.core.compile.routine import Routine, definitions
 from cosim.core.compile.stack_array import stack_need
 from cosim.simulation.loop.loop_text import LoopText
 from cosim.simulation.loop.rollout_program import RolloutProgram, RolloutText
@@ -81,9 +81,8 @@ class GpuLoop:
     @cached_property
     def code(self) -> str:
         """LLVM IR of the body of KERNEL."""
-        needed = {item.symbol: item for routine in self.program.routines for item in with_callees(routine)}
-        parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]
-        return freestanding("\n".join([*parts, STRIDED_COPY, _GpuLoopWriter(self.program).text()]))
+        routines = definitions({1: self.program.routines})
+        return freestanding("\n".join([routines, STRIDED_COPY, _GpuLoopWriter(self.program).text()]))
 
     @cached_property
     def local(self) -> int:
@@ -129,7 +128,7 @@ class _GpuLoopWriter(RolloutText, InterleavedText):
         self.put("%signals", "%last", signals)
         self(f"  store i64 %ticks, ptr {self.place('%ran', '%run', 'i64')}, align 8")
         self("  br label %end", "end:", "  ret void", "}")
-        return "\n".join(self.lines) + "\n"
+        return self.ir
 
     def after_judge(self) -> None:
         """A run with a fault ends here: its memory stays as it is now."""

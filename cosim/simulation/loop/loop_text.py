@@ -6,17 +6,30 @@ is due; loops differ in what follows a task. `TickFunction` is a tick without ri
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Protocol
+
 from cosim.core.compile import mathlib
 from cosim.core.compile.mathlib import real
+from cosim.core.compile.trace import RoutineBase
 from cosim.simulation.loop.tick_ring import (
     LoopStatus,
-    LoopTask,
     NativeCall,
     PythonCall,
     RoutineCall,
     SharedWord,
     TickProgram,
 )
+
+
+class Periodic(Protocol):
+    """Due every `ticks` ticks, from tick `phase` on."""
+
+    @property
+    def ticks(self) -> int: ...
+
+    @property
+    def phase(self) -> int: ...
 
 
 class LoopText:
@@ -35,6 +48,16 @@ class LoopText:
         self.temporaries += 1
         self(f"  %v{self.temporaries} = {text}")
         return f"%v{self.temporaries}"
+
+    @property
+    def ir(self) -> str:
+        """All lines."""
+        return "\n".join(self.lines) + "\n"
+
+    @property
+    def bit(self) -> str:
+        """The type of a condition."""
+        return "i1" if self.lanes == 1 else f"<{self.lanes} x i1>"
 
     def leave_when(self, condition: str, status: LoopStatus, after: str) -> None:
         """End the loop when the condition holds, else continue at the label `after`."""
@@ -60,10 +83,41 @@ class LoopText:
         place = self.place("%words", int(word), "i64")
         self(f"  store {'atomic ' * bool(order)}i64 {value}, ptr {place} {order}, align 8")
 
+    def read(self, base: str, index: int | str) -> str:
+        """An element."""
+        return self.value(f"load {self.t}, ptr {self.place(base, index)}, align 8")
+
+    def write(self, value: str, base: str, index: int | str) -> None:
+        self(f"  store {self.t} {value}, ptr {self.place(base, index)}, align 8")
+
+    def for_all(self, value: str) -> str:
+        """A double, repeated for all that run side by side."""
+        if self.lanes == 1:
+            return value
+        first = self.value(f"insertelement {self.t} poison, double {value}, i32 0")
+        return self.value(f"shufflevector {self.t} {first}, {self.t} poison, <{self.lanes} x i32> zeroinitializer")
+
+    def write_time(self, step: float, place: int, number: str = "%number") -> None:
+        """The time of a tick, into the memory; step [s]."""
+        real_number = self.value(f"sitofp i64 {number} to double")
+        t = self.value(f"fmul double {real_number}, {mathlib.constant(step)}")
+        self.write(self.for_all(t), "%memory", place)
+
+    def is_due(self, task: Periodic, number: str = "%number") -> str:
+        """Whether a task is due in a tick."""
+        return self.value(f"icmp eq i64 {self.value(f'srem i64 {number}, {task.ticks}')}, {task.phase}")
+
+    def regions(self, base: str, wheres: Iterable[slice]) -> list[str]:
+        """Pointers to regions of an array."""
+        return [self.place(base, where.start) for where in wheres]
+
+    def invoke(self, routine: RoutineBase, pointers: Iterable[str]) -> None:
+        """Call a routine on its arguments and results."""
+        self(f"  call void @{routine.symbol}.{self.lanes}({', '.join(f'ptr {pointer}' for pointer in pointers)})")
+
     def call(self, call: RoutineCall, base: str) -> None:
         """Call a routine on regions of the array `base`."""
-        places = [f"ptr {self.place(base, place.start)}" for place in (*call.inputs, *call.outputs)]
-        self(f"  call void @{call.routine.symbol}.{self.lanes}({', '.join(places)})")
+        self.invoke(call.routine, self.regions(base, (*call.inputs, *call.outputs)))
 
     def copy(self, source: str, target: str, count: int) -> None:
         """Copy so many elements."""
@@ -78,21 +132,15 @@ class TickText(LoopText):
         super().__init__(lanes)
         self.ticks = ticks
 
-    def store_time(self) -> None:
-        """The time of the tick, into the memory."""
-        number = self.value("sitofp i64 %number to double")
-        t = self.value(f"fmul double {number}, {mathlib.constant(self.ticks.step)}")
-        self(f"  store {self.t} {self._for_all(t)}, ptr {self.place('%memory', self.ticks.time)}, align 8")
+    def begin(self) -> None:
+        """Store the time of the tick in the memory, and the early part of its row in the array %row."""
+        self.write_time(self.ticks.step, self.ticks.time)
+        self.copy("%memory", "%row", self.ticks.early)
 
-    def _for_all(self, value: str) -> str:
-        """A double, repeated for all that run side by side."""
-        if self.lanes == 1:
-            return value
-        first = self.value(f"insertelement {self.t} poison, double {value}, i32 0")
-        return self.value(f"shufflevector {self.t} {first}, {self.t} poison, <{self.lanes} x i32> zeroinitializer")
-
-    def is_due(self, task: LoopTask) -> str:
-        return self.value(f"icmp eq i64 {self.value(f'srem i64 %number, {task.ticks}')}, {task.phase}")
+    def complete_row(self) -> None:
+        """Store the rest of the row."""
+        early, row = self.ticks.early, self.ticks.row
+        self.copy(self.place("%memory", early), self.place("%row", early), row - early)
 
     def tasks(self) -> None:
         """Make the calls of every task that is due."""
@@ -103,7 +151,7 @@ class TickText(LoopText):
                 self.make(call, i)
             self.end_task(i)
             if i == self.ticks.judge:
-                fault = self.value(f"load {self.t}, ptr {self.place('%memory', self.ticks.fault)}, align 8")
+                fault = self.read("%memory", self.ticks.fault)
                 self(f"  %faulty = fcmp une {self.t} {fault}, {mathlib.constant(0.0, self.lanes)}")
                 self.after_judge()
         self("  br label %tasks.done", "tasks.done:")
@@ -128,10 +176,10 @@ class TickFunction(TickText):
     def text(self, name: str) -> str:
         """IR of `i32 @name(memory, i64 number)`: 1 after a fault, which ends the tick; else 0."""
         self(f"define i32 @{name}(ptr %memory, i64 %number) nounwind {{", "entry:")
-        self.store_time()
+        self.write_time(self.ticks.step, self.ticks.time)
         self.tasks()
         self("  ret i32 0", "}")
-        return "\n".join(self.lines) + "\n"
+        return self.ir
 
     def after_judge(self) -> None:
         self("  br i1 %faulty, label %ended, label %sound", "ended:", "  ret i32 1", "sound:")

@@ -14,9 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
-from cosim.core.compile import emit, mathlib
+from cosim.core.compile import mathlib
 from cosim.core.compile.jit import Library
-from cosim.core.compile.routine import Routine, with_callees
+from cosim.core.compile.routine import Routine, definitions
 from cosim.core.types import Numeric
 from cosim.simulation.loop.clocks import NO_TRIGGER
 from cosim.simulation.loop.loop_text import LoopText, TickText
@@ -98,10 +98,8 @@ def _code(program: TickProgram) -> str:
     """The LLVM IR of the loop."""
     policies = policy_call(schedule_next, SCHEDULE_NEXT), policy_call(check_clock, CHECK_CLOCK)
     routines = [*program.routines, *(call.routine for call in policies)]
-    needed = {item.symbol: item for routine in routines for item in with_callees(routine)}
-    parts = [emit.declarations({1}), mathlib.sincos(1), *(item.definition(1) for item in needed.values())]
-    parts += [_change(), *(_LoopWriter(program, paced, *policies).text() for paced in (False, True))]
-    return "\n".join(parts)
+    loops = [_LoopWriter(program, paced, *policies).text() for paced in (False, True)]
+    return "\n".join([definitions({1: routines}), _change(), *loops])
 
 
 def _change() -> str:
@@ -113,8 +111,7 @@ def _change() -> str:
     text("head:", "  %row = phi i64 [ 0, %entry ], [ %next, %store ]", "  %done = icmp sge i64 %row, %rows")
     text("  br i1 %done, label %end, label %store", "store:")
     text(f"  %at = {text.at('%table', text.value('mul i64 %row, 2'), 'i64')}", "  %place = load i64, ptr %at, align 8")
-    value = text.value(f"load double, ptr {text.place('%at', 1)}, align 8")
-    text(f"  store double {value}, ptr {text.place('%memory', '%place')}, align 8")
+    text.write(text.read("%at", 1), "%memory", "%place")
     text("  %next = add i64 %row, 1", "  br label %head", "end:", "  ret void", "}")
     return "\n".join(text.lines)
 
@@ -150,7 +147,7 @@ class _LoopWriter(TickText):
         self.leave_when("icmp ne i1 %faulty, 0", LoopStatus.FAULT, "ok")
         self._schedule_next(ends)
         self("  br label %again", "again:", "  %done.next = add i64 %done, 1", "  br label %head", "}")
-        return "\n".join(self.lines) + "\n"
+        return self.ir
 
     def _wait(self) -> None:
         """Wait until the tick may begin; a triggered tick is due when its trigger comes."""
@@ -183,8 +180,8 @@ class _LoopWriter(TickText):
         self("  br label %changed", "changed:")
 
     def _begin(self) -> None:
-        """Store the time of the tick in the memory, and the early part of its row in the ring."""
-        self.store_time()
+        """As in `TickText`; the row is in the ring."""
+        self.write_time(self.ticks.step, self.ticks.time)
         self(f"  %taken = {self.load(SharedWord.TAKEN)}", f"  %read = {self.load(SharedWord.READ, 'acquire')}")
         self("  %unread = sub i64 %taken, %read", "  %room = icmp slt i64 %unread, %places")
         self("  %ring = srem i64 %taken, %places", "  %place = select i1 %room, i64 %ring, i64 %places")
@@ -242,8 +239,7 @@ class _LoopWriter(TickText):
 
     def _publish(self, ends: list[str]) -> None:
         """Store the rest of the row and the stamps, then publish them in the words."""
-        early, row = self.ticks.early, self.ticks.row
-        self.copy(self.place("%memory", early), self.place("%row", early), row - early)
+        self.complete_row()
         if self.paced:
             stamps = self.place("%stamps", self.value(f"mul i64 %place, {3 + len(ends)}"), "i64")
             self("  %cpu.now = call i64 %cpu()")
@@ -290,8 +286,7 @@ class _LoopWriter(TickText):
 
     def store_policy(self, name: str, whole: str) -> None:
         """Store a whole number in the memory of the policy."""
-        real = self.value(f"sitofp i64 {whole} to double")
-        self(f"  store double {real}, ptr {self.place('%policy', PACE.place(name).where.start)}, align 8")
+        self.write(self.value(f"sitofp i64 {whole} to double"), "%policy", PACE.place(name).where.start)
 
     def load_policy(self, name: str) -> str:
-        return self.value(f"load double, ptr {self.place('%policy', PACE.place(name).where.start)}, align 8")
+        return self.read("%policy", PACE.place(name).where.start)

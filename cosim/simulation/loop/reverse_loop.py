@@ -14,9 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
-from cosim.core.compile import emit, mathlib
+from cosim.core.compile import mathlib
 from cosim.core.compile.jit import Library
-from cosim.core.compile.routine import Routine, with_callees
+from cosim.core.compile.routine import Routine, definitions
 from cosim.core.compile.trace import RoutineBase
 from cosim.core.types import Array
 from cosim.simulation.loop.loop_text import LoopText
@@ -107,10 +107,8 @@ class ReverseLoop:
     def __init__(self, program: ReverseProgram, lanes: int) -> None:
         self.program, self.lanes = program, lanes
         routines = [routine for call in program.calls for routine in call.routines]
-        needed = {item.symbol: item for routine in routines for item in with_callees(routine)}
-        parts = [emit.declarations({lanes}), mathlib.sincos(lanes)]
-        parts += [item.definition(lanes) for item in needed.values()]
-        parts += [_sum_text(lanes), _ForwardWriter(program, lanes).text(), _BackwardWriter(program, lanes).text()]
+        writers = _ForwardWriter(program, lanes), _BackwardWriter(program, lanes)
+        parts = definitions({lanes: routines}), _sum_text(lanes), *(writer.text() for writer in writers)
         names = [_ForwardWriter.name, _BackwardWriter.name]
         self._library = Library("\n".join(parts), names, {})
         arguments = [ctypes.c_void_p] * 4 + [ctypes.c_int64] * 3
@@ -184,25 +182,15 @@ class _TickWriter(LoopText):
         index = self.index()
         self(f"  %number = add i64 %first, {index}")
         self(f"  %record = {self.at('%tape', self.value(f'mul i64 {index}, %stride'))}")
-        number = self.value("sitofp i64 %number to double")
-        t = self.value(f"fmul double {number}, {mathlib.constant(self.program.step)}")
-        self(f"  store {self.t} {self.for_all(t)}, ptr {self.place('%memory', self.program.time)}, align 8")
+        self.write_time(self.program.step, self.program.time)
         self.tick()
         self("  br label %again", "again:", "  %done.next = add i64 %done, 1", "  br label %head", "end:", "  ret void")
         self("}")
-        return "\n".join(self.lines) + "\n"
-
-    def for_all(self, value: str) -> str:
-        """A double, repeated in every lane."""
-        if self.lanes == 1:
-            return value
-        first = self.value(f"insertelement {self.t} poison, double {value}, i32 0")
-        return self.value(f"shufflevector {self.t} {first}, {self.t} poison, <{self.lanes} x i32> zeroinitializer")
+        return self.ir
 
     def when_due(self, number: int, task: ReverseTask) -> None:
         """Begin a block for the calls of a task; `task_end` ends it."""
-        due = self.value(f"icmp eq i64 {self.value(f'srem i64 %number, {task.ticks}')}, {task.phase}")
-        self(f"  br i1 {due}, label %task.{number}, label %task.{number}.done", f"task.{number}:")
+        self(f"  br i1 {self.is_due(task)}, label %task.{number}, label %task.{number}.done", f"task.{number}:")
 
     def task_end(self, number: int) -> None:
         self(f"  br label %task.{number}.done", f"task.{number}.done:")
@@ -216,12 +204,6 @@ class _TickWriter(LoopText):
         """Copy it from there."""
         if where.stop > where.start:
             self.copy(self.place(source, at), self.place("%memory", where.start), where.stop - where.start)
-
-    def invoke(self, routine: RoutineBase, pointers: Sequence[str]) -> None:
-        self(f"  call void @{routine.symbol}.{self.lanes}({', '.join(f'ptr {p}' for p in pointers)})")
-
-    def regions(self, base: str, wheres: Sequence[slice]) -> list[str]:
-        return [self.place(base, where.start) for where in wheres]
 
     def vectors(self, base: str, first: int, sizes: Sequence[int]) -> list[str]:
         """Pointers to vectors that follow each other."""
@@ -260,8 +242,7 @@ class _ForwardWriter(_TickWriter):
         fault, faulty = (self.place("%memory", place) for place in (self.program.fault, self.program.faulty))
         now, before = (self.value(f"load {self.t}, ptr {place}, align 8") for place in (fault, faulty))
         none = self.value(f"fcmp oeq {self.t} {now}, {mathlib.constant(0.0, self.lanes)}")
-        bit = "i1" if self.lanes == 1 else f"<{self.lanes} x i1>"
-        kept = self.value(f"select {bit} {none}, {self.t} {before}, {self.t} {mathlib.constant(1.0, self.lanes)}")
+        kept = self.value(f"select {self.bit} {none}, {self.t} {before}, {self.t} {mathlib.constant(1.0, self.lanes)}")
         self(f"  store {self.t} {kept}, ptr {faulty}, align 8")
 
 

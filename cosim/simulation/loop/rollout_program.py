@@ -48,15 +48,9 @@ class RolloutText(TickText):
         super().__init__(program.ticks, lanes)
         self.program = program
 
-    def begin(self) -> None:
-        """Store the time of the tick in the memory, and the early part of its row."""
-        self.store_time()
-        self.copy("%memory", "%row", self.ticks.early)
-
     def reduce(self) -> None:
         """Complete the row, update the metrics, and take a sample where one is due."""
-        early, row = self.ticks.early, self.ticks.row
-        self.copy(self.place("%memory", early), self.place("%row", early), row - early)
+        self.complete_row()
         if self.program.metrics is not None:
             self.observe(self.program.metrics, "%accumulators", "%accumulators")
         if self.program.samples is not None:
@@ -74,5 +68,4 @@ class RolloutText(TickText):
         pointers = [*before, self.place("%memory", self.program.start.start), "%row"]
         if routine.symbolic_parameters is not None:
             pointers.append(self.place("%memory", self.program.numbers.start))
-        typed = ", ".join(f"ptr {pointer}" for pointer in (*pointers, result))
-        self(f"  call void @{routine.symbol}.{self.lanes}({typed})")
+        self.invoke(routine, [*pointers, result])

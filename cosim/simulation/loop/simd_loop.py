@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cosim.core.compile import emit, mathlib
 from cosim.core.compile.jit import Library
-from cosim.core.compile.routine import Routine, with_callees
+from cosim.core.compile.routine import Routine, definitions
 from cosim.simulation.loop.rollout_program import RolloutProgram, RolloutText
 from cosim.simulation.loop.tick_ring import LoopStatus, SharedWord
 
@@ -52,10 +51,7 @@ class SimdLoop:
 
     def __init__(self, program: RolloutProgram, lanes: int) -> None:
         self.program, self.lanes = program, lanes
-        needed = {item.symbol: item for routine in program.routines for item in with_callees(routine)}
-        parts = [emit.declarations({lanes}), mathlib.sincos(lanes)]
-        parts += [item.definition(lanes) for item in needed.values()]
-        parts += simd_functions(program, lanes)
+        parts = definitions({lanes: program.routines}), *simd_functions(program, lanes)
         self.library = Library("\n".join(parts), ["ticks.lanes", "signals.lanes"], {})
         pointers = [ctypes.c_void_p] * len(_ARRAYS)
         self._run = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(self.library["ticks.lanes"])
@@ -83,10 +79,6 @@ def simd_functions(program: RolloutProgram, lanes: int) -> list[str]:
 class _SimdLoopWriter(RolloutText):
     """Writes the IR of `void @ticks.lanes(…)`, in running order."""
 
-    def __init__(self, program: RolloutProgram, lanes: int) -> None:
-        super().__init__(program, lanes)
-        self.bit = "i1" if lanes == 1 else f"<{lanes} x i1>"
-
     def text(self) -> str:
         pointers = ", ".join(f"ptr noalias %{name}" for name in _ARRAYS)
         self(f"define void @ticks.lanes({pointers}, i64 %every) nounwind {{", "entry:")
@@ -106,7 +98,7 @@ class _SimdLoopWriter(RolloutText):
         self.store("%number.next", SharedWord.NUMBER)
         self.leave_when("icmp ne i1 %any.faulty, 0", LoopStatus.FAULT, "again")
         self("  %done.next = add i64 %done, 1", "  br label %head", "}")
-        return "\n".join(self.lines) + "\n"
+        return self.ir
 
     def after_judge(self) -> None:
         """Keep the memory if a lane has a fault."""
@@ -136,4 +128,4 @@ class _SimdLoopWriter(RolloutText):
         self("define void @signals.lanes(ptr %memory, ptr %row, ptr %signals) nounwind {")
         self.observe(self.program.signals, "%signals")
         self("  ret void", "}")
-        return "\n".join(self.lines) + "\n"
+        return self.ir

@@ -20,8 +20,9 @@ from cosim.core.layout import Layout
 from cosim.core.types import Array, Numeric, Signal, Signals, State
 from cosim.core.units import quantity_unit
 from cosim.simulation.coupling.block_part import BlockPart, zeros_of
+from cosim.simulation.coupling.calling_master import CallingMaster, HeldPart
 from cosim.simulation.coupling.couplings import Couplings, Terminal
-from cosim.simulation.coupling.master import CompiledMaster, Scheme
+from cosim.simulation.coupling.master import Master, MasterPart, Scheme
 from cosim.simulation.coupling.part import Part
 from cosim.simulation.coupling.start import HasFeedthrough, in_order_of_evaluation, sequence_of
 from cosim.simulation.plant.external_efforts import ORDER
@@ -86,6 +87,8 @@ class PlantPart:
     held: int
     ports: tuple[tuple[str, str], ...]
     feedthrough: frozenset[tuple[str, str]] = frozenset()
+    order: int = ORDER
+    start: Array | None = None  # its state at the start, by default that of the plant
     inputs: Signals = field(init=False)
     input_layout: Layout = field(init=False)
     output_layout: Layout = field(init=False)
@@ -110,7 +113,8 @@ class PlantPart:
     def at_start(self, t: Numeric, u: Numeric) -> tuple[Numeric, Numeric]:
         """See `BlockPart`; the efforts are constant."""
         rest = np.zeros((ORDER, len(self._plant.coupled)))
-        x = self.with_efforts(t, self._plant.layout.pack(self._plant.initial()), np.array([np.reshape(u, -1), *rest]))
+        start = self._plant.layout.pack(self._plant.initial()) if self.start is None else self.start
+        x = self.with_efforts(t, start, np.array([np.reshape(u, -1), *rest]))
         return ops.concatenate([x, np.zeros(self.held)]), self.output_values(t, x)
 
     def advance(self, t: Numeric, h: Numeric, x: Numeric, coefficients: Numeric) -> tuple[Numeric, Numeric, Numeric]:
@@ -234,27 +238,34 @@ def plant_part(coupling: Coupling, functions: StepsPlant, held: int) -> PlantPar
 class CoupledStep:
     """The steps of a tick with parts, as pure functions."""
 
-    def __init__(self, coupling: Coupling, functions: StepsPlant, held: int, compiled: bool) -> None:
-        """held: see `PlantPart`; compiled: whether parts are routines of their own."""
+    def __init__(
+        self, coupling: Coupling, functions: StepsPlant, held: int, compiled: bool, calling: bool = False
+    ) -> None:
+        """held: see `PlantPart`; compiled: whether parts are routines of their own; calling: whether it runs on
+        numbers, and opens parts that are not compiled."""
         self.plant = plant_part(coupling, functions, held)
-        self.coupling, self.functions, self._compiled = coupling, functions, compiled
+        self.coupling, self.functions, self._compiled, self._calling = coupling, functions, compiled, calling
         self._step = functions.step if coupling.first_step is None else coupling.first_step
-        control = coupling.scheme.control
-        blocks = {
-            name: replace(
-                part,
-                name=name,
-                ports=tuple(coupling.couplings.ports(name)),
-                compiled=compiled,
-                coupling_step=self._step if control is None else None,
-            )
-            for name, part in coupling.blocks.items()
-        }
-        parts = {**self._with_plant(self.plant), **blocks}
+        parts: dict[str, MasterPart] = {**self._with_plant(self.plant)}
+        for name, part in coupling.parts.items():
+            block = isinstance(part, BlockPart)
+            parts[name] = self._block(name, part) if block else HeldPart(name, part.open(), coupling.couplings)
         order = in_order_of_evaluation(parts, coupling.couplings)
         sequence = coupling.scheme.sequence or tuple(sequence_of(parts, order))
-        self.master = CompiledMaster(
-            parts, coupling.couplings, replace(coupling.scheme, sequence=sequence), order, compiled
+        settings = parts, coupling.couplings, replace(coupling.scheme, sequence=sequence), order, compiled
+        self.master = CallingMaster(*settings, coupling.start_limit) if calling else Master(*settings)
+        given = [(functions.plant.model.nv,)] * (held // functions.plant.model.nv if self.plant.has_dofs else 1)
+        shapes = [(), (functions.plant.layout.size,), (memory := self.master.layout.size,), *given]
+        self._begun = self.master.between(self._begin, shapes, [(memory,), (len(coupling.signals),)])
+
+    def _block(self, name: str, part: BlockPart) -> BlockPart:
+        in_python = self._calling and bool(part.untraceable)
+        return replace(
+            part,
+            name=name,
+            ports=tuple(self.coupling.couplings.ports(name)),
+            compiled=self._compiled and not in_python,
+            coupling_step=self._step if self.coupling.scheme.control is None else None,
         )
 
     def _with_plant(self, value: T) -> dict[str, T]:
@@ -263,21 +274,28 @@ class CoupledStep:
 
     def initial(self) -> np.ndarray:
         """The memory of the master at t = 0, with a past on the line of a first step where it extrapolates."""
-        memory = self.master.initial(0.0, self._step)
-        if self.master.scheme.order == 0:
-            return memory
-        return self.master.with_slope(memory, np.asarray(self.master.step(memory, self._step), dtype=float))
+        return self.master.started(0.0, self._step)
 
     def advance(
         self, t: Numeric, x: Numeric, memory: Numeric, request: Numeric, *setpoints: Numeric
     ) -> tuple[Numeric, Numeric, Numeric]:
         """(state of the plant, memory of the master) a tick later, and the record of its beginning."""
+        begun, record = self._begun(t, x, memory, request, *setpoints)
+        after = self._tick(begun, t)
+        return self.state_of_plant(after, x), after, record
+
+    def _begin(
+        self, t: Numeric, x: Numeric, memory: Numeric, request: Numeric, *setpoints: Numeric
+    ) -> tuple[Numeric, Numeric]:
+        """(memory, record) at the beginning of a tick."""
         m = self.master.layout.unpack(memory)
         held = ops.concatenate([x, request, *setpoints])
         m = m | {"t": t, "states": m["states"] | self._with_plant(held)}
-        after = self._tick(self.master.layout.pack(m), t)
-        end = self.master.layout.unpack(after)["states"].get(MECHANISM, x)
-        return end[: len(x)], after, self.record(m)
+        return self.master.layout.pack(m), self.record(m)
+
+    def state_of_plant(self, memory: Numeric, x: Numeric) -> Numeric:
+        """In the memory of the master; x: what it is of a rig without a mechanism."""
+        return memory[self.master.layout.place("states", MECHANISM).where][: len(x)] if self.plant.has_dofs else x
 
     def _tick(self, memory: Numeric, t: Numeric) -> Numeric:
         """The memory a tick later: after one step of the coupling, or several."""
@@ -294,7 +312,8 @@ class CoupledStep:
         control = self.master.scheme.control
         assert control is not None
         shapes, most = [(self.master.layout.size,), ()], control.most_steps(self.functions.step)
-        return repeated_while(self._controlled_step, shapes, "coupling_step", most, self._compiled)
+        compiled = self._compiled and not self._calling
+        return repeated_while(self._controlled_step, shapes, "coupling_step", most, compiled)
 
     def _controlled_step(self, memory: Numeric, end: Numeric) -> tuple[Numeric, Numeric]:
         after = self.master.controlled_step(memory, end)

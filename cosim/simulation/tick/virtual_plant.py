@@ -4,25 +4,16 @@ compiled (Python that cannot be traced, FMUs).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
-from cosim.core import ops
-from cosim.core.compile import ArrayPort, compile
-from cosim.core.types import Array, Numeric
-from cosim.simulation.coupling.block_part import BlockPart
+from cosim.core.types import Array
+from cosim.simulation.coupling.calling_master import CallingMaster
 from cosim.simulation.coupling.couplings import Terminal
-from cosim.simulation.coupling.part import Part
-from cosim.simulation.coupling.python_master import PythonMaster
-from cosim.simulation.coupling.start import in_order_of_evaluation, sequence_of
-from cosim.simulation.coupling.stepped_block import SteppedBlock
-from cosim.simulation.plant.external_efforts import ORDER
-from cosim.simulation.tick.coupled_plant import LAST, MECHANISM, Coupling, PlantPart
-from cosim.simulation.tick.memory_call import MemoryCall, bind, bound, compile_call
+from cosim.simulation.tick.coupled_plant import CoupledStep
+from cosim.simulation.tick.memory_call import MemoryCall, bind, compile_call
 from cosim.simulation.tick.tick_model import TickModel
 
 T = TypeVar("T")
@@ -31,7 +22,7 @@ T = TypeVar("T")
 class VirtualPlant:
     """The simulated plant of a `TickModel` with its own memory. Times are of ticks, in ns."""
 
-    _coupling: PythonCoupledStep | None = None  # with the parts that are not compiled
+    _coupling: CalledTicks | None = None  # with the parts that are not compiled
 
     def __init__(self, tick_model: TickModel) -> None:
         self.tick_model, self._memory = tick_model, tick_model.memory()
@@ -91,7 +82,7 @@ class VirtualPlant:
         """Step the plant by one tick, with the parts beside it."""
         self._advance()
 
-    def _coupled_advance(self, coupling: PythonCoupledStep) -> Callable[[], object]:
+    def _coupled_advance(self, coupling: CalledTicks) -> Callable[[], object]:
         record, values, energy = self.view("coupled"), self.view("coupling", "values"), self.view("coupling", "energy")
 
         def advance() -> None:
@@ -112,7 +103,7 @@ class VirtualPlant:
     def restart(self) -> None:
         """Let these parts begin anew."""
         self.close()
-        self._coupling = _coupling_of(self, self._step)
+        self._coupling = CalledTicks(self, self._step) if self.tick_model.coupled_in_python else None
         self._advance = self.bind(self._step) if self._coupling is None else self._coupled_advance(self._coupling)
 
     def close(self) -> None:
@@ -125,139 +116,40 @@ class VirtualPlant:
         self._measured_ns = None
 
 
-def _coupling_of(plant: VirtualPlant, call: MemoryCall) -> PythonCoupledStep | None:
-    """None where all parts are compiled. call: the step of the plant alone, (t, state, held …) -> state."""
-    model = plant.tick_model
-    if model.coupling is None or not model.coupling.in_python:
-        return None
-    if not model.plant_part.has_dofs:
-        return PythonCoupledStep(model.coupling, None, model.step)
-    t, x, *held = (plant.memory[where].reshape(shape) for where, shape in call.inputs)
-    stepped = SteppedPlant(model.plant_part, model.step, t, x, held, not model.compiled)
-    return PythonCoupledStep(model.coupling, stepped, model.step)
+class CalledTicks:
+    """The ticks of a plant with parts that are not compiled, on the memory of a tick and that of their master. Parts
+    are started by the first tick, and closed once."""
 
+    def __init__(self, plant: VirtualPlant, call: MemoryCall) -> None:
+        """call: the step of the plant alone, (t, state, held …) -> state."""
+        model = plant.tick_model
+        assert model.coupling is not None
+        self._t, self._x, *self._held = (plant.memory[where].reshape(shape) for where, shape in call.inputs)
+        self._coupling = model.coupling
+        self._ticks = CoupledStep(model.coupling, model, model.held, model.compiled, calling=True)
+        assert isinstance(self._ticks.master, CallingMaster)
+        self._master = self._ticks.master
+        self._values, self._energy = (self._master.layout.index(name) for name in ("values", "energy"))
+        self._values = self._values[: self._master.outputs.size]
+        self._memory: Array | None = None  # of the master
+        self.supervise, self.close = self._master.supervisor.run, self._master.close
 
-class SteppedPlant:
-    """The plant on the memory of a tick, with the contract of a part that measures its work."""
-
-    order = ORDER
-    repeats, variable = True, False
-    bounded = True  # its steps end by themselves
-
-    def __init__(
-        self, part: PlantPart, step: float, t: Array, x: Array, held: Sequence[Array], interpret: bool
-    ) -> None:
-        """t, x, held: the time, its state, and what else `PlantPart` needs, in the memory; step [s]: of a tick."""
-        self._part, self._x = part, x
-        self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
-        self._coefficients = np.zeros((ORDER + 1, len(part.inputs)))
-        self._columns = list(enumerate(part.inputs))
-        self._reached, self.work = np.zeros(len(part.outputs)), np.zeros(len(part.ports))
-        given, results = (t, x, self._coefficients, *held), (x, self._reached, self.work)
-
-        def advance(t: Numeric, x: Numeric, coefficients: Numeric, *held: Numeric) -> tuple[Numeric, ...]:
-            after, y, work = part.advance(t, step, ops.concatenate([x, *held]), coefficients)
-            return after[: len(x)], y, work
-
-        inputs, outputs = ([ArrayPort(f"value{k}", a.shape) for k, a in enumerate(each)] for each in (given, results))
-        run = compile(advance, inputs, "advance_coupled", outputs, interpret)
-        self._advance = bound(run, given, results)
-
-    def measure(self, ports: Sequence[tuple[str, str]]) -> None:
-        assert tuple(ports) == self._part.ports
-
-    def start(self, t: float, inputs: Mapping[str, Array]) -> dict[str, Any]:
-        self._give({name: np.reshape(value, (1,)) for name, value in inputs.items()})
-        self._x[:] = self._part.with_efforts(t, self._x, self._coefficients)
-        return dict(zip(self.outputs, np.asarray(self._part.output_values(t, self._x), dtype=float), strict=True))
-
-    def step(self, t: float, h: float, inputs: Mapping[str, Array]) -> dict[str, Any]:
-        self._give(inputs)
-        self._advance()
-        return dict(zip(self.outputs, self._reached, strict=True))
-
-    def _give(self, inputs: Mapping[str, Array]) -> None:
-        """Take the polynomials of the efforts."""
-        for k, name in self._columns:
-            column = inputs[name]
-            self._coefficients[: len(column), k] = column
-            self._coefficients[len(column) :, k] = 0.0
-
-    def save(self) -> object:
-        return self._x.copy()
-
-    def restore(self, saved: object) -> None:
-        assert isinstance(saved, np.ndarray)
-        self._x[:] = saved
-
-    def close(self) -> None:
-        """Nothing to release."""
-
-
-class PythonCoupledStep:
-    """Steps the plant and the parts of a rig once per tick. Parts are started by the first step, and closed once."""
-
-    def __init__(self, coupling: Coupling, plant: SteppedPlant | None, step: float) -> None:
-        """plant: None for a rig of parts only; step [s]: of a tick."""
-        parts: dict[str, Part] = {} if plant is None else {MECHANISM: plant}
-        for name, part in coupling.parts.items():
-            parts[name] = SteppedBlock(replace(part, name=name)) if isinstance(part, BlockPart) else part.open()
-        order = in_order_of_evaluation(parts, coupling.couplings)
-        sequence = coupling.scheme.sequence or tuple(sequence_of(parts, order))
-        scheme = replace(coupling.scheme, sequence=sequence)
-        self._master = PythonMaster(parts, coupling.couplings, scheme, order, coupling.start_limit)
-        self._coupling, self._tick, self._started = coupling, step, False
-        self._step = step if coupling.first_step is None else coupling.first_step
-        self._ticks = self._made = 0  # since the start
-        outputs = [Terminal(name, output) for name, part in coupling.parts.items() for output in part.outputs]
-        elements = np.arange(sum(math.prod(parts[each.part].outputs[each.signal].shape) for each in order))
-        self._places = np.concatenate([elements[:0], *(elements[self._master.place(each).where] for each in outputs)])
-        self._bonds = [
-            [self._master.place(end.source).where for end in (bond.effort, bond.flow)]
-            for bond in coupling.couplings.bonds
-        ]
-        self.supervise = self._master.supervisor.run
-
-    def start(self) -> None:
-        """Start the parts at t = 0. Raises InputError for one that cannot start."""
-        if not self._started:
-            self._master.start(0.0, self._step)
-            if self._coupling.scheme.order > 0 and self._master.repeats:
-                self._master.add_slope(self._step)
+    def start(self) -> Array:
+        """Start the parts at t = 0; the memory of the master. Raises InputError for one that cannot start."""
+        if self._memory is None:
+            self._ticks.plant.start = self._x.copy()
+            self._memory = self._ticks.initial()
+            self._x[:] = self._ticks.state_of_plant(self._memory, self._x)
             self._master.limit_steps(self._coupling.time_limit)
-            self._started = True
+        return self._memory
 
     def advance(self) -> tuple[Array, Array, Array]:
         """A tick: (the record of its beginning, the outputs of all parts at its end, residual energies [J])."""
-        self.start()
+        memory = self.start()
         if self._coupling.publish is not None:
-            values = {each: self._master.now(each) for each in self._master.output_order}
-            self._coupling.publish(self._master.t, values)
-        record = self.record()
-        self._ticks += 1
-        self._advance_to(self._ticks * self._tick)
-        return record, self._master.values[0], self._master.energy
-
-    def _advance_to(self, end: float) -> None:
-        """One step of the coupling to the end of the tick [s], or several."""
-        control = self._coupling.scheme.control
-        if control is None:
-            count = round(self._tick / self._step)
-            for _ in range(count):
-                self._master.step(self._step)
-            self._made += count
-            return
-        for _ in range(control.most_steps(self._tick)):
-            if end - self._master.t <= LAST * self._tick:
-                return
-            self._made += self._master.controlled_step(end)
-
-    def record(self) -> Array:
-        """See `CoupledStep.record`."""
-        values, energy = self._master.values[0], self._master.energy
-        bonds = [each for k, (e, f) in enumerate(self._bonds) for each in (values[e] @ values[f], energy[k])]
-        steps = [self._master.lengths[0], self._made, self._master.refused]
-        return np.concatenate([values[self._places], bonds, steps if self._coupling.first_step is not None else []])
-
-    def close(self) -> None:
-        self._master.close()
+            places, values = self._master.outputs.places, memory[self._values]
+            found = {Terminal(*path): values[where].reshape(shape) for path, (where, shape) in places.items()}
+            self._coupling.publish(float(self._t), found)
+        self._x[:], after, record = self._ticks.advance(self._t, self._x, memory, *self._held)
+        self._memory = after
+        return record, after[self._values], after[self._energy]

@@ -6,14 +6,14 @@ and scores; with the same seed they propose the same.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-import pkgutil
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Protocol
 
 from cosim.apps.tuning.evaluation import TrialEvaluator
-from cosim.core.errors import SectionError, did_you_mean
+from cosim.core.errors import InputError, SectionError
+from cosim.core.plugin_loading import OPTIMISER, find, known_names
 from cosim.core.types import Array
 
 
@@ -46,21 +46,20 @@ class SearchProblem:
 
 def known_optimisers() -> dict[str, str]:
     """Name -> its line."""
-    names = [module.name for module in pkgutil.iter_modules(__path__)]
-    return {name: importlib.import_module(f"{__name__}.{name}").ABOUT for name in names}
+    return {name: find(OPTIMISER, name).ABOUT for name in known_names(OPTIMISER)}
 
 
-def check_optimiser(name: str) -> None:
-    """Raises InputError for an unknown name."""
-    names = [module.name for module in pkgutil.iter_modules(__path__)]
-    if name not in names:
-        raise SectionError(f"there is no optimiser '{name}'{did_you_mean(name, names)}", ("optimiser",))
+def find_optimiser(name: str) -> ModuleType:
+    """Its module. Raises InputError for an unknown name."""
+    try:
+        return find(OPTIMISER, name)
+    except InputError as error:
+        raise SectionError(error.what, ("optimiser",)) from None
 
 
 def load_optimiser(name: str, problem: SearchProblem) -> Optimiser:
     """Raises InputError for an unknown name, and for an optimiser that does not fit the rig or is not installed."""
-    check_optimiser(name)
-    return importlib.import_module(f"{__name__}.{name}").load(problem)
+    return find_optimiser(name).load(problem)
 
 
 def default_optimiser() -> str:

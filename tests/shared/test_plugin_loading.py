@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cosim.core import plugin_loading
 from cosim.core.errors import SourceLocation
-from cosim.rig.reading import plugins
-from cosim.rig.reading.plugins import PluginKind, find
+from cosim.core.plugin_loading import PluginKind, find, known_names
 from tests.kit.refusals import refusal
 
 GOOD = "from cosim.plugin import params\ndef load(): pass\n@params\nclass Params: pass\n"
@@ -57,7 +57,7 @@ def test_a_new_file_is_found(package):
 def test_an_entry_point(monkeypatch, said):
     Path("far_widget.py").write_text(GOOD)
     entries = EntryPoints([EntryPoint("far", "far_widget", "cosim.widgets"), EntryPoint("other", "far_widget", "else")])
-    monkeypatch.setattr(plugins, "entry_points", lambda group: entries.select(group=group))
+    monkeypatch.setattr(plugin_loading, "entry_points", lambda group: entries.select(group=group))
     assert found("far").__name__ == "far_widget"
     said(map(mistake, ("fat", "xyz")))
 
@@ -114,5 +114,33 @@ def test_a_file_that_is_no_plugin(code, said):
 
 def test_an_entry_point_that_leads_nowhere(monkeypatch, said):
     entries = EntryPoints([EntryPoint("far", "nowhere_at_all", "cosim.widgets")])
-    monkeypatch.setattr(plugins, "entry_points", lambda group: entries.select(group=group))
+    monkeypatch.setattr(plugin_loading, "entry_points", lambda group: entries.select(group=group))
     said(mistake("far"))
+
+
+# --- every kind ---
+
+KINDS = [kind for kind in vars(plugin_loading).values() if isinstance(kind, PluginKind)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.word)
+def test_each_known_name_is_found_and_others_are_refused_alike(kind):
+    assert kind.group or kind.package
+    assert bool(known_names(kind)) == bool(kind.package)
+    for name in known_names(kind):
+        module = find(kind, name)
+        assert all(hasattr(module, needed) for needed in kind.needs), name
+    assert mistake("no such name", kind).startswith(f"rig.yaml:7 part.type: unknown {kind.word} 'no such name'; ")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.group], ids=lambda kind: kind.word)
+def test_a_kind_of_this_program_alone_takes_no_file(kind):
+    Path("mine.py").write_text(GOOD)
+    assert mistake("mine.py", kind).startswith(f"rig.yaml:7 part.type: unknown {kind.word} 'mine.py'; ")
+
+
+def test_nothing_else_looks_for_plugins():
+    words = "iter_modules", "spec_from_file_location", "entry_points("
+    package = Path(plugin_loading.__file__).parents[1]
+    found = {path.relative_to(package) for path in package.rglob("*.py") if any(w in path.read_text() for w in words)}
+    assert found == {Path("core/plugin_loading.py")}
