@@ -5,15 +5,14 @@ import numpy as np
 from benchmarks import rows_coupling
 from benchmarks.paired_timing import Budget
 from benchmarks.peers_mosaik import run_loop
-from benchmarks.rows_coupling import STARTS, STEP, UPDATES, beside_mosaik, compiled, python_loop
+from benchmarks.rows_coupling import STARTS, UPDATES, beside_mosaik, compiled, python_loop
 
 SHORT = Budget(pairs=2, block=1e-4, starts=1)
 
 
 def test_the_loop_in_mosaik_has_the_numbers_of_the_master():
-    master, value = python_loop()
-    for _ in range(25):
-        master.step(STEP)
+    steps, value = python_loop()
+    steps(25)
     counted = []
     assert run_loop(UPDATES, STARTS, 25, lambda: counted.append(1)) == value.value
     assert len(counted) == 25
