@@ -124,7 +124,10 @@ class Commands:
         self.parsers: dict[str, CommandParser] = {}
 
     def add_command(self, name: str, run: Callable[..., None], *words: Word) -> None:
-        """A command with what runs it, whose docstring begins with its line of help."""
+        """A command with what runs it, whose docstring begins with its line of help. Raises LookupError for one that
+        stands under no heading."""
+        if all(name.partition(" ")[0] not in names for names in HEADINGS.values()):
+            raise LookupError(f"the command '{name}' stands under no heading; add it to HEADINGS")
         about = (run.__doc__ or "").splitlines()[0]
         parser = self.parsers[name] = CommandParser(prog=f"cosim {name}", description=about)
         parser.set_defaults(command=run)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cosim.cli.command_line import all_commands
-from cosim.cli.command_tree import FORMER, GROUPS, HEADINGS
+from cosim.cli.command_tree import FORMER, GROUPS, HEADINGS, Commands
 from tests.kit.command import Command
 
 COMMANDS = all_commands()
@@ -54,3 +54,8 @@ def test_a_former_name_is_refused_with_the_new_one(command: Command, former: str
 def test_unknown_words_are_refused_with_what_is_near(command: Command, words: str, hint: str):
     (error,) = command.refuses(*words.split())
     assert error.startswith(hint)
+
+
+def test_a_command_without_a_heading_is_refused():
+    with pytest.raises(LookupError, match="the command 'weigh' stands under no heading"):
+        Commands().add_command("weigh", print)
