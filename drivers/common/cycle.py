@@ -55,6 +55,27 @@ def nearest(value: float, low: float, high: float) -> float:
     return clipped(value, low, high) + _WHOLE - _WHOLE
 
 
+def effort_target(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None:
+    effort = requested_effort(c)
+    sent[0], sent[1] = effort_of_motor(c, effort), effort
+
+
+def velocity_target(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None:
+    sent[0], sent[1] = c[SCALE] * c[VELOCITY], c[EFFORT]
+
+
+def position_target(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None:
+    sent[0], sent[1] = c[SCALE] * (c[POSITION] - c[ZERO]), c[EFFORT]
+
+
+# mode -> the function of a command whose frame has one number: the target in the drive's SI units
+TARGETS: dict[str, JointFunction] = {
+    "effort": effort_target,
+    "velocity": velocity_target,
+    "position": position_target,
+}
+
+
 class Reception(NamedTuple):
     """What the drives report, in every mode.
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 
 from cosim.core.driver_contract import DriverContext
-from cosim.plugins.drivers.common.node_driver import NodeDriver, Request
+from cosim.plugins.drivers.common.cycle import Transmission
+from cosim.plugins.drivers.common.frame_layout import ReceivedFrame
+from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
+from cosim.plugins.drivers.common.node_driver import OFF, NodeDriver, Request
 from cosim.plugins.drivers.common.wiring import JointParams
-from cosim.plugins.drivers.template import codec
+from cosim.plugins.drivers.template import codec, cycle
 from cosim.plugins.drivers.transport import CanFrame, Connection
 
 REQUESTS = {"state": codec.STATE, "identity": codec.WHO, "clear": codec.CLEAR, "enable": codec.ENABLE}
@@ -18,6 +21,9 @@ class TemplateDriver(NodeDriver[CanFrame, JointParams]):
 
     def __init__(self, context: DriverContext, link: Connection[CanFrame], watchdog: float) -> None:
         super().__init__(context, link, watchdog)
+        self.interpreted = self._cycle = InterpretedCycle(
+            cycle.reception(list(self._nodes)), [[0.0] for _ in self.joints]
+        )
         limits = [self._guard_limits(k)["effort"] for k in range(len(self.joints))]
         self._effort_limit = [math.ceil(min(1e3 * limit, 0xFFFF)) for limit in limits]  # mN·m
 
@@ -30,25 +36,35 @@ class TemplateDriver(NodeDriver[CanFrame, JointParams]):
     def _request(self, k: int, request: Request) -> CanFrame:
         return codec.encode(codec.REQUEST, self._wiring[k].address, REQUESTS[request])
 
-    def _command(self, k: int, position: float, velocity: float, effort: float) -> CanFrame:
-        mode, target = codec.MODES.index(self._mode), self._target(position, velocity, effort)
-        values = (mode, math.ceil(100 * self.watchdog), self._effort_limit[k], target)
-        return codec.encode(codec.COMMAND, self._wiring[k].address, *values)
-
     def _off(self, k: int) -> CanFrame:
         return codec.encode(codec.COMMAND, self._wiring[k].address, 0, 0, 0, 0.0)
 
+    # --- the cycle ---
+
+    def _prepare(self, mode: str) -> None:
+        super()._prepare(mode)
+        for settings in self._cycle.settings:
+            settings[cycle.ON] = codec.MODES.index(mode)
+
+    def _transmission(self, mode: str) -> Transmission:
+        head, wired = (
+            (codec.MODES.index(mode), math.ceil(100 * self.watchdog)),
+            zip(self._wiring, self._effort_limit, strict=True),
+        )
+        return cycle.transmission(mode, (codec.encode(codec.COMMAND, j.address, *head, most, 0.0) for j, most in wired))
+
+    def _polls(self) -> list[CanFrame]:
+        return [self._request(k, "state") for k in range(len(self.joints))]
+
+    def _judge(self, received: ReceivedFrame, t_ns: int) -> None:
+        mode, fault = (int(number) for number in self._cycle.numbers[received.joint][cycle.MODE :])
+        if received.frame.id & ~0x7F == codec.STATUS:
+            known = codec.MODES[mode] if mode < len(codec.MODES) else OFF
+            self._answered(received.joint, known, fault, t_ns)
+
     def _take(self, item: CanFrame) -> None:
-        k, message, feedback = self._nodes.get(item.id & 0x7F), codec.decode(item), self._feedback
-        if k is None:
-            return
-        match message:
-            case codec.IDENTITY, identity:
-                self._identity[k] = identity
-            case codec.MOTION, (position, velocity):
-                feedback.position[k], feedback.velocity[k] = position, velocity
-            case codec.STATUS, (effort, temperature, mode, fault) if mode < len(codec.MODES):
-                feedback.effort[k], feedback.temperature[k] = effort, 0.1 * temperature
-                self._answered(k, codec.MODES[mode], fault, item.t_ns)
-            case None | (codec.STATUS, _):
-                self._lost += 1
+        k, message = self._nodes.get(item.id & 0x7F), codec.decode(item)
+        if k is not None and message is not None and message[0] == codec.IDENTITY:
+            self._identity[k] = message[1]
+        else:
+            super()._take(item)
