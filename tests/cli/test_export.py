@@ -43,7 +43,7 @@ def test_parquet_has_columns_with_units(recorded, run):
     printed = f"wrote    b.parquet: 51 ticks, {len(chosen)} signals\n"
     words = ("--to", "parquet", "-o", "b.parquet", "--signals", "*position", "--from", "50 ms", "--until", "0.1")
     assert recorded("export", "recording", "a.mcap", *words) == (0, printed, [])
-    table = pyarrow.parquet.read_elastic_table("b.parquet")
+    table = pyarrow.parquet.read_table("b.parquet")
     assert table.column_names == ["t", *chosen]
     assert table.schema.field("hinge/position").metadata == {b"unit": b"rad"}
     np.testing.assert_array_equal(table["t"], run.t[50:101])
