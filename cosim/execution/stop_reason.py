@@ -23,6 +23,7 @@ OVERFLOWING = 1e100
 # element of a constraint Jacobian below which the constraint does not act on a dof
 TOUCHED = 1e-9
 KEYS = {code: key for key, code in CODES.items()}
+PROJECTION = "mechanism.loop_closure.drift: projection"
 
 
 # limits that a joint may exceed because a unit is wrong, before that is proven; blocks of samples that show it then
@@ -43,21 +44,16 @@ class Reason(NamedTuple):
 def stop_reason(tick_model: TickModel, tick: int, memory: np.ndarray, rows: np.ndarray) -> str:
     """memory: of the tick at whose end the guard or the plant has a fault; rows (k, nr): up to that tick."""
     parts, t = tick_model.layout.unpack(memory), tick * tick_model.step
-    fault = float(tick_model.plant_fault(t, tick_model.plant.layout.pack(parts["plant"]))) - NOT_FINITE
+    fault = float(tick_model.plant_fault(t, tick_model.plant.layout.pack(parts["plant"])))
     stopped = parts["controlled_stop"]["reason"] and parts["fault"] == parts["controlled_stop"]["reason"]
-    part_fault = float(parts["fault"]) - FIRST_OF_PARTS
-    if part_fault == CouplingFault.RESIDUAL_ENERGY:
-        reason = _residual_energy(tick_model, parts)
-    elif part_fault == CouplingFault.NOT_FINITE:
-        reason = _part_not_finite(tick_model, parts)
+    if float(parts["fault"]) > FIRST_OF_PARTS:
+        reason = _other_fault(tick_model, parts, float(parts["fault"]))
     elif NOT_FINITE in parts["guard_fault"]:
         reason = _guard_fault(tick_model, parts)
-    elif fault == PlantFault.NO_STEP:
-        reason = _no_step(tick_model, parts)
-    elif fault == PlantFault.ENDLESS_EVENTS:
-        reason = _endless_events(tick_model, parts)
-    elif fault == PlantFault.CONSTRAINT_VIOLATED:
+    elif fault == NOT_FINITE + PlantFault.CONSTRAINT_VIOLATED:
         reason = _constraint_violated(tick_model, t, parts)
+    elif fault in fault_templates(tick_model):
+        reason = _other_fault(tick_model, parts, fault, -1 if fault == NOT_FINITE + PlantFault.NO_STEP else None)
     else:
         reason = _controlled_stop(tick_model, parts) if stopped else _guard_fault(tick_model, parts)
     cause = "" if reason.joint is None else likely_cause(RigState(tick_model, tick, parts, rows, reason.joint))
@@ -159,34 +155,82 @@ def _not_finite(tick_model: TickModel, parts: State, k: int) -> Reason:
     return Reason(f"joint '{name}' {what}", fix, k if tick_model.coupling is None else None)
 
 
-def _no_step(tick_model: TickModel, parts: State) -> Reason:
-    """A tick that no step of the integrator can take."""
-    control, refused = tick_model.plant.control, float(parts["plant"]["steps"]["refused"])
-    assert control is not None
-    what = f"{MAX_STEPS} steps did not take {tick_model.integrator} from t = {refused:.6g} s to the end of the tick"
-    fix = "raise the tolerance, or look for a force or a gain that changes abruptly"
-    return Reason(f"{what} within a schedule.tolerance of {control.tolerance:g}", fix, -1)
+def fault_templates(model: TickModel) -> dict[float, str]:
+    """By the code of a fault of the plant or of a part: the sentence with its fix, with the fields of `_fields`. Where
+    the plant cannot be asked, that of a violated constraint, which has no fields."""
+    control, step = model.plant.control, "a smaller schedule.step"
+    plant = {
+        PlantFault.CONSTRAINT_VIOLATED: f"a constraint is violated; try {step}, or {PROJECTION}",
+        PlantFault.ENDLESS_EVENTS: "events trigger each other without end at t = {endless} s: {events}; change their"
+        " conditions so that none triggers the others again",
+    }
+    if control is not None:
+        plant[PlantFault.NO_STEP] = (
+            f"{MAX_STEPS} steps did not take {model.integrator} from t = {{refused}} s to the end of the tick within a"
+            f" schedule.tolerance of {control.tolerance:g}; raise the tolerance, or look for a force or a gain that"
+            " changes abruptly"
+        )
+    found = {NOT_FINITE + float(fault): text for fault, text in plant.items()}
+    if (coupling := model.coupling) is not None:
+        shorter = _shorter_steps(coupling)
+        correction = "" if coupling.scheme.control is not None else ", a couplings.correction"
+        found |= {
+            FIRST_OF_PARTS + float(CouplingFault.RESIDUAL_ENERGY): "the residual energy of bond '{bond}' is"
+            f" {{bond_energy}} J, beyond its limit of {{bond_limit}} J; try {shorter}{correction} or another"
+            " couplings.order",
+            FIRST_OF_PARTS + float(CouplingFault.NOT_FINITE): f"output '{{output}}' is not finite; try {shorter}, or a"
+            " smaller step of the part",
+        }
+    return found
 
 
-def _endless_events(tick_model: TickModel, parts: State) -> Reason:
-    """The events that fired repeatedly within one instant."""
-    modes = parts["plant"]["modes"]
-    often = modes["fired"] > 0.5 * modes["fired"].max()
-    triggers = [trigger.name for trigger, fired in zip(tick_model.plant.modes.indicators, often, strict=True) if fired]
-    names = " and ".join(f"'{name}'" for name in dict.fromkeys(triggers))
-    what = f"events trigger each other without end at t = {float(modes['endless']):.6g} s: {names}"
-    return Reason(what, "change their conditions so that none triggers the others again")
+def _other_fault(tick_model: TickModel, parts: State, code: float, joint: int | None = None) -> Reason:
+    what, fix = fault_templates(tick_model)[code].format_map(_Fields(tick_model, parts)).split("; ", 1)
+    return Reason(what, fix, joint)
 
 
-def _residual_energy(tick_model: TickModel, parts: State) -> Reason:
-    """The bond whose residual energy is farthest beyond its limit."""
-    coupling, energy = tick_model.coupling, parts["coupling"]["energy"]
-    assert coupling is not None
-    worst = int(np.argmax(np.abs(energy) / coupling.residual_limits))
-    name, limit = coupling.couplings.bonds[worst].name, coupling.residual_limits[worst]
-    what = f"the residual energy of bond '{name}' is {float(energy[worst]):.4g} J, beyond its limit of {limit:g} J"
-    correction = "" if coupling.scheme.control is not None else ", a couplings.correction"
-    return Reason(what, f"try {_shorter_steps(coupling)}{correction} or another couplings.order")
+class _Fields(dict[str, str]):
+    """What the templates of a model say of a memory, each computed when a template has it."""
+
+    def __init__(self, tick_model: TickModel, parts: State) -> None:
+        super().__init__()
+        self._model, self._parts = tick_model, parts
+
+    def __missing__(self, name: str) -> str:
+        return getattr(self, f"_{name}")()
+
+    def _refused(self) -> str:
+        return f"{float(self._parts['plant']['steps']['refused']):.6g}"
+
+    def _endless(self) -> str:
+        return f"{float(self._parts['plant']['modes']['endless']):.6g}"
+
+    def _events(self) -> str:
+        """Those that fired repeatedly within one instant."""
+        fired = self._parts["plant"]["modes"]["fired"]
+        indicators = zip(self._model.plant.modes.indicators, fired > 0.5 * fired.max(), strict=True)
+        return " and ".join(f"'{name}'" for name in dict.fromkeys(one.name for one, often in indicators if often))
+
+    def _worst(self) -> int:
+        """The bond whose residual energy is farthest beyond its limit."""
+        assert self._model.coupling is not None
+        return int(np.argmax(np.abs(self._parts["coupling"]["energy"]) / self._model.coupling.residual_limits))
+
+    def _bond(self) -> str:
+        assert self._model.coupling is not None
+        return self._model.coupling.couplings.bonds[self._worst()].name
+
+    def _bond_energy(self) -> str:
+        return f"{float(self._parts['coupling']['energy'][self._worst()]):.4g}"
+
+    def _bond_limit(self) -> str:
+        assert self._model.coupling is not None
+        return f"{self._model.coupling.residual_limits[self._worst()]:g}"
+
+    def _output(self) -> str:
+        """The first one that is not finite."""
+        places, values = self._model.coupled_step.master.outputs.places, self._parts["coupling"]["values"][0]
+        return next("/".join(path) for path, (where, _) in places.items() if not np.isfinite(values[where]).all())
 
 
 def _shorter_steps(coupling: Coupling) -> str:
@@ -194,15 +238,6 @@ def _shorter_steps(coupling: Coupling) -> str:
     if coupling.scheme.control is not None:
         return "smaller tolerances of couplings.step_control"
     return "a smaller schedule.step" if coupling.first_step is None else "a smaller couplings.step"
-
-
-def _part_not_finite(tick_model: TickModel, parts: State) -> Reason:
-    """The first output that is not finite."""
-    master, values = tick_model.coupled_step.master, parts["coupling"]["values"][0]
-    name = next("/".join(p) for p, (where, _) in master.outputs.places.items() if not np.isfinite(values[where]).all())
-    assert tick_model.coupling is not None
-    fix = f"try {_shorter_steps(tick_model.coupling)}, or a smaller step of the part"
-    return Reason(f"output '{name}' is not finite", fix)
 
 
 def _constraint_violated(tick_model: TickModel, t: float, parts: State) -> Reason:
@@ -224,4 +259,4 @@ def _constraint_violated(tick_model: TickModel, t: float, parts: State) -> Reaso
         joints = " and ".join(f"'{model.dof_names[k]}'" for k in given)
         what = f"{what}: it does not fit the motion given to {joints}"
         return Reason(what, "change that or try a smaller schedule.step")
-    return Reason(what, "try a smaller schedule.step, or mechanism.loop_closure.drift: projection", -1)
+    return Reason(what, f"try a smaller schedule.step, or {PROJECTION}", -1)

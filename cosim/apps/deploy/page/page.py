@@ -26,15 +26,12 @@ from cosim.core.errors import InputError
 from cosim.core.types import Signal
 from cosim.core.units import quantity_unit, unit_sign
 from cosim.execution.rig_state import PLAUSIBLE
-from cosim.execution.stop_reason import OVERFLOWING
+from cosim.execution.stop_reason import OVERFLOWING, fault_templates
 from cosim.output.events import alarm_texts
 from cosim.output.scene.scene import ROLE_COLORS, Scene, Shape
 from cosim.output.signal_charts import charts_of
 from cosim.rig.scene import scene_of_page
 from cosim.rig.wiring.wired_rig import WiredRig
-from cosim.simulation.plant.event_stepper import PlantFault
-from cosim.simulation.plant.integration import MAX_STEPS
-from cosim.simulation.tick.coupled_plant import CouplingFault
 from cosim.simulation.tick.tick_functions import FIRST_OF_PARTS
 from cosim.simulation.tick.tick_model import TickModel
 
@@ -210,7 +207,7 @@ def stop_facts(model: TickModel) -> dict[str, Any]:
         "alarms": [{"joint": k, "bit": BITS[key], "text": text} for (k, key), text in alarm_texts(model).items()],
         "codes": {"stale": STALE, "not_finite": NOT_FINITE},
         "parts_from": FIRST_OF_PARTS,
-        "others": {f"{code:g}": text for code, text in _other_faults(model).items()},
+        "others": {f"{code:g}": text for code, text in fault_templates(model).items()},
         **_names(model),
         "overflowing": OVERFLOWING,
         "plausible": PLAUSIBLE,
@@ -234,40 +231,6 @@ def _limit(model: TickModel, key: str) -> dict[str, Any]:
     units = model.plant.model.dof_units
     shown = [row.show([float(bounds[name][k]) for name in row.bound_keys], unit) for k, unit in enumerate(units)]
     return {"reason": row.reason, "controlled_stop": row.controlled_stop, "bounds": shown}
-
-
-def _other_faults(model: TickModel) -> Mapping[float, str]:
-    """Templates by fault, of the plant and of parts."""
-    control, step = model.plant.control, "a smaller schedule.step"
-    projection = "mechanism.loop_closure.drift: projection"
-    faults = {
-        PlantFault.CONSTRAINT_VIOLATED: f"a constraint is violated; try {step}, or {projection}",
-        PlantFault.ENDLESS_EVENTS: "events trigger each other without end at t = {endless} s: {events}; change their"
-        " conditions so that none triggers the others again",
-    }
-    if control is not None:
-        faults[PlantFault.NO_STEP] = (
-            f"{MAX_STEPS} steps did not take {model.integrator} from t = {{refused}} s to the end of the tick within a"
-            f" schedule.tolerance of {control.tolerance:g}; raise the tolerance, or look for a force or a gain that"
-            " changes abruptly"
-        )
-    found = {NOT_FINITE + float(fault): text for fault, text in faults.items()}
-    if model.coupling is not None:
-        found |= {FIRST_OF_PARTS + float(fault): text for fault, text in _part_faults(model).items()}
-    return found
-
-
-def _part_faults(model: TickModel) -> Mapping[CouplingFault, str]:
-    assert model.coupling is not None
-    controlled = model.coupling.scheme.control is not None
-    shorter = "a smaller schedule.step" if model.coupling.first_step is None else "a smaller couplings.step"
-    shorter = "smaller tolerances of couplings.step_control" if controlled else shorter
-    correction = "" if controlled else ", a couplings.correction"
-    return {
-        CouplingFault.RESIDUAL_ENERGY: "the residual energy of bond '{bond}' is {bond_energy} J, beyond its limit of"
-        f" {{bond_limit}} J; try {shorter}{correction} or another couplings.order",
-        CouplingFault.NOT_FINITE: f"output '{{output}}' is not finite; try {shorter}, or a smaller step of the part",
-    }
 
 
 def _names(model: TickModel) -> dict[str, Any]:
