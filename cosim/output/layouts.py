@@ -26,7 +26,7 @@ STACKED, SIDE_BY_SIDE = "-", "|"
 
 
 class LayoutPlot(NamedTuple):
-    """curves: of a signal each."""
+    """A chart in a tab of a viewer. curves: of a signal each."""
 
     title: str
     curves: tuple[SignalCurve, ...]

@@ -27,6 +27,8 @@ _TOLERANCE = 1e-5  # relative and absolute, for limits that are stored as 32-bit
 
 
 class State(Enum):
+    """How far a driver is between closed and motors on."""
+
     CLOSED = 0
     OPENING = 1
     OFF = 2

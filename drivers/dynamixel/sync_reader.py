@@ -14,7 +14,8 @@ ANSWER_SIZE = 1 + cyclic_frames.SIZE  # the error byte and the registers of a dr
 
 
 class SyncReader:
-    """request: of the state of all drives; expected_bytes: of their answers; wire_ns: duration of both."""
+    """The reader of the states of all drives of a link. request: of the state of all drives; expected_bytes: of their
+    answers; wire_ns: duration of both."""
 
     def __init__(
         self, link: Connection[bytes], decoder: Decoder, ids: bytes, baudrate: float, cycle: InterpretedCycle

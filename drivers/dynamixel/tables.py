@@ -78,7 +78,7 @@ MODEL_NAMES = {model.number: name for name, model in MODELS.items()}
 
 
 class Register(NamedTuple):
-    """low, high: the range for writing; None: read only."""
+    """An entry of the control table of a drive. low, high: the range for writing; None: read only."""
 
     address: int
     size: int

@@ -119,7 +119,7 @@ _COMMANDS = {"effort": _in_effort_mode, "velocity": _in_velocity_mode, "position
 
 
 class CycledDrive(NamedTuple):
-    """size: bytes of what it sends."""
+    """A drive as its frames depend on it. size: bytes of what it sends."""
 
     id: int
     master: int

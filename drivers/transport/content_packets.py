@@ -91,6 +91,8 @@ def frames(receiver: int, sender: int, content: bytes, what: int) -> list[CanFra
 
 
 class Content(NamedTuple):
+    """A command or an answer that the frames of a CAN bus have brought."""
+
     receiver: int
     sender: int
     what: int  # ASK, TELL, …

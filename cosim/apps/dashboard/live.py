@@ -17,7 +17,8 @@ SETTLED = 1.0  # s after a move here, until which the values of the run do not r
 
 
 class LiveRun:
-    """gains: None until the run is known. `do` and the other commands may be called by any thread, `poll` by one."""
+    """A running rig as the source of a page, which can be controlled. gains: None until the run is known. `do` and the
+    other commands may be called by any thread, `poll` by one."""
 
     def __init__(
         self, watch: Watch, control: RunControl, process: RunProcess | None = None, address: str | None = None

@@ -37,6 +37,8 @@ STATES: dict[str, tuple[str, str]] = {
 
 
 class Headline(NamedTuple):
+    """The state of a run in a few words, with a line of detail."""
+
     text: str
     detail: str
     color: str

@@ -45,7 +45,9 @@ class CoupledRun:
 
 @dataclass
 class CoupledParts:
-    """parts: blocks as `BlockPart`, or anything with the contract of `Part`. master: a key of MASTERS; order: of the
+    """Parts with integrators of their own, coupled by power bonds and wires, as one simulation.
+
+    parts: blocks as `BlockPart`, or anything with the contract of `Part`. master: a key of MASTERS; order: of the
     polynomials of inputs; step [s]: of the coupling, the first one with a control; sequence: the parts in the order of
     Gauss–Seidel's steps, by default sorted by their feedthrough; time_limit [s]: for each step of a part that is not
     compiled.

@@ -103,8 +103,8 @@ TINY = 1e-30  # against division by 0 while a bond has not carried power yet
 
 @dataclass(frozen=True)
 class EnergyCorrection:
-    """gain: the part of the residual that a step pays back; limit: of an offset, relative to the largest effort or
-    flow so far."""
+    """The offsets of efforts and flows that pay back the energy which a coupling has created. gain: the part of the
+    residual that a step pays back; limit: of an offset, relative to the largest effort or flow so far."""
 
     gain: float = 1.0
     limit: float = 0.2

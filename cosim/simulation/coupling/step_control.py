@@ -29,8 +29,9 @@ TINY = 1e-9  # of an error, below which the controller sees this one
 
 @dataclass(frozen=True)
 class EnergyControl:
-    """shortest, longest: bounds of a step [s]; relative, absolute [J]: tolerances of the energy of a bond in a step;
-    repeats: whether a step that exceeds them is repeated with a shorter length, where the parts can."""
+    """The controller of the lengths of a coupling's steps, by the residual energies of its bonds. shortest, longest:
+    bounds of a step [s]; relative, absolute [J]: tolerances of the energy of a bond in a step; repeats: whether a step
+    that exceeds them is repeated with a shorter length, where the parts can."""
 
     shortest: float
     longest: float

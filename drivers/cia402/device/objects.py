@@ -20,6 +20,8 @@ MAPPED = 8  # objects that one PDO can hold
 
 
 class ObjectEntry(NamedTuple):
+    """An entry of the object dictionary of an emulated drive."""
+
     name: str
     kind: str
     access: str = "rw"  # rw, ro, const
