@@ -13,7 +13,7 @@ from cosim.apps.dashboard.source import About, News, Status, Value
 from cosim.apps.dashboard.watch import Watch, value_of
 from cosim.core.errors import CosimError
 
-SETTLED = 1.0  # s after a move here, until which the values of the run do not replace the page's
+SETTLING_TIME = 1.0  # s after a move here, until which the values of the run do not replace the page's
 
 
 class LiveRun:
@@ -164,7 +164,7 @@ class LiveRun:
             return
         if own and self._known != self.control.status.get("pid"):
             return
-        if self.gains.moved_since(time.monotonic(), SETTLED):
+        if self.gains.moved_since(time.monotonic(), SETTLING_TIME):
             return
         parameters = self.control.status.get("parameters", {})
         self.gains.accept({name: value_of(item["value"]) for name, item in parameters.items()})

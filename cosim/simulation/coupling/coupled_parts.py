@@ -23,7 +23,7 @@ from cosim.simulation.coupling.step_control import EnergyControl
 from cosim.simulation.coupling.stepped_block import on_numbers
 
 MASTERS = {"jacobi": False, "gauss_seidel": True}
-LAST = 1e-9  # of a step: a rest that is shorter is rounding
+LEAST_REST = 1e-9  # of a step: a rest that is shorter is rounding
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class CoupledParts:
                 rows.append(row)
             return np.array(rows)
         step = self._step(master, "controlled_step")
-        while rows[-1][0] < duration - LAST * self.step:
+        while rows[-1][0] < duration - LEAST_REST * self.step:
             memory, row = step(memory, end)
             if row[0] > rows[-1][0]:  # else it is made again
                 rows.append(row)

@@ -98,7 +98,7 @@ def trapezoidal_work(
     return 0.5 * h * float(sum(powers))
 
 
-TINY = 1e-30  # against division by 0 while a bond has not carried power yet
+LEAST_DENOMINATOR = 1e-30  # against division by 0 while a bond has not carried power yet
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class EnergyCorrection:
     ) -> tuple[Numeric, Numeric]:
         """(Δe, Δf), each (n,), of a bond with effort and flow (n,); debt D [J]; largest: e₀² and f₀²."""
         e2, f2 = largest
-        factor = self.gain * debt / (h * ((flow @ flow) * e2 + (effort @ effort) * f2 + TINY))
+        factor = self.gain * debt / (h * ((flow @ flow) * e2 + (effort @ effort) * f2 + LEAST_DENOMINATOR))
         most_effort, most_flow = (self.limit * ops.sqrt(square) for square in largest)
         return (
             ops.clip(-factor * e2 * flow, -most_effort, most_effort),
