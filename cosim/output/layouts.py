@@ -15,7 +15,7 @@ from cosim.output.scene.scene import Scene
 from cosim.output.signal_charts import EFFORT, POSITION, TRACKING_ERROR, VELOCITY, SignalCurve, charts_of, curves_beside
 
 MOST_PLOTS = 12  # in a tab
-ROWS = 4  # in a column of plots
+MOST_ROWS = 4  # in a column of plots
 
 # titles of the charts of joints that have a tab
 JOINT_TABS = POSITION, TRACKING_ERROR, VELOCITY, EFFORT, "current", "temperature"
@@ -26,7 +26,7 @@ STACKED, SIDE_BY_SIDE = "-", "|"
 
 
 class LayoutPlot(NamedTuple):
-    """curves: of a signal each."""
+    """A chart in a tab of a viewer. curves: of a signal each."""
 
     title: str
     curves: tuple[SignalCurve, ...]
@@ -38,8 +38,8 @@ class LayoutTab(NamedTuple):
 
     @property
     def columns(self) -> list[tuple[LayoutPlot, ...]]:
-        """At most ROWS plots above each other."""
-        return [self.plots[k : k + ROWS] for k in range(0, len(self.plots), ROWS)]
+        """At most MOST_ROWS plots above each other."""
+        return [self.plots[k : k + MOST_ROWS] for k in range(0, len(self.plots), MOST_ROWS)]
 
 
 VIEW, PLOTS, LOG, PARAMETERS = "3D!view", "Tab!plots", "RosOut!events", "Parameters!parameters"  # kind of panel, name

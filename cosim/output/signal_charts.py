@@ -24,7 +24,7 @@ NO_DECLARATIONS: Mapping[str, Signal] = {}
 
 
 class CurveStyle(NamedTuple):
-    """width: of the line, in points or pixels."""
+    """How the curves of a role are drawn and named. width: of the line, in points or pixels."""
 
     label: str
     color: str
@@ -47,7 +47,8 @@ FRONT = {role: k for k, role in enumerate(STYLES)}
 
 
 class SignalCurve(NamedTuple):
-    """signals: the one that it shows, or the two whose difference it shows."""
+    """A curve of a chart, with its label and style. signals: the one that it shows, or the two whose difference it
+    shows."""
 
     signals: tuple[str, ...]
     label: str
@@ -67,7 +68,8 @@ class SignalCurve(NamedTuple):
 
 
 class SignalChart(NamedTuple):
-    """owner: of the signals, such as a joint; unit: as it is shown; curves: from the back to the front."""
+    """Curves of one quantity that are shown over each other. owner: of the signals, such as a joint; unit: as it is
+    shown; curves: from the back to the front."""
 
     owner: str
     title: str

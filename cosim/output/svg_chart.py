@@ -17,11 +17,11 @@ from cosim.output.palette import FAINT, GRID, PALE, SOFT
 from cosim.output.plot.curves import thin
 
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 10.0, 22.0, 34.0  # pixels beside the axes
-TICKS = 6  # at most, of a linear axis
-DECADES = 5  # with a tick, at most
-MARGIN = 0.05  # of the range, above and below the curves
+MOST_AXIS_TICKS = 6  # at most, of a linear axis
+MOST_DECADES = 5  # with a tick, at most
+RANGE_MARGIN = 0.05  # of the range, above and below the curves
 SHADE = "#f3f5f7"
-STEPS = (1.0, 2.0, 5.0, 10.0)
+AXIS_STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
 class ChartAxis:
@@ -47,11 +47,11 @@ class ChartAxis:
     def ticks(self) -> list[float]:
         if self.logarithmic:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
-            step = max(1, -(-(last - first) // DECADES))
+            step = max(1, -(-(last - first) // MOST_DECADES))
             decades = [10.0**k for k in range(first, last + 1, step)]
             return decades if len(decades) > 1 else [self.low, math.sqrt(self.low * self.high), self.high]
-        size = 10.0 ** math.floor(math.log10((self.high - self.low) / TICKS))
-        step = next(size * step for step in STEPS if (self.high - self.low) / (size * step) <= TICKS)
+        size = 10.0 ** math.floor(math.log10((self.high - self.low) / MOST_AXIS_TICKS))
+        step = next(size * step for step in AXIS_STEPS if (self.high - self.low) / (size * step) <= MOST_AXIS_TICKS)
         first = math.ceil(self.low / step - 1e-9)
         return [k * step for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
@@ -183,9 +183,9 @@ class _Downwards(ChartAxis):
 
 def _widened(low: float, high: float, logarithmic: bool) -> tuple[float, float]:
     if logarithmic:
-        factor = (high / low) ** MARGIN
+        factor = (high / low) ** RANGE_MARGIN
         return low / factor, high * factor
-    space = MARGIN * (high - low)
+    space = RANGE_MARGIN * (high - low)
     return low - space, high + space
 
 

@@ -99,7 +99,7 @@ def settings(step: codec.Step, mode: str) -> list[float]:
 
 
 class CycledDrive(NamedTuple):
-    """map: its process data; temperature: the mapped object with it."""
+    """A drive as its frames depend on it. map: its process data; temperature: the mapped object with it."""
 
     node: int
     map: ProcessMap

@@ -29,7 +29,7 @@ from cosim.plugins.drivers.transport.connection import Locate
 
 BITRATE = 100e6  # bit/s
 OVERHEAD = 8 + 14 + 2 + 12 + 4 + 12  # bytes: preamble, Ethernet, EtherCAT, datagram, check sequence, gap
-FORWARD = 1e-6  # s that a frame takes through a slave
+FORWARD_TIME = 1e-6  # s that a frame takes through a slave
 EXCHANGE_US, STATE_US, SDO_US = 10_000, 500_000, 50_000  # at most
 FACTORY_WATCHDOG = 100  # ms
 CONSUMER, PRODUCER, ERROR_CODE = 0x101601, 0x101700, 0x603F00
@@ -66,7 +66,7 @@ class ProcessData(NamedTuple):
     def load(self, params: EthercatParams, period: float) -> float:
         """The fraction of the cycle that the exchange takes."""
         data = sum(len(frame.data) for frame in (*self.out, *self.back))
-        return (8 * (OVERHEAD + data) / BITRATE + 2 * self.slaves * FORWARD) / period
+        return (8 * (OVERHEAD + data) / BITRATE + 2 * self.slaves * FORWARD_TIME) / period
 
 
 class EthercatLink(BaseConnection[CanFrame]):

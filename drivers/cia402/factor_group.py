@@ -28,9 +28,9 @@ from cosim.core.units import DEGREE, RPM, TURN, UNITS
 
 Ratio = tuple[int, int]
 
-AGREEMENT = 1e-3  # relative, of two statements of one unit
-COARSEST = DEGREE  # of a position unit: 6092h is left at 1:1 in drives that do not use it
-PLAUSIBLE = 10.0  # factor between two statements of the rated torque
+UNIT_TOLERANCE = 1e-3  # relative, of two statements of one unit
+COARSEST_UNIT = DEGREE  # of a position unit: 6092h is left at 1:1 in drives that do not use it
+PLAUSIBLE_RATIO = 10.0  # factor between two statements of the rated torque
 POSITION_REVERSED, VELOCITY_REVERSED = 0x80, 0x40
 
 # units of CiA 303-2 in 60A8h and 60A9h
@@ -153,7 +153,7 @@ def _quotient(ratio: Ratio | None) -> float | None:
 
 
 def _agree(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=AGREEMENT)
+    return math.isclose(one, other, rel_tol=UNIT_TOLERANCE)
 
 
 def _sense(polarity: int) -> float:
@@ -171,7 +171,7 @@ def _units_per_turn(group: FactorGroup, declared: Declared, gear: float) -> floa
     """Position units per revolution of the shaft. Raises Contradiction."""
     increments, feed = _quotient(group.encoder), _quotient(group.feed_constant)
     named = _named_angle(group.position_unit)
-    unused = feed is not None and feed * COARSEST < TURN and named is None  # a default that scales nothing
+    unused = feed is not None and feed * COARSEST_UNIT < TURN and named is None  # a default that scales nothing
     if feed is not None and not unused:
         if increments is None and declared.cpr is None:
             raise Contradiction(
@@ -291,8 +291,8 @@ def _rated_torque(group: FactorGroup, declared: Declared, manufacturer: Manufact
         torque, what = reported, f"has a rated torque of {reported:.4g} N*m (6076h: {group.rated_torque})"
         fix = "is 6076h in another unit, as uN*m? Give 'rated_torque' of the motor"
     else:
-        rounded = math.isclose(reported, torque, rel_tol=AGREEMENT, abs_tol=0.5 * step)
-        if not rounded and 1.0 / PLAUSIBLE < reported / torque < PLAUSIBLE:
+        rounded = math.isclose(reported, torque, rel_tol=UNIT_TOLERANCE, abs_tol=0.5 * step)
+        if not rounded and 1.0 / PLAUSIBLE_RATIO < reported / torque < PLAUSIBLE_RATIO:
             raise Contradiction(
                 f"has a rated torque of {reported:.4g} N*m (6076h: {group.rated_torque}), the rig has 'rated_torque:"
                 f" {torque:.4g} N*m'; take 'rated_torque' out or correct it"
@@ -302,12 +302,12 @@ def _rated_torque(group: FactorGroup, declared: Declared, manufacturer: Manufact
     if math.isfinite(by_current) and by_current > 0.0:
         expected = f"its rated current (6075h) times the torque constant of the joint's motor is {by_current:.4g} N*m"
         factor = torque / by_current
-        off = not 1.0 / PLAUSIBLE < factor < PLAUSIBLE
+        off = not 1.0 / PLAUSIBLE_RATIO < factor < PLAUSIBLE_RATIO
     else:
         limit = declared.effort / gear
         expected = f"the joint's limit of effort is {limit:.4g} N*m there"
         factor = torque / limit if limit > 0.0 else 0.0
-        off = factor >= PLAUSIBLE
+        off = factor >= PLAUSIBLE_RATIO
     if off:
         times = f"{factor:.3g} times as much" if factor >= 1.0 else f"{1.0 / factor:.3g} times less"
         raise Contradiction(f"{what}, {times}: {expected}; {fix}")

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 
 class DriveFault(NamedTuple):
+    """What an error code of a drive means, and how the drive reacts."""
+
     name: str
     fix: str
     register: int  # bits of 1001h besides the generic one

@@ -33,7 +33,8 @@ class Products(NamedTuple):
 
 
 class Deviation(NamedTuple):
-    """vendor, products: 1018h, sub-index 1 and 2. source: of the deviation. identity: source of vendor and products."""
+    """A group of drives of one manufacturer, with what they do otherwise. vendor, products: 1018h, sub-index 1 and 2.
+    source: of the deviation. identity: source of vendor and products."""
 
     name: str
     vendor: int

@@ -10,7 +10,7 @@ from cosim.plugins.drivers.transport import CanFrame, CanParams, SerialParams
 
 ORDER = 1  # reading an object changes nothing
 NODES = range(1, 128)
-SECONDS = 0.15
+ANSWER_TIME = 0.15  # s
 SEGMENTS = 40  # of a text, more than any device's
 PROFILE = 402
 DEVICE_TYPE, DEVICE_NAME, SOFTWARE, IDENTITY = 0x1000, 0x1008, 0x100A, 0x1018
@@ -49,7 +49,7 @@ def _read(nodes: Iterable[int], index: int, sub: int) -> Values:
         if not requests:
             break
         sent = tuple(CanFrame(codec.SDO_REQUEST + node, request) for node, request in requests.items())
-        answers = yield Question(sent, SECONDS)
+        answers = yield Question(sent, ANSWER_TIME)
         requests = dict(_next_requests(requests, answers, transfers, values.__setitem__))
     return values
 

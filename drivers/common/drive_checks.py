@@ -19,7 +19,7 @@ from cosim.plugins.drivers.transport import CanFrame, Connection
 Item = TypeVar("Item", bound=CanFrame | bytes)  # of the connection
 Joint = TypeVar("Joint", bound=JointParams)
 
-HUGE = 1e30  # commands are smaller, so that 32-bit floats can hold them in the drives' units
+LARGEST_COMMAND = 1e30  # commands are smaller, so that 32-bit floats can hold them in the drives' units
 ENABLE_NS = 1_000_000_000  # in which drives must be on
 # the quantities that a drive limits by itself, with their units at the drive
 _LIMIT_UNITS = {"effort": "N*m", "velocity": "rad/s", "upper position": "rad", "lower position": "rad"}
@@ -27,6 +27,8 @@ _TOLERANCE = 1e-5  # relative and absolute, for limits that are stored as 32-bit
 
 
 class State(Enum):
+    """How far a driver is between closed and motors on."""
+
     CLOSED = 0
     OPENING = 1
     OFF = 2
@@ -57,14 +59,10 @@ class DriveChecks(Generic[Item, Joint]):
 
     def check_finite(self, cmd: JointCommand | ListedCommand, requested: Iterable[float]) -> None:
         """Raises RunError for a command with a number that is not finite, or too large."""
-        if math.hypot(*cmd.position, *cmd.velocity, *cmd.kp, *cmd.kd, *requested) < HUGE:  # the usual way
+        if math.hypot(*cmd.position, *cmd.velocity, *cmd.kp, *cmd.kd, *requested) < LARGEST_COMMAND:  # the usual way
             return
         rows = zip(cmd.position, cmd.velocity, cmd.kp, cmd.kd, requested, strict=True)
-        bad = [
-            k
-            for k, (q, v, kp, kd, u) in enumerate(rows)
-            if not (abs(q) < HUGE and abs(v) < HUGE and abs(kp) < HUGE and abs(kd) < HUGE and abs(u) < HUGE)
-        ]
+        bad = [k for k, row in enumerate(rows) if not all(abs(value) < LARGEST_COMMAND for value in row)]
         if bad:
             named = ", ".join(f"'{self.joints[k]}'" for k in bad)
             raise RunError(f"the command of joint {named} is not finite and was not sent; check the controller")

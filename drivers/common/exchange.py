@@ -64,8 +64,8 @@ from cosim.plugins.drivers.transport.compiled_link import (
     wait_readable,
 )
 
-HUGE = 1e30  # commands are smaller
-ANY = 64  # numbers of an array whose size its user knows
+LARGEST_COMMAND = 1e30  # commands are smaller
+ANY_SIZE = 64  # numbers of an array whose size its user knows
 DATA_SIZE = 512  # bytes of a frame, at most
 BUS_OFF_FRAME = 0x40  # class of error frames (linux/can/error.h)
 
@@ -164,7 +164,7 @@ def get(data: Array, at: int, kind: int) -> float:
 def fill_frames(exchange: np.record) -> int:
     """Store the numbers to be sent in the bytes of the frames that are due; how many are."""
     frames, count = sent_frames_at(exchange.sent_frames, exchange.sent_frame_count), 0
-    numbers = doubles_at(exchange.sent_numbers, ANY)
+    numbers = doubles_at(exchange.sent_numbers, ANY_SIZE)
     for m in range(len(frames)):
         frame = frames[m]
         if exchange.cycles % frame.period != frame.phase:
@@ -223,7 +223,7 @@ def take_frame(exchange: np.record, identifier: int, data: Array, size: int, t_n
         if not same:
             continue
         fields = fields_at(exchange.received_fields + frame.first * 24, frame.fields)
-        numbers = doubles_at(exchange.parts, ANY)
+        numbers = doubles_at(exchange.parts, ANY_SIZE)
         for k in range(len(fields)):
             numbers[fields[k].number] = get(data, fields[k].at, fields[k].kind)
         if exchange.whole_function and frame.role == _MEASUREMENT and not is_whole(exchange, frame.joint):
@@ -395,7 +395,7 @@ def fill_numbers(exchange: np.record) -> int:
             exchange.sent_numbers + k * exchange.sent_count * 8,
         )
         for value in (command[POSITION], command[VELOCITY], command[KP], command[KD], numbers[-1]):
-            if not abs(value) < HUGE:
+            if not abs(value) < LARGEST_COMMAND:
                 return _SUSPECT
     for k in range(exchange.joints):
         requested = doubles_at(exchange.sent_numbers + ((k + 1) * exchange.sent_count - 1) * 8, 1)[0]
@@ -411,8 +411,8 @@ def joint_function(function: JointFunction) -> Any:
 
 
 def _call(settings: int, command: int, received: int, result: int) -> int:
-    numbers, state = doubles_at(received, ANY), doubles_at(result, ANY)
-    given_function(doubles_at(settings, ANY), doubles_at(command, ANY), numbers, state)
+    numbers, state = doubles_at(received, ANY_SIZE), doubles_at(result, ANY_SIZE)
+    given_function(doubles_at(settings, ANY_SIZE), doubles_at(command, ANY_SIZE), numbers, state)
     return 0
 
 

@@ -12,7 +12,8 @@ from cosim.core.driver_contract import FeedforwardReport
 
 
 class FeedforwardField:
-    """limit, resolution: (n,) in the joints' units [N·m or N]; infinite and 0 where there is none."""
+    """The feedforward fields in the commands of n drives, which clip efforts and count it. limit, resolution: (n,) in
+    the joints' units [N·m or N]; infinite and 0 where there is none."""
 
     def __init__(self, joints: Sequence[str]) -> None:
         self.joints = tuple(joints)

@@ -13,7 +13,7 @@ from cosim.plugins.drivers.dynamixel.codec import BusPacket
 
 def codec_cases(n: int) -> Iterator[CodecCase]:
     """n: drives on a serial link, which answer in one packet."""
-    ids, data = range(1, n + 1), bytes(cyclic_frames.SIZE)
+    ids, data = range(1, n + 1), bytes(cyclic_frames.STATE_BYTES)
     (goals,) = cycle.transmission("effort", ids).frames
     pack = packer(goals, [[float(k)] for k in range(n)])
     answer = codec.status(1, 0, data)

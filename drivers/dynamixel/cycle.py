@@ -29,7 +29,8 @@ from cosim.plugins.drivers.dynamixel.codec import BusPacket
 
 # settings: effort of a count; velocity limit of the drive, counts
 EFFORT_STEP, VELOCITY_LIMIT = range(2)
-_POSITION, _VELOCITY, _MOST, _LARGEST = t.POSITION, t.VELOCITY, 32767.0, float(t.MAX_TURNS * t.CPR - 1)
+_POSITION, _VELOCITY = t.POSITION, t.VELOCITY
+_LARGEST_EFFORT, _LARGEST_POSITION = 32767.0, float(t.MAX_TURNS * t.CPR - 1)  # counts
 _TRIPPED = float(t.TRIPPED)
 # numbers received: in the order of `cyclic_frames.MAPPED`
 TORQUE, LEVEL, HARDWARE, WATCHDOG, CURRENT, SPEED, PLACE, WARMTH = range(len(cyclic_frames.MAPPED))
@@ -37,7 +38,7 @@ TORQUE, LEVEL, HARDWARE, WATCHDOG, CURRENT, SPEED, PLACE, WARMTH = range(len(cyc
 
 def _in_effort_mode(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None:
     effort = requested_effort(c)
-    sent[0] = nearest(effort_of_motor(c, effort) / s[EFFORT_STEP], -_MOST, _MOST)
+    sent[0] = nearest(effort_of_motor(c, effort) / s[EFFORT_STEP], -_LARGEST_EFFORT, _LARGEST_EFFORT)
     sent[1] = effort
 
 
@@ -47,7 +48,7 @@ def _in_velocity_mode(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None
 
 
 def _in_position_mode(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None:
-    sent[0] = nearest(c[SCALE] * (c[POSITION] - c[ZERO]) / _POSITION, -_LARGEST, _LARGEST)
+    sent[0] = nearest(c[SCALE] * (c[POSITION] - c[ZERO]) / _POSITION, -_LARGEST_POSITION, _LARGEST_POSITION)
     sent[1] = c[EFFORT]
 
 

@@ -25,8 +25,8 @@ MAPPED = (
     (Kind.INT8, t.PRESENT_TEMPERATURE),
 )
 MAP_ADDRESS, ADDRESS, _ = t.INDIRECT[0]
-SIZE = sum(register.size for _, register in MAPPED)  # bytes of one drive
-BLOCK = SIZE + 4  # with error byte, id and CRC, in a chained answer
+STATE_BYTES = sum(register.size for _, register in MAPPED)  # of one drive
+BLOCK = STATE_BYTES + 4  # with error byte, id and CRC, in a chained answer
 MAP = b"".join((register.address + k).to_bytes(2, "little") for _, register in MAPPED for k in range(register.size))
 
 GOALS = {
@@ -43,17 +43,17 @@ def goals(ids: Sequence[int], mode: str) -> bytes:
 
 
 def request(ids: Sequence[int], fast: bool) -> bytes:
-    return codec.sync_read(ADDRESS, SIZE, ids, fast)
+    return codec.sync_read(ADDRESS, STATE_BYTES, ids, fast)
 
 
 def answer_size(n: int, fast: bool) -> int:
     """Bytes of the answers of n drives; single answers are longer with byte stuffing."""
-    return len(codec.chained([], 0)) + n * BLOCK if fast else n * len(codec.status(0, 0, bytes(SIZE)))
+    return len(codec.chained([], 0)) + n * BLOCK if fast else n * len(codec.status(0, 0, bytes(STATE_BYTES)))
 
 
 def traffic(ids: Sequence[int], mode: str, fast: bool) -> Traffic:
     """The packets of one cycle."""
-    data = bytes(SIZE)
+    data = bytes(STATE_BYTES)
     if fast:
         back = [codec.chained([codec.RegisterBlock(0, id, data) for id in ids], len(ids) * BLOCK)]
     else:

@@ -123,7 +123,7 @@ class DynamixelDriver(MotorDriver[bytes, JointParams]):
         for id in self._ids:
             self._client.write(id, cyclic_frames.MAP_ADDRESS, cyclic_frames.MAP)
         for k, id in enumerate(self._ids):
-            data = b"\0" + self._client.read(id, cyclic_frames.ADDRESS, cyclic_frames.SIZE)
+            data = b"\0" + self._client.read(id, cyclic_frames.ADDRESS, cyclic_frames.STATE_BYTES)
             self._reader.take({k}, id, data, self._now())
         self._measure()
 

@@ -330,7 +330,7 @@ class Node(Memory):
     def _measure(self, t_ns: int) -> None:
         motor, sign = self.motor, self._sign()
         velocity = _to_counts(sign * self.encoder.velocity() / t.VELOCITY)
-        position = min(max(self._present_position(), -t.BIG), t.BIG)
+        position = min(max(self._present_position(), -t.LARGEST_INT32), t.LARGEST_INT32)
         current = _to_counts(sign * motor.effort / self.effort, 0x7FFF)
         tick = t_ns // 1_000_000 % 0x8000
         moving = int(abs(velocity) > self.get(t.MOVING_THRESHOLD) or self.profile.ongoing)
@@ -341,6 +341,6 @@ class Node(Memory):
         _SUPPLY.pack_into(self.table, t.PRESENT_VOLTAGE.address, volts, degrees)
 
 
-def _to_counts(value: float, limit: int = t.BIG) -> int:
+def _to_counts(value: float, limit: int = t.LARGEST_INT32) -> int:
     """The nearest count in the range of a register."""
     return round(min(max(value, -limit), limit)) if value == value else 0

@@ -12,7 +12,14 @@ from cosim.plugins.drivers.dynamixel import codec
 from cosim.plugins.drivers.dynamixel.codec import BROADCAST, MAX_ID, STATUS, BusPacket
 from cosim.plugins.drivers.dynamixel.sync_reader import INCOMPLETE_NS, SILENT_NS
 from cosim.plugins.drivers.transport import SerialPort
-from cosim.plugins.drivers.transport.byte_stream import LONGEST, SIZE, SerialLink, read_some, sender, streams_at
+from cosim.plugins.drivers.transport.byte_stream import (
+    BUFFER_SIZE,
+    LONGEST_ITEM,
+    SerialLink,
+    read_some,
+    sender,
+    streams_at,
+)
 from cosim.plugins.drivers.transport.compiled_link import (
     DAMAGED,
     FRAME,
@@ -170,7 +177,7 @@ def _take_packet(packets: np.record, stream: np.record, data: Array, arrived: np
         return _NOTHING
     number, length, instruction = int(data[head + 4]), int(data[head + 5]) | int(data[head + 6]) << 8, data[head + 7]
     end = head + HEAD - 1 + length
-    if length < 3 or length > LONGEST or (number > MAX_ID and number != BROADCAST):
+    if length < 3 or length > LONGEST_ITEM or (number > MAX_ID and number != BROADCAST):
         return _damaged(packets, stream, head)
     if instruction == STATUS and number == BROADCAST:
         return _take_block(packets, stream, data, end, arrived)
@@ -199,7 +206,7 @@ def receive(address: int, _unused: int, _unused_too: int, _nor_this: int) -> int
     if found < 0:
         return found
     packets.received += found
-    data, t_ns, count = bytes_at(stream.incoming, SIZE), now(stream.scratch), 0
+    data, t_ns, count = bytes_at(stream.incoming, BUFFER_SIZE), now(stream.scratch), 0
     arrivals = arrivals_at(packets.arrivals, PLACES)
     while count < PLACES:
         arrived = arrivals[count]

@@ -21,7 +21,8 @@ ONGOING = 0x02  # in the moving status
 
 
 class Profile:
-    """position: counts; velocity: counts/s; kind: of the last motion."""
+    """The setpoint of an emulated drive on its way to a goal. position: counts; velocity: counts/s; kind: of the last
+    motion."""
 
     def __init__(self) -> None:
         self.hold(0.0)

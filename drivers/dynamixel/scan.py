@@ -11,13 +11,13 @@ from cosim.plugins.drivers.transport import CanParams, SerialParams
 
 ORDER = 1  # a ping changes nothing, and its bytes are no command in protocols of text
 BAUDRATES = (57600.0, 1e6, 115200.0, 2e6, 3e6, 4e6, 4.5e6, 9600.0)
-ANSWER = 14  # bytes
-PER_DRIVE, BEYOND = 3e-3, 16e-3  # s: the drives answer one after the other, in the order of their ids
+ANSWER_BYTES = 14
+DRIVE_TIME, EXTRA_TIME = 3e-3, 16e-3  # s: the drives answer one after the other, in the order of their ids
 
 
 def search(connection: CanParams | SerialParams) -> Search:
     assert isinstance(connection, SerialParams)
-    seconds = (codec.MAX_ID + 1) * (PER_DRIVE + 10 * ANSWER / connection.baudrate) + BEYOND
+    seconds = (codec.MAX_ID + 1) * (DRIVE_TIME + 10 * ANSWER_BYTES / connection.baudrate) + EXTRA_TIME
     chunks = yield Question((codec.packet(codec.BROADCAST, codec.PING),), seconds)
     packets = codec.Decoder().feed(b"".join(chunks))
     answers = {p.id: p.params for p in packets if p.instruction == codec.STATUS and len(p.params) == 4}

@@ -10,11 +10,12 @@ from cosim.plugins.drivers.transport import Connection
 # An answer that missed its deadline may still arrive so long after its transmission time.
 SILENT_NS = 20_000_000  # if nothing was received: a USB adapter may buffer it for 16 ms
 INCOMPLETE_NS = 4_000_000  # if its beginning was received
-ANSWER_SIZE = 1 + cyclic_frames.SIZE  # the error byte and the registers of a drive
+ANSWER_SIZE = 1 + cyclic_frames.STATE_BYTES  # the error byte and the registers of a drive
 
 
 class SyncReader:
-    """request: of the state of all drives; expected_bytes: of their answers; wire_ns: duration of both."""
+    """The reader of the states of all drives of a link. request: of the state of all drives; expected_bytes: of their
+    answers; wire_ns: duration of both."""
 
     def __init__(
         self, link: Connection[bytes], decoder: Decoder, ids: bytes, baudrate: float, cycle: InterpretedCycle
@@ -52,7 +53,9 @@ class SyncReader:
                         end = at + cyclic_frames.BLOCK - 2
                         self.take(missing, params[at + 1], params[at : at + 1] + params[at + 2 : end], t_ns)
         if missing:
-            for error, id, data in codec.complete_blocks(self._decoder.rest, cyclic_frames.SIZE) if self._fast else ():
+            for error, id, data in (
+                codec.complete_blocks(self._decoder.rest, cyclic_frames.STATE_BYTES) if self._fast else ()
+            ):
                 self.take(missing, id, bytes((error,)) + data, self.link.now())
             if received < self.expected_bytes:
                 self._late_ns = request_ns + self.wire_ns + (INCOMPLETE_NS if received else SILENT_NS)

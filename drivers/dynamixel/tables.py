@@ -78,7 +78,7 @@ MODEL_NAMES = {model.number: name for name, model in MODELS.items()}
 
 
 class Register(NamedTuple):
-    """low, high: the range for writing; None: read only."""
+    """An entry of the control table of a drive. low, high: the range for writing; None: read only."""
 
     address: int
     size: int
@@ -100,7 +100,7 @@ class Register(NamedTuple):
         return int.from_bytes(data[at : at + self.size], "little", signed=self.signed)
 
 
-BIG = 2**31 - 1  # if the manual gives no limit, or the limit is another register
+LARGEST_INT32 = 2**31 - 1  # if the manual gives no limit, or the limit is another register
 
 MODEL_NUMBER = Register(0, 2)
 MODEL_INFORMATION = Register(2, 4)
@@ -142,7 +142,7 @@ GOAL_CURRENT = Register(102, 2, 0, -2047, 2047)
 GOAL_VELOCITY = Register(104, 4, 0, -1023, 1023)
 PROFILE_ACCELERATION = Register(108, 4, 0, 0, 32767)
 PROFILE_VELOCITY = Register(112, 4, 0, 0, 32767)
-GOAL_POSITION = Register(116, 4, 0, -BIG, BIG)
+GOAL_POSITION = Register(116, 4, 0, -LARGEST_INT32, LARGEST_INT32)
 REALTIME_TICK = Register(120, 2)
 MOVING = Register(122, 1)
 MOVING_STATUS = Register(123, 1)

@@ -26,7 +26,7 @@ TIMEOUT, CONTROL_MODE, LIMITS = 9, 10, (21, 22, 23)  # registers; LIMITS: ranges
 TIMEOUT_UNIT, MIT_MODE = 50e-6, 1  # s; of CONTROL_MODE
 WHOLE_NUMBERS = frozenset({*range(7, 11), *range(13, 17), 35, 36})  # registers that are no f32
 LAST_ERROR = 15  # of an AK drive, with reserve: its manual has 6
-FULL = 4095  # of the fields with 12 bits
+MAX_U12 = 4095  # of the fields with 12 bits
 FAULTS = {  # code -> name, fix; Damiao drives from 8 on
     1: ("overtemperature", "let it cool down"),
     2: ("overcurrent", "check the motor's phases for a short"),
@@ -67,8 +67,10 @@ class DriveState(NamedTuple):
 def decode_command(frame: CanFrame, ranges: Ranges) -> tuple[float, ...]:
     """(position, velocity, kp, kd, effort) of eight bytes, as drives decode them."""
     word = int.from_bytes(frame.data, "big")
-    kp, kd = (high * (word >> shift & FULL) / FULL for shift, high in ((24, ranges.kp), (12, ranges.kd)))
-    velocity, effort = (_value(word >> shift & FULL, high, FULL) for shift, high in ((36, ranges[1]), (0, ranges[2])))
+    kp, kd = (high * (word >> shift & MAX_U12) / MAX_U12 for shift, high in ((24, ranges.kp), (12, ranges.kd)))
+    velocity, effort = (
+        _value(word >> shift & MAX_U12, high, MAX_U12) for shift, high in ((36, ranges[1]), (0, ranges[2]))
+    )
     return _value(word >> 48, ranges.position, 65535), velocity, kp, kd, effort
 
 
@@ -93,7 +95,7 @@ def decode_register(frame: CanFrame) -> tuple[int, int, int, float] | None:
 
 def state(master: int, head: int, ranges: Ranges, value: DriveState, tail: bytes) -> CanFrame:
     """As drives send it; head, tail: the bytes before and behind the motion."""
-    highs = zip(value[:3], ranges[:3], (65535, FULL, FULL), strict=True)
+    highs = zip(value[:3], ranges[:3], (65535, MAX_U12, MAX_U12), strict=True)
     position, velocity, effort = (math.floor(_share(x, high) * full) for x, high, full in highs)
     return CanFrame(master, bytes([head]) + (position << 24 | velocity << 12 | effort).to_bytes(5, "big") + tail)
 

@@ -35,7 +35,7 @@ MAX_POSITION, MAX_VELOCITY, MAX_EFFORT, MAX_KP, MAX_KD, EFFORT_LIMIT, OWN_KP, OW
 # numbers received: state of a Damiao drive; motion; the last two bytes: temperatures of a Damiao drive, of others
 # temperature and error, which some do not send
 STATE, PLACE, SPEED, TORQUE, FIRST, SECOND = range(6)
-_WIDE, _FULL, _ON, _ZERO_DEGREES = 65535.0, float(codec.FULL), 1.0, 40.0
+_WIDE, _MAX_U12, _ON, _ZERO_DEGREES = 65535.0, float(codec.MAX_U12), 1.0, 40.0
 
 _COMMAND_FIELDS = (
     FrameField(0, Kind.UINT16_BIG, 0),
@@ -70,20 +70,20 @@ def _within_reach(target: float, measured: float, effort: float, gain: float) ->
 
 def _put(s: Numbers, sent: Numbers, position: float, velocity: float, kp: float, kd: float, effort: float) -> None:
     """Values beyond the ranges are clipped."""
-    sent[0], sent[1] = _code(position, s[MAX_POSITION], _WIDE), _code(velocity, s[MAX_VELOCITY], _FULL)
-    sent[2] = _code(2.0 * kp - s[MAX_KP], s[MAX_KP], _FULL)
-    sent[3] = _code(2.0 * kd - s[MAX_KD], s[MAX_KD], _FULL)
-    sent[4] = _code(effort, s[MAX_EFFORT], _FULL)
+    sent[0], sent[1] = _code(position, s[MAX_POSITION], _WIDE), _code(velocity, s[MAX_VELOCITY], _MAX_U12)
+    sent[2] = _code(2.0 * kp - s[MAX_KP], s[MAX_KP], _MAX_U12)
+    sent[3] = _code(2.0 * kd - s[MAX_KD], s[MAX_KD], _MAX_U12)
+    sent[4] = _code(effort, s[MAX_EFFORT], _MAX_U12)
 
 
 def _in_effort_mode(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None:
     """The gains go to the drive, rounded to its steps; the rest of them is closed here."""
     scale, square = c[SCALE], c[SCALE] * c[SCALE]
     position, velocity = scale * (c[POSITION] - c[ZERO]), scale * c[VELOCITY]
-    kp_step, kd_step, asked_kp, asked_kd = s[MAX_KP] / _FULL, s[MAX_KD] / _FULL, c[KP] / square, c[KD] / square
-    kp, kd = kp_step * nearest(asked_kp / kp_step, 0.0, _FULL), kd_step * nearest(asked_kd / kd_step, 0.0, _FULL)
+    kp_step, kd_step, asked_kp, asked_kd = s[MAX_KP] / _MAX_U12, s[MAX_KD] / _MAX_U12, c[KP] / square, c[KD] / square
+    kp, kd = kp_step * nearest(asked_kp / kp_step, 0.0, _MAX_U12), kd_step * nearest(asked_kd / kd_step, 0.0, _MAX_U12)
     loop = (asked_kp - kp) * (position - _measured(r[PLACE], s[MAX_POSITION], _WIDE))
-    loop = loop + (asked_kd - kd) * (velocity - _measured(r[SPEED], s[MAX_VELOCITY], _FULL))
+    loop = loop + (asked_kd - kd) * (velocity - _measured(r[SPEED], s[MAX_VELOCITY], _MAX_U12))
     effort = c[EFFORT] + loop * scale
     _put(s, sent, position, velocity, kp, kd, effort_of_motor(c, effort))
     sent[5] = effort
@@ -91,7 +91,7 @@ def _in_effort_mode(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None:
 
 def _in_velocity_mode(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None:
     position, velocity = c[SCALE] * (c[POSITION] - c[ZERO]), c[SCALE] * c[VELOCITY]
-    velocity = _within_reach(velocity, _measured(r[SPEED], s[MAX_VELOCITY], _FULL), s[EFFORT_LIMIT], s[OWN_KD])
+    velocity = _within_reach(velocity, _measured(r[SPEED], s[MAX_VELOCITY], _MAX_U12), s[EFFORT_LIMIT], s[OWN_KD])
     _put(s, sent, position, velocity, 0.0, s[OWN_KD], effort_of_motor(c, c[EFFORT]))
     sent[5] = c[EFFORT]
 
@@ -105,8 +105,8 @@ def _in_position_mode(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None
 
 def _state(s: Numbers, c: Numbers, r: Numbers, state: Numbers) -> None:
     state[STATE_POSITION] = _measured(r[PLACE], s[MAX_POSITION], _WIDE)
-    state[STATE_VELOCITY] = _measured(r[SPEED], s[MAX_VELOCITY], _FULL)
-    state[STATE_EFFORT] = _measured(r[TORQUE], s[MAX_EFFORT], _FULL)
+    state[STATE_VELOCITY] = _measured(r[SPEED], s[MAX_VELOCITY], _MAX_U12)
+    state[STATE_EFFORT] = _measured(r[TORQUE], s[MAX_EFFORT], _MAX_U12)
     if s[DAMIAO] != 0.0:
         state[STATE_TEMPERATURE] = r[FIRST] if r[FIRST] > r[SECOND] else r[SECOND]
         state[FAULTY] = 0.0 if r[STATE] == _ON else 1.0
@@ -119,7 +119,7 @@ _COMMANDS = {"effort": _in_effort_mode, "velocity": _in_velocity_mode, "position
 
 
 class CycledDrive(NamedTuple):
-    """size: bytes of what it sends."""
+    """A drive as its frames depend on it. size: bytes of what it sends."""
 
     id: int
     master: int

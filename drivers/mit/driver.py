@@ -43,7 +43,7 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
         self._cycle = self.interpreted = InterpretedCycle(cycle.reception(self._drives), self._own_settings())
         table = np.array(self._ranges)
         self._max_effort = table[:, 2]
-        self.feedforward.resolution[:] = 2 * self._max_effort / codec.FULL * np.abs(self.units.scale)
+        self.feedforward.resolution[:] = 2 * self._max_effort / codec.MAX_U12 * np.abs(self.units.scale)
         for k, range_ in enumerate(self._ranges):
             limits = {"effort": range_.effort, "velocity": range_.velocity}
             limits |= {"upper position": range_.position, "lower position": -range_.position}

@@ -14,7 +14,7 @@ from cosim.plugins.drivers.transport import CanFrame, CanParams, SerialParams
 
 ORDER = 2  # its requests have identifiers that other protocols use for commands
 IDS = range(1, 256)
-LISTEN, SECONDS = 0.15, 0.1  # s: for what is sent in any case; for answers
+LISTEN_TIME, ANSWER_TIME = 0.15, 0.1  # s: for what is sent in any case; for answers
 MODES = (0, 0x100, 0x200, 0x300)  # added to the id: a Damiao drive's commands in its modes
 ADD_MODEL = "which does not report its model; add model"
 
@@ -25,7 +25,7 @@ def search(connection: CanParams | SerialParams) -> Search:
     asked: Iterable[int] = IDS
     for number in codec.LIMITS:
         requests = tuple(codec.register(codec.REGISTERS, id, codec.READ, number) for id in asked)
-        for frame in (yield Question(requests, SECONDS)):
+        for frame in (yield Question(requests, ANSWER_TIME)):
             answer = codec.decode_register(frame)
             if answer is not None and answer[1:3] == (codec.READ, number) and answer[0] in asked:
                 ranges.setdefault(answer[0], {})[number] = answer[3]
@@ -33,8 +33,8 @@ def search(connection: CanParams | SerialParams) -> Search:
         asked = tuple(ranges)
     drives = {id: _damiao(id, masters[id], *found.values()) for id, found in ranges.items() if len(found) == 3}
     others = [id for id in IDS if id not in ranges]
-    unasked = {(frame.id, frame.extended) for frame in (yield Question((), LISTEN))}
-    answers = yield Question(tuple(codec.special(id, codec.EXIT) for id in others), SECONDS)
+    unasked = {(frame.id, frame.extended) for frame in (yield Question((), LISTEN_TIME))}
+    answers = yield Question(tuple(codec.special(id, codec.EXIT) for id in others), ANSWER_TIME)
     for frame in answers:
         id = frame.data[0] if len(frame.data) in (6, 8) and not frame.extended and not frame.remote else 0
         if id in others and (frame.id, False) not in unasked:

@@ -47,7 +47,8 @@ def silence(baudrate: float) -> float:
 
 
 class RtuRequest(NamedTuple):
-    """quantity: of registers that are read from `register` on; words are written from `at` on."""
+    """A request to read or write registers. quantity: of registers that are read from `register` on; words are written
+    from `at` on."""
 
     node: int
     function: int

@@ -10,7 +10,7 @@ from cosim.plugins.drivers.modbus import codec
 FUNCTION, MEI = 43, 14
 BASIC, INDIVIDUAL = 1, 4  # codes: the basic objects, one of them; 2 and 3 for more of them
 BASIC_AND_EACH = 0x81  # conformity: the basic objects, also one by one
-HEAD = 8  # bytes of an answer before its objects: node, function, MEI, code, conformity, more, next, number
+HEAD_SIZE = 8  # bytes of an answer before its objects: node, function, MEI, code, conformity, more, next, number
 
 
 def request(node: int) -> bytes:
@@ -49,8 +49,8 @@ def texts(node: int, data: bytes) -> list[str]:
 
 def _objects(data: bytes) -> list[str]:
     """The objects of the answer that begins here; none if it is incomplete or damaged."""
-    found, at = [], HEAD
-    for _ in range(data[HEAD - 1] if len(data) >= HEAD else 0):
+    found, at = [], HEAD_SIZE
+    for _ in range(data[HEAD_SIZE - 1] if len(data) >= HEAD_SIZE else 0):
         size = data[at + 1] if len(data) > at + 1 else codec.MAX_FRAME
         found.append(data[at + 2 : at + 2 + size].decode("ascii", "replace"))
         at += 2 + size

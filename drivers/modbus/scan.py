@@ -12,8 +12,8 @@ from cosim.plugins.drivers.transport.bus_load import BYTE_BITS
 ORDER = 2
 BAUDRATES = (19200.0, 9600.0, 115200.0, 38400.0, 57600.0)
 ADDRESSES = range(1, 248)
-BEGIN = 20e-3  # s until a device begins its answer, and a USB adapter passes it on
-EXCHANGE, IDENTITY = 17, 110  # bytes: a request and its answer, with its echo; an identification
+RESPONSE_TIME = 20e-3  # s until a device begins its answer, and a USB adapter passes it on
+EXCHANGE_BYTES, IDENTITY_BYTES = 17, 110  # bytes: a request and its answer, with its echo; an identification
 
 
 def search(connection: CanParams | SerialParams) -> Search:
@@ -23,12 +23,12 @@ def search(connection: CanParams | SerialParams) -> Search:
     nodes = []
     for node in ADDRESSES:
         request = codec.RtuRequest(node, codec.READ, 0, 1)
-        chunks = yield Question((codec.encode(request),), BEGIN + EXCHANGE * byte + pause)
+        chunks = yield Question((codec.encode(request),), RESPONSE_TIME + EXCHANGE_BYTES * byte + pause)
         if codec.find_answer(request, b"".join(chunks)) is not None:
             nodes.append(node)
     drives = []
     for node in nodes:
-        chunks = yield Question((identification.request(node),), BEGIN + IDENTITY * byte + pause)
+        chunks = yield Question((identification.request(node),), RESPONSE_TIME + IDENTITY_BYTES * byte + pause)
         words = identification.texts(node, b"".join(chunks))
         drives.append(FoundDrive({"id": node}, f"{' '.join(words) or 'does not identify itself'}; add registers"))
     return drives

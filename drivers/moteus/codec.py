@@ -39,12 +39,16 @@ def pad(data: bytes) -> bytes:
 
 
 class Write(NamedTuple):
+    """A subframe that writes consecutive registers."""
+
     register: int
     resolution: int
     values: tuple[float, ...]  # raw, of consecutive registers
 
 
 class Read(NamedTuple):
+    """A subframe that reads consecutive registers."""
+
     register: int
     resolution: int
     length: int  # registers
@@ -52,6 +56,8 @@ class Read(NamedTuple):
 
 
 class Reply(NamedTuple):
+    """A subframe with the values of registers that were read."""
+
     register: int
     resolution: int
     values: tuple[float, ...]
@@ -226,6 +232,8 @@ def command(tail: bytes) -> bytes:
 
 
 class ServoFeedback(NamedTuple):
+    """The measured state of a drive, as its answers hold it."""
+
     mode: int
     position: float  # rad
     velocity: float  # rad/s

@@ -12,8 +12,8 @@ from cosim.plugins.drivers.moteus.codec import CLIENT_DATA, SERVER_DATA, Tunnel,
 from cosim.plugins.drivers.transport import CanFrame
 
 CHANNEL = 1
-_CHUNK = 61  # bytes in a frame besides the head of the subframe
-_LIMIT = 39  # bytes in an answer
+_FRAME_BYTES = 61  # besides the head of the subframe
+_ANSWER_BYTES = 39
 _POLLS = 64
 _TRIES = 8  # readings of one value
 
@@ -22,7 +22,7 @@ Request = Callable[[bytes], CanFrame | None]  # the same, and returns the answer
 
 
 def _poll_text(request: Request) -> bytes | None:
-    answer = request(poll(CHANNEL, _LIMIT))
+    answer = request(poll(CHANNEL, _ANSWER_BYTES))
     if answer is None:
         return None
     return b"".join(
@@ -34,8 +34,8 @@ def _poll_text(request: Request) -> bytes | None:
 
 def _write_line(write: Write, line: bytes) -> None:
     line += b"\n"
-    for at in range(0, len(line), _CHUNK):
-        write(pad(tunnel(CLIENT_DATA, CHANNEL, line[at : at + _CHUNK])))
+    for at in range(0, len(line), _FRAME_BYTES):
+        write(pad(tunnel(CLIENT_DATA, CHANNEL, line[at : at + _FRAME_BYTES])))
 
 
 def _read_line(request: Request) -> bytes | None:

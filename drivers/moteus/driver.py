@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
 from cosim.plugins.drivers.common.cycle import Transmission
-from cosim.plugins.drivers.common.drive_checks import ENABLE_NS, HUGE
+from cosim.plugins.drivers.common.drive_checks import ENABLE_NS, LARGEST_COMMAND
 from cosim.plugins.drivers.common.driver import MotorDriver
 from cosim.plugins.drivers.common.frame_layout import ReceivedFrame
 from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle
@@ -105,7 +105,8 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
             raise self._drive_error(k, f"{self._drive_name(k)} did not report its '{error.name}'; {fix}") from None
         self._check_limits(k, own.limits())
         size = abs(self.units.scale[k])
-        self._cycle.settings[k][:] = own.kp, own.kd, min(own.effort, float(self.limits.effort[k]) / size, HUGE)
+        limit = min(own.effort, float(self.limits.effort[k]) / size, LARGEST_COMMAND)
+        self._cycle.settings[k][:] = own.kp, own.kd, limit
         self.feedforward.limit[k] = own.effort * size
         return own
 

@@ -12,7 +12,7 @@ from cosim.core.types import Array
 from cosim.plugins.drivers.moteus import fdcanusb
 from cosim.plugins.drivers.moteus.fdcanusb import MAX_LENGTH, AdapterHost, send_line
 from cosim.plugins.drivers.transport import CanFrame, SerialPort
-from cosim.plugins.drivers.transport.byte_stream import SIZE, SerialLink, read_some, sender, streams_at
+from cosim.plugins.drivers.transport.byte_stream import BUFFER_SIZE, SerialLink, read_some, sender, streams_at
 from cosim.plugins.drivers.transport.compiled_link import (
     EXTENDED,
     FRAME,
@@ -169,7 +169,7 @@ def receive(address: int, _unused: int, _unused_too: int, _nor_this: int) -> int
     found = read_some(stream)
     if found < 0:
         return found
-    data, t_ns, count = bytes_at(stream.incoming, SIZE), now(stream.scratch), 0
+    data, t_ns, count = bytes_at(stream.incoming, BUFFER_SIZE), now(stream.scratch), 0
     arrivals = arrivals_at(lines.arrivals, PLACES)
     at = stream.begin
     while at < stream.end and count < PLACES:

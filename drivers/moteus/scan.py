@@ -12,12 +12,12 @@ from cosim.plugins.drivers.transport import CanFrame, CanParams, SerialParams
 ORDER = 1  # its frames are of CAN FD with 29-bit identifiers
 BAUDRATES = (1e6,)  # of a drive's own UART; an fdcanusb is on USB and has any
 NODES = range(1, BROADCAST)
-SECONDS = 0.15
+ANSWER_TIME = 0.15  # s
 WHO = pad(read(reg.MODEL, INT32, 3) + read(reg.SERIAL_NUMBER, INT32, 3))
 
 
 def search(connection: CanParams | SerialParams) -> Search:
-    answers = yield Question(tuple(_request(node, WHO) for node in NODES), SECONDS)
+    answers = yield Question(tuple(_request(node, WHO) for node in NODES), ANSWER_TIME)
     known = {arbitration(node, 0): node for node in NODES}
     drives = {known[frame.id]: found for frame in answers if frame.id in known and (found := _about(frame.data))}
     return [FoundDrive({"id": node}, drives[node], _listens(node)) for node in sorted(drives)]

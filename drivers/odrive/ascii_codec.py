@@ -16,6 +16,8 @@ MAX_LINE = 256  # bytes, the drive's buffer for a line
 
 
 class AsciiLine(NamedTuple):
+    """A received line of text without its checksum."""
+
     text: str
     checked: bool  # it had a checksum
 

@@ -22,7 +22,7 @@ SLOW = ("current_state", "active_errors", "current_state", "disarm_reason", "cur
 MOTOR_TEMPERATURE, INVERTER_TEMPERATURE = "motor.motor_thermistor.temperature", "motor.fet_thermistor.temperature"
 TRIES_PER_SECOND = 4  # for one answer
 LATE_NS = 1_000_000_000  # by which answers may be late
-MARKS = 5
+MOST_MARKS = 5
 TIMEOUT_NS = 50_000_000  # for answers, in addition to their transmission time
 
 
@@ -162,7 +162,7 @@ class AsciiDriver(ODrive[bytes]):
         slow = self._slow(self._turn)
         request = self._requests[self._turn % len(SLOW)]
         self._turn += 1
-        self._marks = self._marks % MARKS + 1 if self._now() < self._late_ns else 0
+        self._marks = self._marks % MOST_MARKS + 1 if self._now() < self._late_ns else 0
         self._expect(("f",) * self._marks + ("f", "effort", slow) * len(self.joints))
         return self._line(f"f {self._addresses[0]}") * self._marks + request
 

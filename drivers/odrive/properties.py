@@ -82,6 +82,8 @@ TYPES = {name: Struct("<" + code) for name, code in {"float": "f", "bool": "?", 
 
 
 class Endpoint(NamedTuple):
+    """A property or a function of a firmware, by its number."""
+
     number: int
     value: Struct | None  # None: a function without arguments
 

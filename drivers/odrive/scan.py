@@ -13,7 +13,7 @@ ORDER = 0
 BAUDRATES = (115200.0, 1e6)  # of the UART, as configured in the drive; USB has any
 NODES = range(can.BROADCAST)
 PROTOCOL = 2  # of CANSimple with firmware 0.6
-LISTEN, SECONDS = 0.25, 0.1  # s: for heartbeats, which come every 100 ms by default; for answers
+LISTEN_TIME, ANSWER_TIME = 0.25, 0.1  # s: for heartbeats, which come every 100 ms by default; for answers
 VERSIONS = ("fw_version_major", "fw_version_minor", "fw_version_revision")
 AXES = (0, 1)
 UNADDRESSED = "no node id yet; give it one with odrivetool"
@@ -34,7 +34,7 @@ _SETPOINTS = (can.SET_INPUT_POS, can.SET_INPUT_VEL, can.SET_INPUT_TORQUE)
 
 
 def _on_bus() -> Search:
-    heard = [can.decode(frame) for frame in (yield Question((can.request(can.BROADCAST, can.ADDRESS),), LISTEN))]
+    heard = [can.decode(frame) for frame in (yield Question((can.request(can.BROADCAST, can.ADDRESS),), LISTEN_TIME))]
     messages = [message for message in heard if message is not None and message.command in (can.ADDRESS, can.HEARTBEAT)]
     serials = {
         message.node: int.from_bytes(message.values[1], "little")
@@ -44,7 +44,7 @@ def _on_bus() -> Search:
     nodes = sorted({message.node for message in messages})
     # other protocols use the same identifiers: only an ODrive answers this too
     requests = tuple(can.request(node, can.GET_VERSION) for node in nodes if node != can.BROADCAST)
-    answers = [can.decode(frame) for frame in (yield Question(requests, SECONDS))]
+    answers = [can.decode(frame) for frame in (yield Question(requests, ANSWER_TIME))]
     versions = {
         message.node: message.values
         for message in answers
@@ -68,7 +68,7 @@ def _on_port() -> Search:
     """Answers have no address: they count only if each has the form that is expected in its place."""
     texts = ["", *(f"r {name}" for name in (*VERSIONS, "serial_number")), *(f"f {axis}" for axis in AXES)]
     sent = b"".join(ascii_codec.line(text, bool(text)) for text in texts)  # the empty line ends an incomplete one
-    chunks = yield Question((sent,), SECONDS)
+    chunks = yield Question((sent,), ANSWER_TIME)
     raw = ascii_codec.splitter().feed(b"".join(chunks))
     lines = [line.text for line in map(ascii_codec.unwrap, raw) if line is not None and line.checked]
     numbers = [ascii_codec.number(text) for text in lines[:4]]

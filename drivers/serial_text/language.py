@@ -23,7 +23,8 @@ KEYS = tuple(field.name for field in fields(Patterns))
 
 
 class BoardLanguage:
-    """patterns: by key, without the empty ones; scales: what 1 means in SI, by field."""
+    """The translator between values in SI and the lines of a board. patterns: by key, without the empty ones; scales:
+    what 1 means in SI, by field."""
 
     def __init__(self, params: Params) -> None:
         made = {key: Pattern(getattr(params.patterns, key)) for key in KEYS}

@@ -18,7 +18,7 @@ ORDER = 2
 BAUDRATES = (115200.0, 9600.0, 57600.0, 230400.0, 1e6)
 FINDS = "boards with the default patterns; others cannot be distinguished from noise: give 'patterns' in the rig"
 IDS, BATCH = range(32), 4  # as many lines as the buffer of a small board takes
-SECONDS = 0.05
+ANSWER_TIME = 0.05  # s
 IDENTIFY, IDENTITY = Pattern(Patterns().identify), Pattern(Patterns().identity)
 
 
@@ -27,7 +27,7 @@ def search(connection: CanParams | SerialParams) -> Search:
     splitter, begin = LineSplitter(codec.MAX_LINE), b"\n"  # ends an incomplete line of an earlier program
     for first in range(0, len(IDS), BATCH):
         lines = [encode_line(IDENTIFY.text({"id": id}), True) for id in IDS[first : first + BATCH]]
-        chunks = yield Question((begin + b"".join(lines),), SECONDS)
+        chunks = yield Question((begin + b"".join(lines),), ANSWER_TIME)
         begin = b""
         for raw in splitter.feed(b"".join(chunks)):
             text = decode_line(raw, True)

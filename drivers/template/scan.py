@@ -10,11 +10,11 @@ from cosim.plugins.drivers.transport import CanFrame, CanParams, SerialParams
 
 ORDER = 2  # its requests have identifiers that other protocols use for commands
 NODES = range(1, 128)
-SECONDS = 0.1
+ANSWER_TIME = 0.1  # s
 
 
 def search(connection: CanParams | SerialParams) -> Search:
-    answers = yield Question(tuple(codec.encode(codec.REQUEST, node, codec.WHO) for node in NODES), SECONDS)
+    answers = yield Question(tuple(codec.encode(codec.REQUEST, node, codec.WHO) for node in NODES), ANSWER_TIME)
     return [_found(node, identity) for node, identity in sorted(_identities(answers))]
 
 

@@ -19,7 +19,7 @@ FD_LENGTHS = (*range(9), 12, 16, 20, 24, 32, 48, 64)  # bytes of data that a CAN
 
 _CRC15 = 0x4599
 _TAIL = 1 + 1 + 1 + 7 + INTERMISSION  # CRC delimiter, acknowledgement and its delimiter, end of frame
-_MOST = FD_LENGTHS[-1]
+_MOST_BYTES = FD_LENGTHS[-1]
 
 
 class Traffic(NamedTuple):
@@ -60,14 +60,14 @@ def weights(bitrate: float, data_bitrate: float | None) -> Weights:
     faster = bitrate / (data_bitrate or bitrate)
     table = []
     for kind in range(8):
-        rows = [worst_bits(length, bool(kind & 1), bool(kind & 2), bool(kind & 4)) for length in range(_MOST + 1)]
+        rows = [worst_bits(length, bool(kind & 1), bool(kind & 2), bool(kind & 4)) for length in range(_MOST_BYTES + 1)]
         table.append(tuple(slow + fast * faster for slow, fast in rows))
     return tuple(table)
 
 
 def frame_weight(frame: CanFrame, table: Weights) -> float:
     """The weight of a frame in a table of `weights`."""
-    length = 0 if frame.remote else min(len(frame.data), _MOST)
+    length = 0 if frame.remote else min(len(frame.data), _MOST_BYTES)
     return table[frame.extended + 2 * frame.fd + 4 * frame.switched][length]
 
 
@@ -76,7 +76,7 @@ def worst_bits(length: int, extended: bool = False, fd: bool = False, switched: 
     if not fd:
         covered = (54 if extended else 34) + 8 * length  # from start of frame to CRC
         return covered + _stuff_bits_max(covered) + _TAIL, 0
-    length = next((size for size in FD_LENGTHS if size >= length), _MOST)
+    length = next((size for size in FD_LENGTHS if size >= length), _MOST_BYTES)
     head = 36 if extended else 17  # from start of frame to the bit that switches the rate
     covered = head + 1 + 4 + 8 * length  # error state, length code, data
     # count of stuff bits with its parity and CRC, with a fixed stuff bit before every four of them

@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 NAMESPACE = "cosim bus"  # of the names of the sockets
-COMMAND = 80  # characters of the command of the holder
+MOST_CHARACTERS = 80  # characters of the command of the holder
 CREDENTIALS = struct.Struct("3i")  # of SO_PEERCRED: process, user, group
 
 _guard = threading.Lock()
@@ -72,6 +72,6 @@ def _holder(name: str) -> str:
             process, *_ = CREDENTIALS.unpack(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
         words = Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace").split("\0")
         named = (Path(word).name if k < 2 else word for k, word in enumerate(filter(None, words)))
-        return f"process {process} ({' '.join(' '.join(named).split())[:COMMAND]})"
+        return f"process {process} ({' '.join(' '.join(named).split())[:MOST_CHARACTERS]})"
     except OSError:  # it has ended meanwhile
         return "another process"

@@ -29,8 +29,8 @@ from cosim.plugins.drivers.transport.compiled_link import (
 from cosim.plugins.drivers.transport.connection import ConnectionLost
 from cosim.plugins.drivers.transport.serial import SerialPort
 
-SIZE = 16384  # bytes of each of both buffers
-LONGEST = 4096  # bytes of what is sent or received together, more than a packet to 252 drives has
+BUFFER_SIZE = 16384  # bytes of each of both buffers
+LONGEST_ITEM = 4096  # bytes of what is sent or received together, more than a packet to 252 drives has
 
 STREAM = np.dtype(
     [
@@ -50,17 +50,17 @@ _write = external("write", i64, i32, i64, i64)
 @machine_code
 def read_some(stream: np.record) -> int:
     """Append what has come to the bytes that are not used yet; how many, or minus the number of an error."""
-    data, rest = bytes_at(stream.incoming, SIZE), stream.end - stream.begin
+    data, rest = bytes_at(stream.incoming, BUFFER_SIZE), stream.end - stream.begin
     if stream.begin > 0:
         for k in range(rest):
             data[k] = data[stream.begin + k]
         stream.begin, stream.end = 0, rest
-    if stream.end == SIZE:
+    if stream.end == BUFFER_SIZE:
         return 0
     found = poll(stream.descriptor, READABLE, 0, stream.scratch)
     if found <= 0:
         return found
-    count = _read(stream.descriptor, stream.incoming + stream.end, SIZE - stream.end)
+    count = _read(stream.descriptor, stream.incoming + stream.end, BUFFER_SIZE - stream.end)
     if count < 0:
         error = system_error()
         return 0 if error in (AGAIN, INTERRUPTED) else -error
@@ -99,7 +99,7 @@ def write_all(stream: np.record, deadline: int) -> int:
 def sender(put: Any) -> Any:
     """The entry `send` of a link whose record begins with the address of its STREAM.
 
-    put(address of the record, bytes, place, item): append the bytes of an item, at most LONGEST; where they end.
+    put(address of the record, bytes, place, item): append the bytes of an item, at most LONGEST_ITEM; where they end.
     """
 
     return entry_of(put, i64, i64, i64, i64, i64)(_send)
@@ -107,10 +107,10 @@ def sender(put: Any) -> Any:
 
 def _send(address: int, items: int, count: int, deadline: int) -> int:
     stream = streams_at(words_at(address, 1)[0], 1)[0]
-    data, result = bytes_at(stream.outgoing, SIZE), SENT
+    data, result = bytes_at(stream.outgoing, BUFFER_SIZE), SENT
     for k in range(count):
         stream.filled = given_function(address, data, stream.filled, words_at(items + k * ITEM_SIZE, ITEM_WORDS))
-        if stream.filled > SIZE - LONGEST or k == count - 1:
+        if stream.filled > BUFFER_SIZE - LONGEST_ITEM or k == count - 1:
             result = write_all(stream, deadline)
             if result != SENT:
                 break
@@ -123,7 +123,7 @@ class SerialLink:
 
     def __init__(self, port: SerialPort) -> None:
         self._port, self.descriptor = port, port.descriptor
-        self._buffers = np.zeros((2, SIZE), np.uint8)
+        self._buffers = np.zeros((2, BUFFER_SIZE), np.uint8)
         self._scratch = np.zeros(4, np.int64)
         self.arrivals, self._stream = np.zeros(PLACES, ARRIVAL), np.zeros(1, STREAM)
         for name, value in (

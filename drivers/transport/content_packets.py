@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cosim.plugins.drivers.transport.connection import CanFrame
 
-LONGEST = 512  # bytes of content
+LONGEST_CONTENT = 512  # bytes of content
 FILL, FILL_LONG, PROCESS, SHORT = 5, 6, 7, 8  # kinds of CAN frames, CAN_PACKET_ID
 KINDS = (FILL, FILL_LONG, PROCESS, SHORT)
 SHORT_SIZE = 6  # bytes of content of one frame
@@ -34,7 +34,7 @@ def packet(content: bytes) -> bytes:
 def with_valid_checksum(data: bytes) -> bytes:
     """A packet of this content, whatever its length and checksum."""
     start = 3 if data[:1] == b"\x03" else 2
-    return packet(data[start:-3]) if 0 < len(data) - start - 3 <= LONGEST else data
+    return packet(data[start:-3]) if 0 < len(data) - start - 3 <= LONGEST_CONTENT else data
 
 
 class PacketReader:
@@ -49,7 +49,7 @@ class PacketReader:
         while data:
             start = data[0]
             size = int.from_bytes(data[1:start], "big") if len(data) >= start else 1
-            if start not in (2, 3) or not 0 < size <= LONGEST:
+            if start not in (2, 3) or not 0 < size <= LONGEST_CONTENT:
                 data, spoilt = data[1:], True
                 continue
             end = start + size + 3
@@ -91,6 +91,8 @@ def frames(receiver: int, sender: int, content: bytes, what: int) -> list[CanFra
 
 
 class Content(NamedTuple):
+    """A command or an answer that the frames of a CAN bus have brought."""
+
     receiver: int
     sender: int
     what: int  # ASK, TELL, …
@@ -109,7 +111,7 @@ class FrameReader:
         kind, receiver, data = frame.id >> 8, frame.id & 0xFF, frame.data
         if not frame.extended or frame.remote or kind not in KINDS:
             return None
-        part = self._parts.setdefault(receiver, bytearray(LONGEST))
+        part = self._parts.setdefault(receiver, bytearray(LONGEST_CONTENT))
         if kind == SHORT and len(data) > 2:
             return Content(receiver, data[0], data[1], data[2:])
         if kind == PROCESS and len(data) == 6:
@@ -118,7 +120,7 @@ class FrameReader:
                 return Content(receiver, data[0], data[1], content)
         width = {FILL: 1, FILL_LONG: 2}.get(kind, 8)
         at = int.from_bytes(data[:width], "big")
-        if len(data) <= width or at + len(data) - width > LONGEST:
+        if len(data) <= width or at + len(data) - width > LONGEST_CONTENT:
             self.lost += 1
         else:
             part[at : at + len(data) - width] = data[width:]

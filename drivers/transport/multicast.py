@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from can import Message
 
-SIZE, CONTROL_SIZE = 4096, 64  # bytes of a message, and of its time stamp
+MESSAGE_SIZE, CONTROL_SIZE = 4096, 64  # bytes of a message, and of its time stamp
 _STAMP = struct.Struct("@ll")  # struct timespec
 # python-can does not check what the items of a message are
 _FLAGS = ("is_extended_id", "is_remote_frame", "is_error_frame", "is_fd", "bitrate_switch", "error_state_indicator")
@@ -43,7 +43,7 @@ class MulticastInbox:
         """The message that has come, None for none or an own one. Raises OSError, or whatever python-can and msgpack
         raise for a message that is invalid."""
         try:
-            data, control, _, _ = self._socket.recvmsg(SIZE, CONTROL_SIZE, socket.MSG_DONTWAIT)
+            data, control, _, _ = self._socket.recvmsg(MESSAGE_SIZE, CONTROL_SIZE, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return None
         if self._mark in data:

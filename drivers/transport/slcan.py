@@ -18,7 +18,7 @@ from cosim.plugins.drivers.transport.pty import Pty
 
 OK, BELL = b"\r", b"\a"
 BAUDRATE = 115200  # of the serial link, by default
-LONGEST = 160  # characters of a command: a frame with 64 bytes needs 138
+LONGEST_COMMAND = 160  # characters of a command: a frame with 64 bytes needs 138
 
 BITRATES = (10_000, 20_000, 50_000, 100_000, 125_000, 250_000, 500_000, 750_000, 1_000_000, 83_300)  # S0 to S9
 DATA_BITRATES = {"2": 2e6, "5": 5e6}  # Y2, Y5
@@ -86,7 +86,7 @@ class SlcanAdapter(BaseConnection[CanFrame]):
     def _take(self, chunk: bytes) -> None:
         """Answer the complete commands; the rest is kept for the next chunk."""
         *whole, self._rest = (self._rest + chunk).split(OK)
-        if len(self._rest) > LONGEST:  # noise without a carriage return
+        if len(self._rest) > LONGEST_COMMAND:  # noise without a carriage return
             self._rest = b""
             self.meter.errors += 1
         answers = b"".join(self._answer(command) for command in whole)

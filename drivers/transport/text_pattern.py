@@ -14,6 +14,8 @@ from cosim.core.errors import did_you_mean
 
 
 class FieldKind(NamedTuple):
+    """A kind of field of a pattern: how its values are matched, read and written."""
+
     expression: str
     value: Callable[[str], float | str]
     format: str  # by default

@@ -17,7 +17,7 @@ PARTS = {"motor": (codec.GET_MCCONF, SET_MCCONF), "app": (codec.GET_APPCONF, SET
 OWN = {"app": (4, 5)}  # bytes that say which drive it is, and not how it is set: its id
 FIRMWARE = "firmware"
 WIDTH = 4  # bytes of a number
-SECONDS = 1.0  # for an answer: a configuration is stored first
+ANSWER_TIME = 1.0  # s: a configuration is stored first
 
 
 def read(driver: VescDriver, k: int) -> dict[str, int]:
@@ -67,7 +67,7 @@ def _version(number: int) -> str:
 def _exchange(driver: VescDriver, k: int, content: bytes) -> bytes:
     """The answer of a drive with the same command. Raises RunError."""
     link, wire = driver.link, driver._wire
-    until = link.now() + round(SECONDS * 1e9)
+    until = link.now() + round(ANSWER_TIME * 1e9)
     for item in wire.request(driver._wiring[k], content):
         link.send(item, until)
     while (item := link.receive(until)) is not None:

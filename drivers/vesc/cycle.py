@@ -46,8 +46,8 @@ _HEAD = bytes([codec.GET_VALUES_SELECTIVE]) + codec.VALUES.to_bytes(4, "big")
 _COMMAND, _MASK = float(_HEAD[0]), float(codec.VALUES)
 _CRC_OF_HEAD, _CRC_OF = crc_hqx(_HEAD, 0), tuple(crc_hqx(bytes([byte]), 0) for byte in range(256))
 TURN = 2 * math.pi
-REACH = 0.9 * math.pi  # rad from the measured angle; a target beyond half a turn would be reached the other way round
-_LARGEST = 2e9  # of a field with 32 bits
+LARGEST_TURN = 0.9 * math.pi  # rad from the measured angle; beyond half a turn a target would be reached the other way
+_LARGEST_FIELD = 2e9  # of a field with 32 bits
 _STEPS = {mode: steps for mode, (_, _, steps) in codec.SETPOINTS.items()}
 _PER_AMPERE, _PER_RPM, _PER_DEGREE = _STEPS["effort"], _STEPS["velocity"], _STEPS["position"]
 _RADIAN, _DEGREE = 180.0 / math.pi, math.pi / 180.0
@@ -71,18 +71,18 @@ def _whole(s: Numbers, c: Numbers, r: Numbers, result: Numbers) -> None:
 
 def _in_effort_mode(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None:
     effort = requested_effort(c)
-    sent[0] = nearest(effort_of_motor(c, effort) / s[CONSTANT] * _PER_AMPERE, -_LARGEST, _LARGEST)
+    sent[0] = nearest(effort_of_motor(c, effort) / s[CONSTANT] * _PER_AMPERE, -_LARGEST_FIELD, _LARGEST_FIELD)
     sent[1] = effort
 
 
 def _in_velocity_mode(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None:
-    sent[0] = nearest(c[SCALE] * c[VELOCITY] * s[SPEED] * _PER_RPM, -_LARGEST, _LARGEST)
+    sent[0] = nearest(c[SCALE] * c[VELOCITY] * s[SPEED] * _PER_RPM, -_LARGEST_FIELD, _LARGEST_FIELD)
     sent[1] = c[EFFORT]
 
 
 def _in_position_mode(s: Numbers, c: Numbers, r: Numbers, sent: Numbers) -> None:
-    target = clipped(c[SCALE] * (c[POSITION] - c[ZERO]), s[LAST] - REACH, s[LAST] + REACH)
-    sent[0] = nearest(target * _RADIAN % 360.0 * _PER_DEGREE, -_LARGEST, _LARGEST)
+    target = clipped(c[SCALE] * (c[POSITION] - c[ZERO]), s[LAST] - LARGEST_TURN, s[LAST] + LARGEST_TURN)
+    sent[0] = nearest(target * _RADIAN % 360.0 * _PER_DEGREE, -_LARGEST_FIELD, _LARGEST_FIELD)
     sent[1] = c[EFFORT]
 
 

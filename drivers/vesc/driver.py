@@ -33,7 +33,7 @@ from cosim.plugins.drivers.vesc.wires import ANSWERS, VescWire
 
 FIRMWARE = (6, 7)
 SILENCE_NS = 50_000_000  # without an answer, after which a drive may have restarted: it does not report that
-WATTS, MARK = 7, 0.999  # a limit that is lowered by this factor in a drive's RAM: a restart restores it
+WATTS, MARK_FACTOR = 7, 0.999  # a limit that is lowered by this factor in a drive's RAM: a restart restores it
 REBOOT_TIME, LIMITS_TIME = 5.0, 0.1  # s; for the limits of a drive that may have restarted
 
 
@@ -74,9 +74,9 @@ class VescDriver(NodeDriver[Any, JointParams]):
     def _check_reach(self, k: int) -> None:
         """Raises InputError for a velocity limit at which the turns of the drive could not be followed."""
         turn = self._guard_limits(k)["velocity"] * self._context.period
-        if turn > cycle.REACH and math.isfinite(turn):
+        if turn > cycle.LARGEST_TURN and math.isfinite(turn):
             what = f"{self._drive_name(k)} turns up to {turn:.3g} rad in a step by its velocity limit"
-            fix = f"lower the limit or schedule.step, to less than {cycle.REACH:.3g} rad"
+            fix = f"lower the limit or schedule.step, to less than {cycle.LARGEST_TURN:.3g} rad"
             raise self._drive_error(k, f"{what}, and its position is an angle; {fix}")
 
     def _connect(self) -> None:
@@ -141,7 +141,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
 
     def _switch_on(self, mode: str) -> None:
         for k, scales in enumerate(self._scales):
-            self._set_limits(k, scales, MARK)
+            self._set_limits(k, scales, MARK_FACTOR)
         self._suspects.clear()
         super()._switch_on(mode)
 
@@ -225,7 +225,7 @@ class VescDriver(NodeDriver[Any, JointParams]):
             self._identity[k] = head
         elif command == codec.GET_LIMITS and k in self._suspects:
             self._suspects.discard(k)
-            if not math.isclose(head[WATTS], MARK * self._limits[k][WATTS], rel_tol=1e-5):
+            if not math.isclose(head[WATTS], MARK_FACTOR * self._limits[k][WATTS], rel_tol=1e-5):
                 self._tripped[k] = self._tripped[k] or SWITCHED_OFF
 
     def _judge(self, received: ReceivedFrame, t_ns: int) -> None:

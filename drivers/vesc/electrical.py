@@ -16,7 +16,7 @@ from cosim.plugins.drivers.common.windings import PHASES
 
 MODES = ("duty", "brake", "handbrake")
 LARGEST_DUTY = 0.95
-STEPS = 6  # of the tachometer in a turn of the field
+TACHOMETER_STEPS = 6  # of the tachometer in a turn of the field
 HOUR = 3600.0  # s
 
 
@@ -83,4 +83,4 @@ class Electrical:
 
     def _position(self) -> int:
         """Of the field, in steps of the tachometer."""
-        return math.floor(self._motor.shaft_position * self._pole_pairs * STEPS / (2.0 * math.pi))
+        return math.floor(self._motor.shaft_position * self._pole_pairs * TACHOMETER_STEPS / (2.0 * math.pi))

@@ -20,8 +20,8 @@ from cosim.plugins.drivers.vesc.ping import IDS, PING_CAN, PING_TIME, found, pin
 ORDER = 1  # its frames have 29-bit identifiers, and requests change nothing
 BAUDRATES = (115200.0, 250000.0, 460800.0, 921600.0, 9600.0)  # of the UART; USB has any
 PROGRAM = 254  # number of this program on CAN
-LARGEST = 126  # id that a joint may have
-SECONDS = 0.2
+LARGEST_ID = 126  # id that a joint may have
+ANSWER_TIME = 0.2  # s
 TRIES = 4  # the first one may end an incomplete packet of an earlier program, and a drive takes a moment to start
 UUID = 12  # bytes, behind the name of the hardware
 
@@ -39,13 +39,13 @@ def commands() -> Iterator[CanFrame]:
 
 
 def _on_bus() -> Search:
-    answers = yield Question(tuple(ping(id, PROGRAM) for id in IDS), SECONDS)
+    answers = yield Question(tuple(ping(id, PROGRAM) for id in IDS), ANSWER_TIME)
     ids = sorted({id for frame in answers if (id := found(frame, PROGRAM)) is not None})
     drives = []
     for id in ids:  # one after the other: the parts of answers do not say which drive they are of
         contents: dict[int, bytes] = {}
         for command in (codec.FW_VERSION, codec.GET_LIMITS):
-            received = yield Question(tuple(frames(id, PROGRAM, bytes([command]), ASK)), SECONDS)
+            received = yield Question(tuple(frames(id, PROGRAM, bytes([command]), ASK)), ANSWER_TIME)
             reader = FrameReader()
             parts = [content for frame in received if (content := reader.complete(frame)) is not None]
             contents |= {part.data[0]: part.data for part in parts if part.receiver == PROGRAM and part.sender == id}
@@ -57,14 +57,14 @@ def _on_port() -> Search:
     own: dict[int, bytes] = {}
     for _ in range(TRIES):
         if codec.GET_APPCONF not in own:
-            own |= yield from _asked(b"", SECONDS, codec.FW_VERSION, codec.GET_LIMITS, codec.GET_APPCONF)
+            own |= yield from _asked(b"", ANSWER_TIME, codec.FW_VERSION, codec.GET_LIMITS, codec.GET_APPCONF)
     app = codec.decode_head(own.get(codec.GET_APPCONF, b""))
     if codec.FW_VERSION not in own or app is None:
         return []
     drives = [_found({"id": int(app[1][1])}, own)]
-    behind = yield from _asked(b"", len(IDS) * PING_TIME + SECONDS, PING_CAN)
+    behind = yield from _asked(b"", len(IDS) * PING_TIME + ANSWER_TIME, PING_CAN)
     for id in behind.get(PING_CAN, b"")[1:]:
-        contents = yield from _asked(bytes([codec.FORWARD_CAN, id]), SECONDS, codec.FW_VERSION, codec.GET_LIMITS)
+        contents = yield from _asked(bytes([codec.FORWARD_CAN, id]), ANSWER_TIME, codec.FW_VERSION, codec.GET_LIMITS)
         drives.append(_found({"id": id, "forward": True}, contents))
     return drives
 
@@ -77,8 +77,8 @@ def _asked(head: bytes, seconds: float, *commands: int) -> Contents:
 
 def _found(keys: dict[str, int], contents: dict[int, bytes]) -> FoundDrive:
     about, limits = _about(contents.get(codec.FW_VERSION, b"")), codec.decode_head(contents.get(codec.GET_LIMITS, b""))
-    if keys["id"] > LARGEST:
-        return FoundDrive({}, f"id {keys['id']}: {about}; set its VESC ID to at most {LARGEST} with VESC Tool")
+    if keys["id"] > LARGEST_ID:
+        return FoundDrive({}, f"id {keys['id']}: {about}; set its VESC ID to at most {LARGEST_ID} with VESC Tool")
     pairs = {"pole_pairs": int(limits[1][-1]) // 2} if limits else {}
     return FoundDrive({**keys, **pairs}, f"{about}; add {'' if pairs else 'pole_pairs and '}torque_constant")
 

@@ -22,6 +22,8 @@ ANSWERS = 128  # + id: to this number on the CAN bus a drive sends its answers
 
 
 class VescWire(Protocol):
+    """The way to the drives of a bus or a link: requests to items, items to answers."""
+
     why_not_compiled: str  # why machine code cannot use it; empty if it can
 
     @property
@@ -53,6 +55,8 @@ class VescWire(Protocol):
 
 
 class CanWire:
+    """Drives on a CAN bus, each reached by its id."""
+
     encode = None
     why_not_compiled, lost = "", 0
 
@@ -76,6 +80,8 @@ class CanWire:
 
 
 class PortWire:
+    """A drive on a UART, and those to which it forwards on its CAN bus."""
+
     why_not_compiled = "the packets of VESCs are read in Python"
 
     def __init__(self, joints: Sequence[JointParams]) -> None:

@@ -108,6 +108,6 @@ def test_nothing_at_the_address_is_stated_once_and_the_page_waits(monkeypatch: p
         closed = False
 
     stated: list[str] = []
-    monkeypatch.setattr(command_module, "ANSWER", 0.0)
+    monkeypatch.setattr(command_module, "ANSWER_TIMEOUT", 0.0)
     command_module._show_watched(Shown(), Watched(), stated.append)  # type: ignore[arg-type]
     said(stated)

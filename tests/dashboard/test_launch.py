@@ -118,7 +118,7 @@ def test_a_run_is_tuned_started_paused_stepped_killed_and_started_again(followed
 
 def test_control_that_was_lost_to_silence_is_taken_back_unless_it_was_given_away(followed, monkeypatch) -> None:
     monkeypatch.setattr(run_control, "TIMEOUT", 0.3)
-    monkeypatch.setattr(run_control, "FRESH", 0.6)
+    monkeypatch.setattr(run_control, "ANSWER_VALIDITY", 0.6)
     live, run = followed.live, followed.process.pid
     followed.until(lambda: live.situation.mine and live.began)
     live.do(START)

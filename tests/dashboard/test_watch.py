@@ -8,7 +8,7 @@ import zmq
 from orjson import dumps
 
 from cosim.apps.dashboard.source import PageEvent
-from cosim.apps.dashboard.watch import GONE, StreamReader, Watch, about_of
+from cosim.apps.dashboard.watch import GONE_TIMEOUT, StreamReader, Watch, about_of
 from cosim.core.errors import InputError
 from tests.kit.streams import schema
 
@@ -86,7 +86,7 @@ def test_a_page_knows_when_the_run_is_gone_and_when_it_is_back() -> None:
 
         publish_until_it_arrives()
         assert watch.status.state == "running" and watch.about is not None
-        now[0] += GONE + 1
+        now[0] += GONE_TIMEOUT + 1
         assert (watch.status.state, watch.status.reason) == ("gone", "nothing came for 6 s")
         publish_until_it_arrives()
         assert watch.status.state == "running"

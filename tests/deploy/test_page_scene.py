@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.apps.deploy.page.page import SMALLEST, scene_facts
+from cosim.apps.deploy.page.page import SMALLEST_BODY, scene_facts
 from cosim.output.scene.scene import Scene, SceneBody, ScenePose, Shape
 from cosim.rig.scene import scene_of_page, scene_of_rig
 from tests.kit.given import beside
@@ -68,7 +68,7 @@ def test_the_box_of_an_inertia_is_shown_only_where_a_body_has_nothing_else() -> 
 
 def test_a_point_mass_is_enlarged_and_keeps_its_form() -> None:
     found = scene_facts(body(Shape("box", "drive", "link", ORIGIN, (1e-4, 1e-4, 2e-4))))["bodies"][1]["shapes"][0]
-    assert found["size"] == pytest.approx([SMALLEST, SMALLEST, 2.0 * SMALLEST])
+    assert found["size"] == pytest.approx([SMALLEST_BODY, SMALLEST_BODY, 2.0 * SMALLEST_BODY])
     assert found["color"] == [0.169, 0.424, 0.69, 1.0]
 
 

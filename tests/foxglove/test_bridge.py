@@ -209,7 +209,7 @@ def test_the_next_run_is_a_session_of_its_own(tmp_path, said):
 
 
 def test_silence_is_stated(tmp_path, monkeypatch):
-    monkeypatch.setattr("cosim.apps.foxglove.bridge.GONE", 0.1)
+    monkeypatch.setattr("cosim.apps.foxglove.bridge.GONE_TIMEOUT", 0.1)
     with bridged(tmp_path) as client:
         status = client.until(lambda: client.of("status"))[0]
         assert (status["message"], status["level"]) == ("nothing comes from the run any more", 1)

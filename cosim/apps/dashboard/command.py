@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from cosim.output.view3d.drawing import Drawing
     from cosim.rig.reading.yaml_source import Override
 
-WAIT = 0.02  # s
-ANSWER = 2.0  # s, after which it is stated that nothing is published
+POLL_PERIOD = 0.02  # s between looks at a stream
+ANSWER_TIMEOUT = 2.0  # s, after which it is stated that nothing is published
 RIGS = (".yaml", ".yml")
 Say = Callable[[str], None]
 
@@ -200,9 +200,9 @@ def check_control_address(address: str, key: str | None) -> None:
 
 def _show_watched(page: Page, watch: Watch, say: Say) -> None:
     """Once it is known which rig it is."""
-    until, announced = time.monotonic() + ANSWER, False
+    until, announced = time.monotonic() + ANSWER_TIMEOUT, False
     while watch.about is None:
-        time.sleep(WAIT)
+        time.sleep(POLL_PERIOD)
         if not announced and time.monotonic() > until:
             say(f"warning: {watch.address}: nothing is published there; the page waits for a run")
             announced = True

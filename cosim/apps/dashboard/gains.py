@@ -24,7 +24,7 @@ DIGITS = 3  # that a slider sets
 
 
 class Move(NamedTuple):
-    """name: of a parameter; its value before and after."""
+    """One change of a parameter by the user, which can be undone and redone. name: of the parameter."""
 
     name: str
     before: Value
@@ -140,7 +140,8 @@ def write_overlay(folder: Path, name: str, rig: str, values: Mapping[str, Value]
 
 
 class GainRange(NamedTuple):
-    """low, high: of the slider, in the unit of the gain; logarithmic: the slider moves its decimal logarithm."""
+    """The range of the slider of a gain, with the scale on which it moves. low, high: in the unit of the gain;
+    logarithmic: the slider moves its decimal logarithm."""
 
     low: float
     high: float

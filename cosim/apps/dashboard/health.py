@@ -11,9 +11,9 @@ import numpy as np
 from cosim.apps.dashboard.source import JointAbout
 
 Column = Callable[[str], np.ndarray]
-NEAR = 0.01  # of the range, within which a joint is at its limit
-HOT = 70.0  # degC
-BUSY = 0.8  # of a bus
+LIMIT_MARGIN = 0.01  # of the range, within which a joint is at its limit
+HOT_TEMPERATURE = 70.0  # degC
+HIGH_BUS_LOAD = 0.8  # of a bus
 NO_LOADS: Mapping[str, float] = {}
 END = "timing/end_to_end"
 TASKS = ("timing/latency", END)
@@ -38,7 +38,7 @@ def figures(
 ) -> list[Figure]:
     """column: the recent values of a signal; step: of a tick [s]; lost: samples that did not arrive; start: signal ->
     its first value, of energies; bus_loads: driver -> fraction of its bus that is used at worst."""
-    buses = [Figure("buses", name, f"up to {load:.0%}", load > BUSY) for name, load in bus_loads.items()]
+    buses = [Figure("buses", name, f"up to {load:.0%}", load > HIGH_BUS_LOAD) for name, load in bus_loads.items()]
     return [*_timing(units, column, step, lost), *_energy(units, column, start), *_drives(units, column), *buses]
 
 
@@ -89,7 +89,7 @@ def _drives(units: Mapping[str, str], column: Column) -> list[Figure]:
     for name in units:
         joint, _, what = name.rpartition("/")
         if what == "temperature" and len(column(name)) and math.isfinite(now := float(column(name)[-1])):
-            found.append(Figure("drives", f"{joint} temperature", f"{now:.0f} °C", now > HOT))
+            found.append(Figure("drives", f"{joint} temperature", f"{now:.0f} °C", now > HOT_TEMPERATURE))
     return found
 
 
@@ -97,7 +97,7 @@ def at_limits(joints: Mapping[str, JointAbout], positions: Mapping[str, float]) 
     """Joint -> `lower` or `upper`, of those at a limit of their positions."""
     found = {}
     for name, joint in joints.items():
-        margin = NEAR * (joint.upper - joint.lower)
+        margin = LIMIT_MARGIN * (joint.upper - joint.lower)
         position = positions.get(name, math.nan)
         if math.isfinite(margin):
             if position <= joint.lower + margin:

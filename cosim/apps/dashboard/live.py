@@ -13,11 +13,12 @@ from cosim.apps.dashboard.source import About, News, Status, Value
 from cosim.apps.dashboard.watch import Watch, value_of
 from cosim.core.errors import CosimError
 
-SETTLED = 1.0  # s after a move here, until which the values of the run do not replace the page's
+SETTLING_TIME = 1.0  # s after a move here, until which the values of the run do not replace the page's
 
 
 class LiveRun:
-    """gains: None until the run is known. `do` and the other commands may be called by any thread, `poll` by one."""
+    """A running rig as the source of a page, which can be controlled. gains: None until the run is known. `do` and the
+    other commands may be called by any thread, `poll` by one."""
 
     def __init__(
         self, watch: Watch, control: RunControl, process: RunProcess | None = None, address: str | None = None
@@ -163,7 +164,7 @@ class LiveRun:
             return
         if own and self._known != self.control.status.get("pid"):
             return
-        if self.gains.moved_since(time.monotonic(), SETTLED):
+        if self.gains.moved_since(time.monotonic(), SETTLING_TIME):
             return
         parameters = self.control.status.get("parameters", {})
         self.gains.accept({name: value_of(item["value"]) for name, item in parameters.items()})

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from cosim.output.view3d.drawing import Drawing
 
-RATE = 30.0  # Hz, of updates
+UPDATE_RATE = 30.0  # Hz, of updates
 CHART_TICKS = 5  # updates per update of charts and figures
 NARROW, WIDE = 0.75, 1.2  # width over height of the 3D view of a tablet held upright, and of a wide screen
 MOST_EVENTS = 10_000  # that are kept of a run of any length
-RECENT = 10.0  # s, over which figures are computed
+FIGURE_WINDOW = 10.0  # s, over which figures are computed
 
 
 class Page:
@@ -216,7 +216,7 @@ class Page:
         shown = [event for event in self.events if now is None or event.t <= now + 1e-9]
         self.event_panel.update(shown)
         end = len(self.history) if now is None else int(np.searchsorted(self.history.t, now, side="right"))
-        begin = 0 if not end else int(np.searchsorted(self.history.t, self.history.t[end - 1] - RECENT))
+        begin = 0 if not end else int(np.searchsorted(self.history.t, self.history.t[end - 1] - FIGURE_WINDOW))
         columns = {name: k for k, name in enumerate(self.about.units)}
         status = self.source.status
 
@@ -235,7 +235,7 @@ class Page:
 
     def run(self, look: Callable[[], object] = lambda: None) -> None:
         """Update until Ctrl-C, or until `look` raises."""
-        period, due = 1.0 / RATE, time.monotonic()
+        period, due = 1.0 / UPDATE_RATE, time.monotonic()
         while True:
             self.update()
             look()

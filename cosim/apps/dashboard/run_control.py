@@ -13,9 +13,9 @@ from cosim.core.errors import CosimError
 from cosim.output.client.control import ControlClient, NoReply
 
 NAME = "dashboard"  # as others see it
-POLL = 0.2  # s between looks at the state, which keep control too
+POLL_PERIOD = 0.2  # s between looks at the state, which keep control too
 TIMEOUT = 1.0  # s, for an answer
-FRESH = 1.5  # s that an answer is valid
+ANSWER_VALIDITY = 1.5  # s that an answer is valid
 
 
 class Note(NamedTuple):
@@ -37,7 +37,7 @@ class RunControl:
         self.address: str | None = None
         self.status: Mapping[str, Any] = {}
         self.mine, self.silenced, self.note = False, False, Note()
-        self._key, self._heard = key, -FRESH
+        self._key, self._heard = key, -ANSWER_VALIDITY
         self._client: ControlClient | None = None
         self._commands: deque[tuple[str, Mapping[str, Any]]] = deque()
         self._values: dict[str, Value] = {}
@@ -47,7 +47,7 @@ class RunControl:
 
     @property
     def answers(self) -> bool:
-        return time.monotonic() - self._heard < FRESH
+        return time.monotonic() - self._heard < ANSWER_VALIDITY
 
     @property
     def state(self) -> str:
@@ -75,7 +75,7 @@ class RunControl:
     def _forget(self) -> None:
         self._commands.clear()
         self._values.clear()
-        self.status, self.mine, self.silenced, self._heard = {}, False, False, -FRESH
+        self.status, self.mine, self.silenced, self._heard = {}, False, False, -ANSWER_VALIDITY
 
     def ask(self, command: str, **fields: Any) -> None:
         with self._lock:
@@ -117,7 +117,7 @@ class RunControl:
 
     def _run(self) -> None:
         while not self._closed:
-            self._wake.wait(POLL)
+            self._wake.wait(POLL_PERIOD)
             self._wake.clear()
             self._turn()
         if self.mine and self._client is not None:

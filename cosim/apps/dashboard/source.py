@@ -77,7 +77,8 @@ class News(NamedTuple):
 
 
 class Status(NamedTuple):
-    """state: of the run, or `replay`, `connecting`, `gone`; age: s since anything came; owner: of control."""
+    """The state of a source and of the data that it delivers. state: of the run, or `replay`, `connecting`, `gone`;
+    age: s since anything came; owner: of control."""
 
     state: str
     age: float = 0.0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cosim.output.stream.reading import PublishedSchema
 
 MOST_MESSAGES = 2_000  # per poll
-GONE = 5.0  # s without a message, the schema included, after which a run is gone
+GONE_TIMEOUT = 5.0  # s without a message, the schema included, after which a run is gone
 NOTHING = News(np.empty(0), np.empty((0, 0)))
 
 
@@ -141,7 +141,7 @@ class Watch:
         silence = self._clock() - self._heard
         if self.about is None:
             return Status("connecting", reason=f"nothing is published at {self.address}" if silence > 1.0 else "")
-        if silence > GONE and self._state != "ended":
+        if silence > GONE_TIMEOUT and self._state != "ended":
             return Status("gone", silence, reason=f"nothing came for {silence:.0f} s")
         # no sample is expected in a pause
         age = silence if self._state == "paused" else self._clock() - self._sampled

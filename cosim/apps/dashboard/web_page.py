@@ -34,7 +34,8 @@ SCRIPT = b"""<script>
 
 
 class Look(NamedTuple):
-    """dark: at the start, until the user switches; frame_rate: pictures of the 3D view per second."""
+    """The appearance of a page. dark: at the start, until the user switches; frame_rate: pictures of the 3D view per
+    second."""
 
     dark: bool = False
     frame_rate: float = 30.0

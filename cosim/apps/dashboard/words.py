@@ -11,7 +11,7 @@ from cosim.apps.dashboard.run_control import Note
 from cosim.apps.dashboard.source import PageEvent, Status
 from cosim.output.events import without_quantities
 
-OLD = 1.5  # s without a message, after which data of a run are old
+OLD_DATA_AGE = 1.5  # s without a message, after which data of a run are old
 MOST_EVENTS = 60
 COLORS = {"good": "#2f9e62", "busy": "#3b82c4", "warning": "#c98a1b", "bad": "#d1453b", "idle": "#868e96"}
 MARKS = {"info": COLORS["busy"], "warning": COLORS["warning"], "error": COLORS["bad"]}
@@ -37,6 +37,8 @@ STATES: dict[str, tuple[str, str]] = {
 
 
 class Headline(NamedTuple):
+    """The state of a run in a few words, with a line of detail."""
+
     text: str
     detail: str
     color: str
@@ -47,7 +49,7 @@ def headline(status: Status, name: str, t: float | None) -> Headline:
     word, color = STATES.get(status.state, (status.state, "idle"))
     digits = 3 if status.state == "paused" else 2  # a step is seen
     at = "" if t is None else f"t = {t:.{digits}f} s"
-    if status.state in ("running", "paused") and status.age > OLD:
+    if status.state in ("running", "paused") and status.age > OLD_DATA_AGE:
         return Headline("Data are old", f"{name}: nothing came for {status.age:.0f} s; shown is {at}", COLORS["bad"])
     detail = " · ".join(filter(None, [name, at, status.reason]))
     return Headline(word, detail, COLORS[color])

@@ -41,7 +41,8 @@ NEEDED = {
 
 
 class CheckedRecording(NamedTuple):
-    """largest: difference of a value that is not equal to the bit, with its signal and its tick; 0 where all are."""
+    """How closely an object repeats the ticks of a recording. largest: difference of a value that is not equal to the
+    bit, with its signal and its tick; 0 where all are."""
 
     ticks: int
     signals: int

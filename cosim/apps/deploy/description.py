@@ -75,8 +75,9 @@ def as_data(number: DeployedNumber) -> dict[str, Any]:
 
 
 class FaultCode(NamedTuple):
-    """code: of a fault, below 0 if it is no fault; about: what it means; text: of a run that it stops, a template with
-    the fields of `stop_reason.figures`, of the joint whose `guard_fault` has the code."""
+    """A number that stands for a reason why motors are off, with its texts. code: below 0 if it is no fault; about:
+    what it means; text: of a run that it stops, a template with the fields of `stop_reason.figures`, of the joint whose
+    `guard_fault` has the code."""
 
     code: int
     key: str
@@ -100,7 +101,7 @@ def fault_codes() -> Sequence[FaultCode]:
 
 
 class DeployedSignal(NamedTuple):
-    """about: its meaning."""
+    """A signal of a tick as files for other programs describe it. about: its meaning."""
 
     name: str
     unit: str

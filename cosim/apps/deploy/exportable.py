@@ -10,8 +10,8 @@ from cosim.simulation.coupling.block_part import BlockPart
 
 
 class FileKind(NamedTuple):
-    """name: with its article; command: that makes it; instead: what to do with a part that is an FMU; motors: whether a
-    rig may have real ones."""
+    """A kind of file that holds a rig as machine code. name: with its article; command: that makes it; instead: what to
+    do with a part that is an FMU; motors: whether a rig may have real ones."""
 
     name: str
     command: str

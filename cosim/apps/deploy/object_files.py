@@ -76,7 +76,8 @@ def object_files(rig: WiredRig, name: str, machine: CodeTarget) -> Mapping[str, 
 
 
 class Macro(NamedTuple):
-    """what: in the words of the rig, place: there, for the message where its name is taken."""
+    """A constant of the header of a rig. what: in the words of the rig, place: there, for the message where its name is
+    taken."""
 
     name: str
     value: str
@@ -225,7 +226,8 @@ def _comment(text: str) -> str:
 
 
 class Prototype(NamedTuple):
-    """arguments: type and name of each; what: in the words of the rig, key: the way to it there."""
+    """A function that the header of a rig declares. arguments: type and name of each; what: in the words of the rig,
+    key: the way to it there."""
 
     name: str
     result: str

@@ -44,7 +44,8 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class StageCode:
-    """routines: that the functions of `text` call; size: of what they keep behind the row, in doubles."""
+    """The functions of the stages of a tick as LLVM IR. routines: that the functions of `text` call; size: of what they
+    keep behind the row, in doubles."""
 
     routines: tuple[Routine, ...] = ()
     text: str = ""

@@ -37,8 +37,8 @@ LANE_FUNCTIONS = ("lanes_reset", "lanes_ticks", "lanes_signals")
 
 @dataclass(frozen=True)
 class TickCode:
-    """name: with which the functions begin; ir: LLVM IR of them all; size: of the memory, in doubles; bodies: how many
-    poses there are."""
+    """The ticks of a rig as functions for C. name: with which the functions begin; ir: LLVM IR of them all; size: of
+    the memory, in doubles; bodies: how many poses there are."""
 
     name: str
     model: TickModel

@@ -52,7 +52,8 @@ class _EntityKind(IntEnum):
 
 @dataclass(frozen=True)
 class WasmModule:
-    """imports: names of functions of the C library, from the module `env`."""
+    """A module of WebAssembly, with the functions that its host has to provide. imports: names of functions of the C
+    library, from the module `env`."""
 
     code: bytes
     imports: tuple[str, ...]
@@ -90,7 +91,7 @@ class _WasmReader:
 
 @dataclass
 class _WasmObject:
-    """sections: content by kind; linking: of the section for linkers."""
+    """An object file of LLVM in its sections. sections: content by kind; linking: of the section for linkers."""
 
     sections: dict[int, bytes] = field(default_factory=dict)
     linking: bytes = b""

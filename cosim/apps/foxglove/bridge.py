@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from cosim.apps.foxglove.server import Channel, FoxgloveServer
     from cosim.output.stream.reading import PublishedSchema
 
-WAIT = 0.1  # s for a sample, at most
+SAMPLE_TIMEOUT = 0.1  # s for a sample, at most
 STANDING = {"/scene", "/tf_static"}
-GONE = 5.0  # s without a schema, which comes every second, after which the run is gone
+GONE_TIMEOUT = 5.0  # s without a schema, which comes every second, after which the run is gone
 NOTHING, NO_VIEW = "nothing", "view"  # numbers of statuses
 
 
@@ -48,8 +48,8 @@ class Bridge:
         return self._schema is not None
 
     def step(self) -> None:
-        """Pass on what comes within WAIT."""
-        sample = self._subscriber.receive(WAIT)
+        """Pass on what comes within SAMPLE_TIMEOUT."""
+        sample = self._subscriber.receive(SAMPLE_TIMEOUT)
         if self._subscriber.schema is not self._schema:
             self._schema, self._heard = self._subscriber.schema, time.monotonic()
             self._learn(self._subscriber.schema)
@@ -82,7 +82,7 @@ class Bridge:
     def _watch(self) -> None:
         """State when nothing comes any more, and withdraw it when something does."""
         ended = self._schema is not None and self._schema["state"] == "ended"
-        gone = time.monotonic() - self._heard > GONE and not ended
+        gone = time.monotonic() - self._heard > GONE_TIMEOUT and not ended
         if gone and not self._gone:
             self._server.publish_status("nothing comes from the run any more", StatusLevel.WARNING, NOTHING)
         if self._gone and not gone:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cosim.apps.foxglove.bridge import Bridge
     from cosim.core.access.handshake import Access
 
-ANSWER = 2.0  # s, after which it is stated that nothing is published
+ANSWER_TIMEOUT = 2.0  # s, after which it is stated that nothing is published
 
 
 class FoxgloveAddress(NamedTuple):
@@ -42,7 +42,7 @@ def serve(address: str, at: FoxgloveAddress, key: str | None) -> None:
     """Serve the run whose stream has this address until Ctrl-C; see `open_bridge`."""
     with open_bridge(address, at, key) as opened, suppress(KeyboardInterrupt):
         _tell(address, opened)
-        until = time.monotonic() + ANSWER
+        until = time.monotonic() + ANSWER_TIMEOUT
         while True:
             opened.bridge.step()
             if not opened.bridge.began and time.monotonic() > until:

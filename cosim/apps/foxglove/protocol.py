@@ -28,7 +28,8 @@ class StatusLevel(IntEnum):
 
 @dataclass(frozen=True)
 class ChannelAbout:
-    """encoding: of its messages; schema_encoding, schema: of their schema."""
+    """A channel as it is advertised to clients. encoding: of its messages; schema_encoding, schema: of their
+    schema."""
 
     id: int
     topic: str

@@ -10,9 +10,9 @@ import numpy as np
 from cosim.output.signal_charts import SignalCurve
 
 PIXEL_COLUMNS = 800  # points are thinned to the minimum and maximum of each
-START = 0.01  # of the time of a run: its start
+START_FRACTION = 0.01  # of the time of a run: its start
 BLOCK = 1 << 16  # samples that are looked at together
-LARGEST = 1e100  # larger values of a diverged run would overflow the axes
+LARGEST_VALUE = 1e100  # larger values of a diverged run would overflow the axes
 
 
 class DerivedSignal:
@@ -47,7 +47,7 @@ def thin(
     """At most 2·columns points of the curve (x, y), both (k,), from `begin` to `end`, that look the same.
 
     The minimum and the maximum of every stretch stay, so no peak is lost. Values that are not finite, or beyond
-    `LARGEST`, become NaN: an interruption of the curve.
+    `LARGEST_VALUE`, become NaN: an interruption of the curve.
     """
     end = len(y) if end is None else end
     width = -(-(end - begin) // columns)
@@ -70,20 +70,21 @@ def thin(
 
 
 def _drawable(y: np.ndarray) -> np.ndarray:
-    return np.where(np.abs(y) <= LARGEST, y, np.nan)
+    return np.where(np.abs(y) <= LARGEST_VALUE, y, np.nan)
 
 
 def range_of(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """The minimum and the maximum of a thinned curve (x, y), both (k,), NaN if it has none; without its start if it
     only rises from 0 there.
 
-    A drive begins without current: its effort rises from 0 within `START`, and the axis would show little else.
+    A drive begins without current: its effort rises from 0 within `START_FRACTION` of the time, and the axis would
+    show little else.
     """
     x, y = x[np.isfinite(y)], y[np.isfinite(y)]
     if not len(y):
         return np.nan, np.nan
     low, high = float(y.min()), float(y.max())
-    rest = y[x > x[0] + START * (x[-1] - x[0])]
+    rest = y[x > x[0] + START_FRACTION * (x[-1] - x[0])]
     if len(rest) and y[0] == 0.0 and 0.0 in (low, high) and max(abs(low), abs(high)) == np.abs(rest).max():
         return float(rest.min()), float(rest.max())
     return low, high

@@ -32,6 +32,8 @@ FORCES, MOMENTS = "N", "N*m"
 
 
 class PanelCurve(NamedTuple):
+    """A curve of a panel of the whole mechanism."""
+
     name: str
     values: Samples  # (k,)
     style: dict[str, Any]

@@ -23,7 +23,7 @@ from cosim.simulation.coupling.step_control import EnergyControl
 from cosim.simulation.coupling.stepped_block import on_numbers
 
 MASTERS = {"jacobi": False, "gauss_seidel": True}
-LAST = 1e-9  # of a step: a rest that is shorter is rounding
+LEAST_REST = 1e-9  # of a step: a rest that is shorter is rounding
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ class CoupledRun:
 
 @dataclass
 class CoupledParts:
-    """parts: blocks as `BlockPart`, or anything with the contract of `Part`. master: a key of MASTERS; order: of the
+    """Parts with integrators of their own, coupled by power bonds and wires, as one simulation.
+
+    parts: blocks as `BlockPart`, or anything with the contract of `Part`. master: a key of MASTERS; order: of the
     polynomials of inputs; step [s]: of the coupling, the first one with a control; sequence: the parts in the order of
     Gauss–Seidel's steps, by default sorted by their feedthrough; time_limit [s]: for each step of a part that is not
     compiled.
@@ -170,7 +172,7 @@ class CoupledParts:
                 rows.append(row)
             return np.array(rows)
         step = self._step(master, "controlled_step")
-        while rows[-1][0] < duration - LAST * self.step:
+        while rows[-1][0] < duration - LEAST_REST * self.step:
             memory, row = step(memory, end)
             if row[0] > rows[-1][0]:  # else it is made again
                 rows.append(row)

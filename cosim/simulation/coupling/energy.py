@@ -98,13 +98,13 @@ def trapezoidal_work(
     return 0.5 * h * float(sum(powers))
 
 
-TINY = 1e-30  # against division by 0 while a bond has not carried power yet
+LEAST_DENOMINATOR = 1e-30  # against division by 0 while a bond has not carried power yet
 
 
 @dataclass(frozen=True)
 class EnergyCorrection:
-    """gain: the part of the residual that a step pays back; limit: of an offset, relative to the largest effort or
-    flow so far."""
+    """The offsets of efforts and flows that pay back the energy which a coupling has created. gain: the part of the
+    residual that a step pays back; limit: of an offset, relative to the largest effort or flow so far."""
 
     gain: float = 1.0
     limit: float = 0.2
@@ -121,7 +121,7 @@ class EnergyCorrection:
     ) -> tuple[Numeric, Numeric]:
         """(Δe, Δf), each (n,), of a bond with effort and flow (n,); debt D [J]; largest: e₀² and f₀²."""
         e2, f2 = largest
-        factor = self.gain * debt / (h * ((flow @ flow) * e2 + (effort @ effort) * f2 + TINY))
+        factor = self.gain * debt / (h * ((flow @ flow) * e2 + (effort @ effort) * f2 + LEAST_DENOMINATOR))
         most_effort, most_flow = (self.limit * ops.sqrt(square) for square in largest)
         return (
             ops.clip(-factor * e2 * flow, -most_effort, most_effort),

@@ -28,7 +28,7 @@ from cosim.simulation.coupling.extrapolation import line_before, polynomial, tim
 from cosim.simulation.coupling.start import HasFeedthrough, outputs_at_start
 from cosim.simulation.coupling.step_control import EnergyControl
 
-KEPT = 3  # values of each output, at the last communication points
+KEPT_VALUES = 3  # values of each output, at the last communication points
 
 
 class MasterPart(HasFeedthrough, Protocol):
@@ -96,9 +96,9 @@ class Master:
         self.layout = Layout(
             {
                 "t": np.zeros(()),
-                "lengths": np.zeros(KEPT - 1),
+                "lengths": np.zeros(KEPT_VALUES - 1),
                 "states": {name: np.zeros(part.size) for name, part in self.parts.items()},
-                "values": np.zeros((KEPT, self.outputs.size)),
+                "values": np.zeros((KEPT_VALUES, self.outputs.size)),
                 "energy": np.zeros(bonds),
                 "works": np.zeros((bonds, 2)),
                 "largest": np.zeros((bonds, 2)),
@@ -210,8 +210,8 @@ class Master:
         found = outputs_at_start(self.parts, self.couplings, self.output_order, start)
         values = np.concatenate([np.zeros(0), *(found[Terminal(*path)].reshape(-1) for path in self.outputs.places)])
         memory = self.layout.unpack(np.zeros(self.layout.size))
-        memory["t"], memory["lengths"] = np.array(t), np.full(KEPT - 1, first)
-        memory["states"], memory["values"] = states, np.array([values] * KEPT)
+        memory["t"], memory["lengths"] = np.array(t), np.full(KEPT_VALUES - 1, first)
+        memory["states"], memory["values"] = states, np.array([values] * KEPT_VALUES)
         memory["planned"] = np.array(first)
         return self.layout.pack(memory)
 
@@ -225,7 +225,7 @@ class Master:
         after = np.asarray((step or self.step)(memory, np.array(first)), dtype=float)
         start, end = self.layout.unpack(memory), self.layout.unpack(after)
         now = start["values"][0]
-        start["values"] = np.array([now, *line_before(now, end["values"][0], KEPT - 1)])
+        start["values"] = np.array([now, *line_before(now, end["values"][0], KEPT_VALUES - 1)])
         return self.layout.pack(start)
 
     # --- steps: pure functions ---
@@ -278,7 +278,7 @@ class Master:
                 "made": m["made"] + 1.0,
                 "lengths": ops.array([h, m["lengths"][0]]),
                 "states": states,
-                "values": ops.concatenate([after, m["values"][0], m["values"][1]]).reshape(KEPT, -1),
+                "values": ops.concatenate([after, m["values"][0], m["values"][1]]).reshape(KEPT_VALUES, -1),
                 "energy": m["energy"] + residuals(works),
                 "works": works,
                 "largest": self._largest(m["largest"], after),

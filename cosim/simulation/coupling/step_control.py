@@ -24,13 +24,14 @@ from cosim.core.errors import InputError
 from cosim.core.types import Numeric
 from cosim.simulation.coupling.energy import levels, residuals
 
-TINY = 1e-9  # of an error, below which the controller sees this one
+LEAST_ERROR = 1e-9  # of an error, below which the controller sees this one
 
 
 @dataclass(frozen=True)
 class EnergyControl:
-    """shortest, longest: bounds of a step [s]; relative, absolute [J]: tolerances of the energy of a bond in a step;
-    repeats: whether a step that exceeds them is repeated with a shorter length, where the parts can."""
+    """The controller of the lengths of a coupling's steps, by the residual energies of its bonds. shortest, longest:
+    bounds of a step [s]; relative, absolute [J]: tolerances of the energy of a bond in a step; repeats: whether a step
+    that exceeds them is repeated with a shorter length, where the parts can."""
 
     shortest: float
     longest: float
@@ -58,7 +59,7 @@ class EnergyControl:
 
     def next_length(self, h: Numeric, error: Numeric, before: Numeric) -> Numeric:
         """The length [s] after a step of h with this error, with the error of the accepted step before it."""
-        now, then = ops.maximum(error, TINY), ops.maximum(before, TINY)
+        now, then = ops.maximum(error, LEAST_ERROR), ops.maximum(before, LEAST_ERROR)
         factor = self.safety * ops.power(now, -self.integral - self.proportional) * ops.power(then, self.proportional)
         return ops.clip(h * ops.clip(factor, self.least_factor, self.largest_factor), self.shortest, self.longest)
 

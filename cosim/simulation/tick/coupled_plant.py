@@ -41,7 +41,7 @@ OF_A_BOND: Signals = {
         (), "J", "energy that the coupling has created since the start; negative where it was lost"
     ),
 }
-LAST = 1e-9  # of a tick: a rest that is shorter is rounding
+LEAST_REST = 1e-9  # of a tick: a rest that is shorter is rounding
 
 
 T = TypeVar("T")
@@ -318,7 +318,7 @@ class CoupledStep:
     def _controlled_step(self, memory: Numeric, end: Numeric) -> tuple[Numeric, Numeric]:
         after = self.master.controlled_step(memory, end)
         rest = end - self.master.layout.unpack(after)["t"]
-        return after, ops.where(rest > LAST * self.functions.step, 1.0, 0.0)
+        return after, ops.where(rest > LEAST_REST * self.functions.step, 1.0, 0.0)
 
     def record(self, m: State) -> Numeric:
         """Outputs of the parts, then power and residual energy of each bond, then STEP_SIGNALS."""

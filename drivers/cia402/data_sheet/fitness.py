@@ -47,7 +47,8 @@ class SheetJoint(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """against: why the drive does not fit; open: what the data sheet does not say."""
+    """Whether a drive fits, as far as its data sheet shows. against: why the drive does not fit; open: what the data
+    sheet does not say."""
 
     against: list[str]
     open: list[str]

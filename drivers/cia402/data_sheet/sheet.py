@@ -11,7 +11,7 @@ from cosim.core.errors import InputError, SourceLocation, shortened
 from cosim.core.paths import open_file
 
 MOST_BYTES = 16_000_000  # of a file
-LONGEST = 400  # characters of a value that is no number
+LONGEST_TEXT = 400  # characters of a value that is no number
 
 
 class Entry(NamedTuple):
@@ -112,7 +112,7 @@ def number(text: str | None, node: int = 0) -> int | None:
     for word in words:
         if word == "$NODEID":
             total += node
-        elif len(word) > LONGEST or not _NUMBER.fullmatch(word):
+        elif len(word) > LONGEST_TEXT or not _NUMBER.fullmatch(word):
             return None
         else:
             sign, digits = (-1, word[1:]) if word[0] == "-" else (1, word.removeprefix("+"))

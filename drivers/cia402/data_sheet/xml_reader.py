@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from cosim.core.errors import shortened
 from cosim.plugins.drivers.cia402.data_sheet.sheet import (
-    LONGEST,
+    LONGEST_TEXT,
     TYPE_BITS,
     Entry,
     Sheet,
@@ -18,7 +18,7 @@ from cosim.plugins.drivers.cia402.data_sheet.sheet import (
     unread,
 )
 
-MOST_ELEMENTS, DEEPEST = 500_000, 64
+MOST_ELEMENTS, MOST_LEVELS = 500_000, 64
 _ACCESS = {"ro": "ro", "rw": "rw", "wo": "wo", "const": "const"}
 _MAPPED = {"TPDO": "t", "RPDO": "r", "default": "rt", "optional": "rt"}
 _ESI_TYPES = {
@@ -61,7 +61,7 @@ def read(path: Path, data: bytes) -> list[Sheet]:
         return [_device_description(path, root)]
     if root.tag == "EtherCATInfo":
         return list(_slaves(path, root))
-    what = f"is XML with the root '{root.tag[:LONGEST]}'; give an XDD or XDC of CiA 311, or an ESI of EtherCAT"
+    what = f"is XML with the root '{root.tag[:LONGEST_TEXT]}'; give an XDD or XDC of CiA 311, or an ESI of EtherCAT"
     raise fail(path, root.line, "", what)
 
 
@@ -73,7 +73,7 @@ def _parse(path: Path, data: bytes) -> SheetElement:
     def start(tag: str, attributes: dict[str, str]) -> None:
         nonlocal count
         count += 1
-        if count > MOST_ELEMENTS or len(stack) > DEEPEST:
+        if count > MOST_ELEMENTS or len(stack) > MOST_LEVELS:
             raise fail(path, parser.CurrentLineNumber, "", "is larger or deeper than any data sheet of a drive")
         own = {name.rpartition(":")[2]: value for name, value in attributes.items()}
         element = SheetElement(tag.rpartition(":")[2], own, parser.CurrentLineNumber)
@@ -81,8 +81,8 @@ def _parse(path: Path, data: bytes) -> SheetElement:
         stack.append(element)
 
     def words(text: str) -> None:
-        if stack and len(stack[-1].text) < LONGEST:
-            stack[-1].text += text[:LONGEST]
+        if stack and len(stack[-1].text) < LONGEST_TEXT:
+            stack[-1].text += text[:LONGEST_TEXT]
 
     def declares(*_: object) -> None:
         raise fail(path, parser.CurrentLineNumber, "", "has a document type, which is not read; take <!DOCTYPE> out")
@@ -100,7 +100,7 @@ def _parse(path: Path, data: bytes) -> SheetElement:
 def _value(text: str) -> int | None:
     """A number as 10, 0x0A or #x0A; None for others."""
     words = text.strip().replace("#x", "0x").replace("#X", "0x")
-    if len(words) > LONGEST:
+    if len(words) > LONGEST_TEXT:
         return None
     try:
         return int(words, 0) if not words.lstrip("+-0").isdigit() else int(words)
@@ -147,7 +147,7 @@ def _hexadecimal(path: Path, element: SheetElement, name: str, most: int) -> int
     except ValueError:
         value = -1
     if not 0 <= value <= most or len(text) > 6:
-        what = f"'{text[:LONGEST]}' is no {name} in hexadecimal digits"
+        what = f"'{text[:LONGEST_TEXT]}' is no {name} in hexadecimal digits"
         raise fail(path, element.line, f"{element.tag} {name}", what)
     return value
 
@@ -156,7 +156,7 @@ def _described(path: Path, element: SheetElement) -> Entry:
     given = element.attributes
     access = given.get("accessType", "")
     if access and access not in _ACCESS:
-        what = f"'{access[:LONGEST]}' is none of {', '.join(_ACCESS)}"
+        what = f"'{access[:LONGEST_TEXT]}' is none of {', '.join(_ACCESS)}"
         raise fail(path, element.line, f"{element.tag} accessType", what)
     kind = _hexadecimal(path, element, "dataType", 0xFFFF) if "dataType" in given else 0
     text = given.get("actualValue", given.get("defaultValue", ""))

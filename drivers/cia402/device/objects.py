@@ -16,10 +16,12 @@ INVALID = 0x80000000  # bit 31 of a COB-ID: the PDO does not exist
 NO_REMOTE = 0x40000000  # bit 30: not sent on request
 ERRORS_KEPT = 8
 PDOS = range(4)
-MAPPED = 8  # objects that one PDO can hold
+MOST_MAPPED = 8  # objects that one PDO can hold
 
 
 class ObjectEntry(NamedTuple):
+    """An entry of the object dictionary of an emulated drive."""
+
     name: str
     kind: str
     access: str = "rw"  # rw, ro, const
@@ -83,8 +85,8 @@ def _communication() -> dict[int, ObjectEntry]:
         ):
             mapped = defaults[n] if n < len(defaults) else ()
             place = base + (n << 8)
-            table[place] = ObjectEntry("mapped objects", "B", "rw", len(mapped), high=MAPPED)
-            for k in range(MAPPED):
+            table[place] = ObjectEntry("mapped objects", "B", "rw", len(mapped), high=MOST_MAPPED)
+            for k in range(MOST_MAPPED):
                 table[place + k + 1] = ObjectEntry(
                     f"mapped object {k + 1}", "I", "rw", mapped[k] if k < len(mapped) else 0
                 )

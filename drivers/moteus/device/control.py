@@ -19,7 +19,7 @@ from cosim.plugins.drivers.moteus.device.servo_state import ServoState
 from cosim.plugins.drivers.moteus.registers import Mode
 
 _TIMEOUT_MODES = (Mode.STOPPED, Mode.POSITION, Mode.ZERO_VELOCITY, Mode.BRAKE)  # other ones mean stopped
-_STILL = 0.05  # turns/s; below it control starts with velocity 0
+_STILL_VELOCITY = 0.05  # turns/s; below it control starts with velocity 0
 
 
 def torque(servo: ServoState, dt: float) -> float:
@@ -90,7 +90,7 @@ def _move_setpoint(servo: ServoState, dt: float, command: dict[str, float], velo
         servo.control_position, servo.target = servo.target, None
     elif servo.control_position is None:
         servo.control_position = servo.encoder
-        servo.control_velocity = servo.velocity if abs(servo.velocity) >= _STILL else 0.0
+        servo.control_velocity = servo.velocity if abs(servo.velocity) >= _STILL_VELOCITY else 0.0
     if free:
         servo.control_velocity, step, servo.arrived = velocity, velocity * dt, True
     else:

@@ -15,7 +15,7 @@ from cosim.plugins.drivers.moteus.device.servo_state import InductanceTest, Serv
 from cosim.plugins.drivers.moteus.registers import Mode
 
 VOLTAGE_MODES = (Mode.PWM, Mode.VOLTAGE, Mode.VOLTAGE_FOC, Mode.VOLTAGE_DQ, Mode.MEASURE_INDUCTANCE)
-_LARGEST = 1e6
+_LARGEST_NUMBER = 1e6
 _THIRD = cmath.exp(2j * math.pi / 3.0)
 
 
@@ -60,7 +60,7 @@ def torque(servo: ServoState, windings: Windings, dt: float) -> float:
 
 def _bounded(value: float) -> float:
     """A number of a command that can be computed with; what is no number is 0."""
-    return min(max(value, -_LARGEST), _LARGEST) if math.isfinite(value) else 0.0
+    return min(max(value, -_LARGEST_NUMBER), _LARGEST_NUMBER) if math.isfinite(value) else 0.0
 
 
 def _limited(servo: ServoState, voltage: complex) -> complex:

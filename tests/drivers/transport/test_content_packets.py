@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cosim.plugins.drivers.transport.content_packets import (
-    LONGEST,
+    LONGEST_CONTENT,
     TELL,
     FrameReader,
     PacketReader,
@@ -15,7 +15,7 @@ from cosim.plugins.drivers.transport.content_packets import (
 )
 from cosim.plugins.drivers.transport.lines import LineSplitter, decode_line, encode_line
 
-contents = st.binary(min_size=1, max_size=LONGEST)
+contents = st.binary(min_size=1, max_size=LONGEST_CONTENT)
 
 
 def test_packets_as_the_firmware_frames_them():

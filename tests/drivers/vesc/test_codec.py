@@ -119,7 +119,7 @@ def test_values_arrive_within_half_a_step(temperature, current, erpm, fault, ang
 @given(st.sampled_from(list(codec.SETPOINTS)), st.floats(-300, 300))
 def test_a_setpoint_arrives_within_half_a_step(mode, value):
     steps = codec.SETPOINTS[mode][2]
-    wanted = min(max(math.radians(value), -cycle.REACH), cycle.REACH) if mode == "position" else value
+    wanted = min(max(math.radians(value), -cycle.LARGEST_TURN), cycle.LARGEST_TURN) if mode == "position" else value
     got = struct.unpack(">i", setpoint(mode, **{mode: wanted}).data)[0] / steps
     assert abs(got - (math.degrees(wanted) % 360.0 if mode == "position" else value)) <= 0.5001 / steps
 

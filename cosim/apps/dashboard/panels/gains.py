@@ -16,7 +16,7 @@ from cosim.core.units import unit_sign
 if TYPE_CHECKING:
     import viser
 
-TYPED = 0.7  # s without a key, after which a typed number is complete
+TYPING_PAUSE = 0.7  # s without a key, after which a typed number is complete
 UNDO, REDO, SAVE = "undo", "redo", "save as overlay"
 EVERY = "–"  # joint of a rig whose gains have none
 
@@ -63,7 +63,7 @@ class GainRow:
             self._number_known, self._typed = self.number.value, time.monotonic()
 
     def update(self, enabled: bool) -> None:
-        if self._typed is not None and time.monotonic() - self._typed > TYPED:
+        if self._typed is not None and time.monotonic() - self._typed > TYPING_PAUSE:
             self._typed = None
             self._take(self.number.value)
         for handle in (self.slider, self.number):

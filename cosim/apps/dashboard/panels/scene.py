@@ -223,6 +223,8 @@ def _round(length: float) -> float:
 
 
 class ViewPanel:
+    """The switches of what the 3D view shows."""
+
     def __init__(
         self, server: viser.ViserServer, place: Any, dark: bool, paint: Callable[[bool], None], show: Callable[[], None]
     ) -> None:

@@ -27,8 +27,9 @@ Dofs = Sequence[str]
 
 
 class ParametrisedRig(NamedTuple):
-    """rig: with places in its ticks for what is given; inputs; parameters: of its parts; references: of how many
-    joints the numbers begin with the motion (3, references)."""
+    """A rig whose ticks take motion, efforts and parameters from outside. rig: with places in its ticks for what is
+    given; parameters: of its parts; references: of how many joints the numbers begin with the motion (3,
+    references)."""
 
     rig: WiredRig
     inputs: tuple[DeployedNumber, ...]

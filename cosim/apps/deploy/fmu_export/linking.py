@@ -23,8 +23,9 @@ FLAGS = ("-std=c11", "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-
 
 
 class Platform(NamedTuple):
-    """target: of the machine code, a CPU that others have too; folders of the binary by major version of FMI; suffix of
-    the binary; linker_target: of ziglang, with the oldest C library that the binary runs with."""
+    """A system and processor for which FMUs are linked. target: of the machine code, a CPU that others have too;
+    folders of the binary by major version of FMI; suffix of the binary; linker_target: of ziglang, with the oldest C
+    library that the binary runs with."""
 
     target: CodeTarget
     folders: dict[int, str]

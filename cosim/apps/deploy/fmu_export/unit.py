@@ -19,8 +19,8 @@ FMU = FileKind("an FMU", "cosim export fmu", "couple the file in the importer")
 
 @dataclass(frozen=True)
 class UnitContent:
-    """kind: of its C source; code: LLVM IR of the functions, and data: C definitions, that the header of the kind
-    declares, but for the token."""
+    """All that an FMU is made of, for either version of FMI. kind: of its C source; code: LLVM IR of the functions, and
+    data: C definitions, that the header of the kind declares, but for the token."""
 
     kind: Literal["rig", "part"]
     outline: UnitOutline

@@ -12,8 +12,9 @@ PlaceKind = Literal["TIME", "SIGNAL", "MEMORY"]
 
 
 class UnitVariable(NamedTuple):
-    """kind, place: see `Variable` in `unit.h`; start: of what can be set, of each element; least, greatest: inclusive
-    bounds; depends_on: names of the inputs on which an output depends at the same time; length: of an array."""
+    """A variable of an FMU, with the place of its values in the memory. kind, place: see `Variable` in `unit.h`; start:
+    of what can be set, of each element; least, greatest: inclusive bounds; depends_on: names of the inputs on which an
+    output depends at the same time; length: of an array."""
 
     name: str
     causality: Literal["independent", "output", "parameter", "input"]

@@ -43,7 +43,7 @@ SCRIPTS = (
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _FUNCTION = re.compile(r"^  (\w+): ", re.MULTILINE)
 DIGITS = 5  # of lengths and quaternions
-SMALLEST = 0.06  # largest edge of a body over the extent of the mechanism, so that a point mass is seen
+SMALLEST_BODY = 0.06  # largest edge of a body over the extent of the mechanism, so that a point mass is seen
 
 
 def page_of(rig: WiredRig, name: str, machine: CodeTarget) -> str:
@@ -162,7 +162,7 @@ def scene_facts(scene: Scene) -> dict[str, Any]:
 def _shapes(shapes: Sequence[Shape], extent: float) -> list[dict[str, Any]]:
     drawn = _drawn(shapes)
     largest = max((edge for shape in drawn for edge in shape.size), default=0.0)
-    enlarged = SMALLEST * extent / largest if 0.0 < largest < SMALLEST * extent else 1.0
+    enlarged = SMALLEST_BODY * extent / largest if 0.0 < largest < SMALLEST_BODY * extent else 1.0
     return [_shape(shape, enlarged) for shape in drawn]
 
 
