@@ -131,5 +131,5 @@ def _curves(members: Sequence[_Member]) -> tuple[SignalCurve, ...]:
 
 
 def curves_beside(signals: Sequence[str], label: Callable[[str], str] = str) -> tuple[SignalCurve, ...]:
-    """Curves of any signals, told apart by colour; label: of a signal, by default its name."""
+    """Curves of any signals, each in its colour; label: of a signal, by default its name."""
     return tuple(SignalCurve((name,), label(name), PALETTE[k % len(PALETTE)]) for k, name in enumerate(signals))

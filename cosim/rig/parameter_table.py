@@ -57,7 +57,7 @@ class LiveParameter(RigParameter):
 
     def read(self, value: Any, reading: Reading) -> list[float] | None:
         """The numbers (size,) in SI of a value as in the file; None after an error."""
-        section, slides = self.section, zip(self.section.joints, self.sliding, strict=True)
+        section, slides = self.section, zip(self.section.joints, self.linear, strict=True)
         data = {**section.data, section.key: plain(value)}
         kinds: dict[str, str | None] = {joint: "prismatic" if slide else "revolute" for joint, slide in slides}
         of_joints = reading.of(kinds, len(section.joints))

@@ -74,16 +74,16 @@ class PlantParameter(RigParameter):
 def plant_parameters_of(rig: WiredRig) -> dict[str, PlantParameter]:
     """Name -> the number; see `ParameterTable.per_run`, where they are kept."""
     found: list[PlantParameter] = []
-    sliding = {name: unit == "m" for name, unit in zip(rig.joints, rig.plant.model.dof_units, strict=True)}
+    linear = {name: unit == "m" for name, unit in zip(rig.joints, rig.plant.model.dof_units, strict=True)}
     for name, joint in rig.spec.joints.items():
         if joint.actuator is not None and name not in rig.plant.real:
-            found += _of_parameters(name, joint.actuator.params, "actuator", sliding[name])
+            found += _of_parameters(name, joint.actuator.params, "actuator", linear[name])
         if joint.friction is not None:
             without = () if joint.actuator is not None else ("load_friction",)
-            found += _of_parameters(name, joint.friction, "friction", sliding[name], without)
+            found += _of_parameters(name, joint.friction, "friction", linear[name], without)
     for k, noise in enumerate(rig.tick_model.encoders.params.noise):
         if noise > 0.0:
-            found.append(_of_encoder(rig.joints[k], k, float(noise), sliding[rig.joints[k]]))
+            found.append(_of_encoder(rig.joints[k], k, float(noise), linear[rig.joints[k]]))
     mechanism = rig.plant.mechanism
     for link in mechanism.links:
         if link.inertial is not None:
@@ -96,7 +96,7 @@ def plant_parameters_of(rig: WiredRig) -> dict[str, PlantParameter]:
 
 
 def _of_parameters(
-    dof: str, owner: Any, section: str, sliding: bool, without: Collection[str] = ()
+    dof: str, owner: Any, section: str, linear: bool, without: Collection[str] = ()
 ) -> Iterator[PlantParameter]:
     """The fields of the parameters of the drive of a dof, or of its law of friction."""
     tunables = Tunables(owner)
@@ -109,7 +109,7 @@ def _of_parameters(
                 path,
                 tunables.leaves[name].declared,
                 None if tunables.is_single(name) else where.stop - where.start,
-                sliding=(sliding,),
+                linear=(linear,),
                 values=tunables.values[where],
                 put=partial(_put, dof, owner, section, name),
                 cls=type(owner),
@@ -133,11 +133,11 @@ def _refusal(params: Any, name: str, value: float | list[float]) -> str:
     return ""
 
 
-def _of_encoder(dof: str, k: int, noise: float, sliding: bool) -> PlantParameter:
+def _of_encoder(dof: str, k: int, noise: float, linear: bool) -> PlantParameter:
     def put(changes: Changes, symbols: Numeric) -> None:
         changes.noise[k] = symbols[0]
 
-    return _declared(f"joints.{dof}", "encoder.noise", EncoderSpec, np.array([noise]), put, sliding=(sliding,))
+    return _declared(f"joints.{dof}", "encoder.noise", EncoderSpec, np.array([noise]), put, linear=(linear,))
 
 
 def _of_joint(joint: Joint, what: str) -> PlantParameter:
@@ -145,7 +145,7 @@ def _of_joint(joint: Joint, what: str) -> PlantParameter:
         changes.joints[joint.name] = replace(changes.joints.get(joint.name, joint), **{what: symbols[0]})
 
     values, slides = np.array([getattr(joint, what)]), (unit_of(joint.kind) == "m",)
-    return _declared(f"mechanism.{joint.name}", what, NumbersKeys, values, put, sliding=slides)
+    return _declared(f"mechanism.{joint.name}", what, NumbersKeys, values, put, linear=slides)
 
 
 # attribute of an inertial -> (its numbers, the attribute from them)

@@ -19,7 +19,7 @@ class RigParameter:
     """A named number of a rig, or a list of them.
 
     key: where the rig file has it, as an override writes it; declared: by its `param`; count: of a list, None of a
-    single number; joints: of its elements, none where it has no value for each joint; sliding: of each joint that its
+    single number; joints: of its elements, none where it has no value for each joint; linear: of each joint that its
     numbers belong to, whether it is linear.
     """
 
@@ -28,7 +28,7 @@ class RigParameter:
     declared: Mapping[str, Any]
     count: int | None
     joints: tuple[str, ...] = ()
-    sliding: tuple[bool, ...] = ()
+    linear: tuple[bool, ...] = ()
 
     @property
     def size(self) -> int:
@@ -41,14 +41,14 @@ class RigParameter:
     @property
     def unit(self) -> str:
         """In SI; a quantity of joints where these are of both kinds."""
-        return si_unit(self.declared.get("unit", "1"), self.sliding)
+        return si_unit(self.declared.get("unit", "1"), self.linear)
 
     @cached_property
     def units(self) -> tuple[str, ...]:
         """(size,) in SI."""
         if not self.joints:
             return (self.unit,) * self.size
-        return tuple(si_unit(self.declared.get("unit", "1"), [sliding]) for sliding in self.sliding)
+        return tuple(si_unit(self.declared.get("unit", "1"), [linear]) for linear in self.linear)
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
@@ -83,11 +83,11 @@ class ParameterElement(NamedTuple):
     about: str
 
 
-def si_unit(declared: str, sliding: Iterable[bool]) -> str:
-    """The unit of a number in SI, of joints that slide or turn; one that is not known stays as it is declared."""
+def si_unit(declared: str, linear: Iterable[bool]) -> str:
+    """The unit of a number in SI, of linear or rotational joints; one that is not known stays as it is declared."""
     if declared not in JOINT_DIMENSIONS:
         return UNITS[declared][0] if declared in UNITS else declared
-    kinds = set(sliding)
+    kinds = set(linear)
     return JOINT_DIMENSIONS[declared][kinds.pop()] if len(kinds) == 1 else declared
 
 

@@ -48,7 +48,7 @@ from cosim.plugins.drivers.common.cycle import (
     ZERO,
     JointFunction,
 )
-from cosim.plugins.drivers.common.frame_layout import FORMS, Form, Role
+from cosim.plugins.drivers.common.frame_layout import FORMS, FieldForm, Role
 from cosim.plugins.drivers.transport.compiled_link import (
     DAMAGED,
     ERROR_FRAME,
@@ -111,7 +111,7 @@ fields_at, sent_frames_at, received_frames_at = array_at(FIELD), array_at(SENT_F
 exchanges_at = array_at(EXCHANGE)
 
 _FORMS = np.array(FORMS, np.int64)  # of each kind
-_SIZE, _BITS, _SHIFT, _SIGNED, _REAL, _BIG = range(len(Form._fields))
+_SIZE, _BITS, _SHIFT, _SIGNED, _REAL, _BIG = range(len(FieldForm._fields))
 _NOMINAL, _EXPIRED, _SUSPECT, _NOT_SENT, _LOST, _BUS_OFF, _STOPPED = (int(outcome) for outcome in CycleOutcome)
 _MEASUREMENT, _ANSWER = int(Role.MEASUREMENT), int(Role.ANSWER)
 

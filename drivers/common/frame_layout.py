@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from cosim.plugins.drivers.transport.connection import LinkFrame
 
 
-class Form(NamedTuple):
+class FieldForm(NamedTuple):
     """How a number is stored: in so many bits of so many bytes, `shift` above the lowest one. real: a 32-bit float."""
 
     size: int
@@ -41,19 +41,19 @@ class Kind(IntEnum):
     UPPER4, UPPER12, LOWER12 = range(10, 13)  # the bits of a byte, or of two, that are highest or lowest
 
     @property
-    def form(self) -> Form:
+    def form(self) -> FieldForm:
         return FORMS[self]
 
 
 FORMS = (
-    Form(4, 32, real=True),
-    *(Form(size, 8 * size, signed=True) for size in (1, 2, 4)),
-    *(Form(size, 8 * size) for size in (1, 2, 4)),
-    *(Form(size, 8 * size, signed=True, big=True) for size in (2, 4)),
-    Form(2, 16, big=True),
-    Form(1, 4, 4),
-    Form(2, 12, 4, big=True),
-    Form(2, 12, big=True),
+    FieldForm(4, 32, real=True),
+    *(FieldForm(size, 8 * size, signed=True) for size in (1, 2, 4)),
+    *(FieldForm(size, 8 * size) for size in (1, 2, 4)),
+    *(FieldForm(size, 8 * size, signed=True, big=True) for size in (2, 4)),
+    FieldForm(2, 16, big=True),
+    FieldForm(1, 4, 4),
+    FieldForm(2, 12, 4, big=True),
+    FieldForm(2, 12, big=True),
 )
 _SIGNS = {"little": "<", "big": ">"}
 
@@ -218,7 +218,7 @@ def _order(fields: Iterable[FrameField]) -> Literal["little", "big"]:
     return "little" if False in orders else "big"
 
 
-def _has_parts(forms: Sequence[Form]) -> bool:
+def _has_parts(forms: Sequence[FieldForm]) -> bool:
     """Whether there are parts of bytes: then all numbers are whole and without sign."""
     parts = any(form.bits < 8 * form.size for form in forms)
     if parts and any(form.real or form.signed for form in forms):

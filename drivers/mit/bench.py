@@ -12,7 +12,7 @@ from cosim.plugins.drivers.mit import codec, cycle
 
 def codec_cases(n: int) -> Iterator[CodecCase]:
     """n: drives on a connection; these messages are of one drive each."""
-    ranges, drive = codec.Ranges(12.5, 30.0, 10.0, 500.0, 5.0), cycle.CycledDrive(1, 17, True, 8)
+    ranges, drive = codec.Ranges(12.5, 30.0, 10.0, 500.0, 5.0), cycle.CycledNode(1, 17, True, 8)
     answer = codec.state(17, 0x11, ranges, codec.DriveState(1.0, -2.0, 0.3, 40.0, 1), bytes((40, 35))).data
     reception, (sent,) = cycle.reception([drive]), cycle.transmission("effort", [drive]).frames
     decode = partial(unpacker(reception.frames[0], list(reception.numbers)), answer)

@@ -118,7 +118,7 @@ def _state(s: Numbers, c: Numbers, r: Numbers, state: Numbers) -> None:
 _COMMANDS = {"effort": _in_effort_mode, "velocity": _in_velocity_mode, "position": _in_position_mode}
 
 
-class CycledDrive(NamedTuple):
+class CycledNode(NamedTuple):
     """A drive as its frames depend on it. size: bytes of what it sends."""
 
     id: int
@@ -127,12 +127,12 @@ class CycledDrive(NamedTuple):
     size: int
 
 
-def reception(drives: Sequence[CycledDrive]) -> Reception:
+def reception(drives: Sequence[CycledNode]) -> Reception:
     numbers = (0.0, 0.0, 0.0, 0.0, math.nan, 0.0)
     return Reception(_state, [_received(k, drive) for k, drive in enumerate(drives)], numbers)
 
 
-def _received(k: int, drive: CycledDrive) -> ReceivedFrame:
+def _received(k: int, drive: CycledNode) -> ReceivedFrame:
     """Answers of several drives may have one identifier: the id is in the first byte."""
     fields, own = (*_MOTION, *_TAIL[: drive.size - 6]), 0xFF
     if drive.damiao:
@@ -141,11 +141,11 @@ def _received(k: int, drive: CycledDrive) -> ReceivedFrame:
     return ReceivedFrame(CanFrame(drive.master, data), k, fields, exact=True, own=own)
 
 
-def transmission(mode: str, drives: Sequence[CycledDrive]) -> Transmission:
+def transmission(mode: str, drives: Sequence[CycledNode]) -> Transmission:
     return Transmission(_COMMANDS[mode], list(_sent(drives)))
 
 
-def _sent(drives: Sequence[CycledDrive]) -> Iterator[SentFrame]:
+def _sent(drives: Sequence[CycledNode]) -> Iterator[SentFrame]:
     """No frame requests the state of a drive that answers as a Mini Cheetah without commanding it."""
     for k, drive in enumerate(drives):
         yield SentFrame(CanFrame(drive.id, bytes(8)), k, _COMMAND_FIELDS, repeated=not drive.damiao)

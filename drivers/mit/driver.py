@@ -50,9 +50,9 @@ class MitDriver(NodeDriver[CanFrame, JointParams]):
             self._check_limits(k, [(name, limit, "range of the model") for name, limit in limits.items()])
 
     @property
-    def _drives(self) -> list[cycle.CycledDrive]:
+    def _drives(self) -> list[cycle.CycledNode]:
         rows = zip(self._wiring, self._damiao, self._sizes, strict=True)
-        return [cycle.CycledDrive(joint.id, joint.master, damiao, size) for joint, damiao, size in rows]
+        return [cycle.CycledNode(joint.id, joint.master, damiao, size) for joint, damiao, size in rows]
 
     def _own_settings(self) -> list[list[float]]:
         """Of `cycle`."""

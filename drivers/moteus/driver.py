@@ -197,8 +197,8 @@ class MoteusDriver(MotorDriver[CanFrame, JointParams]):
         )
 
     def _instead(self) -> dict[int, Sequence[CanFrame]]:
-        """A drive that left its mode is asked for its state: a stop command would clear a fault or a tripped watchdog
-        before it is read."""
+        """A drive that left its mode gets a request for its state: a stop command would clear a fault or a tripped
+        watchdog before it is read."""
         frames: dict[int, Sequence[CanFrame]] = {}
         if not any(self._fault):
             return frames

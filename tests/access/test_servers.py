@@ -41,7 +41,7 @@ KNOWN = {
     ("apps/foxglove/command.py", "FoxgloveServer"): "guarded in apps/foxglove/server",
     ("apps/foxglove/server.py", "serve"): "guarded",
     ("core/access/binding.py", "bind"): "a file closed to other users, or a key where commands are taken",
-    ("output/stream/publisher.py", "bind"): "guarded in core/access/binding",
+    ("output/stream/stream_sink.py", "bind"): "guarded in core/access/binding",
     ("execution/remote/control_process.py", "ControlServer"): "likewise",
     ("execution/remote/control_process.py", "bind"): "likewise",
     ("execution/remote/control_process.py", "serve"): "likewise",

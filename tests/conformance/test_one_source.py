@@ -18,7 +18,7 @@ from cosim.plugins.drivers.common.cycle import (
     STATE_SIZE,
     Reception,
 )
-from cosim.plugins.drivers.common.frame_layout import Form, count_numbers
+from cosim.plugins.drivers.common.frame_layout import FieldForm, count_numbers
 
 from .families import cases, folders, unwired
 
@@ -46,7 +46,7 @@ def command(generator: np.random.Generator) -> list[float]:
     return numbers.tolist()
 
 
-def number(generator: np.random.Generator, form: Form) -> float:
+def number(generator: np.random.Generator, form: FieldForm) -> float:
     """That a field can hold."""
     if form.real:
         with np.errstate(over="ignore"):

@@ -220,7 +220,7 @@ def test_a_dynamometer(command):
         (line,) = (line for line in out if line.startswith(f"bond     {name}: "))
         assert re.fullmatch(rf"bond     {name}: residual energy \S+ J, at most \S+ J; power at most \S+ W", line)
     (line,) = (line for line in out if line.startswith("load "))
-    adds = r"it adds \S+ kg·m\^2 and \S+ N·m·s/rad to the load"
+    adds = r"it adds \S+ kg·m² and \S+ N·m·s/rad to the load"
     assert re.fullmatch(rf"load     elbow: error RMS [^,]+, at most [^,]+, delay [^;]+; {adds}", line)
     assert f"    node 1, elbow: {LIMITS}" in out
     assert "    node 2, load of elbow: effort 8 N·m, position -2.967 to 2.967 rad, velocity 8 rad/s" in out

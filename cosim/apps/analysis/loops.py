@@ -31,7 +31,7 @@ SLOWEST_DECAY = 1e-6  # 1/s; a slower decay is an integral
 
 @dataclass(frozen=True)
 class DiskMargin:
-    """The margin against changes of gain and phase at once, with the skew 0. alpha: 0 to 2. Gains between the two
+    """The margin against changes of gain and phase together, with the skew 0. alpha: 0 to 2. Gains between the two
     `gains` in all loops together leave the rig stable, and so do phases up to `phase` [rad] alone."""
 
     alpha: float

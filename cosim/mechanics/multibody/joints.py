@@ -203,7 +203,7 @@ GENERAL = "general"  # kind of a user-defined joint
 Pictogram = Literal["drum", "sleeve", "slider", "ball", "plate", ""]  # as what a joint is drawn, "" as nothing
 
 
-class JointEntry(NamedTuple):
+class JointKindRow(NamedTuple):
     """A kind of joints: its motion, and what reading, drawing and deriving ask of it.
 
     has_axis: else its coordinates are in the joint's frame; placed: it is at a point of its child; in_plane: what it
@@ -220,27 +220,27 @@ class JointEntry(NamedTuple):
 
 
 # joint type in files -> its entry; fixed joints of the tree are merged, fixed loop joints have closure rows
-JOINTS: dict[str, JointEntry] = {
-    "revolute": JointEntry(lambda joint: REVOLUTE, "drum", in_plane="turns"),
-    "continuous": JointEntry(lambda joint: REVOLUTE, "drum", in_plane="turns"),
-    "prismatic": JointEntry(lambda joint: PRISMATIC, "slider", in_plane="slides"),
-    "cylindrical": JointEntry(lambda joint: CYLINDRICAL, "sleeve"),
-    "universal": JointEntry(lambda joint: UNIVERSAL, "ball", constant=False),
-    "spherical": JointEntry(lambda joint: SPHERICAL, "ball", has_axis=False),
-    "planar": JointEntry(lambda joint: PLANAR, "plate", placed=False, in_plane="turns", constant=False),
-    "free": JointEntry(lambda joint: FREE, has_axis=False, placed=False),
-    "fixed": JointEntry(lambda joint: FIXED),
-    "screw": JointEntry(lambda joint: screw(joint.pitch), "sleeve"),
-    GENERAL: JointEntry(lambda joint: general(joint.motion), has_axis=False, placed=False, constant=False),
+JOINTS: dict[str, JointKindRow] = {
+    "revolute": JointKindRow(lambda joint: REVOLUTE, "drum", in_plane="turns"),
+    "continuous": JointKindRow(lambda joint: REVOLUTE, "drum", in_plane="turns"),
+    "prismatic": JointKindRow(lambda joint: PRISMATIC, "slider", in_plane="slides"),
+    "cylindrical": JointKindRow(lambda joint: CYLINDRICAL, "sleeve"),
+    "universal": JointKindRow(lambda joint: UNIVERSAL, "ball", constant=False),
+    "spherical": JointKindRow(lambda joint: SPHERICAL, "ball", has_axis=False),
+    "planar": JointKindRow(lambda joint: PLANAR, "plate", placed=False, in_plane="turns", constant=False),
+    "free": JointKindRow(lambda joint: FREE, has_axis=False, placed=False),
+    "fixed": JointKindRow(lambda joint: FIXED),
+    "screw": JointKindRow(lambda joint: screw(joint.pitch), "sleeve"),
+    GENERAL: JointKindRow(lambda joint: general(joint.motion), has_axis=False, placed=False, constant=False),
 }
 # joints of elastic links, which no file names
-OF_ELASTIC_LINKS: dict[str, JointEntry] = {
-    "modes": JointEntry(lambda joint: modes_kind(joint.motion), has_axis=False, constant=False),
-    "node": JointEntry(lambda joint: node_kind(joint.node), has_axis=False, constant=False),
+OF_ELASTIC_LINKS: dict[str, JointKindRow] = {
+    "modes": JointKindRow(lambda joint: modes_kind(joint.motion), has_axis=False, constant=False),
+    "node": JointKindRow(lambda joint: node_kind(joint.node), has_axis=False, constant=False),
 }
 
 
-def entry_of(joint: Joint) -> JointEntry:
+def entry_of(joint: Joint) -> JointKindRow:
     return (JOINTS | OF_ELASTIC_LINKS)[joint.kind]
 
 

@@ -21,7 +21,7 @@ from cosim.core.types import Array, Numeric
 from cosim.simulation.coupling.block_part import BlockPart, zeros_of
 from cosim.simulation.coupling.couplings import Couplings, Terminal
 from cosim.simulation.coupling.energy import work_meter
-from cosim.simulation.coupling.master import Master, MasterPart, Stage
+from cosim.simulation.coupling.master import Master, MasterPart, PartStage
 from cosim.simulation.coupling.part import Part, StepsAside
 from cosim.simulation.coupling.stepped_block import advance_on_numbers, on_numbers
 from cosim.simulation.coupling.time_limit import Supervisor
@@ -188,11 +188,11 @@ class CallingMaster(Master):
             held.begin(memory[self._time], h, memory[stage.state], stage.inputs(memory, h))
 
     @cached_property
-    def _held_stages(self) -> list[tuple[Stage, HeldPart]]:
+    def _held_stages(self) -> list[tuple[PartStage, HeldPart]]:
         return [(stage, self._held[stage.name]) for stage in self.stages if stage.name in self._held]
 
     @cached_property
-    def _aside(self) -> list[tuple[Stage, HeldPart]]:
+    def _aside(self) -> list[tuple[PartStage, HeldPart]]:
         """Parts that compute elsewhere, where no step waits for another."""
         together = [] if self.scheme.sequential else self._held_stages
         return [(stage, held) for stage, held in together if isinstance(held.part, StepsAside)]

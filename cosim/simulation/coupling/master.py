@@ -65,7 +65,7 @@ class Scheme:
     correction: EnergyCorrection | None = None
 
 
-class Stage(NamedTuple):
+class PartStage(NamedTuple):
     """A part in a step. state, outputs: its places in the memory, and among the outputs; inputs: the polynomials of its
     inputs (k + 1, nu), from the memory, the length of the step, and with Gauss–Seidel the outputs of the parts before
     it at the end of the step."""
@@ -181,9 +181,9 @@ class Master:
         return {name: [k for k, end in enumerate(ends) if end == name] for name in self.parts}
 
     @cached_property
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[PartStage]:
         """The parts in the order of their steps."""
-        before: list[Stage] = []
+        before: list[PartStage] = []
         for name in self.scheme.sequence:
             part, reached = self.parts[name], tuple(before) if self.scheme.sequential else ()
             order = min(self.scheme.order, part.order)
@@ -193,7 +193,7 @@ class Master:
                 [(order + 1, part.input_layout.size)],
             )
             places = self.layout.place("states", name).where, self.outputs.place(name).where
-            before.append(Stage(name, *places, inputs, self.of_part(name, order)))
+            before.append(PartStage(name, *places, inputs, self.of_part(name, order)))
         return before
 
     # --- start ---
@@ -317,8 +317,8 @@ class Master:
 
     # --- inputs ---
 
-    def _inputs_of(self, name: str, order: int, before: Sequence[Stage]) -> Callable[..., Numeric]:
-        """See `Stage`; before: the parts that get to the end of the step before this one."""
+    def _inputs_of(self, name: str, order: int, before: Sequence[PartStage]) -> Callable[..., Numeric]:
+        """See `PartStage`; before: the parts that get to the end of the step before this one."""
 
         def inputs(memory: Numeric, h: Numeric, *reached: Numeric) -> Numeric:
             m = self.layout.unpack(memory)

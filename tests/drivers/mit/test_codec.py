@@ -18,7 +18,7 @@ RANGES = Ranges(12.5, 30.0, 10.0, 500.0, 5.0)
 fractions = st.floats(-1.0, 1.0)
 shares = st.floats(0.0, 1.0)
 
-MINI, DAMIAO = cycle.CycledDrive(1, 0x11, False, 8), cycle.CycledDrive(1, 0x11, True, 8)
+MINI, DAMIAO = cycle.CycledNode(1, 0x11, False, 8), cycle.CycledNode(1, 0x11, True, 8)
 
 
 def settings(kp: float = 0.0, kd: float = 0.0, damiao: bool = False) -> list[float]:
@@ -33,7 +33,7 @@ def command(position: float, velocity: float, kp: float, kd: float, effort: floa
     return data
 
 
-def state(data: bytes, drive: cycle.CycledDrive) -> list[float]:
+def state(data: bytes, drive: cycle.CycledNode) -> list[float]:
     """Position, velocity, effort, temperature, not 0 for a fault."""
     found = state_in(cycle.reception([drive]), settings(damiao=drive.damiao), data)
     assert found is not None

@@ -1,6 +1,6 @@
 """The page of a rig: its sources, its facts and its module in one file.
 
-The scene is solids on bodies, without files of meshes. Why a run was stopped it says as `execution.stop_reason` does,
+The scene is solids on bodies, without files of meshes. It states why a run was stopped as `execution.stop_reason` does,
 from templates, names and bounds; it does not look for the cause of a divergence, but names the usual fix.
 """
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.mechanics.multibody.joints import GENERAL, JOINTS, OF_ELASTIC_LINKS, JointEntry, joint_axes
+from cosim.mechanics.multibody.joints import GENERAL, JOINTS, OF_ELASTIC_LINKS, JointKindRow, joint_axes
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Pose
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.tree import Tree
@@ -39,7 +39,7 @@ class JointSketch(NamedTuple):
     sprung: bool  # by a spring in the joint
 
     @property
-    def entry(self) -> JointEntry:
+    def entry(self) -> JointKindRow:
         return JOINTS[self.kind]
 
     @property
