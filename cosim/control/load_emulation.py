@@ -52,7 +52,7 @@ METRICS: Signals = {
         role="estimate",
     ),
 }
-SMALLEST_DETERMINANT = 1e-12  # relative determinant from which on inertia and damping can be told apart
+SMALLEST_DETERMINANT = 1e-12  # relative determinant from which on inertia and damping can be distinguished
 
 LARGEST_RATIO, RATIO_PRECISION = 1e3, 1e-6  # of κ
 EDGE = 1e-9  # the shaft itself is a double integrator, whose eigenvalues are 1

@@ -36,7 +36,7 @@ BELIEF, ROUGH = 6.0, 0.05
 WIDE_INTERVAL = 0.25, 0.5  # half of an interval, and a fraction of its factor, beyond which it says nothing
 LATE_INTERVALS = 3.0  # times the interval between two samples, that the next one is late
 SUMS = 7  # blocks, x², x z, z², x y, z y, y²
-LEAST_DETERMINANT = 1e-6  # relative determinant below which z cannot be told from x, and is left out
+LEAST_DETERMINANT = 1e-6  # relative determinant below which z cannot be distinguished from x, and is left out
 WRONG_SIGN = 1e6  # stands for the factor of the wrong sign in a disagreement
 
 

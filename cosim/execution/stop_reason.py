@@ -147,12 +147,17 @@ def _not_finite(tick_model: TickModel, parts: State, k: int) -> Reason:
         what = f"is commanded an effort that is not finite (at {position:.6g} {unit}, {velocity:.6g} {unit}/s)"
     if largest < PLAUSIBLE:  # else the motion has diverged before
         return Reason(f"joint '{name}' {what}", "check its controller")
-    parts_too = "" if tick_model.coupling is None else "a smaller step of the parts, "
-    fix = f"try {parts_too}a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
-    if name in tick_model.plant.periods:
-        fix = f"try lower gains in joints.{name}.actuator.loops"
     # the causes are looked for in the plant without its parts
-    return Reason(f"joint '{name}' {what}", fix, k if tick_model.coupling is None else None)
+    joint = k if tick_model.coupling is None else None
+    return Reason(f"joint '{name}' {what}", fix_of_divergence(tick_model, name), joint)
+
+
+def fix_of_divergence(model: TickModel, name: str) -> str:
+    """What usually keeps the motion of a joint finite."""
+    if name in model.plant.periods:
+        return f"try lower gains in joints.{name}.actuator.loops"
+    parts_too = "" if model.coupling is None else "a smaller step of the parts, "
+    return f"try {parts_too}a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
 
 
 def fault_templates(model: TickModel) -> dict[float, str]:

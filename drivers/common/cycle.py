@@ -31,6 +31,7 @@ COMMAND_SIZE = 11
 STATE_POSITION, STATE_VELOCITY, STATE_EFFORT, STATE_TEMPERATURE, FAULTY = range(5)
 STATE_SIZE = 5
 
+LARGEST_COMMAND = 1e30  # commands are smaller, so that 32-bit floats can hold them in the drives' units
 _WHOLE = 6755399441055744.0  # 3 · 2⁵¹: beside it, doubles are whole numbers
 
 

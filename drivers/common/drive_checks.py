@@ -13,13 +13,13 @@ import numpy as np
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import CosimError, InputError, RunError, SilentDrive
 from cosim.core.types import JointCommand, Limits
+from cosim.plugins.drivers.common.cycle import LARGEST_COMMAND
 from cosim.plugins.drivers.common.wiring import JointParams, Units
 from cosim.plugins.drivers.transport import CanFrame, Connection
 
 Item = TypeVar("Item", bound=CanFrame | bytes)  # of the connection
 Joint = TypeVar("Joint", bound=JointParams)
 
-LARGEST_COMMAND = 1e30  # commands are smaller, so that 32-bit floats can hold them in the drives' units
 ENABLE_NS = 1_000_000_000  # in which drives must be on
 # the quantities that a drive limits by itself, with their units at the drive
 _LIMIT_UNITS = {"effort": "N*m", "velocity": "rad/s", "upper position": "rad", "lower position": "rad"}

@@ -34,6 +34,7 @@ from cosim.plugins.drivers.common.cycle import (
     FAULTY,
     KD,
     KP,
+    LARGEST_COMMAND,
     LIMIT,
     MEASURED_NS,
     MEASURED_POSITION,
@@ -64,7 +65,6 @@ from cosim.plugins.drivers.transport.compiled_link import (
     wait_readable,
 )
 
-LARGEST_COMMAND = 1e30  # commands are smaller
 ANY_SIZE = 64  # numbers of an array whose size its user knows
 DATA_SIZE = 512  # bytes of a frame, at most
 BUS_OFF_FRAME = 0x40  # class of error frames (linux/can/error.h)

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from cosim.core.driver_contract import DriverContext
 from cosim.core.errors import InputError
-from cosim.plugins.drivers.common.cycle import Transmission
-from cosim.plugins.drivers.common.drive_checks import ENABLE_NS, LARGEST_COMMAND
+from cosim.plugins.drivers.common.cycle import LARGEST_COMMAND, Transmission
+from cosim.plugins.drivers.common.drive_checks import ENABLE_NS
 from cosim.plugins.drivers.common.driver import MotorDriver
 from cosim.plugins.drivers.common.frame_layout import ReceivedFrame
 from cosim.plugins.drivers.common.interpreted_cycle import InterpretedCycle

@@ -16,7 +16,7 @@ from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.layout import Layout
 from cosim.core.types import Numeric, Trajectory
-from cosim.core.units import JOINT_DIMENSIONS
+from cosim.core.units import quantity_unit
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickModel
 
@@ -188,8 +188,7 @@ def _reference_inputs(
 
 
 def _unit(model: TickModel, dof: str, what: str) -> str:
-    sliding = model.plant.model.dof_units[model.plant.model.dof_index(dof)] == "m"
-    return JOINT_DIMENSIONS[f"joint {what}"][sliding]
+    return quantity_unit(f"joint {what}", model.plant.model.dof_units[model.plant.model.dof_index(dof)])
 
 
 # the inputs `<joint>/<kind>`: the joints that can have one

@@ -26,7 +26,7 @@ from cosim.core.errors import InputError
 from cosim.core.types import Signal
 from cosim.core.units import quantity_unit, unit_sign
 from cosim.execution.rig_state import PLAUSIBLE
-from cosim.execution.stop_reason import OVERFLOWING, fault_templates
+from cosim.execution.stop_reason import OVERFLOWING, fault_templates, fix_of_divergence
 from cosim.output.events import alarm_texts
 from cosim.output.scene.scene import ROLE_COLORS, Scene, Shape
 from cosim.output.signal_charts import charts_of
@@ -194,7 +194,7 @@ def stop_facts(model: TickModel) -> dict[str, Any]:
             "name": name,
             "unit": unit,
             "effort_unit": quantity_unit("joint effort", unit),
-            "diverged": _fix_of_divergence(model, name),
+            "diverged": fix_of_divergence(model, name),
             "controller": _controller(model, k),
         }
         for k, (name, unit) in enumerate(zip(names, units, strict=True))
@@ -247,10 +247,3 @@ def _names(model: TickModel) -> dict[str, Any]:
         for path, (where, _) in model.coupled_step.master.outputs.places.items()
     ]
     return {"events": events, "bonds": bonds, "outputs": outputs}
-
-
-def _fix_of_divergence(model: TickModel, name: str) -> str:
-    if name in model.plant.periods:
-        return f"try lower gains in joints.{name}.actuator.loops"
-    parts_too = "" if model.coupling is None else "a smaller step of the parts, "
-    return f"try {parts_too}a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
