@@ -13,7 +13,7 @@ from benchmarks.paired_timing import Budget
 from benchmarks.peers import relative_difference
 from benchmarks.robots import TALOS, UR5, load_robot, random_state, repeated_call
 from benchmarks.rows import BenchCase, Measurement, Target
-from cosim.core.compile import Compiled, cpython_entry, emit, mathlib
+from cosim.core.compile import Compiled, array_entry, emit, mathlib, python_call
 from cosim.core.compile.jit import Library, vector_lanes
 from cosim.core.compile.routine import with_callees
 
@@ -26,10 +26,10 @@ class OneByOne:
     def __init__(self, function: Compiled) -> None:
         routine = function.routine
         symbol, ports = routine.symbol, (function.inputs, function.outputs)
-        parts = [emit.declarations({1}), cpython_entry.declarations(), mathlib.sincos(1)]
+        parts = [emit.declarations({1}), python_call.declarations(), mathlib.sincos(1)]
         parts += [item.definition(1) for item in with_callees(routine)]
-        parts.append(cpython_entry.batch(symbol, *ports, lanes=1))
-        self.library = Library("\n".join(parts), [f"{symbol}.batch"], cpython_entry.symbol_addresses())
+        parts.append(array_entry.batch(symbol, *ports, lanes=1))
+        self.library = Library("\n".join(parts), [f"{symbol}.batch"], python_call.symbol_addresses())
         pointers = [ctypes.c_void_p] * sum(map(len, ports))
         self._run = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(self.library[f"{symbol}.batch"])
 

@@ -13,8 +13,8 @@ import pytest
 
 from cosim.core import ops
 from cosim.core.compile import ArrayPort, Compiled, Interpreted, Routine, compile
-from cosim.core.compile.cpython_entry import layout_is_known
 from cosim.core.compile.jit import vector_lanes
+from cosim.core.compile.python_call import LONGEST_LIST, layout_is_known
 from cosim.core.errors import CompileError
 from tests.compile.calls import ports
 
@@ -156,6 +156,70 @@ def test_arrays_of_every_form_are_converted(form, shape, interpret):
         np.testing.assert_array_equal(found, expected)
 
 
+NUMBERS_OF_PYTHON = {
+    "floats": lambda x: x.tolist(),
+    "a tuple": lambda x: tuple(x.tolist()),
+    "whole numbers": lambda x: [int(n) for n in x],
+    "numbers of numpy": list,
+    "narrow numbers of numpy": lambda x: list(x.astype(np.float32)),
+    "truth values too": lambda x: [bool(n) if n in (0.0, 1.0) else n for n in x],
+    "arrays without dimension": lambda x: [np.array(n) for n in x],
+}
+
+
+@pytest.mark.parametrize("form", NUMBERS_OF_PYTHON)
+@pytest.mark.parametrize("interpret", [False, True])
+def test_one_state_may_be_a_list_of_numbers(form, interpret):
+    f, given = pair_code(interpret), NUMBERS_OF_PYTHON[form]
+    x, y, out = np.array([1.0, -2.0, 0.0]), np.array([3.0, 1.0, 5.0]), (np.empty(3), np.empty(3))
+    for found in (f.native(given(x), y), f.native(x, given(y)), f.native(given(x), given(y)), f(given(x), given(y))):
+        np.testing.assert_array_equal(found, pair(x, y))
+    assert f.native(given(x), given(y), out=out) is out
+    np.testing.assert_array_equal(out, pair(x, y))
+    np.testing.assert_array_equal(f.native(given(x), np.ones((2, 3)))[0], np.stack([x, x]) + 1.0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [[1.0, 2.0, 10**400], [1.0, 2.0], [1.0, 2.0, "x"], [1.0, [2.0], 3.0], 1.0, None, "abc"]
+)
+def test_a_list_that_is_not_the_numbers_of_a_state_is_reported(wrong, said):
+    f, found = pair_code(), []
+    for call in (f, f.native):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            call(np.ones(3), wrong)
+        found.append(f"{type(caught.value).__name__}: {caught.value}")
+    assert found[0] == found[1]
+    said(found[0])
+
+
+@pytest.mark.parametrize("n", [1, LONGEST_LIST, LONGEST_LIST + 1])
+def test_a_list_may_be_long(n):
+    f, x = compile(lambda x: 2.0 * x, ports(x=(n,))), random(n)
+    np.testing.assert_array_equal(f.native(x.tolist()), 2.0 * x)
+
+
+def test_new_arrays_are_those_of_numpy():
+    shapes = [(), (3,), (2, 4), (0,)]
+    f = compile(
+        lambda x: tuple(np.full(s, 1.0) * x[0] for s in shapes),
+        ports(x=(2,)),
+        outputs=ports(a=(), b=(3,), c=(2, 4), d=(0,)),
+    )
+    f(np.ones((2, 2)))
+    for lead in ((), (5,)):
+        made = f.native(np.full((*lead, 2), 7.0))
+        assert type(made) is tuple
+        for array, shape in zip(made, shapes, strict=True):
+            assert type(array) is np.ndarray and array.flags.carray and array.flags.owndata and array.base is None
+            np.testing.assert_array_equal(array, np.full(lead + shape, 7.0))
+
+
+def test_none_is_no_output():
+    f = pair_code()
+    for found in (f.native(np.ones(3), [2.0] * 3, out=None), f.native(np.ones(3), [2.0] * 3, None)):
+        np.testing.assert_array_equal(found, ([3.0] * 3, [2.0] * 3))
+
+
 def test_truth_values_come_as_booleans_or_whatever_stands_for_them():
     f = compile(lambda x, on: ops.where(on, x, -1.0), [ArrayPort("x", (2,)), ArrayPort("on", (2,), boolean=True)])
     x, out = np.array([3.0, 4.0]), np.empty(2)
@@ -248,8 +312,8 @@ def test_calls_keep_no_references():
     """The short path, the long one, and refusals."""
     f = pair_code()
     x, y, out = random(3), random(3), (np.empty(3), np.empty(3))
-    wrong = np.empty(2)
-    things = [x, y, out, *out, wrong, f, f.native]
+    wrong, numbers, item = np.empty(2), [1, 2.5, np.float64(3.0)], 10**400
+    things = [x, y, out, *out, wrong, numbers, *numbers, item, None, np.ndarray, np.dtype(float), f, f.native]
 
     def counts():
         return [sys.getrefcount(thing) for thing in things]
@@ -259,8 +323,11 @@ def test_calls_keep_no_references():
         f.native(x, y, out=out)
         f.native(x, y, out)
         f.native(x, y)
+        f.native(numbers, y, out=None)
         with pytest.raises(ValueError, match="has shape"):
             f.native(x, wrong, out=out)
+        with pytest.raises(TypeError, match="too large"):
+            f.native(x, [1.0, 2.0, item])
     assert counts() == before
 
 

@@ -1,11 +1,17 @@
 """`Model`: names and order, batches, friction and mimics, errors."""
 
+import gc
+import inspect
 import math
+import weakref
+from types import BuiltinFunctionType
 
 import numpy as np
 import pytest
 
-from cosim.core.compile import ArrayPort, compile
+from cosim.core.compile import ArrayPort, Compiled, compile
+from cosim.core.compile.native_method import native_method
+from cosim.core.compile.python_call import layout_is_known
 from cosim.core.compile.routine import Routine
 from cosim.core.errors import InputError, InputErrors, SourceLocation
 from cosim.mechanics.multibody import Model
@@ -267,6 +273,78 @@ def test_a_massless_link_that_can_move_is_reported(case, said):
     lines = str(raised(InputErrors, Model, mechanism(*MASSLESS[case]))).splitlines()
     assert all(line.startswith("m.urdf:7: ") for line in lines)
     said(lines)
+
+
+METHODS = {name: method for name, method in vars(Model).items() if isinstance(method, native_method)}
+
+
+def arguments_of(model, name):
+    """One state, as a call by hand has it."""
+    rng, given = np.random.default_rng(1), []
+    for parameter in list(inspect.signature(METHODS[name].function).parameters)[1:]:
+        if parameter in ("frame", "link"):
+            given.append("bob")
+        elif parameter == "prescribed":
+            given.append(np.zeros(model.nv, bool))
+        elif parameter not in ("t", "out"):
+            given.append(rng.normal(size=model.nv))
+    return given
+
+
+@pytest.mark.skipif(not layout_is_known(), reason="compiled functions are no builtins here")
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_bound_before_it_is_compiled_becomes_machine_code(name):
+    model, reference = Model(pendulum()), Model(pendulum())
+    given, method = arguments_of(model, name), getattr(model, name)
+    assert type(method) is BuiltinFunctionType and method is getattr(model, name)
+    first = method(*given)
+    frame = next((one for one in given if isinstance(one, str)), None)
+    with pytest.MonkeyPatch.context() as patch:  # from here on no line of Python runs
+        patch.setattr(Model, "_call", None)
+        patch.setattr(Compiled, "__call__", None)
+        again = method(*given)
+        listed = [x.tolist() if isinstance(x, np.ndarray) and x.dtype == float else x for x in given]
+        np.testing.assert_array_equal(flat(method(*listed)), flat(again))
+        assert method(*given, out=again) is again
+    expected = reference.compiled(name, frame).fn(*(one for one in given if one is not frame))
+    for found in (first, again):
+        np.testing.assert_allclose(flat(found), flat(expected), rtol=1e-12, atol=1e-12)
+
+
+def flat(result):
+    return np.concatenate([np.ravel(one) for one in (result if isinstance(result, tuple) else (result,))])
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_are_documented_whenever_they_are_asked(name):
+    model, declared = Model(pendulum()), METHODS[name].function
+    for _ in range(2):
+        method = getattr(model, name)
+        assert list(inspect.signature(method).parameters) == list(inspect.signature(declared).parameters)[1:]
+        assert inspect.getdoc(method) == inspect.getdoc(declared) == inspect.getdoc(getattr(Model, name))
+        method(*arguments_of(model, name))
+
+
+def test_a_model_goes_when_nobody_holds_it_or_its_methods():
+    model = Model(pendulum())
+    gone, method = weakref.ref(model), model.forward_dynamics
+    del model
+    gc.collect()
+    np.testing.assert_array_equal(method([0.0], [0.0], [0.0]), [0.0])
+    assert gone() is not None
+    del method
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("frame", ["elbow", 3, ["bob"], None])
+def test_a_frame_is_the_name_of_a_link(frame, said):
+    model = Model(pendulum())
+    for _ in range(2):
+        with pytest.raises((TypeError, InputError)) as caught:
+            model.frame_pose([0.0], frame)
+        said(str(caught.value))
+        model.frame_pose([0.0], "bob")
 
 
 @pytest.mark.parametrize("before", [False, True])

@@ -13,9 +13,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cosim.core.compile import cpython_entry
-from cosim.core.compile.cpython_entry import ArrayPort
+from cosim.core.compile import array_entry, python_call
+from cosim.core.compile.array_entry import ArrayPort
 from cosim.core.compile.jit import Library, vector_lanes
+from cosim.core.compile.native_method import builtin
 from cosim.core.compile.routine import Routine, definitions
 from cosim.core.compile.trace import RoutineBase
 from cosim.core.errors import CompileError
@@ -23,9 +24,6 @@ from cosim.core.ops import is_symbolic
 from cosim.core.types import Numeric
 
 INTERPRET_VARIABLE = "COSIM_INTERPRET"
-
-_METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
-_METHOD = np.dtype([("name", "u8"), ("call", "u8"), ("flags", "i4"), ("doc", "u8")], align=True)  # PyMethodDef
 
 Output = np.ndarray | Sequence[np.ndarray] | None  # array(s) to fill
 
@@ -71,9 +69,7 @@ class _Function(ABC):
             raise ValueError(f"{self.name}: batches of different lengths {sorted(rows)}")
         k = rows.pop() if rows else None
         lead = () if k is None else (k,)
-        arrays = [
-            np.asarray(np.broadcast_to(a, lead + p.shape), order="C") for a, p in zip(arrays, self.inputs, strict=True)
-        ]
+        arrays = [_rows_of(a, lead + p.shape) for a, p in zip(arrays, self.inputs, strict=True)]
         targets = self._targets(out, lead)
         if k != 0:
             self._evaluate(arrays, targets, k)
@@ -84,7 +80,7 @@ class _Function(ABC):
     def _array(self, value: ArrayLike, port: ArrayPort) -> np.ndarray:
         try:
             array = np.asarray(value, dtype=bool if port.boolean else float)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise TypeError(f"{self.name}: {port.name} is not an array of numbers: {error}") from None
         n = len(port.shape)
         if array.shape[array.ndim - n :] != port.shape or array.ndim not in (n, n + 1):
@@ -107,6 +103,11 @@ class _Function(ABC):
                 raise ValueError(f"{self.name}: out must be a writeable, contiguous float64 array of shape {shape}")
             checked.append(target)
         return checked
+
+
+def _rows_of(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The array in this shape, in one piece; a single one is repeated."""
+    return np.asarray(array if array.shape == shape else np.broadcast_to(array, shape), order="C")
 
 
 def _is_fit(out: np.ndarray, shape: tuple[int, ...]) -> bool:
@@ -148,7 +149,7 @@ class BatchFunction(_Function):
     def of(routine: RoutineBase, inputs: Sequence[ArrayPort]) -> BatchFunction:
         """A routine in SIMD lanes."""
         symbol, lanes, outputs = routine.symbol, vector_lanes(), _output_ports(routine)
-        code = _code(routine, lanes, [cpython_entry.batch(symbol, inputs, outputs, lanes)])
+        code = _code(routine, lanes, [array_entry.batch(symbol, inputs, outputs, lanes)])
         return BatchFunction(routine.name, inputs, outputs, code, f"{symbol}.batch")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -156,7 +157,7 @@ class BatchFunction(_Function):
 
     @cached_property
     def _library(self) -> Library:
-        return Library(self.code, [self.symbol], cpython_entry.symbol_addresses())
+        return Library(self.code, [self.symbol], python_call.symbol_addresses())
 
     def begin(self) -> None:
         """Compile long code in other processes until the first call."""
@@ -177,21 +178,22 @@ class BatchFunction(_Function):
 
 
 class Compiled(_Function):
-    """Machine code. `native` is the same function as a CPython builtin with the shortest call path:
-    float64 arrays of exact shape and `out=` are checked and processed without Python code."""
+    """Machine code. `native` is the same function as a CPython builtin with the shortest call path: float64 arrays of
+    exact shape, and lists of numbers for one state, are checked and processed without Python code."""
 
     def __init__(self, routine: RoutineBase, inputs: Sequence[ArrayPort]) -> None:
         outputs = _output_ports(routine)
         super().__init__(routine.name, inputs, outputs)
         self.fn, self.routine, symbol = routine.fn, routine, routine.symbol
         self._pointers = [ctypes.c_void_p] * (len(inputs) + len(outputs))
-        texts = [cpython_entry.single(symbol, inputs, outputs), cpython_entry.python_call(symbol, inputs, outputs)]
+        texts = [array_entry.single(symbol, inputs, outputs), python_call.python_call(symbol, inputs, outputs)]
         exports = [f"{symbol}.{name}" for name in ("one", "call", "many")]
-        self.library = Library(_code(routine, 1, texts), exports, cpython_entry.symbol_addresses())
+        self.library = Library(_code(routine, 1, texts), exports, python_call.symbol_addresses())
         self._one = ctypes.CFUNCTYPE(None, *self._pointers)(self.library[f"{symbol}.one"])
         self._lock, self._many = threading.Lock(), None
-        call = self.library[f"{symbol}.call"]
-        self.native = self._builtin(call) if cpython_entry.layout_is_known() else self
+        self.call_address = self.library[f"{symbol}.call"]
+        # its `__self__`, this object, keeps the code alive
+        self.native = builtin(self.name, self.call_address, self) if python_call.layout_is_known() else self
 
     @cached_property
     def for_batches(self) -> BatchFunction:
@@ -215,18 +217,6 @@ class Compiled(_Function):
         else:
             self._batch(*pointers, k)
 
-    def _builtin(self, address: int) -> Callable[..., Numeric]:
-        """A builtin function object of the generated entry; its `__self__`, this object, keeps the code alive."""
-        name = self.name.encode()
-        definition = np.array(
-            (ctypes.cast(ctypes.c_char_p(name), ctypes.c_void_p).value, address, _METH_FASTCALL_KEYWORDS, 0), _METHOD
-        )
-        # CPython reads the definition until the very end of the builtin. Of what is garbage together, it may clear any
-        # object first, ctypes' included; not so a tuple of bytes and an array, which the builtin has as its module
-        new = ctypes.pythonapi.PyCFunction_NewEx
-        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
-        return new(definition.ctypes.data, self, (name, definition))
-
 
 def _output_ports(routine: RoutineBase) -> list[ArrayPort]:
     return [ArrayPort(f"out{i}", s) for i, s in enumerate(routine.output_shapes)]
@@ -234,7 +224,7 @@ def _output_ports(routine: RoutineBase) -> list[ArrayPort]:
 
 def _code(routine: RoutineBase, lanes: int, entries: list[str]) -> str:
     """IR of the routine for this number of SIMD lanes, with the texts of its entries."""
-    return "\n".join([definitions({lanes: [routine]}, cpython_entry.declarations()), *entries])
+    return "\n".join([definitions({lanes: [routine]}, python_call.declarations()), *entries])
 
 
 def compile(

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from cosim.core import ops
 from cosim.core.compile import ArrayPort, Compiled, Interpreted, compile
 from cosim.core.compile.compiled import Output
+from cosim.core.compile.native_method import native_method, redirect
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.ops import is_symbolic
 from cosim.core.types import Array, Limits, Numeric
@@ -48,9 +49,9 @@ class Model:
 
     Every function takes one state, arrays (nq,) and (nv,), or a batch of k of them, (k, nq) and (k, nv);
     a single array among batches serves every row. Symbols of a traced function, such as the inputs of a
-    controller, give symbols: one state, without `out`. `out=` gives the array(s) to fill: with it, and float64
-    arrays, a call costs little more than the arithmetic. SI units; joint order as in `joint_names`: depth
-    first, siblings in file order, without mimic joints (they have no coordinate of their own).
+    controller, give symbols: one state, without `out`. `out=` gives the array(s) to fill. With float64 arrays, and
+    with lists of numbers for one state, a call costs little more than the arithmetic. SI units; joint order as in
+    `joint_names`: depth first, siblings in file order, without mimic joints (they have no coordinate of their own).
     """
 
     nq: int
@@ -266,24 +267,29 @@ class Model:
             parts.append(q)
         return np.concatenate([np.zeros(0), *parts])
 
+    @native_method
     def coordinates(self, chart: ArrayLike, out: Output = None) -> Numeric:
         """q (nq,) from the positions of the dofs (nv,) that encoders measure: rotations as rotation vectors."""
         return self._call("coordinates", chart, out=out)
 
+    @native_method
     def chart(self, q: ArrayLike, out: Output = None) -> Numeric:
         """The positions of the dofs (nv,), from q (nq,): the inverse of `coordinates`."""
         return self._call("chart", q, out=out)
 
+    @native_method
     def integrate(self, q: ArrayLike, d: ArrayLike, out: Output = None) -> Numeric:
         """The coordinates (nq,) reached from q by moving with a constant velocity v for dt, d = v dt (nv,)."""
         return self._call("integrate", q, d, out=out)
 
+    @native_method
     def difference(self, q0: ArrayLike, q1: ArrayLike, out: Output = None) -> Numeric:
         """d (nv,) with q1 = integrate(q0, d); the shorter of the two rotations."""
         return self._call("difference", q0, q1, out=out)
 
     # --- dynamics; where the model depends on time, t follows the last argument ---
 
+    @native_method
     def forward_dynamics(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None
     ) -> Numeric:
@@ -296,6 +302,7 @@ class Model:
         """
         return self._call("forward_dynamics", q, v, tau, *t, out=out)
 
+    @native_method
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Output = None
     ) -> Numeric:
@@ -303,6 +310,7 @@ class Model:
         `hybrid_dynamics` gives the efforts of the actuated joints."""
         return self._call("inverse_dynamics", q, v, qdd, *t, out=out)
 
+    @native_method
     def forward_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Numeric = None
     ) -> Numeric:
@@ -313,6 +321,7 @@ class Model:
         """
         return self._call("forward_dynamics_derivatives", q, v, tau, *t, out=out)
 
+    @native_method
     def inverse_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Numeric = None
     ) -> Numeric:
@@ -320,6 +329,7 @@ class Model:
         errors are as of `forward_dynamics_derivatives`."""
         return self._call("inverse_dynamics_derivatives", q, v, qdd, *t, out=out)
 
+    @native_method
     def link_regressor(
         self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, link: str, *t: ArrayLike, out: Output = None
     ) -> Numeric:
@@ -328,6 +338,7 @@ class Model:
         known links, and for one that does not move or is elastic."""
         return self._call("link_regressor", q, v, qdd, *t, out=out, frame=link)
 
+    @native_method
     def hybrid_dynamics_derivatives(
         self,
         q: ArrayLike,
@@ -342,6 +353,7 @@ class Model:
         prescribed and τ elsewhere, y the other one. ∂/∂q and errors are as of `forward_dynamics_derivatives`."""
         return self._call("hybrid_dynamics_derivatives", q, v, qdd, tau, prescribed, *t, out=out)
 
+    @native_method
     def reactions_derivatives(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Numeric = None
     ) -> Numeric:
@@ -356,6 +368,7 @@ class Model:
         to it are parts of the body."""
         return inertial_parameters(self._tree)
 
+    @native_method
     def inverse_dynamics_regressor(
         self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Output = None
     ) -> Numeric:
@@ -363,6 +376,7 @@ class Model:
         side by side. Raises CompileError as `forward_dynamics_derivatives`."""
         return self._call("inverse_dynamics_regressor", q, v, qdd, *t, out=out)
 
+    @native_method
     def forward_dynamics_regressor(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None
     ) -> Numeric:
@@ -370,6 +384,7 @@ class Model:
         `forward_dynamics_derivatives`."""
         return self._call("forward_dynamics_regressor", q, v, tau, *t, out=out)
 
+    @native_method
     def hybrid_dynamics(
         self,
         q: ArrayLike,
@@ -387,28 +402,34 @@ class Model:
         """
         return self._call("hybrid_dynamics", q, v, qdd, tau, prescribed, *t, out=out)
 
+    @native_method
     def reactions(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`. For a cut joint: force
         [N] and moment [N m] on its child, along the axes of its frame on the parent (Hᵀλ)."""
         return self._call("reactions", q, v, tau, *t, out=out)
 
+    @native_method
     def constraint_violation(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """(residuals f of the holonomic rows, rates of all rows (m,)); both vanish when the constraints hold."""
         return self._call("constraint_violation", q, v, *t, out=out)
 
+    @native_method
     def constraint_jacobian(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """G (m, nv): the constraint rates are G v + a₀, the efforts of the reactions Gᵀ λ."""
         return self._call("constraint_jacobian", q, *t, out=out)
 
+    @native_method
     def nonlinear_effects(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """h (nv,), the effort required at velocity v without acceleration: Coriolis, centrifugal and gravity effects,
         springs between bodies and force laws. M q̈ + h = τ in a tree."""
         return self._call("nonlinear_effects", q, v, *t, out=out)
 
+    @native_method
     def gravity_effort(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """g (nv,), the effort required against gravity at rest, without springs."""
         return self._call("gravity_effort", q, *t, out=out)
 
+    @native_method
     def friction_effort(self, v: ArrayLike, out: Output = None) -> Numeric:
         """Damping and Coulomb friction of the joints (nv,): d v + f v / √(v² + v_s²), v_s = 0.01 rad/s or m/s; with a
         law of friction what it has at this constant velocity, without load.
@@ -417,6 +438,7 @@ class Model:
         """
         return self._call("friction_effort", v, out=out)
 
+    @native_method
     def mass_matrix(self, q: ArrayLike, *t: ArrayLike, out: Array | None = None) -> Numeric:
         """M(q) (nv, nv), rotors included."""
         if self.equations.rolled and not is_symbolic(q):
@@ -431,49 +453,59 @@ class Model:
             self.inertia_effort(q[row], np.eye(self.nv), out=result[row])
         return result
 
+    @native_method
     def inertia_effort(self, q: ArrayLike, qdd: ArrayLike, out: Output = None) -> Numeric:
         """M(q) q̈ (nv,) without forming M: the effort required for the acceleration alone."""
         return self._call("inertia_effort", q, qdd, out=out)
 
     # --- energies ---
 
+    @native_method
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """½ vᵀ M v [J], a number or (k,)."""
         return self._call("kinetic_energy", q, v, *t, out=out)
 
+    @native_method
     def potential_energy(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """−Σ m g·r [J], r from the ground's origin; a number or (k,)."""
         return self._call("potential_energy", q, *t, out=out)
 
     # --- centre of mass and momentum of the moving bodies, in ground axes; rotors of drives have none ---
 
+    @native_method
     def center_of_mass(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """(3,) [m]"""
         return self._call("center_of_mass", q, *t, out=out)
 
+    @native_method
     def center_of_mass_jacobian(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """J (3, nv): the velocity of the centre of mass is J v on a base that does not move by itself."""
         return self._call("center_of_mass_jacobian", q, *t, out=out)
 
+    @native_method
     def centroidal_momentum(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """(6,): linear momentum [kg m/s], and angular momentum about the centre of mass [kg m²/s]."""
         return self._call("centroidal_momentum", q, v, *t, out=out)
 
+    @native_method
     def centroidal_momentum_matrix(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """A (6, nv): the momentum is A v on a base that does not move by itself (Orin, Goswami and Lee 2013)."""
         return self._call("centroidal_momentum_matrix", q, *t, out=out)
 
     # --- frames ---
 
+    @native_method
     def frame_pose(self, q: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
         """The homogeneous matrix (4, 4) of a link's frame in ground axes. Raises InputError that lists the
         known links."""
         return self._call("frame_pose", q, *t, out=out, frame=frame)
 
+    @native_method
     def frame_jacobian(self, q: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
         """J (6, nv): (velocity of the frame's origin, angular velocity), both in ground axes, = J v."""
         return self._call("frame_jacobian", q, *t, out=out, frame=frame)
 
+    @native_method
     def frame_jacobian_rate(self, q: ArrayLike, v: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
         """J̇ (6, nv) of `frame_jacobian` at the velocity v (nv,): the accelerations of the frame are J q̈ + J̇ v."""
         return self._call("frame_jacobian_rate", q, v, *t, out=out, frame=frame)
@@ -500,6 +532,7 @@ class Model:
         """
         return solve_pose(self, frame, pose, q0, posture, dofs, tolerance, restarts)
 
+    @native_method
     def body_poses(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """(n, 3, 4): axes (3, 3) and origin of each of the n moving bodies, in ground axes; in the order of the joints
         that move, mimic joints included."""
@@ -509,6 +542,8 @@ class Model:
 
     def compiled(self, function: str, frame: str | None = None) -> Compiled | Interpreted:
         """The compiled form of one of the functions above, with its operation count and shapes."""
+        if vars(Model)[function].place is not None and not isinstance(frame, str):
+            raise TypeError(f"{function}: the name of a link is a text, got {frame!r}")
         key = function, frame
         if key not in self._functions:
             fn, inputs, outputs = self._definition(function, frame)
@@ -522,11 +557,11 @@ class Model:
         return self._ready(function, frame)(*arguments, out=out)
 
     def _ready(self, function: str, frame: str | None = None) -> Callable[..., Numeric]:
-        """Compile on first use; afterwards the native function replaces the method of this object."""
-        native = self.compiled(function, frame).native
-        if frame is None:
-            self.__dict__[function] = native
-        return native
+        """Compile on first use; afterwards the method of this object calls the machine code."""
+        code = self.compiled(function, frame)
+        if isinstance(code, Compiled):
+            redirect(self, function, code.native, code.call_address, frame)
+        return code.native
 
     def _definition(
         self, function: str, frame: str | None
