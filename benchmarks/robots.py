@@ -65,12 +65,17 @@ def rig_path(name: str) -> Path:
     raise InputError("not found; run `python -m benchmarks` in a checkout of the project", name)
 
 
-def repeated_call(f: Callable[..., object], a: Any, b: Any, c: Any, out: Any) -> RepeatedCall:
-    """n calls of f(a, b, c, out=out)."""
+def repeated_call(f: Callable[..., object], a: Any, b: Any, c: Any, out: Any = None) -> RepeatedCall:
+    """n calls of f(a, b, c), as one writes it by hand; with `out`, of f(a, b, c, out=out)."""
+
+    def natural(n: int) -> None:
+        call = f
+        for _ in range(n):
+            call(a, b, c)
 
     def block(n: int) -> None:
         call = f
         for _ in range(n):
             call(a, b, c, out=out)
 
-    return block
+    return natural if out is None else block

@@ -52,7 +52,7 @@ class Chain:
         return f"compiled in {self.seconds:.1f} s"
 
     def block(self) -> paired_timing.RepeatedCall:
-        return repeated_call(self.model.forward_dynamics, *random_state(self.model), np.empty(self.model.nv))
+        return repeated_call(self.model.forward_dynamics, *random_state(self.model))
 
 
 @cache

@@ -52,7 +52,7 @@ def planar_chain(links: int, modes: int) -> Model:
 def forward(links: int, modes: int) -> RepeatedCall:
     model = planar_chain(links, modes)
     q, v, tau = np.random.default_rng(0).uniform(-0.05, 0.05, (3, model.nv))
-    return repeated_call(model.forward_dynamics, q, v, tau, np.empty(model.nv))
+    return repeated_call(model.forward_dynamics, q, v, tau)
 
 
 def growth(sizes: Sequence[tuple[int, int]], budget: Budget) -> Measurement:

@@ -22,7 +22,7 @@ CROSSING = (2, 3, 5, 10)  # four-bars, where the two eliminations are compared
 
 
 def calls(linkage: Linkage) -> paired_timing.RepeatedCall:
-    return repeated_call(linkage.model.forward_dynamics, *linkage.state, np.empty(linkage.model.nv))
+    return repeated_call(linkage.model.forward_dynamics, *linkage.state)
 
 
 def against_pinocchio(make: Callable[[], Linkage], loops: int, budget: Budget) -> Measurement:

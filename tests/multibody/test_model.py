@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cosim.core.compile import ArrayPort, Compiled, compile
-from cosim.core.compile.native_method import native_method
+from cosim.core.compile.native_method import NativeMethod
 from cosim.core.compile.python_call import layout_is_known
 from cosim.core.compile.routine import Routine
 from cosim.core.errors import InputError, InputErrors, SourceLocation
@@ -275,7 +275,7 @@ def test_a_massless_link_that_can_move_is_reported(case, said):
     said(lines)
 
 
-METHODS = {name: method for name, method in vars(Model).items() if isinstance(method, native_method)}
+METHODS = {name: method for name, method in vars(Model).items() if isinstance(method, NativeMethod)}
 
 
 def arguments_of(model, name):

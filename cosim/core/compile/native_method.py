@@ -7,12 +7,11 @@ method of frames finds the builtin of a frame in a dictionary, by the name among
 from __future__ import annotations
 
 import ctypes
-import functools
 import inspect
 from collections.abc import Callable
 from functools import cache
 from types import MethodType
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -59,25 +58,21 @@ class Target(np.ndarray):
     ENTRY, SELF, PLACE, FRAMES, COUNT = range(5)
 
 
-class native_method(Generic[F]):
+class NativeMethod:
     """A method that machine code replaces: a builtin of each object, which calls the method until `redirect`.
 
     A parameter `frame` or `link` is the name of a frame, each of which has machine code of its own.
     """
 
-    def __init__(self, function: F) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.name, signature = function, function.__name__, inspect.signature(function)
         names = list(signature.parameters)[1:]
         self.place = next((k for k, name in enumerate(names) if name in ("frame", "link")), None)
         plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
         text = str(signature.replace(parameters=plain, return_annotation=signature.empty))
         self.doc = f"{self.name}{text.replace('self', '$self', 1)}\n--\n\n{inspect.getdoc(function) or ''}"
-        functools.update_wrapper(self, function)
+        self.__doc__ = function.__doc__
 
-    @overload
-    def __get__(self, owner: None, kind: type) -> F: ...
-    @overload
-    def __get__(self, owner: object, kind: type | None = None) -> Callable[..., Any]: ...
     def __get__(self, owner: Any, kind: type | None = None) -> Callable[..., Any]:
         if owner is None:
             return self.function
@@ -92,10 +87,15 @@ class native_method(Generic[F]):
         return owner.__dict__.setdefault(self.name, made)
 
 
-def redirect(owner: object, name: str, native: Callable[..., Any], address: int, frame: str | None) -> None:
+def native_method(function: F) -> F:
+    """A `NativeMethod` with the type of the method."""
+    return cast(F, NativeMethod(function))
+
+
+def redirect(owner: object, name: str, native: Any, address: int, frame: str | None) -> None:
     """Let a method of an object, of one frame where it has frames, call a builtin, whose entry is at this address. The
     object keeps the builtin."""
-    method = owner.__dict__.get(name)
+    method: Any = owner.__dict__.get(name)
     if not isinstance(words := getattr(method, "__self__", None), Target):
         return
     if frame is not None:

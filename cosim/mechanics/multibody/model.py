@@ -26,10 +26,11 @@ from cosim.mechanics.multibody.description.urdf import read_urdf
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.elastic_joints import MODES
 from cosim.mechanics.multibody.equations import MechanismEquations
-from cosim.mechanics.multibody.inertial_parameters import PER_BODY, inertial_parameters
+from cosim.mechanics.multibody.inertial_parameters import inertial_parameters
 from cosim.mechanics.multibody.inverse_kinematics import InverseKinematics, solve_pose
 from cosim.mechanics.multibody.link_regressor import LinkRegressor
 from cosim.mechanics.multibody.mechanism import Mechanism, with_floating_base
+from cosim.mechanics.multibody.model_functions import arrays_of
 from cosim.mechanics.multibody.part_names import given_names, whole_of
 from cosim.mechanics.multibody.tree import Tree, build_tree, check_inertia_of_motion
 
@@ -39,9 +40,6 @@ RotorInertia = Mapping[str, float] | Sequence[float] | Array  # by dof name, or 
 
 # from this many independent constraint rows on, elimination where the loops close is faster
 NESTED_FROM = 4
-
-# functions that do not depend on time
-UNTIMED = {"friction_effort", "integrate", "difference", "inertia_effort", "coordinates", "chart"}
 
 
 class Model:
@@ -566,43 +564,7 @@ class Model:
     def _definition(
         self, function: str, frame: str | None
     ) -> tuple[Callable[..., Numeric], list[ArrayPort], list[ArrayPort]]:
-        nq, nv, m = (self.nq,), (self.nv,), (len(self.constraint_rows),)
-        q, v, qdd, tau = ArrayPort("q", nq), ArrayPort("v", nv), ArrayPort("qdd", nv), ArrayPort("tau", nv)
-        prescribed, by_inertia = ArrayPort("prescribed", nv, boolean=True), (self.nv, PER_BODY * len(self._tree.bodies))
-        inputs, shapes = {
-            "forward_dynamics": ([q, v, tau], [nv]),
-            "inverse_dynamics": ([q, v, qdd], [nv]),
-            "forward_dynamics_derivatives": ([q, v, tau], [nv * 2] * 3),
-            "inverse_dynamics_derivatives": ([q, v, qdd], [nv * 2] * 3),
-            "link_regressor": ([q, v, qdd], [(self.nv, PER_BODY)]),
-            "hybrid_dynamics": ([q, v, qdd, tau, prescribed], [nv, nv]),
-            "hybrid_dynamics_derivatives": ([q, v, qdd, tau, prescribed], [nv * 2] * 3),
-            "inverse_dynamics_regressor": ([q, v, qdd], [by_inertia]),
-            "forward_dynamics_regressor": ([q, v, tau], [by_inertia]),
-            "reactions": ([q, v, tau], [m]),
-            "reactions_derivatives": ([q, v, tau], [m + nv] * 3),
-            "constraint_violation": ([q, v], [(sum(self.equations.constraints.holonomic),), m]),
-            "constraint_jacobian": ([q], [m + nv]),
-            "inertia_effort": ([q, qdd], [nv]),
-            "friction_effort": ([v], [nv]),
-            "integrate": ([q, ArrayPort("d", nv)], [nq]),
-            "difference": ([ArrayPort("q0", nq), ArrayPort("q1", nq)], [nv]),
-            "mass_matrix": ([q], [nv * 2]),
-            "kinetic_energy": ([q, v], [()]),
-            "potential_energy": ([q], [()]),
-            "coordinates": ([ArrayPort("chart", nv)], [nq]),
-            "chart": ([q], [nv]),
-            "nonlinear_effects": ([q, v], [nv]),
-            "gravity_effort": ([q], [nv]),
-            "center_of_mass": ([q], [(3,)]),
-            "center_of_mass_jacobian": ([q], [(3, self.nv)]),
-            "centroidal_momentum": ([q, v], [(6,)]),
-            "centroidal_momentum_matrix": ([q], [(6, self.nv)]),
-            "frame_pose": ([q], [(4, 4)]),
-            "body_poses": ([q], [(len(self._tree.joints), 3, 4)]),
-            "frame_jacobian": ([q], [(6, self.nv)]),
-            "frame_jacobian_rate": ([q, v], [(6, self.nv)]),
-        }[function]
+        inputs, outputs = arrays_of(self.equations, function)
         source = (
             "_link_regressor"
             if function == "link_regressor"
@@ -621,8 +583,6 @@ class Model:
                 raise InputError(
                     f"link '{frame}' is elastic: its efforts are not linear in ten parameters; name a rigid one"
                 )
-            equation, n = fn, len(inputs)
+            equation, n = fn, vars(Model)[function].place
             fn = lambda *arguments: equation(*arguments[:n], body, pose, *arguments[n:])  # noqa: E731
-        if self.equations.timed and function not in UNTIMED:
-            inputs = [*inputs, ArrayPort("t", ())]
-        return fn, inputs, [ArrayPort(f"out{i}", s) for i, s in enumerate(shapes)]
+        return fn, inputs, outputs

@@ -1,0 +1,61 @@
+"""What the functions of a model take and give, by their names."""
+
+from __future__ import annotations
+
+from cosim.core.compile import ArrayPort
+from cosim.mechanics.multibody.equations import MechanismEquations
+from cosim.mechanics.multibody.inertial_parameters import PER_BODY
+
+# functions that do not depend on time
+UNTIMED = {"friction_effort", "integrate", "difference", "inertia_effort", "coordinates", "chart"}
+
+Shape = tuple[int, ...]
+
+
+def arrays_of(equations: MechanismEquations, function: str) -> tuple[list[ArrayPort], list[ArrayPort]]:
+    """(inputs, outputs) of a function of `Model`, without the name of a frame; t follows the others where it depends on
+    time."""
+    inputs, shapes = _table(equations)[function]
+    times = [ArrayPort("t", ())] if equations.timed and function not in UNTIMED else []
+    return inputs + times, [ArrayPort(f"out{i}", shape) for i, shape in enumerate(shapes)]
+
+
+def _table(equations: MechanismEquations) -> dict[str, tuple[list[ArrayPort], list[Shape]]]:
+    tree, rows = equations.tree, equations.constraints.holonomic
+    nq, nv, m = (equations.nq,), (equations.nv,), (len(rows),)
+    q, v, qdd, tau = ArrayPort("q", nq), ArrayPort("v", nv), ArrayPort("qdd", nv), ArrayPort("tau", nv)
+    prescribed, by_inertia = ArrayPort("prescribed", nv, boolean=True), (*nv, PER_BODY * len(tree.bodies))
+    return {
+        "forward_dynamics": ([q, v, tau], [nv]),
+        "inverse_dynamics": ([q, v, qdd], [nv]),
+        "forward_dynamics_derivatives": ([q, v, tau], [nv * 2] * 3),
+        "inverse_dynamics_derivatives": ([q, v, qdd], [nv * 2] * 3),
+        "link_regressor": ([q, v, qdd], [(*nv, PER_BODY)]),
+        "hybrid_dynamics": ([q, v, qdd, tau, prescribed], [nv, nv]),
+        "hybrid_dynamics_derivatives": ([q, v, qdd, tau, prescribed], [nv * 2] * 3),
+        "inverse_dynamics_regressor": ([q, v, qdd], [by_inertia]),
+        "forward_dynamics_regressor": ([q, v, tau], [by_inertia]),
+        "reactions": ([q, v, tau], [m]),
+        "reactions_derivatives": ([q, v, tau], [m + nv] * 3),
+        "constraint_violation": ([q, v], [(sum(rows),), m]),
+        "constraint_jacobian": ([q], [m + nv]),
+        "inertia_effort": ([q, qdd], [nv]),
+        "friction_effort": ([v], [nv]),
+        "integrate": ([q, ArrayPort("d", nv)], [nq]),
+        "difference": ([ArrayPort("q0", nq), ArrayPort("q1", nq)], [nv]),
+        "mass_matrix": ([q], [nv * 2]),
+        "kinetic_energy": ([q, v], [()]),
+        "potential_energy": ([q], [()]),
+        "coordinates": ([ArrayPort("chart", nv)], [nq]),
+        "chart": ([q], [nv]),
+        "nonlinear_effects": ([q, v], [nv]),
+        "gravity_effort": ([q], [nv]),
+        "center_of_mass": ([q], [(3,)]),
+        "center_of_mass_jacobian": ([q], [(3, *nv)]),
+        "centroidal_momentum": ([q, v], [(6,)]),
+        "centroidal_momentum_matrix": ([q], [(6, *nv)]),
+        "frame_pose": ([q], [(4, 4)]),
+        "body_poses": ([q], [(len(tree.joints), 3, 4)]),
+        "frame_jacobian": ([q], [(6, *nv)]),
+        "frame_jacobian_rate": ([q, v], [(6, *nv)]),
+    }
