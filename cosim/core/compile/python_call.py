@@ -211,7 +211,7 @@ class _PythonCall(EntryWriter):
         return self.value(f"alloca {kind}, align 16")
 
     def _begin(self) -> None:
-        """`%out` is what to fill, or null; the first input tells whether it is a batch."""
+        """`%out` is what to fill, or null; a batch is known by the first input."""
         n = len(self.inputs)
         self("  %named = icmp ne ptr %kwnames, null", "  br i1 %named, label %keyword, label %positional", "keyword:")
         size, key = self.field("%kwnames", SEQUENCE_SIZE, "i64"), self.field("%kwnames", TUPLE_ITEMS, "ptr")
