@@ -123,9 +123,11 @@ def test_the_joint_of_a_frame(recorded):
     assert frame_type(dynamixel, rig.contexts["dynamixel"]) is None
 
 
-def test_the_loop_is_in_python(tmp_path):
+def test_the_compiled_loop_calls_drivers_whose_traffic_is_recorded(tmp_path):
     rig = rig_of(tmp_path, RIG.replace("interface: virtual, channel: CHANNEL", "interface: socketcan, channel: can0"))
-    assert load_rig(rig, [BUS], interpret=False).why_python_loop == "the bus traffic is recorded"
+    rig = load_rig(rig, [BUS, "schedule.realtime={}"], interpret=False)
+    assert rig.why_python_loop == ""
+    assert rig.called == dict.fromkeys(("moteus", "dynamixel"), "bus traffic is recorded in Python")
 
 
 class FullLog(traffic_log.TrafficLog):
