@@ -1,5 +1,5 @@
-"""A driver of any family that the compiled loop calls does what it does in the Python engine: the same ticks, efforts of
-its drives and words of a fault, in simulated time."""
+"""A driver of any family that the compiled loop calls does what it does in the Python engine: the same ticks, the same
+efforts of its drives, the same words of a fault. All in simulated time."""
 
 from collections.abc import Sequence
 from functools import cache

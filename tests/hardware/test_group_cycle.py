@@ -119,7 +119,8 @@ def test_verdicts_samples_and_memory_are_those_of_the_manager(bench_of, rows):
             bench.motor.sample, bench.load.sample = (due, position, 0.0), (due - age, 0.0, turning)
         memory = machine.plant.memory.ctypes.data
         ended = [CALL(function)(record, memory, due, due) for function, record in groups.table[0].tolist()]
-        assert python.reads(due) is not any(ended) and [k for k, _ in groups.suspects] == [k for k, end in enumerate(ended) if end]
+        assert python.reads(due) is not any(ended)
+        assert groups.suspects == [(k, due) for k, end in enumerate(ended) if end]
         if any(ended):
             return
         for path in (("measured",), ("sample_interval",), ("sample_delay",), ("load_measured",), ("load_interval",)):

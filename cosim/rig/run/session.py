@@ -51,8 +51,8 @@ def make_engine(rig: WiredRig, traffic: TrafficLog | None = None) -> Engine:
     from cosim.rig.wiring.drivers import driver_groups, safety_of
     from cosim.simulation.tick.virtual_plant import VirtualPlant
 
-    plant, called = VirtualPlant(model), rig.called if spec.drivers else ()
-    groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant, traffic, called)
+    plant = VirtualPlant(model)
+    groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant, traffic, rig.called)
     safety = safety_of(spec.guard, rig.hardware, model.step, spec.source.place)
     return (PythonEngine if rig.why_python_loop else BusEngine)(model, plant, groups, **safety)
 

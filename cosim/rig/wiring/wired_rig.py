@@ -160,6 +160,8 @@ class WiredRig:
     @property
     def called(self) -> dict[str, str]:
         """Real driver -> why a compiled loop calls it in Python; the cycles of the others are machine code."""
+        if not self.hardware:
+            return {}
         from cosim.rig.wiring.drivers import called_drivers
 
         return called_drivers(self.run_spec.drivers, self.contexts, self.run_spec.recording.bus)
