@@ -16,7 +16,7 @@ import numpy as np
 
 from cosim.control.controlled_stop import REQUESTED
 from cosim.core.compile.process_exits import user_code
-from cosim.core.errors import InputError
+from cosim.core.errors import InputError, RunError, describe_exception
 from cosim.execution.crash import crash_in_words, prepare
 from cosim.simulation.loop.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
 from cosim.simulation.tick.arming import Start, armed, refused, start_of
@@ -35,11 +35,24 @@ class Snapshot:
     memory: np.ndarray
 
 
+def call_of_controller(name: str, run: Callable[[], object]) -> Callable[[], None]:
+    """A call of a controller in Python. Raises RunError with its name for whatever it raises."""
+
+    def call() -> None:
+        try:
+            run()
+        except (Exception, SystemExit) as error:  # user code may raise anything
+            raise RunError(f"controller '{name}' failed: {describe_exception(error)}") from error
+
+    return call
+
+
 class Engine(ABC):
     """Runs the ticks of a rig; after a fault or `close` its drivers are stopped."""
 
-    kind: str  # "compiled" or "Python"
-    hardware_manager: HardwareManager  # of the Python engine only
+    kind: str  # of the loop: "compiled" or "Python"
+    calls_python = True  # whether ticks need the interpreter, for parts of them or for all
+    hardware_manager: HardwareManager  # of engines with drivers only
     hardware = False  # whether a driver moves a real motor
     number = 0  # of the next tick
     failure = ""  # error message of a part that failed
@@ -80,7 +93,7 @@ class Engine(ABC):
         ring.words[SharedWord.STATUS] = LoopStatus.RUNNING
         try:
             with ExitStack() as stack:
-                if self.kind == "Python":  # it may call what a user has written
+                if self.calls_python:  # it may call what a user has written
                     stack.enter_context(user_code())
                     stack.enter_context(crash_in_words())
                 self._run_ticks(ring, pace)
@@ -134,7 +147,7 @@ class Engine(ABC):
 
     def open(self) -> None:
         """Connect drivers, motors off. When one fails, all are closed."""
-        if self.kind == "Python":
+        if self.calls_python:
             prepare()  # which takes time, before motors are on
 
     def clear(self) -> None:
@@ -230,6 +243,12 @@ class Engine(ABC):
         self.failure = self._stopped_at(self.number, what)
         self.force_stopped = True  # after its cause, which other threads read
         self.stop()
+
+    def _fail(self, number: int, error: BaseException) -> None:
+        """Keep the error of a part that ended the ticks, unless they were stopped by force before."""
+        if not self.force_stopped:
+            what = str(error) if isinstance(error, RunError) else describe_exception(error)
+            self.failure = self._stopped_at(number, what)
 
     def _stopped_at(self, number: int, what: str) -> str:
         return f"stopped at tick {number} (t = {number * self.tick_model.step:.6g} s): {what}"

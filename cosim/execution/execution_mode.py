@@ -113,7 +113,7 @@ class FreeRunning:
 
     def open(self, engine: Engine, stack: ExitStack) -> None:
         self._engine, self._ticks = engine, UnpacedTicks(engine)
-        if engine.kind == "Python":
+        if engine.calls_python:
             stack.enter_context(quiet_interpreter())
 
     def arm(self) -> None:

@@ -1,4 +1,4 @@
-"""The compiled engine: whole ticks in compiled code, which calls controllers that stay in Python."""
+"""The compiled engine: whole ticks in compiled code, which calls what stays in Python."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.core.errors import RunError, describe_exception
-from cosim.execution.engine import Engine
+from cosim.core.errors import RunError
+from cosim.execution.engine import Engine, call_of_controller
 from cosim.simulation.loop.tick_ring import PacingMemory, SharedWord, TickRing
 
 if TYPE_CHECKING:
@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 class NativeEngine(Engine):
     """Runs whole ticks in compiled code; Python reads blocks of finished ticks."""
 
+    kind = "compiled"
+
     def __init__(self, tick_model: TickModel, memory: np.ndarray | None = None) -> None:
         """memory: by default a new one."""
         super().__init__(tick_model, tick_model.memory() if memory is None else memory)
         self._loop = self._make_loop()
         self._native: np.ndarray | None = None  # the functions of `NativeCall`
         self._names = [loop.name for loop in tick_model.python_loops]
-        self._controllers = [self._controller(loop) for loop in tick_model.python_loops]
-        self.kind = "Python" if self._controllers else "compiled"
-        self._error: BaseException | None = None  # of a controller in Python
+        self._controllers = [call_of_controller(loop.name, self._controller(loop)) for loop in tick_model.python_loops]
+        self.calls_python = bool(self._controllers)
+        self._error: BaseException | None = None  # of what the loop has called in Python
         self._words = np.zeros(len(SharedWord), dtype=np.int64)  # of the ticks that run
 
     def _make_loop(self) -> NativeLoop:
@@ -53,25 +55,28 @@ class NativeEngine(Engine):
     def failures(self) -> tuple[str, ...]:
         return super().failures if self._controllers else ()
 
-    def _call_python(self, number: int) -> int:
-        """See `NativeLoop.run`; nothing may be raised through the compiled loop."""
-        name = self._names[number]
-        self.running = f"controller '{name}'"
-        self.number = int(self._words[SharedWord.NUMBER])
+    def _call_controller(self, number: int) -> int:
+        """See `NativeLoop.run`."""
+        return self._call(f"controller '{self._names[number]}'", self._controllers[number])
+
+    def _call(self, what: str, run: Callable[[], object]) -> int:
+        """A call of Python from the compiled loop: 0, or 1 if it failed, which ends the loop; nothing may be raised
+        through its code."""
+        self.running, self.number = what, int(self._words[SharedWord.NUMBER])
         try:
             if not self.force_stopped:
-                self._controllers[number]()
+                run()
             if self.force_stopped:  # perhaps while it ran
                 raise RunError("the engine was stopped by force")
         except BaseException as error:
             self._error = error
-            if isinstance(error, Exception | SystemExit):  # user code may raise anything
-                self._error = RunError(f"controller '{name}' failed: {describe_exception(error)}")
             return 1
+        finally:
+            self.running = Engine.running
         return 0
 
     def _run_ticks(self, ring: TickRing, pace: PacingMemory | None) -> None:
-        if not self._controllers:
+        if not self.calls_python:
             self._loop.run(self.memory, ring, pace, native=self._native)
             return
         if not self.force_stopped:  # else no tick runs until the rig is armed again
@@ -79,10 +84,9 @@ class NativeEngine(Engine):
         self._error, self._words = None, ring.words
         # the guard reports a diverging run, not numpy's warnings
         with np.errstate(all="ignore"):
-            self._loop.run(self.memory, ring, pace, self._call_python, self._native)
+            self._loop.run(self.memory, ring, pace, self._call_controller, self._native)
         if self._error is not None:  # the ticks before it stay in the ring
-            if not self.force_stopped:
-                self.failure = self._stopped_at(int(ring.words[SharedWord.NUMBER]), str(self._error))
+            self._fail(int(ring.words[SharedWord.NUMBER]), self._error)
             self.stop()
             if not isinstance(self._error, Exception):
                 raise self._error

@@ -25,8 +25,8 @@ from cosim.simulation.loop.tick_ring import LoopStatus, PacingMemory, SharedWord
 
 RING_TIME = 8.0  # s of the run that a ring holds
 MIN_PLACES = 1 << 12
-# s between looks at the ring, by engine; each look takes time from the Python engine
-POLL = {"compiled": 0.02, "Python": 0.05}
+# s between looks at the ring, by whether its ticks need the interpreter, from which each look takes time
+POLL = {False: 0.02, True: 0.05}
 CHANGE_POLL = 2e-4  # s
 STOP_TIMEOUT = 2.0  # s from the order to stop, after which a tick hangs
 STAMP_BYTES = 1 << 26  # in memory; further ones are on the disk
@@ -72,7 +72,7 @@ class Paced:
         if not self.future.done():
             raise RunError("the last run has not ended, it still waits; close it and make a new scheduler")
         if not self.privileges:
-            if self._engine.kind == "Python":
+            if self._engine.calls_python:
                 self._stack.enter_context(privileges.quiet_interpreter())
             self.privileges = self._executor.submit(self._acquire_privileges).result()
         if self.pacing.strict:
@@ -146,7 +146,7 @@ class Paced:
                 self.future.result()  # raises an interrupt of the loop
             return status
         if self._drained:  # blocks are as long as this wait: each costs its readers as much as hundreds of ticks
-            self._wait(POLL[self._engine.kind])
+            self._wait(POLL[self._engine.calls_python])
         self._drained = self._read(store) < self.ring.places // 4
         return LoopStatus.RUNNING
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 import numpy as np
 
 from cosim.core.driver_contract import Driver
-from cosim.core.errors import RunError, describe_exception
-from cosim.execution.engine import Snapshot
+from cosim.core.errors import RunError
+from cosim.execution.engine import Snapshot, call_of_controller
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.estop import Estop
 from cosim.execution.hardware_engine import HardwareEngine
@@ -72,15 +72,8 @@ class PythonEngine(HardwareEngine):
 
     def _controller(self, task: TickTask) -> Callable[[int], object]:
         name, (call,) = task.name, task.calls
-        run = self.virtual_plant.bind(call, interpret=name in self.tick_model.untraceable)
-
-        def update(_: int) -> None:
-            try:
-                run()
-            except (Exception, SystemExit) as error:  # user code may raise anything
-                raise RunError(f"controller '{name}' failed: {describe_exception(error)}") from error
-
-        return update
+        run = call_of_controller(name, self.virtual_plant.bind(call, interpret=name in self.tick_model.untraceable))
+        return lambda _: run()
 
     def _read(self, until: int) -> None:
         self._check_estop()
@@ -104,9 +97,7 @@ class PythonEngine(HardwareEngine):
                 pacer = ClockPacer(pace, self.program, ring.words, not self.tick_model.compiled)
             status = self.virtual_plant.supervise(self._loop, ring, pacer)
         except BaseException as error:  # the ticks before it stay in the ring
-            what = str(error) if isinstance(error, RunError) else describe_exception(error)
-            if not self.force_stopped:
-                self.failure = self._stopped_at(int(ring.words[SharedWord.NUMBER]), what)
+            self._fail(int(ring.words[SharedWord.NUMBER]), error)
             if not isinstance(error, Exception):
                 raise
         finally:

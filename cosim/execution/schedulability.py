@@ -60,7 +60,7 @@ def measure_ticks(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
     ring.words[SharedWord.TRIGGERED] = 1
     first, snapshot = engine.number, engine.snapshot()
     constants, deadlines = settings(Pacing(), engine.tick_model.step_ns), np.full(len(tasks), NO_DEADLINE)
-    with _copies([] if engine.kind == "compiled" else engine.tick_model.loops):  # compiled ones have no hidden state
+    with _copies(engine.tick_model.loops if engine.calls_python else []):  # compiled ones have no hidden state
         engine.open()
         engine.arm()
         while ring.waiting < count and time.perf_counter() - begun < TIME_LIMIT:

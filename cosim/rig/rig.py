@@ -50,7 +50,7 @@ class Rig(WiredRig):
             streamed_columns(spec, [name for name, _ in channels_of(self)])
 
     def engine(self) -> Engine:
-        """A new engine at t = 0: compiled when every part of a tick can be, else the Python engine."""
+        """A new engine at t = 0: the compiled one, which may call Python, where it can be, else the Python engine."""
         return make_engine(self)
 
     def scheduler(self) -> Scheduler:

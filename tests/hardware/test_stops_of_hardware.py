@@ -1,4 +1,5 @@
-"""The emergency stop and the watchdog in the loop in Python: before a run, during it, and after it."""
+"""The emergency stop and the watchdog in the loop in Python: before a run, during it, and after it; what is called in a
+compiled loop is in `test_called_drivers.py`."""
 
 import json
 import threading
@@ -164,11 +165,12 @@ def test_a_stop_that_goes_away_during_the_run_is_pressed(bench_of, pressed, tmp_
     assert f": the emergency stop: {why}; release it, then start again" in scheduler.fault
 
 
-def test_a_rig_with_an_estop_runs_in_python_and_reports_it(rig_of, pressed):
+def test_the_compiled_loop_of_a_rig_with_an_estop_calls_python_and_reports_it(rig_of, pressed):
     """Machine code cannot look at it; the same rig without it is machine code."""
     rig = rig_of(FILE, "controllers=[{type: pid, kp: 1, ki: 0, kd: 1}]")
     assert rig.watched and not rig.native and not rig.hardware
-    assert rig.run().summary["outcome"] == "finished"
+    run, where = rig.run(), {"loop": "compiled", "emergency stop": "Python: its inputs are read in Python"}
+    assert run.summary["outcome"] == "finished" and where.items() <= run.summary["engine"].items()
     assert rig_of("{}", "controllers=[{type: pid, kp: 1, ki: 0, kd: 1}]").native
 
 

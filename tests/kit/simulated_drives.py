@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cosim.apps.scenario.armed_rig import in_simulated_time
-from cosim.apps.scenario.stepped_engine import ANSWER_NS, SteppedEngine, SteppedPacer, stepped_engine
+from cosim.apps.scenario.stepped_engine import ANSWER_NS, SteppedEngine, stepped_engine
 from cosim.execution.execution_mode import FreeRunning, PlannedChange
 from cosim.execution.hardware.emulation.server import EmulationServer
 from cosim.execution.scheduler import Scheduler
@@ -32,7 +32,7 @@ class SteppedRun(SteppedEngine):
 
     def start_from_measured(self, blend: float, until: int) -> None:
         super().start_from_measured(blend, until)
-        self._pacer_of_run = SteppedPacer(self._time, self.server.due_ns, self.tick_model.step_ns, self._deadlines)
+        self._zero_ns = self.server.due_ns
 
 
 class Stepped(FreeRunning):

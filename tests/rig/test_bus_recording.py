@@ -123,9 +123,17 @@ def test_the_joint_of_a_frame(recorded):
     assert frame_type(dynamixel, rig.contexts["dynamixel"]) is None
 
 
-def test_the_loop_is_in_python(tmp_path):
-    rig = rig_of(tmp_path, RIG.replace("interface: virtual, channel: CHANNEL", "interface: socketcan, channel: can0"))
-    assert load_rig(rig, [BUS], interpret=False).why_python_loop == "the bus traffic is recorded"
+def test_the_compiled_loop_calls_drivers_whose_traffic_is_recorded(tmp_path):
+    path = rig_of(tmp_path)
+    rig = load_rig(path, [BUS], interpret=False)
+    assert rig.called == dict.fromkeys(("moteus", "dynamixel"), "bus traffic is recorded in Python")
+    with emulated(path, "schedule.step=0.001"):
+        run = rig.run(record=tmp_path / "run.mcap")
+    where = run.summary["engine"]
+    assert (where["loop"], where["driver dynamixel"]) == ("compiled", "Python: bus traffic is recorded in Python")
+    found = replay_bus(tmp_path / "run.mcap", None)
+    assert [each.first for each in found] == [None, None]
+    assert all(each.played.measured >= len(run.t) for each in found)
 
 
 class FullLog(traffic_log.TrafficLog):

@@ -229,12 +229,12 @@ def test_both_engines_agree_in_any_task_order(sample, order):
 
 @pytest.fixture
 def motors(monkeypatch):
-    """The commands of the simulated motors of rigs in the Python engine, in order."""
+    """The commands of the simulated motors of rigs with drivers, in order; ticks contain what is written to them."""
     log, load = [], sim.load
 
     def logged(*arguments):
         driver = load(*arguments)
-        for what in ("enable", "write", "stop", "close"):
+        for what in ("enable", "stop", "close"):
             act = getattr(driver, what)
             setattr(driver, what, lambda *given, what=what, act=act: (log.append(what), act(*given))[1])
         return driver
@@ -269,8 +269,7 @@ def test_an_interrupted_run_keeps_its_data(rig_of, tmp_path, motors, monkeypatch
     assert faults == [run.fault]
     assert run.summary["outcome"] == run.fault and run.summary["ticks"] == last
     if push is OPEN_IN_PYTHON:
-        assert "write" not in motors[len(motors) - motors[::-1].index("write") :]
-        assert {"stop", "close"} <= set(motors[len(motors) - motors[::-1].index("write") :])
+        assert {"stop", "close"} == set(motors[len(motors) - motors[::-1].index("enable") :])
     expected = rig_of(DROP, FAST, push=push).run(last * 1e-3)
     np.testing.assert_array_equal(run["hinge/position"], expected["hinge/position"])
 
@@ -286,4 +285,4 @@ def test_a_fault_leaves_a_complete_recording(rig_of, tmp_path, motors, realtime,
     assert run.fault.startswith("stopped at tick 51 (t = 0.051 s): controller 'push' failed: ValueError: enough (")
     times, _ = recorded(path, "joints/hinge")
     assert times == [k * 1_000_000 for k in range(51)]
-    assert motors[-1 - motors[::-1].index("write") :].count("stop") >= 2 and motors[-2:] == ["close", "stop"]
+    assert motors[-1 - motors[::-1].index("enable") :].count("stop") >= 2 and motors[-2:] == ["close", "stop"]

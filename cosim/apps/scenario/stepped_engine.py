@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from cosim.execution.engine import Engine
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.emulation.server import EmulationServer
 from cosim.execution.hardware.emulation.stepped_line import SimulatedTime, SteppedLine, join
+from cosim.execution.hardware_engine import HardwareEngine
 from cosim.execution.python_engine import PythonEngine
 from cosim.execution.python_pacer import NoPacer, Pacer
 from cosim.rig.emulate import emulation_of
@@ -49,8 +51,8 @@ class SteppedPacer(NoPacer):
         return self._due_ns + self._deadlines[task]
 
 
-class SteppedEngine(PythonEngine):
-    """`PythonEngine` whose drivers are on lines in memory. Motors are enabled one after the other, and those that are
+class SteppedDrives(HardwareEngine):
+    """Base of engines whose drivers are on lines in memory. Motors are enabled one after the other, and those that are
     on get hold commands meanwhile, as from `enabling.HoldCommands`."""
 
     def __init__(
@@ -58,7 +60,7 @@ class SteppedEngine(PythonEngine):
     ) -> None:
         super().__init__(rig.tick_model, plant, groups)
         self.server, self._deadlines = server, [task.deadline_ns for task in rig.tasks]
-        self._pacer_of_run: SteppedPacer | None = None
+        self._zero_ns: int | None = None  # when tick 0 is due, from `begin` on
         self._on: list[DriverGroup] = []
 
     @property
@@ -100,10 +102,7 @@ class SteppedEngine(PythonEngine):
         """Enable the motors, and begin the run from the measured state."""
         self.arm()
         self.start_from_measured(blend, self._time.now() + ANSWER_NS)
-        self._pacer_of_run = SteppedPacer(self._time, self.server.due_ns, self.tick_model.step_ns, self._deadlines)
-
-    def _unpaced(self) -> Pacer:
-        return self._pacer_of_run or super()._unpaced()
+        self._zero_ns = self.server.due_ns
 
     def time_until_off(self, longest: float) -> float | None:
         """After a stop: let the time pass until no motor exerts an effort; how long that took [s], None where it took
@@ -116,7 +115,24 @@ class SteppedEngine(PythonEngine):
         return (self._time.now() - begun) * 1e-9
 
 
+class SteppedEngine(SteppedDrives, PythonEngine):
+    """The Python engine around these drivers."""
+
+    def _unpaced(self) -> Pacer:
+        if self._zero_ns is None:
+            return super()._unpaced()
+        return SteppedPacer(self._time, self._zero_ns, self.tick_model.step_ns, self._deadlines)
+
+
+Made = TypeVar("Made", bound=SteppedDrives)
+
+
 def stepped_engine(rig: WiredRig) -> SteppedEngine:
+    """See `stepped`: the Python engine."""
+    return stepped(SteppedEngine, rig)
+
+
+def stepped(kind: type[Made], rig: WiredRig) -> Made:
     """A new engine of a rig with drivers, not yet open. Raises InputError for load motors, which the emulated mechanism
     does not have."""
     spec, time = rig.spec, SimulatedTime()
@@ -132,8 +148,9 @@ def stepped_engine(rig: WiredRig) -> SteppedEngine:
     join(server, lines, time)
     contexts = {name: _on_line(context, lines[name]) for name, context in rig.contexts.items()}
     plant = VirtualPlant(rig.tick_model)
-    groups = driver_groups(spec.drivers, contexts, rig.joints, rig.limits, plant)
-    engine = SteppedEngine(rig, plant, groups, server)
+    # lines in memory are used in Python
+    groups = driver_groups(spec.drivers, contexts, rig.joints, rig.limits, plant, called=contexts)
+    engine = kind(rig, plant, groups, server)
     engine.join(time)
     return engine
 

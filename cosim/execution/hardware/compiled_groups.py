@@ -1,15 +1,13 @@
-"""All drivers of a rig in a compiled loop: the table of their functions, and their memory.
+"""Drivers whose cycles are in machine code, in a compiled loop: the table of their functions, and their memory.
 
 Between the loop and its memory, feedback is written to the memory of a tick, commands are read from it, and feedback is
 checked, as in `HardwareManager`, in machine code. What is not plausible ends the tick: the manager finds it again and
-reports it.
+reports it. Other drivers are called by the loop, see `BusEngine`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +18,6 @@ from cosim.core.machine_code import array_at, call_at, doubles_at, entry, i64, m
 from cosim.core.types import COMMAND
 from cosim.execution.hardware.driver_group import MEASURED, paths_of
 from cosim.execution.hardware.manager import FIRST_FEEDBACK_NS, LATE_STEPS, DriverSample, HardwareManager
-from cosim.simulation.loop.tick_ring import NativeCall, TickProgram
 
 # what the memory holds of a joint: its command, then what is measured, in the order of states; NOWHERE: nothing
 PLACES = (*COMMAND, *MEASURED)
@@ -36,46 +33,33 @@ GROUP = np.dtype(
         *[(name, "i8") for name in ("read_ns", "valid_ns")],
         *[(name, "f8") for name in ("step", "stale")],  # s
         *[(name, "i8") for name in ("outcome", "expired", "scratch")],
+        ("due", "i8"),  # of the last tick [ns]
     ]
 )
 # see `manager.DriverSample`; known: whether its position is
 HISTORY = np.dtype([("known", "i8"), ("t_ns", "i8"), ("interval", "f8"), ("late_ns", "i8"), ("late_interval", "f8")])
 
 
-def with_buses(program: TickProgram, names: Sequence[str], groups: int) -> TickProgram:
-    """The program with calls that read so many groups after the first call of the task `read`, that write them at the
-    end of the task `write`, and that stop them when it ends; names: of its tasks."""
-    reads, writes, stops = (tuple(NativeCall(row * groups + k) for k in range(groups)) for row in range(3))
-    tasks = []
-    for task, name in zip(program.tasks, names, strict=True):
-        calls = task.calls
-        if name == "read":
-            calls = (*calls[:1], *reads, *calls[1:])
-        elif name == "write":
-            calls = (*calls, *writes)
-        tasks.append(replace(task, calls=calls))
-    return replace(program, tasks=tuple(tasks), at_end=stops)
-
-
 class CompiledGroups:
-    """The groups of real drivers of a manager while a compiled loop runs them.
+    """The groups of real drivers of a manager in machine code, while a compiled loop runs them.
 
-    table (3 k, 2) integers: the functions for `NativeLoop.run`: reads, then writes, then stops.
+    numbers (k,): of the groups; table (3, k, 2) integers: their rows for `NativeLoop.run`: reads, writes and stops.
     """
 
     def __init__(self, manager: HardwareManager) -> None:
         """After the motors were enabled."""
         self._manager = manager
-        self._numbers = [k for k, group in enumerate(manager.groups) if group.real]
+        self.numbers = [k for k, group in enumerate(manager.groups) if group.real and not group.called]
         self._cycles: list[CompiledCycle] = []
         self._kept: list[np.ndarray] = []
         self._samples: list[tuple[np.ndarray, np.ndarray]] = []  # (HISTORY, last position) of each
-        self._records = np.zeros(len(self._numbers), GROUP)
-        for place, k in enumerate(self._numbers):
+        self._records = np.zeros(len(self.numbers), GROUP)
+        for place, k in enumerate(self.numbers):
             self._fill(place, k)
-        addresses = [self._records[place : place + 1].ctypes.data for place in range(len(self._numbers))]
+        addresses = [self._records[place : place + 1].ctypes.data for place in range(len(self.numbers))]
         functions = read.address, write.address, stop.address
-        self.table = np.array([(function, address) for function in functions for address in addresses], np.int64)
+        rows = [[(function, address) for address in addresses] for function in functions]
+        self.table = np.array(rows, np.int64).reshape(3, -1, 2)
 
     def _fill(self, place: int, k: int) -> None:
         manager, group = self._manager, self._manager.groups[k]
@@ -122,7 +106,7 @@ class CompiledGroups:
 
     def take_over(self) -> None:
         """Run the drivers in the loop from now on, beginning with new feedback. Raises RunError."""
-        for k, cycle in zip(self._numbers, self._cycles, strict=True):
+        for k, cycle in zip(self.numbers, self._cycles, strict=True):
             group = self._manager.groups[k]
             with group.named():
                 if not cycle.take_over(time.monotonic_ns() + FIRST_FEEDBACK_NS):
@@ -130,7 +114,7 @@ class CompiledGroups:
 
     def hand_back(self) -> None:
         """Let the manager run them again."""
-        for place, (k, cycle) in enumerate(zip(self._numbers, self._cycles, strict=True)):
+        for place, (k, cycle) in enumerate(zip(self.numbers, self._cycles, strict=True)):
             cycle.hand_back()
             self._manager.unsent[k] += int(self._records["expired"][place])
             self._records["expired"][place] = 0
@@ -142,14 +126,15 @@ class CompiledGroups:
     def check(self) -> None:
         """Raises the error of a group whose read or write ended the loop, if it is not the manager that has to say
         why."""
-        for k, cycle, outcome in zip(self._numbers, self._cycles, self._records["outcome"], strict=True):
+        for k, cycle, outcome in zip(self.numbers, self._cycles, self._records["outcome"], strict=True):
             with self._manager.groups[k].named():
                 cycle.check(CycleOutcome(int(outcome)))
 
     @property
-    def suspect(self) -> bool:
-        """Whether the manager has to judge what ended the loop."""
-        return CycleOutcome.SUSPECT in self._records["outcome"]
+    def suspects(self) -> list[tuple[int, int]]:
+        """(number, when its tick was due [ns]) of each group whose feedback the manager has to judge."""
+        rows = zip(self.numbers, self._records, strict=True)
+        return [(k, int(record["due"])) for k, record in rows if record["outcome"] == CycleOutcome.SUSPECT]
 
 
 groups_at, history_at = array_at(GROUP), array_at(HISTORY)
@@ -199,6 +184,7 @@ def _is_plausible(group: np.record, memory: int, t_ns: int, age: float, delay: f
 def read(address: int, memory: int, due: int, until: int) -> int:
     """Read feedback into the memory at this address; due, until: of the tick [ns]; whether the tick ends with it."""
     group = groups_at(address, 1)[0]
+    group.due = due
     # also in a late tick drives have time to reply
     group.outcome = call_at(group.read, group.context, max(until, now(group.scratch) + group.read_ns), 0, 0)
     if group.outcome != _NOMINAL:

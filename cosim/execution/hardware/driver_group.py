@@ -24,7 +24,8 @@ class DriverGroup(NamedTuple):
 
     mode: in which it is enabled; real: it moves real motors and is a HardwareDriver; load: its motors are load motors,
     which apply the efforts of the joints; detect_family: what is at an address of its connection at which no drive of
-    its family answers, an error in words or ""; ambiguous: joints whose drives may be on several turns after power-on.
+    its family answers, an error in words or ""; ambiguous: joints whose drives may be on several turns after power-on;
+    called: a compiled loop calls it in Python, because its cycle is not in machine code.
     """
 
     driver: Driver
@@ -34,6 +35,7 @@ class DriverGroup(NamedTuple):
     load: bool = False
     detect_family: Callable[[int], str] = lambda address: ""
     ambiguous: tuple[str, ...] = ()
+    called: bool = False
 
     @property
     def hardware(self) -> HardwareDriver | None:

@@ -155,24 +155,29 @@ class HardwareManager:
     def read(self, until: int, now: Callable[[], int], due: int) -> None:
         """Read all feedback into the memory. until: the deadline, now: the time, due: of the tick [ns], on the clock of
         the drivers. Raises RunError for a fault of a drive and for feedback that is not plausible."""
-        for k, (group, memory) in enumerate(zip(self.groups, self._memories, strict=True)):
-            state = memory.state
-            try:
-                # also in a late tick real drives have time to reply
-                group.driver.read(state, max(until, now() + self.read_ns) if group.real else until)
-            except Exception as error:
-                raise group.error_of(error) from error
-            group.check_faults(state)
-            t_ns, before = state.t_ns, self.samples[k]
-            interval = (t_ns - before.t_ns) * 1e-9
-            age = (now() - t_ns) * 1e-9 if group.real else 0.0
-            memory.write_state(interval, (due - t_ns) * 1e-9, age)
-            if group.load:
-                self._check_load_age(group, age)
-                self._check_shaft(group, state, (due - t_ns) * 1e-9)
-                self.samples[k] = DriverSample(t_ns)
-            elif group.real and t_ns != before.t_ns:
-                self.samples[k] = self._next_sample(k, group, state, before)
+        for k in range(len(self.groups)):
+            self.read_group(k, until, now, due)
+
+    def read_group(self, k: int, until: int, now: Callable[[], int], due: int) -> None:
+        """See `read`: of one group."""
+        group, memory = self.groups[k], self._memories[k]
+        state = memory.state
+        try:
+            # also in a late tick real drives have time to reply
+            group.driver.read(state, max(until, now() + self.read_ns) if group.real else until)
+        except Exception as error:
+            raise group.error_of(error) from error
+        group.check_faults(state)
+        t_ns, before = state.t_ns, self.samples[k]
+        interval = (t_ns - before.t_ns) * 1e-9
+        age = (now() - t_ns) * 1e-9 if group.real else 0.0
+        memory.write_state(interval, (due - t_ns) * 1e-9, age)
+        if group.load:
+            self._check_load_age(group, age)
+            self._check_shaft(group, state, (due - t_ns) * 1e-9)
+            self.samples[k] = DriverSample(t_ns)
+        elif group.real and t_ns != before.t_ns:
+            self.samples[k] = self._next_sample(k, group, state, before)
 
     def measure_once(self, until: int) -> None:
         """Read the present positions into the memory. Raises RunError for a real drive without a new sample by
@@ -245,17 +250,21 @@ class HardwareManager:
     def write(self, until: int, now: Callable[[], int]) -> None:
         """Send the commands in the memory. until: the deadline [ns]; a command is valid until VALID_STEPS, at least
         VALID_NS, after it and is not sent to real drives later."""
-        valid_until_ns = until + self.valid_ns
-        for k, (group, memory) in enumerate(zip(self.groups, self._memories, strict=True)):
-            memory.command.valid_until_ns = valid_until_ns
-            if group.real and now() > valid_until_ns:
-                self.unsent[k] += 1  # the program was suspended; the feedback behind this command is out of date
-                continue
-            memory.read_command()
-            try:
-                group.driver.write(memory.command, until)
-            except Exception as error:
-                raise group.error_of(error) from error
+        for k in range(len(self.groups)):
+            self.write_group(k, until, now)
+
+    def write_group(self, k: int, until: int, now: Callable[[], int]) -> None:
+        """See `write`: of one group."""
+        group, memory = self.groups[k], self._memories[k]
+        memory.command.valid_until_ns = valid_until_ns = until + self.valid_ns
+        if group.real and now() > valid_until_ns:
+            self.unsent[k] += 1  # the program was suspended; the feedback behind this command is out of date
+            return
+        memory.read_command()
+        try:
+            group.driver.write(memory.command, until)
+        except Exception as error:
+            raise group.error_of(error) from error
 
     # --- plausibility of feedback; each raises RunError ---
 

@@ -145,8 +145,14 @@ def _engine(rig: WiredRig) -> dict[str, str]:
             for name in tick_model.coupling.parts
         }
     where["loop"] = f"Python: {rig.why_python_loop}" if rig.why_python_loop else "compiled"
-    if rig.hardware and not rig.why_python_loop:
-        where["buses"] = "compiled"
+    if rig.why_python_loop:
+        return where
+    if rig.spec.guard.estop is not None:
+        where["emergency stop"] = "Python: its inputs are read in Python"
+    called = rig.called
+    for driver in rig.spec.drivers:
+        why = called.get(driver.name)
+        where[f"driver {driver.name}"] = f"Python: {why}" if why else "compiled"
     return where
 
 

@@ -46,18 +46,15 @@ def make_engine(rig: WiredRig, traffic: TrafficLog | None = None) -> Engine:
             engine = NativeEngine(model)
         rig.save_parts()
         return engine
+    from cosim.execution.bus_engine import BusEngine
     from cosim.execution.python_engine import PythonEngine
     from cosim.rig.wiring.drivers import driver_groups, safety_of
     from cosim.simulation.tick.virtual_plant import VirtualPlant
 
     plant = VirtualPlant(model)
-    groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant, traffic)
+    groups = driver_groups(spec.drivers, rig.contexts, rig.joints, rig.limits, plant, traffic, rig.called)
     safety = safety_of(spec.guard, rig.hardware, model.step, spec.source.place)
-    if rig.why_python_loop:
-        return PythonEngine(model, plant, groups, **safety)
-    from cosim.execution.bus_engine import BusEngine  # which needs Numba
-
-    return BusEngine(model, plant, groups, safety.get("watchdog"))
+    return (PythonEngine if rig.why_python_loop else BusEngine)(model, plant, groups, **safety)
 
 
 def make_scheduler(

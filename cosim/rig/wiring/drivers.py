@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -57,9 +57,11 @@ def driver_groups(
     limits: Limits,
     plant: VirtualPlant,
     traffic: TrafficLog | None = None,
+    called: Container[str] = (),
 ) -> list[DriverGroup]:
     """One group for the simulated motors and one for each driver; the index of load motors is their place in
-    `load_motors`. joints, limits (nv,): of the whole rig; traffic: log of the drivers' traffic.
+    `load_motors`. joints, limits (nv,): of the whole rig; traffic: log of the drivers' traffic; called: drivers that a
+    compiled loop calls in Python.
 
     Raises InputError for a driver whose traffic cannot be recorded."""
     real = real_joints(drivers)
@@ -76,8 +78,8 @@ def driver_groups(
         driver.link.reserve(own_items(spec, context))
         if spec.loads:
             index = np.arange(loads, loads := loads + len(spec.loads))
-        detect_family, ambiguous = family_detector(spec, context), context.ambiguous
-        groups.append(DriverGroup(driver, index, spec.mode, True, bool(spec.loads), detect_family, ambiguous))
+        kind = spec.mode, True, bool(spec.loads), family_detector(spec, context), context.ambiguous
+        groups.append(DriverGroup(driver, index, *kind, spec.name in called))
     return groups
 
 
@@ -140,12 +142,15 @@ def _connections(spec: DriverSpec, context: DriverContext) -> Iterator[CheckedCo
     return (link for link in links if isinstance(link, CheckedConnection))
 
 
-def why_not_compiled(drivers: Sequence[DriverSpec], contexts: Mapping[str, DriverContext]) -> str:
-    """Why the cycle of the first driver that cannot run in machine code cannot; empty if all can."""
-    for spec in drivers:
-        if why := spec.family.load(spec.plugin.params, contexts[spec.name]).why_not_compiled:
-            return f"{spec.name}: {why}"
-    return ""
+def called_drivers(
+    drivers: Sequence[DriverSpec], contexts: Mapping[str, DriverContext], recorded: bool
+) -> dict[str, str]:
+    """Driver -> why a compiled loop calls it in Python; cycles of the others are machine code. recorded: their traffic
+    is."""
+    if recorded:
+        return {spec.name: "bus traffic is recorded in Python" for spec in drivers}
+    reasons = {spec.name: _load(spec, contexts[spec.name]).why_not_compiled for spec in drivers}
+    return {name: why for name, why in reasons.items() if why}
 
 
 def safety_of(guard: GuardSpec, hardware: bool, step: float, place: Callable[[tuple], SourceLocation]) -> Safety:

@@ -138,31 +138,33 @@ class WiredRig:
 
     @property
     def looped(self) -> bool:
-        """Whether the loop is compiled; controllers may stay in Python, unless a watchdog is to stop them."""
+        """Whether the loop is compiled, without hardware; controllers may stay in Python, unless a watchdog is to stop
+        them."""
         monitored = self.run_spec.guard.watchdog is not None and self.run_model.untraceable
         return not (self.interpret or self.watched or monitored or self.run_model.coupled_in_python)
 
     @property
     def why_python_loop(self) -> str:
-        """Why the loop is in Python; empty if it is compiled, with the buses of real motors where there are some."""
-        spec, model = self.run_spec, self.run_model
+        """Why the loop is in Python; empty if it is compiled, with what it calls in Python, see `called`."""
+        model = self.run_model
         if self.looped:
             return ""
         if self.interpret:
             return "as requested"
         if model.coupled_in_python and model.coupling is not None:
             return f"the part '{next(iter(model.coupling.in_python))}' is in Python"
-        if spec.guard.estop is not None:
-            return "the emergency stop is read in every tick"
-        if not self.hardware:
-            return "a watchdog"
-        if spec.schedule.pacing is None:
+        if self.hardware and self.run_spec.schedule.pacing is None:
             return "real motors as fast as possible"
-        if spec.recording.bus:
-            return "the bus traffic is recorded"
-        from cosim.rig.wiring.drivers import why_not_compiled
+        return ""
 
-        return why_not_compiled(spec.drivers, self.contexts)
+    @property
+    def called(self) -> dict[str, str]:
+        """Real driver -> why a compiled loop calls it in Python; the cycles of the others are machine code."""
+        if not self.hardware:
+            return {}
+        from cosim.rig.wiring.drivers import called_drivers
+
+        return called_drivers(self.run_spec.drivers, self.contexts, self.run_spec.recording.bus)
 
     @property
     def native(self) -> bool:
