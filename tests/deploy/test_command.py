@@ -32,7 +32,7 @@ def test_a_module_and_its_description_are_written(command):
     (gain,) = (each for each in described["parameters"] if each["name"] == "swing.kp/shoulder")
     place = described["places"]["parameters"]
     assert place["at"] <= gain["place"] < place["at"] + place["shape"][0]
-    assert (gain["value"], gain["least"], gain["greatest"]) == (400.0, 0.0, None)
+    assert (gain["value"], gain["min"], gain["max"]) == (400.0, 0.0, None)
 
 
 @pytest.mark.parametrize("words", REFUSED)
