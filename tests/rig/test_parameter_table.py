@@ -157,6 +157,19 @@ def test_every_fixed_parameter_says_where_it_is_set(sample):
         assert f"'{parameter.key}=…'" in refusal(sample.set, name, 1.0)
 
 
+@pytest.mark.parametrize("name", ["winch", "quarter_car"])
+def test_the_parameters_of_parts_are_set_by_their_overrides(name):
+    path = FOLDER / "cosimulation" / f"{name}.yaml"
+    rig, command = load_rig(path), "; load it with the override '"
+    fixed = {name: one for name, one in table_of(rig).fixed.items() if one.key.startswith("parts.")}
+    assert {name.partition(".")[0] for name in fixed} == {part.name for part in rig.spec.parts}
+    for name, parameter in fixed.items():
+        override = refusal(rig.set, name, 1.0).partition(command)[2].removesuffix("=…'")
+        other = table_of(load_rig(path, [f"{override}={1.5 * parameter.given!r}"]))
+        changed = {each for each, one in other.fixed.items() if one.given != table_of(rig).fixed[each].given}
+        assert changed == {name} and other.fixed[name].given == 1.5 * parameter.given
+
+
 def test_the_table_is_made_once_and_anew_for_other_ticks(gantry):
     assert table_of(gantry) is table_of(gantry)
     assert table_of(gantry.with_ticks(gantry.tick_model)) is not table_of(gantry)
