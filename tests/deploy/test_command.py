@@ -21,6 +21,14 @@ REFUSED = [
     "dynamometer/bench --target aarch64",
     "arm_can --target ptx",
     "arm_can --target page",
+    "arm_can --target fmu",
+    "two_link --target fmu --cpu generic",
+    "two_link --target fmu --check none.mcap",
+    "two_link --target wasm --fmi 3",
+    "two_link --target x86_64 --part hoist",
+    "two_link --target page --input */reference_position",
+    "two_link --target page -o page.htm",
+    "two_link --target fmu -o none/unit.zip",
 ]
 
 
