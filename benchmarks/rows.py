@@ -156,6 +156,8 @@ def measure_case(case: BenchCase, budget: Budget) -> BenchRow:
     except (MissingPeer, NotMeasured) as missing:
         return BenchRow(case, note=str(missing))
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # as a session of tuning reports it
+            raise error.__cause__ from None
         return BenchRow(case, note=_place_of(error), broken=True)
     ours, other, factor = result.samples.ours, result.samples.other, UNITS.get(case.unit, ("1", 1.0))[1]
     row: dict[str, Any] = {"ours": float(np.median(ours)) / factor, "runs": len(ours)}

@@ -224,6 +224,6 @@ CASES = (
         "a step of two coupled parts in Python, Gauss–Seidel of order 0",
         beside_mosaik,
         "the same loop in mosaik, simulators in its process",
-        target=Target("ratio", 10.0),
+        target=Target("ratio", 20.0),
     ),
 )

@@ -13,7 +13,7 @@ from benchmarks.peers import import_peer, relative_difference
 from benchmarks.robots import sample_rig
 from benchmarks.rows import BenchCase, Measurement, beside
 from cosim import load_rig
-from cosim.apps.deploy.fmu_export.command import fmu_of
+from cosim.apps.deploy.fmu_export.fmu_file import fmu_of
 from cosim.core.errors import RunError
 
 NAMES = tuple(f"{joint}_joint/position" for joint in ("shoulder_pan", "shoulder_lift", "elbow"))

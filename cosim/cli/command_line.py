@@ -330,12 +330,9 @@ def all_commands() -> Commands:
         word("--from", dest="start", metavar="S", help="from this time on, e.g. 2.5 or 500 ms"),
         word("--until", metavar="S", help="up to this time"),
     )
-    tree.add_command(
-        "export fmu",
-        commands.fmu,
-        rig,
+    of_fmus = (
         word("--part", metavar="NAME", help="this part of the rig alone"),
-        word("--fmi", choices=("2", "3"), default="2", help="major version of FMI; default: 2"),
+        word("--fmi", choices=("2", "3"), help="major version of FMI; default: 2"),
         word(
             "--input",
             metavar="JOINT/WHAT",
@@ -344,19 +341,19 @@ def all_commands() -> Commands:
             default=[],
             help="the importer gives external_effort or reference_position of a joint, * of all; may be repeated",
         ),
-        word("-o", "--output", metavar="F.fmu", type=Path, help="default: named as the rig, or the part, here"),
-        overrides,
-        overlay,
     )
+    exported = word("-o", "--output", metavar="PATH", type=Path, default=Path(), help="folder or file; default: here")
+    tree.add_command("export fmu", commands.fmu, rig, *of_fmus, exported, overrides, overlay)
     tree.add_command(
         "export code",
         commands.build,
         rig,
-        word("--target", metavar="T", required=True, help="page, wasm, x86_64, aarch64, riscv64 or ptx"),
+        word("--target", metavar="T", required=True, help="page, wasm, x86_64, aarch64, riscv64, ptx or fmu"),
         word("--cpu", metavar="CPU", help="the processor, by LLVM's name; default: one that is in wide use"),
-        word("-o", "--output", metavar="FOLDER", type=Path, default=Path(), help="where to write; default: here"),
+        exported,
         word("--check", metavar="F.mcap", type=Path, help="a recording of the rig, which the code has to repeat"),
         _trust(),
+        *of_fmus,
         overrides,
         overlay,
     )

@@ -343,17 +343,13 @@ def sessions(folders: list[Path], trial: int | None, record: str | None) -> None
 def fmu(
     rig: Path,
     part: str | None,
-    fmi: Literal["2", "3"],
+    fmi: Literal["2", "3"] | None,
     inputs: list[str],
-    output: Path | None,
+    output: Path,
     overrides: list[Override],
 ) -> None:
     """Write a rig, or one of its parts, as an FMU."""
-    from cosim.apps.deploy.fmu_export.command import export_fmu
-    from cosim.output.slow_code import named_when_slow
-
-    with named_when_slow():
-        export_fmu(rig, overrides, int(fmi), part, inputs, output)
+    build(rig, "fmu", None, output, None, False, part, fmi, inputs, overrides)
 
 
 def build(
@@ -363,15 +359,19 @@ def build(
     output: Path,
     check: Path | None,
     trust: bool,
+    part: str | None,
+    fmi: Literal["2", "3"] | None,
+    inputs: list[str],
     overrides: list[Override],
 ) -> None:
-    """Write the ticks of a rig as code for another machine."""
+    """Write the ticks of a rig as code for another machine or program."""
+    from cosim.apps.deploy.command import Choices
     from cosim.apps.deploy.command import build as build_rig
     from cosim.output.slow_code import named_when_slow
 
     def write(trusted: bool) -> None:
         with named_when_slow():
-            build_rig(rig, overrides, target, cpu, output, check, trusted)
+            build_rig(rig, overrides, target, output, Choices(cpu, check, part, fmi, inputs), trusted)
 
     if check is None:
         write(False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.multibody.part_names import whole_of
 from cosim.rig.inspection import first_tick, masses, time_constants, warnings
 from cosim.rig.moving_motors import bus_lines, joined, real_limits, stop_lines
+from cosim.rig.parameter_table import table_of
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.schedule import ScheduleSpec
@@ -120,6 +121,7 @@ def _coupled(rig: Rig) -> Iterator[str]:
         return
     for part in spec.parts:
         yield f"part {part.name}: {part.describe(spec.schedule.step_ns)}"
+        yield from _parameters_of_part(rig, part.name)
         if why := model.coupling.in_python.get(part.name):
             yield f"  in Python: {why}"
     scheme = model.coupling.scheme
@@ -166,6 +168,19 @@ def _numbers(value: float | list[float]) -> str:
     values = value if isinstance(value, list) else [value]
     shown = [f"{x:.6g}" for x in (values if len(set(values)) > 1 else values[:1])]
     return f"[{', '.join(shown)}]" if len(shown) > 1 else shown[0]
+
+
+def _parameters_of_part(rig: Rig, part: str) -> Iterator[str]:
+    """In SI, those that are given."""
+    fixed, head = table_of(rig).fixed.values(), f"{part}."
+    given = {one.name.removeprefix(head): one.given for one in fixed if one.name.startswith(head)}
+    if shown := [f"{name} {_value(value)}" for name, value in given.items() if value is not None]:
+        yield f"  {', '.join(shown)}"
+
+
+def _value(value: Any) -> str:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:.6g}" if is_number else str(value)
 
 
 def _left_out(rig: Rig) -> Iterator[str]:

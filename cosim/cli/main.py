@@ -38,8 +38,10 @@ def run_program(parse: Parse) -> None:
 
         with plain_output(sys.stdout, sys.stderr):
             code = _run(parse)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        from cosim.execution.posix_signals import interrupted
+
+        print(interrupted(error), file=sys.stderr)
         code = 1
     sys.exit(code)
 

@@ -26,15 +26,20 @@ def get(names: list[str], connect: str | None, key: Path | None) -> None:
     from cosim.output.text_table import TextTable
 
     with connected(connect, "cosim live get", key=key) as client:
-        known, values = client.parameters(), client.get(*names)
-    table = TextTable(("parameter", "unit"), ("value", "min", "max"))
-    for name, value in values.items():
-        about = known[name.partition("/")[0]]
-        numbers = value if isinstance(value, list) else [value]
-        bounds = ("–" if about[bound] is None else f"{about[bound]:g}" for bound in ("min", "max"))
-        shown = ("∞" if number is None else f"{number:g}" for number in numbers)
-        table.add_row(name, about["unit"], ", ".join(shown), *bounds)
+        parameters = client.parameters(*names)
+    table = TextTable(("parameter", "unit", "changes"), ("value", "min", "max"))
+    for name, record in parameters.items():
+        value, changes = record["value"], record.get("changes", "live")
+        without = "–" if changes == "fixed" else "∞"  # a fixed one may not be given
+        values = [_shown(each, without) for each in (value if isinstance(value, list) else [value])]
+        bounds = (_shown(bound, "–") for bound in (record["min"], record["max"]))
+        table.add_row(name, record["unit"], changes, ", ".join(values), *bounds)
     print("\n".join(table.lines()))
+
+
+def _shown(value: object, without: str) -> str:
+    """A number or a text; without: for None."""
+    return f"{value:g}" if isinstance(value, float) else without if value is None else str(value)
 
 
 def stop(connect: str | None, key: Path | None, force: bool, now: bool) -> None:

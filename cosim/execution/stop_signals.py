@@ -15,7 +15,7 @@ import numpy as np
 
 from cosim.core.compile.jit import Library
 from cosim.core.compile.process_exits import raise_signal
-from cosim.execution.posix_signals import termination_signals
+from cosim.execution.posix_signals import raises, termination_signals
 
 # Stores the value of the present order at its address and proceeds to the next one; address 0 ends the list. Then calls
 # the handler of Python. It has no call that is not async-signal-safe.
@@ -88,7 +88,7 @@ class StopSignals:
         if threading.current_thread() is threading.main_thread():
             for number in termination_signals():
                 self._previous[number] = signal.signal(number, self._on_signal)
-                if self._previous[number] is signal.default_int_handler:
+                if raises(self._previous[number]):
                     _put_before(number)
         return self
 

@@ -1,17 +1,18 @@
 """The table of the named numbers of a rig: what each one is, and which one a name means.
 
 A live one, a number of a controller such as `arm.kp`, can be set while a run goes on. One per run, a number of the
-plant such as `mechanism.link.mass`, can be an input of the ticks of many runs. A fixed one is part of the machine code.
+plant such as `mechanism.link.mass`, can be an input of the ticks of many runs. A fixed one, such as a number of a part
+`hoist.stiffness`, is constant while the rig is loaded.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +25,11 @@ from cosim.rig.reading.schema import Reading
 from cosim.rig.rig_parameter import RigParameter
 from cosim.rig.sections.controllers import KEYS
 from cosim.rig.sections.gain_schedules import unscheduled
+from cosim.rig.sections.parts import FmuSpec, PartSpec
 from cosim.rig.wiring.wired_rig import WiredRig
+
+if TYPE_CHECKING:
+    from cosim.output.stream.reading import ChangeKind, ParameterRecord
 
 Found = tuple[RigParameter, int | None]  # … and the number of its element, where one is meant
 
@@ -53,6 +58,7 @@ class LiveParameter(RigParameter):
     field: str
     where: slice
     section: FileSection
+    changes: ClassVar[ChangeKind] = "live"
     bounded = True  # whether values between two that are right are right, as far as they are checked alone
 
     def read(self, value: Any, reading: Reading) -> list[float] | None:
@@ -76,6 +82,13 @@ class LiveParameter(RigParameter):
         return Reading(lambda path: place, [], self.section.folder)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FixedParameter(RigParameter):
+    """A parameter that is constant while its rig is loaded. given: its value, as users read it."""
+
+    given: Any
+
+
 class ParameterTable:
     """The parameters of a wired rig by name, in the order of its file. See `table_of`."""
 
@@ -84,8 +97,7 @@ class ParameterTable:
 
     @cached_property
     def live(self) -> dict[str, LiveParameter]:
-        found, rig = dict[str, LiveParameter](), self._rig
-        slides = dict(zip(rig.joints, (unit == "m" for unit in rig.plant.model.dof_units), strict=True))
+        found, rig, slides = dict[str, LiveParameter](), self._rig, self._slides
         for number, loop in enumerate(rig.tick_model.loops):
             first = loop.parameter_slice.start
             for field, place in loop.tunables.fields.items():
@@ -111,22 +123,50 @@ class ParameterTable:
         return plant_parameters_of(self._rig)
 
     @cached_property
-    def fixed(self) -> dict[str, str]:
-        """Name -> where the file has it."""
-        found = []
+    def fixed(self) -> dict[str, FixedParameter]:
+        found = list[FixedParameter]()
         for spec in self._rig.spec.controllers:
-            found += [f"{spec.name}.{field.name}" for field in dataclasses.fields(spec.plugin.params)]
+            slides = {joint: self._slides[joint] for joint in spec.joints}
+            found += _fixed(spec.name, f"controllers.{spec.name}", spec.plugin.params, slides)
             if spec.trajectory is not None:
-                params = dataclasses.fields(spec.trajectory.params)
-                found += [f"{spec.name}.trajectory.{field.name}" for field in params]
-        return {name: f"controllers.{name}" for name in found if name not in self.live}
+                name = f"{spec.name}.trajectory"
+                found += _fixed(name, f"controllers.{name}", spec.trajectory.params, slides)
+        for spec in self._rig.spec.parts:
+            if isinstance(spec, PartSpec):
+                found += _fixed(spec.name, f"parts.{spec.name}.params", spec.plugin.params, {})
+            else:
+                found += self._of_fmu(spec)
+        return {parameter.name: parameter for parameter in found if parameter.name not in self.live}
+
+    def unset(self) -> dict[str, ParameterRecord[Any]]:
+        """What clients of a run see of the parameters that no run changes."""
+        per_run = {name: number.record(number.value(number.values)) for name, number in self.per_run.items()}
+        return per_run | {name: parameter.record(parameter.given) for name, parameter in self.fixed.items()}
+
+    def _of_fmu(self, spec: FmuSpec) -> Iterator[FixedParameter]:
+        """What the rig gives an FMU before it starts."""
+        assert self._rig.tick_model.coupling is not None
+        for name, (given, unit, least, greatest, about) in self._rig.tick_model.coupling.start_values[
+            spec.name
+        ].items():
+            declared = {"unit": unit, "min": least, "max": greatest, "doc": about}
+            count = len(given) if isinstance(given, list) else None
+            yield FixedParameter(f"{spec.name}.{name}", f"{spec.params_key}.{name}", declared, count, given=given)
+
+    @cached_property
+    def _slides(self) -> dict[str, bool]:
+        """Of each joint, whether it is linear."""
+        units = self._rig.plant.model.dof_units
+        return dict(zip(self._rig.joints, (unit == "m" for unit in units), strict=True))
 
     def find(self, name: str, per_run: bool = True) -> Found:
         """The parameter, and the number of its element in a name such as `arm.kp/elbow`. per_run: whether it may be a
         number of the plant. Raises ValueError with a message for the user."""
-        for end in (len(name), *(k for k, sign in enumerate(name) if sign == "/")):  # a link may have the sign too
+        for end in (len(name), *(k for k, sign in enumerate(name) if sign == "/")):  # links and parts may have it too
             whole, label = name[:end], name[end + 1 :]
             parameter = self.live.get(whole) or (self.per_run.get(whole) if per_run else None)
+            if parameter is None and (whole in self.fixed or whole in self.per_run):
+                raise ValueError(self.unknown(whole))
             if parameter is None:
                 continue
             if end == len(name):
@@ -135,7 +175,7 @@ class ParameterTable:
                 near = did_you_mean(label, parameter.labels) if parameter.labels else "; it is a single number"
                 raise ValueError(f"it has no element for '{label}'{near}")
             return parameter, parameter.labels.index(label)
-        raise ValueError(self.unknown(name.partition("/")[0]))
+        raise ValueError(self.unknown(name))
 
     def find_all(self, names: Iterable[str], errors: list[InputError], per_run: bool = True) -> dict[str, Found]:
         """By name, as `find`; errors are recorded, one too for an element of what is given as a whole."""
@@ -163,13 +203,17 @@ class ParameterTable:
     def unknown(self, name: str) -> str:
         """Why no live parameter has this name, and what to do."""
         if name in self.fixed:
-            return f"is a part of the machine code; load the rig with the override '{self.fixed[name]}=…'"
+            return f"is fixed while the rig is loaded; load it with the override '{self.fixed[name].key}=…'"
         if name in self.per_run:
             fix = f"vary it by rollouts, or load the rig with the override '{self.per_run[name].key}=…'"
             return f"is a number of the plant, which no run changes; {fix}"
-        known = [*self.live, *self.per_run, *self.fixed]
-        short = name.removeprefix("controllers.")  # as in overrides of a file
-        near = f"; did you mean '{short}'?" if short in known else near_names(name, known)
+        for spec in self._rig.spec.parts:
+            if isinstance(spec, FmuSpec) and name.startswith(f"{spec.name}."):
+                key = f"{spec.params_key}.{name.removeprefix(f'{spec.name}.')}"
+                return f"is not given to the FMU '{spec.name}'; load the rig with the override '{key}=…'"
+        known = [*self.live.values(), *self.per_run.values(), *self.fixed.values()]
+        short = next((parameter.name for parameter in known if parameter.key == name), "")
+        near = f"; did you mean '{short}'?" if short else near_names(name, [parameter.name for parameter in known])
         return f"there is no such parameter{near}"
 
     def _section(self, number: int, field: str) -> FileSection:
@@ -190,6 +234,26 @@ def table_of(rig: WiredRig) -> ParameterTable:
     if rig.parameter_table is None:
         rig.parameter_table = ParameterTable(rig)
     return rig.parameter_table
+
+
+def _fixed(owner: str, key: str, params: Any, slides: Mapping[str, bool]) -> Iterator[FixedParameter]:
+    """The fields of the parameters of an owner, which the file has at the key. slides: of its joints, whether they are
+    linear."""
+    for field in dataclasses.fields(params):
+        given = _readable(getattr(params, field.name))
+        count = len(given) if isinstance(given, list) else None
+        joints, names = tuple(slides) if count == len(slides) else (), (f"{owner}.{field.name}", f"{key}.{field.name}")
+        yield FixedParameter(*names, field.metadata, count, joints, tuple(slides.values()), given=given)
+
+
+def _readable(value: Any) -> Any:
+    """As JSON has it; what it does not have as text."""
+    value = plain(value)
+    if isinstance(value, list):
+        return [_readable(item) for item in value]
+    if dataclasses.is_dataclass(value):
+        return {field.name: _readable(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def plain(value: Any) -> Any:

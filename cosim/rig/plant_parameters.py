@@ -13,7 +13,7 @@ import copy
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from cosim.rig.rig_parameter import RigParameter
 from cosim.rig.sections.joints import EncoderSpec
 from cosim.rig.sections.mechanism import NumbersKeys
 from cosim.rig.wiring.wired_rig import WiredRig
+
+if TYPE_CHECKING:
+    from cosim.output.stream.reading import ChangeKind
 
 LINK_NUMBERS, JOINT_NUMBERS = ("mass", "com", "inertia"), ("damping", "friction")
 
@@ -63,6 +66,7 @@ class PlantParameter(RigParameter):
     beside: Mapping[str, Any] = field(default_factory=dict)
     refused: Callable[[float | list[float]], str] = lambda given: ""
     bounded: bool = True
+    changes: ClassVar[ChangeKind] = "per run"
 
     def wrong(self, numbers: Array) -> str:
         """What is wrong with numbers (size,) that a file could not have, or ""."""

@@ -6,12 +6,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from cosim.core.units import JOINT_DIMENSIONS, UNITS
 from cosim.rig.reading.schema import SMALLEST_NUMBER
+
+if TYPE_CHECKING:
+    from cosim.output.stream.reading import ChangeKind, ParameterFacts, ParameterRecord
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,7 @@ class RigParameter:
     count: int | None
     joints: tuple[str, ...] = ()
     linear: tuple[bool, ...] = ()
+    changes: ClassVar[ChangeKind] = "fixed"
 
     @property
     def size(self) -> int:
@@ -65,6 +69,16 @@ class RigParameter:
         """Of its elements (size,), as users read it."""
         return float(numbers[0]) if self.count is None else numbers.tolist()
 
+    def record(self, value: Any) -> ParameterRecord[Any]:
+        """With this value, in SI as users read it, for clients of a run. `units` stands where those of its elements
+        differ."""
+        found: ParameterRecord[Any] = {**facts_of(self.unit, value, *self.bounds, self.about), "changes": self.changes}
+        if self.joints:
+            found["joints"] = list(self.joints)
+        if len(set(self.units)) > 1:
+            found["units"] = list(self.units)
+        return found
+
     def elements(self, numbers: Iterable[float]) -> Iterator[ParameterElement]:
         """Each as a single number, with these values (size,)."""
         names = [f"{self.name}/{label}" for label in self.labels] or [self.name]
@@ -81,6 +95,18 @@ class ParameterElement(NamedTuple):
     least: float
     greatest: float
     about: str
+
+
+def facts_of(unit: str, value: Any, least: float, greatest: float, about: str) -> ParameterFacts[Any]:
+    """What every listing of parameters states of one; None for what is not finite, which JSON does not have."""
+    bounds = _finite(least), _finite(greatest)
+    return {"value": _finite(value), "unit": unit, "min": bounds[0], "max": bounds[1], "about": about}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def si_unit(declared: str, linear: Iterable[bool]) -> str:

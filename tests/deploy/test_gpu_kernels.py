@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.apps.deploy.command import build
+from cosim.apps.deploy.command import Choices, build
 from cosim.apps.deploy.gpu_kernels import ptx_files
 from cosim.apps.deploy.tick_code import tick_code
 from cosim.core.compile.object_code import object_code
@@ -87,7 +87,7 @@ def test_a_run_that_the_guard_stopped_stays_as_it_is():
 
 
 def test_the_files_of_the_command(tmp_path, capsys, said):
-    build(FOLDER / "two_link.yaml", [], "ptx", "sm_90", tmp_path, None)
+    build(FOLDER / "two_link.yaml", [], "ptx", tmp_path, Choices("sm_90"))
     facts = json.loads((tmp_path / "two_link.json").read_text())
     text = (tmp_path / "two_link.ptx").read_text()
     assert facts["functions"] == [f"two_link_{each}" for each in ("reset", "ticks", "signals", "poses")]

@@ -71,7 +71,7 @@ def test_the_description_tells_what_the_header_does():
         if 0 not in place["shape"]:
             assert int(macros[f"ARM_SIM_AT_{re.sub('[^a-z0-9]+', '_', path).upper()}"]) == place["at"]
     kp = next(each for each in facts["parameters"] if each["name"] == "arm.kp/shoulder")
-    assert (kp["value"], kp["least"], kp["greatest"], kp["unit"]) == (60.0, 0.0, None, "N*m/rad")
+    assert (kp["value"], kp["min"], kp["max"], kp["unit"]) == (60.0, 0.0, None, "N*m/rad")
     assert int(macros["ARM_SIM_PARAMETER_ARM_KP_SHOULDER"]) == kp["place"]
     shown = "arm.kp/shoulder, N*m/rad, at least 0, 60.0 in the rig: effort per position error"
     assert f"#define ARM_SIM_PARAMETER_ARM_KP_SHOULDER {kp['place']} /* {shown} */" in text

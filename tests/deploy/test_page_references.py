@@ -74,7 +74,7 @@ def test_a_unit_and_bounds_are_those_that_the_trajectory_declares(tmp_path) -> N
     path = rig_file(tmp_path, CASES["sine"][0], {"AMPLITUDE": 0.5, "FREQUENCY": 1.0})
     found = {parameter["name"]: parameter for parameter in with_parametrised_references(load_rig(path)).parameters}
     frequency = found["hold.trajectory.frequency/elbow"]
-    assert (frequency["unit"], frequency["least"], frequency["greatest"]) == ("Hz", 0.0, None)
+    assert (frequency["unit"], frequency["min"], frequency["max"]) == ("Hz", 0.0, None)
     assert frequency["about"] == "periods per second"
     assert "hold.trajectory.ramp" not in found  # a ramp of 0 is another motion
 

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from cosim import Rig, load_rig
-from cosim.apps.deploy.fmu_export.command import fmu_of_part
+from cosim.apps.deploy.fmu_export.fmu_file import fmu_of_part
 from cosim.apps.new.command import new_rig
 from cosim.cli.command_line import all_commands
 from cosim.cli.run_overrides import shadow_of

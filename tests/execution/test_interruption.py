@@ -186,18 +186,19 @@ def test_what_the_watchdog_gave_up_ends_with_its_sentence_although_it_never_retu
 def test_whatever_ends_a_program_interrupts_it_unless_it_is_ignored():
     code = """
 import signal
-from cosim.execution.posix_signals import raise_on_termination
+from cosim.execution.posix_signals import interrupted, raise_on_termination
 for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):
     for handler in ("SIG_IGN", "SIG_DFL"):
         signal.signal(getattr(signal, name), getattr(signal, handler))
         raise_on_termination()
         try:
             signal.raise_signal(getattr(signal, name))
-        except KeyboardInterrupt:
-            print(name, handler)
+        except KeyboardInterrupt as error:
+            print(f"{handler}: {interrupted(error)}")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stdout.split()[1::2]) == (0, ["SIG_DFL"] * 4)
+    by_name = ("", *(f" by {name}" for name in ("SIGTERM", "SIGHUP", "SIGQUIT")))
+    assert (done.returncode, done.stdout.splitlines()) == (0, [f"SIG_DFL: interrupted{words}" for words in by_name])
 
 
 def test_a_scheduler_that_is_forgotten_stops(rig_of):

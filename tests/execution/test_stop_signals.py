@@ -108,6 +108,10 @@ def test_the_second_signal_stops_immediately(stopped, raises_on_termination):
     assert (len(run.t), run.fault) == (71, "interrupted after tick 70")
 
 
+def test_another_signal_than_that_of_ctrl_c_is_named(stopped, raises_on_termination):
+    assert stopped({60: signal.SIGTERM}).fault == "interrupted by SIGTERM after tick 60"
+
+
 def test_a_signal_before_the_start_returns_makes_a_controlled_stop(stopped, monkeypatch):
     start = Paced.start
 

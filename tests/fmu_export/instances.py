@@ -11,7 +11,7 @@ import fmpy
 from fmpy.simulation import instantiate_fmu
 
 from cosim import Rig
-from cosim.apps.deploy.fmu_export.command import fmu_of
+from cosim.apps.deploy.fmu_export.fmu_file import fmu_of
 
 VERSIONS = (2, 3)
 

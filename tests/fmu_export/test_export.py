@@ -16,9 +16,8 @@ import pytest
 import yaml
 
 from cosim import load_rig
-from cosim.apps.deploy.fmu_export import command as export_command
-from cosim.apps.deploy.fmu_export import linking
-from cosim.apps.deploy.fmu_export.command import fmu_of, fmu_of_part
+from cosim.apps.deploy.fmu_export import fmu_file, linking
+from cosim.apps.deploy.fmu_export.fmu_file import fmu_of, fmu_of_part
 from cosim.apps.deploy.fmu_export.model_description import UnitOutline
 from cosim.core.errors import CosimError
 from cosim.core.units import UNITS, si_exponents
@@ -38,7 +37,7 @@ ALIKE = WHEEL.replace("wheel_speed", "speed")
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_the_command_writes_the_file(command, version):
     out = command.prints("export", "fmu", "rig.yaml", "--fmi", version, "--set", "controllers.hold.kp=40")
-    assert out.startswith(f"wrote    rig.fmu: FMI {version}.0, ") and out.endswith(" KiB, steps of 0.001 s\n")
+    assert out.startswith("wrote    rig.fmu: ") and out.endswith(f" kB, FMI {version}.0, steps of 0.001 s\n")
     with zipfile.ZipFile("rig.fmu") as archive:
         root = ElementTree.fromstring(archive.read("modelDescription.xml"))
         folder = {"2": "linux64", "3": "x86_64-linux"}[version]
@@ -51,6 +50,15 @@ def test_the_command_writes_the_file(command, version):
     numbers = kp if version == "3" else kp[0]
     assert kp.attrib["causality"] == "parameter" and kp.attrib["variability"] == "tunable"
     assert (numbers.attrib["start"], numbers.attrib["min"], numbers.attrib["unit"]) == ("40.0", "0.0", "N*m/rad")
+
+
+def test_an_fmu_is_a_target_of_code(command):
+    """In a folder that is made for it, or as the file that is named."""
+    words = ("rig.yaml", "--fmi", "3", "--input", "hinge/external_effort")
+    command.prints("export", "fmu", *words, "-o", "a.fmu")
+    out = command.prints("export", "code", *words, "--target", "fmu", "-o", "new/folder")
+    assert out.startswith("wrote    new/folder/rig.fmu: ")
+    assert Path("new/folder/rig.fmu").read_bytes() == Path("a.fmu").read_bytes()
 
 
 def test_an_fmu_is_the_same_bytes_again(rig_of):
@@ -122,7 +130,7 @@ def test_the_command_writes_a_part(command, version):
     out = command.prints(
         "export", "fmu", "shaft.yaml", "--part", "wheel", "--fmi", version, "--set", "parts.wheel.step=0.1 ms"
     )
-    assert out.startswith(f"wrote    wheel.fmu: FMI {version}.0, ") and out.endswith(" KiB, steps of any length\n")
+    assert out.startswith("wrote    wheel.fmu: ") and out.endswith(f" kB, FMI {version}.0, steps of any length\n")
     with zipfile.ZipFile("wheel.fmu") as archive:
         assert ElementTree.fromstring(archive.read("modelDescription.xml")).attrib["modelName"] == "wheel"
         page = archive.read("documentation/index.html").decode()
@@ -158,7 +166,7 @@ def test_another_machine_is_refused(command, said, monkeypatch):
 
 
 def test_a_failing_compiler_is_reported_in_one_line(rig_of, said, monkeypatch):
-    monkeypatch.setattr(export_command, "compiler_of", lambda platform: ["false"])
+    monkeypatch.setattr(fmu_file, "compiler_of", lambda platform: ["false"])
     said(refusal(fmu_of, rig_of(RIG), 2))
 
 
@@ -166,7 +174,7 @@ def test_both_compilers_give_an_fmu(rig_of, monkeypatch, tmp_path):
     """The system's and ziglang's, with the same results."""
     rig, found = rig_of(RIG), []
     for k, compiler in enumerate((["cc"], linking.compiler_of(linking.this_platform()))):
-        monkeypatch.setattr(export_command, "compiler_of", lambda platform, compiler=compiler: compiler)
+        monkeypatch.setattr(fmu_file, "compiler_of", lambda platform, compiler=compiler: compiler)
         (tmp_path / f"{k}.fmu").write_bytes(fmu_of(rig, 2))
         found.append(fmpy.simulate_fmu(str(tmp_path / f"{k}.fmu"), stop_time=0.4, step_size=1e-3).tolist())
     assert found[0] == found[1]

@@ -8,7 +8,7 @@ import pytest
 from fmpy.validation import validate_fmu
 from scipy.integrate import solve_ivp
 
-from cosim.apps.deploy.fmu_export.command import fmu_of
+from cosim.apps.deploy.fmu_export.fmu_file import fmu_of
 from cosim.core.errors import CosimError
 from tests.fmu_export.instances import VERSIONS, imported, written
 from tests.kit.command import RIG

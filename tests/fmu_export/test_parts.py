@@ -14,7 +14,7 @@ from fmpy.validation import validate_fmu
 from scipy.integrate import solve_ivp
 
 from cosim import load_rig
-from cosim.apps.deploy.fmu_export.command import fmu_of, fmu_of_part
+from cosim.apps.deploy.fmu_export.fmu_file import fmu_of, fmu_of_part
 from cosim.rig.reading.yaml_source import load_yaml
 from cosim.simulation.coupling.stepped_block import SteppedBlock
 from cosim.simulation.fmi import FmuPart

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cosim.apps.deploy.command import build
+from cosim.apps.deploy.command import Choices, build
 from cosim.apps.deploy.page.page import source
 
 DRAWN = 60_000  # ms
 
 
 def built_page(rig: Path, folder: Path, overrides: Sequence[str] = ()) -> Path:
-    build(rig, overrides, "page", None, folder, None)
+    build(rig, overrides, "page", folder, Choices())
     return folder / f"{rig.stem}.html"
 
 

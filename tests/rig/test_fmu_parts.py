@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cosim import StoppedRun, load_rig
+from cosim.rig.parameter_table import table_of
 from tests.fmi import fmus
 from tests.kit.given import beside
 from tests.kit.refusals import raised, refusal
@@ -42,6 +43,16 @@ def test_an_fmu_follows_the_mechanism_in_si(folder, version, interface, process)
     np.testing.assert_allclose(run["table/angle"], moved, atol=5e-3 if held else 1e-5)
     assert np.abs(moved).max() > 0.3
     np.testing.assert_array_equal(rig.run().values, run.values)  # a new instance
+
+
+@pytest.mark.parametrize("process", ["true", "false"])
+def test_what_an_fmu_is_given_is_in_the_table_of_parameters(folder, said, process):
+    rig = load_rig(folder / "2.yaml", [f"parts.table.process={process}"])
+    given = table_of(rig).unset()["table.temperature"]
+    assert (given["value"], given["unit"], given["changes"]) == (30.0, "degC", "fixed")
+    said([refusal(rig.run, parameters={f"table.{name}": 5}) for name in ("temperature", "rate")])
+    warmer = load_rig(folder / "2.yaml", [f"parts.table.process={process}", "parts.table.params.temperature=31 degC"])
+    assert table_of(warmer).fixed["table.temperature"].given == 31.0
 
 
 @pytest.mark.parametrize("override", GIVEN["mistakes"])

@@ -78,5 +78,5 @@ def test_other_parameters_can_be_set_and_are_checked_with_all_values(rig_of):
     rig.set("arm.damping", 0.7)
     with pytest.raises(InputErrors, match="bandwidth 9 Hz of joint 'shoulder' is unstable at a period of 1 ms"):
         rig.set("arm.damping", 0.03)  # stable at 4 Hz
-    with pytest.raises(InputErrors, match="is a part of the machine code; load the rig with the override"):
+    with pytest.raises(InputErrors, match="is fixed while the rig is loaded; load it with the override"):
         rig.set("arm.bandwidth", 3)

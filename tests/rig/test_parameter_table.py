@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from orjson import dumps, loads
 
 from cosim import Rig, load_rig
 from cosim.apps.deploy.description import as_data, interface_of
@@ -86,7 +87,7 @@ def test_stream_objects_and_fmus_declare_the_same(sample):
         for element in parameter.elements(table_of(sample).numbers(name)):
             fmu, facts = in_fmu[element.name], described[element.name]
             shown = tuple(float(fmu[key]) if key in fmu else None for key in ("min", "max"))
-            assert shown == (facts["least"], facts["greatest"]) == bounds
+            assert shown == (facts["min"], facts["max"]) == bounds
             assert fmu.get("unit", "1") == facts["unit"] == element.unit
             assert fmu["description"] == facts["about"] == parameter.about
             assert float(fmu["start"]) == facts["value"] == element.value
@@ -133,6 +134,40 @@ def test_a_name_means_a_parameter_or_one_of_its_elements(gantry):
     for name, expected in {"hold.kp": None, "hold.kp/swing": 1, "mechanism.arm.inertia/2": 2}.items():
         parameter, element = table.find(name)
         assert (parameter.name, element) == (name.partition("/")[0], expected)
+
+
+def test_records_name_all_parameters_and_are_json(sample):
+    table = table_of(sample)
+    live = schema_of(sample, run_metadata_of(sample))["parameters"]
+    kinds = {"live": table.live, "per run": table.per_run, "fixed": table.fixed}
+    found = {**live, **table.unset()}
+    assert {name: record["changes"] for name, record in found.items()} == {
+        name: kind for kind, parameters in kinds.items() for name in parameters
+    }
+    assert loads(dumps(found)) == found
+    for name, parameter in {**table.live, **table.per_run}.items():
+        record, values = found[name], np.atleast_1d(np.array(found[name]["value"], dtype=float))
+        np.testing.assert_array_equal(values, np.where(np.isfinite(table.numbers(name)), table.numbers(name), np.nan))
+        units = record.get("units", [record["unit"]] * parameter.size)
+        assert tuple(units) == parameter.units and record["about"] == parameter.about
+
+
+def test_every_fixed_parameter_says_where_it_is_set(sample):
+    for name, parameter in table_of(sample).fixed.items():
+        assert f"'{parameter.key}=…'" in refusal(sample.set, name, 1.0)
+
+
+@pytest.mark.parametrize("name", ["winch", "quarter_car"])
+def test_the_parameters_of_parts_are_set_by_their_overrides(name):
+    path = FOLDER / "cosimulation" / f"{name}.yaml"
+    rig, command = load_rig(path), "; load it with the override '"
+    fixed = {name: one for name, one in table_of(rig).fixed.items() if one.key.startswith("parts.")}
+    assert {name.partition(".")[0] for name in fixed} == {part.name for part in rig.spec.parts}
+    for name, parameter in fixed.items():
+        override = refusal(rig.set, name, 1.0).partition(command)[2].removesuffix("=…'")
+        other = table_of(load_rig(path, [f"{override}={1.5 * parameter.given!r}"]))
+        changed = {each for each, one in other.fixed.items() if one.given != table_of(rig).fixed[each].given}
+        assert changed == {name} and other.fixed[name].given == 1.5 * parameter.given
 
 
 def test_the_table_is_made_once_and_anew_for_other_ticks(gantry):

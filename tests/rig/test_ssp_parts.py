@@ -10,6 +10,7 @@ import pytest
 
 from cosim import StoppedRun, load_rig
 from cosim.cli.describe import describe
+from cosim.rig.parameter_table import table_of
 from cosim.rig.rig_files import files_of
 from tests.fmi import fmus
 from tests.fmi.test_system_structure import NAMES, assert_valid
@@ -115,6 +116,16 @@ def test_a_parameter_with_a_unit_and_a_local_variable(folder):
     run = rig.run()
     assert run.units["drive/meter/gauge/der(angle)"] == "rad/s"
     np.testing.assert_allclose(run["drive/meter/gauge/der(angle)"][1:], run["shaft/velocity"][1:], atol=0.05)
+
+
+@pytest.mark.parametrize("name", ["drive/spring.stiffness", "drive/meter/gauge.temperature"])
+def test_a_parameter_of_a_system_is_in_the_table_with_its_override(folder, name):
+    settings = ["parts.drive.params={meter.gauge.temperature: 30 degC}"]
+    rig = load_rig(folder / "rig.yaml", settings)
+    assert table_of(rig).unset()[name]["value"] == 30.0
+    override = table_of(rig).fixed[name].key
+    assert f"'{override}=…'" in refusal(rig.set, name, 31.0)
+    assert table_of(load_rig(folder / "rig.yaml", [f"{override}=31"])).fixed[name].given == 31.0
 
 
 def test_a_connector_has_the_transformation_of_its_connection(folder):

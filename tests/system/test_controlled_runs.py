@@ -241,6 +241,8 @@ def test_commands_for_a_run_elsewhere(tmp_path, command, said):
         assert "∞, ∞" in cosim("get", "hold.integral_limit")[1]
         code, out, err = cosim("set", "hold.kp=70", "hold.kd=2 N*m*s/rad", "hold.integral_limit=3")
         assert (code, err) == (0, []) and "hold.kp = 70, hold.kd = 2 N*m*s/rad" in out
+        fixed = cosim("get", "hold.kp/elbow", "mechanism.fore.com", "hold.trajectory.phase", "hold.tracking_time")
+        said(fixed[1].splitlines())
         assert "hold.kp" in cosim("get")[1] and "70, 70" in cosim("get", "hold.kp")[1]
         assert client.get("hold.integral_limit") == {"hold.integral_limit": [3.0, 3.0]}
     code, out, err = cosim("stop")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.apps.deploy.fmu_export.command import fmu_of_part
+from cosim.apps.deploy.fmu_export.fmu_file import fmu_of_part
 from cosim.rig.federates import with_federates
 from tests.kit.flywheel import flywheel
 

@@ -12,8 +12,11 @@ from pkgutil import resolve_name
 
 import pytest
 
+from benchmarks.paired_timing import QUICK
+from benchmarks.rows import BenchCase, measure_case
 from cosim import FailedTuning, RunError, tune
 from cosim.apps.tuning.session_folder import read_trials
+from cosim.execution.posix_signals import interrupted, raise_on_termination, termination_signals
 from tests.kit.disk import small_disk
 from tests.kit.refusals import raised
 from tests.tuning.textbook import turntable
@@ -132,6 +135,23 @@ def test_ctrl_c_before_the_first_trial(rig, tmp_path, monkeypatch, said):
     said(raised(FailedTuning, tune, rig, folder=tmp_path / "s", **GIVEN))
     with pytest.raises(FailedTuning, match=r"^tune: interrupted after 0 of 40 trials$"):
         tune(rig, **GIVEN)
+
+
+def test_another_signal_is_named(rig, monkeypatch):
+    """Such as a time limit sends."""
+    before = {number: signal.getsignal(number) for number in termination_signals()}
+    monkeypatch.setattr("cosim.apps.tuning.session.load_optimiser", lambda *_: signal.raise_signal(signal.SIGTERM))
+    raise_on_termination()
+    try:
+        with pytest.raises(FailedTuning, match=r"^tune: interrupted by SIGTERM after 0 of 40 trials$") as failed:
+            tune(rig, **GIVEN)
+        row = BenchCase("session", "", lambda budget: tune(rig, **GIVEN))
+        with pytest.raises(KeyboardInterrupt):  # it ends the bench, and is no failure of a row
+            measure_case(row, QUICK)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert interrupted(failed.value.__cause__) == "interrupted by SIGTERM"
 
 
 def test_a_folder_with_a_space_is_quoted(rig, tmp_path, monkeypatch):

@@ -151,12 +151,6 @@ def is_native(target: str) -> bool:
     return target == platform.machine()
 
 
-def check_target(target: str) -> None:
-    """Raises InputError for one that is no processor."""
-    if target not in TOOLS:
-        raise InputError(f"code for {target} is not run here; use one of {', '.join(TOOLS)}", "--check")
-
-
 def check_tools(target: str, machine: CodeTarget) -> None:
     """Raises InputError where the ticks of this target cannot be run here."""
     if is_native(target):

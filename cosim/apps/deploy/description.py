@@ -19,7 +19,7 @@ from cosim.apps.deploy.tick_code import TickCode
 from cosim.control.limits import CODES, LIMITS, NOT_FINITE, STALE
 from cosim.core.compile.object_code import CodeTarget
 from cosim.rig.parameter_table import table_of
-from cosim.rig.rig_parameter import RigParameter
+from cosim.rig.rig_parameter import RigParameter, facts_of
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.plant.event_stepper import PlantFault
 from cosim.simulation.tick.coupled_plant import CouplingFault
@@ -70,8 +70,8 @@ def as_text(description: Mapping[str, Any]) -> str:
 
 
 def as_data(number: DeployedNumber) -> dict[str, Any]:
-    """null for what is not bounded."""
-    return {k: v if isinstance(v, str) or math.isfinite(v) else None for k, v in number._asdict().items()}
+    name, unit, place, value, least, greatest, about = number
+    return {"name": name, "place": place, **facts_of(unit, value, least, greatest, about)}
 
 
 class FaultCode(NamedTuple):

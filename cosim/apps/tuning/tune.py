@@ -16,6 +16,7 @@ from cosim.apps.tuning.session import FailedTuning, Progress, TuningSession, Wor
 from cosim.apps.tuning.session_folder import SessionFolder, SessionHeader
 from cosim.apps.tuning.setup import evaluator_of, fingerprint_of, placed, request_of
 from cosim.core.errors import CosimError, InputError
+from cosim.execution.posix_signals import interrupted
 from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
 from cosim.rig.sections.tuning import TuningKeys
@@ -118,7 +119,9 @@ def run_session(
                 session.trials = kept.written()
             with suppress(KeyboardInterrupt, CosimError):  # Ctrl-C once more, or a disk that is full
                 _finish(session)
-            raise FailedTuning(_interrupted(session, error), session) from None
+            raise FailedTuning(_interrupted(session, error), session) from (
+                error if isinstance(error, KeyboardInterrupt) else None
+            )
     if session.found is None:
         raise FailedTuning(session.why_none, session)
     return session
@@ -182,10 +185,12 @@ def _shown(value: Any) -> str:
 
 def _interrupted(session: TuningSession, error: BaseException) -> str:
     done, total = max(len(session.trials) - 1, 0), session.request.trials
-    found, why = session.found, "" if isinstance(error, KeyboardInterrupt) else f": {error}"
+    found, what, why = session.found, "interrupted", f": {error}"
+    if isinstance(error, KeyboardInterrupt):
+        what, why = interrupted(error), ""
     best = "" if found is None else f", the best is trial {found.number} with the cost {found.outcome.cost:.6g}"
     fix = "" if session.path is None else f"; go on with --resume --session {shlex.quote(str(session.path))}"
-    return f"interrupted after {done} of {total} trials{best}{why}{fix}"
+    return f"{what} after {done} of {total} trials{best}{why}{fix}"
 
 
 def _finish(session: TuningSession) -> None:

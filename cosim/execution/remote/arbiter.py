@@ -41,10 +41,13 @@ class RemoteCommand(NamedTuple):
 class ControlArbiter:
     """Answers the requests of all clients of a run, and knows which client holds control."""
 
-    def __init__(self, status: dict[str, Any], files: Mapping[str, str], timeout: float) -> None:
-        """status: what is known of the run, see `update`; files: of the rig, by name; timeout [s]: control is lost when
-        nothing was heard of its owner for so long."""
-        self.status, self.files, self.timeout = status, files, timeout
+    def __init__(
+        self, status: dict[str, Any], unset: Mapping[str, Any], files: Mapping[str, str], timeout: float
+    ) -> None:
+        """status: what is known of the run, see `update`; unset: records of the parameters that no client can set, by
+        name; files: of the rig, by name; timeout [s]: control is lost when nothing was heard of its owner for so
+        long."""
+        self.status, self._unset, self.files, self.timeout = status, unset, files, timeout
         self.owner: Owner | None = None
         self._open: dict[int, tuple[Client, Any]] = {}  # token -> who asked, and the id of the request
         self._tokens = 0
@@ -106,26 +109,29 @@ class ControlArbiter:
         return {**self.status, "holder": None if self.owner is None else self.owner.name}
 
     def _list(self, client: Client, request: Request, now: float) -> Reply:
-        return {"parameters": self.status["parameters"]}
+        names = request.fields.get("names", list(self.status["parameters"]))
+        return {"parameters": {name: self._record(name) for name in names}}
 
     def _get(self, client: Client, request: Request, now: float) -> Reply:
-        names = request.fields.get("names", list(self.status["parameters"]))
-        return {"values": {name: self._value(name) for name in names}}
+        found = self._list(client, request, now)  # clients of older versions read `values`
+        return found | {"values": {name: record["value"] for name, record in found["parameters"].items()}}
 
-    def _value(self, name: str) -> Any:
+    def _record(self, name: str) -> Mapping[str, Any]:
         """Of a parameter, or of one of its elements, such as `arm.kp/elbow`."""
-        known = self.status["parameters"]
-        whole, sign, label = name.partition("/")
-        if whole not in known:
+        known = {**self.status["parameters"], **self._unset}
+        if name in known:
+            return known[name]
+        whole, sign, label = name.rpartition("/")
+        if not sign or whole not in known:
             raise UnknownName(f"there is no parameter '{name}'{did_you_mean(name, known)}")
-        value = known[whole]["value"]
-        if not sign:
-            return value
-        numbers = value if isinstance(value, list) else []
-        elements = dict(zip(known[whole].get("joints") or map(str, range(len(numbers))), numbers, strict=False))
-        if label not in elements:
-            raise UnknownName(f"'{whole}' has no element for '{label}'{did_you_mean(label, elements)}")
-        return elements[label]
+        record = dict(known[whole])
+        numbers = record["value"] if isinstance(record["value"], list) else []
+        labels = record.pop("joints", None) or [str(k) for k in range(len(numbers))]
+        if label not in labels:
+            raise UnknownName(f"'{whole}' has no element for '{label}'{did_you_mean(label, labels)}")
+        place = labels.index(label)
+        units = record.pop("units", None)
+        return record | {"value": numbers[place], "unit": units[place] if units else record["unit"]}
 
     def _files(self, client: Client, request: Request, now: float) -> Reply:
         return {"files": self.files, "rig": next(iter(self.files), None)}

@@ -30,10 +30,11 @@ LINGER_MS = 500  # for the last replies
 
 class ControlSetup(NamedTuple):
     """What the process of the control socket gets when it starts. endpoint: to bind; key: file of the keys that encrypt
-    it; the others: see `ControlArbiter`."""
+    it; the further ones: see `ControlArbiter`."""
 
     endpoint: str
     status: dict[str, Any]
+    unset: dict[str, Any]
     files: dict[str, str]
     timeout: float
     key: str | None = None
@@ -86,7 +87,7 @@ class ControlServer:
         """The function sends a line to the run. Raises InputError when the endpoint cannot be bound."""
         import zmq
 
-        self.arbiter = ControlArbiter(setup.status, setup.files, setup.timeout)
+        self.arbiter = ControlArbiter(setup.status, setup.unset, setup.files, setup.timeout)
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.setsockopt(zmq.LINGER, LINGER_MS)

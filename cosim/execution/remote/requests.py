@@ -86,9 +86,10 @@ CLIENT = Field(f"a name of up to {MAX_TEXT} characters", _text)
 FLAG = Field("true or false", lambda value: isinstance(value, bool), required=False)
 COMMANDS: Mapping[str, Command] = {
     "status": Command(),
-    "list": Command(),
+    **dict.fromkeys(
+        ("list", "get"), Command({"names": Field("a list of names of parameters", _names, required=False)})
+    ),
     "files": Command(),
-    "get": Command({"names": Field("a list of names of parameters", _names, required=False)}),
     "take": Command({"force": FLAG}),
     "release": Command(of_owner=True),
     "heartbeat": Command(of_owner=True),

@@ -15,6 +15,8 @@ from cosim.core.errors import InputError, InputErrors, RunError
 if TYPE_CHECKING:
     import numpy as np
 
+    from cosim.output.stream.reading import ParameterRecord
+
 RELEASE_TIMEOUT = 0.5  # s
 BEATS = 4  # heartbeats within the time after which control is lost
 
@@ -144,13 +146,14 @@ class ControlClient:
         """State, tick and time of the run, its signals, joints and parameters, and who holds control."""
         return self.request("status")
 
-    def parameters(self) -> dict[str, dict[str, Any]]:
-        """Name -> value in SI, unit, min and max of what can be set."""
-        return self.request("list")["parameters"]
+    def parameters(self, *names: str) -> dict[str, ParameterRecord[Any]]:
+        """What there is to know of parameters, with their present values in SI; without names of all that can be set.
+        An element such as `arm.kp/elbow` has a name too."""
+        return self.request("get", **({"names": list(names)} if names else {}))["parameters"]
 
-    def get(self, *names: str) -> dict[str, float | list[float] | None]:
-        """Present values of parameters in SI, None for an infinite one; of all of them without names."""
-        return self.request("get", **({"names": list(names)} if names else {}))["values"]
+    def get(self, *names: str) -> dict[str, Any]:
+        """Their present values, see `parameters`; None for an infinite one."""
+        return {name: record["value"] for name, record in self.parameters(*names).items()}
 
     def files(self) -> tuple[str, dict[str, str]]:
         """(name of the rig file, content of the files of the rig by name)."""

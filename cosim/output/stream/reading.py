@@ -3,7 +3,7 @@ what a run answers at its control socket, as the reference page has it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 from msgspec import Meta
 
@@ -28,19 +28,30 @@ class JointFields(TypedDict):
     real: bool
 
 
-class DeclaredParameter(TypedDict):
-    """A parameter that clients can set. joints: of a list of values."""
+ChangeKind = Literal["live", "per run", "fixed"]  # when a parameter may change; fixed: while the rig is loaded
 
+
+Value = TypeVar("Value")
+
+
+class ParameterFacts(TypedDict, Generic[Value]):
+    """What every listing of parameters states of one. value: in SI, a list where there are several; about: its
+    meaning."""
+
+    value: Value
     unit: str
     min: Number
     max: Number
+    about: NotRequired[str]
+
+
+class ParameterRecord(ParameterFacts[Value]):
+    """A parameter as clients of a run see it. joints: of its elements, in a list with one for each; units: of its
+    elements, where they differ."""
+
+    changes: NotRequired[ChangeKind]
     joints: NotRequired[list[str]]
-
-
-class ParameterFields(DeclaredParameter):
-    """A parameter that clients can set, with its present value."""
-
-    value: Number | list[Number]
+    units: NotRequired[list[str]]
 
 
 class Schema(TypedDict):
@@ -58,7 +69,7 @@ class Schema(TypedDict):
     step: Positive
     control: str | None
     joints: dict[str, JointFields]
-    parameters: dict[str, ParameterFields]
+    parameters: dict[str, ParameterRecord[Number | list[Number]]]  # those that clients can set
     drawing: str
     moves: list[str]
     bus_loads: dict[str, Number]
@@ -133,7 +144,7 @@ class Answer(TypedDict, total=False):
     rig: str
     files: dict[str, str]
     values: dict[str, Number | list[Number]]
-    parameters: dict[str, ParameterFields]
+    parameters: dict[str, ParameterRecord[Any]]  # also text, and what is true or false
     motion: list[str]
     confirm_turns: list[str]
     state: str

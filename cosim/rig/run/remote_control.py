@@ -229,9 +229,9 @@ def control_of(recorder: RunRecorder, stack: ExitStack) -> RemoteControl:
     status = schema_of(rig, recorder.metadata, WAITING) | {"signals": dict(recorder.metadata.units)}
     status |= {"stream": recorder.outputs.endpoint, "tick": 0, "t": 0.0}
     files = {name: content.decode(errors="replace") for name, content in attachments_of(rig)}
-    link = stack.enter_context(
-        ControlLink(ControlSetup(telemetry.control, status, files, telemetry.control_timeout, telemetry.key))
-    )
+    unset, timeout = table_of(rig).unset(), telemetry.control_timeout
+    setup = ControlSetup(telemetry.control, dict(status), unset, files, timeout, telemetry.key)
+    link = stack.enter_context(ControlLink(setup))
     link.update({"control": link.endpoint})
     recorder.outputs.describe(control=link.endpoint, state=WAITING)
     return RemoteControl(recorder, link, telemetry.control_lost == "rest")

@@ -13,6 +13,7 @@ from cosim.core.units import LONGEST_TIME
 from cosim.execution.engine import Engine
 from cosim.execution.execution_mode import PlannedChange
 from cosim.execution.native_engine import NativeEngine
+from cosim.execution.posix_signals import interrupted
 from cosim.execution.scheduler import FOREVER, Scheduler, SchedulerState
 from cosim.execution.timing.privileges import left_to_loop
 from cosim.output.run_status import RunStatus
@@ -202,10 +203,10 @@ def _record(
                 if control is not None:
                     control.wait_for_start(wait)
                 _run_ticks(recorder, progress, control)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as error:
                 scheduler.controlled_stop()
                 _drain(recorder)
-                recorder.fault = scheduler.fault or recorder.when("interrupted")
+                recorder.fault = scheduler.fault or recorder.when(interrupted(error))
             except OrderedStop as order:
                 scheduler.controlled_stop()  # of a loop that an emergency stop has not ended
                 _drain(recorder)

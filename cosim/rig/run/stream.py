@@ -3,7 +3,6 @@ run as a stream, with its timing."""
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from bisect import bisect_right
@@ -16,6 +15,7 @@ import numpy as np
 from cosim.core.errors import InputError, SourceLocation
 from cosim.output.stream.messages import SAMPLE_FIELDS
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
+from cosim.rig.rig_parameter import RigParameter
 from cosim.rig.run.run import Run
 from cosim.rig.run.run_metadata import RunMetadata
 from cosim.rig.run.signal_patterns import matching_columns
@@ -23,7 +23,7 @@ from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.wiring.wired_rig import WiredRig
 
 if TYPE_CHECKING:
-    from cosim.output.stream.reading import DeclaredParameter, JointFields, ParameterFields, Schema
+    from cosim.output.stream.reading import JointFields, Schema
 
 VERSION = 1  # of the schema
 
@@ -71,9 +71,10 @@ def stream_config_of(rig: WiredRig, metadata: RunMetadata, start_ns: int, schema
 
 def schema_of(rig: WiredRig, metadata: RunMetadata, state: str = "running", control: str | None = None) -> Schema:
     """The schema now. state: of the session; control: endpoint of its control socket."""
-    parameters = rig.cached.get("parameters of the stream", lambda: _parameters(rig))
+    from cosim.rig.parameter_table import table_of
+
     rate, pacing = rig.run_spec.telemetry.rate, rig.run_spec.schedule.pacing
-    schema = schema_of_metadata(metadata, rate, pacing is not None, parameters, state, control)
+    schema = schema_of_metadata(metadata, rate, pacing is not None, table_of(rig).live, state, control)
     schema["cpu"] = None if pacing is None else pacing.cpu
     if rig.hardware:
         from cosim.rig.moving_motors import what_moves
@@ -86,11 +87,11 @@ def schema_of_metadata(
     metadata: RunMetadata,
     rate: float,
     realtime: bool,
-    parameters: Mapping[str, DeclaredParameter],
+    parameters: Mapping[str, RigParameter],
     state: str = "running",
     control: str | None = None,
 ) -> Schema:
-    """rate [Hz]: of the samples; parameters: unit and bounds by name."""
+    """rate [Hz]: of the samples; parameters: those that clients can set, by name."""
     return {
         "version": VERSION,
         "rig": metadata.name,
@@ -103,7 +104,7 @@ def schema_of_metadata(
         "step": metadata.step_ns / 1e9,
         "control": control,
         "joints": {name: _joint(metadata, name) for name in metadata.roles},
-        "parameters": {name: _parameter(about, metadata.parameters.get(name)) for name, about in parameters.items()},
+        "parameters": {name: one.record(metadata.parameters[name]) for name, one in parameters.items()},
         "drawing": metadata.drawing,
         "moves": [],
         "bus_loads": {},
@@ -120,23 +121,6 @@ def _joint(metadata: RunMetadata, name: str) -> JointFields:
         "effort": limits.get("effort"),
         "real": metadata.roles[name] == "real",
     }
-
-
-def _parameter(about: DeclaredParameter, value: float | Sequence[float] | None) -> ParameterFields:
-    return {**about, "value": list(value) if isinstance(value, Sequence) else value}
-
-
-def _parameters(rig: WiredRig) -> dict[str, DeclaredParameter]:
-    """Unit and bounds of each live parameter, and the joints of one with a list."""
-    from cosim.rig.parameter_table import table_of
-
-    found: dict[str, DeclaredParameter] = {}
-    for name, parameter in table_of(rig).live.items():
-        least, greatest = (bound if math.isfinite(bound) else None for bound in parameter.bounds)
-        found[name] = {"unit": parameter.unit, "min": least, "max": greatest}
-        if parameter.joints:
-            found[name]["joints"] = list(parameter.joints)
-    return found
 
 
 def republish(

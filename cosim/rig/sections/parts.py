@@ -186,6 +186,14 @@ class FmuSpec:
         """The key with its file."""
         return (*self.key, "fmu" if self.system is None else "ssp")
 
+    @property
+    def params_key(self) -> str:
+        """Where overrides set its parameters."""
+        if self.system is None:
+            return f"parts.{self.name}.params"
+        component = self.name.removeprefix(f"{self.system.name}/").replace("/", ".")
+        return f"parts.{self.system.name}.params.{component}"
+
     def describe(self, step_ns: int) -> str:
         """In words; step_ns: of the schedule."""
         process = "" if self.process else " in the process of the run"

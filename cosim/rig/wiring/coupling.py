@@ -89,7 +89,7 @@ def _check_dofs(spec: CouplingsSpec) -> None:
 
 def _part(
     spec: PartSpec | FmuSpec, tick: float, couplings: CouplingsSpec, time_limit: float, reading: Reading
-) -> BlockPart | PartSource | None:
+) -> BlockPart | FmuSource | None:
     """None after an error, recorded in `reading`."""
     if isinstance(spec, FmuSpec):
         try:
@@ -135,13 +135,13 @@ def _check_quantities(
 def _joined(
     spec: CouplingsSpec,
     control: EnergyControl | None,
-    parts: dict[str, BlockPart | PartSource],
+    parts: dict[str, BlockPart | FmuSource],
     known: dict[str, HasFeedthrough],
     reading: Reading,
 ) -> Coupling | None:
     places = {str(member): key for member, key in zip(spec.members, spec.keys, strict=True)}
     try:
-        fmus = [name for name, part in parts.items() if not isinstance(part, BlockPart)]
+        fmus = {name: part.start_values for name, part in parts.items() if isinstance(part, FmuSource)}
         couplings = checked(known, spec.members, (MECHANISM, *fmus))
         in_order_of_evaluation(known, couplings)
         _check_dofs(spec)
@@ -162,7 +162,9 @@ def _joined(
     reasons = {name: part.untraceable if isinstance(part, BlockPart) else "an FMU" for name, part in parts.items()}
     in_python = {name: why for name, why in reasons.items() if why}
     first = control.shortest if control is not None and spec.step is None else spec.step
-    return Coupling(parts, couplings, scheme, spec.residual_limits, in_python=in_python, first_step=first)
+    return Coupling(
+        parts, couplings, scheme, spec.residual_limits, in_python=in_python, first_step=first, start_values=fmus
+    )
 
 
 def control_of(spec: CouplingsSpec, tick: float, reading: Reading) -> EnergyControl | None:
@@ -273,6 +275,7 @@ class FmuSource:
         part.close()
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
         self.order, self.repeats, self.variable = part.order, part.repeats, part.variable
+        self.start_values = part.start_values
 
     def open(self) -> Part:
         """An instance that has not started."""

@@ -13,6 +13,7 @@ from math import isfinite
 from typing import cast
 
 import numpy as np
+from numpy import empty, float64, ndarray  # looked up for every output of a step
 
 from cosim.core.compile.trace import Shape
 from cosim.core.errors import CosimError, RunError, describe_exception
@@ -26,9 +27,12 @@ from cosim.simulation.coupling.part import Part, StepsAside
 from cosim.simulation.coupling.stepped_block import advance_on_numbers, on_numbers
 from cosim.simulation.coupling.time_limit import Supervisor
 
+FLOAT64 = np.dtype(float64)
+
 
 class HeldPart:
-    """A part that holds its state, with the contract of `MasterPart`: `advance` calls its `step`.
+    """A part that holds its state, with the contract of `MasterPart`: `advance` calls its `step`, and raises RunError
+    for any error in it.
 
     Its state in the memory of the master is a number (1,), which changes when the part leaves a state that was kept. A
     step from another number than the last one returns to that state first.
@@ -45,6 +49,7 @@ class HeldPart:
             [(signal, *_place(layout.place(signal))) for (signal,) in layout.places]
             for layout in (self.input_layout, self.output_layout)
         )
+        self._columns = [(signal, (slice(None), where)) for signal, where, _ in self._given]
         self._reshaped = [(signal, shape) for signal, _, shape in self._given if len(shape) > 1]
         self._size = self.output_layout.size
         self._ports = couplings.ports(name)
@@ -58,14 +63,20 @@ class HeldPart:
         return self._moved(self.part.start(t, self.input_layout.unpack(u)), t)
 
     def advance(self, t: Array, h: Array, x: Array, coefficients: Array) -> tuple[Array, Array, Array]:
-        if self._kept is not None:
-            self._return_to(x)
-        time, length, before, inputs = float(t), float(h), self._y, self._polynomials(coefficients)
-        state, y = self._moved(self.part.step(time, length, inputs), time + length)
-        if not self._ports:
-            return state, y, self._no_work
-        ends = map(self.output_layout.unpack, (before, y))
-        return state, y, self._works(length, inputs, *ends)
+        time, length = float(t), float(h)
+        try:
+            if self._kept is not None:
+                self._return_to(x)
+            before, inputs = self._y, self._polynomials(coefficients)
+            state, y = self._moved(self.part.step(time, length, inputs), time + length)
+            if not self._ports:
+                return state, y, self._no_work
+            ends = map(self.output_layout.unpack, (before, y))
+            return state, y, self._works(length, inputs, *ends)
+        except CosimError:
+            raise
+        except (Exception, SystemExit) as error:  # user code may raise anything
+            raise failed(self.name, time, error) from error
 
     def begin(self, t: Array, h: Array, x: Array, coefficients: Array) -> None:
         """Start a step, of a part that computes elsewhere; `advance` waits for its end."""
@@ -86,23 +97,26 @@ class HeldPart:
 
     def _polynomials(self, coefficients: Array) -> dict[str, Array]:
         """The inputs by name, each (k + 1, …)."""
-        inputs = {name: coefficients[:, where] for name, where, _ in self._given}
+        inputs: dict[str, Array] = {}
+        for name, columns in self._columns:
+            inputs[name] = coefficients[columns]
         for name, shape in self._reshaped:
             inputs[name] = inputs[name].reshape(-1, *shape)
         return inputs
 
     def _moved(self, outputs: Mapping[str, Array], t: float) -> tuple[Array, Array]:
         """(state, outputs) at t, flat. Raises RunError: an output that is missing, of another shape or not finite."""
-        y = np.empty(self._size)
+        y = empty(self._size)
         for name, where, shape in self._results:
-            if name not in outputs:
-                raise RunError(f"part '{self.name}' gave no output '{name}' at t = {t:.6g} s")
-            value = outputs[name]
-            if shape or type(value) is not np.float64:  # else it is a scalar already
+            try:
+                value = outputs[name]
+            except KeyError:
+                raise RunError(f"part '{self.name}' gave no output '{name}' at t = {t:.6g} s") from None
+            if not ((type(value) is ndarray and value.dtype is FLOAT64) or type(value) is float64):
                 value = np.asarray(value, dtype=float)
-                if value.shape != shape:
-                    what = f"part '{self.name}' gave its output '{name}' in shape {value.shape} at t = {t:.6g} s"
-                    raise RunError(f"{what}; it declares {shape}")
+            if value.shape != shape:
+                what = f"part '{self.name}' gave its output '{name}' in shape {value.shape} at t = {t:.6g} s"
+                raise RunError(f"{what}; it declares {shape}")
             if not (np.isfinite(value).all() if shape else isfinite(value)):
                 raise RunError(diverged(self.name, name, value, t))
             y[where] = value if len(shape) < 2 else value.reshape(-1)
@@ -114,8 +128,9 @@ class HeldPart:
 
 @dataclass
 class CallingMaster(Master):
-    """Parts are called: blocks, and others as `HeldPart`; errors name the part. time_limit [s]: of the start and of
-    each step of a part, where these do not end by themselves."""
+    """Parts are called: blocks, and others as `HeldPart`. A step raises RunError for a part that fails, diverges or
+    hangs, with its name. time_limit [s]: of the start and of each step of a part, where these do not end by themselves.
+    """
 
     time_limit: float | None = None
 
@@ -123,6 +138,7 @@ class CallingMaster(Master):
         super().__post_init__()
         limited = not all(map(_is_bounded, self.parts.values()))
         self.supervisor = Supervisor(self.time_limit if limited else None)
+        self._length = 0.0, np.zeros(())  # of the last step, as a number and as an array
         # compiled before motors are on
         _ = self.stages, self._ended, self._judged if self.scheme.control else None
 
@@ -143,10 +159,6 @@ class CallingMaster(Master):
 
     # --- see `Master` ---
 
-    def step(self, memory: Numeric, h: Numeric) -> Numeric:
-        """See `Master`. Raises RunError for a part that fails, diverges or hangs."""
-        return super().step(memory, np.asarray(h, dtype=float))
-
     def between(
         self, fn: Callable[..., Numeric], shapes: Sequence[Shape], results: Sequence[Shape]
     ) -> Callable[..., Numeric]:
@@ -155,7 +167,7 @@ class CallingMaster(Master):
     def of_part(self, name: str, order: int) -> Callable[..., tuple[Numeric, ...]]:
         part = self.parts[name]
         if isinstance(part, HeldPart):
-            return self._call(name, "step", part.advance)
+            return self._call(name, "step", part.advance) if self._is_limited(name) else part.advance
         if isinstance(part, BlockPart):
             advance = advance_on_numbers(part, order + 1)
         else:
@@ -183,9 +195,13 @@ class CallingMaster(Master):
         for stage, held in self._held_stages:
             held.keep(memory[stage.state])
 
-    def begin(self, memory: Array, h: Numeric) -> None:
+    def begin(self, memory: Array, h: Numeric) -> Array:
+        if h != self._length[0]:  # most steps are as long as the last one
+            self._length = float(h), np.array(h, dtype=float)
+        length = self._length[1]
         for stage, held in self._aside:
-            held.begin(memory[self._time], h, memory[stage.state], stage.inputs(memory, h))
+            held.begin(memory[self._time], length, memory[stage.state], stage.inputs(memory, length))
+        return length
 
     @cached_property
     def _held_stages(self) -> list[tuple[PartStage, HeldPart]]:
@@ -208,12 +224,13 @@ class CallingMaster(Master):
             except CosimError:
                 raise
             except (Exception, SystemExit) as error:  # user code may raise anything
-                raise RunError(f"part '{name}' failed at t = {t:.6g} s: {describe_exception(error)}") from error
+                raise failed(name, float(t), error) from error
 
         call.__name__ = what
-        if self.supervisor.limit is None or _is_bounded(self.parts[name]):
-            return call
-        return partial(self.supervisor.call, name, call)
+        return partial(self.supervisor.call, name, call) if self._is_limited(name) else call
+
+    def _is_limited(self, name: str) -> bool:
+        return self.supervisor.limit is not None and not _is_bounded(self.parts[name])
 
     def _check(self, name: str, y: Array, t: Numeric) -> None:
         """Raises RunError for outputs of a part that are not finite."""
@@ -234,6 +251,10 @@ def _place(region: Region) -> tuple[int | slice, tuple[int, ...]]:
     """A region as (index, shape): an element of its own has a number."""
     where, shape = region
     return (where if shape else where.start), shape
+
+
+def failed(part: str, t: float, error: BaseException) -> RunError:
+    return RunError(f"part '{part}' failed at t = {t:.6g} s: {describe_exception(error)}")
 
 
 def diverged(part: str, output: str, value: Array, t: float) -> str:

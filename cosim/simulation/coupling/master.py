@@ -135,8 +135,10 @@ class Master:
     def keep(self, memory: Array) -> None:
         """Let parts whose states are not in the memory keep them, so that steps can be made again from this memory."""
 
-    def begin(self, memory: Array, h: Numeric) -> None:
-        """Let parts that compute elsewhere begin a step, where none waits for another."""
+    def begin(self, memory: Array, h: Numeric) -> Numeric:
+        """Let parts that compute elsewhere begin a step, where none waits for another; its length as functions of parts
+        take it."""
+        return h
 
     # --- places ---
 
@@ -240,15 +242,13 @@ class Master:
 
     def step(self, memory: Numeric, h: Numeric) -> Numeric:
         """The memory after a step of length h [s]."""
-        t, states, reached, works = memory[self._time], [], [], []
-        before = reached if self.scheme.sequential else ()
-        self.begin(memory, h)
+        t, sequential = memory[self._time], self.scheme.sequential
+        results: list[Numeric] = []  # state, outputs and works of each stage
+        h = self.begin(memory, h)
         for _, state, _, inputs, advance in self.stages:
-            x, y, work = advance(t, h, memory[state], inputs(memory, h, *before))
-            states.append(x)
-            reached.append(y)
-            works.append(work)
-        return self._ended(memory, h, *states, *reached, *works)
+            reached = results[1::3] if sequential else ()
+            results += advance(t, h, memory[state], inputs(memory, h, *reached))
+        return self._ended(memory, h, *results)
 
     @cached_property
     def _time(self) -> tuple[Any, ...]:
@@ -257,17 +257,19 @@ class Master:
 
     @cached_property
     def _ended(self) -> Callable[..., Numeric]:
-        """The memory after a step, from that before, its length, and the states, outputs and works of all stages."""
-        states = [(each.state.stop - each.state.start,) for each in self.stages]
-        outputs = [(each.outputs.stop - each.outputs.start,) for each in self.stages]
-        works = [(len(self._work_places[each.name]),) for each in self.stages]
-        return self.between(self._end, [(self.layout.size,), (), *states, *outputs, *works], [(self.layout.size,)])
+        """The memory after a step, from that before, its length, and the state, outputs and works of each stage."""
+        shapes = [
+            (size,)
+            for name, state, outputs, *_ in self.stages
+            for size in (state.stop - state.start, outputs.stop - outputs.start, len(self._work_places[name]))
+        ]
+        return self.between(self._end, [(self.layout.size,), (), *shapes], [(self.layout.size,)])
 
     def _end(self, memory: Numeric, h: Numeric, *results: Numeric) -> Numeric:
-        m, count = self.layout.unpack(memory), len(self.stages)
+        m = self.layout.unpack(memory)
         states, after, works = dict(m["states"]), m["values"][0], np.zeros(2 * len(self.couplings.bonds))
-        for k, stage in enumerate(self.stages):
-            states[stage.name], y, work = results[k], results[count + k], results[2 * count + k]
+        for stage, x, y, work in zip(self.stages, results[::3], results[1::3], results[2::3], strict=True):
+            states[stage.name] = x
             after = ops.concatenate([after[: stage.outputs.start], y, after[stage.outputs.stop :]])
             works = ops.set_at(works, self._work_places[stage.name], work)
         works = works.reshape(-1, 2)

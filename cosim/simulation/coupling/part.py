@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from cosim.core.types import Array, Signals
+
+
+class StartValue(NamedTuple):
+    """What a part is given for a variable of its own before it starts. value: in SI, nested lists of an array; a text,
+    or true or false; unit: in SI; least, greatest: inclusive bounds in SI; about: its meaning."""
+
+    value: Any
+    unit: str
+    least: float
+    greatest: float
+    about: str
 
 
 class Part(Protocol):

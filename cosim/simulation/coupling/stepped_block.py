@@ -28,11 +28,13 @@ def on_numbers(fn: Callable[..., Numeric], shapes: Sequence[Shape], results: Seq
     """A pure function as machine code that is called without checks of its arguments, arrays all of them, in Python.
     shapes: of the arguments, and of the results."""
     inputs, outputs = ([ArrayPort(f"{k}", each) for k, each in enumerate(shape)] for shape in (shapes, results))
-    native, empty = compile(fn, inputs, outputs=outputs).native, np.empty
-    if len(results) == 1:
-        (only,) = results
-        return lambda *arguments: native(*arguments, out=empty(only))
-    return lambda *arguments: native(*arguments, out=tuple(map(empty, results)))
+    names = {"native": compile(fn, inputs, outputs=outputs).native, "empty": np.empty}
+    names |= {f"shape{k}": shape for k, shape in enumerate(results)}
+    # with a fixed number of arguments, or else each call makes a dict for its keyword: as much time again
+    arguments = ", ".join(f"a{k}" for k in range(len(shapes)))
+    made = ", ".join(f"empty(shape{k})" for k in range(len(results)))
+    out = made if len(results) == 1 else f"({made})"
+    return eval(f"lambda {arguments}: native({arguments}, out={out})", names)
 
 
 def advance_on_numbers(part: BlockPart, rows: int) -> Callable[..., Numeric]:

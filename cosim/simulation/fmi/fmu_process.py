@@ -33,7 +33,8 @@ class FmuServer:
 
     def open(self, options: FmuOptions) -> tuple[Any, ...]:
         part = self._instance = open_instance(options)
-        return dict(part.inputs), dict(part.outputs), part.feedthrough, part.order, part.repeats, part.variable
+        signals = dict(part.inputs), dict(part.outputs), part.feedthrough
+        return *signals, part.order, part.repeats, part.variable, part.start_values
 
     def start(self, t: float, inputs: dict[str, bytes]) -> dict[str, bytes]:
         self._saved.clear()

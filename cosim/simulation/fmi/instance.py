@@ -47,6 +47,7 @@ class Instance:
         values = variables.values(options.parameters)
         self._structural = [(v, x) for v, x in values if v.declared.causality == PARAMETERS[1]]
         self._values = [(v, x) for v, x in values if v.declared.causality != PARAMETERS[1]]
+        self.start_values = variables.start_values(values)
         self.inputs: Signals = signals(self._inputs)
         self.outputs: Signals = signals(self._outputs)
         self.feedthrough = variables.feedthrough(self._inputs, self._outputs)

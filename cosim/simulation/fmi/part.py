@@ -21,7 +21,7 @@ import numpy as np
 
 from cosim.core.errors import CosimError, InputError, RunError
 from cosim.core.types import Array, Signals
-from cosim.simulation.coupling.part import Part
+from cosim.simulation.coupling.part import Part, StartValue
 from cosim.simulation.fmi.archive import FmuArchive, Interface
 from cosim.simulation.fmi.co_simulation import CoSimulation2, CoSimulation3
 from cosim.simulation.fmi.frames import StepFrames, pack, receive, send, send_numbers, unpack
@@ -76,6 +76,7 @@ class FmuPart:
         self.place = self._options.place
         part = RemoteInstance(self._options, limit) if process else open_instance(self._options)
         self._part: Part = part
+        self.start_values = part.start_values
         self.bounded = process  # its steps end by themselves
         self.process_number = part.process_number if isinstance(part, RemoteInstance) else None
         self.inputs, self.outputs, self.feedthrough = part.inputs, part.outputs, part.feedthrough
@@ -139,7 +140,9 @@ class RemoteInstance:
         self.inputs: Signals
         self.outputs: Signals
         self.feedthrough: frozenset[tuple[str, str]]
-        self.inputs, self.outputs, self.feedthrough, self.order, self.repeats, self.variable = described
+        self.start_values: dict[str, StartValue]
+        self.inputs, self.outputs, self.feedthrough, *others = described
+        self.order, self.repeats, self.variable, self.start_values = others
 
     @property
     def process_number(self) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from cosim.core.errors import InputError, SourceLocation, did_you_mean, shortened
 from cosim.core.types import Array, Signal, Signals
 from cosim.core.units import UNITS, parse_quantity, show_quantity
+from cosim.simulation.coupling.part import StartValue
 from cosim.simulation.fmi.unit_conversion import Conversion, conversion_of, shift_between
 
 # type of a variable -> (its name in the functions of FMI, how one value is stored), in both versions and in one
@@ -189,6 +190,20 @@ class FmuVariables:
                 raise self.error(f"cannot be set: it is {kind}{did_you_mean('', known)}", name)
             checked.append((variable, self._values(variable, value)))
         return checked
+
+    def start_values(self, values: Iterable[tuple[FmuVariable, Array | list[bytes]]]) -> dict[str, StartValue]:
+        """By name, of what `values` returns."""
+        found = dict[str, StartValue]()
+        for variable, numbers in values:
+            about, to_si = variable.declared.description or "", variable.conversion.to_si
+            if not isinstance(numbers, np.ndarray):
+                found[variable.name] = StartValue(numbers[0].decode(), "1", -math.inf, math.inf, about)
+                continue
+            boolean = variable.declared.type == "Boolean"
+            value = (numbers.astype(bool) if boolean else to_si(numbers)).reshape(variable.shape).tolist()
+            least, greatest = map(to_si, variable.bounds)
+            found[variable.name] = StartValue(value, variable.conversion.unit, least, greatest, about)
+        return found
 
     def _values(self, variable: FmuVariable, given: object) -> Array | list[bytes]:
         if isinstance(given, InUnit):

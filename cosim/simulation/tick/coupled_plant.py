@@ -23,7 +23,7 @@ from cosim.simulation.coupling.block_part import BlockPart, zeros_of
 from cosim.simulation.coupling.calling_master import CallingMaster, HeldPart
 from cosim.simulation.coupling.couplings import Couplings, Terminal
 from cosim.simulation.coupling.master import Master, MasterPart, Scheme
-from cosim.simulation.coupling.part import Part
+from cosim.simulation.coupling.part import Part, StartValue
 from cosim.simulation.coupling.start import HasFeedthrough, in_order_of_evaluation, sequence_of
 from cosim.simulation.plant.external_efforts import ORDER
 from cosim.simulation.plant.plant import Plant
@@ -174,7 +174,8 @@ class PartSource(HasFeedthrough, Protocol):
 class Coupling:
     """The parts of a rig beside its mechanism, how they are joined, and how they are stepped; the sequence of the
     scheme may be empty: sorted by feedthrough. residual_limits [J]: of each bond, inf for none. first_step [s]: of the
-    coupling within a tick, without a control the length of all; None: one per tick."""
+    coupling within a tick, without a control the length of all; None: one per tick. start_values: that the rig gives
+    its FMUs, by part and variable."""
 
     parts: Mapping[str, BlockPart | PartSource]
     couplings: Couplings
@@ -186,6 +187,7 @@ class Coupling:
     federates: Mapping[str, str] = field(default_factory=dict)  # of parts: where they run, if the run is federated
     publish: Callable[[float, Mapping[Terminal, Array]], None] | None = None  # gets time [s] and outputs of each tick
     first_step: float | None = None
+    start_values: Mapping[str, Mapping[str, StartValue]] = field(default_factory=dict)
 
     @property
     def blocks(self) -> dict[str, BlockPart]:

@@ -49,7 +49,7 @@ class Panel {
   }
 
   row(parameter, label) {
-    const { name, shown_unit: inUnit, least, greatest, usual = [] } = parameter;
+    const { name, shown_unit: inUnit, min: least, max: greatest, usual = [] } = parameter;
     const scale = gainRange(parameter.value, usual[0] ?? least, usual[1] ?? greatest);
     const [low, high] = sliderEnds(scale);
     const spoken = `${name} ${inUnit}`.trim();
@@ -68,7 +68,7 @@ class Panel {
     return line;
   }
 
-  hint({ name, value, least, greatest, about }, inUnit) {
+  hint({ name, value, min: least, max: greatest, about }, inUnit) {
     const bounds = least === null && greatest === null ? "" : `, ${boundsText(least, greatest)}`;
     return `${name}: ${about || "a parameter"}${bounds}; in the rig ${general(value)} ${inUnit}`.trim();
   }

@@ -91,7 +91,7 @@ class Simulation {
 
   // Raises TypeError for what is no number, RangeError beyond the bounds of the parameter.
   set(name, value) {
-    const { place, least, greatest } = this.parameterNamed(name);
+    const { place, min: least, max: greatest } = this.parameterNamed(name);
     if (typeof value !== "number") throw new TypeError(`${name} is a number, not ${written(value)}`);
     if (!Number.isFinite(value)) throw new RangeError(`${name} is a finite number, not ${value}`);
     if (!(value >= (least ?? -Infinity) && value <= (greatest ?? Infinity)))
