@@ -25,10 +25,11 @@ from cosim.mechanics.multibody.description.urdf import read_urdf
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.elastic_joints import MODES
 from cosim.mechanics.multibody.equations import MechanismEquations
-from cosim.mechanics.multibody.inertial_parameters import PER_BODY, inertial_parameters
+from cosim.mechanics.multibody.inertial_parameters import inertial_parameters
 from cosim.mechanics.multibody.inverse_kinematics import InverseKinematics, solve_pose
 from cosim.mechanics.multibody.link_regressor import LinkRegressor
 from cosim.mechanics.multibody.mechanism import Mechanism, with_floating_base
+from cosim.mechanics.multibody.model_functions import ports_of
 from cosim.mechanics.multibody.part_names import given_names, whole_of
 from cosim.mechanics.multibody.tree import Tree, build_tree, check_inertia_of_motion
 
@@ -388,9 +389,36 @@ class Model:
         return self._call("hybrid_dynamics", q, v, qdd, tau, prescribed, *t, out=out)
 
     def reactions(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
-        """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`. For a cut joint: force
-        [N] and moment [N m] on its child, along the axes of its frame on the parent (Hᵀλ)."""
+        """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`: Gᵀ λ are their efforts.
+        `constraint_wrenches` has the forces and moments."""
         return self._call("reactions", q, v, tau, *t, out=out)
+
+    def constraint_wrenches(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None
+    ) -> Numeric:
+        """(k, 6) force [N] and moment [N m] of each constraint on each of its k frames under efforts τ (nv,), in the
+        order of `constraint_frames`: at the origin of the frame, along the axes of the constraint's first frame, which
+        is on the parent of a loop joint (of the ground if it has one frame). Their sum over the frames, at one point,
+        is 0 where the law depends on relative motion alone."""
+        return self._call("constraint_wrenches", q, v, tau, *t, out=out)
+
+    def joint_wrenches(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """(n, 6) force [N] and moment [N m] on the child of each joint of the tree under efforts τ (nv,), in the order
+        of `tree_joint_names`: at the origin of the child's frame, along the axes of the joint's frame on the parent,
+        whose z is along the joint's axis and whose x is nearest to the frame's x (its y for an axis along x; for a
+        universal joint the second axis). The effort along the joint is a part of it: drive, spring, friction and
+        constraints on its coordinate, less the inertia of its rotor."""
+        return self._call("joint_wrenches", q, v, tau, *t, out=out)
+
+    @property
+    def constraint_frames(self) -> tuple[str, ...]:
+        """(k,) `<constraint>/<link>` of every frame of every constraint."""
+        return tuple(f"{c.name}/{link}" for c in self.equations.constraints.members for link in c.links)
+
+    @property
+    def tree_joint_names(self) -> tuple[str, ...]:
+        """(n,) the joints of the moving bodies, mimic joints and parts of elastic links included."""
+        return tuple(joint.name for joint in self._tree.joints)
 
     def constraint_violation(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """(residuals f of the holonomic rows, rates of all rows (m,)); both vanish when the constraints hold."""
@@ -531,43 +559,7 @@ class Model:
     def _definition(
         self, function: str, frame: str | None
     ) -> tuple[Callable[..., Numeric], list[ArrayPort], list[ArrayPort]]:
-        nq, nv, m = (self.nq,), (self.nv,), (len(self.constraint_rows),)
-        q, v, qdd, tau = ArrayPort("q", nq), ArrayPort("v", nv), ArrayPort("qdd", nv), ArrayPort("tau", nv)
-        prescribed, by_inertia = ArrayPort("prescribed", nv, boolean=True), (self.nv, PER_BODY * len(self._tree.bodies))
-        inputs, shapes = {
-            "forward_dynamics": ([q, v, tau], [nv]),
-            "inverse_dynamics": ([q, v, qdd], [nv]),
-            "forward_dynamics_derivatives": ([q, v, tau], [nv * 2] * 3),
-            "inverse_dynamics_derivatives": ([q, v, qdd], [nv * 2] * 3),
-            "link_regressor": ([q, v, qdd], [(self.nv, PER_BODY)]),
-            "hybrid_dynamics": ([q, v, qdd, tau, prescribed], [nv, nv]),
-            "hybrid_dynamics_derivatives": ([q, v, qdd, tau, prescribed], [nv * 2] * 3),
-            "inverse_dynamics_regressor": ([q, v, qdd], [by_inertia]),
-            "forward_dynamics_regressor": ([q, v, tau], [by_inertia]),
-            "reactions": ([q, v, tau], [m]),
-            "reactions_derivatives": ([q, v, tau], [m + nv] * 3),
-            "constraint_violation": ([q, v], [(sum(self.equations.constraints.holonomic),), m]),
-            "constraint_jacobian": ([q], [m + nv]),
-            "inertia_effort": ([q, qdd], [nv]),
-            "friction_effort": ([v], [nv]),
-            "integrate": ([q, ArrayPort("d", nv)], [nq]),
-            "difference": ([ArrayPort("q0", nq), ArrayPort("q1", nq)], [nv]),
-            "mass_matrix": ([q], [nv * 2]),
-            "kinetic_energy": ([q, v], [()]),
-            "potential_energy": ([q], [()]),
-            "coordinates": ([ArrayPort("chart", nv)], [nq]),
-            "chart": ([q], [nv]),
-            "nonlinear_effects": ([q, v], [nv]),
-            "gravity_effort": ([q], [nv]),
-            "center_of_mass": ([q], [(3,)]),
-            "center_of_mass_jacobian": ([q], [(3, self.nv)]),
-            "centroidal_momentum": ([q, v], [(6,)]),
-            "centroidal_momentum_matrix": ([q], [(6, self.nv)]),
-            "frame_pose": ([q], [(4, 4)]),
-            "body_poses": ([q], [(len(self._tree.joints), 3, 4)]),
-            "frame_jacobian": ([q], [(6, self.nv)]),
-            "frame_jacobian_rate": ([q, v], [(6, self.nv)]),
-        }[function]
+        inputs, shapes = ports_of(self.equations)[function]
         source = (
             "_link_regressor"
             if function == "link_regressor"
