@@ -291,9 +291,10 @@ def largest_text(peaks: Mapping[str, PeakSummary], units: Mapping[str, str]) -> 
             largest[kind] = name, peak
     parts = []
     for kind, (name, peak) in largest.items():
-        if peak["peak"]:
+        size = _quantity(peak["peak"], unit_sign(units[name]))
+        if not size.startswith("0 "):
             when = "" if peak["t_s"] is None else f" at {peak['t_s']:.6g} s"
-            parts.append(f"{kind} up to {_quantity(peak['peak'], unit_sign(units[name]))}{when}")
+            parts.append(f"{kind} up to {size}{when}")
     return ", " + (", ".join(parts) or "no reaction") if peaks else ""
 
 
