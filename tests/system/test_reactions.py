@@ -8,6 +8,7 @@ import pytest
 from cosim.cli.run_summary import structure_lines
 from cosim.core.errors import InputErrors
 from cosim.rig.rig import Rig
+from cosim.rig.run.run import StoppedRun
 from tests.kit.refusals import raised
 
 G = 9.81
@@ -165,6 +166,28 @@ def test_a_joint_that_breaks_at_its_resultant(interpret):
     found = run.summary["events"][0]
     before = run["a/resultant_force"][run.t < found["t_s"]]
     assert before.max() < 45.0 < before.max() + 1.0
+
+
+@pytest.mark.parametrize("action", ["stop", "warn"])
+@pytest.mark.parametrize("limit", [{"reaction_force": 40.0}, {"reaction_moment": 6.0}], ids=str)
+def test_a_limit_of_what_a_joint_transmits(said, limit, action):
+    """Of a pendulum of two links, the first one latched for the limit of the moment. The run ends with the first tick
+    beyond the limit."""
+    (key, bound), what = *limit.items(), "resultant_" + next(iter(limit)).removeprefix("reaction_")
+    joints = {"a": {"initial": {"position": 0.0}, "limits": {**limit, "actions": {key: action}}}}
+    joints["a"]["latched"] = key == "reaction_moment"
+    made = rig({"bodies": LEGS[:2], "reactions": ["a"]}, {"step": "1 ms", "duration": "0.3 s"}, joints=joints)
+    if action == "stop":
+        stopped = raised(StoppedRun, made.run)
+        sizes = stopped.run[f"a/{what}"]
+        assert sizes[:-1].max() <= bound < sizes[-1]
+        said(str(stopped))
+    else:
+        run = made.run()
+        sizes = run[f"a/{what}"]
+        (counts,) = run.summary["guard"]["a"].values()
+        assert counts["ticks"] == pytest.approx((sizes > bound).sum(), abs=1)
+        said(counts["what"])
 
 
 @pytest.mark.parametrize("reactions", [["shoulder", "flnge"], "flange", 3, {"flange": 1}], ids=str)

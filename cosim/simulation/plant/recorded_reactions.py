@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cosim.core import ops
-from cosim.core.types import Numeric, Signal, Signals
+from cosim.core.types import Numeric, Signal, Signals, State
 from cosim.mechanics.multibody.constraint_laws import WRENCH
 from cosim.mechanics.multibody.constraint_rows import BodyConstraint, ConstraintWrenches
 from cosim.mechanics.multibody.equations import MechanismEquations
@@ -44,14 +44,12 @@ def record_reactions(
 ) -> None:
     """`<constraint>/force_x` … and their resultants, `<constraint>/violation` and `<constraint>/slip`; the same without
     the last two of the joints whose reactions the rig names."""
-    model, q, v = plant.model, solution["q"], solution["v"]
-    equations = model.equations
+    q, v, equations = solution["q"], solution["v"], plant.model.equations
     members, asked = equations.constraints.members, equations.tree.mechanism.reactions
-    multipliers = equations.least_norm_reactions(q, solution["multipliers"], t, active) if members else []
+    multipliers = _multipliers(equations, t, solution, active)
     by_joint: dict[str, SpatialVector] = {}
     if asked or any(constraint.weld_of for constraint in members):
-        found = equations.wrenches_of_joints(q, v, solution["a"], multipliers, t)
-        by_joint = dict(zip(model.tree_joint_names, found, strict=True))
+        by_joint = _wrenches_by_joint(plant, t, solution, multipliers)
     if members:
         _record_constraints(
             equations, recorded, multipliers, equations.wrenches_of_constraints(q, v, multipliers, t), by_joint
@@ -60,6 +58,36 @@ def record_reactions(
     for joint in asked:
         if joint not in recorded.reactions:  # loop joints with coordinates are recorded already
             _record_wrench(recorded, joint, by_joint[joint])
+
+
+def reaction_sizes(plant: Plant, t: Numeric, x: State, request: Numeric) -> dict[str, Numeric]:
+    """(nv,) each of a state: the resultants [N] and [N m] of what the joint of each dof exerts on its child."""
+    solution = plant.efforts(t, x, request)
+    multipliers = _multipliers(plant.model.equations, t, solution, plant.active(x))
+    by_joint = _wrenches_by_joint(plant, t, solution, multipliers)
+    owners = [joint.name for joint, kind in zip(plant.model.joints, plant.model.kinds, strict=True) for _ in kind.dofs]
+    return {
+        "reaction_force": ops.array([resultant(list(by_joint[joint].linear)) for joint in owners]),
+        "reaction_moment": ops.array([resultant(list(by_joint[joint].angular)) for joint in owners]),
+    }
+
+
+def _multipliers(
+    equations: MechanismEquations, t: Numeric, solution: Mapping[str, Numeric], active: Numeric | None
+) -> Numeric:
+    """λ of all rows, of least norm."""
+    if not equations.constraints.members:
+        return []
+    return equations.least_norm_reactions(solution["q"], solution["multipliers"], t, active)
+
+
+def _wrenches_by_joint(
+    plant: Plant, t: Numeric, solution: Mapping[str, Numeric], multipliers: Numeric
+) -> dict[str, SpatialVector]:
+    """Of every joint of the tree."""
+    q, v, a = (solution[name] for name in ("q", "v", "a"))
+    found = plant.model.equations.wrenches_of_joints(q, v, a, multipliers, t)
+    return dict(zip(plant.model.tree_joint_names, found, strict=True))
 
 
 def _record_constraints(
