@@ -20,6 +20,7 @@ from cosim.rig.run.summary import (
     EnergySummary,
     EventSummary,
     JointSummary,
+    PeakSummary,
     RunSummary,
     speed_text,
 )
@@ -260,17 +261,14 @@ def structure_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
     """Reactions and violations of constraints, and the events."""
     lines = []
     for name, constraint in summary["constraints"].items():
-        sizes: dict[str, float] = {}
-        for row, peak in constraint["reaction_peak"].items():
-            unit = unit_sign(units[f"{name}/{row}"])
-            sizes[unit] = max(sizes.get(unit, 0.0), peak)
-        reactions = ", ".join(_quantity(size, unit) for unit, size in sizes.items() if size)
         drift = " and ".join(
             f"{constraint[f'{what}_max']:.1e} {units[f'{name}/{what}']}"
             for what in ("violation", "slip")
             if f"{what}_max" in constraint
         )
-        lines.append(f"closure  {name}: {drift}, reaction up to {reactions or 'zero'}")
+        lines.append(f"closure  {name}: {drift}{largest_text(constraint['largest'], units)}")
+    for joint, peaks in summary["reactions"].items():
+        lines.append(f"reaction {joint}: {largest_text(peaks, units).removeprefix(', ')}")
     peaks = {f"{name}/{row}": p for name, c in summary["constraints"].items() for row, p in c["reaction_peak"].items()}
     rows = [row for row in summary["redundant"] if peaks[row] > 0.0]  # others, as across a plane, are zero
     if n := len(rows):
@@ -280,6 +278,24 @@ def structure_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
     if summary["immobile"]:
         lines.append(f"note     {summary['immobile']}")
     return [*lines, *event_lines([event for event in summary["events"] if event["level"] == "info"])]
+
+
+def largest_text(peaks: Mapping[str, PeakSummary], units: Mapping[str, str]) -> str:
+    """`, force up to 9.81 N at 0.3 s, moment up to …` of the largest reactions of a constraint or joint, which are
+    resultants where there are several components; empty if they were not recorded."""
+    largest: dict[str, tuple[str, PeakSummary]] = {}
+    for name, peak in peaks.items():
+        what = name.rpartition("/")[2]
+        kind = next((kind for kind in ("force", "moment") if kind in what), "effort")
+        if kind not in largest or peak["peak"] > largest[kind][1]["peak"]:
+            largest[kind] = name, peak
+    parts = []
+    for kind, (name, peak) in largest.items():
+        size = _quantity(peak["peak"], unit_sign(units[name]))
+        if not size.startswith("0 "):
+            when = "" if peak["t_s"] is None else f" at {peak['t_s']:.6g} s"
+            parts.append(f"{kind} up to {size}{when}")
+    return ", " + (", ".join(parts) or "no reaction") if peaks else ""
 
 
 def event_lines(events: Sequence[EventSummary]) -> list[str]:

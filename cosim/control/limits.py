@@ -41,7 +41,8 @@ class GuardInputs:
     bounds: by rig key, infinite where unbounded; previous_effort: requested in the previous tick; stalled_time,
     unseen_motion: see `standstill`; residual_energy, load_residual_energy [J]: of the drive of a real joint and of
     its load motor, see `energy_account`; shadow_effort, shadow_drive, shadow_position, shadow_slip: of a real joint
-    against its twin, see `shadow`; unit_disagreement: of a real joint, see `unit_proof`; position_tolerance: of
+    against its twin, see `shadow`; unit_disagreement: of a real joint, see `unit_proof`; reaction_force [N],
+    reaction_moment [N m]: sizes of what the joint exerts on its child by the model; position_tolerance: of
     `Guard`; new: whether a new sample came in this tick, None where no joint is real; effort_limit: after soft start
     and derating; requested_effort: of the unchanged command; bounded_effort: within the bounds of limits that saturate;
     allowed_effort: within the rate limit too; step [s].
@@ -64,6 +65,8 @@ class GuardInputs:
     shadow_slip: Numeric
     unit_disagreement: Numeric
     position_tolerance: Numeric
+    reaction_force: Numeric = 0.0
+    reaction_moment: Numeric = 0.0
     new: Numeric = None
     effort_limit: Numeric = None
     requested_effort: Numeric = None
@@ -109,6 +112,7 @@ class GuardLimit:
     reference: Literal["", "optional", "required"] = ""
     needs_history: bool = False  # whether it checks stalled_time or unseen_motion
     needs_twin: bool = False  # whether it checks a residual against the simulated twin of a real joint
+    needs_reaction: bool = False  # whether it checks reaction_force or reaction_moment
     effort_bounds: Callable[[GuardInputs, Numeric, Numeric], tuple[Numeric, Numeric]] | None = None
     slew_bounds: Callable[[GuardInputs], tuple[Numeric, Numeric]] | None = None
     position_bounds: Callable[[GuardInputs], tuple[Numeric, Numeric]] | None = None
@@ -329,6 +333,34 @@ LIMITS: tuple[GuardLimit, ...] = (
             " torque constant, ratio, friction and delay of the load motor, or change joints.{joint}.limits"
         ),
         warning="residual energy of the load motor beyond its limit of {limit} (warned)",
+    ),
+    GuardLimit(
+        "reaction_force",
+        "N",
+        meaning="greatest resultant of the force that the joint transmits, by the model",
+        default_action=STOP,
+        stop_category=0,
+        needs_reaction=True,
+        exceeded=lambda x, _: x.reaction_force > x.bounds["reaction_force"],
+        reason=(
+            "transmits a force beyond its limit of {limit}; slow the trajectory down, lower the load or change"
+            " joints.{joint}.limits"
+        ),
+        warning="transmitted force beyond its limit of {limit} (warned)",
+    ),
+    GuardLimit(
+        "reaction_moment",
+        "N*m",
+        meaning="greatest resultant of the moment that the joint transmits, by the model",
+        default_action=STOP,
+        stop_category=0,
+        needs_reaction=True,
+        exceeded=lambda x, _: x.reaction_moment > x.bounds["reaction_moment"],
+        reason=(
+            "transmits a moment beyond its limit of {limit}; slow the trajectory down, lower the load or change"
+            " joints.{joint}.limits"
+        ),
+        warning="transmitted moment beyond its limit of {limit} (warned)",
     ),
     GuardLimit(
         "shadow_drive",

@@ -188,6 +188,21 @@ def si_exponents(unit: str) -> dict[str, int] | None:
     return {base: exponent for base, exponent in found.items() if exponent}
 
 
+def is_work(effort: str, displacement: str) -> bool:
+    """Whether the product of quantities in these units is an energy in J, or a power in W if the second one is per
+    second. Angles have no dimension in it. A unit that is not known is none."""
+    if effort not in UNITS or displacement not in UNITS:
+        return False
+    total: dict[str, int] = {}
+    for unit in (effort, displacement):
+        for base, exponent in (si_exponents(unit) or {}).items():
+            total[base] = total.get(base, 0) + exponent
+    total.pop("rad", None)
+    factor = UNITS[effort][1] * UNITS[displacement][1]
+    wanted = _SI_WORDS["W" if displacement.endswith("/s") else "J"]
+    return {base: n for base, n in total.items() if n} == wanted and math.isclose(factor, 1.0)
+
+
 def show_quantity(value: float, unit: str, digits: int = 4) -> str:
     """An SI value with its unit: `39.4 deg`, `7.3 %`; a pure number alone."""
     return " ".join(filter(None, (f"{value / UNITS[unit][1]:.{digits}g}", unit_sign(unit))))

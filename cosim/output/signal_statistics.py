@@ -5,7 +5,7 @@ What is measured counts once per sample: a sample is new in the ticks in which t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ class SignalFigures(NamedTuple):
     rms: float
     first: float
     last: float
+    peak_tick: int | None = None  # at which the largest absolute value was first there, None where that is not followed
 
     @property
     def peak(self) -> float:
@@ -37,10 +38,14 @@ class SignalStatistics:
     """Minimum, maximum, root mean square, first and last value of the followed signals. Plain data."""
 
     def __init__(
-        self, signals: Sequence[str], followed: FollowedSignals, sampled: Mapping[str, str] = MappingProxyType({})
+        self,
+        signals: Sequence[str],
+        followed: FollowedSignals,
+        sampled: Mapping[str, str] = MappingProxyType({}),
+        timed: Collection[str] = (),
     ) -> None:
         """signals: of the columns of the blocks; sampled: name of a followed signal -> the signal with the time of its
-        samples, for those that are measured."""
+        samples, for those that are measured; timed: followed signals whose peak has a time."""
         column = {name: k for k, name in enumerate(signals)}
         # differences, then what is subtracted in each, then the others
         pairs = {name: (a, b) for name, (a, b) in followed.items() if b is not None}
@@ -56,6 +61,8 @@ class SignalStatistics:
         self._times = np.array([column[name] for name in times], dtype=np.intp)
         self._new = np.empty((0, len(self._sampled)), bool)  # whether a sample was new, of the rows of the block
         self._last_times = np.full(len(self._sampled), np.nan)
+        followed_peaks = frozenset(timed)
+        self._timed = np.array([k for k, name in enumerate(self.names) if name in followed_peaks], dtype=np.intp)
         self._samples = np.zeros(len(self._sampled))  # in whole blocks
         self.count = 0  # ticks
         self._whole: np.ndarray | None = None  # figures of whole blocks
@@ -67,7 +74,9 @@ class SignalStatistics:
     def of(cls, names: Sequence[str], count: int, figures: np.ndarray) -> SignalStatistics:
         """The statistics of a finished run, as they were stored."""
         statistics = cls(names, {name: (name, None) for name in names})
-        statistics.count, statistics._whole, statistics._first = count, figures[:4], figures[4]
+        peaks = figures[5:] if len(figures) > 5 else np.full((1, len(names)), np.nan)  # older ones have none
+        statistics.count, statistics._whole = count, np.vstack([figures[:4], peaks])
+        statistics._first = figures[4]
         return statistics
 
     def add(self, values: np.ndarray) -> None:
@@ -100,8 +109,8 @@ class SignalStatistics:
         return picked
 
     def _with_block(self, picked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(rows: minimum, maximum, sum of squares, last value; samples of what is measured); of the whole blocks and
-        this one."""
+        """(rows: minimum, maximum, sum of squares, last value, tick of the peak; samples of what is measured); of the
+        whole blocks and this one."""
         rows = self._followed(picked)
         new, last = self._new[: len(rows)], rows[-1].copy()
         with np.errstate(over="ignore", invalid="ignore"):
@@ -111,30 +120,44 @@ class SignalStatistics:
                 low[k] = np.min(measured, axis=0, where=new, initial=np.inf)
                 high[k] = np.max(measured, axis=0, where=new, initial=-np.inf)
                 squares[k] = np.sum(measured * measured, axis=0, where=new)
+            peaks = self._peak_ticks(rows)
             if self._whole is not None:
                 low, high = np.minimum(self._whole[0], low), np.maximum(self._whole[1], high)
                 squares = self._whole[2] + squares
-        return np.stack([low, high, squares, last]), self._samples + new.sum(axis=0)
+        return np.stack([low, high, squares, last, peaks]), self._samples + new.sum(axis=0)
+
+    def _peak_ticks(self, rows: np.ndarray) -> np.ndarray:
+        """Of every name the tick at which its absolute value was largest, in the whole blocks and these rows, the last
+        ones so far; NaN where that is not followed."""
+        peaks = np.full(len(self.names), np.nan) if self._whole is None else self._whole[4].copy()
+        if (k := self._timed).size:
+            sizes = np.abs(rows[:, k])
+            at = sizes.argmax(axis=0)
+            before = -np.inf if self._whole is None else np.abs(self._whole[:2, k]).max(axis=0)
+            ticks = self.count - len(rows) + at
+            peaks[k] = np.where(sizes[at, np.arange(k.size)] > before, ticks, peaks[k])
+        return peaks
 
     @property
     def figures(self) -> np.ndarray:
-        """Rows: minimum, maximum, sum of squares, last, first value; NaN before the first tick. The sum of the squares
-        of samples is multiplied by ticks per sample."""
+        """Rows: minimum, maximum, sum of squares, last, first value, tick of the peak; NaN before the first tick. The
+        sum of the squares of samples is multiplied by ticks per sample."""
         whole, samples = self._whole, self._samples
         if self._filled:
             whole, samples = self._with_block(self._block[: self._filled].copy())
         if whole is None:
-            whole = np.full((4, len(self.names)), np.nan)
+            whole = np.full((5, len(self.names)), np.nan)
         elif len(samples):
             whole = whole.copy()
             whole[2, self._sampled] *= self.count / samples
-        return np.vstack([whole, self._first])
+        return np.vstack([whole[:4], self._first, whole[4]])
 
     def by_name(self) -> dict[str, SignalFigures]:
         """The figures of all followed signals."""
-        low, high, squares, last, first = self.figures
+        low, high, squares, last, first, peaks = self.figures
         rms = np.sqrt(squares / max(self.count, 1))
-        rows = zip(*(row.tolist() for row in (low, high, rms, first, last)), strict=True)
+        ticks = [int(tick) if tick == tick else None for tick in peaks.tolist()]
+        rows = zip(*(row.tolist() for row in (low, high, rms, first, last)), ticks, strict=True)
         return {name: SignalFigures(*row) for name, row in zip(self.names, rows, strict=True)}
 
 

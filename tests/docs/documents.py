@@ -14,6 +14,7 @@ from cosim.core.types import PerJoint
 from cosim.mechanics.bondgraph import Law
 from cosim.rig.reading import schema
 from cosim.rig.sections.parts import NumberWithUnit
+from cosim.rig.sections.reactions import NamesOrAll
 from cosim.rig.sections.tuning import NamedFigure
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +74,7 @@ TYPES = {
     PerJoint: "per joint",
     NumberWithUnit: "number",
     NamedFigure: "names, or a mapping",
+    NamesOrAll: "names or `all`",
 }
 
 

@@ -234,14 +234,23 @@ def test_every_unit_is_listed_with_its_quantity():
 SKATE = """
 mechanism:
   moving_base: {z: {type: sine, amplitude: 0, frequency: 1}}
-  bodies: [{name: skate, joint: body, type: free, mass: 1, inertia: [1, 1, 1]}]
+  bodies:
+    - {name: skate, joint: body, type: free, mass: 1, inertia: [1, 1, 1]}
+    - {name: post, joint: foot, parent: base, origin: {xyz: [5, 0, 0]}, mass: 1, inertia: [1, 1, 1]}
+    - {name: lid, type: free, parent: base, mass: 1, inertia: [1, 1, 1]}
+  reactions: [foot]
+  loops: [{name: knob, type: spherical, parent: post, child: lid}]
   constraints:
+    - {name: level, type: level.py, between: [lid], joints: [foot]}
     - {name: edge, type: knife_edge, body: skate, normal: [0, 1, 0]}
     - {name: leash, type: distance, between: [base, skate], points: [[0, 0, 1], [0, 0, 0]], length: 1}
   springs: [{name: cord, between: [base, skate], points: [[2, 0, 0], [0, 0, 0]], stiffness: 1}]
   frames: [{name: nose, link: skate}]
   forces: [{name: breeze, type: breeze.py, between: [skate]}]
-joints: {body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}, body.rz: {friction: {model: smooth, coulomb: 1}}}
+joints:
+  lid: {initial: {position: [5, 0, 0, 0, 0, 0, 1]}}
+  body: {initial: {velocity: [1, 0, 0, 0, 0, 0]}}
+  body.rz: {friction: {model: smooth, coulomb: 1}}
 events: [{do: brake, of: body, effort: 1, at: 1}]
 """
 BREEZE = """
@@ -253,6 +262,15 @@ class Params:
 def load(params):
     return ForceLaw(lambda frames, q, v, t: [-frames[0].linear])
 """
+LEVEL = """
+from cosim.plugin import ConstraintLaw, ReactionSpec
+from cosim.plugin import params
+@params
+class Params:
+    pass
+def load(params):
+    return ConstraintLaw((ReactionSpec("push", "N", "m"),), lambda frames, q, t: [frames[0].rotation[2, 1] + q[0]])
+"""
 # signals of some mechanisms, as the table names them
 OF_SOME = {
     "<dof>/…": r"body\.(x|rz)/(position|velocity|acceleration|effort)",
@@ -262,6 +280,10 @@ OF_SOME = {
     "<frame>.x/deflection": r"\w+\.(x|y|z)/deflection",
     "<joint>.qx/position": r"body\.q[xyzw]/position",
     "<constraint>/force_x": r"\w+/force",
+    "<constraint>/resultant_force": r"knob/resultant_force",
+    "<constraint>.<link>/force_x": r"level\.lid/(force_[xyz]|moment_[xyz]|resultant_(force|moment))",
+    "<constraint>.<dof>/effort": r"level\.foot/effort",
+    "<joint>/force_x": r"foot/(force_[xyz]|moment_[xyz]|resultant_(force|moment))",
     "<constraint>/violation": r"leash/violation",
     "energy/elastic": r"energy/elastic",
     "<joint>/step_error": r"body\.(x|rz)/step_error",
@@ -311,6 +333,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     assert {name.replace("elbow", "<joint>") for name in measured_only} == OF_REAL
     (tmp_path / "skate.yaml").write_text(SKATE)
     (tmp_path / "breeze.py").write_text(BREEZE)
+    (tmp_path / "level.py").write_text(LEVEL)
     estimating = "schedule.integrator=rodas4", "schedule.tolerance=0.1"
     skate = load_rig(tmp_path / "skate.yaml", estimating).run(0.01)
     dividing = load_rig(folder / "ur5_sim.yaml", ["schedule.integrator=rodas4", "schedule.substeps=auto"])
@@ -326,12 +349,14 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     recorded += [*excited, *skate.signals]
     for pattern in OF_SOME.values():
         assert any(re.fullmatch(pattern, name) for name in recorded), pattern
-    assert {"violation_max", "reaction_peak"} == set(skate.summary["constraints"]["leash"])
-    assert {"slip_max", "reaction_peak"} == set(skate.summary["constraints"]["edge"])
+    assert {"violation_max", "reaction_peak", "largest"} == set(skate.summary["constraints"]["leash"])
+    assert {"slip_max", "reaction_peak", "largest"} == set(skate.summary["constraints"]["edge"])
+    assert set(skate.summary["reactions"]) == {"foot"}
     fields = {key for key, value in run.summary.items() if not isinstance(value, dict)}
     fields |= {f"joints.<joint>.{key}" for key in run.summary["joints"]["elbow_joint"]}
     fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
-    fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak")}
+    fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak", "largest")}
+    fields.add("reactions.<joint>")
     fields |= {f"bonds.<name>.{key}" for key in get_type_hints(PartBondSummary)}
     fields |= {f"real_joints.<joint>.{key}" for key in get_type_hints(DriveBondSummary)}
     fields |= {f"shadows.<joint>.{key}" for key in get_type_hints(ShadowSummary)}

@@ -12,7 +12,7 @@ from cosim import InputError, RunError, load_rig
 from cosim.mechanics.formulations.cartesian import load
 from cosim.mechanics.formulations.cartesian.absolute import integrate_bodies
 from cosim.mechanics.multibody import Model, assembly
-from cosim.mechanics.multibody.constraint_laws import point_on_curve, polynomial
+from cosim.mechanics.multibody.constraint_laws import point_on_curve
 from cosim.mechanics.multibody.mechanism import (
     Constraint,
     Inertial,
@@ -140,9 +140,9 @@ def jaw() -> Model:
     """Point 1 stays on the line x = 0, point 2 on the parabola y = −e + A (x + d)²."""
     at = [Pose(np.eye(3), np.array([*point, 0.0])) for point in (P1, P2)]
     upright = Pose(np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), np.zeros(3))  # its y is x
-    parabola = polynomial([A * REACH**2 - DEPTH, 2 * A * REACH, A])
+    parabola = [A * REACH**2 - DEPTH, 2 * A * REACH, A]
     constraints = (
-        Constraint("axis", point_on_curve(polynomial([0.0])), (("ground", upright), ("jaw", at[0]))),
+        Constraint("axis", point_on_curve([0.0]), (("ground", upright), ("jaw", at[0]))),
         Constraint("edge", point_on_curve(parabola), (("ground", Pose.identity()), ("jaw", at[1]))),
     )
     links = Link("ground"), Link("jaw", Inertial(MASS, np.zeros(3), np.diag([1.0, 1.0, INERTIA])))
@@ -157,7 +157,8 @@ def turned(point: np.ndarray, angle: float) -> np.ndarray:
 
 
 def closed_form(angle: float, spin: float, force: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(q, v, [ẍ, ÿ, φ̈, λ1, λ2]) from the 5×5 system of the source."""
+    """(q, v, [ẍ, ÿ, φ̈, N1, N2]) from the 5×5 system of the source, whose λ2 is the vertical part of the normal force
+    N2."""
     a, b = turned(P1, angle), turned(P2, angle)
     x = -a[0]
     u = x + b[0]
@@ -169,7 +170,8 @@ def closed_form(angle: float, spin: float, force: np.ndarray) -> tuple[np.ndarra
     right = np.array([a[0] * spin**2, b[1] * spin**2 - slope * b[0] * spin**2 + bend * u_rate**2])
     M = np.diag([MASS, MASS, INERTIA])
     system = np.block([[M, T], [T.T, np.zeros((2, 2))]])
-    return np.array([x, y, angle]), v, np.linalg.solve(system, np.concatenate([force, right]))
+    solved = np.linalg.solve(system, np.concatenate([force, right]))
+    return np.array([x, y, angle]), v, solved * np.array([1.0, 1.0, 1.0, 1.0, np.hypot(1.0, slope)])
 
 
 def test_the_jaw_of_a_grab_bucket() -> None:

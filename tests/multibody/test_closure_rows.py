@@ -70,6 +70,19 @@ def test_reactions_match_their_names(name):
             np.testing.assert_allclose(row, expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", CLOSURES)
+def test_a_joint_transmits_the_components_that_it_names_and_no_others(name):
+    """Of the wrench Gᵀ λ on the child, for any λ, along the axes of the frame on the parent."""
+    kind = CLOSURES[name]
+    named = ["xyz".index(part[1]) + 3 * (part[0] == "m") for part in kind.components]
+    largest = np.zeros(6)
+    for seed in range(10):
+        _, turned, r = own_motion(kind, np.random.default_rng(seed))
+        largest = np.maximum(largest, np.abs(slopes(kind, turned, r)).max(axis=0))
+    assert largest[named].min() > 0.01
+    np.testing.assert_allclose(np.delete(largest, named), 0.0, atol=1e-9)
+
+
 # of a joint closed half a turn off: about an axis across z, and for those that do not turn freely about z
 FLIPS = {name: [np.diag([1.0, -1.0, -1.0])] for name in ("revolute", "cylindrical", "planar")}
 FLIPS |= {name: [np.diag([1.0, -1.0, -1.0]), np.diag([-1.0, -1.0, 1.0])] for name in CLOSURES if name[0] in "sf"}

@@ -51,6 +51,8 @@ REACHED = {
     "position": (lambda x: {"a/position": 2.0 * x}, {"lower": -1.0, "upper": 1.0}),
     "residual_energy": (lambda x: {"a/residual_energy": -8.0 * x}, {"residual_energy": 4.0}),
     "load_residual_energy": (lambda x: {"a/load_residual_energy": 8.0 * x}, {"load_residual_energy": 4.0}),
+    "reaction_force": (lambda x: {"a/resultant_force": 8.0 * x}, {"reaction_force": 4.0}),
+    "reaction_moment": (lambda x: {"a/resultant_moment": 8.0 * x}, {"reaction_moment": 4.0}),
     "shadow_drive": (lambda x: {"a/shadow_drive": 8.0 * x}, {"shadow_drive": 4.0}),
     "shadow_effort": (lambda x: {"a/shadow_effort": 8.0 * x}, {"shadow_effort": 4.0}),
     "shadow_slip": (lambda x: {"a/shadow_slip": 8.0 * x}, {"shadow_slip": 4.0}),

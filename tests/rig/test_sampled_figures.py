@@ -42,7 +42,7 @@ def test_what_is_measured_counts_once_per_sample(parts):
         assert found.rms == pytest.approx(math.sqrt(np.mean(values**2)), rel=1e-12)
     again = SignalStatistics.of(statistics.names, statistics.count, statistics.figures)
     assert again.by_name() == statistics.by_name()
-    assert SignalStatistics(("time",), {}, {}).figures.shape == (5, 0)
+    assert SignalStatistics(("time",), {}, {}).figures.shape == (6, 0)
 
 
 @pytest.fixture(scope="module")

@@ -160,8 +160,15 @@ MISFITS = [
     {"body": "return [math.sin(q[0])]"},
     {"body": "return [ops.abs(q[0] - 0.1)]"},
     {"made": "ConstraintLaw((ReactionSpec('force', 3, 'm'),), f)"},
+    *(
+        {"made": f"ConstraintLaw((ReactionSpec('force', '{unit}', '{of}'),), f)"}
+        for unit, of in (("N", "rad"), ("N*m", "m"), ("N*cm", "rad"), ("newton", "m"), ("N", "1"))
+    ),
+    {"made": "ConstraintLaw((row, row), f)", "body": "return [q[0], frames[0].position[0]]"},
+    {"made": "ConstraintLaw((ReactionSpec('slip', 'N', 'm'),), f)"},
     {"made": "ConstraintLaw((row, row), f, a)", "rate": "return [v[0]]"},
     {"made": f"ConstraintLaw(({PUSH}, row), f, a)", "rate": "return [v[0]]"},
+    {"made": "ConstraintLaw((ReactionSpec('push', 'N*m', 'm/s'),), None, a)", "rate": "return [v[0]]"},
     *(
         {"made": f"ConstraintLaw(({PUSH},), None, a)", "rate": f"return [{rate}]"}
         for rate in ("v[0] * v[0]", "v[0] * frames[1].angular[2]", "ops.sin(frames[0].linear[0])")

@@ -129,6 +129,16 @@ def _signal(name: str) -> Measure:
     return lambda window, joint: window.signals.get(f"{joint}/{name}")
 
 
+def _of_the_joint(name: str) -> Measure:
+    """Of the joint that a dof belongs to."""
+
+    def measure(window: StopWindow, dof: str) -> np.ndarray | None:
+        owners = dof, dof.rpartition(".")[0]
+        return next((s for owner in owners if (s := window.signals.get(f"{owner}/{name}")) is not None), None)
+
+    return measure
+
+
 def _power(window: StopWindow, joint: str) -> np.ndarray | None:
     effort, velocity = window.signals.get(f"{joint}/command_effort"), window.measured(joint, "velocity")
     return None if effort is None or velocity is None else effort * velocity
@@ -149,6 +159,8 @@ CHECKED: Mapping[str, Checked] = {
     "position": Checked("position", lambda window, joint: window.measured(joint, "position")),
     "residual_energy": Checked("residual energy", _signal("residual_energy")),
     "load_residual_energy": Checked("residual energy of the load motor", _signal("load_residual_energy")),
+    "reaction_force": Checked("transmitted force", _of_the_joint("resultant_force")),
+    "reaction_moment": Checked("transmitted moment", _of_the_joint("resultant_moment")),
     "shadow_drive": Checked("effort of the drive beside its twin", _signal("shadow_drive")),
     "shadow_effort": Checked("effort beyond its twin's", _signal("shadow_effort")),
     "shadow_slip": Checked("motion beyond the measured velocity", _signal("shadow_slip")),

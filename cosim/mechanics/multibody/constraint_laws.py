@@ -2,8 +2,11 @@
 
 A constraint law defines what must vanish: `residual(frames, q, t)` gives the holonomic rows f = 0, `rate(frames, q, v,
 t)` the non-holonomic ones, linear in the velocities, a₀ + a·q̇ = 0. Both are pure functions; their exact derivatives
-give the acceleration rows and the directions of the reactions (`constraint_rows`). Frames are given in ground axes. λ
-of a row is the force or moment named in `rows`.
+give the acceleration rows and the directions of the reactions (`constraint_rows`). Frames are given in ground axes.
+
+λ of a row does work on the change of its residual. It is the force or moment of its name where the row is scaled so
+that it is (`named_rows`). The wrench of a law on its frames, Gᵀ λ, does not depend on how its residual is written
+(`BodyConstraint.wrenches`).
 
 A force law is what springs, dampers and drives are not: a nonlinear spring, aerodynamic drag, a magnet, a penalty
 contact. Its forces on frames and efforts on joints are applied forces in the equations of motion. Nothing is
@@ -30,7 +33,8 @@ class FrameState(NamedTuple):
 
 
 class ReactionSpec(NamedTuple):
-    """One equation: the name and unit of its reaction, and the unit of its residual."""
+    """One equation: the name and unit of its reaction λ, and the unit of its residual; the product of both units is an
+    energy, of a non-holonomic row a power."""
 
     name: str
     unit: str  # of the reaction
@@ -45,7 +49,11 @@ class ConstraintLaw(NamedTuple):
     """The rows, holonomic ones first; `timed` laws depend on t. branch(frames) is above 0 where the residual vanishes
     on the intended branch, below 0 on the other one; None if there is no other. fix: what to do where the rows have no
     direction. curve, rod, radius: what a picture shows of it: the curve y(x) in the first frame on which the origin of
-    the second one stays, a massless rod between both origins, a wheel about the z axis of the second frame [m]."""
+    the second one stays, a massless rod between both origins, a wheel about the z axis of the second frame [m].
+
+    What is recorded of its reaction: `components` of its wrench on the second frame, at that frame's origin, along the
+    axes of the first one; else λ of its rows, which is the quantity of their names with `named_rows`. A law with
+    neither has the wrench on each of its frames and the effort on each dof recorded beside λ."""
 
     rows: tuple[ReactionSpec, ...]
     residual: Residual | None = None
@@ -56,9 +64,14 @@ class ConstraintLaw(NamedTuple):
     curve: Callable[[Numeric], Numeric] | None = None
     rod: bool = False
     radius: float = 0.0
+    components: tuple[ReactionSpec, ...] = ()  # of WRENCH
+    named_rows: bool = False
 
 
 FORCE, MOMENT = ("N", "m"), ("N*m", "rad")
+# the components of a wrench, force first, by the short names in the table of joints
+WRENCH: dict[str, ReactionSpec] = {f"f{axis}": ReactionSpec(f"force_{axis}", *FORCE) for axis in "xyz"}
+WRENCH |= {f"m{axis}": ReactionSpec(f"moment_{axis}", *MOMENT) for axis in "xyz"}
 
 
 def relative_pose(base: FrameState, other: FrameState) -> tuple[Numeric, Numeric]:
@@ -70,7 +83,10 @@ PoseFunction = Callable[[Numeric, Numeric], Numeric]
 
 
 def loop_closure(
-    rows: Sequence[ReactionSpec], residual: PoseFunction, branch: PoseFunction | None = None
+    rows: Sequence[ReactionSpec],
+    residual: PoseFunction,
+    branch: PoseFunction | None = None,
+    components: Sequence[ReactionSpec] = (),
 ) -> ConstraintLaw:
     """The law of a cut joint between a frame on the parent and one on the child; residual: (Q, r) -> residual,
     branch: (Q, r) -> number, as in the table of joints; Q, r: the child's axes and origin in the joint's frame."""
@@ -78,6 +94,7 @@ def loop_closure(
         tuple(rows),
         lambda frames, q, t: residual(*relative_pose(frames[0], frames[1])),
         branch=None if branch is None else lambda frames: branch(*relative_pose(frames[0], frames[1])),
+        components=tuple(components),
     )
 
 
@@ -85,24 +102,29 @@ INSTEAD_OF_NO_DISTANCE = "for points that coincide use a loop joint of type sphe
 
 
 def distance(length: float) -> ConstraintLaw:
-    """Two points keep their distance [m], above 0; λ is the compressive force of the massless rod between them [N].
-    Undefined where the points coincide."""
+    """Two points keep their distance [m], above 0; λ is the force of the massless rod between them [N], above 0 where
+    it pushes them apart. Undefined where the points coincide."""
 
     def residual(frames: Sequence[FrameState], q: Numeric, t: Numeric) -> Numeric:
         d = frames[1].position - frames[0].position
         return ops.array([ops.sqrt(d @ d) - length])
 
-    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual, fix=INSTEAD_OF_NO_DISTANCE, rod=True)
+    rows = (ReactionSpec("force", *FORCE),)
+    return ConstraintLaw(rows, residual, fix=INSTEAD_OF_NO_DISTANCE, rod=True, named_rows=True)
 
 
-def point_on_curve(curve: Callable[[Numeric], Numeric]) -> ConstraintLaw:
-    """The origin of the second frame stays on y = curve(x), in the first one's x–y plane; its z is free."""
+def point_on_curve(coefficients: Sequence[float]) -> ConstraintLaw:
+    """The origin of the second frame stays on y = c₀ + c₁ x + c₂ x² + …, in the first one's x–y plane; its z is free.
+    The residual is its distance from the curve to first order, so that λ is the normal force on it [N], above 0 towards
+    +y."""
+    curve, slope = polynomial(coefficients), polynomial([k * c for k, c in enumerate(coefficients)][1:])
 
     def residual(frames: Sequence[FrameState], q: Numeric, t: Numeric) -> Numeric:
         _, r = relative_pose(frames[0], frames[1])
-        return ops.array([r[1] - curve(r[0])])
+        steep = slope(r[0])
+        return ops.array([(r[1] - curve(r[0])) / ops.sqrt(1.0 + steep * steep)])
 
-    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual, curve=curve)
+    return ConstraintLaw((ReactionSpec("force", *FORCE),), residual, curve=curve, named_rows=True)
 
 
 def polynomial(coefficients: Sequence[float]) -> Callable[[Numeric], Numeric]:
@@ -118,9 +140,10 @@ def polynomial(coefficients: Sequence[float]) -> Callable[[Numeric], Numeric]:
 
 
 def gear(ratio: float, offset: float = 0.0, unit: str = "rad") -> ConstraintLaw:
-    """First joint = ratio · second joint + offset: gears, belts, racks. λ is the effort on the first one."""
+    """First joint = ratio · second joint + offset: gears, belts, racks. λ is the effort on the first one along its
+    positive velocity; −ratio · λ acts on the second one."""
     row = ReactionSpec("effort", quantity_unit("joint effort", unit), unit)
-    return ConstraintLaw((row,), lambda frames, q, t: ops.array([q[0] - ratio * q[1] - offset]))
+    return ConstraintLaw((row,), lambda frames, q, t: ops.array([q[0] - ratio * q[1] - offset]), named_rows=True)
 
 
 def coupling(
@@ -132,7 +155,7 @@ def coupling(
 
 def knife_edge() -> ConstraintLaw:
     """The origin of the second frame does not move along that frame's y axis, relative to the first one: a
-    skate, a knife edge, a wheel of zero radius (ẏ cos φ − ẋ sin φ = 0)."""
+    skate, a knife edge, a wheel of zero radius (ẏ cos φ − ẋ sin φ = 0). λ is the force on it along that axis [N]."""
 
     def rate(frames: Sequence[FrameState], q: Numeric, v: Numeric, t: Numeric) -> Numeric:
         base, edge = frames
@@ -140,13 +163,13 @@ def knife_edge() -> ConstraintLaw:
         slip = edge.linear - base.linear - ops.cross(base.angular, reach)
         return ops.array([edge.rotation[:, 1] @ slip])
 
-    return ConstraintLaw((ReactionSpec("force", "N", "m/s"),), None, rate)
+    return ConstraintLaw((ReactionSpec("force", "N", "m/s"),), None, rate, named_rows=True)
 
 
 def rolling(radius: float) -> ConstraintLaw:
     """A disk of a radius [m] about the z axis of the second frame rolls without slipping on the x–y plane of the
     first one, which may move: it touches the plane (one row), and the point of contact does not slip along it (two).
-    """
+    λ are the components of the force on the disk at the point of contact, along the axes of the first frame [N]."""
 
     def down(frames: Sequence[FrameState]) -> tuple[Numeric, Numeric]:
         """(direction in the disk's plane to its lowest point, sine of its inclination)."""
@@ -169,7 +192,7 @@ def rolling(radius: float) -> ConstraintLaw:
         return plane.rotation[:, :2].T @ slip
 
     rows = ReactionSpec("force_z", *FORCE), ReactionSpec("force_x", "N", "m/s"), ReactionSpec("force_y", "N", "m/s")
-    return ConstraintLaw(rows, residual, rate, radius=radius)
+    return ConstraintLaw(rows, residual, rate, radius=radius, named_rows=True)
 
 
 ForceFunction = Callable[[Sequence[FrameState], Numeric, Numeric, Numeric], Numeric]

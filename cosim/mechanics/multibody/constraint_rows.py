@@ -38,6 +38,24 @@ class ConstraintState(NamedTuple):
     rows: list[ConstraintRow]  # with γ
 
 
+class ConstraintWrenches(NamedTuple):
+    """What a constraint does to the mechanism in one state."""
+
+    frames: list[FrameState]
+    wrenches: list[SpatialVector]  # on each frame, force [N] and moment about its origin [N m], in ground axes
+    efforts: Numeric  # on the dofs of its joints, along their positive velocities
+
+    @property
+    def axes(self) -> Numeric:
+        """(3, 3) of the parent: its first frame, the ground where it has one frame."""
+        return self.frames[0].rotation if len(self.frames) > 1 else np.eye(3)
+
+    def along_parent(self) -> list[SpatialVector]:
+        """The wrenches along the axes of the parent."""
+        axes = self.axes
+        return [SpatialVector(axes.T @ w.linear, axes.T @ w.angular) for w in self.wrenches]
+
+
 @dataclass(frozen=True, eq=False)
 class _Attached:
     """What a law applies to: frames of bodies and coordinates of joints of a tree."""
@@ -74,6 +92,8 @@ class BodyConstraint(_Attached):
     """A constraint law on the bodies of a tree."""
 
     law: ConstraintLaw
+    links: tuple[str, ...] = ()  # of its frames
+    weld_of: str = ""  # see `Constraint`
 
     @cached_property
     def holonomic(self) -> int:
@@ -89,14 +109,26 @@ class BodyConstraint(_Attached):
     def _make(self, columns: list[Numeric], arrays: list[Numeric]) -> list[tuple[Numeric, tuple[int, ...]]]:
         import casadi
 
-        n, law = len(self.bodies), self.law
+        n = len(self.bodies)
         placed = {body: Placement(*arrays[4 * k : 4 * k + 4]) for k, body in enumerate(self.bodies)}
-        frames = self._frames(placed)
-        q, v, t = arrays[4 * n :]
-        changes = [(columns[4 * n], column(self._rate(q, v))), (columns[-1], casadi.DM(1.0))]
-        for k, body in enumerate(self.bodies):
-            here = placed[body]
-            changes.append((columns[4 * k], column(ops.skew(here.angular) @ here.rotation)))
+        residual, rate, velocities, changes = self._traced(columns, arrays, n, self._frames(placed))
+        directions = casadi.jacobian(rate, velocities)
+        m, size = len(self.law.rows), 6 * n + len(self.dofs)
+        remains = along(rate, changes)
+        return [(residual, (self.holonomic,)), (rate, (m,)), (directions, (m, size)), (remains, (m,))]
+
+    def _traced(
+        self, columns: list[Numeric], arrays: list[Numeric], n: int, frames: Sequence[FrameState]
+    ) -> tuple[Numeric, Numeric, Numeric, list[tuple[Numeric, Numeric]]]:
+        """(residual, rate of all rows, the velocities, (x, ẋ) of all that moves) as columns; columns, arrays: rotation,
+        position, angular and linear velocity of n bodies or frames, then q, v and t."""
+        import casadi
+
+        law, (q, v, t) = self.law, arrays[4 * n : 4 * n + 3]
+        changes = [(columns[4 * n], column(self._rate(q, v))), (columns[4 * n + 2], casadi.DM(1.0))]
+        for k in range(n):
+            rotation, _, angular, _ = arrays[4 * k : 4 * k + 4]
+            changes.append((columns[4 * k], column(ops.skew(angular) @ rotation)))
             changes.append((columns[4 * k + 1], columns[4 * k + 3]))
         residual = rate = casadi.SX(0, 1)
         if law.residual is not None:
@@ -105,10 +137,33 @@ class BodyConstraint(_Attached):
         if law.rate is not None:
             rate = casadi.vertcat(rate, column(ops.array(law.rate(frames, q, v, t))))
         velocities = [columns[4 * k + i] for k in range(n) for i in (3, 2)] + [columns[4 * n + 1]]
-        directions = casadi.jacobian(rate, casadi.vertcat(*velocities))
-        m, size = len(law.rows), 6 * n + len(self.dofs)
-        remains = along(rate, changes)
-        return [(residual, (self.holonomic,)), (rate, (m,)), (directions, (m, size)), (remains, (m,))]
+        return residual, rate, casadi.vertcat(*velocities), changes
+
+    @cached_property
+    def _wrenches(self) -> Derived:
+        shapes = [(3, 3), (3,), (3,), (3,)] * len(self.frames)
+        shapes += [(len(self.coordinates),), (len(self.dofs),), (), (len(self.law.rows),)]
+        return Derived("wrenches", shapes, self._make_wrenches)
+
+    def _make_wrenches(self, columns: list[Numeric], arrays: list[Numeric]) -> list[tuple[Numeric, tuple[int, ...]]]:
+        """Gᵀ λ: the derivative of the power λ·ḟ by the velocities of the frames and of the dofs."""
+        import casadi
+
+        n = len(self.frames)
+        frames = [FrameState(*arrays[4 * k : 4 * k + 4]) for k in range(n)]
+        _, rate, velocities, _ = self._traced(columns, arrays, n, frames)
+        given = casadi.jacobian(casadi.dot(columns[-1], rate), velocities).T
+        return [(given[: 6 * n], (6 * n,)), (given[6 * n :], (len(self.dofs),))]
+
+    def wrenches(
+        self, placed: Sequence[Placement], q: Numeric, v: Numeric, multipliers: Numeric, t: Numeric
+    ) -> ConstraintWrenches:
+        """What the multipliers λ of its rows do; q, v of all joints of the tree."""
+        frames = self._frames(placed)
+        given = [x for frame in frames for x in frame]
+        wrenches, efforts = self._wrenches(*given, *self._chosen(q, v), t, multipliers)
+        on_frames = [SpatialVector(w[:3], w[3:]) for w in wrenches.reshape(len(frames), 6)]
+        return ConstraintWrenches(frames, on_frames, efforts)
 
     def branch(self, placed: Sequence[Placement]) -> Numeric:
         """A number that is above 0 where it is closed on the intended branch."""
@@ -290,7 +345,9 @@ def elastic_forces(tree: Tree) -> tuple[ElasticForce, ...]:
 
 def body_constraints(tree: Tree, constraints: Sequence[Constraint]) -> tuple[BodyConstraint, ...]:
     """The constraints of a mechanism on the bodies of its tree."""
-    return tuple(BodyConstraint(*_attached(tree, constraint), constraint.law) for constraint in constraints)
+    return tuple(
+        BodyConstraint(*_attached(tree, c), c.law, tuple(link for link, _ in c.frames), c.weld_of) for c in constraints
+    )
 
 
 def body_forces(tree: Tree, forces: Sequence[AppliedForce]) -> tuple[BodyForce, ...]:

@@ -20,6 +20,7 @@ from cosim.mechanics.multibody.bodies import AnyMotion, AnyVector
 from cosim.mechanics.multibody.closure import Closure
 from cosim.mechanics.multibody.configuration_space import ConfigurationSpace
 from cosim.mechanics.multibody.constrained_dynamics import ConstraintRow, Solution, least_norm, rows_by_dof, solve_tree
+from cosim.mechanics.multibody.constraint_rows import ConstraintWrenches
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
 from cosim.mechanics.multibody.copies import CopiesRoutine, Forest
 from cosim.mechanics.multibody.differentiate import Derived, along
@@ -31,6 +32,7 @@ from cosim.mechanics.multibody.mechanism import Pose
 from cosim.mechanics.multibody.mimics import mimic_maps
 from cosim.mechanics.multibody.spatial import SpatialVector
 from cosim.mechanics.multibody.tree import Tree
+from cosim.mechanics.multibody.wrenches import transmitted, with_reactions
 
 # speed [rad/s or m/s] at which Coulomb friction has 1/√2 of its full value; below it joints creep instead of sticking
 FRICTION_SPEED = 0.01
@@ -301,6 +303,43 @@ class MechanismEquations(ConfigurationSpace):
         rows = self._rows_by_dof(q, t, active)
         return least_norm(rows, self.constraints.redundant, multipliers, holds)
 
+    def wrenches_of_constraints(
+        self, q: Numeric, v: Numeric, multipliers: Numeric, t: Numeric = 0.0
+    ) -> list[ConstraintWrenches]:
+        """What the reactions λ (m,) of all rows do, by constraint."""
+        q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
+        _, placed = self._placements(q_tree, v_tree, t)
+        found, first = [], 0
+        for constraint in self.constraints.members:
+            own = multipliers[first : first + len(constraint.law.rows)]
+            found.append(constraint.wrenches(placed, q_tree, v_tree, own, t))
+            first += len(own)
+        return found
+
+    def wrenches_of_joints(
+        self, q: Numeric, v: Numeric, qdd: Numeric, multipliers: Numeric, t: Numeric = 0.0
+    ) -> list[SpatialVector]:
+        """Of every joint of the tree, in the order of `tree.joints`: see `wrenches.transmitted`. qdd (nv,), λ (m,): of
+        the state."""
+        q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
+        moving, placed, _, _, rows = self._constraint_state(q_tree, v_tree, t)
+        forces, _ = self.constraints.forces(self.tree, moving, placed, q_tree, v_tree, t)
+        forces = with_reactions(forces, rows, multipliers)
+        return transmitted(self.sweeps, moving, forces, SpatialVector(-self.gravity, REST), self.v_map.expand(qdd))
+
+    def constraint_wrenches(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
+        """(k, 6): see `Model.constraint_wrenches`."""
+        found = self.wrenches_of_constraints(q, v, self.reactions(q, v, tau, t), t)
+        return _stacked([wrench for constraint in found for wrench in constraint.along_parent()])
+
+    def joint_wrenches(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
+        """(n, 6): see `Model.joint_wrenches`."""
+        if not self.constraints.members:
+            return _stacked(self.wrenches_of_joints(q, v, self.forward_dynamics(q, v, tau, t), np.zeros(0), t))
+        found = self.constrained_dynamics(q, v, np.zeros(self.nv), tau, np.zeros(self.nv, dtype=bool), t)
+        multipliers = self.least_norm_reactions(q, found.multipliers, t)
+        return _stacked(self.wrenches_of_joints(q, v, found.acceleration, multipliers, t))
+
     def inverse_dynamics(self, q: Numeric, v: Numeric, qdd: Numeric, t: Numeric = 0.0) -> Numeric:
         """τ (nv,): see `Model.inverse_dynamics`."""
         vectors = self.q_map.positions(q), self.v_map.expand(v), self.v_map.expand(qdd)
@@ -388,6 +427,16 @@ class MechanismEquations(ConfigurationSpace):
         q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
         _, placed = self._placements(q_tree, v_tree, t)
         return {law.name: law.forces(placed, q_tree, v_tree, t)[2] for law in self.constraints.laws}
+
+    @cached_property
+    def dofs_of_tree(self) -> list[tuple[str, str]]:
+        """(name, unit rad or m) of all dofs of the tree, mimic joints included."""
+        pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
+        return [
+            (name, unit)
+            for joint, kind in pairs
+            for name, (_, unit) in zip(kind.named(joint.name, kind.dofs), kind.dofs, strict=True)
+        ]
 
     def _per_dof(self, attribute: str) -> Numeric:
         """An attribute of the joints, repeated for each of their dofs."""
@@ -532,6 +581,11 @@ class MechanismEquations(ConfigurationSpace):
     def centroidal_momentum_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         moving, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
         return self._project_rows(kinematics.centroidal_momentum_matrix(self.sweeps, moving, placed, self.nv_tree))
+
+
+def _stacked(wrenches: Sequence[SpatialVector]) -> Numeric:
+    """(n, 6) force and moment of each."""
+    return ops.array([[*w.linear, *w.angular] for w in wrenches]).reshape(len(wrenches), 6)
 
 
 def _all_zero(values: Numeric) -> bool:

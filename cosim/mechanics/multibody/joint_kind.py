@@ -30,6 +30,13 @@ class JointKind:
     closure: Callable[[Numeric, Numeric], Numeric] | None = None
     branch: Callable[[Numeric, Numeric], Numeric] | None = None
     timed: bool = False
+    # components of the wrench that it transmits as a loop joint, where its rows combine them
+    combined: str = ""
+
+    @property
+    def components(self) -> list[str]:
+        """Of the wrench that it transmits as a loop joint, along the axes of its frame on the parent."""
+        return (self.combined or self.reactions).split()
 
     @property
     def nq(self) -> int:

@@ -132,6 +132,7 @@ UNIVERSAL = JointKind(
     _universal,
     "fx fy fz my",
     lambda turn, r: [*r, -turn[2, 0]],
+    combined="fx fy fz mx my",  # the moment is across both axes, the first of which turns the second
 )
 SPHERICAL = JointKind(
     ROTATION,
@@ -189,6 +190,7 @@ def screw(pitch: float) -> JointKind:
         "fx fy fz mx my",
         closure,
         branch,
+        combined="fx fy fz mx my mz",  # the thread transmits −pitch · fz about its axis
     )
 
 

@@ -166,6 +166,7 @@ class Constraint:
     frames: tuple[tuple[str, Pose], ...] = ()  # link, frame in the link
     joints: tuple[str, ...] = ()
     place: SourceLocation = NOWHERE
+    weld_of: str = ""  # the loop joint with coordinates whose child it joins
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ class Frame:
 @dataclass(frozen=True)
 class Mechanism:
     """A tree of links and joints, loops, constraints, springs, frames and forces; `notes` are remarks that are not
-    errors."""
+    errors. reactions: joints of the tree whose wrenches are recorded; a fixed one is then not merged."""
 
     name: str
     root: str
@@ -217,6 +218,7 @@ class Mechanism:
     springs: tuple[Spring, ...] = ()
     frames: tuple[Frame, ...] = ()
     forces: tuple[AppliedForce, ...] = ()
+    reactions: tuple[str, ...] = ()
 
 
 def with_floating_base(mechanism: Mechanism) -> Mechanism:

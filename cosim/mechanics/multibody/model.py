@@ -402,9 +402,38 @@ class Model:
 
     @native_method
     def reactions(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
-        """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`. For a cut joint: force
-        [N] and moment [N m] on its child, along the axes of its frame on the parent (Hᵀλ)."""
+        """λ (m,) of the constraints under efforts τ (nv,), in the order of `constraint_rows`: Gᵀ λ are their efforts.
+        `constraint_wrenches` has the forces and moments."""
         return self._call("reactions", q, v, tau, *t, out=out)
+
+    @native_method
+    def constraint_wrenches(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None
+    ) -> Numeric:
+        """(k, 6) force [N] and moment [N m] of each constraint on each of its k frames under efforts τ (nv,), in the
+        order of `constraint_frames`: at the origin of the frame, along the axes of the constraint's first frame, which
+        is on the parent of a loop joint (of the ground if it has one frame). Their sum over the frames, at one point,
+        is 0 where the law depends on relative motion alone."""
+        return self._call("constraint_wrenches", q, v, tau, *t, out=out)
+
+    @native_method
+    def joint_wrenches(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """(n, 6) force [N] and moment [N m] on the child of each joint of the tree under efforts τ (nv,), in the order
+        of `tree_joint_names`: at the origin of the child's frame, along the axes of the joint's frame on the parent,
+        whose z is along the joint's axis and whose x is nearest to the frame's x (its y for an axis along x; for a
+        universal joint the second axis). The effort along the joint is a part of it: drive, spring, friction and
+        constraints on its coordinate, less the inertia of its rotor."""
+        return self._call("joint_wrenches", q, v, tau, *t, out=out)
+
+    @property
+    def constraint_frames(self) -> tuple[str, ...]:
+        """(k,) `<constraint>/<link>` of every frame of every constraint."""
+        return tuple(f"{c.name}/{link}" for c in self.equations.constraints.members for link in c.links)
+
+    @property
+    def tree_joint_names(self) -> tuple[str, ...]:
+        """(n,) the joints of the moving bodies, mimic joints and parts of elastic links included."""
+        return tuple(joint.name for joint in self._tree.joints)
 
     @native_method
     def constraint_violation(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:

@@ -1,15 +1,14 @@
-"""What the functions of a model take and give, by their names."""
+"""The arguments and results of the functions of a `Model`: one row per function."""
 
 from __future__ import annotations
 
 from cosim.core.compile import ArrayPort
+from cosim.core.compile.trace import Shape
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.inertial_parameters import PER_BODY
 
 # functions that do not depend on time
 UNTIMED = {"friction_effort", "integrate", "difference", "inertia_effort", "coordinates", "chart"}
-
-Shape = tuple[int, ...]
 
 
 def arrays_of(equations: MechanismEquations, function: str) -> tuple[list[ArrayPort], list[ArrayPort]]:
@@ -21,23 +20,28 @@ def arrays_of(equations: MechanismEquations, function: str) -> tuple[list[ArrayP
 
 
 def _table(equations: MechanismEquations) -> dict[str, tuple[list[ArrayPort], list[Shape]]]:
-    tree, rows = equations.tree, equations.constraints.holonomic
-    nq, nv, m = (equations.nq,), (equations.nv,), (len(rows),)
+    """Function -> (its arguments without time, the shapes of its results)."""
+    constraints, bodies = equations.constraints, len(equations.tree.bodies)
+    frames = sum(len(c.frames) for c in constraints.members)
+    n = equations.nv
+    nq, nv, m = (equations.nq,), (n,), (len(constraints.holonomic),)
     q, v, qdd, tau = ArrayPort("q", nq), ArrayPort("v", nv), ArrayPort("qdd", nv), ArrayPort("tau", nv)
-    prescribed, by_inertia = ArrayPort("prescribed", nv, boolean=True), (*nv, PER_BODY * len(tree.bodies))
+    prescribed, by_inertia = ArrayPort("prescribed", nv, boolean=True), (n, PER_BODY * bodies)
     return {
         "forward_dynamics": ([q, v, tau], [nv]),
         "inverse_dynamics": ([q, v, qdd], [nv]),
         "forward_dynamics_derivatives": ([q, v, tau], [nv * 2] * 3),
         "inverse_dynamics_derivatives": ([q, v, qdd], [nv * 2] * 3),
-        "link_regressor": ([q, v, qdd], [(*nv, PER_BODY)]),
+        "link_regressor": ([q, v, qdd], [(n, PER_BODY)]),
         "hybrid_dynamics": ([q, v, qdd, tau, prescribed], [nv, nv]),
         "hybrid_dynamics_derivatives": ([q, v, qdd, tau, prescribed], [nv * 2] * 3),
         "inverse_dynamics_regressor": ([q, v, qdd], [by_inertia]),
         "forward_dynamics_regressor": ([q, v, tau], [by_inertia]),
         "reactions": ([q, v, tau], [m]),
         "reactions_derivatives": ([q, v, tau], [m + nv] * 3),
-        "constraint_violation": ([q, v], [(sum(rows),), m]),
+        "constraint_wrenches": ([q, v, tau], [(frames, 6)]),
+        "joint_wrenches": ([q, v, tau], [(bodies, 6)]),
+        "constraint_violation": ([q, v], [(sum(constraints.holonomic),), m]),
         "constraint_jacobian": ([q], [m + nv]),
         "inertia_effort": ([q, qdd], [nv]),
         "friction_effort": ([v], [nv]),
@@ -51,11 +55,11 @@ def _table(equations: MechanismEquations) -> dict[str, tuple[list[ArrayPort], li
         "nonlinear_effects": ([q, v], [nv]),
         "gravity_effort": ([q], [nv]),
         "center_of_mass": ([q], [(3,)]),
-        "center_of_mass_jacobian": ([q], [(3, *nv)]),
+        "center_of_mass_jacobian": ([q], [(3, n)]),
         "centroidal_momentum": ([q, v], [(6,)]),
-        "centroidal_momentum_matrix": ([q], [(6, *nv)]),
+        "centroidal_momentum_matrix": ([q], [(6, n)]),
         "frame_pose": ([q], [(4, 4)]),
-        "body_poses": ([q], [(len(tree.joints), 3, 4)]),
-        "frame_jacobian": ([q], [(6, *nv)]),
-        "frame_jacobian_rate": ([q, v], [(6, *nv)]),
+        "body_poses": ([q], [(bodies, 3, 4)]),
+        "frame_jacobian": ([q], [(6, n)]),
+        "frame_jacobian_rate": ([q, v], [(6, n)]),
     }

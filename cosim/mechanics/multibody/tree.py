@@ -1,7 +1,8 @@
 """From a mechanism to the tree of moving bodies for the sweeps.
 
-Links joined by fixed joints become one body. Each body's frame sits at its joint with z along the joint's
-axis, so that one entry of the joint table serves every direction and constants become exact zeros and ones.
+Links joined by fixed joints become one body, unless the wrench in the joint is recorded. Each body's frame sits at its
+joint with z along the joint's axis, so that one entry of the joint table serves every direction and constants become
+exact zeros and ones.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Tree:
 
 
 def build_tree(mechanism: Mechanism) -> Tree:
-    """Merge links joined by fixed joints, rotate axes to z."""
+    """Merge links joined by fixed joints, except by those whose reactions are recorded; rotate axes to z."""
     frames: dict[str, tuple[int, Pose]] = {mechanism.root: (-1, Pose.identity())}
     joints: list[Joint] = []
     parents: list[int] = []
@@ -66,7 +67,7 @@ def build_tree(mechanism: Mechanism) -> Tree:
     for joint in depth_first(mechanism):
         parent, pose = frames[joint.parent]
         mount = pose @ joint.pose
-        if joint.kind == "fixed":
+        if joint.kind == "fixed" and joint.name not in mechanism.reactions:
             frames[joint.child] = (parent, exact(mount))
             continue
         aligned = Pose(joint_axes(joint), np.zeros(3))

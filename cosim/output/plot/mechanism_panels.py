@@ -91,13 +91,19 @@ def _constraints(signals: Mapping[str, np.ndarray]) -> list[str]:
 
 
 def _reaction_signals(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> dict[str, list[str]]:
-    """The reaction signals of a constraint by unit; the effort of a dof with the same name is no reaction."""
+    """The signals of the reaction of a constraint by unit: the resultant where there is one, of a law in Python on its
+    last frame, else components or the effort on its first dof. The effort of a dof with the same name is no
+    reaction."""
     of_dof = f"{name}/position" in signals
     rows = [
         s for s in signals
         if s.rpartition("/")[0] == name and (not of_dof or s.startswith((f"{name}/force_", f"{name}/moment_")))
     ]  # fmt: skip
-    return {unit: [s for s in rows if units.get(s) == unit] for unit in (FORCES, MOMENTS)}
+    found = {}
+    for unit, what in ((FORCES, "resultant_force"), (MOMENTS, "resultant_moment")):
+        whole = [s for s in signals if s == f"{name}/{what}" or (s.startswith(f"{name}.") and s.endswith(f"/{what}"))]
+        found[unit] = whole[-1:] or [s for s in rows if units.get(s) == unit]
+    return found
 
 
 def _norm(*parts: np.ndarray) -> np.ndarray:

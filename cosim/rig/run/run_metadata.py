@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from cosim.core.errors import InputError, shortened
 from cosim.execution.timing import deadlines
 from cosim.mechanics.formulations import SEPARATE_BODIES
+from cosim.simulation.plant.recorded_reactions import OF_A_CONSTRAINT
 
 if TYPE_CHECKING:
     from cosim.rig.wiring.wired_rig import WiredRig
@@ -18,10 +19,11 @@ Role = Literal["actuated", "passive", "prescribed", "real"]
 @dataclass(frozen=True)
 class ConstraintMetadata:
     """The names of what is recorded of a constraint. rows: of its reactions; drifts: which of `violation` and `slip` it
-    has."""
+    has; sizes: full names of the signals that say how large its reaction is, none in recordings of former versions."""
 
     rows: tuple[str, ...]
     drifts: tuple[str, ...]
+    sizes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class RunMetadata:
     full_deflection: dict[str, float] = field(default_factory=dict)  # of modes, see `Model.full_deflection`
     bonds: tuple[str, ...] = ()  # of parts
     drawing: str = ""  # of the mechanism, see `write_drawing`; only where it is for other programs
+    reactions: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of joints that record them: their sizes
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -89,13 +92,13 @@ def _run_metadata_of(rig: WiredRig) -> RunMetadata:
     from cosim.rig.sections.schedule import AUTO
 
     spec, schedule, model = rig.spec, rig.spec.schedule, rig.plant.model
-    constraints = {
-        c.name: ConstraintMetadata(
-            tuple(row.name for row in c.law.rows),
-            tuple(what for what in ("violation", "slip") if f"{c.name}/{what}" in rig.tick_model.signals.names),
-        )
-        for c in model.equations.constraints.members
-    }
+    signals = rig.tick_model.signals
+    reactions = dict(signals.reactions)
+    constraints = {}
+    for name in [constraint.name for constraint in model.equations.constraints.members]:
+        drifts = tuple(what for what in OF_A_CONSTRAINT if f"{name}/{what}" in signals.names)
+        own = reactions.pop(name)
+        constraints[name] = ConstraintMetadata(own.rows, drifts, own.sizes)
     return RunMetadata(
         name=spec.name,
         description=spec.description,
@@ -118,6 +121,7 @@ def _run_metadata_of(rig: WiredRig) -> RunMetadata:
         bonds=() if rig.tick_model.coupling is None else rig.tick_model.coupling.bond_names,
         formulation=spec.mechanism.formulation,
         full_deflection=rig.plant.full_model.full_deflection,
+        reactions={joint: names.sizes for joint, names in reactions.items()},
     )
 
 

@@ -26,7 +26,7 @@ from cosim.rig.run.outputs import Outputs
 from cosim.rig.run.recorded_run import Change
 from cosim.rig.run.run import Run
 from cosim.rig.run.run_metadata import RunMetadata
-from cosim.rig.run.summary import followed_signals, sampled_signals
+from cosim.rig.run.summary import followed_signals, sampled_signals, timed_signals
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_block import TickBlock
 
@@ -104,7 +104,10 @@ class RunRecorder:
             self.rig.observe.begin()
         units = self.metadata.units
         self._statistics = SignalStatistics(
-            tuple(units), followed_signals(self.metadata, units), sampled_signals(self.metadata, units)
+            tuple(units),
+            followed_signals(self.metadata, units),
+            sampled_signals(self.metadata, units),
+            timed_signals(self.metadata),
         )
 
     def add(self, block: TickBlock) -> None:

@@ -56,6 +56,13 @@ class JointSummary(TypedDict):
     effort_peak: float
 
 
+class PeakSummary(TypedDict):
+    """The largest absolute value of a signal, and when it was first there [s]; None in runs that did not follow it."""
+
+    peak: float
+    t_s: float | None
+
+
 class EventSummary(TypedDict):
     """An event that occurred `count` times in one tick, the last time at `t_s`."""
 
@@ -165,6 +172,7 @@ class RunSummary(TypedDict):
     parameters: dict[str, float | list[float]]
     joints: dict[str, JointSummary]
     constraints: dict[str, dict[str, Any]]
+    reactions: dict[str, dict[str, PeakSummary]]
     redundant: list[str]
     immobile: str | None
     events: list[EventSummary]
@@ -210,10 +218,11 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "parameters": rig.parameters,
         "joints": {name: _joint(rig, signals, name) for name in rig.joints if _has_motion(signals, name)},
         "constraints": {
-            name: _constraint(signals, name, constraint)
+            name: _constraint(signals, name, constraint, rig.step_ns)
             for name, constraint in rig.constraints.items()
             if _has(signals, name, (*constraint.drifts, *constraint.rows))
         },
+        "reactions": {joint: _peaks(signals, sizes, rig.step_ns) for joint, sizes in rig.reactions.items()},
         "redundant": list(rig.redundant),
         "immobile": rig.immobile,
         "events": [
@@ -270,6 +279,7 @@ def followed_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, tup
             followed[f"{name}/{_ERROR}"] = reference, f"{name}/position"
     for name, constraint in rig.constraints.items():
         followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in (*constraint.drifts, *constraint.rows)}
+    followed |= {name: (name, None) for name in timed_signals(rig)}
     followed |= {f"{name}/{what}": (f"{name}/{what}", None) for name in rig.bonds for what in _BOND}
     further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED, *_COUPLING_STEPS]
     further += [
@@ -277,6 +287,12 @@ def followed_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, tup
     ]
     followed |= {name: (name, None) for name in further}
     return {name: pair for name, pair in followed.items() if all(part is None or part in signals for part in pair)}
+
+
+def timed_signals(rig: RunMetadata) -> tuple[str, ...]:
+    """The signals whose peaks have a time: the sizes of reactions."""
+    of_constraints = (name for constraint in rig.constraints.values() for name in constraint.sizes)
+    return (*of_constraints, *(name for sizes in rig.reactions.values() for name in sizes))
 
 
 def sampled_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, str]:
@@ -306,7 +322,7 @@ def statistics_of(run: RecordedRun) -> SignalStatistics:
     if run.statistics is not None:
         return run.statistics
     followed, sampled = followed_signals(run.rig, run.signals), sampled_signals(run.rig, run.signals)
-    statistics = SignalStatistics(run.signals, followed, sampled)
+    statistics = SignalStatistics(run.signals, followed, sampled, timed_signals(run.rig))
     for begin in range(0, len(run.values), BLOCK):
         statistics.add(run.values[begin : begin + BLOCK])
     return statistics
@@ -353,10 +369,22 @@ def _joint(rig: RunMetadata, signals: Figures, name: str) -> JointSummary:
     }
 
 
-def _constraint(signals: Figures, name: str, constraint: ConstraintMetadata) -> dict[str, Any]:
-    """Largest violation [m, rad] and slip [per s], and the peaks of its reactions [N, N·m]."""
+def _constraint(signals: Figures, name: str, constraint: ConstraintMetadata, step_ns: int) -> dict[str, Any]:
+    """Largest violation [m, rad] and slip [per s], the peaks of the components of its reaction and of its size [N,
+    N·m]."""
     drift = {f"{what}_max": signals[f"{name}/{what}"].peak for what in constraint.drifts}
-    return drift | {"reaction_peak": {row: signals[f"{name}/{row}"].peak for row in constraint.rows}}
+    components = {row: signals[f"{name}/{row}"].peak for row in constraint.rows}
+    return drift | {"reaction_peak": components, "largest": _peaks(signals, constraint.sizes, step_ns)}
+
+
+def _peaks(signals: Figures, names: Sequence[str], step_ns: int) -> dict[str, PeakSummary]:
+    """Of the signals that were kept."""
+    found: dict[str, PeakSummary] = {}
+    for name in names:
+        if name in signals:
+            tick = signals[name].peak_tick
+            found[name] = {"peak": signals[name].peak, "t_s": None if tick is None else tick * step_ns * 1e-9}
+    return found
 
 
 def _bond(signals: Figures, name: str, whats: Sequence[str]) -> BondSummary:

@@ -102,7 +102,7 @@ def _distance(keys: DistanceKeys, parts: Parts) -> ConstraintParts:
 
 
 def _curve(keys: CurveKeys, parts: Parts) -> ConstraintParts:
-    law = constraint_laws.point_on_curve(constraint_laws.polynomial(keys.polynomial))
+    law = constraint_laws.point_on_curve(keys.polynomial)
     return ConstraintParts(law, ((keys.on, keys.origin.pose), (keys.body, at_point(keys.point))))
 
 

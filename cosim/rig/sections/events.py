@@ -22,7 +22,7 @@ from cosim.simulation.plant.recorded_signals import OF_A_DOF, OF_A_FRAME
 
 @params
 class WhenKeys:
-    signal: Reference = param(doc="of the rig, such as `<joint>/position` or `<constraint>/force_x`")
+    signal: Reference = param(doc="of the rig, such as `<joint>/position` or `<constraint>/resultant_force`")
     above: float | None = param(default=None, doc="triggers when the signal rises above this, in its unit")
     below: float | None = param(default=None, doc="triggers when the signal falls below this, in its unit")
 

@@ -32,6 +32,7 @@ from cosim.rig.sections.elastic import with_elastic
 from cosim.rig.sections.geometry import ORIGIN, Vector
 from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
+from cosim.rig.sections.reactions import NamesOrAll, joints_with_reactions
 
 FORMATS = ("urdf", "mjcf")  # keys that name a robot file
 MOVING_BASE = "moving_base"  # its link and its joint
@@ -78,6 +79,7 @@ class MechanismFile:
     springs: list | None = param(default=None)
     frames: list | None = param(default=None)
     forces: list | None = param(default=None)
+    reactions: NamesOrAll = param(default=NamesOrAll())
     loop_closure: LoopClosureKeys = param(default=LoopClosureKeys())
     formulation: str = param(default=SEPARATE_BODIES, doc="of the equations of motion")
 
@@ -249,9 +251,12 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     springs = read_springs(*items("springs"), parts, reading)
     frames = read_frames(*items("frames"), parts, reading)
     forces = read_forces(*items("forces"), parts, reading)
+    asked = section.get("reactions") or NamesOrAll()
+    reactions = joints_with_reactions(asked, tree.joints, loops, ("mechanism", "reactions"), reading)
     mechanism = build_mechanism(
         tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames, forces
     )
+    mechanism = replace(mechanism, reactions=reactions)
     with_nodes(mechanism)  # raises InputErrors for what is attached beyond an elastic link
     return mechanism
 

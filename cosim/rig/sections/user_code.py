@@ -16,6 +16,7 @@ from cosim.core.compile.trace import Trace, origin, trace
 from cosim.core.errors import CompileError, InputError, where_raised
 from cosim.core.plugin_loading import CONSTRAINT, FORCE, JOINT, SHAPES, PluginKind
 from cosim.core.types import Numeric
+from cosim.core.units import is_work
 from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, ForceLaw, FrameState, ReactionSpec
 from cosim.mechanics.multibody.differentiate import HingeOf
 from cosim.mechanics.multibody.elastic.shape_functions import ShapeFunctions
@@ -24,6 +25,7 @@ from cosim.mechanics.multibody.mechanism import pose_of
 from cosim.rig.reading.plugins import load_plugin, read_named_plugin
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import YamlValue
+from cosim.simulation.plant.recorded_reactions import OF_A_CONSTRAINT
 
 UserFunction = Callable[..., Numeric]
 
@@ -204,6 +206,12 @@ def _check_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
             unit = row.residual_unit
             what = f"row {k + 1}, '{row.name}', is one of {name}, and what vanishes in it has the unit '{unit}'"
             raise ValueError(f"{what}; units of {name} must {must} ({origin(written)})")
+        if row.name in (*OF_A_CONSTRAINT, *(other.name for other in law.rows[:k])):
+            raise ValueError(f"row {k + 1}: there is a signal '{row.name}' of the constraint already; rename the row")
+        if not is_work(row.unit, row.residual_unit):
+            product = "a power, W: N and m/s, N*m and rad/s" if name == "rate" else "an energy, J: N and m, N*m and rad"
+            what = f"row {k + 1}, '{row.name}', has a reaction in '{row.unit}' and {name} in '{row.residual_unit}'"
+            raise ValueError(f"{what}; their product must be {product} ({origin(written)})")
 
 
 def _sample_frames(links: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

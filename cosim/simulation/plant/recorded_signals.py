@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import Numeric, Signal, Signals, State
-from cosim.core.units import quantity_unit
 from cosim.simulation.plant.plant import Plant
+from cosim.simulation.plant.recorded_reactions import record_reactions
+from cosim.simulation.plant.recorded_values import RecordedSignals
 
 OF_A_DOF: Signals = {
     "position": Signal((), "joint position", "true position; of a real joint the estimated one", chart="position"),
@@ -52,11 +52,6 @@ OF_A_FRAME: Signals = {
         (), "m", "how far the frame is from its place in the undeformed link, along the axes of the beam"
     ),
 }
-OF_A_CONSTRAINT: Signals = {
-    "violation": Signal((), "", "constraint violation"),  # in the units of its rows, as its reactions
-    "slip": Signal((), "", "violation of a velocity constraint"),
-}
-REACTION = "reaction of the constraint"
 OF_A_FORCE: Signals = {"power": Signal((), "W", "power of the force law on the mechanism")}
 ENERGIES: Signals = {
     "kinetic": Signal((), "J", "kinetic energy of the mechanism and of the rotors of rigid gears"),
@@ -73,28 +68,6 @@ STEPS: Signals = {
     "total": Signal((), "1", "integrator steps since the start"),
     "unconverged": Signal((), "1", "implicit steps of the drives that did not converge since the start"),
 }
-
-
-@dataclass
-class RecordedSignals:
-    """Values and declarations by name, `<owner>/<what>`, in the order of recording; the declared units are SI."""
-
-    values: State = field(default_factory=dict)
-    declared: dict[str, Signal] = field(default_factory=dict)
-
-    def add(self, owner: str, values: Mapping[str, Numeric], declared: Signals, unit: str = "rad") -> None:
-        """unit: of the positions of the owner, rad or m. Raises LookupError for a value without a declaration."""
-        for what, value in values.items():
-            name = f"{owner}/{what}"
-            if what not in declared:
-                raise LookupError(f"the signal '{name}' is not declared; give its unit and meaning where it is made")
-            self.values[name] = value
-            self.declared[name] = in_si(declared[what], unit)
-
-
-def in_si(declared: Signal, unit: str) -> Signal:
-    """A declaration with a unit instead of a quantity of a joint; unit: of the positions of the joint, rad or m."""
-    return replace(declared, unit=quantity_unit(declared.unit, unit))
 
 
 def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> RecordedSignals:
@@ -141,7 +114,7 @@ def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> Recorde
             recorded.add(name, {"step_error": error}, OF_A_DOF)
     if plant.multirate:
         recorded.add("steps", {"unconverged": x["drive_steps"]["unconverged"]}, STEPS)
-    _record_constraints(plant, recorded, t, solution, plant.active(x))
+    record_reactions(plant, recorded, t, solution, plant.active(x))
     return recorded
 
 
@@ -186,30 +159,3 @@ def _record_holding(plant: Plant, recorded: RecordedSignals, x: State, solution:
         recorded.add(names[k], {"holding_effort": held[k]}, OF_A_DOF, units[k])
     for k, direction in modes.brakes.directions(x["modes"], solution["v"]).items():
         recorded.add(names[k], {"brake_slip": direction}, OF_A_DOF)
-
-
-def _record_constraints(
-    plant: Plant, recorded: RecordedSignals, t: Numeric, solution: Mapping[str, Numeric], active: Numeric
-) -> None:
-    """`<constraint>/<row>` (reactions, such as `force_x`), `<constraint>/violation` and `<constraint>/slip`."""
-    model, q, v = plant.model, solution["q"], solution["v"]
-    if not model.constraint_rows:
-        return
-    reactions = iter(model.equations.least_norm_reactions(q, solution["multipliers"], t, active))
-    for constraint in model.equations.constraints.members:
-        own = {row.name: Signal((), row.unit, REACTION) for row in constraint.law.rows}
-        recorded.add(constraint.name, {name: next(reactions) for name in own}, own)
-    residual, rate = model.equations.constraint_violation(q, v, t)
-    first = row = 0
-    for k, constraint in enumerate(model.equations.constraints.members):
-        is_active, rows = 1.0 if active is None else active[k], constraint.law.rows
-        violation, n = residual[first : first + constraint.holonomic], len(rows)
-        slip = rate[row + constraint.holonomic : row + n]
-        for what, unit, holds, values in (
-            ("violation", rows[0].residual_unit, constraint.holonomic, violation),
-            ("slip", rows[-1].residual_unit, n > constraint.holonomic, slip),
-        ):
-            if holds:
-                declared = {what: replace(OF_A_CONSTRAINT[what], unit=unit)}
-                recorded.add(constraint.name, {what: is_active * ops.sqrt(values @ values)}, declared)
-        first, row = first + constraint.holonomic, row + n

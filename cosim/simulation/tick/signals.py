@@ -19,7 +19,8 @@ from cosim.core.layout import Layout
 from cosim.core.types import Numeric, Signal, Signals, State
 from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.plant import Plant
-from cosim.simulation.plant.recorded_signals import OF_A_DOF, RecordedSignals, in_si, recorded_of
+from cosim.simulation.plant.recorded_signals import OF_A_DOF, recorded_of
+from cosim.simulation.plant.recorded_values import ReactionNames, RecordedSignals, in_si
 
 # of joints that follow a reference
 REFERENCES: Signals = {
@@ -125,6 +126,11 @@ class SignalMap:
     def declared(self) -> dict[str, Signal]:
         """The declarations of all signals by name, in their order, with units of SI."""
         return self._recorded(self.first_start, self.first_row).declared
+
+    @cached_property
+    def reactions(self) -> dict[str, ReactionNames]:
+        """The signals of the reaction of each constraint, and of each joint whose reactions the rig names."""
+        return self._recorded(self.first_start, self.first_row).reactions
 
     def values(self, start: Numeric, row: Numeric) -> State:
         """The signals of a row by name; start: see `observe`."""

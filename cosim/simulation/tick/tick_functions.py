@@ -34,6 +34,7 @@ from cosim.core.types import COMMAND, SETPOINTS, Limits, Numeric, State, request
 from cosim.mechanics.integrators.methods import INTEGRATORS
 from cosim.simulation.plant.event_stepper import EventStepper, PlantFault
 from cosim.simulation.plant.integration import Integration
+from cosim.simulation.plant.recorded_reactions import reaction_sizes
 from cosim.simulation.plant.sampling import due, samples_per_tick
 from cosim.simulation.tick.coupled_plant import CoupledStep, Coupling, PlantPart, plant_part
 from cosim.simulation.tick.sample_functions import SampleFunctions
@@ -178,6 +179,8 @@ class TickFunctions(SampleFunctions):
         known["new"] = self._sampled_time(*inputs[len(self.guard_inputs) : -1])[1]
         if not self.plant.real:
             known |= {"judged_velocity": known["velocity"], "unit_disagreement": np.zeros(self.nv)}
+        if self.guard.needs_reaction:
+            known |= reaction_sizes(self.plant, t, self.plant.layout.unpack(x), request)
         if self.coggings:
             command["effort"] = command["effort"] + cogging_effort(self.coggings, known["position"])
         safe, guard_fault, warned = guard.check(self.guard, known, command)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cosim.mechanics.multibody.constraint_laws import FORCE, MOMENT, ConstraintLaw, ReactionSpec, loop_closure
+from cosim.mechanics.multibody.constraint_laws import WRENCH, ConstraintLaw, loop_closure
 from cosim.mechanics.multibody.joints import FIXED, JointKind, joint_axes, kind_of
 from cosim.mechanics.multibody.mechanism import (
     Constraint,
@@ -23,9 +23,6 @@ from cosim.mechanics.multibody.mechanism import (
     Pose,
 )
 from cosim.mechanics.multibody.part_names import part_of
-
-_ROWS = {f"f{axis}": ReactionSpec(f"force_{axis}", *FORCE) for axis in "xyz"}
-_ROWS |= {f"m{axis}": ReactionSpec(f"moment_{axis}", *MOMENT) for axis in "xyz"}
 
 
 def cut_loops(mechanism: Mechanism) -> tuple[Mechanism, tuple[Constraint, ...]]:
@@ -58,7 +55,8 @@ def _cut_joint(loop: LoopJoint) -> Constraint:
 
 def _law(kind: JointKind) -> ConstraintLaw:
     assert kind.closure is not None, "joints without closure rows keep their coordinates"
-    return loop_closure([_ROWS[name] for name in kind.reactions.split()], kind.closure, kind.branch)
+    rows, components = ([WRENCH[name] for name in names] for names in (kind.reactions.split(), kind.components))
+    return loop_closure(rows, kind.closure, kind.branch, components)
 
 
 def _cut_link(loop: LoopJoint, part_link: Link) -> tuple[Link, Joint, Constraint]:
@@ -66,9 +64,8 @@ def _cut_link(loop: LoopJoint, part_link: Link) -> tuple[Link, Joint, Constraint
     joint = loop.joint
     name = part_of(joint.child, joint.name)
     inertial = None if part_link.inertial is None else _in_frame(loop.child_pose, part_link.inertial)
-    weld = Constraint(
-        joint.name, _law(FIXED), ((name, Pose.identity()), (joint.child, loop.child_pose)), (), joint.place
-    )
+    frames = (name, Pose.identity()), (joint.child, loop.child_pose)
+    weld = Constraint(joint.name, _law(FIXED), frames, (), joint.place, weld_of=joint.name)
     return Link(name, inertial, part_link.place), replace(joint, child=name), weld
 
 
