@@ -235,7 +235,8 @@ class SampledActuator(Actuator, Protocol):
 
 class Trajectory(Protocol):
     """The reference of n joints as a pure function of time. One with an attribute `is_excitation` that is true has an
-    effort that is added to what the controller commands, past it and its filters."""
+    effort that is added to what the controller commands, past it and its filters. One whose position is not smooth
+    has an attribute `breaks`: the times [s] at which its velocity, its acceleration or a later derivative jumps."""
 
     @property
     def end(self) -> float:
@@ -246,6 +247,13 @@ class Trajectory(Protocol):
         """The reference at time t [s], a number or a symbol: `position`, `velocity`, `acceleration` and
         `effort` (an additional feedforward, zero for most kinds), each (n,), SI."""
         ...
+
+
+def breaks_of(given: object) -> Array:
+    """The times [s] of 0 or above, increasing, that a given function of time, such as a `Trajectory`, declares as
+    `breaks`; none without this attribute."""
+    times = np.unique(np.asarray(getattr(given, "breaks", ()), dtype=float))
+    return times[times >= 0.0]
 
 
 # --- joints: what drivers read and write -----------------------------------------------------------

@@ -13,7 +13,7 @@ from cosim.core import ops
 from cosim.core.errors import InputError, InputErrors, did_you_mean
 from cosim.core.paths import expand, locate
 from cosim.core.plugin_loading import FORMULATION, TRAJECTORY
-from cosim.core.types import Numeric, Trajectory, param, params
+from cosim.core.types import Numeric, Trajectory, breaks_of, param, params
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
@@ -31,7 +31,7 @@ from cosim.mechanics.multibody.mechanism import (
     Mechanism,
     Pose,
 )
-from cosim.rig.reading.contracts import load_trajectory
+from cosim.rig.reading.contracts import load_given_motion
 from cosim.rig.reading.plugins import find_module, read_plugin
 from cosim.rig.reading.schema import Reading, is_section, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
@@ -353,7 +353,7 @@ def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> Given
         kind = "prismatic" if key in LINEAR else "revolute"
         plugin = read_plugin(TRAJECTORY, section, path, reading, {key: kind})
         if plugin is not None:
-            trajectory = load_trajectory(plugin, (key,), np.zeros(1), path, reading)
+            trajectory = load_given_motion(plugin, key, np.zeros(1), path, reading)
             if trajectory is not None:
                 given[key] = trajectory
     names = tuple(given)
@@ -366,7 +366,8 @@ def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> Given
         )
         return value, rate, bend
 
-    return GivenMotion.of(carrier, sample)
+    breaks = np.concatenate([breaks_of(trajectory) for trajectory in given.values()]) if given else ()
+    return GivenMotion.of(carrier, sample, tuple(map(float, breaks)))
 
 
 class BasePlace:
