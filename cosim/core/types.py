@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from cosim.core.errors import did_you_mean
+from cosim.core.errors import InputError, did_you_mean
 
 Array = np.ndarray
 T = TypeVar("T")
@@ -251,9 +251,16 @@ class Trajectory(Protocol):
 
 def breaks_of(given: object) -> Array:
     """The times [s] of 0 or above, increasing, that a given function of time, such as a `Trajectory`, declares as
-    `breaks`; none without this attribute."""
-    times = np.unique(np.asarray(getattr(given, "breaks", ()), dtype=float))
-    return times[times >= 0.0]
+    `breaks`; none without this attribute. Raises InputError for what are no times."""
+    declared = getattr(given, "breaks", ())
+    try:
+        times = np.asarray(declared, dtype=float)
+        fault = "" if times.ndim == 1 else f"of shape {times.shape}"
+    except (TypeError, ValueError):
+        raise InputError("declares breaks that are no numbers; give a list of times in s") from None
+    if fault or not np.isfinite(times).all():
+        raise InputError(f"declares breaks {fault or 'that are not finite'}; give a list of times in s")
+    return np.unique(times[times >= 0.0])
 
 
 # --- joints: what drivers read and write -----------------------------------------------------------

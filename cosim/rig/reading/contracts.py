@@ -112,22 +112,10 @@ def load_trajectory(
                 raise InputError(f"sample returns no '{name}'; return {', '.join(SAMPLE[:-1])} and {SAMPLE[-1]}")
             if np.shape(sample[name]) != (n,):
                 raise InputError(f"sample returns '{name}' of shape {np.shape(sample[name])}; it is {(n,)}")
-        _check_breaks(trajectory)
+        breaks_of(trajectory)
         return with_options(plugin, trajectory, joints, reading, context)
 
     return call_checked(make, path, reading)
-
-
-def _check_breaks(given: Any) -> None:
-    """Raises InputError for breaks that are no times."""
-    breaks = getattr(given, "breaks", ())
-    try:
-        times = np.asarray(breaks, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"declares its breaks as a {type(breaks).__name__}; give a list of times in s") from None
-    if times.ndim != 1 or not np.isfinite(times).all():
-        what = f"of shape {times.shape}" if times.ndim != 1 else "with one that is not finite"
-        raise InputError(f"declares breaks {what}; give a list of times in s")
 
 
 def load_given_motion(plugin: Plugin, name: str, start: Array, path: KeyPath, reading: Reading) -> Trajectory | None:
