@@ -528,7 +528,7 @@ def test_what_is_refused_of_users(tmp_path, said, kind: str) -> None:
 def test_a_jump_beside_a_real_motor_is_refused(tmp_path, said) -> None:
     text, given = (
         Path("rigs/flywheel_vesc.yaml").read_text(),
-        "{type: spline, points: [1], times: [1 s], ends: natural}",
+        "{type: spline, points: [1], times: [1 s], degree: 3, ends: natural}",
     )
     bodies = "  bodies:\n    - {name: cart, type: prismatic, axis: [1, 0, 0], mass: 2 kg}\n"
     joint = text.replace("  bodies:\n", bodies).replace("\njoints:\n", f"\njoints:\n  cart: {{prescribed: {given}}}\n")

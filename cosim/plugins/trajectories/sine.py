@@ -66,7 +66,7 @@ class Sine:
 
     @property
     def breaks(self) -> Array:
-        return np.array([self.ramp])
+        return np.array([self.ramp] if self.ramp else [])
 
     def sample(self, t: Numeric) -> dict[str, Numeric]:
         growth = fade(t, self.ramp)
