@@ -107,17 +107,17 @@ class HingeOf:
 
 
 class HingeOfGiven:
-    """The hinge of a joint whose coordinates c(t) are given: that of its carrier, with ċ as drift and c̈ in the bias.
+    """The hinge of a joint whose coordinates c(t) are given: the one of its `joint`, with ċ as drift and c̈ in the bias.
 
     The derivatives with respect to time are those that c declares, so c may be a table.
     """
 
     def __init__(self, motion: GivenMotion) -> None:
-        self._carrier, self._sample = HingeOf(motion.carrier), motion.sample
+        self._joint, self._sample = HingeOf(motion.joint), motion.sample
 
     def __call__(self, q: Numeric, v: Numeric, t: Numeric) -> Hinge:
         value, rate, bend = self._sample(t)
-        hinge = self._carrier(value, rate, t)
+        hinge = self._joint(value, rate, t)
         drift, bias = hinge.drift, hinge.bias
         for k, column_k in enumerate(hinge.columns):
             drift, bias = drift + column_k * rate[k], bias + column_k * bend[k]

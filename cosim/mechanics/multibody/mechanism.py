@@ -108,25 +108,25 @@ class GeneralMotion:
 
 @dataclass(frozen=True)
 class GivenMotion(GeneralMotion):
-    """The motion of a joint without coordinates of its own, whose k coordinates in `carrier` are given functions of
+    """The motion of a joint without coordinates of its own, whose k coordinates in `joint` are given functions of
     time: sample(t) -> their values, first and second derivatives, (k,) each."""
 
-    carrier: GeneralMotion = field(kw_only=True)
+    joint: GeneralMotion = field(kw_only=True)
     sample: Callable[[Numeric], tuple[Numeric, Numeric, Numeric]] = field(kw_only=True)
 
     @classmethod
     def of(
         cls,
-        carrier: GeneralMotion,
+        joint: GeneralMotion,
         sample: Callable[[Numeric], tuple[Numeric, Numeric, Numeric]],
         breaks: tuple[float, ...] = (),
     ) -> GivenMotion:
         """breaks: see `GeneralMotion`."""
 
         def place(q: Numeric, t: Numeric) -> tuple[Numeric, Numeric]:
-            return carrier.place(sample(t)[0], t)
+            return joint.place(sample(t)[0], t)
 
-        return cls((), (), place, True, breaks, carrier=carrier, sample=sample)
+        return cls((), (), place, True, breaks, joint=joint, sample=sample)
 
 
 @dataclass(frozen=True)

@@ -357,7 +357,7 @@ def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> Given
             if trajectory is not None:
                 given[key] = trajectory
     names = tuple(given)
-    carrier = GeneralMotion(names, tuple("m" if name in LINEAR else "rad" for name in names), BasePlace(names))
+    joint = GeneralMotion(names, tuple("m" if name in LINEAR else "rad" for name in names), BasePlace(names))
 
     def sample(t: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         samples = [trajectory.sample(t) for trajectory in given.values()]
@@ -367,7 +367,7 @@ def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> Given
         return value, rate, bend
 
     breaks = np.concatenate([breaks_of(trajectory) for trajectory in given.values()]) if given else ()
-    return GivenMotion.of(carrier, sample, tuple(map(float, breaks)))
+    return GivenMotion.of(joint, sample, tuple(map(float, breaks)))
 
 
 class BasePlace:
