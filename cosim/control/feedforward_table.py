@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cosim.core.paths import locate
-from cosim.core.types import Numeric, Trajectory, TrajectoryContext, param, params
+from cosim.core.types import Array, Numeric, Trajectory, TrajectoryContext, breaks_of, param, params
 from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
 from cosim.plugins.trajectories.waypoints import read_waypoints
 
@@ -39,6 +39,11 @@ class FeedforwardTrajectory:
     @property
     def end(self) -> float:
         return max(self.trajectory.end, self.table.end)
+
+    @property
+    def breaks(self) -> Array:
+        """Of the motion."""
+        return breaks_of(self.trajectory)
 
     def sample(self, t: Numeric) -> dict[str, Numeric]:
         sample = dict(self.trajectory.sample(t))

@@ -22,7 +22,7 @@ from cosim.control.retiming import retimed
 from cosim.control.vibrations import KEYS, vibrations
 from cosim.core import ops
 from cosim.core.errors import SectionError
-from cosim.core.types import Array, Numeric, Trajectory, TrajectoryContext, param, params
+from cosim.core.types import Array, Numeric, Trajectory, TrajectoryContext, breaks_of, param, params
 
 RATES = ("velocity", "acceleration", "effort")
 MOST_DAMPING = 0.9
@@ -106,6 +106,11 @@ class ShapedTrajectory:
     @property
     def end(self) -> float:
         return self.trajectory.end + float(self.times[-1])
+
+    @property
+    def breaks(self) -> Array:
+        """Those of the trajectory, and its start, after each impulse."""
+        return np.add.outer(self.times, [0.0, *breaks_of(self.trajectory)]).ravel()
 
     def sample(self, t: Numeric) -> dict[str, Numeric]:
         total = {name: self.amplitudes[0] * value for name, value in self.trajectory.sample(t).items()}

@@ -20,7 +20,7 @@ from cosim.control.elastic_modes import elastic_modes, implicit_step
 from cosim.control.vibrations import Vibrations
 from cosim.core import ops
 from cosim.core.compile import ArrayPort, compile_for_batches
-from cosim.core.types import Array, Numeric, Trajectory, TrajectoryContext
+from cosim.core.types import Array, Numeric, Trajectory, TrajectoryContext, breaks_of
 
 STEPS_PER_PERIOD = 60  # per period of the fastest vibration that is shaped for
 MOST_STEPS = 20_000  # longer motions keep their speed
@@ -31,6 +31,7 @@ REST_DEFLECTION = 1e-9  # m or rad; a deflection that counts as 0
 UNRELATED = 1e-3  # of the largest singular value: vibrations that the motion does not reach
 MOST_CHANGE = 0.2  # of the speed
 STALLED_RATIO = 0.95
+NEWTON_STEPS = 60  # to an instant of the path; each halves the error at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,14 @@ class TimeWarp:
         )
         return t + value, 1.0 + rate, change
 
+    def inverse(self, time: float) -> float:
+        """The t with τ(t) = time, by Newton's method: the speed is within 20 % of 1."""
+        t = time
+        for _ in range(NEWTON_STEPS):
+            value, rate, _ = self(t)
+            t = t - (value - time) / rate
+        return float(t)
+
 
 @dataclass(frozen=True, eq=False)
 class RetimedTrajectory:
@@ -62,6 +71,11 @@ class RetimedTrajectory:
     @property
     def end(self) -> float:
         return self.trajectory.end
+
+    @property
+    def breaks(self) -> Array:
+        """Those of the trajectory, at the times that the warp takes to them, and its end."""
+        return np.array([*map(self.warp.inverse, breaks_of(self.trajectory)), self.warp.end])
 
     def sample(self, t: Numeric) -> dict[str, Numeric]:
         time, rate, change = self.warp(t)

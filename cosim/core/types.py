@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from cosim.core.errors import did_you_mean
+from cosim.core.errors import InputError, did_you_mean
 
 Array = np.ndarray
 T = TypeVar("T")
@@ -235,7 +235,8 @@ class SampledActuator(Actuator, Protocol):
 
 class Trajectory(Protocol):
     """The reference of n joints as a pure function of time. One with an attribute `is_excitation` that is true has an
-    effort that is added to what the controller commands, past it and its filters."""
+    effort that is added to what the controller commands, past it and its filters. One whose position is not smooth
+    has an attribute `breaks`: the times [s] at which its velocity, its acceleration or a later derivative jumps."""
 
     @property
     def end(self) -> float:
@@ -246,6 +247,20 @@ class Trajectory(Protocol):
         """The reference at time t [s], a number or a symbol: `position`, `velocity`, `acceleration` and
         `effort` (an additional feedforward, zero for most kinds), each (n,), SI."""
         ...
+
+
+def breaks_of(given: object) -> Array:
+    """The times [s] of 0 or above, increasing, that a given function of time, such as a `Trajectory`, declares as
+    `breaks`; none without this attribute. Raises InputError for what are no times."""
+    declared = getattr(given, "breaks", ())
+    try:
+        times = np.asarray(declared, dtype=float)
+        fault = "" if times.ndim == 1 else f"of shape {times.shape}"
+    except (TypeError, ValueError):
+        raise InputError("declares breaks that are no numbers; give a list of times in s") from None
+    if fault or not np.isfinite(times).all():
+        raise InputError(f"declares breaks {fault or 'that are not finite'}; give a list of times in s")
+    return np.unique(times[times >= 0.0])
 
 
 # --- joints: what drivers read and write -----------------------------------------------------------

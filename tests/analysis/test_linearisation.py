@@ -84,6 +84,31 @@ def test_a_is_the_derivative_of_the_tick(sample: Sample, name: str, at: float, m
     assert len(found) and np.abs(found - expected).max() < 1e-6 * np.abs(expected).max()
 
 
+GIVEN = """\
+mechanism:
+  {}
+    - {{name: arm, axis: [0, 1, 0], mass: 1 kg, com: [0.2, 0, -0.5], inertia: [0.02, 0.02, 0.02]}}
+joints:
+  {}arm: {{actuator: {{type: ideal}}}}
+controllers: [{{type: computed_torque, bandwidth: 5 Hz}}]
+schedule: {{step: 10 ms, integrator: rk4}}
+"""
+TABLE = "{type: spline, points: [0.3, 0.1], times: [0.105 s, 0.4 s], degree: 3, ends: natural}"
+CART = "bodies:\n    - {name: cart, type: prismatic, axis: [1, 0, 0], mass: 1 kg}"
+
+
+@pytest.mark.parametrize("moved", ["joint", "base"])
+@pytest.mark.parametrize("at", [0.0, 0.1])
+def test_a_is_the_derivative_of_a_tick_with_a_table_and_its_breaks(
+    rig_of: Callable[..., Rig], moved: str, at: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A motion given by a table, with a jump in the second tick."""
+    joint = CART, f"cart: {{prescribed: {TABLE}}}\n  "
+    base = f"moving_base: {{x: {TABLE}, pitch: {TABLE}}}\n  bodies:", ""
+    expected, found = differences(rig_of(GIVEN.format(*(joint if moved == "joint" else base))), at, monkeypatch)
+    assert len(found) and np.abs(found - expected).max() < 1e-6 * np.abs(expected).max()
+
+
 @pytest.mark.parametrize("at", [0.0, 0.301])
 def test_a_is_the_derivative_of_a_hyper_period(sample: Sample, at: float, monkeypatch: pytest.MonkeyPatch) -> None:
     rig = sample("two_link", "controllers.swing.period=3 ms", "controllers.swing.phase=1 ms")

@@ -46,6 +46,7 @@ def folder(tmp_path_factory):
         "crank": "GeneralMotion(",
         "parallel": "ConstraintLaw(",
         "bounce": "ForceLaw(",
+        "ramp": "class Ramp",
     }
     for file, word in {**words, "spring": "class Spring", "spinner": "class Flywheel"}.items():
         (folder / f"{file}.py").write_text(python_block(word))

@@ -132,7 +132,13 @@ def test_given_times_are_kept() -> None:
 
 @pytest.mark.parametrize(
     "keys",
-    [{"points": (), "times": ()}, {"times": (1.0, 2.0)}, {"times": (0.0, 1.0, 2.0)}, {"times": (1.0, 3.0, 2.0)}],
+    [
+        {"points": (), "times": ()},
+        {"times": (1.0, 2.0)},
+        {"times": (0.0, 1.0, 2.0)},
+        {"times": (1.0, 3.0, 2.0)},
+        {"points": ((1.0, 2.0),), "times": (1.0,), "ends": "natural"},
+    ],
     ids=str,
 )
 def test_a_spline_refuses_wrong_times(keys: dict[str, Any], said: Said) -> None:

@@ -36,6 +36,8 @@ class _ThreadState(threading.local):
 
 
 _state = _ThreadState()
+# in `inlining`: a trace that was begun within the block, in which calls of routines without an expression are recorded
+_OF_THE_TRACE: list[RecordedCall] = []
 
 
 @contextmanager
@@ -134,6 +136,8 @@ class RoutineBase(ABC):
             return single_or_tuple(record_call(self, arguments))
         held = _state.inlining[-1] if _state.inlining else None
         if held is not None and self.piecewise_constant and any(map(ops.is_symbolic, arguments)):
+            if held is _OF_THE_TRACE:
+                return single_or_tuple(record_call(self, arguments))
             call, boxes = _fresh_call(self, arguments)
             held.append(call)
             return single_or_tuple(boxes)
@@ -238,6 +242,9 @@ def trace(fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str) -> Tra
         boxes.append(box)
     _forbid_float_conversion()
     _state.active.append(result)
+    nested = bool(_state.inlining)
+    if nested:
+        _state.inlining.append(_OF_THE_TRACE)
     try:
         # no numpy warnings for arithmetic on constants, such as an infinite limit
         with np.errstate(all="ignore"), user_code():
@@ -248,6 +255,8 @@ def trace(fn: Callable[..., Numeric], shapes: Sequence[Shape], name: str) -> Tra
         raise CompileError(_why_untraceable(error), where_raised(error, but=(ops.__file__, __file__))) from error
     finally:
         _state.active.pop()
+        if nested:
+            _state.inlining.pop()
     for value in outputs if isinstance(outputs, tuple) else (outputs,):
         array = _returned(value, fn)
         result.outputs.append(column(array))

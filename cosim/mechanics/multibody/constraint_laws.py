@@ -47,7 +47,8 @@ Rate = Callable[[Sequence[FrameState], Numeric, Numeric, Numeric], Numeric]
 
 class ConstraintLaw(NamedTuple):
     """The rows, holonomic ones first; `timed` laws depend on t. branch(frames) is above 0 where the residual vanishes
-    on the intended branch, below 0 on the other one; None if there is no other. fix: what to do where the rows have no
+    on the intended branch, below 0 on the other one; None if there is no other. breaks: times [s] at which a derivative
+    of a timed law with respect to t jumps. fix: what to do where the rows have no
     direction. curve, rod, radius: what a picture shows of it: the curve y(x) in the first frame on which the origin of
     the second one stays, a massless rod between both origins, a wheel about the z axis of the second frame [m].
 
@@ -66,6 +67,7 @@ class ConstraintLaw(NamedTuple):
     radius: float = 0.0
     components: tuple[ReactionSpec, ...] = ()  # of WRENCH
     named_rows: bool = False
+    breaks: tuple[float, ...] = ()
 
 
 FORCE, MOMENT = ("N", "m"), ("N*m", "rad")
@@ -203,9 +205,11 @@ class ForceLaw(NamedTuple):
     joints of the law.
 
     wrenches: for each of the k frames the force [N] that acts at its origin, or force and moment [N m], in ground axes:
-    (k, 3) or (k, 6). efforts: on the dofs of the joints, along +v [N m or N], as long as v. `timed` laws depend on t.
+    (k, 3) or (k, 6). efforts: on the dofs of the joints, along +v [N m or N], as long as v. `timed` laws depend on t;
+    breaks: times [s] at which they or a derivative with respect to t jump.
     """
 
     wrenches: ForceFunction | None = None
     efforts: ForceFunction | None = None
     timed: bool = False
+    breaks: tuple[float, ...] = ()

@@ -13,7 +13,7 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.compile.trace import Shape, column, inlined, symbols
 from cosim.core.types import Numeric
-from cosim.mechanics.multibody.mechanism import GeneralMotion
+from cosim.mechanics.multibody.mechanism import GeneralMotion, GivenMotion
 from cosim.mechanics.multibody.spatial import Hinge, SpatialVector
 
 
@@ -104,3 +104,21 @@ class HingeOf:
         linear, angular = self._derived(q, v, t)
         *columns, drift, bias = (SpatialVector(linear[:, k], angular[:, k]) for k in range(self._n + 2))
         return Hinge(tuple(columns), drift, bias)
+
+
+class HingeOfGiven:
+    """The hinge of a joint whose coordinates c(t) are given: the one of its `joint`, with ċ as drift and c̈ in the bias.
+
+    The derivatives with respect to time are those that c declares, so c may be a table.
+    """
+
+    def __init__(self, motion: GivenMotion) -> None:
+        self._joint, self._sample = HingeOf(motion.joint), motion.sample
+
+    def __call__(self, q: Numeric, v: Numeric, t: Numeric) -> Hinge:
+        value, rate, bend = self._sample(t)
+        hinge = self._joint(value, rate, t)
+        drift, bias = hinge.drift, hinge.bias
+        for k, column_k in enumerate(hinge.columns):
+            drift, bias = drift + column_k * rate[k], bias + column_k * bend[k]
+        return Hinge((), drift, bias)

@@ -237,14 +237,38 @@ class MechanismEquations(ConfigurationSpace):
         jump: Numeric,
         fixed: Numeric,
         active: Numeric | None,
+        given: Mapping[int, SpatialVector] | None = None,
     ) -> Solution:
-        """See `impulse`; moving, rows: at any velocity."""
+        """See `impulse`; moving, rows: at any velocity; given: jumps of the relative velocity in joints, by body."""
         rows = [row._replace(bias=d) for row, d in zip(rows, demand, strict=True)]
         if active is not None:
             rows = self.constraints.with_active(rows, active)
         still = [motion.bias * 0.0 for motion in moving]
-        moving = [motion._replace(bias=nothing) for motion, nothing in zip(moving, still, strict=True)]
+        given = given or {}
+        jumps = [nothing + given[k] if k in given else nothing for k, nothing in enumerate(still)]
+        moving = [motion._replace(bias=of_body) for motion, of_body in zip(moving, jumps, strict=True)]
         return self._solve(moving, still, ZERO, rows, jump, np.zeros(len(jump)), fixed)
+
+    def impulse_of_jump(
+        self,
+        q: Numeric,
+        v: Numeric,
+        jump: Numeric,
+        fixed: Numeric,
+        times: tuple[Numeric, Numeric],
+        active: Numeric | None = None,
+    ) -> Solution:
+        """As `impulse`, when given functions of time jump between two times: the velocities of joints and the rates of
+        constraints that depend on time, and those of fixed dofs by `jump` (nv,)."""
+        before, after = times
+        q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
+        moving, placed = self._placements(q_tree, v_tree, before)
+        # the bodies as they move before, the laws as they are afterwards
+        _, rate, rows = self.constraints.rows(placed, q_tree, v_tree, self.gravity, after)
+        later = dynamics.body_motions(self.sweeps, q_tree, v_tree, after)
+        timed = [k for k, kind in enumerate(self.tree.kinds) if kind.timed]
+        given = {k: later[k].drift - moving[k].drift for k in timed}
+        return self._impulse(moving, rows, rate, jump, fixed, active, given)
 
     def project_onto_constraints(
         self, q: Numeric, v: Numeric, fixed: Numeric, t: Numeric = 0.0, active: Numeric | None = None

@@ -23,10 +23,10 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.coordinates import MOTION, ROTATION, numbers, rotation_of
-from cosim.mechanics.multibody.differentiate import HingeOf
+from cosim.mechanics.multibody.differentiate import HingeOf, HingeOfGiven
 from cosim.mechanics.multibody.elastic_joints import modes_kind, node_kind
 from cosim.mechanics.multibody.joint_kind import JointKind, Names
-from cosim.mechanics.multibody.mechanism import GeneralMotion, Joint, Pose
+from cosim.mechanics.multibody.mechanism import GeneralMotion, GivenMotion, Joint, Pose
 from cosim.mechanics.multibody.spatial import Hinge, SpatialVector
 
 # below this, a number in a rotation is the rounding of an exact 0 or 1 (cos of the double next to π/2 is 6e-17)
@@ -198,7 +198,8 @@ def screw(pitch: float) -> JointKind:
 def general(motion: GeneralMotion) -> JointKind:
     """A user-defined joint: columns and bias are exact derivatives of its place."""
     names = tuple(zip(motion.names, motion.units, strict=True))
-    return JointKind(numbers(len(names)), names, motion.place, HingeOf(motion), timed=motion.timed)
+    hinge = HingeOfGiven(motion) if isinstance(motion, GivenMotion) else HingeOf(motion)
+    return JointKind(numbers(len(names)), names, motion.place, hinge, timed=motion.timed)
 
 
 GENERAL = "general"  # kind of a user-defined joint

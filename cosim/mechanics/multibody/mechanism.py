@@ -103,6 +103,30 @@ class GeneralMotion:
     units: tuple[str, ...]
     place: Callable[[Numeric, Numeric], tuple[Numeric, Numeric]]
     timed: bool = False  # depends on the time t
+    breaks: tuple[float, ...] = ()  # times [s] at which a derivative with respect to t jumps
+
+
+@dataclass(frozen=True)
+class GivenMotion(GeneralMotion):
+    """The motion of a joint without coordinates of its own, whose k coordinates in `joint` are given functions of
+    time: sample(t) -> their values, first and second derivatives, (k,) each."""
+
+    joint: GeneralMotion = field(kw_only=True)
+    sample: Callable[[Numeric], tuple[Numeric, Numeric, Numeric]] = field(kw_only=True)
+
+    @classmethod
+    def of(
+        cls,
+        joint: GeneralMotion,
+        sample: Callable[[Numeric], tuple[Numeric, Numeric, Numeric]],
+        breaks: tuple[float, ...] = (),
+    ) -> GivenMotion:
+        """breaks: see `GeneralMotion`."""
+
+        def place(q: Numeric, t: Numeric) -> tuple[Numeric, Numeric]:
+            return joint.place(sample(t)[0], t)
+
+        return cls((), (), place, True, breaks, joint=joint, sample=sample)
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,11 @@ class PiecewisePolynomial:
         table[0, -n:], table[-1, -n:] = first, last
         return cls(RowLookup(np.concatenate(([-math.inf], begins)), table, name), n, float(begins[-1]))
 
+    @property
+    def breaks(self) -> Array:
+        """Where the pieces begin, and the end of the last one."""
+        return self.row_at.begins[1:]
+
     def __call__(self, x: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         """(value, first, second derivative), (n,) each."""
         row = self.row_at(x)

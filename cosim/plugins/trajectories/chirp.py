@@ -54,6 +54,10 @@ class Chirp:
         return self.delay + self.duration
 
     @property
+    def breaks(self) -> Array:
+        return np.array([self.delay, self.delay + self.ramp, self.end - self.ramp, self.end])
+
+    @property
     def is_excitation(self) -> bool:
         return self.of == "effort"
 

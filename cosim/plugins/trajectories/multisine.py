@@ -58,6 +58,10 @@ class Multisine:
     of: str
 
     @property
+    def breaks(self) -> Array:
+        return np.array([0.0, self.period, self.end - self.period, self.end])
+
+    @property
     def is_excitation(self) -> bool:
         return self.of == "effort"
 

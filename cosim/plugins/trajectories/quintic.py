@@ -48,6 +48,10 @@ class Quintic:
     def end(self) -> float:
         return self.delay + self.duration * (2 if self.back else 1)
 
+    @property
+    def breaks(self) -> Array:
+        return self.delay + self.duration * np.arange(3 if self.back else 2)
+
     def sample(self, t: Numeric) -> dict[str, Numeric]:
         s = (t - self.delay) / self.duration
         value, rate, bend = minimum_jerk(s)

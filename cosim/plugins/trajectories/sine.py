@@ -64,6 +64,10 @@ class Sine:
     ramp: float
     end: float = math.inf
 
+    @property
+    def breaks(self) -> Array:
+        return np.array([self.ramp] if self.ramp else [])
+
     def sample(self, t: Numeric) -> dict[str, Numeric]:
         growth = fade(t, self.ramp)
         angle = (self.omega * t + self.phase, self.omega, 0.0)

@@ -24,6 +24,9 @@ class Params:
         if not self.points:
             raise ValueError("points are missing; give one or more")
         increasing(self.times, len(self.points), "points")
+        if self.degree == 5 and self.ends == "natural" and len(self.points) == 1:
+            what = "a natural spline of degree 5 is not determined by one point"
+            raise ValueError(f"{what}; give another point, degree: 3 or ends: clamped")
 
 
 def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> PiecewisePolynomial:

@@ -38,6 +38,11 @@ class Trapezoidal:
     def end(self) -> Numeric:
         return self.delay + self.duration
 
+    @property
+    def breaks(self) -> Numeric:
+        fractions = ops.concatenate([np.array([0.0, 1.0]), self.ramp, 1.0 - self.ramp])
+        return self.delay + self.duration * fractions
+
     def sample(self, t: Numeric) -> dict[str, Numeric]:
         # with zero distances the duration is 0: any rate keeps the positions
         rate = _ratio(1.0, self.duration, 1.0)

@@ -26,10 +26,12 @@ from cosim.core.types import (
     Signals,
     Trajectory,
     TrajectoryContext,
+    breaks_of,
     signals_of,
 )
 from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import KeyPath, Reading
+from cosim.simulation.plant.breaks import jumps_at, motion_of
 
 Shapes = Mapping[str, tuple[int, ...]]
 BLOCK = ("inputs", "outputs", "params", "initial")
@@ -110,9 +112,22 @@ def load_trajectory(
                 raise InputError(f"sample returns no '{name}'; return {', '.join(SAMPLE[:-1])} and {SAMPLE[-1]}")
             if np.shape(sample[name]) != (n,):
                 raise InputError(f"sample returns '{name}' of shape {np.shape(sample[name])}; it is {(n,)}")
+        breaks_of(trajectory)
         return with_options(plugin, trajectory, joints, reading, context)
 
     return call_checked(make, path, reading)
+
+
+def load_given_motion(plugin: Plugin, name: str, start: Array, path: KeyPath, reading: Reading) -> Trajectory | None:
+    """As `load_trajectory`, the motion of one coordinate that the mechanism follows exactly."""
+    trajectory = load_trajectory(plugin, (name,), start, path, reading)
+    if trajectory is not None:
+        times = breaks_of(trajectory)
+        jumps, _ = jumps_at(times, motion_of(trajectory))
+        if jumps.any():
+            what = f"the position of '{name}' jumps at {times[jumps][0]:.6g} s, which no motion does"
+            return reading.fail(path, f"{what}; give a trajectory that is continuous")
+    return trajectory
 
 
 def with_options(

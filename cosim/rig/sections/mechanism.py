@@ -13,16 +13,25 @@ from cosim.core import ops
 from cosim.core.errors import InputError, InputErrors, did_you_mean
 from cosim.core.paths import expand, locate
 from cosim.core.plugin_loading import FORMULATION, TRAJECTORY
-from cosim.core.types import Numeric, Trajectory, param, params
+from cosim.core.types import Numeric, Trajectory, breaks_of, param, params
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.mechanics.multibody.description.robot_file import check_robot_file, read_robot
 from cosim.mechanics.multibody.description.topology import build_mechanism
-from cosim.mechanics.multibody.joints import GeneralMotion
-from cosim.mechanics.multibody.mechanism import GROUND_LINK, ROOT_JOINT, Inertial, Joint, Link, Mechanism, Pose
-from cosim.rig.reading.contracts import load_trajectory
+from cosim.mechanics.multibody.mechanism import (
+    GROUND_LINK,
+    ROOT_JOINT,
+    GeneralMotion,
+    GivenMotion,
+    Inertial,
+    Joint,
+    Link,
+    Mechanism,
+    Pose,
+)
+from cosim.rig.reading.contracts import load_given_motion
 from cosim.rig.reading.plugins import find_module, read_plugin
 from cosim.rig.reading.schema import Reading, is_section, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
@@ -335,7 +344,7 @@ def _inertial(
     return inertial
 
 
-def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> GeneralMotion:
+def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> GivenMotion:
     """The motion of a joint without coordinates: x, y, z [m], then roll, pitch, yaw [rad] about the fixed x, y, z
     in this order, each a trajectory that starts at 0; missing ones stay 0. Errors are recorded."""
     given: dict[str, Trajectory] = {}
@@ -349,20 +358,31 @@ def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> Gener
         kind = "prismatic" if key in LINEAR else "revolute"
         plugin = read_plugin(TRAJECTORY, section, path, reading, {key: kind})
         if plugin is not None:
-            trajectory = load_trajectory(plugin, (key,), np.zeros(1), path, reading)
+            trajectory = load_given_motion(plugin, key, np.zeros(1), path, reading)
             if trajectory is not None:
                 given[key] = trajectory
-    return GeneralMotion((), (), BaseMotion(given), timed=True)
+    names = tuple(given)
+    joint = GeneralMotion(names, tuple("m" if name in LINEAR else "rad" for name in names), BasePlace(names))
+
+    def sample(t: Numeric) -> tuple[Numeric, Numeric, Numeric]:
+        samples = [trajectory.sample(t) for trajectory in given.values()]
+        value, rate, bend = (
+            ops.array([each[part][0] for each in samples]) for part in ("position", "velocity", "acceleration")
+        )
+        return value, rate, bend
+
+    breaks = np.concatenate([breaks_of(trajectory) for trajectory in given.values()]) if given else ()
+    return GivenMotion.of(joint, sample, tuple(map(float, breaks)))
 
 
-class BaseMotion:
-    """`place(q, t)` of a joint whose six coordinates follow trajectories."""
+class BasePlace:
+    """`place(q, t)` of a body that moves along or about some of the six coordinates of a base, by name."""
 
-    def __init__(self, given: Mapping[str, Trajectory]) -> None:
-        self._given = given
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
 
     def __call__(self, q: Numeric, t: Numeric) -> tuple[Numeric, Numeric]:
-        at = {key: trajectory.sample(t)["position"][0] for key, trajectory in self._given.items()}
+        at = dict(zip(self._names, q, strict=True))
         axes: Numeric = np.eye(3)
         for k, key in enumerate(ANGULAR):  # R = Rz(yaw) Ry(pitch) Rx(roll), as in `frames.pose_of`
             if key in at:

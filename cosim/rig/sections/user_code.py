@@ -15,7 +15,7 @@ from cosim.core import ops
 from cosim.core.compile.trace import Trace, origin, trace
 from cosim.core.errors import CompileError, InputError, where_raised
 from cosim.core.plugin_loading import CONSTRAINT, FORCE, JOINT, SHAPES, PluginKind
-from cosim.core.types import Numeric
+from cosim.core.types import Numeric, breaks_of
 from cosim.core.units import is_work
 from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, ForceLaw, FrameState, ReactionSpec
 from cosim.mechanics.multibody.differentiate import HingeOf
@@ -25,6 +25,7 @@ from cosim.mechanics.multibody.mechanism import pose_of
 from cosim.rig.reading.plugins import load_plugin, read_named_plugin
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import YamlValue
+from cosim.simulation.plant.breaks import just_after, just_before
 from cosim.simulation.plant.recorded_reactions import OF_A_CONSTRAINT
 
 UserFunction = Callable[..., Numeric]
@@ -32,6 +33,7 @@ UserFunction = Callable[..., Numeric]
 ORTHONORMAL = 1e-6  # tolerance of the axes of a rotation
 STEP, DERIVATIVE_TOLERANCE = 1e-6, 1e-3  # step and relative tolerance of finite differences
 LINEAR = 1e-9  # relative tolerance of linearity in the velocities
+CONTINUOUS = 1e-9  # relative to 1 + the values, of a jump in time that counts as none
 INDEPENDENT = 1e-8  # smallest singular value of linearly independent unit directions
 
 
@@ -136,6 +138,7 @@ def _check_motion(motion: GeneralMotion) -> None:
         raise ValueError(f"the axes that place returns are no rotation; return {wanted}")
     traced = _trace_checked("place", lambda q, t: tuple(motion.place(q, t)), [_sample_values(n), 0.0])
     _check_time("place", motion.place, traced, motion.timed)
+    _check_breaks("place", motion.place, traced, [_sample_values(n)], motion)
     for q in (np.zeros(n), _sample_values(n)):
         _check_smooth("place", motion.place, traced, [q, 0.0], q)
     _check_independent(motion, _sample_values(n))  # not at 0, where a joint may be singular
@@ -187,6 +190,8 @@ def _check_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
             raise ValueError(f"{what} ({origin(written)})")
         traced = _trace_checked(name, fn, arguments)
         _check_time(name, written, traced, law.timed)
+        if written is law.residual:
+            _check_breaks(name, written, traced, arguments[:-1], law)
         _check_smooth(name, written, traced, arguments, q)
         if written is law.rate:
             _check_linear(written, lambda w, u, v: rate(rotations, positions, w, u, q, v, t), [*moving, v])
@@ -253,6 +258,7 @@ def _check_force_law(law: ForceLaw, links: int, nq: int, nv: int) -> None:
         if shape not in shapes or shape[0] == 0:
             raise ValueError(f"{name} returns an array of shape {shape}; return {words} ({origin(written)})")
         _check_time(name, written, _trace_checked(name, fn, arguments), law.timed)
+    _times_of(law, law.wrenches or law.efforts)
 
 
 def _check_shapes(shapes: ShapeFunctions) -> None:
@@ -329,6 +335,29 @@ def _check_time(name: str, written: UserFunction, traced: Trace, timed: bool) ->
 
     if not timed and casadi.depends_on(casadi.vertcat(*traced.outputs), traced.inputs[-1]):
         raise ValueError(f"{name} depends on the time t; pass timed=True ({origin(written)})")
+
+
+def _times_of(given: object, written: UserFunction | None) -> np.ndarray:
+    """The breaks that a user's motion or law declares. Raises ValueError for what are no times."""
+    try:
+        return breaks_of(given)
+    except InputError as error:
+        raise ValueError(f"{error.what} ({origin(written) if written else 'breaks'})") from None
+
+
+def _check_breaks(name: str, written: UserFunction, traced: Trace, arguments: Sequence[Numeric], given: object) -> None:
+    """Raises ValueError for breaks that are no times, and for a function of the arguments and the time that jumps at
+    one of them: a body would be elsewhere."""
+    import casadi
+
+    times = _times_of(given, written)
+    fn = casadi.Function("f", traced.inputs, [casadi.vertcat(*traced.outputs)])
+    flat = [np.ravel(argument) for argument in arguments]
+    for before, after, time in zip(just_before(times), just_after(times), times, strict=True):
+        here, there = (np.asarray(fn(*flat, t)).ravel() for t in (before, after))
+        if time and (np.abs(there - here) > CONTINUOUS * (1.0 + np.abs(here))).any():
+            what = f"{name} jumps at {time:.6g} s, which no motion does"
+            raise ValueError(f"{what}; return what is continuous ({origin(written)})")
 
 
 def _check_smooth(name: str, written: UserFunction, traced: Trace, arguments: Sequence[Numeric], q: np.ndarray) -> None:

@@ -21,7 +21,7 @@ from cosim.rig.wiring.initial_state import (
     with_elastic_equilibrium,
     with_initial_state,
 )
-from cosim.rig.wiring.prescribed_motion import prescribed_trajectories, with_shaped_motion
+from cosim.rig.wiring.prescribed_motion import check_jumps, prescribed_trajectories, with_shaped_motion
 from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
@@ -64,6 +64,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         raise InputErrors(reading.errors)
     plant = with_elastic_equilibrium(with_initial_state(plant, spec), spec, reading)
     plant = with_shaped_motion(plant, spec, reading)
+    check_jumps(plant, reading)
     _check_redundancy(plant, spec, reading)
     plant = plant.with_modes(hybrid_modes_of(spec, plant))
     _check_formulation(plant, reading)

@@ -15,12 +15,14 @@ import numpy as np
 from cosim.control.input_shaping import Shaping
 from cosim.core import ops
 from cosim.core.errors import InputErrors
-from cosim.core.types import Array, Limits, MechanismModel, Numeric, Trajectory, TrajectoryContext
-from cosim.rig.reading.contracts import load_trajectory, with_options
+from cosim.core.types import Array, Limits, MechanismModel, Numeric, Trajectory, TrajectoryContext, breaks_of
+from cosim.mechanics.multibody.mechanism import GivenMotion
+from cosim.rig.reading.contracts import load_given_motion, with_options
 from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.wiring.initial_state import is_spherical_dof
+from cosim.simulation.plant.breaks import jumps_at, velocity_jumps
 from cosim.simulation.plant.plant import Plant
 
 
@@ -38,7 +40,7 @@ def prescribed_trajectories(spec: RigSpec, reading: Reading) -> dict[str, Trajec
         if _shaped_modes(plugin) is not None:
             plugin = plugin._replace(options=())
         start = np.array([joint.initial_position], dtype=float)
-        if (trajectory := load_trajectory(plugin, (name,), start, path, reading)) is not None:
+        if (trajectory := load_given_motion(plugin, name, start, path, reading)) is not None:
             found[name] = trajectory
     return found
 
@@ -69,6 +71,22 @@ def with_shaped_motion(plant: Plant, spec: RigSpec, reading: Reading) -> Plant:
     if reading.errors:
         raise InputErrors(reading.errors)
     return plant
+
+
+def check_jumps(plant: Plant, reading: Reading) -> None:
+    """Record given motions whose velocity jumps beside real motors."""
+    if not plant.real:
+        return
+    given = list[tuple[tuple[str, ...], Array]]()
+    given += [(("joints", name, "prescribed"), velocity_jumps(item)) for name, item in plant.prescribed.items()]
+    for joint in plant.mechanism.joints:
+        if isinstance(motion := joint.motion, GivenMotion):
+            times = breaks_of(motion)
+            given.append((("mechanism", joint.name), times[jumps_at(times, motion.sample)[1]]))
+    for path, times in given:
+        if len(times):
+            what = f"its velocity jumps at {times[0]:.6g} s, and the real motor of '{plant.real[0]}' has no impulses"
+            reading.fail(path, f"{what}; give a trajectory that starts and ends at rest")
 
 
 def _plugin(spec: RigSpec, name: str) -> Plugin:
@@ -102,6 +120,10 @@ class JointlyPrescribed:
     def end(self) -> float:
         return max(trajectory.end for trajectory in self.trajectories)
 
+    @property
+    def breaks(self) -> Array:
+        return np.concatenate([breaks_of(trajectory) for trajectory in self.trajectories])
+
     def sample(self, t: Numeric) -> dict[str, Numeric]:
         samples = [trajectory.sample(t) for trajectory in self.trajectories]
         return {name: ops.concatenate([sample[name] for sample in samples]) for name in samples[0]}
@@ -117,6 +139,10 @@ class PrescribedPart:
     @property
     def end(self) -> float:
         return self.trajectory.end
+
+    @property
+    def breaks(self) -> Array:
+        return breaks_of(self.trajectory)
 
     def sample(self, t: Numeric) -> dict[str, Numeric]:
         return {name: value[self.k : self.k + 1] for name, value in self.trajectory.sample(t).items()}

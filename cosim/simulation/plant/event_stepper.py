@@ -1,6 +1,7 @@
-"""A step of the plant in time, with the events that occur within it.
+"""A step of the plant in time, with the breaks of given functions of time and the events that occur within it.
 
-Without events it is what `Integration` does. When an indicator crosses zero, the instant is located by bracketing and
+Without either it is what `Integration` does. At a break the step ends, given velocities may jump, and the remainder is
+computed in the same way. When an indicator crosses zero, the instant is located by bracketing and
 the step ends there; modes change, arrested dofs and constraints exchange impulses, and the remainder of the step is
 computed in the same way.
 """
@@ -18,14 +19,15 @@ from cosim.core import ops
 from cosim.core.compile.routine import Routine, call_when
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.types import Numeric, State
+from cosim.simulation.plant.impacts import Impacts
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.recorded_signals import recorded_of
 
 TIME_TOLERANCE = 1e-10  # of the time of an event, as a fraction of the step
 MAX_SEARCH = 80  # evaluations to locate an event
+MOST_UNROLLED = 4  # breaks of given functions of time in a step; beyond, the pieces are a loop, without derivatives
 MAX_EVENTS = 50  # in one step; beyond, events are taken to trigger each other without end
 LEAST_INDICATOR = 1e-300  # above 0: the least value of an indicator after its event
-IMPACT_ITERATIONS = 2  # in which stops that would pull are removed from an impact
 
 MAX_VIOLATION = 1e-2  # of a constraint, m, rad, m/s or rad/s
 
@@ -57,17 +59,54 @@ class EventStepper:
 
     def advance(self, t: Numeric, x: Numeric, request: Numeric) -> Numeric:
         """The flat state one step later."""
-        h = self.length
+        if self.plant.modes.indicators:
+            state = self.plant.layout.unpack(x)
+            fired = ops.where(state["modes"]["endless"] < 0.0, 0.0, state["modes"]["fired"])
+            x = self.plant.layout.pack(state | {"modes": state["modes"] | {"fired": fired}})
+        return self._over_pieces(t, x, request) if self.plant.breaks else self._smooth(t, x, request, self.length)
+
+    def _smooth(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
+        """The flat state at t + h, where no given function of time has a break in between."""
         if not self.plant.modes.indicators:
             return self.step(t, x, request, h)
-        plant = self.plant.layout.unpack(x)
-        sound = plant["modes"]["endless"] < 0.0
-        fired = ops.where(sound, 0.0, plant["modes"]["fired"])
-        start = self.plant.layout.pack(plant | {"modes": plant["modes"] | {"fired": fired}})
-        end, _, more = self._segment_loop(ops.concatenate([ops.array([t, h]), start]), request)
+        sound = self.plant.layout.unpack(x)["modes"]["endless"] < 0.0
+        end, _, more = self._segment_loop(ops.concatenate([ops.array([t, h]), x]), request)
         plant = self.plant.layout.unpack(end[2:])
         endless = ops.where(ops.logical_and(sound, more > 0.5), end[0], plant["modes"]["endless"])
         return self.plant.layout.pack(plant | {"modes": plant["modes"] | {"endless": endless}})
+
+    # --- smooth pieces of given functions of time ---
+
+    def _over_pieces(self, t: Numeric, x: Numeric, request: Numeric) -> Numeric:
+        """The flat state one step later, piece by piece."""
+        clock, most = ops.concatenate([ops.array([t, self.length]), x]), self.plant.breaks.most_within(self.length)
+        if most > MOST_UNROLLED:
+            clock, _, _ = repeated_while(self._run_piece, self._clock_shapes, "piece", 1 + most, self.compiled)(
+                clock, request
+            )
+            return clock[2:]
+        clock, more = self._piece_routine(clock, request)
+        for _ in range(most):
+            clock, more = call_when(more > 0.5, self._piece_routine, (clock, request), [clock, more])
+        return clock[2:]
+
+    def _run_piece(self, clock: Numeric, request: Numeric) -> tuple[Numeric, Numeric]:
+        """From the start of the remaining step to its end, or past the first break in it.
+
+        clock (2 + nx,): time [s], remaining time [s], flat state. Returns the next one, and 1 while more remains."""
+        t, left, x = clock[0], clock[1], clock[2:]
+        piece = self.plant.breaks.piece(t)
+        skipped = ops.maximum(piece.begin - t, 0.0)
+        t, left = t + skipped, left - skipped
+        breaks = piece.end <= t + left
+        x = self._smooth(t, x, request, ops.where(breaks, piece.end - t, left))
+        if self.plant.breaks.has_jumps:
+            jumps = ops.logical_and(breaks, piece.jumps > 0.5)
+            x = call_when(jumps, self.impacts.jump_routine, (piece.end, piece.next_begin, x), [x])
+        left = ops.where(breaks, ops.maximum(t + left - piece.next_begin, 0.0), 0.0)
+        # a break at the very end may trigger events
+        more = breaks if self.plant.modes.indicators else left > 0.0
+        return ops.concatenate([ops.array([piece.next_begin, left]), x]), ops.where(more, 1.0, 0.0)
 
     def fault(self, t: Numeric, x: Numeric) -> Numeric:
         """The code of the fault of a flat state, 0 for none."""
@@ -110,6 +149,19 @@ class EventStepper:
     def _routine(self, fn: Callable[..., Numeric], shapes: list[tuple[int, ...]], name: str) -> Kernel:
         return Routine(fn, shapes, name) if self.compiled else fn
 
+    @property
+    def _clock_shapes(self) -> list[tuple[int, ...]]:
+        """Of time [s], remaining time [s] and flat state together, and of the request."""
+        return [(2 + self._size,), (self.plant.model.nv,)]
+
+    @cached_property
+    def impacts(self) -> Impacts:
+        return Impacts(self.plant, self.compiled)
+
+    @cached_property
+    def _piece_routine(self) -> Kernel:
+        return self._routine(self._run_piece, self._clock_shapes, "piece")
+
     @cached_property
     def _step_routine(self) -> Kernel:
         return self._routine(self.step, [(), (self._size,), (self.plant.model.nv,), ()], "step")
@@ -121,8 +173,7 @@ class EventStepper:
 
     @cached_property
     def _segment_loop(self) -> Kernel:
-        shapes = [(2 + self._size,), (self.plant.model.nv,)]
-        return repeated_while(self._run_segment, shapes, "segment", MAX_EVENTS, self.compiled)
+        return repeated_while(self._run_segment, self._clock_shapes, "segment", MAX_EVENTS, self.compiled)
 
     @cached_property
     def _search_loop(self) -> Kernel:
@@ -269,7 +320,7 @@ class EventStepper:
                 owned = [owners[dof] + ops.where(fires[k], 1.0, 0.0) for dof in dofs]
                 owners = ops.set_at(owners, dofs, owned)
                 stopping.append(dofs)
-        after, losses = self._impact(t, x | {"modes": s}, arrested, rebound)
+        after, losses = self.impacts.arrested(t, x | {"modes": s}, arrested, rebound)
         losses_by_dof = losses / ops.maximum(owners, 1.0)
         fired = ops.where(fires[:n], 1.0, 0.0)
         s = after["modes"]
@@ -280,51 +331,6 @@ class EventStepper:
             "fired": s["fired"] + ops.where(fires, 1.0, 0.0),
         }
         return plant.layout.pack(after | {"modes": s | recorded})
-
-    @cached_property
-    def _impulse_routine(self) -> Kernel:
-        """(changes of velocity (nv,), impulses on the fixed dofs (nv,), energy lost in constraints (1,) [J])."""
-        nv = self.plant.model.nv
-        return self._routine(self._solve_impulse, [(), (self._size,), (nv,), (nv,)], "impulse")
-
-    def _solve_impulse(self, t: Numeric, x: Numeric, jump: Numeric, fixed: Numeric) -> tuple[Numeric, Numeric, Numeric]:
-        state, equations = self.plant.layout.unpack(x), self.plant.model.equations
-        q, v, _ = self.plant.motion(t, state)
-        _, rate = equations.constraint_violation(q, v, t)
-        result = equations.impulse(q, rate, jump, fixed > 0.5, t, self.plant.active(state))
-        return result.acceleration, result.effort, ops.array([-0.5 * (result.multipliers @ rate)])
-
-    def _impact(self, t: Numeric, x: State, arrested: Numeric, rebound: Numeric) -> tuple[State, Numeric]:
-        """(state, energy [J] lost at every dof (nv,)): arrested dofs leave with −rebound times their velocity,
-        the other velocities follow from momentum; latches hold, touched stops push, brakes slip.
-
-        An impulse does the work impulse · (v⁻ + v⁺)/2. The rest of the change of kinetic energy is work of the imposed
-        motions.
-        """
-        plant, modes, s, flat = self.plant, self.plant.modes, x["modes"], self.plant.layout.pack(x)
-        q, v, _ = plant.motion(t, x)
-        stopping = ops.maximum(arrested, ops.where(plant.imposed, 1.0, 0.0))
-        jump, touched = ops.where(plant.imposed, 0.0, -(1.0 + rebound) * v), s["stopped"]
-        for _ in range(min(IMPACT_ITERATIONS, len(modes.stops))):
-            _, impulse, _ = self._impulse_routine(
-                t, flat, jump, ops.maximum(stopping, modes.rigidly_locked(s, touched))
-            )
-            # the impulse on a dof that is fixed anyway does not come from the stop
-            fixed = ops.maximum(stopping, s["latched"]) > 0.5
-            touched = modes.pushing_stops(touched, ops.where(fixed, 0.0, impulse))
-        change, impulse, constraint_loss = self._impulse_routine(
-            t, flat, jump, ops.maximum(stopping, modes.rigidly_locked(s, touched))
-        )
-        s = modes.after_impact(s, touched, v + change)
-        locked = ops.logical_and(~plant.imposed, modes.locked(s) > 0.5)
-        after = ops.where(locked, 0.0, v + change)
-        losses = ops.where(plant.imposed, 0.0, -0.5 * impulse * (v + after))
-        loss = ops.sum(losses) + constraint_loss[0]
-        energy = x["energy"] | {"loss": x["energy"]["loss"] + loss}
-        if plant.imposed.any() or plant.model.equations.timed:
-            before, afterwards = (plant.model.equations.kinetic_energy(q, speed, t) for speed in (v, after))
-            energy["work"] = energy["work"] + (afterwards - before + loss)
-        return plant.with_motion(x | {"modes": s, "energy": energy}, q, after), losses
 
 
 def _all(*conditions: Numeric) -> Numeric:

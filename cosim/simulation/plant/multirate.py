@@ -199,12 +199,19 @@ class Multirate:
         (work, loss, unconverged), z = ends[:ACCOUNTS], ends[ACCOUNTS:]
         way, after = bank.position(z) - equations.chart(q), bank.velocity(z)
         mean, acceleration = way / h, (after - before) / h
+        if plant.modes.indicators:  # a step in which events at the very end of another one act takes no time
+            mean = ops.where(h > 0.0, mean, before)
+            acceleration = ops.where(h > 0.0, acceleration, state["drive_steps"]["acceleration"])
         loss = loss + h * equations.damper_loss(q_half, mean, at)
         if plant.modes.brakes:
             loss = loss - h * (
                 plant.modes.brakes.efforts(at, state["modes"], equations.chart(q_half), mean)["braking_effort"] @ mean
             )
         drives = self._drives.of_plant(bank.states(z))
+        if equations.timed:  # what the motion of joints takes that depends on time alone
+            moved_by, known = ops.where(plant.imposed, a, acceleration), np.ones(self._nv, dtype=bool)
+            found = equations.constrained_dynamics(q_half, v_half, moved_by, np.zeros(self._nv), known, at)
+            work = work + h * found.power
         taken: Numeric = np.zeros(0)
         if plant.imposed.any():
             bristles = plant.bristles.dry_efforts(v_half, np.zeros(self._nv), drives.get("bristles", np.zeros(0)))

@@ -13,11 +13,12 @@ from typing import Self
 
 import numpy as np
 
-from cosim.core.types import Actuator, State, Trajectory
+from cosim.core.types import Actuator, State, Trajectory, breaks_of
 from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_formulation
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import ConsistentState, find_consistent_state
-from cosim.mechanics.multibody.mechanism import Mechanism
+from cosim.mechanics.multibody.mechanism import GivenMotion, Mechanism
+from cosim.simulation.plant.breaks import Breaks, GivenSample, first_time, jumps_at, motion_of
 from cosim.simulation.plant.bristles import Bristles
 from cosim.simulation.plant.external_efforts import ExternalEfforts
 from cosim.simulation.plant.hybrid_modes import HybridModes
@@ -99,7 +100,7 @@ class PlantDescription:
         fixed = ~self.unprescribed
         kept_q, kept_v = self.kept
         for name, trajectory in self.prescribed.items():
-            k, sample = self.full_model.dof_index(name), trajectory.sample(0.0)
+            k, sample = self.full_model.dof_index(name), trajectory.sample(first_time(trajectory))
             q[self._coordinate(name)], v[k] = sample["position"][0], sample["velocity"][0]
         prescribed = tuple(self.prescribed)
         return find_consistent_state(
@@ -190,6 +191,25 @@ class PlantDescription:
         units = np.eye(self.model.nv)
         return max(float(abs(acceleration(units[k]) - acceleration(rest))[k]) for k in dofs)
 
+    # --- given functions of time ---
+
+    @cached_property
+    def breaks(self) -> Breaks:
+        """Of prescribed dofs, and of joints, constraints and force laws that depend on time."""
+        mechanism, found = self.mechanism, list[tuple[float, bool]]()
+        for trajectory in self.prescribed.values():
+            found += _breaks_of_motion(trajectory, motion_of(trajectory))
+        for joint in (*mechanism.joints, *(loop.joint for loop in mechanism.loops)):
+            if isinstance(joint.motion, GivenMotion):
+                found += _breaks_of_motion(joint.motion, joint.motion.sample)
+            elif joint.motion is not None:
+                found += [(float(time), True) for time in breaks_of(joint.motion)]
+        for constraint in mechanism.constraints:
+            found += [(float(time), True) for time in breaks_of(constraint.law)]
+        for force in mechanism.forces:
+            found += [(float(time), False) for time in breaks_of(force.law)]
+        return Breaks.of(found)
+
     # --- what acts on them ---
 
     @cached_property
@@ -230,3 +250,9 @@ class PlantDescription:
     @property
     def has_force_laws(self) -> bool:
         return bool(self.mechanism.forces)
+
+
+def _breaks_of_motion(given: object, sample: GivenSample) -> list[tuple[float, bool]]:
+    """The breaks of a given motion, and whether its velocity jumps there."""
+    times = breaks_of(given)
+    return [(float(time), bool(jumps)) for time, jumps in zip(times, jumps_at(times, sample)[1], strict=True)]
