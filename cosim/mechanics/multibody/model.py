@@ -25,10 +25,12 @@ from cosim.mechanics.multibody.description.urdf import read_urdf
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.elastic_joints import MODES
 from cosim.mechanics.multibody.equations import MechanismEquations
-from cosim.mechanics.multibody.inertial_parameters import PER_BODY, inertial_parameters
+from cosim.mechanics.multibody.inertial_parameters import inertial_parameters
 from cosim.mechanics.multibody.inverse_kinematics import InverseKinematics, solve_pose
+from cosim.mechanics.multibody.joint_springs import joint_springs
 from cosim.mechanics.multibody.link_regressor import LinkRegressor
 from cosim.mechanics.multibody.mechanism import Mechanism, with_floating_base
+from cosim.mechanics.multibody.model_ports import UNTIMED, ports_of
 from cosim.mechanics.multibody.part_names import given_names, whole_of
 from cosim.mechanics.multibody.tree import Tree, build_tree, check_inertia_of_motion
 
@@ -39,12 +41,13 @@ RotorInertia = Mapping[str, float] | Sequence[float] | Array  # by dof name, or 
 # from this many independent constraint rows on, elimination where the loops close is faster
 NESTED_FROM = 4
 
-# functions that do not depend on time
-UNTIMED = {"friction_effort", "integrate", "difference", "inertia_effort", "coordinates", "chart"}
-
 
 class Model:
-    """The rigid-body dynamics of a tree of joints, in O(n), compiled on first use.
+    """The dynamics of a mechanism, in O(n), compiled on first use.
+
+    Every function contains the same mechanism: rigid bodies and elastic links with their damping, gravity, the springs
+    in joints, the springs and dampers between bodies, the force laws, the rotors given to it, loops and constraints.
+    Damping and friction of joints are `friction_effort` alone; drives are no part of it.
 
     Every function takes one state, arrays (nq,) and (nv,), or a batch of k of them, (k, nq) and (k, nv);
     a single array among batches serves every row. Symbols of a traced function, such as the inputs of a
@@ -104,7 +107,14 @@ class Model:
         springs = spring_dampers(tree, self.expanded.springs)
         laws = body_forces(tree, self.expanded.forces)
         constraint_set = ConstraintSet(
-            members, springs, laws, elastic_forces(tree), baumgarte_rate, nested, tuple(redundant)
+            members,
+            springs,
+            laws,
+            elastic_forces(tree),
+            joint_springs(tree),
+            baumgarte_rate,
+            nested,
+            tuple(redundant),
         )
         self.equations = MechanismEquations(tree, self.gravity, constraint_set)
         self.constraint_rows = tuple(f"{c.name}/{row.name}" for c in members for row in c.law.rows)
@@ -289,17 +299,17 @@ class Model:
     ) -> Numeric:
         """q̈ (nv,) under efforts τ (nv,) (separate-body sweeps, with multipliers for constraints).
 
-        τ is the whole effort along each joint; damping and friction are not subtracted here: see
-        `friction_effort`. The function of this name that `cosim derive --equations` writes does subtract them: it takes
-        the efforts of the drives, and equals this one at τ − friction_effort(v). Raises ValueError or TypeError for
-        arrays of the wrong shape or type.
+        τ are the efforts of drives less damping and friction of the joints, τ − friction_effort(v); all else that the
+        mechanism contains acts here. The function of this name that `cosim derive --equations` writes subtracts
+        friction itself: it equals this one at τ − friction_effort(v). Raises ValueError or TypeError for arrays of the
+        wrong shape or type.
         """
         return self._call("forward_dynamics", q, v, tau, *t, out=out)
 
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Output = None
     ) -> Numeric:
-        """τ (nv,) required for q̈ (nv,) in the tree, with no reactions in cut joints. For mechanisms with loops,
+        """τ (nv,) required for q̈ (nv,) in the tree, without friction and with no reactions in cut joints. With loops,
         `hybrid_dynamics` gives the efforts of the actuated joints."""
         return self._call("inverse_dynamics", q, v, qdd, *t, out=out)
 
@@ -359,8 +369,9 @@ class Model:
     def inverse_dynamics_regressor(
         self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Output = None
     ) -> Numeric:
-        """Y (nv, 10 n): τ of `inverse_dynamics` is Y π plus the efforts of rotors, with all `inertial_parameters` π
-        side by side. Raises CompileError as `forward_dynamics_derivatives`."""
+        """Y (nv, 10 n): τ of `inverse_dynamics` is Y π plus what does not depend on π, such as the efforts of rotors
+        and springs; π are all `inertial_parameters` side by side. Raises CompileError as
+        `forward_dynamics_derivatives`."""
         return self._call("inverse_dynamics_regressor", q, v, qdd, *t, out=out)
 
     def forward_dynamics_regressor(
@@ -402,18 +413,18 @@ class Model:
 
     def nonlinear_effects(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """h (nv,), the effort required at velocity v without acceleration: Coriolis, centrifugal and gravity effects,
-        springs between bodies and force laws. M q̈ + h = τ in a tree."""
+        springs, elastic links and force laws. M q̈ + h = τ in a tree."""
         return self._call("nonlinear_effects", q, v, *t, out=out)
 
     def gravity_effort(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
-        """g (nv,), the effort required against gravity at rest, without springs."""
+        """g (nv,), the effort required against gravity alone at rest, without springs: ∂(potential energy)/∂q."""
         return self._call("gravity_effort", q, *t, out=out)
 
     def friction_effort(self, v: ArrayLike, out: Output = None) -> Numeric:
         """Damping and Coulomb friction of the joints (nv,): d v + f v / √(v² + v_s²), v_s = 0.01 rad/s or m/s; with a
         law of friction what it has at this constant velocity, without load.
 
-        The efforts that accelerate the mechanism are τ − friction_effort(v).
+        No other function contains it: the efforts that accelerate the mechanism are τ − friction_effort(v).
         """
         return self._call("friction_effort", v, out=out)
 
@@ -442,8 +453,17 @@ class Model:
         return self._call("kinetic_energy", q, v, *t, out=out)
 
     def potential_energy(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
-        """−Σ m g·r [J], r from the ground's origin; a number or (k,)."""
+        """Of gravity alone, −Σ m g·r [J], r from the ground's origin; a number or (k,)."""
         return self._call("potential_energy", q, *t, out=out)
+
+    def elastic_energy(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """Stored in the springs in joints and between bodies and in elastic links [J], a number or (k,)."""
+        return self._call("elastic_energy", q, *t, out=out)
+
+    def mechanical_energy(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """Kinetic, potential and elastic energy [J], a number or (k,). Its rate is the power of τ − friction_effort(v),
+        of force laws and of what depends on time, less the loss of dampers between bodies and in elastic links."""
+        return self._call("mechanical_energy", q, v, *t, out=out)
 
     # --- centre of mass and momentum of the moving bodies, in ground axes; rotors of drives have none ---
 
@@ -531,43 +551,7 @@ class Model:
     def _definition(
         self, function: str, frame: str | None
     ) -> tuple[Callable[..., Numeric], list[ArrayPort], list[ArrayPort]]:
-        nq, nv, m = (self.nq,), (self.nv,), (len(self.constraint_rows),)
-        q, v, qdd, tau = ArrayPort("q", nq), ArrayPort("v", nv), ArrayPort("qdd", nv), ArrayPort("tau", nv)
-        prescribed, by_inertia = ArrayPort("prescribed", nv, boolean=True), (self.nv, PER_BODY * len(self._tree.bodies))
-        inputs, shapes = {
-            "forward_dynamics": ([q, v, tau], [nv]),
-            "inverse_dynamics": ([q, v, qdd], [nv]),
-            "forward_dynamics_derivatives": ([q, v, tau], [nv * 2] * 3),
-            "inverse_dynamics_derivatives": ([q, v, qdd], [nv * 2] * 3),
-            "link_regressor": ([q, v, qdd], [(self.nv, PER_BODY)]),
-            "hybrid_dynamics": ([q, v, qdd, tau, prescribed], [nv, nv]),
-            "hybrid_dynamics_derivatives": ([q, v, qdd, tau, prescribed], [nv * 2] * 3),
-            "inverse_dynamics_regressor": ([q, v, qdd], [by_inertia]),
-            "forward_dynamics_regressor": ([q, v, tau], [by_inertia]),
-            "reactions": ([q, v, tau], [m]),
-            "reactions_derivatives": ([q, v, tau], [m + nv] * 3),
-            "constraint_violation": ([q, v], [(sum(self.equations.constraints.holonomic),), m]),
-            "constraint_jacobian": ([q], [m + nv]),
-            "inertia_effort": ([q, qdd], [nv]),
-            "friction_effort": ([v], [nv]),
-            "integrate": ([q, ArrayPort("d", nv)], [nq]),
-            "difference": ([ArrayPort("q0", nq), ArrayPort("q1", nq)], [nv]),
-            "mass_matrix": ([q], [nv * 2]),
-            "kinetic_energy": ([q, v], [()]),
-            "potential_energy": ([q], [()]),
-            "coordinates": ([ArrayPort("chart", nv)], [nq]),
-            "chart": ([q], [nv]),
-            "nonlinear_effects": ([q, v], [nv]),
-            "gravity_effort": ([q], [nv]),
-            "center_of_mass": ([q], [(3,)]),
-            "center_of_mass_jacobian": ([q], [(3, self.nv)]),
-            "centroidal_momentum": ([q, v], [(6,)]),
-            "centroidal_momentum_matrix": ([q], [(6, self.nv)]),
-            "frame_pose": ([q], [(4, 4)]),
-            "body_poses": ([q], [(len(self._tree.joints), 3, 4)]),
-            "frame_jacobian": ([q], [(6, self.nv)]),
-            "frame_jacobian_rate": ([q, v], [(6, self.nv)]),
-        }[function]
+        inputs, shapes = ports_of(self.equations)[function]
         source = (
             "_link_regressor"
             if function == "link_regressor"

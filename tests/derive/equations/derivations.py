@@ -54,11 +54,11 @@ def states(d, count=3):
 
 def model_values(d, state):
     """By component, or by the sum of those that the model has in one: computed by the model's own functions."""
-    m, e = d.model, d.model.equations
+    m = d.model
     q, v, a, tau = (state[key] for key in ("q", "v", "a", "tau"))
     t = [float(state["t"][0])] if "t" in state else []
     load = m.frame_jacobian(q, d.load, *t).T @ state["f"] if d.load else np.zeros(m.nv)
-    losses = m.friction_effort(v) + e.spring_effort(q) - load
+    losses = m.friction_effort(v) - load
     names = {c.name for c in d.everything}
     found = {
         "mass_matrix": m.mass_matrix(q, *t),

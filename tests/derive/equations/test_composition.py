@@ -44,7 +44,7 @@ def test_the_manipulator_is_that_of_a_fixed_base_and_the_platform_has_its_wrench
         found, wrench = (evaluated(d, name, **state) for name in ("inverse_dynamics", "base_wrench"))
         q, v, a = (state[key] for key in "qva")
         q_c, t = q[composition.coordinates[0]], state.get("t", [0.0])[0]
-        alone_c = e.inverse_dynamics(q_c, v[first], a[first], t) + e.friction_effort(v[first]) + e.spring_effort(q_c)
+        alone_c = e.inverse_dynamics(q_c, v[first], a[first], t) + e.friction_effort(v[first])
         turn = np.asarray(e.frame_pose(q_c, *e.tree.frames[composition.frame], t))[:3, :3]
         jacobian = np.asarray(e.frame_jacobian(q_c, *e.tree.frames[composition.frame], t))
         ground = np.concatenate([turn @ wrench[:3], turn @ wrench[3:]])

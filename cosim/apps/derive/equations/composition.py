@@ -25,6 +25,7 @@ from cosim.apps.derive.equations.components import (
     Derivation,
     EquationTerm,
     dry_friction,
+    massless,
     viscous_friction,
 )
 from cosim.apps.derive.tables import table
@@ -38,6 +39,7 @@ from cosim.mechanics.multibody.constraint_rows import spring_dampers
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.equations import MechanismEquations
+from cosim.mechanics.multibody.joint_springs import joint_springs
 from cosim.mechanics.multibody.joints import JointKind
 from cosim.mechanics.multibody.mechanism import Frame, Joint, Mechanism, Pose, with_floating_base
 from cosim.mechanics.multibody.model import Model
@@ -87,7 +89,9 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
     arm = _renamed(with_nodes(manipulator.mechanism), platform.mechanism)
     joined = Model(_joined(platform.mechanism, arm, frame), platform.gravity.tolist())
     free = build_tree(with_floating_base(arm))
-    own = MechanismEquations(free, ZERO_VECTOR, ConstraintSet(springs=spring_dampers(free, arm.springs)))
+    own = MechanismEquations(
+        free, ZERO_VECTOR, ConstraintSet(springs=spring_dampers(free, arm.springs), joint_springs=joint_springs(free))
+    )
     names = platform.joint_names
     return MountedManipulator(
         joined,
@@ -243,8 +247,7 @@ class _Both:
     def required(
         self, q: Numeric, v: Numeric, a: Numeric, t: Numeric, gravity: Numeric, forces: bool = True
     ) -> Numeric:
-        """(n,) efforts for given accelerations, without friction and springs in joints; forces: springs between bodies
-        and force laws are included."""
+        """(n,) efforts for given accelerations, without friction; forces: springs and force laws are included."""
         platform, manipulator = self._parts(gravity, forces)
         (q_c, q_m), (v_c, v_m), (a_c, a_m) = self._states(q, v, a)
         base = frame_motion(platform, self.parts.frame, q_c, v_c, a_c, t, gravity)
@@ -317,11 +320,10 @@ class _Both:
         found, still = (self._on_base(manipulator, q_m, v_m, a_m, base, t) for base in (moving, at_rest))
         return found[:6], found[6:] - still[6:]
 
-    def losses(self, of: Callable[[MechanismEquations, Numeric], Numeric], x: Numeric, places: str) -> Numeric:
-        """(n,) of a function of each part alone; places: `dofs` or `coordinates` of x."""
-        own, whole = self._cut(x, getattr(self.parts, places))
-        base = AT_HOME if places == "coordinates" else np.zeros(6)
-        found = of(self.parts.manipulator, ops.concatenate([base, whole]))[6:]
+    def losses(self, of: Callable[[MechanismEquations, Numeric], Numeric], v: Numeric) -> Numeric:
+        """(n,) of a function of the velocities of each part alone."""
+        own, whole = self._cut(v, self.parts.dofs)
+        found = of(self.parts.manipulator, ops.concatenate([np.zeros(6), whole]))[6:]
         return self._vector(of(self.parts.platform, own) if len(self.parts.dofs[0]) else np.zeros(0), found)
 
 
@@ -332,20 +334,21 @@ def composed(parts: MountedManipulator, frames: Sequence[str] = (), load: str | 
     at, n = builder.at, (joined.nv,)
     still, gravity = np.zeros(n), parts.platform.gravity
     with inlined():
-        friction = both.losses(MechanismEquations.friction_effort, at.v, "dofs")
-        springs = both.losses(MechanismEquations.spring_effort, at.q, "coordinates")
+        friction = both.losses(MechanismEquations.friction_effort, at.v)
         coriolis = both.required(at.q, at.v, still, at.t, ZERO_VECTOR, forces=False)
-        between = both.required(at.q, at.v, still, at.t, ZERO_VECTOR) - coriolis if _has_forces(parts) else still
-        others = friction + springs - builder.load_effort(load)
+        between = (
+            _Both(_massless(parts)).required(at.q, at.v, still, at.t, ZERO_VECTOR) if _has_forces(parts) else still
+        )
+        others = friction - builder.load_effort(load)
         mass, weight = both.mass_matrix(at.q, at.t), both.gravity_effort(at.q, at.t)
         rest = at.tau - coriolis - weight - between - others
         values = {
             "mass_matrix": ("q", mass),
             "coriolis": ("q v", coriolis),
             "gravity": ("q", weight),
-            "viscous_friction": ("v", both.losses(viscous_friction, at.v, "dofs")),
-            "dry_friction": ("v", both.losses(dry_friction, at.v, "dofs")),
-            "springs": ("q v", springs + between),
+            "viscous_friction": ("v", both.losses(viscous_friction, at.v)),
+            "dry_friction": ("v", both.losses(dry_friction, at.v)),
+            "springs": ("q v", between),
         }
         terms = [builder.term(name, arguments, value) for name, (arguments, value) in values.items()]
         required = both.required(at.q, at.v, at.a, at.t, gravity) + others
@@ -362,6 +365,12 @@ def composed(parts: MountedManipulator, frames: Sequence[str] = (), load: str | 
     return builder.derivation(
         joined, inputs, [*terms, *builder.loads(load)], dynamics, kinematics, load=load, notes=parts.notes
     )
+
+
+def _massless(parts: MountedManipulator) -> MountedManipulator:
+    """Springs and force laws alone."""
+    platform, manipulator = (massless(e, e.constraints) for e in (parts.platform, parts.manipulator))
+    return replace(parts, platform=platform, manipulator=manipulator)
 
 
 def _has_forces(parts: MountedManipulator) -> bool:
