@@ -153,6 +153,12 @@ class Model:
         """The same mechanism with rotors: (nv,) inertia reflected to each dof."""
         return self._copy(rotor_inertia, self._redundant)
 
+    @property
+    def drive_rotors(self) -> dict[str, Numeric]:
+        """Dof -> inertia of the rotors that were given beside those of the description."""
+        given = np.zeros(self.nv) if self._rotor_inertia is None else self._rotors(self._rotor_inertia)
+        return dict(zip(self.dof_names, given, strict=True))
+
     def without(self, redundant: Sequence[int]) -> Model:
         """The same model without the redundant constraint rows in its solution."""
         return self._copy(self._rotor_inertia, redundant)

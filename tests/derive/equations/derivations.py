@@ -9,10 +9,10 @@ from pathlib import Path
 import casadi
 import numpy as np
 
-from cosim.apps.derive.equations.command import read_model
 from cosim.apps.derive.equations.components import derived
 from cosim.apps.derive.equations.files import c_function, file_lines, function_names
 from cosim.apps.derive.equations.parameters import with_symbols
+from cosim.apps.derive.plant_model import read_model
 
 GCC = shutil.which("gcc") or ""
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off"]
@@ -35,7 +35,8 @@ SAMPLES = {
 
 
 def derivation(name, symbols=False, **more):
-    path = RIGS / (name if name.endswith(".urdf") else f"{name}.yaml")
+    """name: a path, or of a sample."""
+    path = name if isinstance(name, Path) else RIGS / (name if name.endswith(".urdf") else f"{name}.yaml")
     model = read_model(path)
     equations, parameters = with_symbols(model.equations) if symbols else (None, [])
     return derived(model, equations, parameters=parameters, **more)

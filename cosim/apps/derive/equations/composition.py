@@ -13,7 +13,7 @@ along the axes of its base.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,7 +44,7 @@ from cosim.mechanics.multibody.joints import JointKind
 from cosim.mechanics.multibody.mechanism import Frame, Joint, Mechanism, Pose, with_floating_base
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.spatial import SpatialVector
-from cosim.mechanics.multibody.tree import build_tree
+from cosim.mechanics.multibody.tree import Tree, build_tree
 
 RANDOM_STATES = 5
 CAUSED = "efforts of the joints of the manipulator, in their order, that the motion of the platform causes"
@@ -87,8 +87,9 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
         raise InputError(f"the manipulator has {what}. {IN_ONE}", "--mount")
     _check_carried(manipulator.mechanism)
     arm = _renamed(with_nodes(manipulator.mechanism), platform.mechanism)
-    joined = Model(_joined(platform.mechanism, arm, frame), platform.gravity.tolist())
-    free = build_tree(with_floating_base(arm))
+    rotors = platform.drive_rotors | manipulator.drive_rotors
+    joined = Model(_joined(platform.mechanism, arm, frame), platform.gravity.tolist(), rotors)
+    free = _with_rotors(build_tree(with_floating_base(arm)), rotors)
     own = MechanismEquations(
         free, ZERO_VECTOR, ConstraintSet(springs=spring_dampers(free, arm.springs), joint_springs=joint_springs(free))
     )
@@ -102,6 +103,12 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
         _places(joined, names, [kind.nv for kind in joined.kinds]),
         _places(joined, names, [kind.nq for kind in joined.kinds]),
     )
+
+
+def _with_rotors(tree: Tree, rotors: Mapping[str, Numeric]) -> Tree:
+    """rotors: dof -> inertia, for all dofs but those of the base."""
+    names = [kind.named(joint.name, kind.dofs) for joint, kind in zip(tree.joints, tree.kinds, strict=True)]
+    return tree.with_rotors([ops.array([rotors.get(name, 0.0) for name in of_joint]) for of_joint in names])
 
 
 def _check_carried(arm: Mechanism) -> None:
