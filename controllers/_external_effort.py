@@ -39,8 +39,7 @@ class ExternalEffort:
         """(next state, external effort (n,) on the controlled joints)."""
         equations, velocity = self._model.equations, u["all_velocity"]
         q, acceleration = equations.coordinates(u["all_position"]), (velocity - x["velocity"]) / self._period
-        required = equations.inverse_dynamics(q, velocity, acceleration, t)
-        required = required + equations.friction_effort(velocity) + equations.spring_effort(q)
+        required = equations.inverse_dynamics(q, velocity, acceleration, t) + equations.friction_effort(velocity)
         missing = (required - u["all_effort"])[self._index]
         missing = ops.where(x["called"] > 0.5, missing, 0.0)  # the first call knows no acceleration
         filtered = self._kept * x["filtered"] + (1.0 - self._kept) * missing

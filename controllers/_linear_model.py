@@ -1,6 +1,6 @@
 """The exact linear model of the joints of a controller about a state and its accelerations, sampled at its period.
 
-    M δq̈ + D δq̇ + K δq = δτ,   K = ∂(inverse dynamics)/∂q + springs,   D = ∂(inverse dynamics)/∂q̇ + damping,
+    M δq̈ + D δq̇ + K δq = δτ,   K = ∂(inverse dynamics)/∂q,   D = ∂(inverse dynamics)/∂q̇ + damping,
 
 discretised with a held effort (zero-order hold): x⁺ = A x + B u with x = (δq, δq̇). All other joints are at rest. The
 dry friction of joints is no part of it: their damping is the slope of their friction at a speed of 1 rad/s or m/s.
@@ -65,7 +65,7 @@ class MotionLinearisation:
         derivatives = self._model.inverse_dynamics_derivatives(q, v, a, *((t,) if equations.timed else ()))
         own = np.ix_(self.index, self.index)
         by_position, by_velocity, mass = (np.asarray(values)[own] for values in derivatives)
-        stiffness, damping = by_position + np.diag(self._springs), by_velocity + np.diag(self._damping)
+        stiffness, damping = by_position, by_velocity + np.diag(self._damping)
         return _sampled(self.index, chart[self.index], mass, damping, stiffness, n, self._context.period)
 
     def _of_all(self, others: Array, own: Array | None) -> Array:
@@ -81,16 +81,6 @@ class MotionLinearisation:
         friction, nv = self._model.equations.friction_effort, len(self._chart)
         slope = friction(np.full(nv, FRICTION_SPEED + 0.5)) - friction(np.full(nv, FRICTION_SPEED - 0.5))
         return np.asarray(slope)[self.index]
-
-    @cached_property
-    def _springs(self) -> Array:
-        """(m,) stiffness of the springs of the joints, which are linear."""
-        equations, nv = self._model.equations, len(self._chart)
-        efforts = [
-            equations.spring_effort(np.asarray(equations.coordinates(chart)))
-            for chart in (self._chart, *(self._chart + np.eye(nv)[k] for k in self.index))
-        ]
-        return np.array([(moved - efforts[0])[k] for k, moved in zip(self.index, efforts[1:], strict=True)])
 
 
 def _sampled(

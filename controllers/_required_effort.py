@@ -41,7 +41,7 @@ class RequiredEffort:
         position: Numeric = None,
         velocity: Numeric = None,
     ) -> Numeric:
-        """Effort (n,) of the controlled joints for their `acceleration` (n,), with the springs of the joints.
+        """Effort (n,) of the controlled joints for their `acceleration` (n,).
 
         u: the inputs; friction_velocity: (n,) at which the friction of the controlled joints is compensated, None: it
         is not; position, velocity: (n,) of the controlled joints, by default as measured. A locked joint
@@ -55,10 +55,8 @@ class RequiredEffort:
         v, a = ops.where(locked, 0.0, v), ops.where(locked, 0.0, a)
         known = ops.logical_or(self._known, locked)
         q = equations.coordinates(chart)
-        springs = equations.spring_effort(q)
-        applied = u["all_effort"] - equations.friction_effort(v) - springs
+        applied = u["all_effort"] - equations.friction_effort(v)
         _, effort = equations.hybrid_dynamics(q, v, a, applied, known, t)
-        effort = effort + springs
         if friction_velocity is not None:
             effort = effort + equations.friction_effort(ops.set_at(v, index, friction_velocity))
         return effort[index]

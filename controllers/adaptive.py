@@ -181,7 +181,6 @@ class Adaptive:
             return (function(q, mean, a) - function(q, half, rest) + function(q, rest, rest))[index]
 
         known = of_slotine_and_li(lambda q, v, a: equations.inverse_dynamics(q, v, a, *time))
-        known = known + equations.spring_effort(q)[index]
         if p.friction:
             known = known + equations.friction_effort(reference)[index]
         columns = []

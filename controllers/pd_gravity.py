@@ -1,7 +1,7 @@
 """PD with gravity compensation: a PD loop about the reference in the drive, gravity compensated by the model.
 
-effort = g(q) at the measured position + reference effort (Takegaki and Arimoto, 1981). In a mechanism with loops
-g(q) is the effort of the commanded joints at rest, with the reactions of the loops.
+effort = g(q) at the measured position + reference effort (Takegaki and Arimoto, 1981). g(q) is the effort at rest, with
+springs; in a mechanism with loops that of the commanded joints, with the reactions of the loops.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def _effort(model: MechanismModel, dofs: Array, position: Array, velocity: Array
     """(m,) that would hold the dofs"""
     q, rest, equations = np.asarray(model.coordinates(position), dtype=float), np.zeros(model.nv), model.equations
     v = rest if velocity is None else velocity
-    held = equations.inverse_dynamics(q, v, rest, *_start(model)) + equations.spring_effort(q)
+    held = equations.inverse_dynamics(q, v, rest, *_start(model))
     return np.asarray(held + equations.friction_effort(v), dtype=float)[dofs]
 
 
@@ -182,7 +182,7 @@ class ModelledModes:
         known = self._context.prescribed.copy()
         known[self._index] = True
         q = equations.coordinates(chart)
-        applied = u["all_effort"] - equations.friction_effort(v) - equations.spring_effort(q)
+        applied = u["all_effort"] - equations.friction_effort(v)
         found, _ = equations.hybrid_dynamics(q, v, a, applied, ops.logical_or(known, locked), t)
         change = ops.where(x["called"][0] > 0.5, self._gain @ found[self._modes], 0.0)
         return {

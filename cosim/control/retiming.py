@@ -197,7 +197,7 @@ class SimulatedMotion:
         v = ops.set_at(velocity, free, speed)
         chart = equations.chart(q + half * equations.rate(q, v))
         middle = equations.coordinates(ops.set_at(position, free, chart[free]))
-        applied = -equations.friction_effort(v) - equations.spring_effort(middle)
+        applied = -equations.friction_effort(v)
         found, _ = equations.hybrid_dynamics(middle, v, acceleration, applied, known, t)
         change = self._gain @ found[free]
         mean = ops.set_at(v, free, speed + half * change)

@@ -186,7 +186,7 @@ def _required_efforts(rig: WiredRig) -> tuple[Array, Array]:
         # machine code of many bodies is a loop, sooner made than they are evaluated in Python
         compiled = (equations.rolled or equations.copies is not None) and not rig.interpret
         load = plant.controller_model.inverse_dynamics(q, v, a) if compiled else equations.inverse_dynamics(q, v, a, t)
-        effort = load + equations.friction_effort(v) + equations.spring_effort(q)
+        effort = load + equations.friction_effort(v)
         row[followed] = np.asarray(effort, dtype=float)[followed]
     return times, efforts
 

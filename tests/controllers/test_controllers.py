@@ -36,7 +36,7 @@ class Pendulums:
         return self
 
     def inverse_dynamics(self, q: Any, v: Any, qdd: Any, t: Any = 0.0) -> Any:
-        return INERTIA @ qdd + v * v + WEIGHT * ops.sin(q)
+        return INERTIA @ qdd + v * v + WEIGHT * ops.sin(q) + STIFFNESS * q
 
     def hybrid_dynamics(self, q: Any, v: Any, qdd: Any, tau: Any, prescribed: Any, t: Any = 0.0) -> tuple[Any, Any]:
         rows = ops.where(ops.array([[moved] * 3 for moved in prescribed]), np.eye(3), INERTIA)
@@ -45,9 +45,6 @@ class Pendulums:
 
     def friction_effort(self, v: Any) -> Any:
         return DAMPING * v
-
-    def spring_effort(self, q: Any) -> Any:
-        return STIFFNESS * q
 
 
 def context(*index: int, effort: float = 50.0, prescribed: tuple[int, ...] = ()) -> ControllerContext:
@@ -236,10 +233,11 @@ def test_the_limit_of_the_bandwidth_is_where_the_sampled_loop_begins_to_grow(dam
 # --- PD with gravity ----------------------------------------------------------------------------
 
 
-def test_pd_gravity_compensates_gravity_at_the_measured_position() -> None:
+def test_pd_gravity_compensates_gravity_and_springs_at_the_measured_position() -> None:
     _, command = step(make("pd_gravity", context(2, 0), **gains(2)))
-    weight = (WEIGHT * np.sin(INPUTS["all_position"]))[[2, 0]]
-    np.testing.assert_allclose(command["effort"], weight + INPUTS["reference_effort"])
+    position = INPUTS["all_position"]
+    held = (WEIGHT * np.sin(position) + STIFFNESS * position)[[2, 0]]
+    np.testing.assert_allclose(command["effort"], held + INPUTS["reference_effort"])
     np.testing.assert_array_equal(command["kp"], [100.0, 101.0])
     np.testing.assert_array_equal(command["kd"], [10.0, 11.0])
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from cosim.apps.derive import comparison
-from cosim.apps.derive.comparison import LARGEST_DIFFERENCE, compare, consistent_states, read_model
+from cosim.apps.derive.comparison import LARGEST_DIFFERENCE, compare, consistent_states
+from cosim.apps.derive.plant_model import read_model
 from cosim.mechanics.formulations import separate_bodies
 from tests.kit.given import beside
 from tests.kit.samples import FOLDER

@@ -8,7 +8,9 @@ from scipy.spatial.transform import Rotation
 from cosim.core import ops
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.constraint_laws import ForceLaw, knife_edge
+from cosim.mechanics.multibody.coordinates import MOTION, ROTATION
 from cosim.mechanics.multibody.elastic_joints import ModesKind
+from cosim.mechanics.multibody.joints import kind_of
 from cosim.mechanics.multibody.mechanism import (
     AppliedForce,
     Constraint,
@@ -40,6 +42,17 @@ def tree(kinds, random, parents=None, **fields):
         joints.append(replace(joint, **fields.get(f"j{k}", {})))
     links = (Link("ground"), *(heavy(name, random) for name in names))
     return Mechanism("tree", "ground", links, tuple(joints))
+
+
+def sprung(mechanism: Mechanism, random: np.random.Generator) -> Mechanism:
+    """With a spring in every joint that may have one."""
+
+    def with_spring(joint: Joint) -> Joint:
+        if joint.kind == "fixed" or kind_of(joint).space in (ROTATION, MOTION):
+            return joint
+        return replace(joint, stiffness=random.uniform(5.0, 20.0), rest=random.uniform(-0.5, 0.5))
+
+    return replace(mechanism, joints=tuple(map(with_spring, mechanism.joints)))
 
 
 def helix(q, t):

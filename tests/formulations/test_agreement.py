@@ -16,7 +16,7 @@ from cosim.mechanics.formulations.dependent_coordinates import DependentCoordina
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.mechanism import Joint, Link, Mechanism, Pose, Spring, with_floating_base
 from cosim.rig.sections.rig_spec import read_rig
-from tests.formulations.mechanisms import MECHANISMS, model_of, planar_tree, random_state, relative_error
+from tests.formulations.mechanisms import MECHANISMS, model_of, planar_tree, random_state, relative_error, sprung
 from tests.kit.samples import FOLDER, few_samples
 
 AGREEMENT = 1e-9  # relative
@@ -106,6 +106,18 @@ def test_random_mechanisms(name):
     found = errors(equations, FORMULATIONS, [random_state(equations, random) for _ in range(3)])
     agree(found)
     assert set(found) == TREATED[name]
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_springs_in_joints(name):
+    """In every joint that may have one, beside rotors."""
+    random = np.random.default_rng(8)
+    plain = Model(sprung(MECHANISMS[name](random), random), gravity=(1.0, -2.0, -9.0))
+    equations = plain.with_rotor_inertia(random.uniform(0.1, 0.5, plain.nv)).equations
+    assert equations.constraints.joint_springs is not None
+    found = errors(equations, [*FORMULATIONS, "cartesian"], [random_state(equations, random) for _ in range(2)])
+    agree(found)
+    assert TREATED[name] <= set(found)
 
 
 def test_rotors_of_joints_with_axes_that_rotate():

@@ -229,7 +229,7 @@ def test_springs_act_against_their_energy():
     for _ in range(2):
         q, (v, qdd) = sprung.random_configuration(random), random.uniform(-1, 1, (2, sprung.nv))
         taken = sprung.equations.inverse_dynamics(q, v, qdd) - free.equations.inverse_dynamics(q, v, qdd)
-        ahead, behind = (sprung.equations.spring_energy(sprung.equations.integrate(q, s * v)) for s in (STEP, -STEP))
+        ahead, behind = (sprung.equations.elastic_energy(sprung.equations.integrate(q, s * v)) for s in (STEP, -STEP))
         power = (ahead - behind) / (2 * STEP) + sprung.equations.damper_loss(q, v)
         assert v @ taken == pytest.approx(power, rel=1e-6)
         found = sprung.equations.forward_dynamics(q, v, taken)
@@ -253,7 +253,7 @@ def test_a_spring_pulls_by_its_law():
         stretch, rate = abs(x) - 0.5, v * np.sign(x)
         expected = -np.sign(x) * (30.0 * stretch + 4.0 * rate) / 2.0
         np.testing.assert_allclose(model.forward_dynamics([x], [v], [0.0]), [expected], rtol=1e-12)
-        assert model.equations.spring_energy(np.array([x])) == pytest.approx(15.0 * stretch**2)
+        assert model.equations.elastic_energy(np.array([x])) == pytest.approx(15.0 * stretch**2)
         assert model.equations.damper_loss(np.array([x]), np.array([v])) == pytest.approx(4.0 * v**2)
 
 
@@ -264,4 +264,4 @@ def test_a_spring_whose_ends_coincide():
     for found in (model.forward_dynamics(q, v, tau), model.equations.forward_dynamics(q, v, tau)):
         np.testing.assert_array_equal(found, [1.5])
     assert model.equations.damper_loss(q, v) == 0.0
-    assert model.equations.spring_energy(q) == pytest.approx(15.0 * 0.25)
+    assert model.equations.elastic_energy(q) == pytest.approx(15.0 * 0.25)

@@ -188,7 +188,8 @@ def _amplitude(rig: Rig, dof: int, given: float | None) -> float:
     if given is None and not math.isfinite(limit):
         raise InputError(f"joint '{joint}' has no limit of its effort; give --amplitude", "--measure")
     amplitude = AMPLITUDE_FRACTION * limit if given is None else given
-    held = float(np.abs(model.gravity_effort(model.coordinates(rig.plant.position)))[dof])
+    q, rest = model.coordinates(rig.plant.position), np.zeros(model.nv)
+    held = float(np.abs(model.nonlinear_effects(q, rest))[dof])
     if amplitude + held > limit:
         most = f"{limit - held:.4g}" if limit > held else "nothing"
         what = f"a relay of {amplitude:.4g} is beyond what the limit of the effort of '{joint}' leaves, {most}"

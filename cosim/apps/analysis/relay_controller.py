@@ -51,11 +51,12 @@ class Relay:
         hysteresis = ops.array(p.hysteresis)
         sign = ops.where(error >= hysteresis, 1.0, ops.where(error < -hysteresis, -1.0, x["sign"]))
         switched = amplitude * sign
-        gravity = self._model.gravity_effort(self._model.coordinates(u["all_position"]))[self._index]
+        q, rest = self._model.coordinates(u["all_position"]), np.zeros(self._model.nv)
+        held_effort = self._model.nonlinear_effects(q, rest)[self._index]
         return {"sign": sign}, {
             "position": u["reference_position"],
             "velocity": u["reference_velocity"],
-            "effort": gravity + switched,
+            "effort": held_effort + switched,
             "kp": held * ops.array(p.kp),
             "kd": held * ops.array(p.kd),
         }

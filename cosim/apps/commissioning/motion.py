@@ -28,7 +28,8 @@ class ExpectedJoint(NamedTuple):
     """What the model expects of a joint that moves alone.
 
     inertia: (least, largest) that its drive moves [kg·m² or kg], with all others free and with all others at rest;
-    gravity: effort that holds it [N·m or N]; stiffness: its change with the joint's own position, per rad or m.
+    gravity: effort that holds it against gravity and springs [N·m or N]; stiffness: its change with the joint's own
+    position, per rad or m.
     """
 
     inertia: tuple[float, float]
@@ -42,10 +43,11 @@ def expected(rig: WiredRig, positions: Mapping[str, float]) -> dict[str, Expecte
     chart = np.array([positions.get(name, spec.initial_position) for name, spec in rig.spec.joints.items()])
     q = model.coordinates(chart)
     mass = np.atleast_2d(np.asarray(model.mass_matrix(q), dtype=float))
-    gravity = np.atleast_1d(np.asarray(model.gravity_effort(q), dtype=float))
-    columns = [
-        np.ravel(model.gravity_effort(model.coordinates(chart + row))) for row in DIFFERENCE * np.eye(len(chart))
-    ]
+    rest = np.zeros(model.nv)
+    gravity, *columns = (
+        np.atleast_1d(np.asarray(model.nonlinear_effects(model.coordinates(at), rest), dtype=float))
+        for at in (chart, *(chart + DIFFERENCE * np.eye(len(chart))))
+    )
     stiffness = [float(column[k] - gravity[k]) / DIFFERENCE for k, column in enumerate(columns)]
     free = 1.0 / np.diag(np.linalg.inv(mass))
     rows = zip(rig.joints, free, np.diag(mass), gravity, stiffness, strict=True)

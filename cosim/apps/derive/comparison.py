@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from cosim.apps.derive.graph_report import actuators_of, keep_files_of, read_mechanism, read_rig_with_joints
+from cosim.apps.derive.graph_report import keep_files_of, read_rig_with_joints
+from cosim.apps.derive.plant_model import model_of, read_model
 from cosim.apps.derive.tables import counted, table
 from cosim.core.compile import ArrayPort, Compiled, compile
 from cosim.core.compile.compiled import INTERPRET_VARIABLE, interpreting
@@ -59,7 +60,8 @@ def derive_comparison(path: Path, json: Path | None = None) -> None:
     keep_files_of(path, json, "--json")
     if interpreting():
         raise InputError("is set, but the comparison measures compiled code; unset it", INTERPRET_VARIABLE)
-    model = read_model(path)
+    is_robot = path.suffix.lower() in SUFFIXES
+    model = read_model(path) if is_robot else model_of(read_rig_with_joints(path))
     if not model.nv:
         raise InputError(f"'{model.mechanism.name}' has no degree of freedom to compare equations of", str(path))
     model, states = consistent_states(model)
@@ -73,15 +75,6 @@ def derive_comparison(path: Path, json: Path | None = None) -> None:
     if differing:
         what = ", ".join(f"'{row.name}' by {row.difference:.1e}" for row in differing)
         raise RunError(f"formulations differ from '{SEPARATE_BODIES}': {what}", str(path))
-
-
-def read_model(path: Path) -> Model:
-    """The mechanism of a robot file or a rig, with the rotors of its drives."""
-    if path.suffix.lower() in SUFFIXES:
-        return Model(read_mechanism(path))
-    rig = read_rig_with_joints(path)
-    rotors = {name: actuator.reflected_inertia for name, actuator in actuators_of(rig).items()}
-    return Model(rig.mechanism.description, rig.mechanism.gravity, rotors)
 
 
 def consistent_states(model: Model) -> tuple[Model, list[State]]:

@@ -19,7 +19,7 @@ from cosim.output import console
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.rig_files import files_named_by
-from cosim.rig.sections.rig_spec import RigSpec, read_rig
+from cosim.rig.sections.rig_spec import PlantSpec, RigSpec, read_rig
 from cosim.rig.wiring.wired_rig import require_joints
 
 MAX_PRINTED_BODIES = 20  # bodies besides body 0 whose matrices are printed
@@ -189,7 +189,7 @@ def read_rig_with_joints(path: Path) -> RigSpec:
     return spec
 
 
-def actuators_of(rig: RigSpec) -> dict[str, Actuator]:
+def actuators_of(rig: RigSpec | PlantSpec) -> dict[str, Actuator]:
     """By joint. Raises InputErrors for those that cannot be set up."""
     reading = Reading(rig.source.place, [], rig.path.parent)
     found = {

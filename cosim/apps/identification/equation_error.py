@@ -84,7 +84,7 @@ class EquationError:
         """e (nv,) of one sample; values (n,) of the numbers."""
         plant, params = plant_with(self.rig, self.names, values)
         equations, fixed = plant.model.equations, _drives(self.rig)
-        required = equations.inverse_dynamics(q, v, a) + equations.friction_effort(v) + equations.spring_effort(q)
+        required = equations.inverse_dynamics(q, v, a) + equations.friction_effort(v)
         errors = []
         for k, name in enumerate(self.rig.joints):
             gain = self._gain(params[name], fixed[name])

@@ -62,8 +62,8 @@ def projected(state: TreeState, matrix: Numeric) -> Numeric:
 
 
 def impressed(state: TreeState, right: Numeric) -> Numeric:
-    """Pᵀ B, with the efforts of force laws on dofs."""
-    return state.equations.v_map.project(right + state.law_efforts)
+    """Pᵀ B, with the efforts of springs, force laws and elastic links on dofs."""
+    return state.equations.v_map.project(right + state.dof_efforts)
 
 
 def with_multipliers(matrix: Numeric, right: Numeric, rows: Rows) -> Numeric:

@@ -194,7 +194,7 @@ class TreeState:
             found.append(SpatialVector(linear, angular))
         return found
 
-    # --- springs between bodies and force laws ---
+    # --- springs, force laws and elastic links ---
 
     @cached_property
     def _applied(self) -> tuple[dict[int, SpatialVector], Numeric]:
@@ -213,8 +213,8 @@ class TreeState:
         return self._applied[0]
 
     @property
-    def law_efforts(self) -> Numeric:
-        """Efforts (dofs,) of force laws on the dofs of the tree."""
+    def dof_efforts(self) -> Numeric:
+        """Efforts (dofs,) of force laws, springs in joints and elastic links on the dofs of the tree."""
         return self._applied[1]
 
     @cached_property

@@ -96,11 +96,9 @@ class Lagrange:
         return [(mass, (nv, nv)), (column(right), (nv,)), (G, (m, nv)), (column(gamma), (m,))]
 
     def _stored_energy(self, q: Numeric, t: Numeric) -> Numeric:
-        """Of the springs between bodies and in elastic links; those in joints act through τ."""
+        """Of all springs and of elastic links."""
         state = TreeState.of(self.equations, q, ops.zeros(self.equations.nv), t)
-        constraints = self.equations.constraints
-        of_links = ops.sum(link.energy(state.q) for link in constraints.elastic)
-        return of_links + ops.sum(spring.energy(state.placed) for spring in constraints.springs)
+        return self.equations.constraints.stored_energy(state.placed, state.q)
 
     def _dissipation(self, q: Numeric, v: Numeric, t: Numeric) -> Numeric:
         """D, half of the power that the dampers between bodies and in elastic links take."""

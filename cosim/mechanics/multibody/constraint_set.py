@@ -13,6 +13,7 @@ from cosim.core.types import Numeric
 from cosim.mechanics.multibody.bodies import AnyMotion, AnyVector
 from cosim.mechanics.multibody.constrained_dynamics import GROUND, ConstraintRow, lowest_common_body
 from cosim.mechanics.multibody.constraint_rows import BodyConstraint, BodyForce, ElasticForce, SpringDamper
+from cosim.mechanics.multibody.joint_springs import JointSprings
 from cosim.mechanics.multibody.kinematics import Placement
 from cosim.mechanics.multibody.spatial import SpatialVector
 from cosim.mechanics.multibody.tree import Tree
@@ -20,7 +21,7 @@ from cosim.mechanics.multibody.tree import Tree
 
 @dataclass(frozen=True)
 class ConstraintSet:
-    """What acts between the bodies of a tree beside its joints: constraints, springs and force laws.
+    """What acts in a tree beside gravity and drives: constraints, springs, force laws and elastic links.
 
     baumgarte_rate: ω [rad/s] of f̈ + 2ω ḟ + ω² f = 0 in place of f̈ = 0 (Baumgarte stabilisation, 1972), 0 for none.
     nested: rows are eliminated where their loops close, else all at the ground. redundant: rows that follow from the
@@ -31,6 +32,7 @@ class ConstraintSet:
     springs: tuple[SpringDamper, ...] = ()
     laws: tuple[BodyForce, ...] = ()
     elastic: tuple[ElasticForce, ...] = ()
+    joint_springs: JointSprings | None = None
     baumgarte_rate: float = 0.0
     nested: bool = False
     redundant: tuple[int, ...] = ()
@@ -93,13 +95,19 @@ class ConstraintSet:
     @property
     def apply_forces(self) -> bool:
         """Whether there are springs, force laws or elastic links."""
-        return bool(self.springs or self.laws or self.elastic)
+        return bool(self.springs or self.laws) or self.acts_on_dofs
+
+    @property
+    def acts_on_dofs(self) -> bool:
+        """Whether there are springs in joints or elastic links."""
+        return bool(self.elastic) or self.joint_springs is not None
 
     def applied(
         self, placed: Sequence[Placement], q_tree: Numeric, v_tree: Numeric, t: Numeric
     ) -> tuple[list[tuple[int, SpatialVector]], Numeric]:
-        """(force and moment on bodies, at their origins along their axes; efforts on the dofs of the tree), of springs,
-        force laws and elastic links."""
+        """(force and moment on bodies, at their origins along their axes; efforts on the dofs of the tree) of all that
+        the mechanism contains beside inertia, gravity and constraints: springs and dampers between bodies, force laws,
+        springs in joints and elastic links. Every form of the equations of motion takes these."""
         efforts: Numeric = np.zeros(len(v_tree))
         wrenches = [pair for spring in self.springs for pair in spring.wrenches(placed)]
         for law in self.laws:
@@ -107,14 +115,21 @@ class ConstraintSet:
             wrenches += found
             for dof, value in zip(law.dofs, effort, strict=True):
                 efforts = ops.set_at(efforts, [dof], [efforts[dof] + value])
-        return wrenches, efforts + self.elastic_efforts(q_tree, v_tree)
+        return wrenches, efforts + self.efforts_on_dofs(q_tree, v_tree)
 
-    def elastic_efforts(self, q_tree: Numeric, v_tree: Numeric) -> Numeric:
-        """Efforts of elastic links on the dofs of the tree."""
-        efforts: Numeric = np.zeros(len(v_tree))
+    def efforts_on_dofs(self, q_tree: Numeric, v_tree: Numeric) -> Numeric:
+        """Efforts of the springs in joints and of elastic links on the dofs of the tree."""
+        springs = self.joint_springs
+        efforts: Numeric = np.zeros(len(v_tree)) if springs is None else springs.efforts(q_tree)
         for force in self.elastic:
             efforts = ops.set_at(efforts, force.dofs, force.efforts(q_tree, v_tree))
         return efforts
+
+    def stored_energy(self, placed: Sequence[Placement], q_tree: Numeric) -> Numeric:
+        """Energy stored in all springs and in elastic links [J]."""
+        energy: Numeric = 0.0 if self.joint_springs is None else self.joint_springs.energy(q_tree)
+        energy = energy + ops.sum(spring.energy(placed) for spring in self.springs)
+        return energy + ops.sum(link.energy(q_tree) for link in self.elastic)
 
     def forces(
         self,

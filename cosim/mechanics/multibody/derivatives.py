@@ -60,7 +60,7 @@ class DynamicsDerivatives:
         """(∂τ/∂q, ∂τ/∂v, ∂τ/∂q̈ = M), (nv, nv) each."""
         if self._closed_form:
             tree = self._tree(q, v)
-            by_position, by_velocity = tree.derivatives(self.equations.v_map.expand(qdd))
+            by_position, by_velocity = self._with_springs(*tree.derivatives(self.equations.v_map.expand(qdd)))
             by_position, by_velocity, mass = self._projected(by_position, by_velocity, tree.mass_matrix)
             return by_position, by_velocity, mass
         by_state = self._inverse(ops.concatenate([q, v]), qdd, *t)
@@ -76,8 +76,10 @@ class DynamicsDerivatives:
             tree, independent = self._tree(q, v), self.equations.v_map
             (mass,) = self._projected(tree.mass_matrix)
             inverse = Elimination(mass, symmetric=True).inverse()
-            qdd = inverse @ (tau - independent.project(tree.nonlinear_effects))
-            by_position, by_velocity = self._projected(*tree.derivatives(independent.expand(qdd)))
+            held = independent.project(tree.nonlinear_effects) + self.equations.joint_spring_effort(q)
+            qdd = inverse @ (tau - held)
+            of_tree = self._with_springs(*tree.derivatives(independent.expand(qdd)))
+            by_position, by_velocity = self._projected(*of_tree)
             negative = -inverse
             return negative @ by_position, negative @ by_velocity, inverse
         if not self.equations.is_open_tree:
@@ -153,10 +155,16 @@ class DynamicsDerivatives:
     def _closed_form(self) -> bool:
         """Whether there are only joints of one dof, mimics included, and enough of them."""
         equations, tree = self.equations, self.equations.tree
-        forces = bool(equations.constraints.members) or equations.constraints.apply_forces
+        constraints = equations.constraints
+        forces = bool(constraints.members or constraints.springs or constraints.laws or constraints.elastic)
         constant = all(entry_of(joint).constant for joint in tree.joints)
         single = constant and all(kind.nv == 1 for kind in tree.kinds)
         return single and not forces and not equations.timed and equations.nv_tree >= CLOSED_FORM_FROM
+
+    def _with_springs(self, by_position: Numeric, by_velocity: Numeric) -> tuple[Numeric, Numeric]:
+        """∂τ/∂q and ∂τ/∂v of all dofs of the tree with the springs in its joints."""
+        springs = self.equations.constraints.joint_springs
+        return by_position if springs is None else by_position + np.diag(springs.stiffness), by_velocity
 
     def _tree(self, q: Numeric, v: Numeric) -> TreeDerivatives:
         equations = self.equations

@@ -7,6 +7,7 @@ constraints add rows to the same sweeps (`constrained_dynamics`); springs betwee
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -67,7 +68,7 @@ class MechanismEquations(ConfigurationSpace):
 
     @property
     def is_plain_tree(self) -> bool:
-        """Whether there are only joints: no elastic links, and what `is_open_tree` excludes."""
+        """Whether there are only joints and their springs: no elastic links, and what `is_open_tree` excludes."""
         return self.is_open_tree and not self.constraints.elastic
 
     @property
@@ -297,14 +298,10 @@ class MechanismEquations(ConfigurationSpace):
         if self.is_open_tree:
             if not ops.is_symbolic(prescribed) and np.all(prescribed):  # without articulated inertias
                 return qdd, self.inverse_dynamics(q, v, qdd, t)
-            given = q, v, qdd, tau, prescribed
-            if not self.constraints.elastic:
-                return self._over_tree(dynamics.hybrid_dynamics, *given, self.gravity, t=t)
-            own = self.constraints.elastic_efforts(q, v)
-            acceleration, effort = dynamics.hybrid_dynamics(
-                self.sweeps, *given[:3], tau + own, prescribed, self.gravity
-            )
-            return acceleration, ops.where(prescribed, effort - own, tau)
+            own = self.constraints.efforts_on_dofs(q, v) if self.constraints.acts_on_dofs else None
+            whole = tau if own is None else tau + own
+            found = self._over_tree(dynamics.hybrid_dynamics, q, v, qdd, whole, prescribed, self.gravity, t=t)
+            return found if own is None else (found[0], ops.where(prescribed, found[1] - own, tau))
         found = self.constrained_dynamics(q, v, qdd, tau, prescribed, t)
         return found.acceleration, found.effort
 
@@ -369,8 +366,8 @@ class MechanismEquations(ConfigurationSpace):
         vectors = self.q_map.positions(q), self.v_map.expand(v), self.v_map.expand(qdd)
         if not (self.constraints.springs or self.constraints.laws):
             tau = self._over_tree(dynamics.inverse_dynamics, *vectors, self.gravity, t=t)
-            if self.constraints.elastic:
-                tau = tau - self.constraints.elastic_efforts(*vectors[:2])
+            if self.constraints.acts_on_dofs:
+                tau = tau - self.constraints.efforts_on_dofs(*vectors[:2])
         else:
             prescribed = np.ones(self.nv_tree, dtype=bool)
             moving, placed = self._placements(*vectors[:2], t)
@@ -413,28 +410,31 @@ class MechanismEquations(ConfigurationSpace):
         laws = [law for joint, kind in pairs for law in (joint.friction_laws or (None,) * kind.nv)]
         return {k: law for k, place in enumerate(self.v_map.independent) if (law := laws[place]) is not None}
 
-    def spring_effort(self, q: Numeric) -> Numeric:
-        """Effort of the springs in the joints (nv,), opposing +v: k (q − rest)."""
-        stiffness = self._per_dof("stiffness")
-        return self.v_map.project(stiffness * self._deflection(q)) if not _all_zero(stiffness) else np.zeros(self.nv)
-
     @property
     def has_springs(self) -> bool:
         """Whether there are springs, in joints or between bodies, or elastic links."""
-        between = self.constraints.springs or self.constraints.elastic
-        return not _all_zero(self._per_dof("stiffness")) or bool(between)
+        return bool(self.constraints.springs) or self.constraints.acts_on_dofs
 
-    def spring_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
-        """Energy stored in all springs [J]."""
-        energy: Numeric = 0.0
-        stiffness = self._per_dof("stiffness")
-        if not _all_zero(stiffness):
-            deflection = self._deflection(q)
-            energy = 0.5 * (deflection @ (stiffness * deflection))
+    @cached_property
+    def without_joint_springs(self) -> MechanismEquations:
+        """The same mechanism without the springs in its joints, for methods that treat these apart."""
+        return MechanismEquations(self.tree, self.gravity, replace(self.constraints, joint_springs=None))
+
+    def joint_spring_effort(self, q: Numeric) -> Numeric:
+        """Effort (nv,) that holds the springs in the joints, k (q − rest); `inverse_dynamics` contains it."""
+        springs = self.constraints.joint_springs
+        return np.zeros(self.nv) if springs is None else -self.v_map.project(springs.efforts(self.q_map.positions(q)))
+
+    def elastic_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        """Energy stored in all springs and in elastic links [J]."""
+        q_tree, placed = self.q_map.positions(q), []
         if self.constraints.springs:
-            _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
-            energy = energy + ops.sum(spring.energy(placed) for spring in self.constraints.springs)
-        return energy + ops.sum(link.energy(self.q_map.positions(q)) for link in self.constraints.elastic)
+            _, placed = self._placements(q_tree, np.zeros(self.nv_tree), t)
+        return self.constraints.stored_energy(placed, q_tree)
+
+    def mechanical_energy(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
+        """Kinetic, potential and elastic energy [J]: see `Model.mechanical_energy`."""
+        return self.kinetic_energy(q, v, t) + self.potential_energy(q, t) + self.elastic_energy(q, t)
 
     def damper_loss(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
         """Power dissipated by the dampers between bodies and in elastic links [W]."""
@@ -466,10 +466,6 @@ class MechanismEquations(ConfigurationSpace):
         """An attribute of the joints, repeated for each of their dofs."""
         pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
         return ops.array([getattr(joint, attribute) for joint, kind in pairs for _ in range(kind.nv)])
-
-    def _deflection(self, q: Numeric) -> Numeric:
-        """Distance of all dofs of the tree from where their springs are unloaded."""
-        return ConfigurationSpace(self.tree.kinds).chart(self.q_map.positions(q)) - self._per_dof("rest")
 
     # --- energies, mass matrix and frames ---
 

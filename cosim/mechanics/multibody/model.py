@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cosim.core import ops
-from cosim.core.compile import ArrayPort, Compiled, Interpreted, compile
 from cosim.core.compile.compiled import Output
-from cosim.core.compile.native_method import native_method, redirect
+from cosim.core.compile.native_method import native_method
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.ops import is_symbolic
 from cosim.core.types import Array, Limits, Numeric
 from cosim.mechanics.multibody.constraint_rows import body_constraints, body_forces, elastic_forces, spring_dampers
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
-from cosim.mechanics.multibody.derivatives import DynamicsDerivatives
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.loop_cutting import cut_loops
 from cosim.mechanics.multibody.description.urdf import read_urdf
@@ -28,9 +26,9 @@ from cosim.mechanics.multibody.elastic_joints import MODES
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.inertial_parameters import inertial_parameters
 from cosim.mechanics.multibody.inverse_kinematics import InverseKinematics, solve_pose
-from cosim.mechanics.multibody.link_regressor import LinkRegressor
+from cosim.mechanics.multibody.joint_springs import joint_springs
 from cosim.mechanics.multibody.mechanism import Mechanism, with_floating_base
-from cosim.mechanics.multibody.model_functions import arrays_of
+from cosim.mechanics.multibody.model_functions import CompiledFunctions
 from cosim.mechanics.multibody.part_names import given_names, whole_of
 from cosim.mechanics.multibody.tree import Tree, build_tree, check_inertia_of_motion
 
@@ -42,8 +40,12 @@ RotorInertia = Mapping[str, float] | Sequence[float] | Array  # by dof name, or 
 NESTED_FROM = 4
 
 
-class Model:
-    """The rigid-body dynamics of a tree of joints, in O(n), compiled on first use.
+class Model(CompiledFunctions):
+    """The dynamics of a mechanism, in O(n), compiled on first use.
+
+    Every function contains the same mechanism: rigid bodies and elastic links with their damping, gravity, the springs
+    in joints, the springs and dampers between bodies, the force laws, the rotors given to it, loops and constraints.
+    Damping and friction of joints are `friction_effort` alone; drives are no part of it.
 
     Every function takes one state, arrays (nq,) and (nv,), or a batch of k of them, (k, nq) and (k, nv);
     a single array among batches serves every row. Symbols of a traced function, such as the inputs of a
@@ -103,12 +105,19 @@ class Model:
         springs = spring_dampers(tree, self.expanded.springs)
         laws = body_forces(tree, self.expanded.forces)
         constraint_set = ConstraintSet(
-            members, springs, laws, elastic_forces(tree), baumgarte_rate, nested, tuple(redundant)
+            members,
+            springs,
+            laws,
+            elastic_forces(tree),
+            joint_springs(tree),
+            baumgarte_rate,
+            nested,
+            tuple(redundant),
         )
         self.equations = MechanismEquations(tree, self.gravity, constraint_set)
         self.constraint_rows = tuple(f"{c.name}/{row.name}" for c in members for row in c.law.rows)
         self._tree: Tree = tree
-        self._functions: dict[tuple[str, str | None], Compiled | Interpreted] = {}
+        super().__init__()
 
     def _with_rotors(self, tree: Tree, rotor_inertia: RotorInertia) -> Tree:
         given = iter(self._rotors(rotor_inertia))
@@ -141,6 +150,12 @@ class Model:
     def with_rotor_inertia(self, rotor_inertia: RotorInertia) -> Model:
         """The same mechanism with rotors: (nv,) inertia reflected to each dof."""
         return self._copy(rotor_inertia, self._redundant)
+
+    @property
+    def drive_rotors(self) -> dict[str, Numeric]:
+        """Dof -> inertia of the rotors that were given beside those of the description."""
+        given = np.zeros(self.nv) if self._rotor_inertia is None else self._rotors(self._rotor_inertia)
+        return dict(zip(self.dof_names, given, strict=True))
 
     def without(self, redundant: Sequence[int]) -> Model:
         """The same model without the redundant constraint rows in its solution."""
@@ -214,18 +229,6 @@ class Model:
         return {name: k for k, name in enumerate(self.dof_names)}
 
     @property
-    def _elastic_links(self) -> set[str]:
-        return {link.name for link in self.mechanism.links if link.elastic is not None}
-
-    @cached_property
-    def _derivatives(self) -> DynamicsDerivatives:
-        return DynamicsDerivatives(self.equations, self.nq, self.nv)
-
-    @cached_property
-    def _link_regressor(self) -> LinkRegressor:
-        return LinkRegressor(self.equations, self.nq, self.nv)
-
-    @property
     def timed(self) -> bool:
         """Whether a joint or a constraint depends on time."""
         return self.equations.timed
@@ -293,10 +296,10 @@ class Model:
     ) -> Numeric:
         """q̈ (nv,) under efforts τ (nv,) (separate-body sweeps, with multipliers for constraints).
 
-        τ is the whole effort along each joint; damping and friction are not subtracted here: see
-        `friction_effort`. The function of this name that `cosim derive --equations` writes does subtract them: it takes
-        the efforts of the drives, and equals this one at τ − friction_effort(v). Raises ValueError or TypeError for
-        arrays of the wrong shape or type.
+        τ are the efforts of drives less damping and friction of the joints, τ − friction_effort(v); all else that the
+        mechanism contains acts here. The function of this name that `cosim derive --equations` writes subtracts
+        friction itself: it equals this one at τ − friction_effort(v). Raises ValueError or TypeError for arrays of the
+        wrong shape or type.
         """
         return self._call("forward_dynamics", q, v, tau, *t, out=out)
 
@@ -304,7 +307,7 @@ class Model:
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Output = None
     ) -> Numeric:
-        """τ (nv,) required for q̈ (nv,) in the tree, with no reactions in cut joints. For mechanisms with loops,
+        """τ (nv,) required for q̈ (nv,) in the tree, without friction and with no reactions in cut joints. With loops,
         `hybrid_dynamics` gives the efforts of the actuated joints."""
         return self._call("inverse_dynamics", q, v, qdd, *t, out=out)
 
@@ -370,8 +373,9 @@ class Model:
     def inverse_dynamics_regressor(
         self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, *t: ArrayLike, out: Output = None
     ) -> Numeric:
-        """Y (nv, 10 n): τ of `inverse_dynamics` is Y π plus the efforts of rotors, with all `inertial_parameters` π
-        side by side. Raises CompileError as `forward_dynamics_derivatives`."""
+        """Y (nv, 10 n): τ of `inverse_dynamics` is Y π plus what does not depend on π, such as the efforts of rotors
+        and springs; π are all `inertial_parameters` side by side. Raises CompileError as
+        `forward_dynamics_derivatives`."""
         return self._call("inverse_dynamics_regressor", q, v, qdd, *t, out=out)
 
     @native_method
@@ -448,12 +452,12 @@ class Model:
     @native_method
     def nonlinear_effects(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
         """h (nv,), the effort required at velocity v without acceleration: Coriolis, centrifugal and gravity effects,
-        springs between bodies and force laws. M q̈ + h = τ in a tree."""
+        springs, elastic links and force laws. M q̈ + h = τ in a tree."""
         return self._call("nonlinear_effects", q, v, *t, out=out)
 
     @native_method
     def gravity_effort(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
-        """g (nv,), the effort required against gravity at rest, without springs."""
+        """g (nv,), the effort required against gravity alone at rest, without springs: ∂(potential energy)/∂q."""
         return self._call("gravity_effort", q, *t, out=out)
 
     @native_method
@@ -461,7 +465,7 @@ class Model:
         """Damping and Coulomb friction of the joints (nv,): d v + f v / √(v² + v_s²), v_s = 0.01 rad/s or m/s; with a
         law of friction what it has at this constant velocity, without load.
 
-        The efforts that accelerate the mechanism are τ − friction_effort(v).
+        No other function contains it: the efforts that accelerate the mechanism are τ − friction_effort(v).
         """
         return self._call("friction_effort", v, out=out)
 
@@ -494,8 +498,19 @@ class Model:
 
     @native_method
     def potential_energy(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
-        """−Σ m g·r [J], r from the ground's origin; a number or (k,)."""
+        """Of gravity alone, −Σ m g·r [J], r from the ground's origin; a number or (k,)."""
         return self._call("potential_energy", q, *t, out=out)
+
+    @native_method
+    def elastic_energy(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """Stored in the springs in joints and between bodies and in elastic links [J], a number or (k,)."""
+        return self._call("elastic_energy", q, *t, out=out)
+
+    @native_method
+    def mechanical_energy(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
+        """Kinetic, potential and elastic energy [J], a number or (k,). Its rate is the power of τ − friction_effort(v),
+        of force laws and of what depends on time, less the loss of dampers between bodies and in elastic links."""
+        return self._call("mechanical_energy", q, v, *t, out=out)
 
     # --- centre of mass and momentum of the moving bodies, in ground axes; rotors of drives have none ---
 
@@ -564,54 +579,3 @@ class Model:
         """(n, 3, 4): axes (3, 3) and origin of each of the n moving bodies, in ground axes; in the order of the joints
         that move, mimic joints included."""
         return self._call("body_poses", q, *t, out=out)
-
-    # --- compilation ---
-
-    def compiled(self, function: str, frame: str | None = None) -> Compiled | Interpreted:
-        """The compiled form of one of the functions above, with its operation count and shapes."""
-        if vars(Model)[function].place is not None and not isinstance(frame, str):
-            raise TypeError(f"{function}: the name of a link is a text, got {frame!r}")
-        key = function, frame
-        if key not in self._functions:
-            fn, inputs, outputs = self._definition(function, frame)
-            self._functions[key] = compile(fn, inputs, function, outputs)
-        return self._functions[key]
-
-    def _call(self, function: str, *arguments: Numeric, out: Numeric = None, frame: str | None = None) -> Numeric:
-        """A function of numbers by machine code, of symbols as its equations."""
-        if any(map(is_symbolic, arguments)):
-            return self._definition(function, frame)[0](*arguments)
-        return self._ready(function, frame)(*arguments, out=out)
-
-    def _ready(self, function: str, frame: str | None = None) -> Callable[..., Numeric]:
-        """Compile on first use; afterwards the method of this object calls the machine code."""
-        code = self.compiled(function, frame)
-        if isinstance(code, Compiled):
-            redirect(self, function, code.native, code.call_address, frame)
-        return code.native
-
-    def _definition(
-        self, function: str, frame: str | None
-    ) -> tuple[Callable[..., Numeric], list[ArrayPort], list[ArrayPort]]:
-        inputs, outputs = arrays_of(self.equations, function)
-        source = (
-            "_link_regressor"
-            if function == "link_regressor"
-            else "_derivatives"
-            if function.endswith(("_derivatives", "_regressor"))
-            else "equations"
-        )
-        fn: Callable[..., Numeric] = getattr(getattr(self, source), function)
-        if frame is not None:
-            if frame not in self._tree.given_frames:
-                raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, self._tree.given_frames)}")
-            body, pose = self._tree.frames[frame]
-            if body < 0 and function == "link_regressor":
-                raise InputError(f"link '{frame}' does not move")
-            if function == "link_regressor" and frame in self._elastic_links:
-                raise InputError(
-                    f"link '{frame}' is elastic: its efforts are not linear in ten parameters; name a rigid one"
-                )
-            equation, n = fn, vars(Model)[function].place
-            fn = lambda *arguments: equation(*arguments[:n], body, pose, *arguments[n:])  # noqa: E731
-        return fn, inputs, outputs

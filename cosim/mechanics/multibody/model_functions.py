@@ -1,11 +1,23 @@
-"""The arguments and results of the functions of a `Model`: one row per function."""
+"""The functions of a `Model`: their arguments and results, one row per function, and how they become machine code."""
 
 from __future__ import annotations
 
-from cosim.core.compile import ArrayPort
+from collections.abc import Callable
+from functools import cached_property
+from inspect import getattr_static
+
+from cosim.core.compile import ArrayPort, Compiled, Interpreted, compile
+from cosim.core.compile.native_method import redirect
 from cosim.core.compile.trace import Shape
+from cosim.core.errors import InputError, did_you_mean
+from cosim.core.ops import is_symbolic
+from cosim.core.types import Numeric
+from cosim.mechanics.multibody.derivatives import DynamicsDerivatives
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.inertial_parameters import PER_BODY
+from cosim.mechanics.multibody.link_regressor import LinkRegressor
+from cosim.mechanics.multibody.mechanism import Mechanism
+from cosim.mechanics.multibody.tree import Tree
 
 # functions that do not depend on time
 UNTIMED = {"friction_effort", "integrate", "difference", "inertia_effort", "coordinates", "chart"}
@@ -50,6 +62,8 @@ def _table(equations: MechanismEquations) -> dict[str, tuple[list[ArrayPort], li
         "mass_matrix": ([q], [nv * 2]),
         "kinetic_energy": ([q, v], [()]),
         "potential_energy": ([q], [()]),
+        "elastic_energy": ([q], [()]),
+        "mechanical_energy": ([q, v], [()]),
         "coordinates": ([ArrayPort("chart", nv)], [nq]),
         "chart": ([q], [nv]),
         "nonlinear_effects": ([q, v], [nv]),
@@ -63,3 +77,77 @@ def _table(equations: MechanismEquations) -> dict[str, tuple[list[ArrayPort], li
         "frame_jacobian": ([q], [(6, n)]),
         "frame_jacobian_rate": ([q, v], [(6, n)]),
     }
+
+
+class CompiledFunctions:
+    """Base of a model: its functions by name, compiled at their first call."""
+
+    equations: MechanismEquations
+    mechanism: Mechanism
+    nq: int
+    nv: int
+    _tree: Tree
+
+    def __init__(self) -> None:
+        self._functions: dict[tuple[str, str | None], Compiled | Interpreted] = {}
+
+    def compiled(self, function: str, frame: str | None = None) -> Compiled | Interpreted:
+        """The compiled form of one of the functions above, with its operation count and shapes."""
+        if getattr_static(type(self), function).place is not None and not isinstance(frame, str):
+            raise TypeError(f"{function}: the name of a link is a text, got {frame!r}")
+        key = function, frame
+        if key not in self._functions:
+            fn, inputs, outputs = self._definition(function, frame)
+            self._functions[key] = compile(fn, inputs, function, outputs)
+        return self._functions[key]
+
+    def _call(self, function: str, *arguments: Numeric, out: Numeric = None, frame: str | None = None) -> Numeric:
+        """A function of numbers by machine code, of symbols as its equations."""
+        if any(map(is_symbolic, arguments)):
+            return self._definition(function, frame)[0](*arguments)
+        return self._ready(function, frame)(*arguments, out=out)
+
+    def _ready(self, function: str, frame: str | None = None) -> Callable[..., Numeric]:
+        """Compile on first use; afterwards the method of this object calls the machine code."""
+        code = self.compiled(function, frame)
+        if isinstance(code, Compiled):
+            redirect(self, function, code.native, code.call_address, frame)
+        return code.native
+
+    def _definition(
+        self, function: str, frame: str | None
+    ) -> tuple[Callable[..., Numeric], list[ArrayPort], list[ArrayPort]]:
+        inputs, outputs = arrays_of(self.equations, function)
+        source = (
+            "_link_regressor"
+            if function == "link_regressor"
+            else "_derivatives"
+            if function.endswith(("_derivatives", "_regressor"))
+            else "equations"
+        )
+        fn: Callable[..., Numeric] = getattr(getattr(self, source), function)
+        if frame is not None:
+            if frame not in self._tree.given_frames:
+                raise InputError(f"link '{frame}' does not exist{did_you_mean(frame, self._tree.given_frames)}")
+            body, pose = self._tree.frames[frame]
+            if body < 0 and function == "link_regressor":
+                raise InputError(f"link '{frame}' does not move")
+            if function == "link_regressor" and frame in self._elastic_links:
+                raise InputError(
+                    f"link '{frame}' is elastic: its efforts are not linear in ten parameters; name a rigid one"
+                )
+            equation, n = fn, getattr_static(type(self), function).place
+            fn = lambda *arguments: equation(*arguments[:n], body, pose, *arguments[n:])  # noqa: E731
+        return fn, inputs, outputs
+
+    @property
+    def _elastic_links(self) -> set[str]:
+        return {link.name for link in self.mechanism.links if link.elastic is not None}
+
+    @cached_property
+    def _derivatives(self) -> DynamicsDerivatives:
+        return DynamicsDerivatives(self.equations, self.nq, self.nv)
+
+    @cached_property
+    def _link_regressor(self) -> LinkRegressor:
+        return LinkRegressor(self.equations, self.nq, self.nv)

@@ -187,7 +187,7 @@ def _required_effort(model: MechanismModel) -> Callable[..., Array]:
 
     def required(chart: Numeric, v: Numeric, a: Numeric) -> Numeric:
         q = equations.coordinates(chart)
-        return equations.inverse_dynamics(q, v, a) + equations.friction_effort(v) + equations.spring_effort(q)
+        return equations.inverse_dynamics(q, v, a) + equations.friction_effort(v)
 
     return compile(required, [ArrayPort(name, (model.nv,)) for name in ("q", "v", "a")], "required_effort")
 

@@ -160,17 +160,35 @@ def read_rig(path: str | Path | YamlSource, overrides: Iterable[Override] = ()) 
     return rig
 
 
-def read_rig_mechanism(path: Path) -> MechanismSpec:
-    """The section `mechanism` of the rig at `path` alone, also of a rig in which no joint moves on its own.
+@dataclass(frozen=True)
+class PlantSpec:
+    """The sections `mechanism` and `joints` of a rig file, as in `RigSpec`."""
 
-    Raises InputErrors with all errors in this section; InputError if the file is not YAML.
+    path: Path
+    mechanism: MechanismSpec
+    joints: dict[str, JointSpec]
+    owners: dict[str, str]
+    source: YamlSource
+
+
+def read_rig_plant(path: Path) -> PlantSpec:
+    """The sections `mechanism` and `joints` of the rig at `path` alone, also of a rig in which no joint moves on its
+    own.
+
+    Raises InputErrors with all errors in these sections; InputError if the file is not YAML.
     """
     source, errors = load_yaml(path), ErrorList()
     found = None
     try:
         reading = Reading(source.place, errors, Path(source.file).parent)
         top: dict[str, Any] = read_fields(_RigFile, source.data, (), reading, besides=("keep",))
-        found = _mechanism(source.data, top, top.get("name") or path.stem, reading)
+        mechanism = _mechanism(source.data, top, top.get("name") or path.stem, reading)
+        if mechanism is not None:
+            dofs = dofs_of(mechanism.description)
+            settings = top.get("joints") or {}
+            entries = read_entries(settings, dofs.single, dofs.multi_dof_joints, dofs.by_name, reading)
+            specs = {name: read_joint(name, entry, dofs.single, False) for name, entry in entries.items()}
+            found = PlantSpec(path, mechanism, specs, dict(dofs.owners), source)
     except InputErrors:  # reading ended early
         raise InputErrors(_in_order(errors, source.file)) from None
     if errors or found is None:

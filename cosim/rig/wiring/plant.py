@@ -13,7 +13,7 @@ from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
-from cosim.rig.sections.rig_spec import RigSpec
+from cosim.rig.sections.rig_spec import PlantSpec, RigSpec
 from cosim.rig.wiring.emulated_plant import twins_of
 from cosim.rig.wiring.initial_state import (
     hybrid_modes_of,
@@ -149,7 +149,7 @@ def build_encoders(spec: RigSpec, dof_units: Sequence[str]) -> Encoders:
     return Encoders(resolution, noise, late, spec.schedule.step_ns * 1e-9, spec.schedule.seed)
 
 
-def friction_laws(spec: RigSpec) -> dict[str, JointFriction]:
+def friction_laws(spec: RigSpec | PlantSpec) -> dict[str, JointFriction]:
     """Dof -> the law of its friction, where it has one."""
     return {name: joint.friction for name, joint in spec.joints.items() if joint.friction is not None}
 

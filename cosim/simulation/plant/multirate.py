@@ -87,11 +87,12 @@ class Multirate:
         return found & free[:, None] & free | np.eye(self._nv, dtype=bool)
 
     def _frozen(self, t: Numeric, state: State) -> Numeric:
-        """The equations of motion of a state without its drives: the `_coupled` elements of M, then h (nv,)."""
+        """The equations of motion of a state without its drives and joint springs: the `_coupled` elements of M, then h
+        (nv,)."""
         plant, equations = self.plant, self.plant.model.equations
         q, v, a = plant.motion(t, state)
         known = plant.locked_or_imposed(state)
-        load = plant.external_effort(t, state) - equations.inverse_dynamics(q, v, a, t)
+        load = plant.external_effort(t, state) - equations.without_joint_springs.inverse_dynamics(q, v, a, t)
         if plant.modes.brakes:
             braking = plant.modes.brakes.efforts(t, state["modes"], equations.chart(q), v)
             load = load + braking["braking_effort"]
@@ -118,10 +119,10 @@ class Multirate:
 
     def _resistance(self, motion: Numeric) -> Numeric:
         """(nv,) efforts against the motion (position, velocity) of the dofs."""
-        friction, model = self._friction(motion[self._nv :]), self.plant.model
-        if not model.equations.has_springs:
+        friction, equations = self._friction(motion[self._nv :]), self.plant.model.equations
+        if equations.constraints.joint_springs is None:
             return friction
-        return friction + model.equations.spring_effort(model.coordinates(motion[: self._nv]))
+        return friction + equations.joint_spring_effort(equations.coordinates(motion[: self._nv]))
 
     def _friction(self, v: Numeric) -> Numeric:
         """(nv,) friction of the joints that depends on nothing else."""
@@ -216,8 +217,7 @@ class Multirate:
         if plant.imposed.any():
             bristles = plant.bristles.dry_efforts(v_half, np.zeros(self._nv), drives.get("bristles", np.zeros(0)))
             load = equations.inverse_dynamics(q_half, v_half, ops.where(plant.imposed, a, acceleration), at)
-            effort = load + equations.friction_effort(v_half, bristles) + equations.spring_effort(q_half)
-            effort = effort - plant.external_effort(at, state)
+            effort = load + equations.friction_effort(v_half, bristles) - plant.external_effort(at, state)
             work = work + h * ops.sum(effort[k] * v_half[k] for k in np.flatnonzero(plant.imposed))
             real = [plant.model.dof_index(name) for name in plant.real]
             taken = ops.array([h * effort[k] * v_half[k] for k in real])

@@ -285,7 +285,7 @@ class Plant(PlantDescription):
         bristle_rates = self.bristles.rates(v, effort, z)
         of_joints = {"joint_friction": friction, "bristle_rates": bristle_rates}
         external = self.external_effort(t, x)
-        resistance = friction + equations.spring_effort(q) - external
+        resistance = friction - external
         applied = effort - resistance
         of_brakes: dict[str, Numeric] = {}
         if self.modes.brakes:

@@ -9,10 +9,10 @@ from pathlib import Path
 import casadi
 import numpy as np
 
-from cosim.apps.derive.equations.command import read_model
 from cosim.apps.derive.equations.components import derived
 from cosim.apps.derive.equations.files import c_function, file_lines, function_names
 from cosim.apps.derive.equations.parameters import with_symbols
+from cosim.apps.derive.plant_model import read_model
 
 GCC = shutil.which("gcc") or ""
 STRICT = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off"]
@@ -35,7 +35,8 @@ SAMPLES = {
 
 
 def derivation(name, symbols=False, **more):
-    path = RIGS / (name if name.endswith(".urdf") else f"{name}.yaml")
+    """name: a path, or of a sample."""
+    path = name if isinstance(name, Path) else RIGS / (name if name.endswith(".urdf") else f"{name}.yaml")
     model = read_model(path)
     equations, parameters = with_symbols(model.equations) if symbols else (None, [])
     return derived(model, equations, parameters=parameters, **more)
@@ -54,11 +55,11 @@ def states(d, count=3):
 
 def model_values(d, state):
     """By component, or by the sum of those that the model has in one: computed by the model's own functions."""
-    m, e = d.model, d.model.equations
+    m = d.model
     q, v, a, tau = (state[key] for key in ("q", "v", "a", "tau"))
     t = [float(state["t"][0])] if "t" in state else []
     load = m.frame_jacobian(q, d.load, *t).T @ state["f"] if d.load else np.zeros(m.nv)
-    losses = m.friction_effort(v) + e.spring_effort(q) - load
+    losses = m.friction_effort(v) - load
     names = {c.name for c in d.everything}
     found = {
         "mass_matrix": m.mass_matrix(q, *t),

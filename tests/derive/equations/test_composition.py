@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.apps.derive.equations.command import read_model
 from cosim.apps.derive.equations.components import derived
 from cosim.apps.derive.equations.composition import comparison_lines, compose, composed
+from cosim.apps.derive.plant_model import read_model
 from tests.derive.equations.derivations import OWN, RIGS, assert_equal, evaluated, states, values_of
 
 UR5 = RIGS / "robots" / "ur5.urdf"
@@ -27,10 +27,15 @@ def _parts(request):
     return made
 
 
-def test_composed_is_derived_in_one(parts):
-    d = composed(parts())
+@pytest.mark.parametrize("arm", ["crane", "sprung_arm"])
+def test_composed_is_derived_in_one(parts, arm):
+    composition, alone = parts(OWN / f"{arm}.yaml"), read_model(OWN / f"{arm}.yaml")
+    d, own = composed(composition), composition.dofs[1]
     for state in states(d):
         assert_equal(d, values_of(d, state), state, 1e-11)
+        whole = evaluated(d, "mass_matrix", **state).reshape(d.model.nv, d.model.nv)
+        inertia = alone.mass_matrix(state["q"][composition.coordinates[1]])  # with the rotors of geared drives
+        assert whole[np.ix_(own, own)] == pytest.approx(inertia, rel=1e-12, abs=1e-14)
 
 
 def test_the_manipulator_is_that_of_a_fixed_base_and_the_platform_has_its_wrench_as_a_load(parts):
@@ -44,7 +49,7 @@ def test_the_manipulator_is_that_of_a_fixed_base_and_the_platform_has_its_wrench
         found, wrench = (evaluated(d, name, **state) for name in ("inverse_dynamics", "base_wrench"))
         q, v, a = (state[key] for key in "qva")
         q_c, t = q[composition.coordinates[0]], state.get("t", [0.0])[0]
-        alone_c = e.inverse_dynamics(q_c, v[first], a[first], t) + e.friction_effort(v[first]) + e.spring_effort(q_c)
+        alone_c = e.inverse_dynamics(q_c, v[first], a[first], t) + e.friction_effort(v[first])
         turn = np.asarray(e.frame_pose(q_c, *e.tree.frames[composition.frame], t))[:3, :3]
         jacobian = np.asarray(e.frame_jacobian(q_c, *e.tree.frames[composition.frame], t))
         ground = np.concatenate([turn @ wrench[:3], turn @ wrench[3:]])

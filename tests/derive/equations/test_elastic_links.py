@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cosim.apps.derive.equations.command import read_model
 from cosim.apps.derive.equations.components import derived
 from cosim.apps.derive.equations.composition import compose, composed
 from cosim.apps.derive.equations.parameters import with_symbols
+from cosim.apps.derive.plant_model import read_model
 from tests.derive.equations.derivations import OWN, assert_equal, states, values_of
 
 

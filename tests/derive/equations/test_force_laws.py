@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cosim.apps.derive.equations.command import read_model
 from cosim.apps.derive.equations.components import derived
 from cosim.apps.derive.equations.files import file_lines
+from cosim.apps.derive.plant_model import read_model
 from tests.derive.equations.derivations import assert_equal, states
 from tests.derive.equations.reading import evaluated, read_text
 from tests.kit.given import beside

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cosim.apps.derive.equations.command import read_model
 from cosim.apps.derive.equations.components import derived
 from cosim.apps.derive.equations.parameters import with_symbols
+from cosim.apps.derive.plant_model import read_model
 from tests.derive.equations.derivations import GCC, RIGS, assert_equal, c_code, derivation, python_code, states
 from tests.derive.equations.reading import evaluated, read_latex, read_text
 

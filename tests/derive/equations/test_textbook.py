@@ -2,9 +2,9 @@
 
 import sympy
 
-from cosim.apps.derive.equations.command import read_model
 from cosim.apps.derive.equations.components import derived
 from cosim.apps.derive.equations.parameters import with_symbols
+from cosim.apps.derive.plant_model import read_model
 from tests.derive.equations.derivations import OWN
 from tests.derive.equations.reading import formulas, read_text, same, vanishes
 

@@ -106,7 +106,7 @@ def test_elastic_forces():
     model = model_of(chain)
     q, v, _ = random_state(model)
     at_rest = model.equations.nonlinear_effects(q, np.zeros(model.nv)) - model.equations.gravity_effort(q)
-    close(at_rest, slopes(model, model.equations.spring_energy, q), 1e-7)
+    close(at_rest, slopes(model, model.equations.elastic_energy, q), 1e-7)
     loss = float(model.equations.damper_loss(q, v))
     assert loss > 0.05
     acceleration, step = model.equations.forward_dynamics(q, v, np.zeros(model.nv)), 1e-7

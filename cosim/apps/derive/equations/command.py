@@ -22,12 +22,11 @@ from cosim.apps.derive.equations.stages import (
     read_state,
 )
 from cosim.apps.derive.equations.text import check_size, text_lines
-from cosim.apps.derive.graph_report import keep_files_of, read_mechanism
+from cosim.apps.derive.graph_report import keep_files_of
+from cosim.apps.derive.plant_model import read_model
 from cosim.core.errors import InputError
-from cosim.mechanics.multibody.description.robot_file import SUFFIXES
 from cosim.mechanics.multibody.model import Model
 from cosim.output.output_files import check_output, identity
-from cosim.rig.sections.rig_spec import read_rig_mechanism
 
 FILES = {
     "text": (".txt",), "latex": (".tex",), "c": (C.suffix,), "python": (PYTHON.suffix,), "matlab": (MATLAB.suffix,)
@@ -125,14 +124,6 @@ def mount_of(mount: Path | None, on: str | None) -> tuple[Path, str]:
         found = f"'{mount}' is a folder" if mount.is_dir() else f"there is no file '{mount}'"
         raise InputError(f"{found}; name a rig or a robot file", "--mount")
     return mount, on
-
-
-def read_model(path: Path) -> Model:
-    """The model of the mechanism in a robot file or a rig, with the gravity of the rig; see `read_mechanism`."""
-    if path.suffix.lower() in SUFFIXES:
-        return Model(read_mechanism(path))
-    spec = read_rig_mechanism(path)
-    return Model(spec.description, spec.gravity)
 
 
 def write(d: Derivation, file: Path | None, to: str) -> None:

@@ -200,15 +200,15 @@ class ComponentBuilder:
     def terms(self) -> list[EquationTerm]:
         e, at = self.equations, self.at
         still = np.zeros(e.nv)
-        springs = _massless(e, ConstraintSet(springs=e.constraints.springs, elastic=e.constraints.elastic))
-        laws = _massless(e, ConstraintSet(laws=e.constraints.laws))
+        laws = massless(e, ConstraintSet(laws=e.constraints.laws))
+        springs = massless(e, replace(e.constraints, members=(), laws=()))
         values = {
             "mass_matrix": ("q", e.mass_matrix(at.q, at.t)),
             "coriolis": ("q v", _without_forces(e, ZERO_VECTOR).inverse_dynamics(at.q, at.v, still, at.t)),
             "gravity": ("q", self._gravity_effort()),
             "viscous_friction": ("v", viscous_friction(e, at.v)),
             "dry_friction": ("v", dry_friction(e, at.v)),
-            "springs": ("q v", e.spring_effort(at.q) + springs.inverse_dynamics(at.q, at.v, still, at.t)),
+            "springs": ("q v", springs.inverse_dynamics(at.q, at.v, still, at.t)),
             "applied_forces": ("q v", laws.inverse_dynamics(at.q, at.v, still, at.t)),
         }
         return [self.term(name, arguments, value) for name, (arguments, value) in values.items()]
@@ -260,9 +260,9 @@ class ComponentBuilder:
         ]
 
     def _losses(self, load: str | None) -> Numeric:
-        """Friction and springs of joints, less the load."""
+        """Friction of joints, less the load."""
         e, at = self.equations, self.at
-        return e.friction_effort(at.v) + e.spring_effort(at.q) - self.load_effort(load)
+        return e.friction_effort(at.v) - self.load_effort(load)
 
     def efforts(self, load: str | None) -> Numeric:
         at = self.at
@@ -331,7 +331,7 @@ def _without_forces(e: MechanismEquations, gravity: Numeric) -> MechanismEquatio
     return MechanismEquations(e.tree, gravity, ConstraintSet())
 
 
-def _massless(e: MechanismEquations, forces: ConstraintSet) -> MechanismEquations:
+def massless(e: MechanismEquations, forces: ConstraintSet) -> MechanismEquations:
     """Springs, force laws and the forces of elastic links alone."""
     tree: Tree = replace(e.tree, bodies=tuple(body.without_mass() for body in e.tree.bodies))
     return MechanismEquations(tree, ZERO_VECTOR, forces)

@@ -13,7 +13,7 @@ along the axes of its base.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from cosim.apps.derive.equations.components import (
     Derivation,
     EquationTerm,
     dry_friction,
+    massless,
     viscous_friction,
 )
 from cosim.apps.derive.tables import table
@@ -38,11 +39,12 @@ from cosim.mechanics.multibody.constraint_rows import spring_dampers
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.equations import MechanismEquations
+from cosim.mechanics.multibody.joint_springs import joint_springs
 from cosim.mechanics.multibody.joints import JointKind
 from cosim.mechanics.multibody.mechanism import Frame, Joint, Mechanism, Pose, with_floating_base
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.spatial import SpatialVector
-from cosim.mechanics.multibody.tree import build_tree
+from cosim.mechanics.multibody.tree import Tree, build_tree
 
 RANDOM_STATES = 5
 CAUSED = "efforts of the joints of the manipulator, in their order, that the motion of the platform causes"
@@ -85,9 +87,12 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
         raise InputError(f"the manipulator has {what}. {IN_ONE}", "--mount")
     _check_carried(manipulator.mechanism)
     arm = _renamed(with_nodes(manipulator.mechanism), platform.mechanism)
-    joined = Model(_joined(platform.mechanism, arm, frame), platform.gravity.tolist())
-    free = build_tree(with_floating_base(arm))
-    own = MechanismEquations(free, ZERO_VECTOR, ConstraintSet(springs=spring_dampers(free, arm.springs)))
+    rotors = platform.drive_rotors | manipulator.drive_rotors
+    joined = Model(_joined(platform.mechanism, arm, frame), platform.gravity.tolist(), rotors)
+    free = _with_rotors(build_tree(with_floating_base(arm)), rotors)
+    own = MechanismEquations(
+        free, ZERO_VECTOR, ConstraintSet(springs=spring_dampers(free, arm.springs), joint_springs=joint_springs(free))
+    )
     names = platform.joint_names
     return MountedManipulator(
         joined,
@@ -98,6 +103,12 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
         _places(joined, names, [kind.nv for kind in joined.kinds]),
         _places(joined, names, [kind.nq for kind in joined.kinds]),
     )
+
+
+def _with_rotors(tree: Tree, rotors: Mapping[str, Numeric]) -> Tree:
+    """rotors: dof -> inertia, for all dofs but those of the base."""
+    names = [kind.named(joint.name, kind.dofs) for joint, kind in zip(tree.joints, tree.kinds, strict=True)]
+    return tree.with_rotors([ops.array([rotors.get(name, 0.0) for name in of_joint]) for of_joint in names])
 
 
 def _check_carried(arm: Mechanism) -> None:
@@ -243,8 +254,7 @@ class _Both:
     def required(
         self, q: Numeric, v: Numeric, a: Numeric, t: Numeric, gravity: Numeric, forces: bool = True
     ) -> Numeric:
-        """(n,) efforts for given accelerations, without friction and springs in joints; forces: springs between bodies
-        and force laws are included."""
+        """(n,) efforts for given accelerations, without friction; forces: springs and force laws are included."""
         platform, manipulator = self._parts(gravity, forces)
         (q_c, q_m), (v_c, v_m), (a_c, a_m) = self._states(q, v, a)
         base = frame_motion(platform, self.parts.frame, q_c, v_c, a_c, t, gravity)
@@ -317,11 +327,10 @@ class _Both:
         found, still = (self._on_base(manipulator, q_m, v_m, a_m, base, t) for base in (moving, at_rest))
         return found[:6], found[6:] - still[6:]
 
-    def losses(self, of: Callable[[MechanismEquations, Numeric], Numeric], x: Numeric, places: str) -> Numeric:
-        """(n,) of a function of each part alone; places: `dofs` or `coordinates` of x."""
-        own, whole = self._cut(x, getattr(self.parts, places))
-        base = AT_HOME if places == "coordinates" else np.zeros(6)
-        found = of(self.parts.manipulator, ops.concatenate([base, whole]))[6:]
+    def losses(self, of: Callable[[MechanismEquations, Numeric], Numeric], v: Numeric) -> Numeric:
+        """(n,) of a function of the velocities of each part alone."""
+        own, whole = self._cut(v, self.parts.dofs)
+        found = of(self.parts.manipulator, ops.concatenate([np.zeros(6), whole]))[6:]
         return self._vector(of(self.parts.platform, own) if len(self.parts.dofs[0]) else np.zeros(0), found)
 
 
@@ -332,20 +341,21 @@ def composed(parts: MountedManipulator, frames: Sequence[str] = (), load: str | 
     at, n = builder.at, (joined.nv,)
     still, gravity = np.zeros(n), parts.platform.gravity
     with inlined():
-        friction = both.losses(MechanismEquations.friction_effort, at.v, "dofs")
-        springs = both.losses(MechanismEquations.spring_effort, at.q, "coordinates")
+        friction = both.losses(MechanismEquations.friction_effort, at.v)
         coriolis = both.required(at.q, at.v, still, at.t, ZERO_VECTOR, forces=False)
-        between = both.required(at.q, at.v, still, at.t, ZERO_VECTOR) - coriolis if _has_forces(parts) else still
-        others = friction + springs - builder.load_effort(load)
+        between = (
+            _Both(_massless(parts)).required(at.q, at.v, still, at.t, ZERO_VECTOR) if _has_forces(parts) else still
+        )
+        others = friction - builder.load_effort(load)
         mass, weight = both.mass_matrix(at.q, at.t), both.gravity_effort(at.q, at.t)
         rest = at.tau - coriolis - weight - between - others
         values = {
             "mass_matrix": ("q", mass),
             "coriolis": ("q v", coriolis),
             "gravity": ("q", weight),
-            "viscous_friction": ("v", both.losses(viscous_friction, at.v, "dofs")),
-            "dry_friction": ("v", both.losses(dry_friction, at.v, "dofs")),
-            "springs": ("q v", springs + between),
+            "viscous_friction": ("v", both.losses(viscous_friction, at.v)),
+            "dry_friction": ("v", both.losses(dry_friction, at.v)),
+            "springs": ("q v", between),
         }
         terms = [builder.term(name, arguments, value) for name, (arguments, value) in values.items()]
         required = both.required(at.q, at.v, at.a, at.t, gravity) + others
@@ -362,6 +372,12 @@ def composed(parts: MountedManipulator, frames: Sequence[str] = (), load: str | 
     return builder.derivation(
         joined, inputs, [*terms, *builder.loads(load)], dynamics, kinematics, load=load, notes=parts.notes
     )
+
+
+def _massless(parts: MountedManipulator) -> MountedManipulator:
+    """Springs and force laws alone."""
+    platform, manipulator = (massless(e, e.constraints) for e in (parts.platform, parts.manipulator))
+    return replace(parts, platform=platform, manipulator=manipulator)
 
 
 def _has_forces(parts: MountedManipulator) -> bool:

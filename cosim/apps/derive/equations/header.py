@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from cosim.apps.derive.equations.code import Operations, operations_of
 from cosim.apps.derive.equations.components import WRENCH, Derivation
 from cosim.apps.derive.tables import table
@@ -63,6 +65,7 @@ def description(d: Derivation, element: Element = in_formulas) -> list[str]:
         [f"Equations of motion of {d.name}."],
         list(d.notes),
         [equation_of(d)],
+        _contents(d),
         ["All in SI units, matrices by rows, vectors in the order of this table:"],
         table([("", "joint", "v", "a", "tau"), *dofs], "<<<<<"),
         table([("", "coordinate", "q"), *((element("q", k), *pair) for k, pair in coordinates)], "<<<"),
@@ -70,6 +73,7 @@ def description(d: Derivation, element: Element = in_formulas) -> list[str]:
         _followers(model),
         _carried_links(model),
         _dry_friction(d),
+        _friction_laws(d),
         [f"f: {', '.join(WRENCH)}, force [N] and moment [N*m] on {d.load} at its origin, in ground axes."]
         if d.load
         else [],
@@ -78,6 +82,53 @@ def description(d: Derivation, element: Element = in_formulas) -> list[str]:
         table([("", "parameter", "value", "unit", ""), *rows], "<<><<") if rows else [],
     ]
     return [line for lines in paragraphs if lines for line in (*lines, "")]
+
+
+def _contents(d: Derivation) -> list[str]:
+    """What acts in the equations, and what tau does not have."""
+    tree, constraints = d.model.equations.tree, d.model.equations.constraints
+    contained = {
+        "bodies": True,
+        "gravity": bool(np.any(d.model.gravity)),
+        "rotors": any(np.any(body.rotor) for body in tree.bodies),
+        "damping and friction of joints": any(j.damping or j.friction or any(j.friction_laws) for j in tree.joints),
+        "springs in joints": constraints.joint_springs is not None,
+        "springs and dampers between bodies": bool(constraints.springs),
+        "force laws": bool(constraints.laws),
+        "elastic links": bool(constraints.elastic),
+        "loops and constraints": bool(constraints.members),
+    }
+    return [
+        f"Contained: {', '.join(name for name, is_so in contained.items() if is_so)}.",
+        "Not contained: all else of drives (currents, friction of gears, elastic gears with the rotors behind them),",
+        "brakes, latches, hard stops. tau: what drives exert behind their gears.",
+        *_rotors(d),
+    ]
+
+
+def _rotors(d: Derivation) -> list[str]:
+    """Their inertia, as it is reflected to the joints."""
+    tree, rows = d.model.equations.tree, list[tuple[str, str, str]]()
+    for joint, kind, body in zip(tree.joints, tree.kinds, tree.bodies, strict=True):
+        dofs = zip(kind.named(joint.name, kind.dofs), kind.dofs, body.rotor, strict=True)
+        rows += [(name, f"{r:.6g}", quantity_unit("joint inertia", unit)) for name, (_, unit), r in dofs if r]
+    return ["", *table([("rotor on", "inertia", ""), *rows], "<><")] if rows else []
+
+
+def _friction_laws(d: Derivation) -> list[str]:
+    """Friction by laws, and what of it is left out."""
+    laws = [(d.model.dof_names[k], law) for k, law in d.model.equations.friction_laws.items()]
+    rows = [
+        (
+            *(name, law.model, f"{law.coulomb:g}", f"{law.dry_friction(0.0):g}"),
+            *(f"{law.stribeck_speed:g}", f"{law.creep_speed:g}"),
+            ", ".join(["bristles"] * law.sticks + ["the part of the load"] * bool(law.load_friction)),
+        )
+        for name, law in laws
+    ]
+    heading = "Dry friction by a law: (F_c + (F_s - F_c) exp(-(v / v_s)^2)) v / sqrt(v^2 + v_0^2), bristles aside"
+    names = ("joint", "law", "F_c", "F_s", "v_s", "v_0", "left out")
+    return [heading, *table([names, *rows], "<<>>>><")] if rows else []
 
 
 def _followers(model: Model) -> list[str]:

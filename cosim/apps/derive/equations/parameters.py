@@ -18,6 +18,7 @@ from cosim.mechanics.multibody.constraint_rows import BodyConstraint, BodyForce,
 from cosim.mechanics.multibody.elastic_bodies import ElasticBody
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.inertial_parameters import ELEMENTS
+from cosim.mechanics.multibody.joint_springs import joint_springs
 from cosim.mechanics.multibody.joints import JointKind
 from cosim.mechanics.multibody.mechanism import Joint, Pose
 from cosim.mechanics.multibody.part_names import shown_name
@@ -78,6 +79,7 @@ def with_symbols(e: MechanismEquations) -> tuple[MechanismEquations, list[Symbol
         springs=tuple(map(numbers.spring, e.constraints.springs)),
         members=tuple(map(numbers.attached, e.constraints.members)),
         laws=tuple(map(numbers.attached, e.constraints.laws)),
+        joint_springs=joint_springs(tree),
     )
     return MechanismEquations(tree, gravity, constraints), numbers.table.found
 

@@ -124,9 +124,7 @@ def difference_lines(
 
 
 def _effort(e: MechanismEquations, state: SampleState) -> Array:
-    return np.asarray(
-        e.inverse_dynamics(state.q, state.v, state.a) + e.friction_effort(state.v) + e.spring_effort(state.q)
-    )
+    return np.asarray(e.inverse_dynamics(state.q, state.v, state.a) + e.friction_effort(state.v))
 
 
 def _without_rounding(*tables: Array) -> list[Array]:

@@ -97,6 +97,7 @@ def _experiment(evaluator: TrialEvaluator, controller: str, gains: list[JointGai
 
 
 def _amplitudes(rig: Rig) -> Array:
-    """(nv,) a fraction of the effort limits; without one, of the largest effort that gravity asks of any joint."""
-    gravity = float(np.abs(rig.plant.model.gravity_effort(rig.plant.model.coordinates(rig.plant.position))).max())
-    return np.where(np.isfinite(rig.limits.effort), AMPLITUDE * rig.limits.effort, max(AMPLITUDE * gravity, 1.0))
+    """(nv,) a fraction of the effort limits; without one, of the largest effort that holds any joint."""
+    model = rig.plant.model
+    held = float(np.abs(model.nonlinear_effects(model.coordinates(rig.plant.position), np.zeros(model.nv))).max())
+    return np.where(np.isfinite(rig.limits.effort), AMPLITUDE * rig.limits.effort, max(AMPLITUDE * held, 1.0))
