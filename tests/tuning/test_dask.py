@@ -6,9 +6,11 @@ import socket
 import sys
 
 import distributed
+import numpy as np
 import pytest
 
 from cosim import FailedTuning, InputError, RunError, tune
+from cosim.apps.tuning.dask_workers import DaskWorkers
 from tests.kit.command import Command
 from tests.kit.refusals import raised
 from tests.tuning.textbook import turntable
@@ -77,6 +79,53 @@ def test_a_scheduler_that_is_lost_ends_the_session_with_what_was_found(tmp_path,
     assert str(failed.value) == f"tune: interrupted after 16 of 40 trials, {best}: {why}"
     again = tune(turntable(), folder=tmp_path / "s", resume=True)
     assert again.trials == tune(turntable(), **GIVEN).trials
+
+
+class StandInClient:
+    """Of a scheduler with one worker. results: what futures give in turn, errors raised; closes: at a submission."""
+
+    def __init__(self, *results, closes=False):
+        self.status, self.results, self.closes, self.submitted = "running", list(results), closes, 0
+
+    def scheduler_info(self, n_workers):
+        return {"workers": {"one": {}}}
+
+    def submit(self, *arguments, **options):
+        self.submitted += 1
+        if self.closes:
+            self.status = "closed"
+            raise RuntimeError("Client is closed. Can't send update-graph message.")
+        return self
+
+    def add_done_callback(self, call):
+        call(self)
+
+    def result(self, timeout):
+        found = self.results.pop(0)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def cancel(self, futures, force):
+        pass
+
+
+def workers_of(client):
+    workers = object.__new__(DaskWorkers)
+    workers._address, workers._parts, workers._package, workers._client = "tcp://one:1", 0, None, client
+    return workers
+
+
+def test_a_client_that_is_closed_during_a_call_has_lost_its_scheduler():
+    with pytest.raises(RunError, match=r"^tcp://one:1: the scheduler was lost$"):
+        workers_of(StandInClient(closes=True)).evaluate(np.zeros((1, 1)))
+
+
+def test_a_result_that_does_not_arrive_is_repeated():
+    client = StandInClient(TimeoutError(), TimeoutError(), ["outcome"])
+    assert (workers_of(client).evaluate(np.zeros((1, 1))), client.submitted) == (["outcome"], 3)
+    with pytest.raises(RunError, match=r"a part of a batch was lost with its workers 3 times \(TimeoutError\)"):
+        workers_of(StandInClient(*[TimeoutError()] * 3)).evaluate(np.zeros((1, 1)))
 
 
 # --- what does not fit ----------------------------------------------------------------------------------

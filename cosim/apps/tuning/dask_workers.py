@@ -15,7 +15,7 @@ import numpy as np
 from cosim.apps.tuning.evaluation import TrialEvaluator, TrialOutcome
 from cosim.apps.tuning.setup import evaluator_of, fingerprint_of, request_json
 from cosim.core.access.binding import check_address
-from cosim.core.errors import InputError, RunError, describe_exception
+from cosim.core.errors import CosimError, InputError, RunError, describe_exception
 from cosim.core.types import Array
 from cosim.rig.rig_files import files_of
 from cosim.rig.sections.tuning import TuningKeys
@@ -130,14 +130,17 @@ class DaskWorkers:
 
     def evaluate(self, values: Array) -> list[TrialOutcome]:
         """Raises RunError where the scheduler or all workers are lost, or a worker cannot evaluate."""
-        places = self._workers() or [None]
-        parts = np.array_split(values, min(len(values), len(places)))
-        futures = [self._submit(part, place) for part, place in zip(parts, places, strict=False)]
+        futures: list[Any] = []
         try:
+            places = self._workers() or [None]
+            parts = np.array_split(values, min(len(values), len(places)))
+            futures += [self._submit(part, place) for part, place in zip(parts, places, strict=False)]
             return [outcome for k in range(len(parts)) for outcome in self._result(futures, parts, k)]
-        except BaseException:
+        except BaseException as error:
             if self._client.status == "running":
                 self._client.cancel(futures, force=True)
+            if not isinstance(error, CosimError | KeyboardInterrupt):
+                self._check_connected()  # any call of a client fails that has been closed meanwhile
             raise
 
     def _check_connected(self) -> None:
@@ -162,7 +165,7 @@ class DaskWorkers:
             self._wait(futures[k])
             try:
                 return futures[k].result(timeout=CONNECT)
-            except (KilledWorker, FutureCancelledError) as lost:
+            except (KilledWorker, FutureCancelledError, TimeoutError) as lost:  # or its worker answers no longer
                 if attempt + 1 == ATTEMPTS:
                     what = f"a part of a batch was lost with its workers {ATTEMPTS} times ({type(lost).__name__})"
                     raise RunError(f"{what}; look at the logs of the workers", self._address) from None
@@ -170,6 +173,7 @@ class DaskWorkers:
             except (InputError, RunError):
                 raise
             except Exception as error:
+                self._check_connected()
                 what = f"a worker cannot evaluate: {describe_exception(error)}"
                 raise RunError(f"{what}; install the same version of cosim there", self._address) from None
         raise AssertionError("unreachable")
