@@ -80,9 +80,9 @@ class Guard:
         return np.any([self.has_action(SATURATE, row.key) for row in rows], axis=0)
 
     @property
-    def needs_reaction(self) -> bool:
-        """Whether a limit with a bound checks what a joint transmits."""
-        return any(row.needs_reaction for row in self.acting)
+    def needs_reaction(self) -> Array:
+        """bool (n,): where a limit with a bound checks what the joint transmits."""
+        return self._bounded([row for row in LIMITS if row.needs_reaction])
 
     @property
     def uses_reference(self) -> Array:
@@ -113,8 +113,8 @@ def check(
     feedback: (n,) each: position, velocity, temperature [degC], age [s] as measured; request, the effort requested in
     the previous tick; reference, positions that controllers follow; stalled_time, unseen_motion of `standstill`;
     residual_energy, load_residual_energy [J], shadow_… and unit_disagreement of real joints; judged_velocity, which
-    limits check instead of the measured one; armed (): time since arming [s]; in rigs with real joints, new: whether a
-    new sample came; and with limits of them reaction_force [N] and reaction_moment [N m].
+    limits check instead of the measured one; reaction_force [N], reaction_moment [N m]; armed (): time since arming
+    [s]; and, in rigs with real joints, new: whether a new sample came.
     command: fields of JointCommand, (n,) each. A command within all limits passes bit for bit.
     """
     x = GuardInputs(
@@ -132,8 +132,8 @@ def check(
         shadow_position=feedback["shadow_position"],
         shadow_slip=feedback["shadow_slip"],
         unit_disagreement=feedback["unit_disagreement"],
-        reaction_force=feedback.get("reaction_force", 0.0),
-        reaction_moment=feedback.get("reaction_moment", 0.0),
+        reaction_force=feedback["reaction_force"],
+        reaction_moment=feedback["reaction_moment"],
         previous_effort=feedback["request"],
         step=guard.step,
         position_tolerance=guard.position_tolerance,

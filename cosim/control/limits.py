@@ -64,9 +64,9 @@ class GuardInputs:
     shadow_position: Numeric
     shadow_slip: Numeric
     unit_disagreement: Numeric
+    reaction_force: Numeric
+    reaction_moment: Numeric
     position_tolerance: Numeric
-    reaction_force: Numeric = 0.0
-    reaction_moment: Numeric = 0.0
     new: Numeric = None
     effort_limit: Numeric = None
     requested_effort: Numeric = None

@@ -15,7 +15,7 @@ from cosim.apps.commissioning.session import CommissioningSession, MotionBounds,
 from cosim.control.limits import CODES, LIMITS, NOT_FINITE, STALE
 from cosim.core.errors import InputError, RunError
 from cosim.core.types import COMMAND
-from cosim.simulation.tick.tick_functions import GUARD_INPUTS, REAL_GUARD_INPUTS
+from cosim.simulation.tick.tick_functions import GUARD_INPUTS, REACTION_INPUTS, REAL_GUARD_INPUTS
 
 from .lockstep import Lockstep, arm
 
@@ -204,7 +204,7 @@ def reason_of(code: float) -> str:
     joints: Any = SimpleNamespace(
         names=("a", "b"), units=("rad", "m"), guard=guard, age=np.array([0.0, 0.07]), period=0.002
     )
-    feedback = {name: np.zeros(2) for name in ("request", *GUARD_INPUTS, *REAL_GUARD_INPUTS)}
+    feedback = {name: np.zeros(2) for name in ("request", *GUARD_INPUTS, *REACTION_INPUTS, *REAL_GUARD_INPUTS)}
     wanted = dict.fromkeys(COMMAND, np.zeros(2)) | {"effort": np.array([0.0, 3000.0])}
     safe = wanted | {"effort": np.array([0.0, 2.0])}
     return fault_reason(joints, np.array([0.0, float(code)]), feedback, safe, wanted)

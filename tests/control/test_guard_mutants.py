@@ -51,7 +51,8 @@ SINGLE += [
 # names of fields of a row in the table of cases -> in the product
 FIELDS = {"unit": "unit", "keys": "bound_keys", "positive": "positive", "inherited": "inherited"}
 FIELDS |= {"action": "default_action", "stop_category": "stop_category"}
-FIELDS |= {name: name for name in ("saturates_while_stopping", "reference", "needs_history", "needs_twin")}
+FIELDS |= {name: name for name in ("saturates_while_stopping", "reference", "needs_history")}
+FIELDS |= {name: name for name in ("needs_twin", "needs_reaction")}
 
 
 class Checks:
@@ -106,7 +107,8 @@ class Checks:
         assert (row.inherited, row.positive, row.controlled_stop, row.saturates_while_stopping) == ((), True, "", True)
         assert (row.effort_bounds, row.slew_bounds, row.position_bounds, row.derating) == (None,) * 4
         assert row.listed == "{limit}"
-        assert (row.reference, row.needs_history, row.needs_twin, row.real_default) == ("", False, False, None)
+        assert (row.reference, row.real_default) == ("", None)
+        assert (row.needs_history, row.needs_twin, row.needs_reaction) == (False,) * 3
         assert [row.unit_of(unit) for unit in ("rad", "m")] == ["N*m/rad", "N/m"]
         assert [m.LIMIT_OF["power"].unit_of(unit) for unit in ("rad", "m")] == ["W", "W"]
         assert m.LIMIT_OF["position"].show([-math.pi, 1.0], "rad") == "-3.14159 to 1 rad"
@@ -143,7 +145,8 @@ class Checks:
         assert m.Guard.__dataclass_params__.frozen
         expected = (held.bounds[key] for key in ("lower", "upper", "velocity", "effort"))
         assert all(a is b for a, b in zip(vars(held.limits).values(), expected, strict=True))
-        for field, found in (("reference", "uses_reference"), ("needs_history", "needs_history")):
+        needs = ((name, name) for name in ("needs_history", "needs_reaction"))
+        for field, found in (("reference", "uses_reference"), *needs):
             checked = {key for row in self.battery.LIMITS.values() if row[field] for key in row["keys"]}
             assert getattr(held, found).tolist() == [bool(checked & set(case["bounds"])) for case in SINGLE]
             rows = [dataclasses.replace(row, **{field: True}) for row in m.LIMITS]

@@ -47,6 +47,8 @@ GUARD_INPUTS = (
     *("residual_energy", "load_residual_energy"),
     *("shadow_effort", "shadow_drive", "shadow_position", "shadow_slip"),
 )
+# … what it asks of the model where a limit needs it
+REACTION_INPUTS = ("reaction_force", "reaction_moment")
 # … and in a rig with real joints
 REAL_GUARD_INPUTS = ("judged_velocity", "unit_disagreement")
 
@@ -179,7 +181,8 @@ class TickFunctions(SampleFunctions):
         known["new"] = self._sampled_time(*inputs[len(self.guard_inputs) : -1])[1]
         if not self.plant.real:
             known |= {"judged_velocity": known["velocity"], "unit_disagreement": np.zeros(self.nv)}
-        if self.guard.needs_reaction:
+        known |= dict.fromkeys(REACTION_INPUTS, np.zeros(self.nv))
+        if self.guard.needs_reaction.any():
             known |= reaction_sizes(self.plant, t, self.plant.layout.unpack(x), request)
         if self.coggings:
             command["effort"] = command["effort"] + cogging_effort(self.coggings, known["position"])

@@ -4,6 +4,7 @@ import casadi
 import numpy as np
 import pytest
 
+from cosim import load_rig
 from cosim.core import ops
 from cosim.core.compile import Routine
 from cosim.mechanics.formulations import load_formulation
@@ -11,6 +12,7 @@ from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import close_loops, find_consistent_state
 from cosim.mechanics.multibody.elastic.beam import ModeCounts
 from cosim.mechanics.multibody.mechanism import Joint, Link, LoopJoint, Mechanism
+from tests.kit.samples import FOLDER
 from tests.multibody.elastic import beams
 from tests.multibody.elastic.beams import (
     at,
@@ -258,3 +260,23 @@ def test_operations_are_linear_in_the_links(function):
     assert counts[2] - counts[1] == counts[1] - counts[0]
     more = [operations(links, ModeCounts(bend_y=2), function) for links in (2, 3)]
     assert counts[1] - counts[0] < more[1] - more[0] < 1.5 * (counts[1] - counts[0])
+
+
+def test_the_base_of_an_elastic_arm_carries_its_weight_and_moves_its_momentum():
+    """The wrench in the first joint beside the rate of the momentum of all bodies along the motion."""
+    rig = load_rig(FOLDER / "elastic" / "two_link_arm.yaml")
+    model, random = rig.plant.model, np.random.default_rng(3)
+    equations, step = model.equations, 1e-7  # modes accelerate fast
+    q, (v, tau) = 0.1 * model.random_configuration(random), random.uniform(-1, 1, (2, model.nv))
+    a = equations.forward_dynamics(q, v, tau)
+    ahead, behind = (
+        equations.centroidal_momentum(equations.integrate(q, v * s + a * s * s / 2), v + a * s) for s in (step, -step)
+    )
+    rate, center = (ahead - behind) / (2 * step), equations.center_of_mass(q)
+    force = rate[:3] - sum(body.mass for body in equations.tree.bodies) * model.gravity
+    moment = rate[3:] + np.cross(center, force)
+    (root,) = [k for k, parent in enumerate(equations.tree.parents) if parent < 0]
+    mount, found = equations.tree.bodies[root], equations.joint_wrenches(q, v, tau)[root]
+    on_ground = mount.rotation @ found[:3], mount.rotation @ found[3:]
+    assert error(on_ground[0], force) < 1e-7
+    assert error(on_ground[1] + np.cross(mount.position, on_ground[0]), moment) < 1e-7
