@@ -289,6 +289,30 @@ def test_a_jump_is_seen_from_both_sides(tmp_path, at: float, interpret: bool, la
     assert run["slider/position"][-1] == pytest.approx(-SPEED * (0.01 - at), abs=1e-14)
 
 
+def test_a_loop_on_a_base_that_a_table_moves() -> None:
+    """As on a prescribed cart, with the jumps at both ends of the table."""
+    schedule = {"step": "1 ms", "duration": "0.8 s", "integrator": "rk4"}
+    bars = [body | ({"parent": "moving_base"} if body.get("parent") == "cart" else {}) for body in LOOP["bodies"][1:]]
+    carried = {**LOOP, "gravity": [0, -9.81, 0], "bodies": bars, "moving_base": {"x": NATURAL}}
+    on_base = {"mechanism": carried, "joints": LOOP_START, "schedule": schedule}
+    mechanism = {**LOOP, "gravity": [0, -9.81, 0]}
+    joints = {"cart": {"prescribed": NATURAL}, **LOOP_START}
+    on_cart = {"mechanism": mechanism, "joints": joints, "schedule": schedule}
+    runs = [Rig.from_dict(rig).run() for rig in (on_base, on_cart)]
+    for name in ("A/position", "A/velocity", "C/velocity"):
+        np.testing.assert_allclose(runs[0][name], runs[1][name], atol=1e-8)
+    for run in runs:
+        assert abs(run.summary["energy"]["residual"]) < 1e-6
+
+
+def test_the_rate_of_a_jacobian_on_a_base_that_a_table_moves() -> None:
+    rig = Rig.from_dict(swinging(NATURAL, "base"))
+    model, q, v, t, h = rig.plant.model, np.array([0.4]), np.array([1.3]), 0.5, 1e-6
+    ahead, back = (model.frame_jacobian(q + side * h * v, "pendulum", t + side * h) for side in (1, -1))
+    found = model.frame_jacobian_rate(q, v, "pendulum", t)
+    np.testing.assert_allclose(found, (ahead - back) / (2.0 * h), atol=1e-8)
+
+
 # --- with modes ---
 
 
