@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from cosim import load_rig
+from cosim import Rig, load_rig
 from cosim.apps.deploy.command import Choices, build
 from cosim.apps.deploy.gpu_kernels import ptx_files
 from cosim.apps.deploy.tick_code import tick_code
@@ -22,11 +22,32 @@ from tests.kit.samples import FOLDER
 RUNS = 3
 
 
+JUMPS = "given motions that jump"
+
+
+def jumping() -> dict:
+    """A base and a joint that follow tables, with four breaks in 30 ticks, two of them in one; two are jumps."""
+    spline = {"type": "spline", "ends": "natural", "degree": 3}
+    bodies = [
+        {"name": "cart", "type": "prismatic", "axis": [1, 0, 0], "mass": 2.0},
+        {"name": "pendulum", "axis": [0.5, 1, 0.2], "mass": 1.0, "com": [0, 0, -0.5], "inertia": [0.02] * 3},
+    ]
+    base = {"y": {**spline, "points": [0.1, 0.3], "times": ["101 ms", "211 ms"]}}
+    cart = {"prescribed": {**spline, "points": [0.1, 0.3], "times": ["104 ms", "250 ms"]}}
+    return {
+        "name": "jumping",
+        "mechanism": {"moving_base": base, "bodies": bodies},
+        "joints": {"cart": cart, "pendulum": {"actuator": {"type": "ideal"}}},
+        "controllers": [{"type": "pd_gravity", "name": "hold", "kp": 5.0, "kd": 1.0}],
+        "schedule": {"step": "10 ms", "duration": "300 ms", "integrator": "rk4"},
+    }
+
+
 class Kernels:
     """The kernels of a rig and the interleaved memories of RUNS runs."""
 
     def __init__(self, name: str) -> None:
-        self.rig = load_rig(FOLDER / f"{name}.yaml")
+        self.rig = load_rig(FOLDER / f"{name}.yaml") if name != JUMPS else Rig.from_dict(jumping())
         files = ptx_files(self.rig, "rig", targets()[PTX])
         self.facts = json.loads(files[".json"])
         self.program = PtxProgram(files[".ptx"].decode())
@@ -45,7 +66,7 @@ def bits(array):
     return np.ascontiguousarray(array).view(np.int64)
 
 
-@pytest.mark.parametrize("name", ["mechanisms/four_bar", "drives/servo_axis"])
+@pytest.mark.parametrize("name", ["mechanisms/four_bar", "drives/servo_axis", JUMPS])
 def test_each_run_has_the_bits_of_the_functions_for_one(name):
     kernels = Kernels(name)
     code = tick_code(kernels.rig.tick_model, "rig")
@@ -70,6 +91,21 @@ def test_each_run_has_the_bits_of_the_functions_for_one(name):
         np.testing.assert_array_equal(bits(kernels.memory[:, k]), bits(memory))
         np.testing.assert_array_equal(bits(signals[:, k]), bits(own_signals))
         np.testing.assert_array_equal(bits(poses[:, k]), bits(own_poses))
+
+
+def test_the_functions_for_one_run_pass_breaks_as_the_engine_does():
+    rig = Rig.from_dict(jumping())
+    breaks = rig.plant.breaks
+    assert (len(breaks.before), breaks.jumps.sum(), breaks.most_within(rig.tick_model.step)) == (5, 2, 2)
+    code, run = tick_code(rig.tick_model, "rig"), rig.run()
+    objects, memory = [object_code(code.ir)], np.empty(code.size)
+    linked(objects, "rig_reset")(memory.ctypes.data)
+    assert linked(objects, "rig_ticks", ctypes.c_int32)(memory.ctypes.data, 0, 31) == 31
+    names = [signal["name"] for signal in json.loads(ptx_files(rig, "rig", targets()[PTX])[".json"])["signals"]]
+    values = np.empty(len(names))
+    linked(objects, "rig_signals")(memory.ctypes.data, values.ctypes.data)
+    for name in ("pendulum/position", "pendulum/velocity", "cart/effort", "energy/work"):
+        assert values[names.index(name)] == pytest.approx(run[name][-1], rel=1e-12), name
 
 
 def test_a_run_that_the_guard_stopped_stays_as_it_is():

@@ -12,6 +12,7 @@ from scipy.integrate import solve_ivp
 from cosim import Rig
 from cosim.core import ops
 from cosim.plugins import trajectories
+from cosim.simulation.plant.impacts import Impacts
 from tests.kit.refusals import refusal
 from tests.kit.rigs import rig_in
 
@@ -221,6 +222,7 @@ FLOATING = {
         {**PENDULUM, "parent": "cart"},
     ],
 }
+ELASTIC = "rigs/elastic/two_link_arm.yaml"
 BAR = {"mass": 1.0, "com": [0.2, 0, 0], "inertia": [0.01, 0.01, 0.01]}
 # a parallelogram of bars that stands on a cart, so that it is free to move when the cart jumps
 LOOP = {
@@ -289,6 +291,46 @@ def test_a_jump_is_seen_from_both_sides(tmp_path, at: float, interpret: bool, la
     assert run["slider/position"][-1] == pytest.approx(-SPEED * (0.01 - at), abs=1e-14)
 
 
+def test_elastic_links_get_the_impulse(tmp_path) -> None:
+    """The shoulder of an arm with elastic links jumps: the modes and the elbow move as the dense equations say."""
+    text = Path(ELASTIC).read_text().split("joints:\n")[0]
+    shoulder = f"joints:\n  shoulder: {{prescribed: {starts(tmp_path, JUMP)}}}\n"
+    rig = rig_in(tmp_path, f"{text}{shoulder}schedule: {{step: 2 ms, integrator: rodas4}}\n")
+    plant, breaks, jump = rig.plant, rig.plant.breaks, np.zeros(rig.plant.model.nv)
+    jump[plant.model.dof_index("shoulder")] = SPEED
+    impacts, start = Impacts(plant, compiled=False), plant.layout.pack(plant.initial())
+    after = plant.layout.unpack(impacts.jump_routine(breaks.before[0], breaks.after[0], start))
+    expected = dense_jump(rig, jump)
+    assert np.abs(expected[plant.model.elastic_dofs]).max() > 0.1
+    np.testing.assert_allclose(after["velocity"], expected[plant.unprescribed], atol=1e-12)
+    work = 0.5 * expected @ np.asarray(plant.model.mass_matrix(plant.start.q)) @ expected
+    assert after["energy"]["work"] == pytest.approx(work, rel=1e-12)
+
+
+def test_a_loop_on_a_base_that_a_table_moves() -> None:
+    """As on a prescribed cart, with the jumps at both ends of the table."""
+    schedule = {"step": "1 ms", "duration": "0.8 s", "integrator": "rk4"}
+    bars = [body | ({"parent": "moving_base"} if body.get("parent") == "cart" else {}) for body in LOOP["bodies"][1:]]
+    carried = {**LOOP, "gravity": [0, -9.81, 0], "bodies": bars, "moving_base": {"x": NATURAL}}
+    on_base = {"mechanism": carried, "joints": LOOP_START, "schedule": schedule}
+    mechanism = {**LOOP, "gravity": [0, -9.81, 0]}
+    joints = {"cart": {"prescribed": NATURAL}, **LOOP_START}
+    on_cart = {"mechanism": mechanism, "joints": joints, "schedule": schedule}
+    runs = [Rig.from_dict(rig).run() for rig in (on_base, on_cart)]
+    for name in ("A/position", "A/velocity", "C/velocity"):
+        np.testing.assert_allclose(runs[0][name], runs[1][name], atol=1e-8)
+    for run in runs:
+        assert abs(run.summary["energy"]["residual"]) < 1e-6
+
+
+def test_the_rate_of_a_jacobian_on_a_base_that_a_table_moves() -> None:
+    rig = Rig.from_dict(swinging(NATURAL, "base"))
+    model, q, v, t, h = rig.plant.model, np.array([0.4]), np.array([1.3]), 0.5, 1e-6
+    ahead, back = (model.frame_jacobian(q + side * h * v, "pendulum", t + side * h) for side in (1, -1))
+    found = model.frame_jacobian_rate(q, v, "pendulum", t)
+    np.testing.assert_allclose(found, (ahead - back) / (2.0 * h), atol=1e-8)
+
+
 # --- with modes ---
 
 
@@ -326,6 +368,17 @@ def test_an_event_at_the_instant_of_a_jump_comes_after_it(tmp_path) -> None:
     run = Rig.from_dict(rig).run()
     assert not np.any(run["slider/velocity"])
     assert run["energy/dissipated"][-1] == pytest.approx(0.5 * SPEED**2, rel=1e-12)
+
+
+def test_multirate_accounts_for_a_base_and_for_steps_of_no_length(tmp_path) -> None:
+    """An event at a jump, at the very end of a step, acts in a step of no length."""
+    events = [{"do": "latch", "of": "slider", "at": "100 ms"}]
+    for by in ("joint", "base"):
+        rig = carried(SLIDER, starts(tmp_path, 0.1), by, events=events, schedule={"integrator": "multirate"})
+        run = Rig.from_dict(rig).run()
+        assert not np.any(run["slider/velocity"])
+        assert run["energy/dissipated"][-1] == pytest.approx(0.5 * SPEED**2, rel=1e-12)
+        assert abs(run.summary["energy"]["residual"]) < 1e-10
 
 
 # --- what else depends on time ---

@@ -10,8 +10,9 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.compile.elimination import Elimination
+from cosim.core.compile.held_calls import HeldCalls
 from cosim.core.compile.routine import Routine
-from cosim.core.compile.trace import RecordedCall, Shape, column, inlined, symbols
+from cosim.core.compile.trace import Shape, column, inlined, symbols
 from cosim.core.types import Numeric
 
 
@@ -25,8 +26,8 @@ class Jacobian:
         """Raises CompileError if fn cannot be traced."""
         self.fn, self.shapes, self.name = fn, tuple(shapes), name
         self._columns, boxes = zip(*(symbols(f"x{k}", s) for k, s in enumerate(shapes)), strict=True)
-        self._held: list[RecordedCall] = []  # calls whose results are constants for the derivative
-        with inlined(self._held):
+        self._held = HeldCalls()
+        with inlined(self._held.calls):
             self._expression = self._derivative(boxes)
         pattern = self._expression.sparsity()
         self.shape = pattern.shape
@@ -42,25 +43,7 @@ class Jacobian:
     def _numeric(self) -> Callable[..., Any]:
         import casadi
 
-        return casadi.Function("f", [*self._columns, *self._results], [self._expression])
-
-    @property
-    def _results(self) -> list[Any]:
-        """Columns of the results of the calls, which the expression contains."""
-        return [result for call in self._held for result in call.results]
-
-    def _held_values(self, arguments: Sequence[Numeric]) -> list[Any]:
-        """Columns of the values of `_results`; a call may take results of earlier ones."""
-        import casadi
-
-        known, values = list(self._columns), [column(a) for a in arguments]
-        for call in self._held:
-            given = casadi.substitute(list(call.arguments), known, values)
-            boxes = [_boxed(item, shape) for item, shape in zip(given, call.routine.shapes, strict=True)]
-            found = call.routine(*boxes)
-            known += call.results
-            values += map(column, found if isinstance(found, tuple) else (found,))
-        return values[len(self._columns) :]
+        return casadi.Function("f", [*self._columns, *self._held.columns], [self._expression])
 
     @cached_property
     def _nonzeros(self) -> Routine:
@@ -68,15 +51,15 @@ class Jacobian:
             import casadi
 
             entries = casadi.vertcat(*self._expression.nonzeros()) if len(self._rows) else casadi.SX(0, 1)
-            given = [*(column(a) for a in arguments), *self._held_values(arguments)]
-            (values,) = casadi.substitute([entries], [*self._columns, *self._results], given)
+            given = [*(column(a) for a in arguments), *self._held.values(self._columns, arguments)]
+            (values,) = casadi.substitute([entries], [*self._columns, *self._held.columns], given)
             return ops.array([values[k] for k in range(len(self._rows))])
 
         return Routine(nonzeros, self.shapes, self.name)
 
     def __call__(self, *arguments: Numeric) -> Numeric:
         if not any(map(ops.is_symbolic, arguments)):
-            return np.array(self._numeric(*arguments, *self._held_values(arguments)).full())
+            return np.array(self._numeric(*arguments, *self._held.values(self._columns, arguments)).full())
         dense = np.zeros(self.shape, dtype=object)
         dense[self._rows, self._cols] = list(self._nonzeros(*arguments))
         return ops.array(dense)
@@ -178,13 +161,6 @@ def _array(matrix: Any) -> Numeric:
     for i, j, entry in zip(pattern.row(), pattern.get_col(), matrix.nonzeros(), strict=True):
         dense[i, j] = entry
     return dense.view(ops.Traced)
-
-
-def _boxed(column: Any, shape: Shape) -> Numeric:
-    """A casadi column as an array of numbers, or of symbols where it has any."""
-    if column.is_constant():
-        return np.array([float(value) for value in column.elements()]).reshape(shape)
-    return ops.array(column.elements()).reshape(shape)
 
 
 def _matrix(array: Numeric) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.core.compile.held_calls import HeldCalls
 from cosim.core.compile.trace import column, inlined, symbols
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.configuration_space import ConfigurationSpace
@@ -28,7 +29,8 @@ class Closure:
 
         self.owners = np.repeat(np.arange(len(rows)), rows)
         (self._q, q), (self._t, t) = symbols("q", (space.nq,)), symbols("t", ())
-        with inlined():
+        self._held = HeldCalls()
+        with inlined(self._held.calls):
             residual, branches = evaluate(q, t)
         self._residual, self._branches = column(residual), column(branches)
         self._by_dof = _by_dof(space, q)
@@ -52,16 +54,25 @@ class Closure:
         own = [int(k) for k in np.unique(self.owners[rows])]
         rows, dofs = rows.tolist(), dofs.tolist()
         residual, jacobian = self._residual[rows], self._jacobian[rows, dofs]
-        return ClosurePart(self._q, self._t, residual, jacobian, self._by_dof[:, dofs], self._branches[own])
+        columns = residual, jacobian, self._by_dof[:, dofs], self._branches[own]
+        return ClosurePart(self._q, self._t, *columns, self._held)
 
 
 class ClosurePart:
     """Some rows f (m,) along some dofs (n,)."""
 
     def __init__(
-        self, q: Numeric, t: Numeric, residual: Numeric, jacobian: Numeric, by_dof: Numeric, branches: Numeric
+        self,
+        q: Numeric,
+        t: Numeric,
+        residual: Numeric,
+        jacobian: Numeric,
+        by_dof: Numeric,
+        branches: Numeric,
+        held: HeldCalls,
     ):
-        """Columns q, t and expressions of them; by_dof: ∂q̇/∂v of the dofs."""
+        """Columns q, t and expressions of them; by_dof: ∂q̇/∂v of the dofs; held: calls in the expressions."""
+        self._held = held
         self._q, self._t, self._residual, self._jacobian, self._by_dof = q, t, residual, jacobian, by_dof
         self._branches = branches
         self.rows = residual.numel()
@@ -83,7 +94,7 @@ class ClosurePart:
 
     @cached_property
     def _first(self) -> Evaluator:
-        return Evaluator([self._q, self._t], [self._residual, self._jacobian])
+        return Evaluator([self._q, self._t], [self._residual, self._jacobian], self._held)
 
     @cached_property
     def _second(self) -> Evaluator:
@@ -92,19 +103,22 @@ class ClosurePart:
         multipliers = casadi.SX.sym("multipliers", self.rows)
         slope = casadi.mtimes(self._jacobian.T, multipliers)
         bend = casadi.mtimes(casadi.jacobian(slope, self._q), self._by_dof)
-        return Evaluator([self._q, self._t, multipliers], [bend])
+        return Evaluator([self._q, self._t, multipliers], [bend], self._held)
 
     @cached_property
     def _third(self) -> Evaluator:
-        return Evaluator([self._q, self._t], [self._branches])
+        return Evaluator([self._q, self._t], [self._branches], self._held)
 
 
 class Evaluator:
     """Expressions on numbers, without the conversions of casadi's calls."""
 
-    def __init__(self, inputs: Sequence[Numeric], outputs: Sequence[Numeric]) -> None:
+    def __init__(self, inputs: Sequence[Numeric], outputs: Sequence[Numeric], held: HeldCalls) -> None:
+        """held: calls in the outputs, which depend on the first two inputs."""
         import casadi
 
+        self._columns, self._held = list(inputs[:2]), held
+        inputs = [*inputs, *held.columns]
         outputs = [casadi.densify(casadi.SX(output)) for output in outputs]
         buffer: Any  # casadi declares other arguments
         buffer, self._run = casadi.Function("closure", list(inputs), outputs).buffer()
@@ -119,7 +133,9 @@ class Evaluator:
 
     def __call__(self, *values: np.ndarray | float) -> list[np.ndarray]:
         """The outputs as matrices, which are new."""
-        for array, value in zip(self._inputs, values, strict=True):
+        held = self._held.values(self._columns, values[:2]) if self._held.calls else []
+        numbers = [np.asarray(value.elements(), dtype=float) for value in held]
+        for array, value in zip(self._inputs, (*values, *numbers), strict=True):
             array[:] = value
         self._run()
         return [output.copy() for output in self._outputs]

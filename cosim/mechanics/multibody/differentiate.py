@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cosim.core import ops
+from cosim.core.compile.held_calls import HeldCalls
 from cosim.core.compile.trace import Shape, column, inlined, symbols
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.mechanism import GeneralMotion, GivenMotion
@@ -28,19 +29,23 @@ class Derived:
         import casadi
 
         columns, arrays = zip(*(symbols(f"x{k}", s) for k, s in enumerate(shapes)), strict=True)
-        with inlined():
+        self._columns, self._held = columns, HeldCalls()
+        with inlined(self._held.calls):
             results = make(list(columns), list(arrays))
         self._shapes = [shape for _, shape in results]
-        own = {element.element_hash() for c in columns for element in c.elements()}
+        known = [*columns, *self._held.columns]
+        own = {element.element_hash() for c in known for element in c.elements()}
         used = casadi.symvar(casadi.veccat(*(e for e, _ in results)))
         self._others = [symbol for symbol in used if symbol.element_hash() not in own]
-        self._fn = casadi.Function(name, [*columns, *self._others], [e for e, _ in results])
+        self._fn = casadi.Function(name, [*known, *self._others], [e for e, _ in results])
 
     def __call__(self, *arrays: Numeric) -> list[Numeric]:
+        held = self._held.values(self._columns, arrays) if self._held.calls else []
         if self._others or any(map(ops.is_symbolic, arrays)):
-            values = self._fn.call([*(column(a) for a in arrays), *self._others])
+            values = self._fn.call([*(column(a) for a in arrays), *held, *self._others])
             return [_array(value, shape) for value, shape in zip(values, self._shapes, strict=True)]
-        values = self._fn.call([np.asarray(a, dtype=float).ravel() for a in arrays])
+        numbers = [np.asarray(value.elements(), dtype=float) for value in held]
+        values = self._fn.call([*(np.asarray(a, dtype=float).ravel() for a in arrays), *numbers])
         # casadi's matrices are stored by columns
         return [np.array(v.full()).reshape(shape, order="F") for v, shape in zip(values, self._shapes, strict=True)]
 
