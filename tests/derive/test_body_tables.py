@@ -5,6 +5,7 @@ import pytest
 from scipy.linalg import eigh
 
 from cosim.apps.derive.body_tables import augmented, integrals, table_lines
+from cosim.apps.derive.cartesian_pattern import pattern_lines
 from cosim.apps.derive.plant_model import read_model
 from cosim.rig.rig import Rig
 from tests.formulations.mechanisms import model_of
@@ -83,6 +84,21 @@ def test_the_integrals_of_a_floating_beam():
     for matrices, crossed in ((found.h5, found.h4), (found.h3, found.h1)):  # of -b c^T + c b^T
         skew = matrices - np.swapaxes(matrices, -1, -2)
         assert np.stack([skew[..., 2, 1], skew[..., 0, 2], skew[..., 1, 0]], axis=-1) == pytest.approx(crossed, **close)
+
+
+@pytest.mark.parametrize(
+    ("sample", "size", "bodies_first", "in_order"),
+    [("double_pendulum_cartesian", "6 coordinates, 4 multipliers", 1, 0),
+     ("slider_crank_cartesian", "9 coordinates, 8 multipliers", 3, 4),
+     ("triple_pendulum", "9 coordinates, 6 multipliers", 2, 0)],
+)  # fmt: skip
+def test_the_order_of_elimination_fills_no_block_of_a_tree(sample, size, bodies_first, in_order):
+    """Sizes of the textbook; bodies first, two joints of one body fill a block. Of a loop the closing row fills."""
+    lines = pattern_lines(read_model(FOLDER / "mechanisms" / f"{sample}.yaml"))
+    assert lines[0].startswith(f"Cartesian equations: {size}")
+    between = next(k for k, line in enumerate(lines) if not line)
+    for part, filled in ((lines[2:between], bodies_first), (lines[between + 2 :], in_order)):
+        assert sum(row.split().count("+") for row in part) == 2 * filled
 
 
 def test_what_is_printed(said):

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cosim.apps.derive.cartesian_pattern import pattern_lines
 from cosim.apps.derive.plant_model import read_model
 from cosim.apps.derive.tables import table
 from cosim.core import ops
@@ -74,7 +75,7 @@ def table_lines(model: Model) -> list[str]:
     )
     for link, modes, found in integrals(model):
         lines += ["", *_integral_lines(link, modes, found)]
-    return lines
+    return [*lines, "", *pattern_lines(model)]
 
 
 # --- augmented bodies ---
