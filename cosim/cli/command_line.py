@@ -404,6 +404,7 @@ def all_commands() -> Commands:
         flag("--compare", "the equations of motion in every formulation: agreement and cost"),
         flag("--equations", "kinematics and equations of motion of the mechanism, component by component"),
         flag("--picture", "the mechanism in its start position, drawn to FILE"),
+        flag("--tables", "augmented bodies, integrals of elastic links, pattern of the Cartesian equations"),
         word("--joint", metavar="NAME", help="of --bondgraph: only the actuator of this joint"),
         word(
             "--form",

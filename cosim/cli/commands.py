@@ -413,6 +413,7 @@ def derive(
     compare: bool,
     equations: bool,
     picture: bool,
+    tables: bool,
     joint: str | None,
     form: Literal["loop-free", "circuit"],
     to: Literal["text", "latex", "c", "python", "matlab"],
@@ -429,13 +430,15 @@ def derive(
 ) -> None:
     """Derive the equations, the graph or the picture of a mechanism."""
     modes = {"--graph": graph, "--bondgraph": bondgraph, "--compare": compare}
-    modes |= {"--equations": equations, "--picture": picture}
+    modes |= {"--equations": equations, "--picture": picture, "--tables": tables}
     chosen = [option for option, given in modes.items() if given]
     if len(chosen) != 1:
-        what = "nothing to derive; pass --graph, --bondgraph, --compare, --equations or --picture"
+        what = "nothing to derive; pass --graph, --bondgraph, --compare, --equations, --picture or --tables"
         raise InputError(f"pass only one of {' and '.join(chosen)}" if chosen else what, "derive")
     if compare and file is not None:
         raise InputError(f"'{file}' would hold no picture; --compare writes its figures with --json", "derive")
+    if tables and file is not None:
+        raise InputError(f"'{file}' would hold no picture; --tables prints: take the file out", "derive")
     if graph:
         from cosim.apps.derive.graph_report import derive_graph
 
@@ -450,6 +453,10 @@ def derive(
         from cosim.apps.derive.comparison import derive_comparison
 
         derive_comparison(mechanism, json)
+    elif tables:
+        from cosim.apps.derive.body_tables import derive_tables
+
+        derive_tables(mechanism)
     elif picture:
         from cosim.apps.derive.mechanism_picture.command import derive_picture
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cosim.apps.derive.graph_drawing import GAP, RADIUS, WAYPOINT_GAP, lay_out, plot_graph
-from cosim.apps.derive.graph_report import graph_lines, loop_path
+from cosim.apps.derive.graph_report import adjacency, graph_lines, loop_path, read_mechanism
 from cosim.apps.derive.layered import MAX_WIDTH
 from cosim.apps.derive.picture import break_name
 from cosim.mechanics.multibody.constraint_laws import distance
@@ -21,6 +21,7 @@ from cosim.mechanics.multibody.mechanism import (
     Pose,
 )
 from tests.kit.refusals import refusal
+from tests.kit.samples import FOLDER
 
 HERE = Pose.identity()
 URDF = """\
@@ -61,6 +62,16 @@ def test_a_tree_has_no_cut_joints_and_no_bar(said):
     m = mechanism("a: base x", joint("b: x y", mimic=Mimic("a")), joint("weld: y tip", "fixed"))
     assert not any("|" in line or "loop " in line for line in lines(m))
     said(lines(m))
+
+
+def test_the_adjacency_matrix_has_the_pairs_of_the_joints():
+    for sample in ("four_bar", "andrews", "slider_crank", "floating_chain"):
+        m = read_mechanism(FOLDER / "mechanisms" / f"{sample}.yaml")
+        structure, joints = structure_of(m), [*m.joints, *(loop.joint for loop in m.loops)]
+        pairs = {frozenset((joint.parent, joint.child)) for joint in joints}
+        names = structure.bodies
+        expected = [[int(frozenset((a, b)) in pairs and a != b) for b in names] for a in names]
+        assert adjacency(structure).tolist() == expected
 
 
 def test_constraints_take_their_rows_off_the_mobility(said):

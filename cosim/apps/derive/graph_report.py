@@ -68,14 +68,14 @@ def read_mechanism(path: Path) -> Mechanism:
 
 
 def graph_lines(mechanism: Mechanism, structure: Structure) -> list[str]:
-    """Lists of bodies and joints; S and T unless they are large; loops; the mobility."""
+    """Lists of bodies and joints; the matrices of the graph unless they are large; loops; the mobility."""
     small = 0 < structure.size <= MAX_PRINTED_BODIES
     return [
         f"{mechanism.name}: {count(structure)}",
         "",
         *_bodies(structure),
         *_cuts(structure),
-        *(["", *_incidence(structure), "", *_paths(structure)] if small else []),
+        *(line for lines in _matrices(structure) for line in ("", *lines) if small),
         *_loops(structure),
         "",
         *_mobility(mechanism, structure),
@@ -119,13 +119,43 @@ def _body(structure: Structure, number: int) -> str:
     return f"{number} {structure.bodies[number]}"
 
 
-def _incidence(structure: Structure) -> list[str]:
-    n = structure.size
-    heading = "S, bodies × joints: +1 where a joint leaves a body, -1 where it enters it; S0 is the row of body 0"
-    if structure.cuts:
-        heading += ", S* behind the bar"
+def _matrices(structure: Structure) -> list[list[str]]:
+    return [_adjacency(structure), _incidence(structure), _leaving(structure), _paths(structure)]
+
+
+def _adjacency(structure: Structure) -> list[str]:
+    heading = "adjacency, bodies × bodies: +1 where a joint connects two bodies"
     rows = [
-        ("S0" if k == 0 else "S" if k == 1 else "", f"{k}", name, *_signs(structure.incidence[k], n))
+        (f"{k}", name, *_signs(row, len(structure.bodies)))
+        for k, (name, row) in enumerate(zip(structure.bodies, adjacency(structure), strict=True))
+    ]
+    return [heading, *table([("", "", *(f"{k}" for k in range(len(rows)))), *rows], "><")]
+
+
+def adjacency(structure: Structure) -> np.ndarray:
+    """(bodies, bodies) 1 where a joint connects two bodies, the ground among them."""
+    S = structure.incidence
+    return (S @ S.T < 0).astype(int)
+
+
+def _incidence(structure: Structure) -> list[str]:
+    heading = "S, bodies × joints: +1 where a joint leaves a body, -1 where it enters it; S0 is the row of body 0"
+    return _of_bodies(structure, heading, "S", structure.incidence)
+
+
+def _leaving(structure: Structure) -> list[str]:
+    heading = "S+, bodies × joints: +1 where a joint leaves a body, S without its -1; S0+ is the row of body 0"
+    return _of_bodies(structure, heading, "S+", np.maximum(structure.incidence, 0))
+
+
+def _of_bodies(structure: Structure, heading: str, letter: str, matrix: np.ndarray) -> list[str]:
+    """A matrix of bodies × joints, with the row of body 0 apart and the cut joints behind a bar."""
+    n = structure.size
+    if structure.cuts:
+        heading += f", {letter.replace('S', 'S*')} behind the bar"
+    first = letter.replace("S", "S0")
+    rows = [
+        (first if k == 0 else letter if k == 1 else "", f"{k}", name, *_signs(matrix[k], n))
         for k, name in enumerate(structure.bodies)
     ]
     numbers = [f"{edge.number}" for edge in structure.edges]

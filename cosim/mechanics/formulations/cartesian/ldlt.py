@@ -180,19 +180,19 @@ def elimination_order(parents: Sequence[int], loops: int = 0) -> list[int]:
     return [v for k in reversed(range(n)) for v in (k, n + k)] + list(range(2 * n, 2 * n + loops))
 
 
-def filled_blocks(edges: Iterable[tuple[int, int]], order: Sequence[int]) -> int:
-    """Number of blocks (below the diagonal) that are 0 in the matrix and not in its factor, for an order of
-    elimination."""
+def filled_blocks(edges: Iterable[tuple[int, int]], order: Sequence[int]) -> list[tuple[int, int]]:
+    """The blocks (below the diagonal) that are 0 in the matrix and not in its factor, for an order of elimination, as
+    pairs of vertices."""
     place = {vertex: k for k, vertex in enumerate(order)}
     later: list[set[int]] = [set() for _ in order]
     for pair in edges:
         first, second = sorted(place[v] for v in pair)
         later[first].add(second)
-    filled = 0
+    filled = list[tuple[int, int]]()
     for beside in later:
         if beside:
             nearest = min(beside)
             new = beside - {nearest} - later[nearest]
-            filled += len(new)
+            filled += [(order[nearest], order[other]) for other in sorted(new)]
             later[nearest] |= new
     return filled

@@ -94,10 +94,19 @@ class Cartesian:
     @property
     def filled_blocks(self) -> int:
         """Number of blocks that LDLᵀ fills: 0 for a tree; constraints, eliminated last, fill their own columns."""
-        parents, members = self.sweeps.parents, self.equations.constraints.members
+        return len(filled_blocks(body_joint_graph(self.sweeps.parents, self.loops), self.elimination_order))
+
+    @property
+    def loops(self) -> list[set[int]]:
+        """The bodies on which each constraint acts, mimics last."""
+        members = self.equations.constraints.members
         loops = [{*member.bodies, *self._bodies_of(member.dofs)} for member in members]
-        loops += [set(self._bodies_of(row.efforts)) for row in self.equations.v_map.rows()]
-        return filled_blocks(body_joint_graph(parents, loops), elimination_order(parents, len(loops)))
+        return loops + [set(self._bodies_of(row.efforts)) for row in self.equations.v_map.rows()]
+
+    @property
+    def elimination_order(self) -> list[int]:
+        """Of the vertices of `body_joint_graph`."""
+        return elimination_order(self.sweeps.parents, len(self.loops))
 
     def _bodies_of(self, dofs: Iterable[int]) -> list[int]:
         """The bodies that the joints of these dofs of the tree connect."""
