@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,13 +70,6 @@ def test_a_run_that_stops_before_the_state(command: Callable) -> None:
     code, out, err = command("analyze", FOLDER / "ur5_sim.yaml", "--at", "1 s", "--set", "schedule.step=4 ms")
     assert (code, out) == (2, "") and len(err) == 1
     assert err[0].startswith("--at: the run stops before: stopped at tick ")
-
-
-def test_without_python_control(command: Callable, monkeypatch: pytest.MonkeyPatch, said: Said) -> None:
-    monkeypatch.setitem(sys.modules, "control", None)
-    code, out, err = command("analyze", RIG)
-    assert (code, out) == (2, "")
-    said(err)
 
 
 def test_a_time_far_beyond_the_run(command: Callable, tmp_path: Path, said: Said) -> None:

@@ -15,13 +15,16 @@ from cosim.apps.analysis.frequency import modes_of, poles, respond
 from cosim.apps.analysis.linearisation import _exponential_of, linearise, linearise_at, memory_at, slope_of, unquantised
 from cosim.apps.analysis.loops import (
     DiskMargin,
-    all_loops_margin,
     closed_dofs,
+    disk_margin,
+    feedback_of,
+    gain_margins,
     is_stable,
     loop_figures,
     margins_of,
-    step_response,
 )
+from cosim.apps.analysis.measured_margins import measured_margins
+from cosim.apps.analysis.steps import step_response
 from tests.kit.messages import Said
 from tests.kit.refusals import refusal
 
@@ -126,7 +129,7 @@ def test_an_encoder_has_a_slope_in_spite_of_its_counts(rig_of: Callable[..., Rig
 def test_a_loop_has_the_margins_of_the_textbook(rig_of: Callable[..., Rig]) -> None:
     """L = (k_d s + k_p) / (J s²), with the delay of half a step of 0.1 ms that sampling costs."""
     rig = linearise(rig_of(SERVO), 0.5)
-    figures = loop_figures(rig, respond(rig), 0)
+    figures = loop_figures(rig, 0)
     crossover = math.sqrt((KD**2 + math.sqrt(KD**4 + 4.0 * J**2 * KP**2)) / (2.0 * J**2))
     assert figures.crossover == pytest.approx(crossover, rel=1e-3)
     assert figures.margins is not None
@@ -147,21 +150,21 @@ def test_margins_are_those_of_python_control() -> None:
         elastic = 1.0 - 0.3 * s**2 / (random.uniform(50.0, 300.0) ** 2 + s**2 + 4.0 * s)
         loop = rigid * elastic * np.exp(-s * random.uniform(1e-4, 3e-3))
         gains, phases, _, _, crossovers, _ = control.stability_margins(control.frd(loop, omega), returnall=True)
-        angles = np.radians(np.abs(phases))
+        lag = np.radians(phases) % (2.0 * math.pi)
         expected = (
             min((gain for gain in gains if gain > 1.0), default=math.inf),
             max((gain for gain in gains if gain < 1.0), default=0.0),
-            min(angles, default=math.inf),
-            min(angles / crossovers, default=math.inf),
+            min(np.minimum(lag, 2.0 * math.pi - lag), default=math.inf),
+            min(lag / crossovers, default=math.inf),
         )
-        found = margins_of(loop, omega, whole=False)
+        found = measured_margins(loop, omega)
         assert (found.gain, found.gain_reduction, found.phase, found.delay) == pytest.approx(expected, rel=1e-8)
         several += len(crossovers) > 1 and len(gains) > 1
     assert several
 
 
 def test_a_loop_that_crosses_nothing_has_margins_without_end() -> None:
-    found = margins_of(np.full(20, 0.5 - 0.1j), np.geomspace(1.0, 100.0, 20))
+    found = measured_margins(np.full(20, 0.5 - 0.1j), np.geomspace(1.0, 100.0, 20))
     assert (found.gain, found.gain_reduction, found.phase, found.delay) == (math.inf, 0.0, math.inf, math.inf)
 
 
@@ -172,7 +175,7 @@ def test_a_closed_loop_steps_as_its_equation(rig_of: Callable[..., Rig]) -> None
     sigma, omega = 2.0 / (2.0 * J), math.sqrt(KP / J - (2.0 / (2.0 * J)) ** 2)
     expected = 1.0 - np.exp(-sigma * t) * (np.cos(omega * t) + sigma / omega * np.sin(omega * t))
     assert np.abs(found - expected).max() < 5e-3
-    step = loop_figures(rig, respond(rig), 0).step
+    step = loop_figures(rig, 0).step
     assert step is not None
     assert step.overshoot == pytest.approx(math.exp(-math.pi * sigma / omega), rel=1e-2)
     assert step.steady_state_error == pytest.approx(0.0, abs=1e-3)
@@ -202,7 +205,7 @@ def test_a_slow_integral_part_is_in_the_step_figures(
     pid = f"type: pid, kp: 60, ki: {ki}, kd: 30"
     text = SERVO.replace("inertia: [0.1, 0.1, 0.2]", "inertia: [0.1, 0.1, 0.5], damping: 0.8")
     rig = linearise(rig_of(text.replace("type: feedforward_pd, kp: 80, kd: 6", pid)), 0.5)
-    step = loop_figures(rig, respond(rig), 0).step
+    step = loop_figures(rig, 0).step
     assert step is not None
     assert step.overshoot == pytest.approx(overshoot, rel=5e-3)
     assert step.settling_time == pytest.approx(settling, rel=2e-3)
@@ -213,8 +216,7 @@ def test_a_slow_integral_part_is_in_the_step_figures(
 def test_a_gain_margin_is_where_the_rig_becomes_unstable(sample: Sample, name: str) -> None:
     """The requested effort of the dof with the smallest margin, times a little less and a little more."""
     rig = linearise(sample(name), 0.3)
-    response = respond(rig)
-    margins = [margins_of(response.loop(k), response.omega).gain for k in range(len(rig.dofs))]
+    margins = [gain_margins(feedback_of(rig, [k]))[1] for k in range(len(rig.dofs))]
     dof = int(np.argmin(margins))
     assert 1.0 < margins[dof] < 100.0
     for factor, stable in ((0.99, True), (1.01, False)):
@@ -226,9 +228,8 @@ def test_a_gain_margin_is_where_the_rig_becomes_unstable(sample: Sample, name: s
 
 def test_all_loops_together_have_no_larger_margin_than_each(sample: Sample) -> None:
     rig = linearise(sample("ur5_sim"), 0.5)
-    response = respond(rig)
-    alone = min(margins_of(response.loop(k), response.omega).disk.alpha for k in range(6))
-    together = all_loops_margin(response, list(range(6)))
+    alone = min(disk_margin(feedback_of(rig, [k]), rig.step).alpha for k in range(6))
+    together = disk_margin(feedback_of(rig, range(6)), rig.step)
     assert 0.2 < together.alpha <= alone + 1e-9
     rng = np.random.default_rng(0)
     low, high = together.gains
@@ -287,7 +288,7 @@ def test_the_modes_of_a_linkage_obey_its_constraints(sample: Sample) -> None:
     rig = linearise(sample("drives/hydraulic_boom"), 0.2)
     assert not rig.exact and is_stable(rig)
     assert sum(mode.frequency == 0.0 for mode in modes_of(rig)) <= 3
-    margins = margins_of(respond(rig).loop(rig.dofs.index("piston")), respond(rig).omega)
+    margins = margins_of(feedback_of(rig, [rig.dofs.index("piston")]), rig.step)
     assert 0.0 < margins.gain_reduction < 0.1 and 2.0 < margins.gain < 4.0  # its integral part needs some gain
 
 
@@ -335,7 +336,7 @@ def test_a_loop_with_a_faster_controller_than_another_has_no_figures(rig_of: Cal
         schedule: {step: 1 ms, duration: 1 s}
         """)
     )
-    assert rig.phases == (None, 1) and closed_dofs(respond(rig)) == [1] and is_stable(rig)
+    assert rig.phases == (None, 1) and closed_dofs(rig) == [1] and is_stable(rig)
 
 
 def test_real_motors_have_no_linear_model(sample: Sample, said: Said) -> None:

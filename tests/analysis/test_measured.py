@@ -12,7 +12,7 @@ import pytest
 from cosim import InputError, load_rig
 from cosim.apps.analysis.experiment import at_rest, measure
 from cosim.apps.analysis.linearisation import linearise
-from cosim.apps.analysis.measured import linear_loop, measured_response
+from cosim.apps.analysis.measured import beside, measured_response
 from cosim.rig.run.run import Run
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
@@ -71,7 +71,7 @@ def test_a_loop_with_states_in_the_controller_is_measured_at_the_drive(servo: Pa
     linear, first = linearise(rig, settled), linearise(rig)
     found = measure(servo, (), linear, "hinge", "multisine", 0.05)
     assert found.gain_deviation < 0.5 and np.degrees(found.phase_deviation) < 3.0
-    np.testing.assert_allclose(linear_loop(first, found.response), found.linear, rtol=1e-6)
+    np.testing.assert_allclose(beside(found.response, first).linear, found.linear, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["multisine", "chirp"])

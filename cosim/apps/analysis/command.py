@@ -8,7 +8,7 @@ from pathlib import Path
 from cosim.apps.analysis.experiment import Kind, Measuring, at_rest, experiment_of
 from cosim.apps.analysis.frequency import modes_of, respond
 from cosim.apps.analysis.linearisation import linearise
-from cosim.apps.analysis.loops import all_loops_margin, closed_dofs, is_stable, loop_figures
+from cosim.apps.analysis.loops import closed_dofs, disk_margin, feedback_of, is_stable, loop_figures
 from cosim.apps.analysis.measured import MeasuredLoop, measured_lines, relay_lines
 from cosim.apps.analysis.relay import RelayPoint, RelayRequest, measure_relay
 from cosim.apps.analysis.report import Analysis
@@ -34,11 +34,13 @@ def analyze(rig: Rig, at: float = 0.0, joints: Sequence[str] = ()) -> Analysis:
     for name in joints:
         if name not in linear.dofs:
             raise InputError(f"there is no joint '{name}'{did_you_mean(name, linear.dofs)}", "--joint")
-    response = respond(linear)
-    closed = [dof for dof in closed_dofs(response) if not joints or linear.dofs[dof] in joints]
-    loops = [loop_figures(linear, response, dof) for dof in closed]
+    closed = [dof for dof in closed_dofs(linear) if not joints or linear.dofs[dof] in joints]
+    loops = [loop_figures(linear, dof) for dof in closed]
     several = len(closed) > 1 and is_stable(linear)
-    return Analysis(linear, response, modes_of(linear), loops, all_loops_margin(response, closed) if several else None)
+    together = disk_margin(feedback_of(linear, closed), linear.step) if several else None
+    shown = [omega for loop in loops for omega in loop.frequencies]
+    response = respond(linear, shown if together is None else [*shown, together.frequency])
+    return Analysis(linear, response, modes_of(linear), loops, together)
 
 
 def check_time(rig: Rig, at: float) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from cosim.apps.analysis.frequency import poles
 from cosim.apps.analysis.linearisation import LinearRig, linearise
-from cosim.apps.analysis.measured import MeasuredLoop, excited_dof, linear_loop, measured_response
+from cosim.apps.analysis.measured import MeasuredLoop, beside, excited_dof, measured_response
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.units import TURN
 from cosim.rig.reading.yaml_source import Override, overrides_of
@@ -170,7 +170,7 @@ def _of_recording(recording: Path, linear: LinearRig, path: Path) -> MeasuredLoo
 def _beside(run: Run, linear: LinearRig, place: str | None = None) -> MeasuredLoop:
     phases = {dof: phase for dof, phase in zip(linear.dofs, linear.phases, strict=True) if phase is not None}
     response = measured_response(run, linear.step / linear.ticks, place, linear.ticks, phases)
-    return MeasuredLoop(response, linear_loop(linear, response))
+    return beside(response, linear)
 
 
 def _any_joint(rig: Rig) -> str:

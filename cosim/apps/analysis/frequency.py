@@ -1,7 +1,9 @@
-"""A linear rig over frequency: its poles, the modes of its closed loop, and responses up to half of its rate."""
+"""A linear rig over frequency: its poles, the modes of its closed loop, and responses up to half of its rate, to be
+drawn. Figures of loops are not read from them, see `loops`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +11,9 @@ import numpy as np
 from cosim.apps.analysis.linearisation import LinearRig
 from cosim.core.types import Array
 
-POINTS = 800  # of a response
+POINTS = 800  # of a response, without those about its resonances
 DECADES = 5  # below half of the rate, at least
+WIDTHS = np.tan(np.linspace(-1.5, 1.5, 16))  # from a resonance, times its decay: equal turns of the phase
 SLOWER = 0.05  # times the slowest pole
 DELAY = 1e-4  # |z| of a mode that ends within a tick; several of them at 0 are found up to this size
 UNDAMPED = 1e-4  # a smaller growth comes from the steps of an oscillation without damping
@@ -32,9 +35,10 @@ class FrequencyResponse:
         return 1.0 / self.sensitivity[:, dof, dof] - 1.0
 
 
-def respond(rig: LinearRig, points: int = POINTS) -> FrequencyResponse:
-    """The responses at frequencies from below the slowest pole to half of the rate, which is the last one."""
-    omega = _frequencies(rig, points)
+def respond(rig: LinearRig, frequencies: Sequence[float] = ()) -> FrequencyResponse:
+    """The responses at frequencies from below the slowest pole to half of the rate, which is the last one: denser about
+    the poles of the rig with all loops closed, and with each open. frequencies: [rad/s] of these, too."""
+    omega = _frequencies(rig, frequencies)
     nv, identity = len(rig.dofs), np.eye(len(rig.A))
     z = np.exp(1j * omega * rig.step)[:, None, None]
     full = rig.C @ np.linalg.solve(z * identity - rig.A, rig.B[None].astype(complex)) + rig.D
@@ -43,15 +47,31 @@ def respond(rig: LinearRig, points: int = POINTS) -> FrequencyResponse:
 
 def poles(rig: LinearRig) -> Array:
     """(n,) complex poles s = log(z) / T [rad/s] of the closed loop; a pole z = 0, a pure delay, has none."""
-    z = np.linalg.eigvals(rig.A).astype(complex)  # real ones may be negative
-    return np.log(z[np.abs(z) > 1e-12]) / rig.step
+    return _logarithms(rig.A, rig.step)
 
 
-def _frequencies(rig: LinearRig, points: int) -> Array:
-    highest = np.pi / rig.step
-    speeds = np.abs(poles(rig))
+def _logarithms(A: Array, step: float) -> Array:
+    z = np.linalg.eigvals(A).astype(complex)  # real ones may be negative
+    return np.log(z[np.abs(z) > 1e-12]) / step
+
+
+def _frequencies(rig: LinearRig, frequencies: Sequence[float]) -> Array:
+    highest, closed = np.pi / rig.step, poles(rig)
+    speeds = np.abs(closed)
     slowest = float(np.min(speeds[speeds > 1e-9 * highest], initial=highest))
-    return np.geomspace(min(SLOWER * slowest, highest * 10.0**-DECADES), highest, points)
+    lowest = min(SLOWER * slowest, highest * 10.0**-DECADES)
+    grid = np.geomspace(lowest, highest, POINTS)
+    resonant = np.concatenate([closed, *(_open_poles(rig, dof) for dof in range(len(rig.dofs)))])
+    decay, turn = np.abs(np.real(resonant)), np.abs(np.imag(resonant))
+    decay, turn = decay[decay < turn], turn[decay < turn]
+    about = turn[:, None] + decay[:, None] * WIDTHS
+    added = np.array([*about.ravel(), *turn, *frequencies])
+    return np.union1d(grid, added[(added > lowest) & (added < highest)])
+
+
+def _open_poles(rig: LinearRig, dof: int) -> Array:
+    """(n,) complex poles [rad/s] of the rig with the loop of one dof open."""
+    return _logarithms(rig.A - np.outer(rig.B[:, dof], rig.C[dof]), rig.step)
 
 
 @dataclass(frozen=True)

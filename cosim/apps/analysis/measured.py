@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from cosim.apps.analysis.circle import SampledSystem
 from cosim.apps.analysis.linearisation import LinearRig
-from cosim.apps.analysis.loops import CLOSED, Margins, crossover_of, margins_of
+from cosim.apps.analysis.loops import CLOSED, Margins, crossover_of, feedback_of, margins_of, sensitivity_peak
+from cosim.apps.analysis.measured_margins import measured_crossover, measured_margins
 from cosim.apps.analysis.relay import RelayPoint
 from cosim.core.errors import InputError, listed
 from cosim.core.types import Array
@@ -32,6 +34,7 @@ FEWEST_LEVELS = 16  # of the effort of the controller: with fewer, the encoder h
 SILENT = 1e-6  # of the largest line: a bin that is not excited
 SILENT_NEIGHBOURS = 6  # of such bins
 MOST_POINTS = 400  # of a response that has more lines
+HIDDEN = 0.05  # relative: how much higher a peak between measured frequencies is than at them
 UNCERTAIN = 0.1  # relative standard deviation of the loop gain from which on a frequency is not trusted: 0.8 dB, 6°
 
 
@@ -105,14 +108,6 @@ def measured_response(
     return MeasuredResponse(dof, omega, S.mean(axis=0), deviation)
 
 
-def linear_loop(rig: LinearRig, response: MeasuredResponse) -> Array:
-    """(m,) the loop gain of the linear rig at the frequencies of a measured response."""
-    dof = rig.dofs.index(response.dof)
-    z = np.exp(1j * response.omega * rig.step)[:, None, None]
-    column = np.linalg.solve(z * np.eye(len(rig.A)) - rig.A, rig.B[None, :, [dof]].astype(complex))
-    return 1.0 / ((rig.C[[dof]] @ column)[:, 0, 0] + rig.D[dof, dof]) - 1.0
-
-
 def _beside_lines(spectrum: Array, excitation: Array, lines: Array) -> Array:
     """(m,) root mean square of a spectrum at the nearest bins that are not excited, for each excited one."""
     silent = np.flatnonzero(excitation < SILENT * excitation.max())
@@ -142,11 +137,17 @@ def _period(d: Array) -> int | None:
 
 @dataclass(frozen=True)
 class MeasuredLoop:
-    """The measured response of a joint's loop beside the linear rig's. response: as measured; linear (m,): the loop
-    gain of the linear rig at its frequencies."""
+    """The measured response of a joint's loop beside the linear rig's. response: as measured; feedback: S − 1 of the
+    linear rig, at the measured frequencies and between them; step: of one of its samples [s]."""
 
     response: MeasuredResponse
-    linear: Array
+    feedback: SampledSystem
+    step: float
+
+    @property
+    def linear(self) -> Array:
+        """(m,) the loop gain of the linear rig at the measured frequencies."""
+        return 1.0 / (1.0 + self.feedback.at(self.response.omega * self.step)[:, 0, 0]) - 1.0
 
     @property
     def uncertainty(self) -> Array:
@@ -188,12 +189,32 @@ class MeasuredLoop:
         return f"{what}, left out of the deviations; {fix}"
 
     @property
+    def hidden(self) -> str:
+        """That the linear rig has a peak between two of the measured frequencies, which cannot tell of it; "" without
+        one."""
+        omega, top = self.response.omega, sensitivity_peak(self.feedback)
+        seen = float(np.abs(1.0 / (1.0 + self.linear)).max())
+        if top.value <= (1.0 + HIDDEN) * seen:
+            return ""
+        k = int(np.clip(np.searchsorted(omega, top.angle / self.step), 1, len(omega) - 1))
+        below, above = (value / TURN for value in omega[k - 1 : k + 1])
+        hertz = top.angle / self.step / TURN
+        what = f"{self.response.dof}: the linear rig has a peak |S| of {top.value:.3g} at {hertz:.4g} Hz"
+        cannot = f"between the measured {below:.4g} and {above:.4g} Hz, which cannot tell of it (they see {seen:.3g})"
+        return f"{what}, {cannot}; measure more frequencies: --measure chirp, or a longer period in an --excitation"
+
+    @property
+    def resolution(self) -> str:
+        """How far the measured frequencies lie apart."""
+        omega = self.response.omega
+        apart = np.diff(omega) / omega[:-1]
+        spans = " to ".join(dict.fromkeys(f"{value:.2g}" for value in 100.0 * np.array([apart.min(), apart.max()])))
+        return f"{self.response.dof} at {len(omega)} frequencies, {spans} % apart: a narrower resonance may be missed"
+
+    @property
     def margins(self) -> tuple[Margins, Margins]:
-        """(measured, linear), within the measured frequencies."""
-        measured, linear = (
-            margins_of(loop, self.response.omega, whole=False) for loop in (self.response.loop, self.linear)
-        )
-        return measured, linear
+        """(measured, linear), within the measured frequencies; the linear ones also between them."""
+        return measured_margins(self.response.loop, self.response.omega), margins_of(self.feedback, self.step)
 
     def as_json(self) -> dict[str, Any]:
         """Frequencies in rad/s, the loop gains as real and imaginary parts."""
@@ -207,7 +228,15 @@ class MeasuredLoop:
             **{name: {"real": np.real(loop).tolist(), "imag": np.imag(loop).tolist()} for name, loop in loops.items()},
             "gain_deviation_db": _number(self.gain_deviation),
             "phase_deviation": _number(self.phase_deviation),
+            "hidden": self.hidden,
         }
+
+
+def beside(response: MeasuredResponse, rig: LinearRig) -> MeasuredLoop:
+    """A measured response beside the linear rig's."""
+    feedback = feedback_of(rig, [rig.dofs.index(response.dof)])
+    angles = response.omega * rig.step
+    return MeasuredLoop(response, feedback.within(float(angles[0]), float(angles[-1])), rig.step)
 
 
 def measured_lines(loops: Sequence[MeasuredLoop]) -> Iterator[str]:
@@ -217,21 +246,23 @@ def measured_lines(loops: Sequence[MeasuredLoop]) -> Iterator[str]:
     for loop in loops:
         response = loop.response
         hertz = response.omega / TURN
-        both = (response.loop, loop.linear)
-        margins = loop.margins
+        margins, step = loop.margins, loop.step
+        crossovers = measured_crossover(np.abs(response.loop), response.omega), crossover_of(loop.feedback) / step
+        peaks = float(np.abs(response.sensitivity).max()), sensitivity_peak(loop.feedback).value
         table.add_row(
             response.dof,
-            _pair([f"{crossover_of(np.abs(gain), response.omega) / TURN:.3g}" for gain in both], "Hz"),
+            _pair([f"{crossover / TURN:.3g}" for crossover in crossovers], "Hz"),
             _pair([f"{math.degrees(found.phase):.1f}" for found in margins], "°"),
             _pair([f"{20.0 * math.log10(found.gain):.1f}" for found in margins], "dB"),
-            _pair([f"{np.abs(1.0 / (1.0 + gain)).max():.3g}" for gain in both], ""),
+            _pair([f"{peak:.3g}" for peak in peaks], ""),
             _limits(loop.gain_deviation, " dB"),
             _limits(math.degrees(loop.phase_deviation), "°"),
             f"{hertz[0]:.3g}",
             f"{hertz[-1]:.3g} Hz",
         )
     yield from table.lines()
-    yield from (f"warning   {warning}" for loop in loops if (warning := loop.warning))
+    yield from (f"measured  {loop.resolution}" for loop in loops)
+    yield from (f"warning   {warning}" for loop in loops for warning in (loop.warning, loop.hidden) if warning)
 
 
 def _limits(value: float, unit: str) -> str:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cosim.apps.analysis.loops import DiskMargin, step_response
+from cosim.apps.analysis.loops import DiskMargin
 from cosim.apps.analysis.measured import MeasuredLoop
 from cosim.apps.analysis.relay import RelayPoint
-from cosim.apps.analysis.report import Analysis
+from cosim.apps.analysis.report import Analysis, alpha_text
+from cosim.apps.analysis.steps import step_response
 from cosim.core.types import Array
 from cosim.core.units import TURN
 from cosim.output.palette import FAINT, INK, PALE, PALETTE
@@ -136,9 +137,9 @@ def _format_nyquist(axes: Axes, analysis: Analysis) -> None:
 
 def _note(analysis: Analysis) -> str:
     stable = "unstable" if analysis.unstable else "stable"
-    together = "" if analysis.together is None else f", of all loops together {analysis.together.alpha:.2f}"
+    together = "" if analysis.together is None else f", of all loops together {alpha_text(analysis.together.alpha)}"
     alone = [margin.alpha for margin in _disk_margins(analysis)]
-    return f"{stable}; smallest disk margin {min(alone):.2f}{together}" if alone else stable
+    return f"{stable}; smallest disk margin {alpha_text(min(alone))}{together}" if alone else stable
 
 
 def _disk_margins(analysis: Analysis) -> Sequence[DiskMargin]:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cosim.apps.analysis import relay_controller
+from cosim.apps.analysis.between_ticks import crossing_after, highest
 from cosim.apps.analysis.linearisation import LinearRig, linearise
 from cosim.core.errors import InputError
 from cosim.core.types import Array
@@ -166,12 +167,13 @@ def plant_response(linear: LinearRig, dof: int, omega: float | Array) -> Array:
 
 
 def limit_cycle(position: Array) -> tuple[float, float]:
-    """(amplitude, period [ticks]) of the last periods of an oscillation (ticks,). Raises ValueError without one."""
+    """(amplitude, period [ticks]) of the last periods of an oscillation (ticks,), read between the ticks. Raises
+    ValueError without one."""
     last = position[len(position) // 2 :]
     swing = last - 0.5 * (last.max() + last.min())
     rises = np.flatnonzero((swing[:-1] < 0.0) & (swing[1:] >= 0.0))
-    periods = np.diff(rises)[-PERIODS:]
-    sizes = [0.5 * float(np.ptp(last[a:b])) for a, b in pairwise(rises.tolist())]
+    periods = np.diff(crossing_after(swing, rises))[-PERIODS:]
+    sizes = [0.5 * (highest(last[a:b]) + highest(-last[a:b])) for a, b in pairwise(rises.tolist())]
     steady = len(periods) == PERIODS and _alike(periods.tolist(), 1.0) and _alike(sizes, 0.0)
     if not steady or periods.mean() < SMALLEST_PERIOD:
         raise ValueError("oscillates as fast as the ticks" if steady else "has no steady oscillation")

@@ -93,7 +93,7 @@ class Analysis:
                     _decibel(margins),
                     _degrees(margins.phase),
                     _seconds(margins.delay),
-                    f"{margins.disk.alpha:.2f}",
+                    alpha_text(margins.disk.alpha),
                 ]
             if step is not None:
                 times = (step.rise_time, step.settling_time)
@@ -131,6 +131,11 @@ def _decibel(margins: Margins) -> str:
     """The gains at which the loop becomes unstable, the lower one where there is one."""
     bounds = [gain for gain in (margins.gain_reduction, margins.gain) if 0.0 < gain < math.inf]
     return " to ".join(f"{20.0 * math.log10(gain):.1f}" for gain in bounds) + " dB" if bounds else "∞"
+
+
+def alpha_text(alpha: float) -> str:
+    """A disk margin: a small one in full."""
+    return f"{alpha:.2f}" if alpha >= 0.1 else f"{alpha:.2g}"
 
 
 def _degrees(angle: float) -> str:

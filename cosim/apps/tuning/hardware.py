@@ -207,6 +207,8 @@ class HardwareReplay:
                 for figure, value in found.measured.items()
             )
             self.note(f"{best.name}, loop of {found.joint}: {'; '.join(figures)}")
+            if found.loop.hidden:
+                self.note(found.loop.hidden)
             if found.failure:
                 return found.failure
         return ""

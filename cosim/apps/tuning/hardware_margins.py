@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.apps.analysis.experiment import Excitation, excitation_of
-from cosim.apps.analysis.frequency import respond
 from cosim.apps.analysis.linearisation import LinearRig
-from cosim.apps.analysis.loops import closed_dofs, crossover_of
-from cosim.apps.analysis.measured import MeasuredLoop, linear_loop, measured_response
+from cosim.apps.analysis.loops import Margins, closed_dofs, crossover_of, feedback_of
+from cosim.apps.analysis.measured import MeasuredLoop, beside, measured_response
+from cosim.apps.analysis.measured_margins import measured_margins
 from cosim.apps.tuning.evaluation import TrialEvaluator
-from cosim.apps.tuning.margins import loop_margins
 from cosim.apps.tuning.objective import Limit
 from cosim.core.errors import InputError
 from cosim.core.types import Array
@@ -26,6 +25,13 @@ from cosim.rig.sections.rig_spec import read_rig
 
 LOWEST_FREQUENCY = 0.2  # frequency, of the crossover: margins are decided above it
 AMPLITUDE_FRACTION = 0.05  # of the largest effort of the joint: above the resolution and the friction of a real drive
+
+# figure -> of the measured margins
+FIGURES: Mapping[str, Callable[[Margins], float]] = {
+    "disk_margin": lambda margins: margins.disk.alpha,
+    "gain_margin": lambda margins: margins.gain,
+    "phase_margin": lambda margins: margins.phase,
+}
 
 
 @dataclass(frozen=True)
@@ -72,14 +78,14 @@ class MarginExperiment:
     def result(self, name: str, run: Run, step: float) -> RealMargins:
         """step: of the ticks of the run [s]. Raises InputError for a run that cannot be evaluated."""
         response = measured_response(run, step)
-        figures = tuple(limit.measure.figure for limit in self.limits)
-        measured = loop_margins(response.loop, response.omega, figures, whole=False)
+        margins = measured_margins(response.loop, response.omega)
+        measured = {limit.measure.figure: FIGURES[limit.measure.figure](margins) for limit in self.limits}
         failure = ""
         for limit in self.limits:
             value = measured[limit.measure.figure]
             if value < limit.bound and not failure:
                 failure = limit.breach(value, f"of {self.joint}", "as measured")
-        loop = MeasuredLoop(response, linear_loop(self.linear, response))
+        loop = beside(response, self.linear)
         return RealMargins(name, self.joint, self.simulated, self.promised, measured, loop, failure)
 
 
@@ -91,13 +97,13 @@ def margin_experiments(
     if not limits:
         return []
     linear, margins = evaluator.linear(values), evaluator.margins(values)
-    response, found = respond(linear), []
-    for dof in closed_dofs(response):
+    found = list[MarginExperiment]()
+    for dof in closed_dofs(linear):
         joint = linear.dofs[dof]
         own = tuple(limit for limit in limits if limit.measure.joint in (None, dof))
         if not own:
             continue
-        crossover = crossover_of(np.abs(response.loop(dof)), response.omega) / TURN
+        crossover = crossover_of(feedback_of(linear, [dof])) / linear.step / TURN
         lowest = LOWEST_FREQUENCY * crossover if math.isfinite(crossover) else None  # a gain that is never 1
         try:
             excitation = _excitation(

@@ -73,6 +73,7 @@ def _margins(page: ReportPage, replay: HardwareReplay) -> None:
     page.table(["run", "loop", "margin", "limit", "promised", "simulated", "real"], rows)
     for found in replay.margins[:SHOWN]:
         page.charts(draw_measured_loop(found.loop, f"{found.name}, {found.joint}"))
+        page.text(f"Measured: {found.loop.resolution}.", note=True)
 
 
 def _sides(page: ReportPage, replay: HardwareReplay, run: RealRun) -> None:

@@ -6,13 +6,20 @@ margins at the start alone would be promises that the motion does not keep.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from cosim.apps.analysis.frequency import respond
+from cosim.apps.analysis.circle import SampledSystem
 from cosim.apps.analysis.linearisation import LinearRig, Slopes, check_linear, linearise_at, slopes_of
-from cosim.apps.analysis.loops import closed_dofs, is_stable, margins_of
+from cosim.apps.analysis.loops import (
+    closed_dofs,
+    disk_margin,
+    feedback_of,
+    gain_margins,
+    is_stable,
+    phase_margins,
+)
 from cosim.core.types import Array
 from cosim.execution.native_engine import NativeEngine
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
@@ -22,7 +29,6 @@ from cosim.rig.rollouts import first_memories, opened_model
 from cosim.simulation.loop.tick_ring import LoopStatus, TickRing
 from cosim.simulation.tick.tick_model import TickModel
 
-POINTS = 400  # frequencies of a response
 MOST_PLANTS = 64  # whose derivatives are kept
 
 
@@ -101,19 +107,20 @@ def _moved(run: NativeEngine, model: TickModel) -> Array:
     return memory
 
 
+# figure -> of a stable loop with S − 1 of one dof, and the step from one of its samples to the next [s]
+FIGURES: Mapping[str, Callable[[SampledSystem, float], float]] = {
+    "disk_margin": lambda feedback, step: disk_margin(feedback, step).alpha,
+    "gain_margin": lambda feedback, step: gain_margins(feedback)[1],
+    "phase_margin": lambda feedback, step: phase_margins(feedback, step)[0],
+}
+
+
 def _margins(linear: LinearRig, figures: Sequence[str]) -> dict[str, Array]:
     """figure -> (nv,), NaN of dofs without a loop, 0 of an unstable rig."""
-    response, stable = respond(linear, POINTS), is_stable(linear)
+    stable = is_stable(linear)
     found = {figure: np.full(len(linear.dofs), np.nan) for figure in figures}
-    for dof in closed_dofs(response):
-        own = loop_margins(response.loop(dof), response.omega, figures) if stable else dict.fromkeys(figures, 0.0)
-        for figure, value in own.items():
-            found[figure][dof] = value
+    for dof in closed_dofs(linear):
+        feedback = feedback_of(linear, [dof])
+        for figure in figures:
+            found[figure][dof] = FIGURES[figure](feedback, linear.step) if stable else 0.0
     return found
-
-
-def loop_margins(loop: Array, omega: Array, figures: Sequence[str], whole: bool = True) -> dict[str, float]:
-    """figure -> value of a stable loop (m,); whole: see `margins_of`."""
-    margins = margins_of(loop, omega, whole)
-    found = {"disk_margin": margins.disk.alpha, "gain_margin": margins.gain, "phase_margin": margins.phase}
-    return {figure: found[figure] for figure in figures}

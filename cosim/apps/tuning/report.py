@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.apps.analysis.frequency import FrequencyResponse, respond
+from cosim.apps.analysis.frequency import respond
 from cosim.apps.analysis.linearisation import LinearRig
-from cosim.apps.analysis.loops import closed_dofs, disk_margin, is_stable
+from cosim.apps.analysis.loops import closed_dofs, disk_margin, feedback_of, is_stable, sensitivity_peak
 from cosim.apps.tuning.figures import (
     BEST,
     MOST_DRAWN,
@@ -24,7 +24,6 @@ from cosim.apps.tuning.figures import (
 )
 from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.errors import InputError, plural
-from cosim.core.types import Array
 from cosim.core.units import unit_sign
 from cosim.output.output_files import write_file
 from cosim.output.palette import PALETTE
@@ -185,28 +184,27 @@ def _loops(page: ReportPage, session: SessionData, start: Trial, best: Trial) ->
 
 
 def _loops_at(page: ReportPage, rig: Rig, linear: Sequence[LinearRig]) -> None:
-    responses = [respond(model) for model in linear]
-    dofs = closed_dofs(responses[1])
+    dofs = closed_dofs(linear[1])
     if not dofs:
         page.text("No joint has a loop from its measured position to its effort.")
         return
     stable = [is_stable(model) for model in linear]
     rows = []
     for dof in dofs:
-        pairs = [_loop_cells(response, dof, ok) for response, ok in zip(responses, stable, strict=True)]
+        pairs = [_loop_cells(model, dof, ok) for model, ok in zip(linear, stable, strict=True)]
         rows.append([rig.joints[dof], *(cell for pair in pairs for cell in pair)])
     columns = ["disk margin", "peak |S|"]
     page.table(["joint", *(f"{name} {column}" for name in (START, BEST) for column in columns)], rows)
-    named = list(zip((START, BEST), responses, strict=True))
+    named = list(zip((START, BEST), map(respond, linear), strict=True))
     page.charts(draw_loops(named, dofs, rig.joints))
     page.legend({rig.joints[dof]: PALETTE[k % len(PALETTE)] for k, dof in enumerate(dofs)})
     page.text("Solid: best, dashed: start.", note=True)
 
 
-def _loop_cells(response: FrequencyResponse, dof: int, stable: bool) -> Sequence[str]:
-    sensitivity: Array = response.sensitivity[:, dof, dof]
-    margin = f"{disk_margin(sensitivity).alpha:.3f}" if stable else "unstable"
-    return margin, f"{np.abs(sensitivity).max():.3f}"
+def _loop_cells(rig: LinearRig, dof: int, stable: bool) -> Sequence[str]:
+    feedback = feedback_of(rig, [dof])
+    margin = f"{disk_margin(feedback, rig.step).alpha:.3f}" if stable else "unstable"
+    return margin, f"{sensitivity_peak(feedback).value:.3f}"
 
 
 def _failures(page: ReportPage, session: SessionData) -> None:

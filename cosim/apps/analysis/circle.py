@@ -1,0 +1,238 @@
+"""Where the response of a sampled linear system takes a value, and its largest one, over all frequencies: no grid.
+
+On the unit circle z = exp(jθ) the adjoint H~(z) = Hᵀ(1 / z) is the conjugate transpose of H(z), so that a form
+
+    F(z) = s H~ H + p H + a H~ + c I
+
+is a rational function. Its zeros are eigenvalues of a pencil (symplectic for s = 1, p = a = 0, c = −γ²: |H| = γ; Boyd
+and Balakrishnan, Systems & Control Letters 15, 1990, and Bruinsma and Steinbuch, Systems & Control Letters 14, 1990, in
+discrete time). All angles at which F can change its sign are among the angles of the eigenvalues, however far these lie
+from the circle by rounding: the response between two neighbours tells what happens there, and no tolerance decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim.core.types import Array
+
+HELD = 1e-8  # |z − 1| of a pole of what is held or integrated
+ABOVE_HELD = 1e-3  # times the slowest other pole: the lowest angle of a system with such a pole
+DECADES = 8  # below half of the rate: that angle, at most
+ANGLE_ACCURACY = 1e-13  # relative, of a crossing; two candidates that are closer are one
+PEAK_ACCURACY = 1e-8  # relative, of a peak
+MOST_STEPS = 20  # after which the accuracy of a peak is made ten times coarser
+ASIDE = 1e-9  # rad, from a pole on the circle at which a response does not exist
+
+
+class CircleForm(NamedTuple):
+    """s, p, a and c of F, see above: real on the circle, or imaginary."""
+
+    square: float
+    plain: float
+    adjoint: float
+    constant: float
+
+
+class Peak(NamedTuple):
+    """The largest value of a response: as reached at an angle θ, and a bound that it exceeds nowhere."""
+
+    value: float
+    bound: float
+    angle: float
+
+
+@dataclass(frozen=True, eq=False)
+class SampledSystem:
+    """A linear system H(z) = D + C (z I − A)⁻¹ B. A (n, n), B (n, p), C (p, n), D (p, p); lowest, highest: the angles
+    between which it is looked at; held: whether the lowest one stands for θ = 0, at which it has a pole."""
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    lowest: float = 0.0
+    highest: float = math.pi
+    held: bool = False
+
+    def at(self, angles: Array) -> Array:
+        """(m, p, p) complex H at z = exp(jθ), θ (m,); beside a pole that lies there."""
+        angles = np.asarray(angles, dtype=float)
+        try:
+            return self._at(angles)
+        except np.linalg.LinAlgError:
+            return self._at(np.where(angles + ASIDE < math.pi, angles + ASIDE, angles - ASIDE))
+
+    def _at(self, angles: Array) -> Array:
+        z = np.exp(1j * angles)[:, None, None]
+        return self.C @ np.linalg.solve(z * np.eye(len(self.A)) - self.A, self.B[None].astype(complex)) + self.D
+
+    def scaled(self, factor: float, constant: float = 0.0) -> SampledSystem:
+        """factor H + constant I."""
+        return replace(self, C=factor * self.C, D=factor * self.D + constant * np.eye(len(self.D)))
+
+    def in_units(self, scale: Array) -> SampledSystem:
+        """E H E⁻¹ with the diagonal E, scale (p,)."""
+        return replace(self, B=self.B / scale, C=scale[:, None] * self.C, D=scale[:, None] * self.D / scale)
+
+    def within(self, lowest: float, highest: float) -> SampledSystem:
+        """The same system between these angles."""
+        return replace(self, lowest=lowest, highest=highest, held=False)
+
+    def values(self, form: CircleForm, angles: Array) -> Array:
+        """(m,) F of a system with one input and output; of an imaginary one, F / j."""
+        h = self.at(angles)[:, 0, 0]
+        found = form.square * np.abs(h) ** 2 + form.plain * h + form.adjoint * np.conj(h) + form.constant
+        return np.real(found) + np.imag(found)  # one of them is 0
+
+    @property
+    def real_ends(self) -> Array:
+        """The ends at which z, and so H, is real."""
+        low = [self.lowest] if self.held or self.lowest == 0.0 else []
+        return np.array(low + ([self.highest] if self.highest == math.pi else []))
+
+    @property
+    def resonances(self) -> Array:
+        """(k,) angles of the poles, the ends and the middles between them, ascending: where H has its shape."""
+        angles = np.abs(np.angle(np.linalg.eigvals(self.A)))
+        angles = np.unique([self.lowest, *angles[(angles > self.lowest) & (angles < self.highest)], self.highest])
+        return np.union1d(angles, 0.5 * (angles[:-1] + angles[1:]))
+
+
+def system_of(A: Array, B: Array, C: Array, D: Array) -> SampledSystem:
+    """Without the states that no input reaches or no output shows, such as a value that is held, and balanced: states
+    in units in which rows and columns are of a size. What is held and stays is not looked at: the response begins
+    above it."""
+    from scipy.linalg import matrix_balance
+
+    linked = A != 0.0
+    kept = np.flatnonzero(_reached(linked, np.any(B != 0.0, axis=1)) & _reached(linked.T, np.any(C != 0.0, axis=0)))
+    A, B, C, n = A[np.ix_(kept, kept)], B[kept], C[:, kept], len(kept)
+    whole = np.zeros((n + 1, n + 1))
+    whole[:n, :n], whole[:n, n], whole[n, :n] = A, np.linalg.norm(B, axis=1), np.linalg.norm(C, axis=0)
+    scale = np.asarray(matrix_balance(whole, permute=False, separate=True)[1][0])
+    scale, last = scale[:n], scale[n]
+    A = A * scale / scale[:, None]
+    lowest = _lowest(np.linalg.eigvals(A))
+    return SampledSystem(A, B * last / scale[:, None], C * scale / last, D, lowest, held=lowest > 0.0)
+
+
+def _reached(linked: Array, begin: Array) -> Array:
+    """(n,) the states to which a chain of links (to, from) leads from some of the first ones."""
+    seen = begin
+    while not np.array_equal(more := seen | np.any(linked[:, seen], axis=1), seen):
+        seen = more
+    return seen
+
+
+def _lowest(poles: Array) -> float:
+    """0, or an angle above poles z that are held."""
+    distances = np.abs(poles - 1.0)
+    if np.all(distances > HELD):
+        return 0.0
+    slowest = float(np.min(distances[distances > HELD], initial=math.pi))
+    return min(ABOVE_HELD * slowest, math.pi * 10.0**-DECADES)
+
+
+def candidates(system: SampledSystem, form: CircleForm) -> Array:
+    """(k,) angles from the lowest to the highest one, both included: F changes its sign at no other one.
+
+    With the states x of H and w of H~ and the input u of H:
+    z x = A x + B u;  w = z (Aᵀ w + Cᵀ (s (C x + D u) + a u));  F u = 0.
+    """
+    from scipy.linalg import eigvals
+
+    A, B, C, D = system.A, system.B, system.C, system.D
+    (n, p), (s, plain, adjoint, constant) = B.shape, form
+    identity, none = np.eye(n), np.zeros
+    through = s * D + adjoint * np.eye(p)
+    left = np.block(
+        [
+            [A, none((n, n)), B],
+            [none((n, n)), identity, none((n, p))],
+            [s * D.T @ C + plain * C, B.T, D.T @ through + plain * D + constant * np.eye(p)],
+        ]
+    )
+    right = np.block(
+        [
+            [identity, none((n, n)), none((n, p))],
+            [s * C.T @ C, A.T, C.T @ through],
+            [none((p, 2 * n + p))],
+        ]
+    )
+    alpha, beta = np.asarray(eigvals(left, right, homogeneous_eigvals=True))
+    finite = (np.abs(alpha) > 0.0) & (np.abs(beta) > 0.0)
+    angles = np.abs(np.angle(alpha[finite]) - np.angle(beta[finite]))
+    angles = np.sort(np.minimum(angles, 2.0 * math.pi - angles))
+    angles = angles[(angles > system.lowest) & (angles < system.highest)]
+    angles = np.concatenate([[system.lowest], angles, [system.highest]])
+    return angles[np.concatenate([[True], np.diff(angles) > ANGLE_ACCURACY * angles[1:]])]
+
+
+def crossings(system: SampledSystem, form: CircleForm) -> tuple[Array, Array]:
+    """(the angles (k,) at which F of a system with one input and output changes its sign, ascending; whether it is
+    positive above each (k,))."""
+    from scipy.optimize import brentq
+
+    angles = candidates(system, form)
+    middles = 0.5 * (angles[:-1] + angles[1:])
+    positive = system.values(form, middles) > 0.0
+    changes = np.flatnonzero(positive[:-1] != positive[1:])
+
+    def value(angle: float) -> float:
+        return float(system.values(form, np.array([angle]))[0])
+
+    found = [
+        brentq(value, middles[k], middles[k + 1], xtol=ANGLE_ACCURACY * middles[k], rtol=np.float64(ANGLE_ACCURACY))
+        for k in changes.tolist()
+    ]
+    return np.array(found), positive[changes + 1]
+
+
+def peak(system: SampledSystem, scale_of: Callable[[Array], Array] | None = None) -> Peak:
+    """The largest singular value of H, or of E H E⁻¹ with the diagonal E = scale_of(H) (p,) that is found for each
+    angle.
+
+    The scale at one angle bounds the response about it: where it stays below the highest value so far, nothing more has
+    to be looked at (Lawrence, Tits and Van Dooren, A fast algorithm for the computation of an upper bound on the
+    μ-norm, Automatica 36, 2000). Without scale this is the algorithm of Bruinsma and Steinbuch.
+    """
+    known = system.resonances
+    values = _sizes(system, known, scale_of)
+    best, angle = float(values.max()), float(known[int(values.argmax())])
+    begin, left, accuracy, steps = angle, [(system.lowest, system.highest)], PEAK_ACCURACY, 0
+    while left:
+        steps += 1
+        accuracy *= 1.0 if steps % MOST_STEPS else 10.0
+        here = system if scale_of is None else system.in_units(scale_of(system.at(np.array([begin]))[0]))
+        level = best * (1.0 + accuracy)
+        angles = candidates(here, CircleForm(1.0, 0.0, 0.0, -(level**2)))
+        above = _sizes(here, 0.5 * (angles[:-1] + angles[1:])) >= level
+        left = _common(left, [(float(angles[k]), float(angles[k + 1])) for k in np.flatnonzero(above)])
+        if left:
+            middles = np.array([0.5 * (low + high) for low, high in left])
+            values = _sizes(system, middles, scale_of)
+            begin = float(middles[int(values.argmax())])
+            if values.max() > best:
+                best, angle = float(values.max()), begin
+    return Peak(best, best * (1.0 + accuracy), angle)
+
+
+def _sizes(system: SampledSystem, angles: Array, scale_of: Callable[[Array], Array] | None = None) -> Array:
+    """(m,) the largest singular value, with its scale, at these angles."""
+    responses = system.at(angles)
+    if scale_of is not None:
+        scales = np.array([scale_of(response) for response in responses])
+        responses = scales[:, :, None] * responses / scales[:, None, :]
+    return np.linalg.norm(responses, 2, axis=(1, 2))
+
+
+def _common(left: list[tuple[float, float]], right: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The common parts of two lists of intervals, without those of no width."""
+    both = [(max(a, c), min(b, d)) for a, b in left for c, d in right]
+    return [(low, high) for low, high in both if high - low > ANGLE_ACCURACY * high]
