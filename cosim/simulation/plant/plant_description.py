@@ -124,7 +124,7 @@ class PlantDescription:
     def model(self) -> Model:
         """The mechanism with rotors, without redundant constraint rows."""
         redundant = self.start.redundant
-        return self.full_model.without(redundant) if redundant else self.full_model
+        return self.full_model.without(redundant, self.start.inexact) if redundant else self.full_model
 
     @cached_property
     def controller_model(self) -> Model:
