@@ -136,7 +136,7 @@ class _Loops:
         rng, moved = np.random.default_rng(2), False
         for _ in range(WALKS):
             place, direction = q, rng.normal(size=len(self.dofs))
-            for _ in range(STEPS):
+            for step in range(STEPS):
                 place, violation = search.close(place)
                 if violation >= CLOSURE_TOLERANCE:
                     break
@@ -146,13 +146,14 @@ class _Loops:
                 f = np.asarray(equations.closure.whole(place, t)[0])[self.of_closure[left_out]]
                 if not (np.abs(f) <= bounds).all():
                     return {}
+                moved = moved or step > 0
                 _, G = search.closure(place, t)
                 G = _over(G * unit, np.linalg.norm(G * unit, axis=1))
                 direction = direction - damped_least_squares(G, G @ direction, MIN_DAMPING)
                 size = np.abs(direction).max(initial=0.0)
                 if not size > EXACT:
                     break
-                direction, moved = direction / size, True
+                direction = direction / size
                 place = search.dofs.moved(place, STEP * unit * direction)
         return dict(zip(self.rows[left_out].tolist(), bounds.tolist(), strict=True)) if moved else {}
 
