@@ -107,6 +107,7 @@ def warnings(rig: WiredRig, state: RigState) -> Iterator[str]:
 
 
 def _misfits(rig: WiredRig, state: RigState) -> Iterator[str]:
+    yield from rig.plant.misaligned
     yield from references_beyond_limits(rig)
     yield from unstable_loads(rig)
     with np.errstate(all="ignore"):
@@ -118,7 +119,7 @@ def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
     they may keep hidden state, and a first tick that fails is the matter of the run."""
     impossible = [note for note in rig.spec.mechanism.description.notes if IMPOSSIBLE in note]
     if rig.interpret or rig.tick_model.untraceable:
-        return [], [*impossible, *references_beyond_limits(rig), *unstable_loads(rig)]
+        return [], [*impossible, *rig.plant.misaligned, *references_beyond_limits(rig), *unstable_loads(rig)]
     with suppress(Exception):
         state = first_tick(rig, last=BEFORE_STEP)
         return instability(state), [*impossible, *_misfits(rig, state)]

@@ -9,14 +9,15 @@ both ends are held along it. That is seen to second order only: G has a rank mor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
 
 from cosim.core.errors import InputError, SourceLocation, listed
 from cosim.core.types import Array
+from cosim.mechanics.multibody.alignment import inexact_rows
 from cosim.mechanics.multibody.constraint_rows import BodyConstraint
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.elastic_joints import MODES, are_modes
@@ -38,7 +39,8 @@ HELD = 1e-8  # part of a mode in velocities of unit length that the constraints 
 
 @dataclass(frozen=True)
 class ConsistentState:
-    """q (nq,), v (nv,) that satisfy the constraints; `redundant` rows depend on the others at q and near it.
+    """q (nq,), v (nv,) that satisfy the constraints; `redundant` rows depend on the others at q and near it, the
+    `inexact` ones of them within the tolerance of a drawing (see `alignment`).
 
     immobile: the constraint that takes the last degree of freedom, None if one is left, also by a later release."""
 
@@ -46,6 +48,7 @@ class ConsistentState:
     v: np.ndarray
     redundant: tuple[int, ...] = ()
     immobile: BodyConstraint | None = None
+    inexact: Mapping[int, float] = field(default_factory=dict)
 
 
 def find_consistent_state(
@@ -70,7 +73,7 @@ def find_consistent_state(
     if not model.constraint_rows:
         return ConsistentState(model.equations.normalised(np.asarray(q, dtype=float)), np.asarray(v, dtype=float))
     with np.errstate(all="ignore"):  # trial positions may overflow; they are discarded
-        q = close_loops(model, q, kept_q, t)
+        model, q = _closed_within_tolerance(model, q, kept_q, t, released)
         # dofs with a fixed initial position move afterwards: no dof is fixed here
         here, near = _jacobians(model, q, np.ones(model.nv, dtype=bool), t)
         redundant = _redundant(model, here, near, released)
@@ -79,7 +82,29 @@ def find_consistent_state(
     constraints = model.equations.constraints
     lasting = [constraints.members[constraints.owners[r]] for r in range(len(constraints.owners)) if r not in redundant]
     lasting = [constraint for constraint in lasting if constraint.name not in released]
-    return ConsistentState(q, v, redundant, lasting[model.nv - 1] if len(lasting) >= model.nv else None)
+    immobile = lasting[model.nv - 1] if len(lasting) >= model.nv else None
+    return ConsistentState(q, v, redundant, immobile, constraints.inexact)
+
+
+def _closed_within_tolerance(
+    model: Model, guess: np.ndarray, kept: np.ndarray, t: float, released: Sequence[str]
+) -> tuple[Model, np.ndarray]:
+    """(the model, with its inexact rows known, and coordinates with closed loops; see `close_loops`).
+
+    Raises InputError as `close_loops` does."""
+    error, inexact = None, model.equations.constraints.inexact
+    try:
+        q = close_loops(model, guess, kept, t)
+    except InputError as found:
+        error, q = found, _nearest(model, guess, kept, t)
+    if not inexact:
+        inexact = inexact_rows(model, q, t, released)
+        if inexact:
+            model = model.without(tuple(inexact), inexact)
+            return model, close_loops(model, guess, kept, t)
+    if error is not None:
+        raise error
+    return model, q
 
 
 def close_loops(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.0) -> np.ndarray:
@@ -98,14 +123,21 @@ def close_loops(model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.
 
 def _closed(model: Model, guess: np.ndarray, kept: np.ndarray, t: float) -> np.ndarray:
     """See `close_loops`; elastic links bend like everything else."""
-    equations = model.equations
-    guess = q = np.asarray(equations.normalised(np.asarray(guess, dtype=float)), dtype=float)
-    for rows, dofs in separate_parts(equations.closure, ~kept):
-        q = ClosureSearch.of(equations, equations.closure, rows, dofs, guess, t).nearest(q)
+    q = _nearest(model, guess, kept, t)
     if np.abs(_residual(model, q, t)).max(initial=0.0) >= CLOSURE_TOLERANCE:
         raise _cannot_close_error(model, q, kept, t)
     if (wrong := _on_wrong_branch(model, q, t)) is not None:
         raise _wrong_branch_error(model, wrong, kept)
+    return q
+
+
+def _nearest(model: Model, guess: np.ndarray, kept: np.ndarray, t: float) -> np.ndarray:
+    """See `_closed`; with the smallest violation where loops do not close."""
+    equations = model.equations
+    guess = q = np.asarray(equations.normalised(np.asarray(guess, dtype=float)), dtype=float)
+    inexact = equations.constraints.inexact_closure
+    for rows, dofs in separate_parts(equations.closure, ~kept):
+        q = ClosureSearch.of(equations, equations.closure, rows, dofs, guess, t, inexact).nearest(q)
     return q
 
 
@@ -119,7 +151,11 @@ def _on_wrong_branch(model: Model, q: np.ndarray, t: float) -> BodyConstraint | 
 
 
 def _residual(model: Model, q: np.ndarray, t: float) -> np.ndarray:
-    return model.equations.closure.whole(q, t)[0]
+    """f of the holonomic rows, 0 for an inexact one within its bound."""
+    f = np.array(model.equations.closure.whole(q, t)[0])
+    for k, largest in model.equations.constraints.inexact_closure.items():
+        f[k] *= abs(f[k]) > largest
+    return f
 
 
 def _cannot_close_error(model: Model, q: np.ndarray, kept: np.ndarray, t: float) -> InputError:
@@ -158,10 +194,11 @@ def consistent_velocities(
     Raises InputError if the fixed velocities contradict a constraint."""
     rate = np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float)
     G, guess = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float), v
+    holds = np.array([r not in model.equations.constraints.inexact for r in range(len(G))])
     for movable in (~kept & ~are_modes(model.kinds), ~kept):
         v = np.array(guess, dtype=float)
-        v[movable] -= np.linalg.lstsq(G[:, movable], rate, rcond=1e-12)[0]
-        remaining = np.abs(np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float))
+        v[movable] -= np.linalg.lstsq(G[np.ix_(holds, movable)], rate[holds], rcond=1e-12)[0]
+        remaining = holds * np.abs(np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float))
         satisfied = not remaining.max(initial=0.0) > 1e-8 * max(1.0, np.abs(v).max(initial=0.0))
         if satisfied:
             break
@@ -195,7 +232,7 @@ def find_redundant(
 
 def _jacobians(model: Model, q: np.ndarray, movable: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
     """G (r, movable dofs) at q, and in a configuration near it where one is found."""
-    here = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[:, movable]
+    here = _exact_jacobian(model, q, t)[:, movable]
     if not np.isfinite(here).all():
         row = int(np.argmin(np.isfinite(here).all(axis=1)))
         constraint = model.equations.constraints.members[model.equations.constraints.owners[row]]
@@ -204,7 +241,14 @@ def _jacobians(model: Model, q: np.ndarray, movable: np.ndarray, t: float) -> tu
     nearby = _nearby_configuration(model, q, here, movable, t)
     if nearby is None:
         return here, here
-    return here, np.asarray(model.equations.constraint_jacobian(nearby, t), dtype=float)[:, movable]
+    return here, _exact_jacobian(model, nearby, t)[:, movable]
+
+
+def _exact_jacobian(model: Model, q: np.ndarray, t: float) -> np.ndarray:
+    """G (r, nv), 0 in inexact rows, which then count as redundant."""
+    G = np.array(model.equations.constraint_jacobian(q, t), dtype=float)
+    G[list(model.equations.constraints.inexact)] = 0.0
+    return G
 
 
 def _redundant(model: Model, here: np.ndarray, near: np.ndarray, released: Sequence[str]) -> tuple[int, ...]:
@@ -248,7 +292,7 @@ def _nearby_configuration(
     rng = np.random.default_rng(1)
     G, closure = _unit_rows(G), model.equations.closure
     rows, dofs = np.arange(closure.whole.rows), np.flatnonzero(movable)
-    search = ClosureSearch.of(model.equations, closure, rows, dofs, q, t)
+    search = ClosureSearch.of(model.equations, closure, rows, dofs, q, t, model.equations.constraints.inexact_closure)
     for reach in NEARBY:
         random = reach * rng.normal(size=G.shape[1])
         step = random - damped_least_squares(G, G @ random, MIN_DAMPING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -49,13 +49,16 @@ class Closure:
         m, nv = self._jacobian.shape
         return self.part(np.arange(m), np.arange(nv))
 
-    def part(self, rows: np.ndarray, dofs: np.ndarray) -> ClosurePart:
-        """These rows along these dofs."""
+    def part(self, rows: np.ndarray, dofs: np.ndarray, bounded: Mapping[int, float] | None = None) -> ClosurePart:
+        """These rows along these dofs; bounded: further rows, whose |f| stays below a number on the intended branch."""
+        import casadi
+
         own = [int(k) for k in np.unique(self.owners[rows])]
         rows, dofs = rows.tolist(), dofs.tolist()
         residual, jacobian = self._residual[rows], self._jacobian[rows, dofs]
-        columns = residual, jacobian, self._by_dof[:, dofs], self._branches[own]
-        return ClosurePart(self._q, self._t, *columns, self._held)
+        room = [largest - casadi.fabs(self._residual[r]) for r, largest in (bounded or {}).items()]
+        branches = casadi.vertcat(self._branches[own], *room)
+        return ClosurePart(self._q, self._t, residual, jacobian, self._by_dof[:, dofs], branches, self._held)
 
 
 class ClosurePart:
@@ -88,7 +91,7 @@ class ClosurePart:
         return 0.5 * (bend + bend.T)
 
     def intended(self, q: np.ndarray, t: float = 0.0) -> np.ndarray:
-        """Of each constraint of the rows, whether it is on its intended branch; bool."""
+        """Of each constraint of the rows, then of each bounded row, whether it is on its intended branch; bool."""
         (branches,) = self._third(q, t)
         return branches[:, 0] > 0.0
 

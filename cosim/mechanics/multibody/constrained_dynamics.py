@@ -22,7 +22,7 @@ separate problems. With the rows G_d = B G_i of a group, G_i those that are solv
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.compile.elimination import Elimination
-from cosim.core.types import Numeric
+from cosim.core.types import Array, Numeric
 from cosim.mechanics.multibody.bodies import AnyMotion, AnyVector, transport, transport_force, transport_inertia
 from cosim.mechanics.multibody.dynamics import accelerate, release_column
 from cosim.mechanics.multibody.spatial import SpatialVector
@@ -221,19 +221,41 @@ def rows_by_dof(
     """G by rows, dof -> element: the rates of the rows are G v, and Gᵀ λ are the efforts of their reactions. Elements
     that are always 0 are left out."""
     dofs = sweeps.by_v(list(range(nv)))
-    forces = _wrenches_by_body(rows, len(moving))
     G: list[dict[int, Numeric]] = [dict(row.efforts) for row in rows]
+    for k, r, force in _transmitted(sweeps, moving, rows):
+        for s, dof in zip(moving[k].hinge, dofs[k], strict=True):
+            effort = s.dot(force)
+            G[r][dof] = G[r][dof] + effort if dof in G[r] else effort
+    return [{dof: element for dof, element in row.items() if not ops.is_zero(element)} for row in G]
+
+
+def largest_by_dof(sweeps: Unrolled, moving: Sequence[AnyMotion], rows: Sequence[ConstraintRow], nv: int) -> Array:
+    """What |G| (m, nv) would be at most if every joint axis could be turned at will, on numbers: the moment of a row
+    about the point of a joint that turns, its force on a joint that slides. An element of G is small against it where
+    the axis is nearly orthogonal to the wrench of the row."""
+    dofs, found = sweeps.by_v(list(range(nv))), np.zeros((len(rows), nv))
+    for r, row in enumerate(rows):
+        for dof, effort in row.efforts.items():
+            found[r, dof] = abs(effort)
+    for k, r, force in _transmitted(sweeps, moving, rows):
+        for s, dof in zip(moving[k].hinge, dofs[k], strict=True):
+            found[r, dof] += sum(float(np.linalg.norm(a) * np.linalg.norm(b)) for a, b in zip(s, force, strict=True))
+    return found
+
+
+def _transmitted(
+    sweeps: Unrolled, moving: Sequence[AnyMotion], rows: Sequence[ConstraintRow]
+) -> Iterator[tuple[int, int, SpatialVector]]:
+    """(body, row, the wrench of this row on the body and its descendants), descendants first; zeros are left out."""
+    forces = _wrenches_by_body(rows, len(moving))
     for k in reversed(range(len(moving))):
         for r, force in forces[k].items():
             if _is_zero_force(force):
                 continue
-            for s, dof in zip(moving[k].hinge, dofs[k], strict=True):
-                effort = s.dot(force)
-                G[r][dof] = G[r][dof] + effort if dof in G[r] else effort
+            yield k, r, force
             if (parent := sweeps.parents[k]) != GROUND:
                 passed = transport_force(sweeps.bodies[k], moving[k], force)
                 forces[parent][r] = forces[parent][r] + passed if r in forces[parent] else passed
-    return [{dof: element for dof, element in row.items() if not ops.is_zero(element)} for row in G]
 
 
 def _wrenches_by_body(rows: Sequence[ConstraintRow], bodies: int) -> list[dict[int, SpatialVector]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +25,8 @@ class ConstraintSet:
 
     baumgarte_rate: ω [rad/s] of f̈ + 2ω ḟ + ω² f = 0 in place of f̈ = 0 (Baumgarte stabilisation, 1972), 0 for none.
     nested: rows are eliminated where their loops close, else all at the ground. redundant: rows that follow from the
-    others and are left out of the solution.
+    others and are left out of the solution. inexact: the ones of them that follow only within the tolerance of a
+    drawing, with the largest residual that they may have; see `alignment`.
     """
 
     members: tuple[BodyConstraint, ...] = ()
@@ -36,6 +37,7 @@ class ConstraintSet:
     baumgarte_rate: float = 0.0
     nested: bool = False
     redundant: tuple[int, ...] = ()
+    inexact: Mapping[int, float] = field(default_factory=dict)
 
     @cached_property
     def holonomic(self) -> list[bool]:
@@ -51,6 +53,11 @@ class ConstraintSet:
     def solved(self) -> list[int]:
         """The rows that are not redundant."""
         return [r for r in range(len(self.holonomic)) if r not in self.redundant]
+
+    @cached_property
+    def inexact_closure(self) -> dict[int, float]:
+        """The inexact rows by their number among the holonomic ones, as in `Closure`."""
+        return {k: self.inexact[r] for k, r in enumerate(np.flatnonzero(self.holonomic).tolist()) if r in self.inexact}
 
     def rows(
         self, placed: Sequence[Placement], q_tree: Numeric, v_tree: Numeric, gravity: Numeric, t: Numeric

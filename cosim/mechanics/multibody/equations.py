@@ -20,7 +20,14 @@ from cosim.mechanics.multibody import dynamics, kinematics
 from cosim.mechanics.multibody.bodies import AnyMotion, AnyVector
 from cosim.mechanics.multibody.closure import Closure
 from cosim.mechanics.multibody.configuration_space import ConfigurationSpace
-from cosim.mechanics.multibody.constrained_dynamics import ConstraintRow, Solution, least_norm, rows_by_dof, solve_tree
+from cosim.mechanics.multibody.constrained_dynamics import (
+    ConstraintRow,
+    Solution,
+    largest_by_dof,
+    least_norm,
+    rows_by_dof,
+    solve_tree,
+)
 from cosim.mechanics.multibody.constraint_rows import ConstraintWrenches
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
 from cosim.mechanics.multibody.copies import CopiesRoutine, Forest
@@ -145,6 +152,11 @@ class MechanismEquations(ConfigurationSpace):
         if active is not None:
             rows = self.constraints.with_active(rows, active)
         return [self.v_map.project_elements(row) for row in rows_by_dof(self.sweeps, moving, rows, self.nv_tree)]
+
+    def largest_jacobian(self, q: Numeric, t: Numeric = 0.0) -> np.ndarray:
+        """(m, nv) bounds of |G| whatever the directions of joint axes are, see `largest_by_dof`."""
+        moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        return largest_by_dof(self.sweeps, moving, rows, self.nv_tree) @ np.abs(self.v_map.matrix)
 
     @cached_property
     def closure(self) -> Closure:

@@ -70,17 +70,18 @@ class Model(CompiledFunctions):
         baumgarte_rate: float = 0.0,
         elimination: str = "auto",
         redundant: Sequence[int] = (),
+        inexact: Mapping[int, float] | None = None,
     ) -> None:
         """rotor_inertia: reflected inertia of the drives' rotors on the dofs [kg m² or kg], (nv,) or by name,
         default 0. baumgarte_rate: of Baumgarte stabilisation, the rate [rad/s] at which constraint violations decay, 0
         for none. elimination of constraints: `direct` at the ground, `nested` where loops close, `auto` the faster one.
         redundant: constraint rows that depend on the others (see `assembly.find_redundant`); they are not solved for,
-        and reactions are distributed over them by least norm.
+        and reactions are distributed over them by least norm. inexact: see `ConstraintSet`.
 
         Raises InputErrors for links that can move without inertia, ValueError for rotor inertias or a gravity of
         the wrong shape or value.
         """
-        self._rotor_inertia, self._redundant = rotor_inertia, tuple(redundant)
+        self._rotor_inertia, self._redundant, self._inexact = rotor_inertia, tuple(redundant), dict(inexact or {})
         self._baumgarte_rate, self._elimination = baumgarte_rate, elimination
         self.expanded = with_nodes(mechanism)
         open_mechanism, constraints = cut_loops(self.expanded)
@@ -112,7 +113,8 @@ class Model(CompiledFunctions):
             joint_springs(tree),
             baumgarte_rate,
             nested,
-            tuple(redundant),
+            self._redundant,
+            self._inexact,
         )
         self.equations = MechanismEquations(tree, self.gravity, constraint_set)
         self.constraint_rows = tuple(f"{c.name}/{row.name}" for c in members for row in c.law.rows)
@@ -157,9 +159,9 @@ class Model(CompiledFunctions):
         given = np.zeros(self.nv) if self._rotor_inertia is None else self._rotors(self._rotor_inertia)
         return dict(zip(self.dof_names, given, strict=True))
 
-    def without(self, redundant: Sequence[int]) -> Model:
-        """The same model without the redundant constraint rows in its solution."""
-        return self._copy(self._rotor_inertia, redundant)
+    def without(self, redundant: Sequence[int], inexact: Mapping[int, float] | None = None) -> Model:
+        """The same model without the redundant constraint rows in its solution; inexact: see `ConstraintSet`."""
+        return self._copy(self._rotor_inertia, redundant, inexact=inexact)
 
     @property
     def as_known(self) -> Model:
@@ -206,10 +208,15 @@ class Model(CompiledFunctions):
         return self._copy(self._rotor_inertia, self._redundant, replace(self.mechanism, links=links))
 
     def _copy(
-        self, rotor_inertia: RotorInertia | None, redundant: Sequence[int], mechanism: Mechanism | None = None
+        self,
+        rotor_inertia: RotorInertia | None,
+        redundant: Sequence[int],
+        mechanism: Mechanism | None = None,
+        inexact: Mapping[int, float] | None = None,
     ) -> Model:
         gravity, numerics = self.gravity.tolist(), (self._baumgarte_rate, self._elimination)
-        return Model(mechanism or self.mechanism, gravity, rotor_inertia, *numerics, redundant)
+        inexact = self._inexact if inexact is None else inexact
+        return Model(mechanism or self.mechanism, gravity, rotor_inertia, *numerics, redundant, inexact)
 
     @property
     def limits(self) -> Limits:

@@ -8,6 +8,7 @@ reduces the distance while they stay closed. The result is a local minimum, and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,10 +45,18 @@ class ClosureSearch:
 
     @staticmethod
     def of(
-        space: ConfigurationSpace, closure: Closure, rows: np.ndarray, dofs: np.ndarray, guess: np.ndarray, t: float
+        space: ConfigurationSpace,
+        closure: Closure,
+        rows: np.ndarray,
+        dofs: np.ndarray,
+        guess: np.ndarray,
+        t: float,
+        inexact: Mapping[int, float] | None = None,
     ) -> ClosureSearch:
-        """rows, dofs: their indices."""
-        return ClosureSearch(closure.part(rows, dofs), ChosenDofs(space, dofs), guess, t)
+        """rows, dofs: their indices. inexact: of the rows, the ones that only stay below a bound."""
+        bounded = {int(r): inexact[int(r)] for r in rows if inexact and int(r) in inexact}
+        exact = np.array([r for r in rows if int(r) not in bounded], dtype=int)
+        return ClosureSearch(closure.part(exact, dofs, bounded), ChosenDofs(space, dofs), guess, t)
 
     def nearest(self, q: np.ndarray) -> np.ndarray:
         """Coordinates (nq,) that satisfy the rows on their intended branch, as near to the guess as any that are found;

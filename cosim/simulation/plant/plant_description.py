@@ -18,6 +18,7 @@ from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_form
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import ConsistentState, find_consistent_state
 from cosim.mechanics.multibody.mechanism import GivenMotion, Mechanism
+from cosim.mechanics.multibody.misaligned_axes import describe_inexact
 from cosim.simulation.plant.breaks import Breaks, GivenSample, first_time, jumps_at, motion_of
 from cosim.simulation.plant.bristles import Bristles
 from cosim.simulation.plant.external_efforts import ExternalEfforts
@@ -122,10 +123,16 @@ class PlantDescription:
         return f"{last.place}: {what}; take out a loop or a constraint, or use joints with more dofs"
 
     @cached_property
+    def misaligned(self) -> list[str]:
+        """Of each loop of which rows follow from the others only within the tolerance of a drawing: its place, the axes
+        that are not quite parallel or at a right angle, and the rows that are left out."""
+        return [f"{loop.place}: {what}" for loop, what in describe_inexact(self.model, self.start.q)]
+
+    @cached_property
     def model(self) -> Model:
         """The mechanism with rotors, without redundant constraint rows."""
         redundant = self.start.redundant
-        return self.full_model.without(redundant) if redundant else self.full_model
+        return self.full_model.without(redundant, self.start.inexact) if redundant else self.full_model
 
     @cached_property
     def controller_model(self) -> Model:
