@@ -132,6 +132,7 @@ def test_a_subscriber_gets_samples_during_the_run(rig_of):
     assert (schema["rate"], schema["step"], schema["control"]) == (200.0, 0.001, None)
     assert schema["joints"]["hinge"]["unit"] == "rad" and schema["joints"]["hinge"]["real"] is False
     kp = {"unit": "N*m/rad", "min": 0, "max": None, "value": [50.0], "joints": ["hinge"]}
+    kp |= {"about": "effort per position error", "changes": "live"}
     assert schema["parameters"]["hold.kp"] == kp and schema["parameters"].keys() == rig.parameters.keys()
 
 
