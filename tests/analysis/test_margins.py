@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,7 +112,7 @@ def swept(loop: Loop) -> tuple[float, float]:
         values = figure(found)
         k = int(values.argmax())
         low, high = theta[max(k - 1, 0)] - theta[k], theta[min(k + 1, len(theta) - 1)] - theta[k]
-        refined = minimize_scalar(
+        refined: Any = minimize_scalar(
             lambda offset, k=k, figure=figure: -float(figure(sensitivity(loop, theta[k] + offset))[0]),
             bounds=(low, high),
             method="bounded",

@@ -7,7 +7,7 @@ On the unit circle z = exp(jθ) the adjoint H~(z) = Hᵀ(1 / z) is the conjugate
 is a rational function. Its zeros are eigenvalues of a pencil (symplectic for s = 1, p = a = 0, c = −γ²: |H| = γ; Boyd
 and Balakrishnan, Systems & Control Letters 15, 1990, and Bruinsma and Steinbuch, Systems & Control Letters 14, 1990, in
 discrete time). All angles at which F can change its sign are among the angles of the eigenvalues, however far these lie
-from the circle by rounding: the response between two neighbours tells what happens there, and no tolerance decides.
+from the circle by rounding: the sign of F between two neighbours decides, and no tolerance does.
 """
 
 from __future__ import annotations

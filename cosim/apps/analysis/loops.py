@@ -52,7 +52,7 @@ class DiskMargin:
 class Margins:
     """Of a stable loop. gain, gain_reduction: the factors nearest to 1, above and below it, at which it becomes
     unstable, inf and 0 where there is none; phase [rad]: that it may lose or gain, delay [s]: inf where none
-    destabilises it; disk: of gain and phase at once."""
+    destabilises it; disk: of gain and phase together."""
 
     gain: float
     gain_reduction: float

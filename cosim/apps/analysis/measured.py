@@ -208,7 +208,7 @@ class MeasuredLoop:
         """How far the measured frequencies lie apart."""
         omega = self.response.omega
         apart = np.diff(omega) / omega[:-1]
-        spans = " to ".join(dict.fromkeys(f"{value:.2g}" for value in 100.0 * np.array([apart.min(), apart.max()])))
+        spans = " to ".join(dict.fromkeys(f"{value:.3g}" for value in 100.0 * np.array([apart.min(), apart.max()])))
         return f"{self.response.dof} at {len(omega)} frequencies, {spans} % apart: a narrower resonance may be missed"
 
     @property

@@ -132,13 +132,13 @@ METRICS: dict[str, Metric] = {
         _total(lambda s: ops.abs(s.error)), _integral,
     ),
     "overshoot": Metric(
-        "farthest position beyond the last reference, as a fraction of the travel from the start to there; NaN without"
-        " travel", "1", "error", (0.0, 0.0), _beyond_target, _overshoot,
+        "farthest position beyond the last reference at a tick, as a fraction of the travel from the start to there;"
+        " NaN without travel", "1", "error", (0.0, 0.0), _beyond_target, _overshoot,
     ),
     "settling_time": Metric(
-        f"time from which on the position stays within {SETTLED_FRACTION:.0%} of the travel around the last reference;"
-        " infinite where it is outside at the end, NaN without travel", "s", "error", (0.0, 0.0), _outside_band,
-        _settling_time, counts_ticks=True,
+        f"time of the tick from which on the position stays within {SETTLED_FRACTION:.0%} of the travel around the last"
+        " reference; infinite where it is outside at the end, NaN without travel", "s", "error", (0.0, 0.0),
+        _outside_band, _settling_time, counts_ticks=True,
     ),
     "effort_rms": Metric(
         "root of the mean square of the effort", "N*m", "effort", (0.0,),
