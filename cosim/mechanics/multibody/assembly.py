@@ -15,12 +15,13 @@ from itertools import groupby
 
 import numpy as np
 
-from cosim.core.errors import InputError, SourceLocation, listed
+from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
 from cosim.core.types import Array
 from cosim.mechanics.multibody.alignment import inexact_rows
 from cosim.mechanics.multibody.constraint_rows import BodyConstraint
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.elastic_joints import MODES, are_modes
+from cosim.mechanics.multibody.massless import carried_by_none
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.nearest import (
     CLOSURE_TOLERANCE,
@@ -29,6 +30,7 @@ from cosim.mechanics.multibody.nearest import (
     damped_least_squares,
     separate_parts,
 )
+from cosim.mechanics.multibody.tree import no_inertia_error
 
 NEARBY = 0.1, 0.1, 0.1, 1e-3, 1e-5  # rad or m, steps to a nearby configuration, until one has closed loops
 ILL_CONDITIONED = 1e8  # condition number of G at which a configuration counts as singular
@@ -78,6 +80,7 @@ def find_consistent_state(
         here, near = _jacobians(model, q, np.ones(model.nv, dtype=bool), t)
         redundant = _redundant(model, here, near, released)
         _check_modes(model, (here, near), released, prescribed)
+        _check_massless(model, q, here, t, released)
         v = consistent_velocities(model, q, v, kept_v, t, prescribed)
     constraints = model.equations.constraints
     lasting = [constraints.members[constraints.owners[r]] for r in range(len(constraints.owners)) if r not in redundant]
@@ -194,7 +197,7 @@ def consistent_velocities(
     Raises InputError if the fixed velocities contradict a constraint."""
     rate = np.asarray(model.equations.constraint_violation(q, v, t)[1], dtype=float)
     G, guess = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float), v
-    holds = np.array([r not in model.equations.constraints.inexact for r in range(len(G))])
+    holds = np.array([r not in model.equations.constraints.inexact for r in range(len(G))], dtype=bool)
     for movable in (~kept & ~are_modes(model.kinds), ~kept):
         v = np.array(guess, dtype=float)
         v[movable] -= np.linalg.lstsq(G[np.ix_(holds, movable)], rate[holds], rcond=1e-12)[0]
@@ -283,6 +286,20 @@ def _check_modes(
         held[movable] &= held_modes(_unit_rows(G[np.ix_(lasting, movable)]), modes[movable])
     if error := held_error(model, jacobians[0] * lasting[:, None] * movable, held):
         raise error
+
+
+def _check_massless(model: Model, q: np.ndarray, G: np.ndarray, t: float, released: Sequence[str]) -> None:
+    """Raises InputErrors for a link without mass that can move by itself although constraints hold it, also once some
+    are `released`. G: (r, nv) at q."""
+    if not model.assumed_inertia.any():
+        return
+    constraints = model.equations.constraints
+    lasting = np.array([constraints.members[k].name not in released for k in constraints.owners])
+    M = np.asarray(model.equations.mass_matrix(q, t), dtype=float)
+    dof = carried_by_none(M, _unit_rows(G[lasting]), model.assumed_inertia, ILL_CONDITIONED)
+    if dof is not None:
+        joint = [joint for joint, kind in zip(model.joints, model.kinds, strict=True) for _ in range(kind.nv)][dof]
+        raise InputErrors([no_inertia_error(model.equations.tree, joint)])
 
 
 def _nearby_configuration(

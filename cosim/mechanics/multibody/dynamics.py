@@ -185,20 +185,25 @@ def inverse_dynamics(
 
 
 def articulated_resistance(sweeps: Sweeps, q: Numeric, nv: int) -> Column:
-    """U of each degree of freedom, per body: the inertia against its effort while the joints of descendants are free.
+    """Per body two numbers of each degree of freedom, (nv_k, 2): U, the inertia against its effort while the joints of
+    descendants are free, and the largest that the inertia of body and descendants could be in any direction.
 
     A dof without inertia is treated as prescribed, so that it does not hide the others.
     """
 
-    def own(joint: JointKind, body: AnyBody, motion: AnyMotion) -> AnyInertia:
-        return body.own_inertia(motion)
+    def own(joint: JointKind, body: AnyBody, motion: AnyMotion) -> tuple[AnyInertia, AnyInertia]:
+        return body.own_inertia(motion), body.own_inertia(motion)
 
-    def gather(joint: JointKind, body: AnyBody, M: AnyInertia, motion: AnyMotion) -> tuple[AnyInertia, Numeric]:
+    def gather(
+        joint: JointKind, body: AnyBody, inertias: tuple[AnyInertia, AnyInertia], motion: AnyMotion
+    ) -> tuple[tuple[AnyInertia, AnyInertia], Numeric]:
+        M, rigid = inertias
         resistance: list[Numeric] = []
         for s, rotor in reversed(list(zip(motion.hinge, body.rotor, strict=True))):
             U = s.dot(M @ s) + rotor
             M, _ = release_column(M, s, rotor, not U > 0.0)
-            resistance.insert(0, U)
-        return transport_inertia(body, motion, M), ops.array(resistance)
+            resistance.insert(0, [U, rigid.largest(s) + rotor])
+        passed = transport_inertia(body, motion, M), transport_inertia(body, motion, rigid)
+        return passed, ops.array(resistance).reshape(-1, 2)
 
     return sweeps.inward(own, gather, body_motions(sweeps, q, np.zeros(nv)))

@@ -64,6 +64,12 @@ class ElasticInertia(NamedTuple):
         """The inertia of the frame while the modes do not accelerate."""
         return SpatialInertia(self.a, self.b, self.c)
 
+    def largest(self, direction: ElasticVector) -> float:
+        """See `SpatialInertia.largest`."""
+        return self.rigid.largest(SpatialVector(*direction[:2])) + float(
+            np.linalg.norm(self.h, 2) * np.linalg.norm(direction.modal) ** 2
+        )
+
     def rotated(self, rotation: Numeric) -> SpatialInertia:
         """The inertia of the frame, which is all its parent feels, along other axes: see `SpatialInertia.rotated`."""
         return self.rigid.rotated(rotation)

@@ -27,6 +27,7 @@ from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.inertial_parameters import inertial_parameters
 from cosim.mechanics.multibody.inverse_kinematics import InverseKinematics, solve_pose
 from cosim.mechanics.multibody.joint_springs import joint_springs
+from cosim.mechanics.multibody.massless import assumed_inertia
 from cosim.mechanics.multibody.mechanism import Mechanism, with_floating_base
 from cosim.mechanics.multibody.model_functions import CompiledFunctions
 from cosim.mechanics.multibody.part_names import given_names, whole_of
@@ -61,6 +62,7 @@ class Model(CompiledFunctions):
     coordinate_names: tuple[str, ...]  # (nq,), likewise
     gravity: np.ndarray
     expanded: Mechanism  # with elastic links as joints and links alone
+    assumed_inertia: Array  # (nv,) of dofs without an inertia of their own that a loop carries, see `massless`
 
     def __init__(
         self,
@@ -95,12 +97,17 @@ class Model(CompiledFunctions):
         self.nq, self.nv = len(self.coordinate_names), len(self.dof_names)
         if rotor_inertia is not None:
             tree = self._with_rotors(tree, rotor_inertia)
+        members = body_constraints(tree, constraints)
+        assumed = assumed_inertia(tree, members)
+        if any(inertia.any() for inertia in assumed):
+            tree = tree.with_rotors(assumed)
         check_inertia_of_motion(tree)
+        pairs = zip(tree.joints, assumed, strict=True)
+        self.assumed_inertia = np.concatenate([inertia for joint, inertia in pairs if joint.mimic is None] or [[]])
         self.mechanism = mechanism
         self.gravity = np.array(gravity, dtype=float)
         if self.gravity.shape != (3,):
             raise ValueError(f"gravity must be 3 numbers, got {gravity}")
-        members = body_constraints(tree, constraints)
         rows = sum(len(c.law.rows) for c in members) - len(redundant)
         nested = rows >= NESTED_FROM if elimination == "auto" else elimination == "nested"
         springs = spring_dampers(tree, self.expanded.springs)

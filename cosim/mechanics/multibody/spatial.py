@@ -53,6 +53,13 @@ class SpatialInertia(NamedTuple):
     def __matmul__(self, v: SpatialVector) -> SpatialVector:
         return SpatialVector(self.a @ v.linear + self.b.T @ v.angular, self.b @ v.linear + self.c @ v.angular)
 
+    def largest(self, direction: SpatialVector) -> float:
+        """sᵀ M s in the worst case, for any direction s of the same lengths of its two parts; numbers only."""
+        linear, angular = (float(np.linalg.norm(part)) for part in direction)
+        sizes = (float(np.linalg.norm(block, 2)) for block in (self.a, self.b, self.c))
+        a, b, c = sizes
+        return a * linear**2 + 2.0 * b * linear * angular + c * angular**2
+
     def without(
         self, direction: SpatialVector, response: SpatialVector, gain: Numeric, keep: Numeric
     ) -> SpatialInertia:

@@ -7,13 +7,14 @@ exact zeros and ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from cosim.core import ops
 from cosim.core.errors import InputError, InputErrors
+from cosim.core.types import Array
 from cosim.mechanics.multibody.bodies import AnyBody, Body
 from cosim.mechanics.multibody.description.topology import depth_first
 from cosim.mechanics.multibody.dynamics import articulated_resistance
@@ -125,36 +126,43 @@ def exact(pose: Pose) -> Pose:
     return Pose(rotation, np.where(np.abs(pose.position) < 1e-16, 0.0, pose.position))
 
 
-def check_inertia_of_motion(tree: Tree) -> None:
-    """Check that the effort of every joint meets inertia.
+NO_INERTIA = 1e-14  # of the largest inertia there could be, up to which there is none
 
-    Raises InputErrors for links that can move without inertia. The criterion is the inertia against an effort while
-    the joints of descendants are free, U = Sᵀ M S, in one configuration in general position. Symbols are not
-    checked.
-    """
+
+def dofs_without_inertia(tree: Tree) -> list[Array]:
+    """Per body which of its degrees of freedom, bool (nv_k,), meet no inertia: U = Sᵀ M S against an effort while the
+    joints of descendants are free, in one configuration in general position. None if numbers are symbols."""
+    free = [np.zeros(kind.nv, dtype=bool) for kind in tree.kinds]
     if any(ops.is_symbolic(number) for b in tree.bodies for number in (b.mass, b.moment, b.inertia, b.rotor)):
-        return
+        return free
     if all(b.mass > 0 and np.linalg.eigvalsh(b.inertia)[0] > 0 for b in tree.bodies):
-        return
+        return free
+    q, nv = in_general_position(tree), sum(kind.nv for kind in tree.kinds)
+    resistances = articulated_resistance(tree.sweeps, q, nv)
+    scale = max((float(r[:, 0].max(initial=0.0)) for r in resistances), default=0.0)
+    return [r[:, 0] <= NO_INERTIA * np.minimum(scale, r[:, 1]) for r in resistances]
+
+
+def in_general_position(tree: Tree) -> Array:
+    """Coordinates (nq,) at which nothing is orthogonal or parallel by chance."""
     rng = np.random.default_rng(0)
-    q = np.concatenate([kind.in_general_position(rng) for kind in tree.kinds])
-    resistances = articulated_resistance(tree.sweeps, q, sum(k.nv for k in tree.kinds))
-    scale = max((float(r.max(initial=0.0)) for r in resistances), default=0.0)
-    errors, children = [], {joint.child for joint in tree.joints}
-    for joint, resistance in zip(tree.joints, resistances, strict=True):
-        if resistance.min(initial=np.inf) <= 1e-14 * scale:
-            errors.append(
-                InputError(
-                    f"link '{whole_of(joint.child)}' can move but has no inertia against the motion;"
-                    f" give it or its descendants mass, or make joint '{whole_of(joint.name)}' fixed"
-                    f"{_or_a_mode(joint, children)}",
-                    joint.place,
-                )
-            )
+    return np.concatenate([kind.in_general_position(rng) for kind in tree.kinds])
+
+
+def check_inertia_of_motion(tree: Tree) -> None:
+    """Check that the effort of every joint meets inertia, see `dofs_without_inertia`.
+
+    Raises InputErrors for links that can move without inertia."""
+    without = zip(tree.joints, dofs_without_inertia(tree), strict=True)
+    errors = [no_inertia_error(tree, joint) for joint, dofs in without if dofs.any()]
     if errors:
         raise InputErrors(errors)
 
 
-def _or_a_mode(joint: Joint, children: Collection[str]) -> str:
-    """The part of an error message about the link of a joint that is elastic."""
-    return "; or take out a mode that moves it as this joint does" if joint.child + MODES in children else ""
+def no_inertia_error(tree: Tree, joint: Joint) -> InputError:
+    """Of a joint of the tree whose link can move without inertia."""
+    what = f"link '{whole_of(joint.child)}' can move but has no inertia against the motion"
+    fix = f"give it or its descendants mass, or make joint '{whole_of(joint.name)}' fixed"
+    if joint.child + MODES in {other.child for other in tree.joints}:
+        fix = f"{fix}; or take out a mode that moves it as this joint does"
+    return InputError(f"{what}; {fix}", joint.place)

@@ -267,7 +267,8 @@ def check_size(dofs: int, schedule: ScheduleSpec, reading: Reading) -> bool:
     if estimate <= MOST_INSTRUCTIONS:
         return True
     at: KeyPath = ("mechanism",)
-    fix = "use fewer bodies"
+    most = (MOST_INSTRUCTIONS - instructions(0, 1, "rk4")) // (instructions(1, 1, "rk4") - instructions(0, 1, "rk4"))
+    fix = f"use {most:,} dofs or fewer; bodies on fixed joints have none"
     if instructions(dofs, 1, "rk4") <= MOST_INSTRUCTIONS:
         at, fix = ("schedule", "integrator"), "use another integrator or fewer bodies"
         fixed, one = (instructions(dofs, n, integrator) for n in (0, 1))

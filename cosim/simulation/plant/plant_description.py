@@ -79,7 +79,10 @@ class PlantDescription:
     def with_numbers(self, mechanism: Mechanism, actuators: Mapping[str, Actuator]) -> Self:
         """The same plant with other numbers, or symbols, in the same mechanism and drives; its initial state is not
         solved for again."""
-        return self._sharing(("start", "bristle_start"), replace(self, mechanism=mechanism, actuators=actuators))
+        model = self.full_model
+        assumed = {name: float(J) for name, J in zip(model.dof_names, model.assumed_inertia, strict=True) if J}
+        changed = replace(self, mechanism=mechanism, actuators=actuators, rotors={**assumed, **self.rotors})
+        return self._sharing(("start", "bristle_start"), changed)
 
     def _sharing(self, solved: Sequence[str], plant: Self) -> Self:
         """plant, with what this one has computed already."""
