@@ -25,16 +25,9 @@ OwnStep = Callable[[Any, Array, Any], Array]
 
 
 def on_numbers(fn: Callable[..., Numeric], shapes: Sequence[Shape], results: Sequence[Shape]) -> Callable[..., Numeric]:
-    """A pure function as machine code that is called without checks of its arguments, arrays all of them, in Python.
-    shapes: of the arguments, and of the results."""
+    """A pure function as machine code. shapes: of the arguments, and of the results."""
     inputs, outputs = ([ArrayPort(f"{k}", each) for k, each in enumerate(shape)] for shape in (shapes, results))
-    names = {"native": compile(fn, inputs, outputs=outputs).native, "empty": np.empty}
-    names |= {f"shape{k}": shape for k, shape in enumerate(results)}
-    # with a fixed number of arguments, or else each call makes a dict for its keyword: as much time again
-    arguments = ", ".join(f"a{k}" for k in range(len(shapes)))
-    made = ", ".join(f"empty(shape{k})" for k in range(len(results)))
-    out = made if len(results) == 1 else f"({made})"
-    return eval(f"lambda {arguments}: native({arguments}, out={out})", names)
+    return compile(fn, inputs, outputs=outputs).native
 
 
 def advance_on_numbers(part: BlockPart, rows: int) -> Callable[..., Numeric]:
@@ -70,7 +63,7 @@ class SteppedBlock:
     def step(self, t: float, h: float, inputs: Mapping[str, Array]) -> dict[str, Array]:
         coefficients = packed(self._part.input_layout, inputs)
         advance = self._function(len(coefficients))
-        self._x, y, self.work = advance(np.array(t), np.array(h), self._x, coefficients)
+        self._x, y, self.work = advance(t, h, self._x, coefficients)
         return self._part.output_layout.unpack(y)
 
     def _function(self, rows: int) -> Callable[..., Numeric]:
