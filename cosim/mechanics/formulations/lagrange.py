@@ -76,7 +76,7 @@ class Lagrange:
         changes = [(by_q, column(equations.rate(q, v))), (columns[2], casadi.DM(1.0))]
 
         kinetic, dissipation = casadi.SX(column(equations.kinetic_energy(q, v, t))), self._dissipation(q, v, t)
-        potential = equations.potential_energy(q, t) + self._stored_energy(q, t)
+        potential = equations.gravity_energy(q, t) + self._stored_energy(q, t)
         p = casadi.gradient(kinetic, by_v)
         mass = casadi.jacobian(p, by_v)
         slope = _array(casadi.gradient(kinetic - casadi.SX(column(potential)), by_q))

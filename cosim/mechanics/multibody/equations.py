@@ -427,9 +427,12 @@ class MechanismEquations(TreeKinematics):
             _, placed = self._placements(q_tree, np.zeros(self.nv_tree), t)
         return self.constraints.stored_energy(placed, q_tree)
 
+    def potential_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        gravity = self.gravity_energy(q, t)
+        return gravity + self.elastic_energy(q, t) if self.has_springs else gravity
+
     def mechanical_energy(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
-        """Kinetic, potential and elastic energy [J]: see `Model.mechanical_energy`."""
-        return self.kinetic_energy(q, v, t) + self.potential_energy(q, t) + self.elastic_energy(q, t)
+        return self.kinetic_energy(q, v, t) + self.potential_energy(q, t)
 
     def damper_loss(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
         """Power dissipated by the dampers between bodies and in elastic links [W]."""
@@ -477,7 +480,8 @@ class MechanismEquations(TreeKinematics):
     def kinetic_energy(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
         return self._over_tree(kinematics.kinetic_energy, self.q_map.positions(q), self.v_map.expand(v), t=t)
 
-    def potential_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+    def gravity_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
+        """Potential energy of gravity alone [J]."""
         return self._over_tree(kinematics.potential_energy, self.q_map.positions(q), self.gravity, t=t)
 
     # --- effort of gravity and velocities ---

@@ -471,7 +471,7 @@ class Model(CompiledFunctions):
 
     @native_method
     def gravity_effort(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
-        """g (nv,), the effort required against gravity alone at rest, without springs: ∂(potential energy)/∂q."""
+        """g (nv,), the effort required against gravity alone at rest, without springs."""
         return self._call("gravity_effort", q, *t, out=out)
 
     @native_method
@@ -512,17 +512,18 @@ class Model(CompiledFunctions):
 
     @native_method
     def potential_energy(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
-        """Of gravity alone, −Σ m g·r [J], r from the ground's origin; a number or (k,)."""
+        """Of gravity, −Σ m g·r with r from the ground's origin, and of all springs and elastic links (`elastic_energy`)
+        [J], a number or (k,). At rest its gradient is `nonlinear_effects`, but for force laws."""
         return self._call("potential_energy", q, *t, out=out)
 
     @native_method
     def elastic_energy(self, q: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
-        """Stored in the springs in joints and between bodies and in elastic links [J], a number or (k,)."""
+        """The part of `potential_energy` that springs in joints and between bodies and elastic links store [J]."""
         return self._call("elastic_energy", q, *t, out=out)
 
     @native_method
     def mechanical_energy(self, q: ArrayLike, v: ArrayLike, *t: ArrayLike, out: Output = None) -> Numeric:
-        """Kinetic, potential and elastic energy [J], a number or (k,). Its rate is the power of τ − friction_effort(v),
+        """Kinetic and potential energy [J], a number or (k,). Its rate is the power of τ − friction_effort(v),
         of force laws and of what depends on time, less the loss of dampers between bodies and in elastic links."""
         return self._call("mechanical_energy", q, v, *t, out=out)
 

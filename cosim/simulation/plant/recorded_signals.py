@@ -132,7 +132,7 @@ def _record_axes(
 
 def _energies(plant: Plant, t: Numeric, x: State, solution: State) -> dict[str, Numeric]:
     q, v, equations = solution["q"], solution["v"], plant.model.equations
-    kinetic, potential = equations.kinetic_energy(q, v, t), equations.potential_energy(q, t)
+    kinetic, potential = equations.kinetic_energy(q, v, t), equations.gravity_energy(q, t)
     elastic = equations.elastic_energy(q, t)
     stored = kinetic + potential + elastic + ops.sum(y["stored"] for y in solution["outputs"].values())
     stored = stored + plant.bristles.energy(x["bristles"]) if plant.bristles else stored

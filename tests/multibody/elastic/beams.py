@@ -150,4 +150,4 @@ def slopes(model, function, q, step=1e-6):
 def energy(model, q, v):
     """Kinetic, potential, and stored in springs and elastic links [J]."""
     equations = model.equations
-    return float(equations.kinetic_energy(q, v) + equations.potential_energy(q) + equations.elastic_energy(q))
+    return float(equations.mechanical_energy(q, v))

@@ -196,7 +196,7 @@ def test_energies_to_second_order():
     for scale in (0.5, 0.25, 0.125):
         q = np.concatenate([model.neutral()[:7], scale * eta])
         kinetic = float(model.equations.kinetic_energy(q, np.concatenate([v, scale * rate])))
-        potential = float(model.equations.potential_energy(q))
+        potential = float(model.equations.gravity_energy(q))
         expected, moment = slices.energy(scale * eta, scale * rate, v[:3], v[3:])
         errors.append(abs(kinetic - expected))
         assert potential == pytest.approx(-model.gravity @ moment, abs=0.1 * scale**3)

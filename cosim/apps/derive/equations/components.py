@@ -225,7 +225,7 @@ class ComponentBuilder:
         e, at = self.equations, self.at
         if not any(kind.timed for kind in e.tree.kinds):
             return e.gravity_effort(at.q, at.t)
-        gradient = casadi.gradient(casadi.SX(column(e.potential_energy(at.q, at.t))), column(at.q))
+        gradient = casadi.gradient(casadi.SX(column(e.gravity_energy(at.q, at.t))), column(at.q))
         rates = [column(e.rate(at.q, unit)) for unit in np.eye(e.nv)]
         return ops.array([casadi.dot(gradient, rate) for rate in rates])
 
