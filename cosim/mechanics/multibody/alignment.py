@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cosim.core.types import Array
+from cosim.mechanics.multibody.description.structure import PARALLEL
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.nearest import (
     CLOSURE_TOLERANCE,
@@ -29,7 +30,7 @@ from cosim.mechanics.multibody.nearest import (
     separate_parts,
 )
 
-TOLERANCE = 3e-3  # rad, or m per m of lever: residual of a row that is left out; three axes may each be 1e-3 rad off
+TOLERANCE = PARALLEL  # rad, or m per m of lever: residual of a row that is left out
 DEPENDENT = 1e-2  # part of a row of length 1 that other rows do not have, below which it may be one to leave out
 EXACT = 1e-8  # the same of rows that depend on others exactly
 ZERO = 1e-12  # length of a row that counts as none
@@ -50,13 +51,13 @@ def inexact_rows(model: Model, q: Array, t: float = 0.0, released: Sequence[str]
     for part, dofs in parts:
         constant = without_dofs & np.isin(owners, owners[part])  # of the same constraints
         part = np.union1d(part, np.flatnonzero(constant))
-        loops = _Loops(model, rows_of_closure[part], part, dofs, released)
+        loops = _CoupledRows(model, rows_of_closure[part], part, dofs, released)
         found |= loops.inexact(q, t)
     return found
 
 
-class _Loops:
-    """Loops that share dofs: their rows, by number among all and among the holonomic ones."""
+class _CoupledRows:
+    """Constraint rows that share dofs, by number among all and among the holonomic ones."""
 
     def __init__(self, model: Model, rows: Array, of_closure: Array, dofs: Array, released: Sequence[str]) -> None:
         self.model, self.rows, self.of_closure, self.dofs = model, rows, of_closure, dofs

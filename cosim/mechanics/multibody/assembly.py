@@ -30,12 +30,11 @@ from cosim.mechanics.multibody.nearest import (
     damped_least_squares,
     separate_parts,
 )
+from cosim.mechanics.multibody.singular_start import velocity_of_motion
 from cosim.mechanics.multibody.tree import no_inertia_error
 
 NEARBY = 0.1, 0.1, 0.1, 1e-3, 1e-5  # rad or m, steps to a nearby configuration, until one has closed loops
 ILL_CONDITIONED = 1e8  # condition number of G at which a configuration counts as singular
-
-
 HELD = 1e-8  # part of a mode in velocities of unit length that the constraints leave, up to which it cannot move
 
 
@@ -70,7 +69,7 @@ def find_consistent_state(
     because their motion is prescribed.
 
     Raises InputError at the source location of the worst constraint if loops cannot close, velocities contradict the
-    constraints, or the configuration is singular.
+    constraints, or the configuration is singular and no motion through it is near the velocities.
     """
     if not model.constraint_rows:
         return ConsistentState(model.equations.normalised(np.asarray(q, dtype=float)), np.asarray(v, dtype=float))
@@ -78,10 +77,21 @@ def find_consistent_state(
         model, q = _closed_within_tolerance(model, q, kept_q, t, released)
         # dofs with a fixed initial position move afterwards: no dof is fixed here
         here, near = _jacobians(model, q, np.ones(model.nv, dtype=bool), t)
-        redundant = _redundant(model, here, near, released)
+        singular = _singular_error(model, here, near)
         _check_modes(model, (here, near), released, prescribed)
         _check_massless(model, q, here, t, released)
         v = consistent_velocities(model, q, v, kept_v, t, prescribed)
+        if singular is not None:
+            moving = velocity_of_motion(model, q, v, kept_v, here, t, ILL_CONDITIONED)
+            if moving is None:
+                choice = (
+                    "or the initial velocities, for which no motion through it is found"
+                    if v.any()
+                    else "or give a velocity"
+                )
+                raise InputError(f"{singular.what} {choice}", singular.place)
+            v = moving
+        redundant = _dependent_rows(model, near, released)
     constraints = model.equations.constraints
     lasting = [constraints.members[constraints.owners[r]] for r in range(len(constraints.owners)) if r not in redundant]
     lasting = [constraint for constraint in lasting if constraint.name not in released]
@@ -230,7 +240,10 @@ def find_redundant(
     fixed: (nv,) dofs that do not move. Raises InputError if rows are dependent at q only (a singular configuration),
     with the condition number.
     """
-    return _redundant(model, *_jacobians(model, q, ~fixed, t), released)
+    here, near = _jacobians(model, q, ~fixed, t)
+    if (error := _singular_error(model, here, near)) is not None:
+        raise error
+    return _dependent_rows(model, near, released)
 
 
 def _jacobians(model: Model, q: np.ndarray, movable: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
@@ -254,19 +267,24 @@ def _exact_jacobian(model: Model, q: np.ndarray, t: float) -> np.ndarray:
     return G
 
 
-def _redundant(model: Model, here: np.ndarray, near: np.ndarray, released: Sequence[str]) -> tuple[int, ...]:
-    """See `find_redundant`; here, near: G of the movable dofs."""
+def _singular_error(model: Model, here: np.ndarray, near: np.ndarray) -> InputError | None:
+    """The error of a configuration in which rows are dependent that are not nearby, with the condition number; here,
+    near: G of the movable dofs. Raises InputError if elastic links that cannot bend are why."""
     sizes, rank = _singular_values(here), _rank(_singular_values(near))
-    if _rank(sizes) < rank:
-        if here.shape[1] == model.nv and (error := shortening_error(model, _unit_rows(here), _unit_rows(near))):
-            raise error
-        condition = sizes[0] / sizes[rank - 1] if len(sizes) >= rank and sizes[rank - 1] > 0.0 else np.inf
-        names = ", ".join(dict.fromkeys(repr(c.name) for c in model.equations.constraints.members))
-        what = (
-            f"the initial configuration is singular for {names}: the constraints have a condition number of"
-            f" {condition:.1e}; change the initial positions"
-        )
-        raise InputError(what, _place_of_row(model, 0))
+    if _rank(sizes) >= rank:
+        return None
+    if here.shape[1] == model.nv and (error := shortening_error(model, _unit_rows(here), _unit_rows(near))):
+        raise error
+    condition = sizes[0] / sizes[rank - 1] if len(sizes) >= rank and sizes[rank - 1] > 0.0 else np.inf
+    names = ", ".join(dict.fromkeys(repr(c.name) for c in model.equations.constraints.members))
+    what = (
+        f"the initial configuration is singular for {names}: the constraints have a condition number of"
+        f" {condition:.1e}; change the initial positions"
+    )
+    return InputError(what, _place_of_row(model, 0))
+
+
+def _dependent_rows(model: Model, near: np.ndarray, released: Sequence[str]) -> tuple[int, ...]:
     constraints = model.equations.constraints
     return _dependent(near, [constraints.members[k].name for k in constraints.owners], released)
 

@@ -231,7 +231,7 @@ def rows_by_dof(
 
 def largest_by_dof(sweeps: Unrolled, moving: Sequence[AnyMotion], rows: Sequence[ConstraintRow], nv: int) -> Array:
     """What |G| (m, nv) would be at most if every joint axis could be turned at will, on numbers: the moment of a row
-    about the point of a joint that turns, its force on a joint that slides. An element of G is small against it where
+    about a rotational joint, its force along a linear one. An element of G is small against it where
     the axis is nearly orthogonal to the wrench of the row."""
     dofs, found = sweeps.by_v(list(range(nv))), np.zeros((len(rows), nv))
     for r, row in enumerate(rows):

@@ -23,6 +23,8 @@ ROUNDING = 1e-14  # rad, of the angle between two axes
 def describe_inexact(model: Model, q: Array) -> Iterator[tuple[BodyConstraint, str]]:
     """(constraint, what to say) of each constraint with inexact rows; q: (nq,) with closed loops."""
     constraints = model.equations.constraints
+    if not constraints.inexact:
+        return
     residual = dict(
         zip(np.flatnonzero(constraints.holonomic).tolist(), model.equations.closure.whole(q)[0], strict=True)
     )

@@ -147,7 +147,8 @@ def structure_of(mechanism: Mechanism) -> Structure:
 
 # --- mobility ---
 
-PARALLEL = 1e-6  # sine of the angle below which axes count as parallel
+# rad: below it axes count as parallel, see `alignment`; three of them may each be 1e-3 off, as in drawings
+PARALLEL = 3e-3
 
 
 class Mobility(NamedTuple):
