@@ -56,7 +56,7 @@ def ground_axes(q, vectors):
 
 
 def test_velocities_that_are_no_rates_of_coordinates_have_axes_that_turn():
-    """What remains constant in ground axes: v̇ = `turning`, and `turned` is what a long sum of small steps gives."""
+    """What remains constant in ground axes: v̇ = `transport`, and `turned` is what a long sum of small steps gives."""
     assert moving_kinds() == ["spherical", "free"] and numbers(2).axes is None
     rng = np.random.default_rng(0)
     for space, linear in ((ROTATION, 0), (MOTION, 3)):
@@ -69,7 +69,9 @@ def test_velocities_that_are_no_rates_of_coordinates_have_axes_that_turn():
         for part in (slice(0, 3), slice(linear, linear + 3)):
             np.testing.assert_allclose(after @ turned[part], before @ v[part], rtol=1e-14)
         np.testing.assert_allclose(space.axes.turned(turned, -d), v, rtol=1e-14)
-        np.testing.assert_allclose((turned - v) / 1e-3, space.axes.turning(v), atol=1e-3 * (1.0 + np.abs(v).max() ** 3))
+        np.testing.assert_allclose(
+            (turned - v) / 1e-3, space.axes.transport(v), atol=1e-3 * (1.0 + np.abs(v).max() ** 3)
+        )
 
 
 @pytest.mark.parametrize("kind", moving_kinds())

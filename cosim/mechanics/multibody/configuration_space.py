@@ -69,12 +69,12 @@ class ConfigurationSpace:
         """Whether velocities of any joint are along axes that they turn."""
         return any(kind.space.axes for kind in self.kinds)
 
-    def turning(self, v: Numeric) -> Numeric:
+    def transport(self, v: Numeric) -> Numeric:
         """(nv,) the part of v̇ that comes from the turning of the axes of v alone."""
         parts, start = [], 0
         for kind in self.kinds:
             own = v[start : start + kind.nv]
-            parts.append(kind.space.axes.turning(own) if kind.space.axes else np.zeros(kind.nv))
+            parts.append(kind.space.axes.transport(own) if kind.space.axes else np.zeros(kind.nv))
             start += kind.nv
         return ops.concatenate(parts)
 

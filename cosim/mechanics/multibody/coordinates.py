@@ -24,7 +24,7 @@ SMALL_SQUARE = 1e-6
 class TurningAxes(NamedTuple):
     """The axes of velocities that are along moving axes, which these velocities turn."""
 
-    turning: Callable[[Numeric], Numeric]  # v -> the part −ω × v of v̇ (nv,), which is there without acceleration
+    transport: Callable[[Numeric], Numeric]  # v -> the part −ω × v of v̇ (nv,), which is there without acceleration
     turned: Callable[[Numeric, Numeric], Numeric]  # (v, d) -> v (nv,) along the axes after a displacement d (nv,)
 
 

@@ -96,7 +96,7 @@ class CachedParts:
         return found
 
     def drop(self, name: str) -> None:
-        """Compute this part anew where it is asked for next."""
+        """Compute this part anew when it is needed next."""
         self._parts.pop(name, None)
 
     def forget(self) -> None:

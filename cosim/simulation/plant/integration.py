@@ -95,8 +95,8 @@ class Integration:
         # given motions, the only ones that depend on time, have no such axes
         def standing(x: Numeric, rate: Numeric) -> Numeric:
             state, rates = layout.unpack(x), layout.unpack(rate)
-            turning = plant.turning(state, plant.motion(0.0, state)[1])
-            return layout.pack(rates | {"velocity": rates["velocity"] - turning[plant.unprescribed]})
+            transport = plant.transport(state, plant.motion(0.0, state)[1])
+            return layout.pack(rates | {"velocity": rates["velocity"] - transport[plant.unprescribed]})
 
         def turned(x: Numeric, h: Numeric) -> Numeric:
             state = layout.unpack(x)

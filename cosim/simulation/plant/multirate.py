@@ -96,7 +96,7 @@ class Multirate:
         plant, equations = self.plant, self.plant.model.equations
         q, v, a = plant.motion(t, state)
         known = plant.locked_or_imposed(state)
-        given = a + plant.turning(state, v)  # where nothing accelerates
+        given = a + plant.transport(state, v)  # where nothing accelerates
         load = plant.external_effort(t, state) - equations.without_joint_springs.inverse_dynamics(q, v, given, t)
         if plant.modes.brakes:
             braking = plant.modes.brakes.efforts(t, state["modes"], equations.chart(q), v)

@@ -195,9 +195,9 @@ class Plant(PlantDescription):
 
     # --- velocities along axes that turn within a step ---
 
-    def turning(self, x: State, v: Numeric) -> Numeric:
+    def transport(self, x: State, v: Numeric) -> Numeric:
         """(nv,) the part of v̇ that comes from the turning of the axes of v alone; 0 of dofs whose motion is given."""
-        return ops.where(self.locked_or_imposed(x), 0.0, self.model.equations.turning(v))
+        return ops.where(self.locked_or_imposed(x), 0.0, self.model.equations.transport(v))
 
     def turned(self, x: State, v: Numeric, d: Numeric) -> Numeric:
         """v (nv,) along the axes after a displacement d (nv,); of dofs whose motion is given, v itself."""
