@@ -65,6 +65,7 @@ def test_velocities_that_are_no_rates_of_coordinates_have_axes_that_turn():
         d = 1e-3 * v
         later = space.normalised(q + space.rate(q, d))
         before, after = rotation_of(q[linear and 3 :]), rotation_of(later[linear and 3 :])
+        assert space.axes is not None
         turned = space.axes.turned(v, d)
         for part in (slice(0, 3), slice(linear, linear + 3)):
             np.testing.assert_allclose(after @ turned[part], before @ v[part], rtol=1e-14)

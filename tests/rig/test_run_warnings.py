@@ -106,7 +106,8 @@ def test_the_evidence_is_two_runs(given):
     """The residual with half the step, as a run by itself has it."""
     run = given(PENDULUM).run()
     half = given(PENDULUM, "schedule.substeps=2").run()
-    shown = [float(number) for number in re.search(r"is (\S+) of the energy instead of (\S+);", run.cause).groups()]
+    ((first, second),) = re.findall(r"is (\S+) of the energy instead of (\S+);", run.cause)
+    shown = [float(first), float(second)]
     residuals = [each.summary["energy"]["residual_relative"] for each in (half, run)]
     assert shown == pytest.approx(residuals, rel=0.05)
 
