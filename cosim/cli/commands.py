@@ -43,13 +43,14 @@ def run(
     """Run a rig, simulated or with its real motors, and print a summary."""
     from cosim.cli.run_files import check_plots, write_files
     from cosim.cli.run_overrides import check_real, shadow_of, sockets_of
-    from cosim.cli.run_summary import invalid_results, print_summary
+    from cosim.cli.run_summary import print_summary
     from cosim.output import console
     from cosim.output.slow_code import named_when_slow
     from cosim.rig.rig import load_rig
     from cosim.rig.rig_files import input_files
     from cosim.rig.run.kept_signals import scarce_room
     from cosim.rig.run.run import StoppedRun
+    from cosim.rig.run.run_warnings import invalid_results
     from cosim.rig.run.session import ticks_of
 
     seconds = None if duration is None else console.duration_of(duration)
@@ -96,9 +97,9 @@ def run(
             finished = loaded.run(seconds, record, shown, clear_faults, **given)
         except StoppedRun as stopped:
             finished, fault = stopped.run, stopped
-    fault = fault or invalid_results(finished, unstable)
+    fault = fault or invalid_results(finished)
     if json != "-":
-        print_summary(finished, unstable)
+        print_summary(finished)
     if compared and fault is None and json != "-":
         from cosim.cli.reference_run import print_errors, reference_of, step_line
 

@@ -48,9 +48,12 @@ def run_program(parse: Parse) -> None:
 
 def _run(parse: Parse) -> int:
     """The exit code of the command. Imports are here because Ctrl-C may come during them."""
-    from cosim.core.errors import CosimError, InputError, RunError, where_raised
+    import warnings
+
+    from cosim.core.errors import CosimError, InputError, RunError, RunWarning, where_raised
     from cosim.execution.posix_signals import raise_on_termination
 
+    warnings.simplefilter("ignore", RunWarning)  # the command prints them
     raise_on_termination()  # an orderly stop completes the recording
     try:
         command = parse(sys.argv[1:])  # which exits by itself after a help text

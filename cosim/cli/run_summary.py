@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from cosim.core.errors import RunError, plural
+from cosim.core.errors import plural
 from cosim.core.units import unit_sign
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.output.text_table import TextTable, bold
@@ -14,6 +14,7 @@ from cosim.output.timing_report import timing_lines
 from cosim.rig.run.proven_units import unit_lines
 from cosim.rig.run.recorded_run import StreamSummary
 from cosim.rig.run.run import Run
+from cosim.rig.run.run_warnings import event_warnings, invalid_results, lines_of, result_warnings, stream_failure
 from cosim.rig.run.summary import (
     BondSummary,
     DriveBondSummary,
@@ -28,22 +29,14 @@ from cosim.rig.run.summary import (
 if TYPE_CHECKING:
     from cosim.execution.hardware.manager import BusReport
 
-# relative energy residual, of the whole or of a bond, above which a run is called coarse
-COARSE = 0.01
-# relative energy residual above which a run is called unstable
-UNSTABLE = 0.5
-DEFLECTED = 0.25  # of the length of an elastic link, from which on it is warned of
-MOST_SUBSTEPS = 1000  # that a warning recommends
-OFTEN = 0.01  # steps of the drives without convergence, per tick
 # smaller values, in SI, are shown as 0
 ROUNDING = 1e-12
 # energy [J] lost in an event below which it is not reported
 LOSS = ROUNDING
 
 
-def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
-    """Print the summary: a table of the joints if there are any, then a line per topic. unstable: what was known to be
-    before."""
+def print_summary(run: Run) -> None:
+    """Print the summary: a table of the joints if there are any, then a line per topic."""
     summary, units = run.summary, run.rig.units
     print(f"{bold(run.rig.name)}  {run.rig.description}".rstrip())
     joints = summary["joints"]
@@ -57,7 +50,7 @@ def print_summary(run: Run, unstable: Sequence[str] = ()) -> None:
         ]
         table.add_row(name, joint["role"], *values)
     timing = [] if summary["timing"] is None else timing_lines(summary["timing"])
-    general = [*general_lines(summary, unstable), *deflection_lines(summary, run.rig.full_deflection)]
+    general = general_lines(run)
     tables = table.lines() if joints else ()
     structure = structure_lines(summary, units)
     for line in (
@@ -89,22 +82,9 @@ def _columns(joints: Sequence[JointSummary]) -> list[tuple[str, str, str]]:
     return [column for columns, shown in parts if shown for column in columns]
 
 
-def invalid_results(run: Run, unstable: Sequence[str] = ()) -> RunError | None:
-    """What makes the results of a finished run invalid, if anything. unstable: what was known to be before."""
-    energy = run.summary["energy"]
-    if run.fault or not energy or energy["residual_relative"] <= UNSTABLE:
-        return None
-    return RunError(f"the run is unstable and its results are invalid: {_why_unstable(unstable)}", run.rig.path)
-
-
-def _why_unstable(unstable: Sequence[str]) -> str:
-    """The step is the cause only where nothing else is known to be unstable."""
-    fix = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
-    return "; ".join(unstable) or f"the step is too coarse; {fix}"
-
-
-def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str]:
-    """Energy, buses, speed and engine."""
+def general_lines(run: Run) -> list[str]:
+    """Energy, buses, speed and engine, and what makes the results doubtful."""
+    summary = run.summary
     energy = summary["energy"]
     parts: dict[str, list[str]] = {}
     reasons = []
@@ -112,10 +92,10 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
         where, _, why = how.partition(": ")
         parts.setdefault(where, []).append(part)
         reasons += [f"         {part} in Python: {why}"] if why else []
-    if energy and COARSE < energy["residual_relative"] <= UNSTABLE:
-        reasons.append(f"warning  the energy balance does not close: {_why_unstable(unstable)}")
-    reasons += step_error_lines(summary)
-    reasons += coarse_coupling_lines(summary)
+    # what makes the results invalid is the error of the command
+    doubts = [
+        line for line in result_warnings(run) if (invalid := invalid_results(run)) is None or line != invalid.what
+    ]
     balance = [
         f"energy   work in {e['work_in']:.6g} J, {_of_others(e)}dissipated {e['dissipated']:.6g} J, stored"
         f" {e['stored']:+.6g} J, residual {e['residual']:.2e} J ({e['residual_relative']:.1e})"
@@ -130,10 +110,11 @@ def general_lines(summary: RunSummary, unstable: Sequence[str] = ()) -> list[str
         *coupling_step_lines(summary),
         *(bus_line(bus) for bus in summary["drivers"]),
         *([] if summary["stream"] is None else [stream_line(summary["stream"])]),
-        *warning_lines(summary),
+        *lines_of(event_warnings(summary)),
         f"speed    {speed_text(summary)}",
         "engine   " + "; ".join(f"{', '.join(names)}: {where}" for where, names in parts.items()) + other_equations,
         *reasons,
+        *lines_of(doubts),
     ]
 
 
@@ -157,53 +138,9 @@ def bond_lines(summary: RunSummary) -> list[str]:
     ]
 
 
-def coarse_coupling_lines(summary: RunSummary) -> list[str]:
-    """Bonds of parts whose residual energy is a large part of what went through them."""
-    fix = "try a smaller schedule.step, a couplings.correction or another couplings.order"
-    return [
-        f"warning  the coupling is too coarse: bond '{name}' has created or lost"
-        f" {bond['residual_relative']:.2g} of the energy that went through it, or more; {fix}"
-        for name, bond in summary["bonds"].items()
-        if not bond["residual_relative"] <= COARSE
-    ]
-
-
 def _stand_in(bond: BondSummary | DriveBondSummary) -> str:
     commanded = bond.get("effort") == "commanded"
     return ", by the commanded effort: the drive reports none" if commanded else ""
-
-
-def deflection_lines(summary: RunSummary, full_deflection: Mapping[str, float]) -> list[str]:
-    """A warning for each elastic link that bends more than its modes are for, in a run that is not unstable.
-    full_deflection: see `Model.full_deflection`."""
-    energy, worst = summary["energy"], dict[str, tuple[float, str]]()
-    if energy and not energy["residual_relative"] <= UNSTABLE:
-        return []
-    for mode, length in full_deflection.items():
-        joint, (link, _, own) = summary["joints"][mode], mode.rpartition(".")
-        part = max(abs(joint["position_min"]), abs(joint["position_max"])) / length
-        worst[link] = max(worst.get(link, (0.0, "")), (part, own))
-    fix = "more than its modes are for; check the units of its stiffness, such as youngs_modulus, or use several links"
-    return [
-        f"warning  elastic link '{link}' deflects by {part:.0%} of its length in {own}, {fix}"
-        for link, (part, own) in worst.items()
-        if part > DEFLECTED
-    ]
-
-
-def step_error_lines(summary: RunSummary) -> list[str]:
-    """A warning where the estimated error of a step is above the tolerance, or steps of the drives failed too often."""
-    if (unconverged := summary["unconverged"]) and unconverged > OFTEN * summary["ticks"]:
-        what = f"{unconverged} of the implicit steps of the drives did not converge"
-        return [f"warning  {what}; use more schedule.substeps, or compare with cosim run --reference"]
-    error = summary["step_error"]
-    if error is None or error["max"] <= 1.0:
-        return []
-    what = f"estimated error of joint '{error['joint']}'"
-    needed = error["substeps_needed"]
-    # of a motion that diverged no number would do
-    fix = f"use schedule.substeps: {f'{needed} or ' if needed <= MOST_SUBSTEPS else ''}auto, or a larger tolerance"
-    return [f"warning  the step is too coarse: the {what} is {error['max']:.3g} times schedule.tolerance; {fix}"]
 
 
 def _of_others(energy: EnergySummary) -> str:
@@ -230,25 +167,11 @@ def bus_line(bus: BusReport) -> str:
 def stream_line(stream: StreamSummary) -> str:
     """Where the run was published, and what was not."""
     if stream["failure"]:
-        return f"warning  no telemetry to the end: {stream['failure']}"
+        return lines_of([stream_failure(stream["failure"])])[0]
     missed = stream["missed"]
     readers = ", which other users of this machine can read" if stream["open"] else ""
     lost = f": {missed:,} {plural(missed, 'tick')} missed" if missed else ""
     return f"stream   {stream['endpoint']}{readers}{lost}"
-
-
-def warning_lines(summary: RunSummary) -> list[str]:
-    """What failed beside the run; limits, telemetry and the outcome have lines of their own."""
-    limits = {count["what"] for kinds in summary["guard"].values() for count in kinds.values()}
-    telemetry = (summary["stream"] or {}).get("failure") or summary["outcome"]
-    return [
-        f"warning  {event['t_s']:.6g} s  {what}"
-        for event in summary["events"]
-        if event["level"] == "warning"
-        and (what := event["name"]) not in limits
-        and what not in summary["outcome"]
-        and not what.startswith(telemetry)
-    ]
 
 
 # events listed one by one; of more, those are summed up that come more often than so many times

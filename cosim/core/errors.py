@@ -56,6 +56,10 @@ class CosimError(Exception):
         super().__init__(one_line(f"{place}: {what}" if place else what))
 
 
+class RunWarning(UserWarning):
+    """What makes the results of a run doubtful, or failed beside it; the run is finished."""
+
+
 class InputError(CosimError):
     """The input (rig, URDF, command line, data file) is wrong."""
 

@@ -16,6 +16,7 @@ from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.filters import check_filters
+from cosim.rig.wiring.cached_parts import WARNINGS
 from cosim.rig.wiring.control_loops import controller_context
 from cosim.rig.wiring.wired_rig import WiredRig
 
@@ -36,6 +37,7 @@ def set_values(rig: WiredRig, values: Mapping[str, ParameterValue]) -> None:
     rig.cached.forget()
     for where, numbers in new.values():
         rig.tick_model.parameters[where] = numbers
+    rig.cached.drop(WARNINGS)
 
 
 def read_values(
@@ -98,6 +100,7 @@ def set_for_a_run(rig: WiredRig, values: Mapping[str, ParameterValue]) -> Iterat
         yield
     finally:
         rig.tick_model.parameters[:] = before
+        rig.cached.drop(WARNINGS)
 
 
 def _with_elements(

@@ -17,10 +17,11 @@ from cosim.execution.engine import Engine
 from cosim.execution.scheduler import Scheduler
 from cosim.output.run_status import RunStatus
 from cosim.rig.reading.input_tracking import key_of
-from cosim.rig.run.run import Run
+from cosim.rig.run.run import Run, StoppedRun
 from cosim.rig.run.run_metadata import channels_of
+from cosim.rig.run.run_warnings import closes, give
 from cosim.rig.run.session import make_engine, make_scheduler, run_session, ticks_of
-from cosim.rig.wiring.cached_parts import KNOWN, CachedParts
+from cosim.rig.wiring.cached_parts import KNOWN, WARNINGS, CachedParts
 from cosim.rig.wiring.wired_rig import WiredRig
 
 if TYPE_CHECKING:
@@ -74,14 +75,14 @@ class Rig(WiredRig):
 
     @property
     def warnings(self) -> tuple[list[str], list[str]]:
-        """(what is unstable, what does not fit) in the rig as its file has it."""
+        """(what is unstable, what does not fit) in the rig with its present parameters."""
 
         def find() -> tuple[list[str], list[str]]:
             from cosim.rig.inspection import warnings_before_run
 
             return warnings_before_run(self)
 
-        return self.cached.get("warnings", find)
+        return self.cached.get(WARNINGS, find)
 
     def set(self, name: str, value: ParameterValue) -> None:
         """Set a parameter such as `arm.kp` for all further runs, without building anything anew.
@@ -120,22 +121,62 @@ class Rig(WiredRig):
         power, and may rotate by more than a turn to the start of their trajectory;
         keep: `all` signals of all ticks, only the `final` tick, or keys of the section `keep`, such as
         `{"every": 10, "signals": ["*/position"]}` (default: the rig's). The summary covers all ticks in any case.
+        Warns (`cosim.errors.RunWarning`) of what makes the results doubtful; `run.warnings` lists it.
         Raises StoppedRun when the guard, a failing controller or Ctrl-C stops the run; its `run` holds everything up to
         then. Raises RunError if the first tick fails.
         """
+        given = duration, record, progress, clear_faults, keep, wait, changes, consent, allow_turns
         if parameters or not isinstance(parameters, Mapping):
             from cosim.rig.parameters import set_for_a_run
 
             with set_for_a_run(self, parameters):
-                given = {"keep": keep, "wait": wait, "changes": changes, "consent": consent, "allow_turns": allow_turns}
-                return self.run(duration, record, progress, clear_faults, **given)
+                return self._run(*given, look=False)
+        return self._run(*given)
+
+    def _run(
+        self,
+        duration: float | str | None,
+        record: str | Path | None,
+        progress: Callable[[RunStatus], None] | None,
+        clear_faults: bool,
+        keep: KeepSignals | None,
+        wait: bool,
+        changes: Sequence[Change],
+        consent: GivenConsent | None,
+        allow_turns: bool,
+        look: bool = True,
+    ) -> Run:
+        """See `run`; look: at what is unstable before the run, which many runs with other parameters would do again and
+        again."""
         kept = self.run_spec.keep
         if keep is not None:
             from cosim.rig.sections.keep import keep_of
 
             kept = keep_of(keep)
         seconds, asked = _seconds(duration), (consent, allow_turns)
-        return run_session(self, seconds, record, progress, clear_faults, kept, wait, changes, *asked)
+        unstable, misfits = self.warnings if look else ([], [])
+        give([*unstable, *misfits])
+        try:
+            run = run_session(self, seconds, record, progress, clear_faults, kept, wait, changes, *asked)
+        except StoppedRun as stopped:
+            stopped.run.unstable, stopped.run.misfits = tuple(unstable), tuple(misfits)
+            give(stopped.run.warnings[len(unstable) + len(misfits) :])
+            raise
+        run.unstable, run.misfits = tuple(unstable), tuple(misfits)
+        self._explain(run)
+        give(run.warnings[len(unstable) + len(misfits) :])
+        return run
+
+    def _explain(self, run: Run) -> None:
+        """Add why the energy balance of a finished run does not close."""
+        if closes(run.summary) or run.unstable:
+            return
+        unstable, _ = self.warnings  # of a run with parameters of its own
+        run.unstable = tuple(unstable)
+        if not unstable:
+            from cosim.rig.run.step_comparison import cause_of_residual
+
+            run.cause = cause_of_residual(self, run)
 
     def rollouts(
         self,

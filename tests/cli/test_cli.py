@@ -11,8 +11,9 @@ import orjson
 import pytest
 
 from cosim import load_rig
-from cosim.cli.run_summary import bus_line, speed_text, step_error_lines
+from cosim.cli.run_summary import bus_line, speed_text
 from cosim.output.recording_reader import read_recording
+from cosim.rig.run.run_warnings import step_error_warnings
 from tests.kit.rigs import controller
 
 
@@ -32,11 +33,11 @@ def test_a_step_whose_estimated_error_is_too_large_is_reported_with_its_joint(ri
     coarse, fine = (
         rig_of(PENDULUM, *settings, f"schedule.tolerance={tolerance}").run().summary for tolerance in (1e-9, 0.1)
     )
-    assert step_error_lines(fine) == []
+    assert step_error_warnings(fine) == []
     error, diverged = coarse["step_error"], {"max": 1e300, "joint": "b", "substeps_needed": 10**75}
     for given in (error, diverged):
-        said(step_error_lines(coarse | {"step_error": given}))
-    (line,) = step_error_lines(coarse)
+        said(step_error_warnings(coarse | {"step_error": given}))
+    (line,) = step_error_warnings(coarse)
     assert f" {error['max']:.3g} times" in line and f"substeps: {error['substeps_needed']} or auto" in line
     assert coarse["step_count"] is None
     chosen = rig_of(PENDULUM, *settings, "schedule.tolerance=1e-9", "schedule.substeps=auto").run().summary

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig, load_run
-from cosim.cli.run_summary import coarse_coupling_lines
+from cosim.rig.run.run_warnings import coarse_coupling_warnings
 from cosim.simulation.coupling import CoupledParts
 from tests.fmi import fmus
 from tests.kit.coupled import quarter_car, quarter_car_exact
@@ -220,6 +220,6 @@ def test_a_coupling_that_creates_energy_is_warned_of(folder, said, settings, coa
     most = np.sqrt(np.mean(power**2)) * run.t[-1]
     assert bond["residual_relative"] == pytest.approx(np.abs(residual).max() / most)
     assert np.trapezoid(np.abs(power), run.t) < 1.01 * most
-    lines = coarse_coupling_lines(run.summary)
+    lines = coarse_coupling_warnings(run.summary)
     assert len(lines) == coarse
     said(lines)

@@ -24,6 +24,15 @@ from cosim.core.types import Numeric
 
 
 @dataclass(frozen=True)
+class MovingAxes:
+    """Velocities in x along axes that turn with what moves."""
+
+    velocities: np.ndarray  # indices of all velocities in x
+    standing: Callable[[Numeric, Numeric], Numeric]  # (x, ẋ) -> ẋ along axes that stand still
+    turned: Callable[[Numeric, Numeric], Numeric]  # (x, h) -> x along the axes after its velocities for h
+
+
+@dataclass(frozen=True)
 class System:
     """The equation ẋ = flow(t, x), and further functions that some methods need."""
 
@@ -31,18 +40,29 @@ class System:
     coordinates: np.ndarray  # indices of x that are coordinates …
     rates: Callable[[Numeric, Numeric], Numeric]  # … and their rates, (t, x) -> one each
     jacobian: Callable[[Numeric, Numeric, Numeric], tuple[Numeric, Numeric]]  # (t, x, f) -> (∂f/∂x (n, n), ∂f/∂t (n,))
+    axes: MovingAxes | None = None
 
 
 Step = Callable[[System, Numeric, Numeric, Numeric], tuple[Numeric, Numeric]]
 
 
 def semi_implicit_euler(system: System, t: Numeric, x: Numeric, h: Numeric) -> tuple[Numeric, None]:
-    """Order 1, symplectic: velocities first, positions with the new velocities."""
-    end = x + h * system.flow(t, x)
+    """Order 1, symplectic where no force depends on velocities: velocities first, positions with the new velocities.
+
+    Velocities along axes that turn are along fixed axes within the step, and turned at its end. What gyroscopic forces
+    do to them is taken at the middle of their change: with velocities at the start, each step would add energy.
+    """
+    rate = system.flow(t, x)
+    if system.axes:
+        change = (0.5 * h) * system.axes.standing(x, rate)[system.axes.velocities]
+        middle = ops.set_at(x, system.axes.velocities, x[system.axes.velocities] + change)
+        rate = system.axes.standing(middle, system.flow(t, middle))
+    end = x + h * rate
     before = x[system.coordinates]
     # old positions, new velocities
     updated = ops.set_at(end, system.coordinates, before)
-    return ops.set_at(end, system.coordinates, before + h * system.rates(t, updated)), None
+    end = ops.set_at(end, system.coordinates, before + h * system.rates(t, updated))
+    return system.axes.turned(end, h) if system.axes else end, None
 
 
 def rk4(system: System, t: Numeric, x: Numeric, h: Numeric) -> tuple[Numeric, None]:

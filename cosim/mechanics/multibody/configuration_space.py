@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -62,6 +63,28 @@ class ConfigurationSpace:
     def normalised(self, q: Numeric) -> Numeric:
         """q with quaternions of length 1."""
         return self._of_q("normalised", q)
+
+    @cached_property
+    def axes_turn(self) -> bool:
+        """Whether velocities of any joint are along axes that they turn."""
+        return any(kind.space.axes for kind in self.kinds)
+
+    def transport(self, v: Numeric) -> Numeric:
+        """(nv,) the part of v̇ that comes from the turning of the axes of v alone."""
+        parts, start = [], 0
+        for kind in self.kinds:
+            own = v[start : start + kind.nv]
+            parts.append(kind.space.axes.transport(own) if kind.space.axes else np.zeros(kind.nv))
+            start += kind.nv
+        return ops.concatenate(parts)
+
+    def turned(self, v: Numeric, d: Numeric) -> Numeric:
+        """v (nv,) along the axes after a displacement d (nv,) along those before; turned(·, −d) goes back."""
+        parts, start = [], 0
+        for kind in self.kinds:
+            place = slice(start, start := start + kind.nv)
+            parts.append(kind.space.axes.turned(v[place], d[place]) if kind.space.axes else v[place])
+        return ops.concatenate(parts)
 
     def _of_q(self, what: str, q: Numeric) -> Numeric:
         parts, start = [], 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,13 @@ from cosim.core.types import Numeric
 
 # below this squared angle, series replace sin and cos; the omitted terms are below rounding
 SMALL_SQUARE = 1e-6
+
+
+class TurningAxes(NamedTuple):
+    """The axes of velocities that are along moving axes, which these velocities turn."""
+
+    transport: Callable[[Numeric], Numeric]  # v -> the part −ω × v of v̇ (nv,), which is there without acceleration
+    turned: Callable[[Numeric, Numeric], Numeric]  # (v, d) -> v (nv,) along the axes after a displacement d (nv,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +42,7 @@ class Space:
     chart: Callable[[Numeric], Numeric]  # q -> (nv,), a rotation as its rotation vector
     of_chart: Callable[[Numeric], Numeric]  # (nv,) -> q, the inverse of chart
     normalised: Callable[[Numeric], Numeric]  # q -> q with quaternions of length 1
+    axes: TurningAxes | None = None  # of the velocities, None where they are along axes that their motion does not turn
 
 
 def numbers(n: int) -> Space:
@@ -112,6 +121,14 @@ def _rotation_between(q0: Numeric, q1: Numeric) -> Numeric:
     return vector * ops.where(small, 2.0 + square / 3.0, 2.0 * ops.atan2(sine, ops.abs(cosine)) / sine)
 
 
+def _back_turned(vector: Numeric, d: Numeric) -> Numeric:
+    """The vector (3,) along axes that a step with a constant rate has turned: q + ½ q ⊗ d is Cayley's rotation, whose
+    tangent of half the angle is |d|/2."""
+    half = 0.5 * d
+    scale = 2.0 / (1.0 + half @ half)
+    return vector - scale * ops.cross(half, vector - ops.cross(half, vector))
+
+
 _IDENTITY = np.array([0.0, 0.0, 0.0, 1.0])
 
 
@@ -134,6 +151,7 @@ ROTATION = Space(
     _rotation_vector,
     _of_rotation_vector,
     _of_unit_length,
+    TurningAxes(lambda v: np.zeros(3), _back_turned),
 )
 
 
@@ -189,4 +207,8 @@ MOTION = Space(
     lambda q: ops.concatenate([q[:3], _rotation_vector(q[3:])]),
     lambda d: ops.concatenate([d[:3], _of_rotation_vector(d[3:])]),
     lambda q: ops.concatenate([q[:3], _of_unit_length(q[3:])]),
+    TurningAxes(
+        lambda v: ops.concatenate([ops.cross(v[:3], v[3:]), np.zeros(3)]),
+        lambda v, d: ops.concatenate([_back_turned(v[:3], d[3:]), _back_turned(v[3:], d[3:])]),
+    ),
 )

@@ -59,6 +59,9 @@ class RecordedRun:
     changes: tuple[Change, ...] = ()  # of the rig while it ran
     # of a recording that is damaged or lacks a file: (last tick before, first one behind) times without ticks [s]
     gaps: tuple[tuple[float, float], ...] = ()
+    unstable: tuple[str, ...] = ()  # what was unstable in the rig before the run …
+    misfits: tuple[str, ...] = ()  # … and what did not fit
+    cause: str = ""  # why the energy balance does not close, where a comparison of two steps has found it
     lacks: str = ""  # what a recording does not have of its run, which is a part of its fault
 
     @property

@@ -17,6 +17,7 @@ from cosim.core.errors import InputError, RunError, escaped, near_names
 from cosim.rig.run.recorded_run import RecordedRun
 from cosim.rig.run.run_file import read_recorded, read_run, save_run
 from cosim.rig.run.run_metadata import check_names
+from cosim.rig.run.run_warnings import warnings_of
 from cosim.rig.run.summary import RunSummary, speed_text, summary_of
 
 if TYPE_CHECKING:
@@ -37,13 +38,18 @@ class Run(RecordedRun):
         """JSON-ready: outcome, tracking and effort per joint, energy balance, speed, engine."""
         return summary_of(self)
 
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What makes the results doubtful, and what failed beside the run; a sentence each."""
+        return warnings_of(self)
+
     def __repr__(self) -> str:
         outcome = self.fault or "finished"
         return f"<Run {self.rig.name}: {self.t[-1]:.6g} s, {len(self.signals)} signals, {outcome}>"
 
     def _repr_html_(self) -> str:
         """The summary and the plot, for notebooks."""
-        return html_of(self, self.summary)
+        return html_of(self, self.summary, self.warnings)
 
     def to_pandas(self) -> pandas.DataFrame:
         """A column per signal, indexed by `t` [s], with the units in `attrs["units"]`. Raises ImportError without
@@ -178,8 +184,8 @@ def _late_ticks(run: RecordedRun) -> list[float]:
     return [] if run.timing is None else [float(run.timing.time_of(miss.number)) for miss in run.timing.misses()]
 
 
-def html_of(run: RecordedRun, summary: RunSummary) -> str:
-    """The summary as a table of the joints, and the plot of the run as a picture."""
+def html_of(run: RecordedRun, summary: RunSummary, doubtful: Sequence[str] = ()) -> str:
+    """The summary as a table of the joints, with the warnings, and the plot of the run as a picture."""
     picture = io.BytesIO()
     figure_of(run, summary, (), (), None).savefig(picture, format="png")
     columns = ("role", "error_rms", "error_max", "effort_rms", "effort_peak")
@@ -190,8 +196,9 @@ def html_of(run: RecordedRun, summary: RunSummary) -> str:
     head = "".join(f"<th>{column.replace('_', ' ')}</th>" for column in ("joint", *columns))
     outcome = html.escape(f"{summary['outcome']}; {_note(summary)}")
     source = base64.b64encode(picture.getvalue()).decode()
+    doubts = "".join(f"<br><b>warning</b> {html.escape(line)}" for line in doubtful)
     return (
-        f"<b>{html.escape(run.rig.name)}</b> {html.escape(run.rig.description)}<br>{outcome}"
+        f"<b>{html.escape(run.rig.name)}</b> {html.escape(run.rig.description)}<br>{outcome}{doubts}"
         f"<table><tr>{head}</tr>{''.join(rows)}</table><img src='data:image/png;base64,{source}'>"
     )
 

@@ -84,6 +84,9 @@ class _SavedRun(TypedDict):
     changes: NotRequired[tuple[Change, ...]]
     gaps: NotRequired[tuple[tuple[float, float], ...]]
     lacks: NotRequired[str]
+    unstable: NotRequired[tuple[str, ...]]
+    misfits: NotRequired[tuple[str, ...]]
+    cause: NotRequired[str]
 
 
 class _StoreHeader(TypedDict):

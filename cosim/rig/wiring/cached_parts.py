@@ -26,6 +26,7 @@ SUFFIX = ".parts"
 MOST_KEPT = 256  # files in the cache folder; those that were not used for the longest time are removed
 
 KNOWN = "known"  # name of this data among the cached parts
+WARNINGS = "warnings"  # name of what the rig warns of, which depends on its parameters
 _SPEC = ("name", "path", "description", "drivers")
 _SECTIONS = {
     "schedule": ("step_ns", "rate", "duration_ns", "blend", "pacing"),
@@ -93,6 +94,10 @@ class CachedParts:
         found = CachedParts("", self._inputs)
         found._tracker = self._tracker
         return found
+
+    def drop(self, name: str) -> None:
+        """Compute this part anew when it is needed next."""
+        self._parts.pop(name, None)
 
     def forget(self) -> None:
         """Keep no further parts: the rig no longer matches its inputs."""

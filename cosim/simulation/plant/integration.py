@@ -17,7 +17,7 @@ from cosim.core.compile.jacobian import ImplicitJacobian, Jacobian
 from cosim.core.compile.routine import Routine
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.types import SETPOINTS, Numeric
-from cosim.mechanics.integrators.methods import INTEGRATORS, Integrator, System
+from cosim.mechanics.integrators.methods import INTEGRATORS, Integrator, MovingAxes, System
 from cosim.simulation.plant.multirate import Multirate
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.step_control import StepControl, largest
@@ -84,7 +84,26 @@ class Integration:
         def rates(t: Numeric, x: Numeric) -> Numeric:
             return self.plant.coordinate_rates(t, self.plant.layout.unpack(x), request)
 
-        return System(lambda t, x: self.flow(t, x, request), self.plant.coordinates, rates, jacobian)
+        return System(lambda t, x: self.flow(t, x, request), self.plant.coordinates, rates, jacobian, self._axes)
+
+    @cached_property
+    def _axes(self) -> MovingAxes | None:
+        plant, layout = self.plant, self.plant.layout
+        if not plant.model.equations.axes_turn:
+            return None
+
+        # given motions, the only ones that depend on time, have no such axes
+        def standing(x: Numeric, rate: Numeric) -> Numeric:
+            state, rates = layout.unpack(x), layout.unpack(rate)
+            transport = plant.transport(state, plant.motion(0.0, state)[1])
+            return layout.pack(rates | {"velocity": rates["velocity"] - transport[plant.unprescribed]})
+
+        def turned(x: Numeric, h: Numeric) -> Numeric:
+            state = layout.unpack(x)
+            q, v, _ = plant.motion(0.0, state)
+            return layout.pack(plant.with_motion(state, q, plant.turned(state, v, h * v)))
+
+        return MovingAxes(layout.index("velocity"), standing, turned)
 
     # --- steps ---
 

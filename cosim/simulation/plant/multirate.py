@@ -2,7 +2,8 @@
 
 In the equations of motion at the middle of the step, M v̇ = h + τ, inertia M and load h are constant. An implicit method
 with steps of its own integrates them together with the drives, whose efforts τ(z, q, v) change faster. The middle is
-found with the mean acceleration of the step before.
+found with the mean acceleration of the step before. Velocities along axes that turn with a body are along those of the
+middle within the step.
 
 The method is the diagonally implicit one of Alexander (SIAM J. Numer. Anal. 14, 1977) with two stages, L-stable and of
 order 2; both stages are iterated by Newton's method, which follows backlash and friction that change within a step.
@@ -68,11 +69,14 @@ class Multirate:
         moved = self.plant.with_motion(state, q + (0.5 * h) * self.plant.model.equations.rate(q, half_way), half_way)
         frozen = self._frozen(t + 0.5 * h, moved)
         chart = self.plant.model.equations.chart(q)
-        ends = ops.concatenate([np.zeros(ACCOUNTS), self.bank.start(self._drives.states(state), chart, v)])
+        # the displacement from the axes of the start to those of the middle
+        to_middle = (0.5 * h) * half_way
+        along_middle = self.plant.turned(state, v, to_middle)
+        ends = ops.concatenate([np.zeros(ACCOUNTS), self.bank.start(self._drives.states(state), chart, along_middle)])
         width = h / self.substeps
         for k in range(self.substeps):
             ends = self._substep(ops.array([t + k * width, width]), ends, frozen, request)
-        return self.plant.layout.pack(self._end(t, state, moved, ends, h))
+        return self.plant.layout.pack(self._end(t, state, moved, to_middle, ends, h))
 
     # --- the mechanism ---
 
@@ -92,7 +96,8 @@ class Multirate:
         plant, equations = self.plant, self.plant.model.equations
         q, v, a = plant.motion(t, state)
         known = plant.locked_or_imposed(state)
-        load = plant.external_effort(t, state) - equations.without_joint_springs.inverse_dynamics(q, v, a, t)
+        given = a + plant.transport(state, v)  # where nothing accelerates
+        load = plant.external_effort(t, state) - equations.without_joint_springs.inverse_dynamics(q, v, given, t)
         if plant.modes.brakes:
             braking = plant.modes.brakes.efforts(t, state["modes"], equations.chart(q), v)
             load = load + braking["braking_effort"]
@@ -191,15 +196,17 @@ class Multirate:
 
     # --- the end ---
 
-    def _end(self, t: Numeric, state: State, middle: State, ends: Numeric, h: Numeric) -> State:
+    def _end(self, t: Numeric, state: State, middle: State, to_middle: Numeric, ends: Numeric, h: Numeric) -> State:
         """The state after the step, from the `ends` of drives and joints, and the energies of the mechanism."""
         plant, equations, bank = self.plant, self.plant.model.equations, self.bank
         q, before, _ = plant.motion(t, state)
         at = t + 0.5 * h
         q_half, v_half, a = plant.motion(at, middle)
         (work, loss, unconverged), z = ends[:ACCOUNTS], ends[ACCOUNTS:]
-        way, after = bank.position(z) - equations.chart(q), bank.velocity(z)
-        mean, acceleration = way / h, (after - before) / h
+        along_middle = bank.position(z) - equations.chart(q)
+        way, after = (plant.turned(state, part, -to_middle) for part in (along_middle, bank.velocity(z)))
+        after = plant.turned(state, after, way)
+        mean, acceleration = along_middle / h, (after - before) / h
         if plant.modes.indicators:  # a step in which events at the very end of another one act takes no time
             mean = ops.where(h > 0.0, mean, before)
             acceleration = ops.where(h > 0.0, acceleration, state["drive_steps"]["acceleration"])
@@ -233,5 +240,5 @@ class Multirate:
             energy["forces"] = state["energy"]["forces"] + h * powers
         total = state["drive_steps"]["unconverged"] + unconverged
         steps = {"acceleration": acceleration, "unconverged": total}
-        moved = plant.with_motion(state, q + equations.rate(q_half, way), after)
+        moved = plant.with_motion(state, q + equations.rate(q, way), after)
         return moved | drives | {"energy": energy, "drive_steps": steps}

@@ -193,6 +193,16 @@ class Plant(PlantDescription):
         )
         return self.with_motion(x, consistent.q, consistent.v)
 
+    # --- velocities along axes that turn within a step ---
+
+    def transport(self, x: State, v: Numeric) -> Numeric:
+        """(nv,) the part of v̇ that comes from the turning of the axes of v alone; 0 of dofs whose motion is given."""
+        return ops.where(self.locked_or_imposed(x), 0.0, self.model.equations.transport(v))
+
+    def turned(self, x: State, v: Numeric, d: Numeric) -> Numeric:
+        """v (nv,) along the axes after a displacement d (nv,); of dofs whose motion is given, v itself."""
+        return ops.where(self.locked_or_imposed(x), v, self.model.equations.turned(v, d))
+
     def correct_drift(self, t: Numeric, x: State) -> State:
         """The state after a step, projected onto the constraints, with quaternions of length 1."""
         q, v, _ = self.motion(t, x)

@@ -1,0 +1,153 @@
+"""What a finished run warns of, one sentence each, and when its results are invalid: the one policy of Python and the
+command line, see docs/reference/warnings.md."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from cosim.core.errors import RunError, RunWarning
+from cosim.rig.run.summary import RunSummary
+
+if TYPE_CHECKING:
+    from cosim.rig.run.run import Run
+
+# relative energy residual, of the whole or of a bond, above which a run warns
+COARSE = 0.01
+# relative energy residual above which the results of a run are invalid
+INVALID = 0.2
+DEFLECTED = 0.25  # of the length of an elastic link, from which on it is warned of
+MOST_SUBSTEPS = 1000  # that a warning recommends
+OFTEN = 0.01  # steps of the drives without convergence, per tick
+NOT_KNOWN = "its cause is not known; compare with half the schedule.step, or with cosim run --reference"
+
+
+def warnings_of(run: Run) -> list[str]:
+    """All warnings of a run: of its rig before, of what failed beside it, and of its results."""
+    stream = run.summary["stream"]
+    lost = [stream_failure(stream["failure"])] if stream and stream["failure"] else []
+    return [*run.unstable, *run.misfits, *lost, *event_warnings(run.summary), *result_warnings(run)]
+
+
+def give(lines: Iterable[str]) -> None:
+    """Give warnings to the program that called `Rig.run`."""
+    for line in lines:
+        warnings.warn(line, RunWarning, stacklevel=4)  # the caller of `Rig.run`
+
+
+def result_warnings(run: Run) -> list[str]:
+    """What makes the results of a run doubtful."""
+    summary = run.summary
+    return [
+        *balance_warnings(run),
+        *step_error_warnings(summary),
+        *coarse_coupling_warnings(summary),
+        *deflection_warnings(summary, run.rig.full_deflection),
+    ]
+
+
+# --- the energy balance ---
+
+
+def closes(summary: RunSummary) -> bool:
+    """Whether the energy balance closes, or there is none."""
+    energy = summary["energy"]
+    return energy is None or energy["residual_relative"] <= COARSE
+
+
+def balance_warnings(run: Run) -> list[str]:
+    """A warning where the energy balance does not close, with the cause that was found."""
+    if closes(run.summary):
+        return []
+    if (invalid := invalid_results(run)) is not None:
+        return [invalid.what]
+    return [f"the energy balance does not close: {_cause(run)}"]
+
+
+def invalid_results(run: Run) -> RunError | None:
+    """What makes the results of a finished run invalid, if anything."""
+    energy = run.summary["energy"]
+    if run.fault or not energy or energy["residual_relative"] <= INVALID:
+        return None
+    what = "the run is unstable" if run.unstable else "the energy balance does not close"
+    return RunError(f"{what} and its results are invalid: {_cause(run)}", run.rig.path)
+
+
+def _cause(run: Run) -> str:
+    """What is known to be unstable, else what a comparison of two steps has found."""
+    return "; ".join(run.unstable) or run.cause or NOT_KNOWN
+
+
+# --- steps, couplings, elastic links ---
+
+
+def step_error_warnings(summary: RunSummary) -> list[str]:
+    """Where the estimated error of a step is above the tolerance, or steps of the drives failed too often."""
+    if (unconverged := summary["unconverged"]) and unconverged > OFTEN * summary["ticks"]:
+        what = f"{unconverged} of the implicit steps of the drives did not converge"
+        return [f"{what}; use more schedule.substeps, or compare with cosim run --reference"]
+    error = summary["step_error"]
+    if error is None or error["max"] <= 1.0:
+        return []
+    what = f"estimated error of joint '{error['joint']}'"
+    needed = error["substeps_needed"]
+    # of a motion that diverged no number would do
+    fix = f"use schedule.substeps: {f'{needed} or ' if needed <= MOST_SUBSTEPS else ''}auto, or a larger tolerance"
+    return [f"the step is too coarse: the {what} is {error['max']:.3g} times schedule.tolerance; {fix}"]
+
+
+def coarse_coupling_warnings(summary: RunSummary) -> list[str]:
+    """Bonds of parts whose residual energy is a large part of what went through them."""
+    fix = "try a smaller schedule.step, a couplings.correction or another couplings.order"
+    return [
+        f"the coupling is too coarse: bond '{name}' has created or lost"
+        f" {bond['residual_relative']:.2g} of the energy that went through it, or more; {fix}"
+        for name, bond in summary["bonds"].items()
+        if not bond["residual_relative"] <= COARSE
+    ]
+
+
+def deflection_warnings(summary: RunSummary, full_deflection: Mapping[str, float]) -> list[str]:
+    """Each elastic link that bends more than its modes are for, in a run whose results are not invalid.
+    full_deflection: see `Model.full_deflection`."""
+    energy, worst = summary["energy"], dict[str, tuple[float, str]]()
+    if energy and not energy["residual_relative"] <= INVALID:
+        return []
+    for mode, length in full_deflection.items():
+        joint, (link, _, own) = summary["joints"][mode], mode.rpartition(".")
+        part = max(abs(joint["position_min"]), abs(joint["position_max"])) / length
+        worst[link] = max(worst.get(link, (0.0, "")), (part, own))
+    fix = "more than its modes are for; check the units of its stiffness, such as youngs_modulus, or use several links"
+    return [
+        f"elastic link '{link}' deflects by {part:.0%} of its length in {own}, {fix}"
+        for link, (part, own) in worst.items()
+        if part > DEFLECTED
+    ]
+
+
+# --- what failed beside the run ---
+
+
+def stream_failure(failure: str) -> str:
+    """Of telemetry that ended before the run."""
+    return f"no telemetry to the end: {failure}"
+
+
+def event_warnings(summary: RunSummary) -> list[str]:
+    """What failed beside the run; limits, telemetry and the outcome have lines of their own."""
+    limits = {count["what"] for kinds in summary["guard"].values() for count in kinds.values()}
+    telemetry = (summary["stream"] or {}).get("failure") or summary["outcome"]
+    return [
+        f"{event['t_s']:.6g} s  {what}"
+        for event in summary["events"]
+        if event["level"] == "warning"
+        and (what := event["name"]) not in limits
+        and what not in summary["outcome"]
+        and not what.startswith(telemetry)
+    ]
+
+
+def lines_of(found: Sequence[str]) -> list[str]:
+    """Warnings as lines of a summary."""
+    return [f"warning  {text}" for text in found]
