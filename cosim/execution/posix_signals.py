@@ -19,13 +19,13 @@ class SignalInterrupt(KeyboardInterrupt):
     """The interrupt by another signal than that of Ctrl-C, such as a time limit sends. name: of the signal."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name)
+        super().__init__(f"interrupted by {name}")
         self.name = name
 
 
 def interrupted(error: KeyboardInterrupt) -> str:
     """What happened, in words."""
-    return f"interrupted by {error.name}" if isinstance(error, SignalInterrupt) else "interrupted"
+    return str(error) or "interrupted"
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

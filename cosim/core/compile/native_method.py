@@ -51,7 +51,7 @@ def builtin(name: str, address: int, self: object, *kept: object, doc: str = "")
     return new(definition.ctypes.data, self, Kept((*texts, definition, *kept)))
 
 
-class Target(np.ndarray):
+class CallTarget(np.ndarray):
     """What a builtin calls, as words: an entry and its `self`; a method of frames has the place of the name of a frame
     among its arguments, and the dictionary of their builtins, as well."""
 
@@ -80,7 +80,7 @@ class NativeMethod:
         if not layout_is_known():
             return method
         entries, frames = _entries(), {}
-        words = np.zeros(Target.COUNT, np.int64).view(Target)
+        words = np.zeros(CallTarget.COUNT, np.int64).view(CallTarget)
         words[:] = entries["method.python"], id(method), self.place or 0, id(frames)
         entry = entries["method.call" if self.place is None else "method.of_frame"]
         made = builtin(self.name, entry, words, method, frames, doc=self.doc)
@@ -96,13 +96,13 @@ def redirect(owner: object, name: str, native: Any, address: int, frame: str | N
     """Let a method of an object, of one frame where it has frames, call a builtin, whose entry is at this address. The
     object keeps the builtin."""
     method: Any = owner.__dict__.get(name)
-    if not isinstance(words := getattr(method, "__self__", None), Target):
+    if not isinstance(words := getattr(method, "__self__", None), CallTarget):
         return
     if frame is not None:
         method.__module__[-1][frame] = native
         return
-    words[Target.SELF] = id(native.__self__)  # first: `method.python` calls it as well
-    words[Target.ENTRY] = address
+    words[CallTarget.SELF] = id(native.__self__)  # first: `method.python` calls it as well
+    words[CallTarget.ENTRY] = address
 
 
 @cache
@@ -120,7 +120,7 @@ _WORDS = f"""entry:
   %words.at = getelementptr inbounds i8, ptr %self, i64 {ARRAY_DATA}
   %words = load ptr, ptr %words.at
   %target = load ptr, ptr %words
-  %owner.at = getelementptr inbounds ptr, ptr %words, i64 {Target.SELF}
+  %owner.at = getelementptr inbounds ptr, ptr %words, i64 {CallTarget.SELF}
   %owner = load ptr, ptr %owner.at"""
 _ENTRIES = f"""
 declare ptr @PyDict_GetItemWithError(ptr, ptr)
@@ -137,7 +137,7 @@ define ptr @method.call{_SIGNATURE} {{
 define ptr @method.of_frame{_SIGNATURE} {{
 {_WORDS}
   %others = alloca [{MOST_ARGUMENTS} x ptr], align 16
-  %place.at = getelementptr inbounds i64, ptr %words, i64 {Target.PLACE}
+  %place.at = getelementptr inbounds i64, ptr %words, i64 {CallTarget.PLACE}
   %place = load i64, ptr %place.at
   %named = icmp ne ptr %kwnames, null
   br i1 %named, label %names, label %count
@@ -160,7 +160,7 @@ name:
   %is.text = icmp eq ptr %type, @cosim_str
   br i1 %is.text, label %find, label %python
 find:
-  %frames.at = getelementptr inbounds ptr, ptr %words, i64 {Target.FRAMES}
+  %frames.at = getelementptr inbounds ptr, ptr %words, i64 {CallTarget.FRAMES}
   %frames = load ptr, ptr %frames.at
   %known = call ptr @PyDict_GetItemWithError(ptr %frames, ptr %key)
   %missing = icmp eq ptr %known, null
