@@ -121,6 +121,7 @@ def test_small_tilts_change_little(kind, elimination):
 @pytest.mark.parametrize("kind", KINDS)
 def test_tilted_loops_keep_their_energy_and_their_residual(kind):
     run = started(kind, 1e-3).run()
+    assert run is not None
     assert run.summary["energy"]["residual_relative"] < 1e-6
     assert 0.0 < run["pin/violation"].max() < 3e-3
 

@@ -117,11 +117,12 @@ class DependentCoordinates:
         equations = self.equations
         neutral = np.concatenate([kind.space.neutral for kind in equations.kinds])
         guess = q = np.asarray(equations.integrate(neutral, rng.uniform(-distance, distance, equations.nv)), float)
-        movable = np.ones(equations.nv, dtype=bool)
+        movable, inexact = np.ones(equations.nv, dtype=bool), equations.constraints.inexact_closure
         with np.errstate(all="ignore"):  # trial positions may overflow; they are discarded
             for rows, dofs in separate_parts(equations.closure, movable):
-                q = ClosureSearch.of(equations, equations.closure, rows, dofs, guess, 0.0).nearest(q)
-            closed = np.abs(equations.closure.whole(q, 0.0)[0]).max(initial=0.0) < CLOSURE_TOLERANCE
+                q = ClosureSearch.of(equations, equations.closure, rows, dofs, guess, 0.0, inexact).nearest(q)
+            exact = np.delete(equations.closure.whole(q, 0.0)[0], list(inexact))
+            closed = np.abs(exact).max(initial=0.0) < CLOSURE_TOLERANCE
         return q if closed else guess
 
 
