@@ -19,7 +19,7 @@ from cosim.core.driver_contract import BusItem
 from cosim.core.errors import RunError
 from cosim.core.types import JointState
 from cosim.execution.hardware.emulation.server import EmulationServer
-from cosim.execution.python_engine import PythonEngine
+from cosim.execution.hardware_engine import HardwareEngine
 
 COMMANDS_BEFORE = 100  # of a run, before the fault is injected
 LONGEST_RUN = 4.0  # s; a run that does not notice the fault ends by itself
@@ -38,7 +38,7 @@ class FaultObserver:
     Zero stands for never.
     """
 
-    def __init__(self, engine: PythonEngine, inject: Callable[[], object], commands: int) -> None:
+    def __init__(self, engine: HardwareEngine, inject: Callable[[], object], commands: int) -> None:
         (group,) = engine.hardware_manager.groups
         driver = group.hardware
         assert driver is not None
@@ -47,14 +47,15 @@ class FaultObserver:
         self.ticks: list[int] = []
         self.injected = self.stopped = self.reported = 0
         self.last: dict[int, int] = {}
-        engine.virtual_plant.begin = intercept(engine.virtual_plant.begin, before=self._tick)
         driver.link.receive = intercept(driver.link.receive, after=self._received)
-        driver.read = intercept(driver.read, before=self._frames_ns.clear, after=self._read)
+        driver.read = intercept(driver.read, before=self._begin, after=self._read)
         driver.write = intercept(driver.write, after=self._written)
         driver.stop = intercept(driver.stop, before=self._stop)
 
-    def _tick(self) -> None:
+    def _begin(self) -> None:
+        """Of a tick: it begins with the read."""
         self.ticks.append(time.monotonic_ns())
+        self._frames_ns.clear()
 
     def _received(self, frame: BusItem | None, *_: object) -> None:
         if frame is not None:
@@ -161,7 +162,7 @@ def response_to(fault: FaultCase, commands: int = COMMANDS_BEFORE) -> tuple[int,
             scheduler.prepare()
             scheduler.arm()
             inject = partial(fault.inject, emulation, folder, channel)
-            assert isinstance(scheduler.engine, PythonEngine)
+            assert isinstance(scheduler.engine, HardwareEngine)
             observer = FaultObserver(scheduler.engine, inject, commands)
             scheduler.start(round(LONGEST_RUN / rig.tick_model.step))
             while scheduler.read() is not None:

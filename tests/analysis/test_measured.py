@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,6 @@ from cosim import InputError, load_rig
 from cosim.apps.analysis.experiment import at_rest, measure
 from cosim.apps.analysis.linearisation import linearise
 from cosim.apps.analysis.measured import beside, measured_response
-from cosim.rig.run.run import Run
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 from tests.kit.samples import FOLDER
@@ -165,7 +165,7 @@ def test_recordings_of_no_experiment(command: Callable, servo: Path, tmp_path: P
 def test_ticks_that_are_missing(servo: Path) -> None:
     run = load_rig(servo, [f"controllers.hold.trajectory={{{SWEEP}, amplitude: 1}}"]).run(0.2)
     kept = np.delete(np.arange(len(run.t)), [50, 51])
-    holed = Run(**{**vars(run), "t": run.t[kept], "values": run.values[kept]})
+    holed = replace(run, t=run.t[kept], values=run.values[kept])
     assert str(raised(InputError, measured_response, holed, 1e-3)).endswith(
         ": 2 ticks are missing; measure again on a quieter machine"
     )

@@ -19,18 +19,17 @@ class FakeEngine:
     def __init__(self):
         self.calls, self.tick_model, self.frame, self.fault = [], SimpleNamespace(step_ns=5), None, 0
         note = self.calls.append
-        self.virtual_plant = SimpleNamespace(begin=lambda t: note("begin"))
         link = SimpleNamespace(receive=lambda until: self.frame)
         stop, write = lambda: note("stop"), lambda *arguments: note("write")
         self.driver = SimpleNamespace(read=self.read, write=write, stop=stop, link=link)
         self.hardware_manager = SimpleNamespace(groups=(SimpleNamespace(hardware=self.driver),))
 
     def read(self, out, deadline_ns):
+        self.calls.append("begin")
         self.driver.link.receive(deadline_ns)
         out.fault[:] = self.fault
 
     def tick(self):
-        self.virtual_plant.begin(0)
         self.driver.read(JointState.zeros(1), 0)
         self.driver.write(None, 0)
 

@@ -276,7 +276,7 @@ def cpu():
     [
         (Setup(1000), "compiled", 200),
         (Setup(250), "compiled", 800),
-        (Setup(2000, native=False), "Python", 100),
+        (Setup(2000, native=False), "compiled", 100),
     ],
 )
 def test_runs_are_in_real_time_on_request_only(cpu, setup, engine_kind, ticks):

@@ -168,7 +168,7 @@ def control(request, folder):
     endpoint = addresses[request.param]
     ended = threading.Event()
     reading, writing = os.pipe()
-    with ControlServer(ControlSetup(endpoint, STATUS, {}, 2.0), ignored) as server:
+    with ControlServer(ControlSetup(endpoint, STATUS, {}, {}, 2.0), ignored) as server:
 
         def work() -> None:
             while not ended.is_set():
@@ -238,7 +238,7 @@ def test_a_request_of_a_browser_is_no_command(keyed, monkeypatch):
     are letters: this is why commands over tcp have a key on loopback too."""
     if not keyed:
         monkeypatch.setattr("cosim.execution.remote.control_process.key_of", lambda endpoint, key: None)
-    with ControlServer(ControlSetup("tcp://127.0.0.1:*", STATUS, {}, 2.0), ignored) as server:
+    with ControlServer(ControlSetup("tcp://127.0.0.1:*", STATUS, {}, {}, 2.0), ignored) as server:
         requests = list[bytes]()
         monkeypatch.setattr(server.arbiter, "handle", lambda client, data, now: requests.append(data) or {})
         host, port = server.endpoint.removeprefix("tcp://").split(":")

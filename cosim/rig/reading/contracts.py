@@ -112,7 +112,6 @@ def load_trajectory(
                 raise InputError(f"sample returns no '{name}'; return {', '.join(SAMPLE[:-1])} and {SAMPLE[-1]}")
             if np.shape(sample[name]) != (n,):
                 raise InputError(f"sample returns '{name}' of shape {np.shape(sample[name])}; it is {(n,)}")
-        breaks_of(trajectory)
         return with_options(plugin, trajectory, joints, reading, context)
 
     return call_checked(make, path, reading)
@@ -121,13 +120,18 @@ def load_trajectory(
 def load_given_motion(plugin: Plugin, name: str, start: Array, path: KeyPath, reading: Reading) -> Trajectory | None:
     """As `load_trajectory`, the motion of one coordinate that the mechanism follows exactly."""
     trajectory = load_trajectory(plugin, (name,), start, path, reading)
-    if trajectory is not None:
+    if trajectory is None:
+        return None
+
+    def checked() -> Trajectory:
         times = breaks_of(trajectory)
         jumps, _ = jumps_at(times, motion_of(trajectory))
         if jumps.any():
             what = f"the position of '{name}' jumps at {times[jumps][0]:.6g} s, which no motion does"
-            return reading.fail(path, f"{what}; give a trajectory that is continuous")
-    return trajectory
+            raise InputError(f"{what}; give a trajectory that is continuous")
+        return trajectory
+
+    return call_checked(checked, path, reading)
 
 
 def with_options(
