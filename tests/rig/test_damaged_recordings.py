@@ -88,11 +88,16 @@ def test_damage_at_both_ends_of_the_ticks(damage, whole):
 def test_an_index_that_is_damaged_is_made_anew(damage, whole):
     message_index = whole[1].chunks[1].indexes[3][0]
     fault = "the index of the recording is damaged; every tick was found without it"
-    for places in (INDEX_LOST, {-9: b"x"}, {-26: b"x"}, {message_index + 50: bytes(200)}, {message_index - 9: b"x"}):
+
+    def flipped(place):
+        return {place: bytes([whole[0][place] ^ 0xFF])}
+
+    beside = flipped(message_index - 9)
+    for places in (INDEX_LOST, flipped(-9), flipped(-26), {message_index + 50: bytes(200)}, beside):
         opened = open_recording(damage(places))
         np.testing.assert_array_equal(opened[FIRST], np.arange(TICKS))
         assert (opened.lacks, opened.gaps) == ("", ())
-        assert opened.fault == ("" if places == {message_index - 9: b"x"} else fault)
+        assert opened.fault == ("" if places is beside else fault)
 
 
 def test_an_end_that_is_damaged_with_the_index_is_lost(damage, whole):
