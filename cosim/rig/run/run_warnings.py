@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
 from cosim.core.errors import RunError, RunWarning
 from cosim.rig.run.summary import RunSummary
 
-if TYPE_CHECKING:
-    from cosim.rig.run.run import Run
+Run: TypeAlias = Any  # a `run.Run`, which imports this file
 
 # relative energy residual, of the whole or of a bond, above which a run warns
 COARSE = 0.01
