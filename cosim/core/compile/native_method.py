@@ -61,13 +61,13 @@ class CallTarget(np.ndarray):
 class NativeMethod:
     """A method that machine code replaces: a builtin of each object, which calls the method until `redirect`.
 
-    A parameter `frame` or `link` is the name of a frame, each of which has machine code of its own.
+    frame: the parameter that names a frame, each of which has machine code of its own; None where there is none.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], frame: str | None = None) -> None:
         self.function, self.name, signature = function, function.__name__, inspect.signature(function)
         names = list(signature.parameters)[1:]
-        self.place = next((k for k, name in enumerate(names) if name in ("frame", "link")), None)
+        self.place = None if frame is None else names.index(frame)
         plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
         text = str(signature.replace(parameters=plain, return_annotation=signature.empty))
         self.doc = f"{self.name}{text.replace('self', '$self', 1)}\n--\n\n{inspect.getdoc(function) or ''}"
@@ -90,6 +90,11 @@ class NativeMethod:
 def native_method(function: F) -> F:
     """A `NativeMethod` with the type of the method."""
     return cast(F, NativeMethod(function))
+
+
+def native_method_of(frame: str) -> Callable[[F], F]:
+    """As `native_method`, of a method whose parameter `frame` names a frame."""
+    return lambda function: cast(F, NativeMethod(function, frame))
 
 
 def redirect(owner: object, name: str, native: Any, address: int, frame: str | None) -> None:

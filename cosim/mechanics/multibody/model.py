@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from cosim.core import ops
 from cosim.core.compile.compiled import Output
-from cosim.core.compile.native_method import native_method
+from cosim.core.compile.native_method import native_method, native_method_of
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.ops import is_symbolic
 from cosim.core.types import Array, Limits, Numeric
@@ -344,7 +344,7 @@ class Model(CompiledFunctions):
         errors are as of `forward_dynamics_derivatives`."""
         return self._call("inverse_dynamics_derivatives", q, v, qdd, *t, out=out)
 
-    @native_method
+    @native_method_of("link")
     def link_regressor(
         self, q: ArrayLike, v: ArrayLike, qdd: ArrayLike, link: str, *t: ArrayLike, out: Output = None
     ) -> Numeric:
@@ -551,18 +551,18 @@ class Model(CompiledFunctions):
 
     # --- frames ---
 
-    @native_method
+    @native_method_of("frame")
     def frame_pose(self, q: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
         """The homogeneous matrix (4, 4) of a link's frame in ground axes. Raises InputError that lists the
         known links."""
         return self._call("frame_pose", q, *t, out=out, frame=frame)
 
-    @native_method
+    @native_method_of("frame")
     def frame_jacobian(self, q: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
         """J (6, nv): (velocity of the frame's origin, angular velocity), both in ground axes, = J v."""
         return self._call("frame_jacobian", q, *t, out=out, frame=frame)
 
-    @native_method
+    @native_method_of("frame")
     def frame_jacobian_rate(self, q: ArrayLike, v: ArrayLike, frame: str, *t: ArrayLike, out: Output = None) -> Numeric:
         """J̇ (6, nv) of `frame_jacobian` at the velocity v (nv,): the accelerations of the frame are J q̈ + J̇ v."""
         return self._call("frame_jacobian_rate", q, v, *t, out=out, frame=frame)
