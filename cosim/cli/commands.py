@@ -97,7 +97,7 @@ def run(
             finished = loaded.run(seconds, record, shown, clear_faults, **given)
         except StoppedRun as stopped:
             finished, fault = stopped.run, stopped
-    fault = fault or invalid_results(finished)
+    fault = fault or invalid_results(finished, finished.summary)
     if json != "-":
         print_summary(finished)
     if compared and fault is None and json != "-":

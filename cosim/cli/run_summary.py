@@ -93,9 +93,8 @@ def general_lines(run: Run) -> list[str]:
         parts.setdefault(where, []).append(part)
         reasons += [f"         {part} in Python: {why}"] if why else []
     # what makes the results invalid is the error of the command
-    doubts = [
-        line for line in result_warnings(run) if (invalid := invalid_results(run)) is None or line != invalid.what
-    ]
+    invalid = invalid_results(run, summary)
+    doubts = [line for line in result_warnings(run, summary) if invalid is None or line != invalid.what]
     balance = [
         f"energy   work in {e['work_in']:.6g} J, {_of_others(e)}dissipated {e['dissipated']:.6g} J, stored"
         f" {e['stored']:+.6g} J, residual {e['residual']:.2e} J ({e['residual_relative']:.1e})"

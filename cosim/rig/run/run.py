@@ -41,7 +41,7 @@ class Run(RecordedRun):
     @cached_property
     def warnings(self) -> list[str]:
         """What makes the results doubtful, and what failed beside the run; a sentence each."""
-        return warnings_of(self)
+        return warnings_of(self, self.summary)
 
     def __repr__(self) -> str:
         outcome = self.fault or "finished"

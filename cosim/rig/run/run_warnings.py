@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
 
 from cosim.core.errors import RunError, RunWarning
+from cosim.rig.run.recorded_run import RecordedRun
 from cosim.rig.run.summary import RunSummary
-
-Run: TypeAlias = Any  # a `run.Run`, which imports this file
 
 # relative energy residual, of the whole or of a bond, above which a run warns
 COARSE = 0.01
@@ -22,11 +20,11 @@ OFTEN = 0.01  # steps of the drives without convergence, per tick
 NOT_KNOWN = "its cause is not known; compare with half the schedule.step, or with cosim run --reference"
 
 
-def warnings_of(run: Run) -> list[str]:
+def warnings_of(run: RecordedRun, summary: RunSummary) -> list[str]:
     """All warnings of a run: of its rig before, of what failed beside it, and of its results."""
-    stream = run.summary["stream"]
+    stream = summary["stream"]
     lost = [stream_failure(stream["failure"])] if stream and stream["failure"] else []
-    return [*run.unstable, *run.misfits, *lost, *event_warnings(run.summary), *result_warnings(run)]
+    return [*run.unstable, *run.misfits, *lost, *event_warnings(summary), *result_warnings(run, summary)]
 
 
 def give(lines: Iterable[str]) -> None:
@@ -35,11 +33,10 @@ def give(lines: Iterable[str]) -> None:
         warnings.warn(line, RunWarning, stacklevel=4)  # the caller of `Rig.run`
 
 
-def result_warnings(run: Run) -> list[str]:
+def result_warnings(run: RecordedRun, summary: RunSummary) -> list[str]:
     """What makes the results of a run doubtful."""
-    summary = run.summary
     return [
-        *balance_warnings(run),
+        *balance_warnings(run, summary),
         *step_error_warnings(summary),
         *coarse_coupling_warnings(summary),
         *deflection_warnings(summary, run.rig.full_deflection),
@@ -55,25 +52,25 @@ def closes(summary: RunSummary) -> bool:
     return energy is None or energy["residual_relative"] <= COARSE
 
 
-def balance_warnings(run: Run) -> list[str]:
+def balance_warnings(run: RecordedRun, summary: RunSummary) -> list[str]:
     """A warning where the energy balance does not close, with the cause that was found."""
-    if closes(run.summary):
+    if closes(summary):
         return []
-    if (invalid := invalid_results(run)) is not None:
+    if (invalid := invalid_results(run, summary)) is not None:
         return [invalid.what]
     return [f"the energy balance does not close: {_cause(run)}"]
 
 
-def invalid_results(run: Run) -> RunError | None:
+def invalid_results(run: RecordedRun, summary: RunSummary) -> RunError | None:
     """What makes the results of a finished run invalid, if anything."""
-    energy = run.summary["energy"]
+    energy = summary["energy"]
     if run.fault or not energy or energy["residual_relative"] <= INVALID:
         return None
     what = "the run is unstable" if run.unstable else "the energy balance does not close"
     return RunError(f"{what} and its results are invalid: {_cause(run)}", run.rig.path)
 
 
-def _cause(run: Run) -> str:
+def _cause(run: RecordedRun) -> str:
     """What is known to be unstable, else what a comparison of two steps has found."""
     return "; ".join(run.unstable) or run.cause or NOT_KNOWN
 
