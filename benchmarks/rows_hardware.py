@@ -289,7 +289,7 @@ def run_real_time(
     rig: Rig, seconds: float, beside: Callable[[], AbstractContextManager[None]] = nullcontext
 ) -> tuple[deadlines.DeadlineRecord, str, FrameCounts]:
     """(timing, reason of a stop, frames of all buses) of a run; beside: entered while its ticks run. Raises NotMeasured
-    when it cannot begin."""
+    when it cannot begin, RunError when it stops before its first tick has ended."""
     with rig.scheduler() as scheduler:
         try:
             scheduler.prepare()
@@ -306,6 +306,8 @@ def run_real_time(
             with suppress(RunError):
                 while link.receive(time.monotonic_ns() + LAST_REPLY_NS) is not None:
                     pass
+    if not len(scheduler.timing.numbers):
+        raise RunError(scheduler.fault or "no tick has run")
     meters = [link.meter for link in links]
     sent, received, errors = (
         sum(getattr(meter, what) for meter in meters) for what in ("items_out", "items_in", "errors")

@@ -68,6 +68,7 @@ def python_controller(budget: Budget) -> Measurement:
         for _ in range(n):
             update(0.0, params, {}, u)
 
+    ours(1)  # the first block of an engine makes its ring, and would pass for a tick that takes milliseconds
     samples = paired_timing.time_pairs(ours, own, budget)
     assert samples.other is not None
     note = f"the controller's own {format_seconds(float(np.median(samples.other)))} are subtracted"
