@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import sys
@@ -15,6 +16,7 @@ from cosim import load_rig, open_recording
 from cosim.output.recorder import Recorder
 from cosim.output.recording_index import read_index
 from cosim.output.recording_topics import CHANGES_TOPIC
+from cosim.rig.foreign_rig import reading_data_only
 from cosim.rig.rerun import rerun
 from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
@@ -192,3 +194,24 @@ def test_names_of_files_that_are_wrong(said, names, rig):
 def test_samples_run_again_to_the_bit(sample, tmp_path, name):
     sample(name).run("20 ms", record=tmp_path / "a.mcap")
     assert rerun(tmp_path / "a.mcap").difference is None
+
+
+def test_what_others_left_behind_opens_no_file_while_a_rig_is_read_as_data(tmp_path):
+    """A rig that is garbage removes its folder when it is collected, which would be refused there."""
+    rig, thresholds = rig_of_files({"rig.yaml": yaml.safe_dump(MOVING)}, "rig.yaml"), gc.get_threshold()
+    left = rig.spec.path.parent
+    gc.set_threshold(10**6)
+    try:
+        cycle = [rig]
+        cycle.append(cycle)
+        del rig, cycle
+        assert left.is_dir()
+        with reading_data_only(tmp_path):
+            gc.set_threshold(1)
+            assert len([[k] for k in range(10_000)]) == 10_000 and left.is_dir()
+            gc.set_threshold(10**6)
+        assert gc.isenabled()
+    finally:
+        gc.set_threshold(*thresholds)
+    gc.collect()
+    assert not left.exists()

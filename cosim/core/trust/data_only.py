@@ -6,6 +6,7 @@ are bounded by an audit hook of Python, so that a reader that is added later is 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -50,14 +51,20 @@ _state = _State()
 @contextmanager
 def data_only(folder: Path, of_program: Callable[[str], bool], fix: str = FIX) -> Iterator[None]:
     """of_program: whether a real path is of this program or of what is installed, which may be opened too; fix:
-    in messages."""
+    in messages.
+
+    No garbage is collected meanwhile: what others left behind may open files as it goes."""
     _install()
+    collecting = gc.isenabled()
+    gc.disable()
     before = _state.folder, _state.of_program, _state.fix
     _state.folder, _state.of_program, _state.fix = os.path.realpath(folder), of_program, fix
     try:
         yield
     finally:
         _state.folder, _state.of_program, _state.fix = before
+        if collecting:
+            gc.enable()
 
 
 def reads_data_only() -> bool:
