@@ -167,7 +167,7 @@ def tied_at(mechanism, q, kind, random):
     joint = Joint("closing", kind, "ground", "l5", at(0, 0, 0), Z, X if kind == "universal" else None, pitch=0.2)
     row, on_child = kind_of(joint), Pose(turn(random), random.uniform(-0.3, 0.3, 3))
     own = row.space.integrate(row.space.neutral, random.uniform(-1, 1, row.nv))
-    tip = Model(mechanism)._definition("frame_pose", "l5")[0](q)
+    tip = Model(mechanism).code.definition("frame_pose", "l5")[0](q)
     pose = Pose(tip[:3, :3], tip[:3, 3]) @ on_child @ Pose(*row.place(own, 0.0)).inverse()
     return LoopJoint(dataclasses.replace(joint, pose=pose), on_child), own
 

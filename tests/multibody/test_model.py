@@ -325,16 +325,20 @@ def test_methods_are_documented_whenever_they_are_asked(name):
         method(*arguments_of(model, name))
 
 
-def test_a_model_goes_when_nobody_holds_it_or_its_methods():
+def test_a_method_works_without_its_model_which_goes_with_its_last_holder():
+    """At once: not when garbage is collected at some later time."""
     model = Model(pendulum())
-    gone, method = weakref.ref(model), model.forward_dynamics
-    del model
-    gc.collect()
+    gone, method, of_frames = weakref.ref(model), model.forward_dynamics, model.frame_pose
+    of_frames([0.0], "bob")
+    gc.disable()
+    try:
+        del model
+        assert gone() is None
+    finally:
+        gc.enable()
     np.testing.assert_array_equal(method([0.0], [0.0], [0.0]), [0.0])
-    assert gone() is not None
-    del method
-    gc.collect()
-    assert gone() is None
+    for frame in ("bob", "wall"):
+        np.testing.assert_array_equal(of_frames([0.0], frame), np.eye(4))
 
 
 @pytest.mark.parametrize("frame", ["elbow", 3, ["bob"], None])

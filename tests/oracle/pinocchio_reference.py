@@ -134,7 +134,7 @@ def check(reference, random, links, compiled=()):
 
     def function(name, frame=None):
         as_code = compiled is True or (compiled and name in compiled)
-        return model.compiled(name, frame).native if as_code else model._definition(name, frame)[0]
+        return model.compiled(name, frame).native if as_code else model.code.definition(name, frame)[0]
 
     forward, inverse, hybrid = map(function, ("forward_dynamics", "inverse_dynamics", "hybrid_dynamics"))
     for q, speed in states(model, random):

@@ -44,7 +44,7 @@ def joint_of(name, kind, parent, child, pose, random):
 
 def cut(mechanism, q, name, kind, parent, child, random):
     """A loop whose frames are, at coordinates q of the tree, where its joint can take them."""
-    pose_of = Model(dataclasses.replace(mechanism, loops=(), constraints=()))._definition
+    pose_of = Model(dataclasses.replace(mechanism, loops=(), constraints=())).code.definition
     poses = [pose_of("frame_pose", link)[0](q) for link in (parent, child)]
     above, below = (Pose(pose[:3, :3], pose[:3, 3]) for pose in poses)
     joint = joint_of(name, kind, parent, child, Pose.identity(), random)

@@ -154,7 +154,7 @@ FUNCTIONS = [
 def evaluated(model, name):
     """(compiled function, plain function), the values of both as tuples."""
     frame = model.mechanism.links[-1].name if name.startswith("frame") else None
-    compiled, plain = model.compiled(name, frame), model._definition(name, frame)[0]
+    compiled, plain = model.compiled(name, frame), model.code.definition(name, frame)[0]
 
     def as_tuple(function):
         def call(*arguments):

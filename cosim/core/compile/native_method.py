@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable
 from functools import cache
 from types import MethodType
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -58,6 +58,13 @@ class CallTarget(np.ndarray):
     ENTRY, SELF, PLACE, FRAMES, COUNT = range(5)
 
 
+class MethodCode(Protocol):
+    """What makes the machine code of the methods of an object, its attribute `code`. Their functions in Python run with
+    it in the place of the object: the object holds its builtins, and none of them holds the object."""
+
+    targets: dict[str, tuple[CallTarget, dict[str, Any]]]  # by method: of its builtin, and the builtins of its frames
+
+
 class NativeMethod:
     """A method that machine code replaces: a builtin of each object, which calls the method until `redirect`.
 
@@ -76,15 +83,16 @@ class NativeMethod:
     def __get__(self, owner: Any, kind: type | None = None) -> Callable[..., Any]:
         if owner is None:
             return self.function
-        method = MethodType(self.function, owner)
         if not layout_is_known():
-            return method
-        entries, frames = _entries(), {}
+            return MethodType(self.function, owner)
+        code: MethodCode = owner.code
+        method, entries, frames = MethodType(self.function, code), _entries(), dict[str, Any]()
         words = np.zeros(CallTarget.COUNT, np.int64).view(CallTarget)
         words[:] = entries["method.python"], id(method), self.place or 0, id(frames)
         entry = entries["method.call" if self.place is None else "method.of_frame"]
-        made = builtin(self.name, entry, words, method, frames, doc=self.doc)
-        return owner.__dict__.setdefault(self.name, made)
+        code.targets[self.name] = words, frames
+        owner.__dict__[self.name] = made = builtin(self.name, entry, words, method, frames, doc=self.doc)
+        return made
 
 
 def native_method(function: F) -> F:
@@ -97,14 +105,19 @@ def native_method_of(frame: str) -> Callable[[F], F]:
     return lambda function: cast(F, NativeMethod(function, frame))
 
 
-def redirect(owner: object, name: str, native: Any, address: int, frame: str | None) -> None:
-    """Let a method of an object, of one frame where it has frames, call a builtin, whose entry is at this address. The
-    object keeps the builtin."""
-    method: Any = owner.__dict__.get(name)
-    if not isinstance(words := getattr(method, "__self__", None), CallTarget):
+def frame_places(kind: type) -> dict[str, int | None]:
+    """By native method of a class, the place of the name of a frame among its arguments; None where there is none."""
+    return {name: method.place for name, method in vars(kind).items() if isinstance(method, NativeMethod)}
+
+
+def redirect(code: MethodCode, name: str, native: Any, address: int, frame: str | None) -> None:
+    """Let a method, of one frame where it has frames, call a builtin with its entry at this address. The code keeps the
+    builtin."""
+    if name not in code.targets:
         return
+    words, frames = code.targets[name]
     if frame is not None:
-        method.__module__[-1][frame] = native
+        frames[frame] = native
         return
     words[CallTarget.SELF] = id(native.__self__)  # first: `method.python` calls it as well
     words[CallTarget.ENTRY] = address

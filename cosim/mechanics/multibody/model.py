@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cosim.core import ops
+from cosim.core.compile import Compiled, Interpreted
 from cosim.core.compile.compiled import Output
-from cosim.core.compile.native_method import native_method, native_method_of
+from cosim.core.compile.native_method import frame_places, native_method, native_method_of
 from cosim.core.errors import InputError, did_you_mean
-from cosim.core.ops import is_symbolic
 from cosim.core.types import Array, Limits, Numeric
 from cosim.mechanics.multibody.constraint_rows import body_constraints, body_forces, elastic_forces, spring_dampers
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
@@ -41,7 +41,7 @@ RotorInertia = Mapping[str, float] | Sequence[float] | Array  # by dof name, or 
 NESTED_FROM = 4
 
 
-class Model(CompiledFunctions):
+class Model:
     """The dynamics of a mechanism, in O(n), compiled on first use.
 
     Every function contains the same mechanism: rigid bodies and elastic links with their damping, gravity, the springs
@@ -126,7 +126,7 @@ class Model(CompiledFunctions):
         self.equations = MechanismEquations(tree, self.gravity, constraint_set)
         self.constraint_rows = tuple(f"{c.name}/{row.name}" for c in members for row in c.law.rows)
         self._tree: Tree = tree
-        super().__init__()
+        self.code = CompiledFunctions(self.equations, mechanism, tree, frame_places(Model))
 
     def _with_rotors(self, tree: Tree, rotor_inertia: RotorInertia) -> Tree:
         given = iter(self._rotors(rotor_inertia))
@@ -486,17 +486,7 @@ class Model(CompiledFunctions):
     @native_method
     def mass_matrix(self, q: ArrayLike, *t: ArrayLike, out: Array | None = None) -> Numeric:
         """M(q) (nv, nv), rotors included."""
-        if self.equations.rolled and not is_symbolic(q):
-            return self._mass_matrix_by_columns(q, out)
         return self._call("mass_matrix", q, *t, out=out)
-
-    def _mass_matrix_by_columns(self, q: ArrayLike, out: Array | None) -> Array:
-        """Straight-line code of n² entries is too long for many bodies: one O(n) sweep per column instead."""
-        q = np.asarray(q, dtype=float)
-        result = np.empty((*q.shape[:-1], self.nv, self.nv)) if out is None else out
-        for row in np.ndindex(q.shape[:-1]):
-            self.inertia_effort(q[row], np.eye(self.nv), out=result[row])
-        return result
 
     @native_method
     def inertia_effort(self, q: ArrayLike, qdd: ArrayLike, out: Output = None) -> Numeric:
@@ -594,3 +584,12 @@ class Model(CompiledFunctions):
         """(n, 3, 4): axes (3, 3) and origin of each of the n moving bodies, in ground axes; in the order of the joints
         that move, mimic joints included."""
         return self._call("body_poses", q, *t, out=out)
+
+    # --- compilation ---
+
+    def compiled(self, function: str, frame: str | None = None) -> Compiled | Interpreted:
+        """The compiled form of one of the functions above, with its operation count and shapes."""
+        return self.code.compiled(function, frame)
+
+    def _call(self, function: str, *arguments: Numeric, out: Numeric = None, frame: str | None = None) -> Numeric:
+        return self.code._call(function, *arguments, out=out, frame=frame)

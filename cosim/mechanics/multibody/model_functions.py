@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from inspect import getattr_static
+from typing import Any
+
+import numpy as np
 
 from cosim.core.compile import ArrayPort, Compiled, Interpreted, compile
-from cosim.core.compile.native_method import redirect
+from cosim.core.compile.native_method import CallTarget, redirect
 from cosim.core.compile.trace import Shape
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.ops import is_symbolic
-from cosim.core.types import Numeric
+from cosim.core.types import Array, Numeric
 from cosim.mechanics.multibody.derivatives import DynamicsDerivatives
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.inertial_parameters import PER_BODY
@@ -80,43 +82,52 @@ def _table(equations: MechanismEquations) -> dict[str, tuple[list[ArrayPort], li
 
 
 class CompiledFunctions:
-    """Base of a model: its functions by name, compiled at their first call."""
+    """The functions of a model, compiled at their first call. places: of the names of frames among their arguments."""
 
-    equations: MechanismEquations
-    mechanism: Mechanism
-    nq: int
-    nv: int
-    _tree: Tree
-
-    def __init__(self) -> None:
+    def __init__(
+        self, equations: MechanismEquations, mechanism: Mechanism, tree: Tree, places: Mapping[str, int | None]
+    ) -> None:
+        self.equations, self._mechanism, self._tree, self._places = equations, mechanism, tree, places
         self._functions: dict[tuple[str, str | None], Compiled | Interpreted] = {}
+        self.targets: dict[str, tuple[CallTarget, dict[str, Any]]] = {}  # see `MethodCode`
 
     def compiled(self, function: str, frame: str | None = None) -> Compiled | Interpreted:
-        """The compiled form of one of the functions above, with its operation count and shapes."""
-        if getattr_static(type(self), function).place is not None and not isinstance(frame, str):
+        """See `Model.compiled`."""
+        if self._places[function] is not None and not isinstance(frame, str):
             raise TypeError(f"{function}: the name of a link is a text, got {frame!r}")
         key = function, frame
         if key not in self._functions:
-            fn, inputs, outputs = self._definition(function, frame)
+            fn, inputs, outputs = self.definition(function, frame)
             self._functions[key] = compile(fn, inputs, function, outputs)
         return self._functions[key]
 
     def _call(self, function: str, *arguments: Numeric, out: Numeric = None, frame: str | None = None) -> Numeric:
         """A function of numbers by machine code, of symbols as its equations."""
         if any(map(is_symbolic, arguments)):
-            return self._definition(function, frame)[0](*arguments)
+            return self.definition(function, frame)[0](*arguments)
+        if function == "mass_matrix" and self.equations.rolled:
+            return self._mass_matrix_by_columns(arguments[0], out)
         return self._ready(function, frame)(*arguments, out=out)
 
     def _ready(self, function: str, frame: str | None = None) -> Callable[..., Numeric]:
-        """Compile on first use; afterwards the method of this object calls the machine code."""
+        """Compile on first use; afterwards the method of the model calls the machine code."""
         code = self.compiled(function, frame)
         if isinstance(code, Compiled):
             redirect(self, function, code.native, code.call_address, frame)
         return code.native
 
-    def _definition(
-        self, function: str, frame: str | None
+    def _mass_matrix_by_columns(self, q: Numeric, out: Numeric) -> Array:
+        """Straight-line code of n² entries is too long for many bodies: one O(n) sweep per column instead."""
+        q, nv = np.asarray(q, dtype=float), self.equations.nv
+        result = np.empty((*q.shape[:-1], nv, nv)) if out is None else out
+        for row in np.ndindex(q.shape[:-1]):
+            self._call("inertia_effort", q[row], np.eye(nv), out=result[row])
+        return result
+
+    def definition(
+        self, function: str, frame: str | None = None
     ) -> tuple[Callable[..., Numeric], list[ArrayPort], list[ArrayPort]]:
+        """(equations, inputs, outputs) of a function."""
         inputs, outputs = arrays_of(self.equations, function)
         source = (
             "_link_regressor"
@@ -136,18 +147,18 @@ class CompiledFunctions:
                 raise InputError(
                     f"link '{frame}' is elastic: its efforts are not linear in ten parameters; name a rigid one"
                 )
-            equation, n = fn, getattr_static(type(self), function).place
+            equation, n = fn, self._places[function]
             fn = lambda *arguments: equation(*arguments[:n], body, pose, *arguments[n:])  # noqa: E731
         return fn, inputs, outputs
 
     @property
     def _elastic_links(self) -> set[str]:
-        return {link.name for link in self.mechanism.links if link.elastic is not None}
+        return {link.name for link in self._mechanism.links if link.elastic is not None}
 
     @cached_property
     def _derivatives(self) -> DynamicsDerivatives:
-        return DynamicsDerivatives(self.equations, self.nq, self.nv)
+        return DynamicsDerivatives(self.equations, self.equations.nq, self.equations.nv)
 
     @cached_property
     def _link_regressor(self) -> LinkRegressor:
-        return LinkRegressor(self.equations, self.nq, self.nv)
+        return LinkRegressor(self.equations, self.equations.nq, self.equations.nv)
