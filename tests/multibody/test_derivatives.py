@@ -178,7 +178,7 @@ def test_links_that_do_not_move_or_exist_are_refused(link: str, said: Said) -> N
 def test_derivatives_in_closed_form_with_mimic_joints() -> None:
     """Panda has coupled fingers that slide."""
     model = model_of("panda_description/urdf/panda.urdf")
-    assert model._derivatives._closed_form and not model.equations.v_map.trivial
+    assert model.code._derivatives._closed_form and not model.equations.v_map.trivial
     q, v, x, _, _ = state_of(model)
     for function in ("forward_dynamics", "inverse_dynamics"):
         found = getattr(model, f"{function}_derivatives")(q, v, x)
@@ -197,7 +197,7 @@ def test_closed_form_and_sweep_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     data = {"mechanism": {"bodies": bodies}, "schedule": {"duration": 1}}
     state = np.random.default_rng(5).normal(size=(3, 7))
     closed = Rig.from_dict(data).tick_model.plant.model
-    assert closed._derivatives._closed_form
+    assert closed.code._derivatives._closed_form
     monkeypatch.setattr(derivatives, "CLOSED_FORM_FROM", 99)
     swept = Rig.from_dict(data).tick_model.plant.model
     for function in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
