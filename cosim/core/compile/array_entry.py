@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.core.compile.mathlib import real
+from cosim.core.compile.stack_array import large_on_heap
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def batch(symbol: str, inputs: Sequence[ArrayPort], outputs: Sequence[ArrayPort]
         previous = f"done{i}"
     lines += ["  br label %rows.end", "rows.end:", f"  %b.next = add i64 %b, {lanes}", "  br label %head"]
     lines += ["finish:", "  ret void", "}"]
-    return "\n".join(lines) + "\n"
+    return large_on_heap("\n".join(lines) + "\n")
 
 
 def _columns(i: int, port: ArrayPort, previous: str, lanes: int, reading: bool) -> list[str]:

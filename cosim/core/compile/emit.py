@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from cosim.core.compile import stack_array
 from cosim.core.compile.loops import gathering
 from cosim.core.compile.lower import Graph, GraphNode
 from cosim.core.compile.mathlib import TOGETHER, constant, lane_calls, real, suffix
 from cosim.core.compile.operations import COMPARISONS, INSTRUCTIONS, INTRINSICS, LEAVES, LIBM, LOGIC, OF_TWO, SELECTIONS
 from cosim.core.compile.split import dependencies_first, is_long, split
+from cosim.core.compile.stack_array import stack_array
 from cosim.core.compile.trace import RecordedCall
 
 _WRITTEN_OUT = {"ASSIGN", "NEG", "SQ", "TWICE", "INV", "SIGN", "NOT", "IF_ELSE_ZERO", "SELECT", "SIN", "COS"}
@@ -245,7 +245,7 @@ def _in_parts(
     outs = [f"%out{k}" for k in range(len(graph.outputs))]
     space = "%workspace"
     main = Emitter(graph.nodes, lanes, ins, uniform)
-    main.lines, last = stack_array.stack_array(space, 8 * lanes * whole.size)
+    main.lines = [stack_array(space, 8 * lanes * whole.size)]
     texts = []
     for k, part in enumerate(whole.parts):
         e = Emitter(part.nodes, lanes, [*ins, space], uniform)
@@ -271,7 +271,7 @@ def _in_parts(
         main.lines.append(f"  call void @{name}({typed})")
     for pointer, array, output in zip(outs, whole.outputs, graph.outputs, strict=True):
         main.copy(main.address(space, array.place), len(output), pointer)
-    return "".join([*texts, _text(f"{symbol}.{lanes}", ins + outs, main.lines + last)])
+    return "".join([*texts, _text(f"{symbol}.{lanes}", ins + outs, main.lines)])
 
 
 def _call(e: Emitter, number: int, call: RecordedCall, needed: list[list[int]]) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cosim.core.compile import stack_array
 from cosim.core.compile.mathlib import constant, real
+from cosim.core.compile.stack_array import stack_array
 from cosim.core.compile.trace import RoutineBase
 
 
@@ -239,14 +239,14 @@ class LoopWriter:
         spaces = {b.name: b for b in buffers if b.values is None and b.starts is None}
         sizes = [max(b.count * b.width, 1) for b in spaces.values()]
         size = 8 * self.lanes
-        setup, last = stack_array.stack_array("%space", sum(sizes) * size)
+        setup = [stack_array("%space", sum(sizes) * size)]
         start = 0
         for name, n in zip(spaces, sizes, strict=True):
             setup.append(f"  %{name} = getelementptr inbounds {self.t}, ptr %space, i64 {start}")
             start += n
         arrays = [f"{name} = {body}" for body, name in self.globals.items()]
         head = f"define internal void @{self.symbol}({', '.join(self.parameters)}) nounwind {{"
-        body = [head, "entry:", *setup, *self.lines, *last, "  ret void", "}"]
+        body = [head, "entry:", *setup, *self.lines, "  ret void", "}"]
         return "\n".join([*arrays, *body]) + "\n"
 
 

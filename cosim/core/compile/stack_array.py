@@ -1,4 +1,5 @@
-"""IR of arrays that are local to a function call, and how much stack they take along the deepest chain of calls."""
+"""IR of arrays that are local to a function call: large ones on the heap, and how much stack the others take along the
+deepest chain of calls."""
 
 from __future__ import annotations
 
@@ -9,20 +10,49 @@ from functools import cache
 STACK_BYTES = 1 << 16
 
 
-def stack_array(pointer: str, size: int) -> tuple[list[str], list[str]]:
-    """(first lines, last lines) of a function with an array of `size` bytes, aligned to cache lines."""
-    if size <= STACK_BYTES:
-        return [f"  {pointer} = alloca [{max(size, 1)} x i8], align 64"], []
-    return [
-        f"  {pointer}.memory = call ptr @malloc(i64 {size + 64})",
-        f"  {pointer}.address = ptrtoint ptr {pointer}.memory to i64",
-        f"  {pointer}.beyond = add i64 {pointer}.address, 63",
-        f"  {pointer}.aligned = and i64 {pointer}.beyond, -64",
-        f"  {pointer} = inttoptr i64 {pointer}.aligned to ptr",
-    ], [f"  call void @free(ptr {pointer}.memory)"]
+def stack_array(pointer: str, size: int) -> str:
+    """The line of a function with an array of `size` bytes, aligned to cache lines."""
+    return f"  {pointer} = alloca [{max(size, 1)} x i8], align 64"
 
 
-# the form of the first and last lines above
+_LOCAL = re.compile(r"  (%[\w.]+) = (alloca \[.*\], align 64)\n")
+_RETURN = re.compile(r"^  ret ", re.MULTILINE)
+
+
+def large_on_heap(ir: str) -> str:
+    """The same functions with their large arrays on the heap. Arrays are allocated at the entry of a function."""
+    if not any(_of_line(found) > STACK_BYTES for found in _LOCAL.finditer(ir)):
+        return ir
+    return _FUNCTION.sub(_with_heap, ir)
+
+
+def _of_line(local: re.Match[str]) -> int:
+    array = _ARRAY.search(local[2])
+    assert array is not None
+    return _size(array)
+
+
+def _with_heap(function: re.Match[str]) -> str:
+    freed: list[str] = []
+
+    def allocated(local: re.Match[str]) -> str:
+        pointer, size = local[1], _of_line(local)
+        if size <= STACK_BYTES:
+            return local[0]
+        freed.append(f"  call void @free(ptr {pointer}.memory)\n")
+        return (
+            f"  {pointer}.memory = call ptr @malloc(i64 {size + 64})\n"
+            f"  {pointer}.address = ptrtoint ptr {pointer}.memory to i64\n"
+            f"  {pointer}.beyond = add i64 {pointer}.address, 63\n"
+            f"  {pointer}.aligned = and i64 {pointer}.beyond, -64\n"
+            f"  {pointer} = inttoptr i64 {pointer}.aligned to ptr\n"
+        )
+
+    text = _LOCAL.sub(allocated, function[0])
+    return _RETURN.sub("".join(freed) + "  ret ", text)
+
+
+# the form of the lines above
 _HEAP = re.compile(
     r"  (%[\w.]+)\.memory = call ptr @malloc\(i64 (\d+)\)\n"
     r"  \1\.address = .*\n  \1\.beyond = .*\n  \1\.aligned = .*\n  \1 = inttoptr .*\n"
@@ -37,7 +67,7 @@ def on_stack(ir: str) -> str:
 
 
 def _as_allocation(found: re.Match[str]) -> str:
-    return f"  {found[1]} = alloca [{int(found[2]) - 64} x i8], align 64\n"
+    return stack_array(found[1], int(found[2]) - 64) + "\n"
 
 
 _FUNCTION = re.compile(r"^define .*?@([\w.]+)\(.*?^}\n", re.MULTILINE | re.DOTALL)

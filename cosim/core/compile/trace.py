@@ -21,6 +21,7 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.compile.process_exits import user_code
+from cosim.core.compile.stack_array import large_on_heap
 from cosim.core.errors import CompileError, where_raised
 from cosim.core.types import Numeric
 
@@ -129,7 +130,8 @@ class RoutineBase(ABC):
 
     def definition(self, lanes: int) -> str:
         """IR of `@symbol.<lanes>`."""
-        return self._anonymous.replace("@_.", f"@{self.symbol}.") if lanes == 1 else self._text(self.symbol, lanes)
+        own = self._anonymous.replace("@_.", f"@{self.symbol}.") if lanes == 1 else self._text(self.symbol, lanes)
+        return large_on_heap(own)
 
     def __call__(self, *arguments: Numeric) -> Numeric:
         if is_recorded(arguments):
