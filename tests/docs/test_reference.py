@@ -42,7 +42,7 @@ from cosim.rig.run.proven_units import UnitsSummary
 from cosim.rig.run.recorded_run import StreamSummary
 from cosim.rig.run.run_metadata import channels_of
 from cosim.rig.run.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary
-from cosim.rig.sections import constraints, guard, joint_definition, schedule
+from cosim.rig.sections import constraints, guard, joint_definition, schedule, tick_size
 from cosim.rig.sections.guard import WATCHDOG
 from cosim.rig.wiring.control_loops import HoldTrajectory
 from cosim.rig.wiring.drivers import bus_report
@@ -190,7 +190,7 @@ def test_the_spellings_of_units_are_listed():
 def test_limits_of_a_file_and_figures_of_real_motors_and_of_the_guard_are_stated():
     for number in (yaml_source.MOST_BYTES // 10**6, yaml_values.MOST_VALUES, yaml_values.DEEPEST, schedule.MOST_BODIES):
         assert f" {number:,} " in TEXT
-    assert f"{schedule.MOST_INSTRUCTIONS:,} instructions" in TEXT
+    assert f"{tick_size.MOST_INSTRUCTIONS:,} instructions" in TEXT
     assert f"at most {part_names.LONGEST_NAME} characters" in TEXT
     assert f"more than {schema.LARGEST_NUMBER:g} in size" in TEXT.replace("1e12", "1e+12")
     assert f"minimum period is {schedule.show_time(schedule.SHORTEST_TICK_NS)} of the" in TEXT

@@ -3,13 +3,13 @@
 import pytest
 
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.rig.sections.schedule import MOST_INSTRUCTIONS, instructions
+from cosim.rig.sections.tick_size import MOST_INSTRUCTIONS, TickSize
 from tests.kit.refusals import refusal
 
 CHAIN = """\
 mechanism:
   bodies:
-    - {{name: rod, joint: hinge, repeat: {bodies}, mass: 1, com: [1, 0, 0], inertia: [1, 1, 1]}}
+    - {{name: rod, joint: hinge, repeat: {bodies}, type: {joint}, mass: 1, com: [1, 0, 0], inertia: [1, 1, 1]}}
 {more}schedule: {{integrator: {integrator}, substeps: {substeps}}}
 """
 
@@ -18,8 +18,8 @@ mechanism:
 def read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    def read(bodies=1, substeps="1", integrator="rk4", more=""):
-        text = CHAIN.format(bodies=bodies, substeps=substeps, integrator=integrator, more=more)
+    def read(bodies=1, substeps="1", integrator="rk4", more="", joint="revolute"):
+        text = CHAIN.format(bodies=bodies, substeps=substeps, integrator=integrator, more=more, joint=joint)
         (tmp_path / "rig.yaml").write_text(text)
         return read_rig("rig.yaml")
 
@@ -30,8 +30,11 @@ def read(tmp_path, monkeypatch):
     "values",
     [
         {"substeps": "1e9"},
-        {"bodies": 100, "substeps": "200"},
-        {"bodies": 10_000},
+        {"bodies": 100, "substeps": "1000"},
+        {"bodies": 10_000, "substeps": "4"},
+        {"bodies": 3000, "joint": "spherical", "more": "    - {name: tip, mass: 1, inertia: [1, 1, 1]}\n"},
+        {"bodies": 2000, "more": "    - {name: tip, mimic: {joint: hinge_1}, mass: 1, inertia: [1, 1, 1]}\n"},
+        {"bodies": 300, "more": "joints: {all: {stops: {lower: -1, upper: 1}}}\n"},
         {"bodies": 10_000, "substeps": "1e9", "integrator": "rosenbrock"},
         {"bodies": 200, "integrator": "rosenbrock"},
         {"bodies": 10_001},
@@ -44,6 +47,20 @@ def test_rigs_that_are_too_large(read, said, values):
 
 
 def test_the_largest_number_of_substeps(read):
-    assert instructions(1, 3702, "rk4") <= MOST_INSTRUCTIONS < instructions(1, 3703, "rk4")
+    assert TickSize(1).instructions(3702, "rk4") <= MOST_INSTRUCTIONS < TickSize(1).instructions(3703, "rk4")
     assert read(substeps="3702").schedule.substeps == 3702
     assert "lower substeps to 3,702" in refusal(read, substeps="3703")
+
+
+@pytest.mark.parametrize("joint", ["revolute", "prismatic", "spherical"])
+def test_ten_thousand_bodies_in_loops_are_accepted(read, joint):
+    bodies = 10_000 if joint != "spherical" else 3333
+    assert len(read(bodies=bodies, joint=joint).mechanism.description.joints) == bodies
+
+
+def test_an_implicit_step_counts_the_trees_on_the_ground_one_by_one(read):
+    axes = "".join(
+        f"    - {{name: axis_{k}, parent: base, mass: 1, com: [1, 0, 0], inertia: [1, 1, 1]}}\n" for k in range(60)
+    )
+    assert "a tick of 61 dofs" in refusal(read, bodies=61, integrator="rosenbrock")
+    assert len(read(bodies=1, integrator="rosenbrock", more=axes).joints) == 61

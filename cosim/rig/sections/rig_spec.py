@@ -40,7 +40,8 @@ from cosim.rig.sections.keep import KeepSpec, read_keep
 from cosim.rig.sections.mechanism import MechanismSpec, ground_alone, read_mechanism
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec, read_couplings, read_parts
 from cosim.rig.sections.scenario import ScenarioContext, ScenarioSpec, read_scenarios
-from cosim.rig.sections.schedule import ScheduleSpec, check_size, read_schedule
+from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
+from cosim.rig.sections.tick_size import check_size, size_of
 from cosim.rig.sections.tuning import TuningKeys
 
 MEGABYTE = 1e6
@@ -224,10 +225,15 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     if dofs and not dofs.owners and "mechanism" in source.data:
         reading.fail(("mechanism",), "no joint moves on its own; give it a joint that is not fixed")
     schedule = read_schedule(top.get("schedule"), reading)
-    if dofs and not check_size(len(dofs.owners), schedule, reading):
+    size = size_of(mechanism, len(dofs.owners)) if dofs else None
+    if size and not check_size(size, schedule, reading):
         raise InputErrors(reading.errors)  # each further section would take its time
     settings = top.get("joints") or {}
     entries = read_entries(settings, joints, multi_dof, by_name, reading)
+    stops = sum(entry.data.get("stops") is not None for entry in entries.values())
+    switches = stops + len(top.get("events") or [])
+    if size and switches and not check_size(replace(size, switches=switches), schedule, reading):
+        raise InputErrors(reading.errors)
     prescribed = {name for name, entry in entries.items() if entry.data.get("prescribed") is not None}
     items = top.get("controllers") or []
     controllers = read_controllers(items, joints, by_name, prescribed, schedule.step_ns, reading, schedule.rate)

@@ -1,5 +1,4 @@
-"""The section `schedule` of a rig: times in whole nanoseconds, periods in whole steps, task order, real time; and the
-size of its ticks, estimated before anything is compiled: a rig that would take minutes is refused."""
+"""The section `schedule` of a rig: times in whole nanoseconds, periods in whole steps, task order, real time."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cosim.core.errors import did_you_mean, plural
+from cosim.core.errors import did_you_mean
 from cosim.core.types import param, params
 from cosim.core.units import LONGEST_TIME, show_time
 from cosim.mechanics.integrators.methods import INTEGRATORS
@@ -33,8 +32,6 @@ _ORDER_RULES = (
 )
 
 MOST_BODIES = 10_000
-MOST_INSTRUCTIONS = 500_000  # of a tick; compiling 10,000 takes about a second
-INSTRUCTIONS_PER_DOF = 200  # measured
 
 
 @params
@@ -251,30 +248,3 @@ def read_deadline(time: float, step_ns: int | None, rate: float, at: KeyPath, re
         )
         reading.fail(at, what)
     return deadline
-
-
-def instructions(dofs: int, substeps: int, integrator: str) -> int:
-    """The instructions of the machine code of a tick, estimated from measured ones."""
-    if INTEGRATORS[integrator].implicit:  # it solves equations of all dofs, and substeps share this code
-        return (INSTRUCTIONS_PER_DOF + 65) * dofs + 70 * substeps + 5 * dofs**2 + dofs**3 // 3
-    return INSTRUCTIONS_PER_DOF * dofs + substeps * (70 + 65 * dofs)
-
-
-def check_size(dofs: int, schedule: ScheduleSpec, reading: Reading) -> bool:
-    """Whether a rig is small enough to be compiled; otherwise the error is recorded with the value to lower."""
-    substeps, integrator = schedule.substeps or 1, schedule.integrator or "rk4"
-    estimate = instructions(dofs, substeps, integrator)
-    if estimate <= MOST_INSTRUCTIONS:
-        return True
-    at: KeyPath = ("mechanism",)
-    most = (MOST_INSTRUCTIONS - instructions(0, 1, "rk4")) // (instructions(1, 1, "rk4") - instructions(0, 1, "rk4"))
-    fix = f"use {most:,} dofs or fewer; bodies on fixed joints have none"
-    if instructions(dofs, 1, "rk4") <= MOST_INSTRUCTIONS:
-        at, fix = ("schedule", "integrator"), "use another integrator or fewer bodies"
-        fixed, one = (instructions(dofs, n, integrator) for n in (0, 1))
-        most = (MOST_INSTRUCTIONS - fixed) // (one - fixed)
-        if most >= 1:
-            at, fix = ("schedule", "substeps"), f"lower substeps to {most:,} or less, or use a smaller step"
-    what = f"a tick of {dofs:,} {plural(dofs, 'dof')} has about {estimate:,} instructions"
-    reading.fail(at, f"{what}, at most {MOST_INSTRUCTIONS:,} are compiled; {fix}")
-    return False
