@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cosim.core import ops
-from cosim.core.compile import ArrayPort, Routine, compile, split, stack_array
+from cosim.core.compile import ArrayPort, Routine, array_entry, compile, split, stack_array
 from cosim.core.compile.jit import vector_lanes
 from cosim.core.compile.routine import call_when, with_callees
 from tests.compile.calls import run
@@ -234,6 +234,16 @@ def test_a_large_workspace_is_on_the_heap(monkeypatch):
     texts.append(heap.routine.definition(1))
     agree(one, heap, N)
     assert ["malloc" in text for text in texts] == ["free" in text for text in texts] == [False, True]
+
+
+def test_the_arrays_of_a_batch_are_on_the_heap_where_they_are_large():
+    large, small = (
+        array_entry.batch("f", [ArrayPort("x", (n,))], [ArrayPort("y", (3,)), ArrayPort("z", (n,))], 8)
+        for n in (9000, 9)
+    )
+    assert large.count("@malloc") == large.count("@free") == 2
+    assert "@malloc" not in small
+    assert stack_array.stack_need(large) == 3 * 8 * 8
 
 
 def test_the_workspace_does_not_grow_with_the_length(monkeypatch):

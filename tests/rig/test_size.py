@@ -2,8 +2,10 @@
 
 import pytest
 
+from cosim import load_rig
 from cosim.rig.sections.rig_spec import read_rig
 from cosim.rig.sections.tick_size import MOST_INSTRUCTIONS, TickSize
+from tests.kit.emitted_code import modules_compiled
 from tests.kit.refusals import refusal
 
 CHAIN = """\
@@ -64,3 +66,33 @@ def test_an_implicit_step_counts_the_trees_on_the_ground_one_by_one(read):
     )
     assert "a tick of 61 dofs" in refusal(read, bodies=61, integrator="rosenbrock")
     assert len(read(bodies=1, integrator="rosenbrock", more=axes).joints) == 61
+
+
+MIXED = """\
+mechanism:
+  bodies:
+    - {{name: rod, joint: hinge, repeat: {half}, origin: {{xyz: [0.1, 0, 0]}}, axis: [0, 1, 0], mass: 1, com: [0.05, 0, 0],
+       inertia: [1e-3, 1e-3, 1e-3], damping: 0.1, stiffness: 2}}
+    - {{name: slide, joint: rail, type: prismatic, repeat: {half}, mass: 1, inertia: [1e-3, 1e-3, 1e-3]}}
+joints:
+  all: {{limits: {{velocity: 90}}, encoder: {{cpr: 4096}}{drive}}}
+"""
+MOTOR = "type: dc_motor, resistance: 1, inductance: 1e-3, torque_constant: 0.1, rotor_inertia: 1e-5"
+DRIVE = {
+    "": "",
+    "motors": f", actuator: {{{MOTOR}}}",
+    "prescribed": ", prescribed: {type: sine, amplitude: 0.1, frequency: 1}",
+}
+
+
+@pytest.mark.parametrize("drive", DRIVE)
+def test_the_code_of_many_joints_does_not_grow_with_their_number(tmp_path, drive):
+    lines = []
+    for bodies in (500, 600):
+        path = tmp_path / f"{bodies}.yaml"
+        path.write_text(MIXED.format(half=bodies // 2, drive=DRIVE[drive]))
+        with modules_compiled() as modules:
+            load_rig(path).engine()
+        lines.append(sum(ir.count("\n") for ir in modules))
+    # of prescribed joints some values are stored one by one
+    assert lines[1] - lines[0] <= (8 * 100 if drive == "prescribed" else 20)

@@ -138,12 +138,15 @@ class Plant(PlantDescription):
         a = np.zeros(self.model.nv)
         if self.real:
             a = ops.set_at(a, self._real_dofs, x["real"])
-        for name, trajectory in self.prescribed.items():
-            sample, k = trajectory.sample(t), self.model.dof_index(name)
-            q = ops.set_at(q, [self._coordinate(name)], sample["position"])
-            v = ops.set_at(v, [k], sample["velocity"])
-            a = ops.set_at(a, [k], sample["acceleration"])
-        return q, v, a
+        if not self.prescribed:
+            return q, v, a
+        samples = [trajectory.sample(t) for trajectory in self.prescribed.values()]
+        coordinates = [self._coordinate(name) for name in self.prescribed]
+        dofs = [self.model.dof_index(name) for name in self.prescribed]
+        kinds = ("position", "velocity", "acceleration")
+        given = {kind: ops.concatenate([sample[kind] for sample in samples]) for kind in kinds}
+        q = ops.set_at(q, coordinates, given["position"])
+        return q, ops.set_at(v, dofs, given["velocity"]), ops.set_at(a, dofs, given["acceleration"])
 
     def locked_or_imposed(self, x: State) -> Numeric:
         """bool (nv,): dofs whose acceleration is known: imposed ones, and those locked by a latch, brake or stop."""
