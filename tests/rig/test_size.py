@@ -71,8 +71,8 @@ def test_an_implicit_step_counts_the_trees_on_the_ground_one_by_one(read):
 MIXED = """\
 mechanism:
   bodies:
-    - {{name: rod, joint: hinge, repeat: {half}, origin: {{xyz: [0.1, 0, 0]}}, axis: [0, 1, 0], mass: 1, com: [0.05, 0, 0],
-       inertia: [1e-3, 1e-3, 1e-3], damping: 0.1, stiffness: 2}}
+    - {{name: rod, joint: hinge, repeat: {half}, origin: {{xyz: [0.1, 0, 0]}}, axis: [0, 1, 0], mass: 1,
+       com: [0.05, 0, 0], inertia: [1e-3, 1e-3, 1e-3], damping: 0.1, stiffness: 2}}
     - {{name: slide, joint: rail, type: prismatic, repeat: {half}, mass: 1, inertia: [1e-3, 1e-3, 1e-3]}}
 joints:
   all: {{limits: {{velocity: 90}}, encoder: {{cpr: 4096}}{drive}}}
