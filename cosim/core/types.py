@@ -230,6 +230,15 @@ class CouplingActuator(Actuator, Protocol):
         ...
 
 
+class SharedActuator(CouplingActuator, Protocol):
+    """A drive of m joints. The names of its inputs, and of the outputs `effort`, begin with that of the joint and a
+    dot; reflected, units: by that beginning the reflected inertia [kg m² or kg], and the unit of the joint's position,
+    rad or m. `initial` takes positions and velocities (m,)."""
+
+    reflected: Mapping[str, float]
+    units: Mapping[str, str]
+
+
 # what the sampled part of an actuator gets besides ACTUATOR_INPUTS: the setpoints of its joint's command, and whether
 # it is switched on (1, else 0)
 SETPOINTS: Signals = {

@@ -78,7 +78,8 @@ class GraphActuator:
         first = next(iter(joints))
         self.assembly = assemble(graph, ((signal, first) for signal in outputs.values()))
         self._rates = _rates_of_motion(self.assembly, joints.values())
-        self.moves = self._unit_of(first)
+        self.units = {before: self._unit_of(joint) for joint, before in joints.items()}
+        self.moves = self.units[joints[first]]
         self.recorded = {name: self.assembly.variable(signal, first) for name, signal in outputs.items()}
         units = self.assembly.unit_of
         own = {name: Signal((), units(self.recorded[name]), f"{of} of the drive") for name, of in outputs.items()}

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from cosim.core.types import Actuator, State, Trajectory, breaks_of
+from cosim.core.types import Actuator, SharedActuator, State, Trajectory, breaks_of
 from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_formulation
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import ConsistentState, find_consistent_state
@@ -40,7 +40,7 @@ class LoopClosure:
 class SharedDrive(NamedTuple):
     """A drive of several joints. joints: what the names of its inputs begin with -> dof."""
 
-    actuator: Actuator
+    actuator: SharedActuator
     joints: Mapping[str, str]
 
 
@@ -104,6 +104,8 @@ class PlantDescription:
     def full_model(self) -> Model:
         """The mechanism with the rotors of its actuators and with all its constraints."""
         rotors = {name: actuator.reflected_inertia for name, actuator in self.actuators.items()} | dict(self.rotors)
+        for drive in self.shared.values():
+            rotors |= {dof: drive.actuator.reflected[before] for before, dof in drive.joints.items()}
         return Model(self.mechanism, self.gravity, rotors, self.loop_closure.baumgarte, self.loop_closure.elimination)
 
     @cached_property
@@ -246,6 +248,11 @@ class PlantDescription:
             drive: {before: self.model.dof_index(dof) for before, dof in joints.items()}
             for drive, joints in names.items()
         }
+
+    @cached_property
+    def driven(self) -> frozenset[str]:
+        """Dofs that a simulated drive moves."""
+        return frozenset((*self.actuators, *(dof for drive in self.shared.values() for dof in drive.joints.values())))
 
     @cached_property
     def coupling(self) -> CouplingDrives:
