@@ -25,7 +25,9 @@ class Simulation:
         self.assembly, self.names, self.t, self.inputs = assembly, names, np.asarray(times, dtype=float), inputs
 
         def rates(t: Any, x: Any, u: Any) -> Any:
-            given = {name: u[k] for k, name in enumerate(assembly.inputs)} | dict.fromkeys(assembly.rates_of_inputs, 0.0)
+            given = {name: u[k] for k, name in enumerate(assembly.inputs)} | dict.fromkeys(
+                assembly.rates_of_inputs, 0.0
+            )
             dx, known = assembly.flow(t, {name: x[k] for k, name in enumerate(names)}, given)
             supplied = ops.sum(assembly.supplied(known).values())
             lost = ops.sum(assembly.dissipated(known).values())

@@ -269,7 +269,7 @@ def _rates_of_motion(assembly: Assembly, prefixes: Iterable[str]) -> dict[str, s
             what = f"its motion needs the rate of '{variable.of}', which is sampled and jumps"
             if str(variable.of).endswith("velocity"):
                 what = "it needs the rate of the joint's acceleration"
-            fix = "put a compliance between it and what gives its flow, or filter the input by a first-order element"
+            fix = "put a compliance between it and what gives its flow"
             raise GraphError(f"{what}; {fix}", element_of(assembly.equations, user))
     return {rate: known[rate] for rate in assembly.rates_of_inputs}
 

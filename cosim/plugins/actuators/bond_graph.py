@@ -48,4 +48,6 @@ def _assembled(params: Params, joints: Mapping[str, str]) -> GraphActuator:
         name = next(name for name, signal in signals.items() if signal == error.signal)
         raise SectionError(error.what, ("signals", name)) from None
     except GraphError as error:
-        raise SectionError(error.what, ("graph", *params.graph.place_of(error))) from None
+        shared = joints is not ONE_JOINT and error.element in joints
+        place = ("joints", error.element) if shared else ("graph", *params.graph.place_of(error))
+        raise SectionError(error.what, place) from None

@@ -89,6 +89,7 @@ class CouplingDrives:
     ) -> tuple[Solution, Numeric]:
         """(what the equations of motion determine, e − B′ q̈ (nv,)); a (nv,): accelerations of known dofs; rest (nv,):
         efforts beside the drives."""
+        found, e = None, a
         for _ in range(self.passes):
             _, outputs = plant.actuator_flows(at.t, at.x, request, at.q, at.v, a)
             slopes = self._slopes(plant, at.t, at.x, request, at.q, at.v, a)
@@ -98,6 +99,7 @@ class CouplingDrives:
             e = e - slopes.beside_diagonal(respond, e)
             found = respond(e)
             a = found.acceleration
+        assert found is not None
         return found, e
 
     def impulse(

@@ -259,10 +259,10 @@ class Plant(PlantDescription):
     ) -> dict[str, Numeric]:
         """The inputs of an actuator."""
         u = {}
-        takes_acceleration = a is not None and getattr(self.drives[name], "follows_acceleration", False)
+        takes_acceleration = getattr(self.drives[name], "follows_acceleration", False)
         for before, k in self.joints_of[name].items():
             u |= {f"{before}request": request[k], f"{before}position": chart[k], f"{before}velocity": v[k]}
-            if takes_acceleration:
+            if a is not None and takes_acceleration:
                 u[before + ACCELERATION] = a[k]
         return u
 
