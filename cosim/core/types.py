@@ -191,6 +191,9 @@ ACTUATOR_OUTPUTS: Signals = {
 }
 
 
+ACCELERATION = "acceleration"  # a further input of a `CouplingActuator`
+
+
 class Actuator(ContinuousBlock, Protocol):
     """A continuous block between a requested effort and a joint; all signals are of one joint, shape ().
 
@@ -204,6 +207,36 @@ class Actuator(ContinuousBlock, Protocol):
     def initial(self, position: Numeric, velocity: Numeric) -> State:
         """The state without currents, with the joint at this position and velocity."""
         ...
+
+
+class CouplingActuator(Actuator, Protocol):
+    """An actuator of m joints whose effort and rates are affine in their accelerations a, effort = e − B a and
+    ẋ = c + D a, beyond the reflected inertia: the plant solves for a. `flow` takes a further input, ACCELERATION, and
+    `effort` is the one on the joint at this acceleration.
+
+    couples: whether its motion depends on a; follows_acceleration: whether any output does.
+    is_linear_in_acceleration: whether B and D are constant in a; if not, they are so piece by piece. states: the
+    states of the rows of D, each of shape ().
+    """
+
+    couples: bool
+    follows_acceleration: bool
+    is_linear_in_acceleration: bool
+    states: Sequence[str]
+    states: Sequence[str]
+
+    def by_acceleration(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, Numeric]:
+        """(B (m, m), D (states, m))"""
+        ...
+
+
+class SharedActuator(CouplingActuator, Protocol):
+    """A drive of m joints. The names of its inputs, and of the outputs `effort`, begin with that of the joint and a
+    dot; reflected, units: by that beginning the reflected inertia [kg m² or kg], and the unit of the joint's position,
+    rad or m. `initial` takes positions and velocities (m,)."""
+
+    reflected: Mapping[str, float]
+    units: Mapping[str, str]
 
 
 # what the sampled part of an actuator gets besides ACTUATOR_INPUTS: the setpoints of its joint's command, and whether

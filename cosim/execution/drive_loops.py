@@ -135,12 +135,13 @@ def exponential(matrix: Array) -> Array:
 
 
 def closed_loops(state: RigState) -> DriveLoops | None:
-    """The loops that the commanded gains close; None without any, or of too many drives."""
+    """The loops that the commanded gains close; None without any, of too many drives, and of drives whose states
+    follow the accelerations of joints."""
     tick_model, plant, command = state.tick_model, state.tick_model.plant, state.parts["command"]
     kp, kd = (np.where(np.isfinite(command[gain]), command[gain], 0.0) for gain in ("kp", "kd"))
     known = np.asarray(plant.locked_or_imposed(state.state), dtype=bool)
     dofs = np.flatnonzero(~known & ((kp > 0.0) | (kd > 0.0)))
-    if not len(dofs) or len(known) > MAX_SIZE:
+    if not len(dofs) or len(known) > MAX_SIZE or plant.coupling:
         return None
     t, sensors = state.tick * tick_model.step, tick_model.encoders.params
     positions = np.asarray(plant.model.equations.chart(plant.motion(t, state.state)[0]), dtype=float)

@@ -188,9 +188,6 @@ WRONG: dict[str, dict[str, Any]] = {
     "no inertia behind backlash": {
         "gears": [{"ratio": 50, "stiffness": 80, "backlash": 0.01}, {"ratio": 2, "stiffness": 100}]
     },
-    # the inertia of a rigid rotor would be none that the mechanism can take: the friction depends on the acceleration
-    "friction that grows with the load": {"gears": [{"ratio": 40, "load_friction": 0.1}]},
-    "efficiency of a rigid gear": {"gears": [{"ratio": 40, "efficiency": 0.9}]},
     "a joint that is electrical": {
         "type": "bond_graph",
         "graph": {"elements": {"source": ELECTRICAL["source"]}, "bonds": ["source -> joint"]},

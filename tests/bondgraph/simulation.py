@@ -25,7 +25,9 @@ class Simulation:
         self.assembly, self.names, self.t, self.inputs = assembly, names, np.asarray(times, dtype=float), inputs
 
         def rates(t: Any, x: Any, u: Any) -> Any:
-            given = {name: u[k] for k, name in enumerate(assembly.inputs)}
+            given = {name: u[k] for k, name in enumerate(assembly.inputs)} | dict.fromkeys(
+                assembly.rates_of_inputs, 0.0
+            )
             dx, known = assembly.flow(t, {name: x[k] for k, name in enumerate(names)}, given)
             supplied = ops.sum(assembly.supplied(known).values())
             lost = ops.sum(assembly.dissipated(known).values())
@@ -44,6 +46,7 @@ class Simulation:
             options["jac"] = lambda t, x: jacobian(x, t, np.array([*inputs(t).values()], dtype=float))
         found = solve_ivp(flow, (0.0, self.t[-1]), start, t_eval=self.t, **options)
         assert found.success, found.message
+        assert not assembly.rates_of_inputs or inputs(0.0) == inputs(self.t[-1])  # their rates are taken as 0
         self.states = dict(zip(names, found.y, strict=False))
         self.supplied, self.dissipated = found.y[-2:]
 
@@ -53,7 +56,8 @@ class Simulation:
     def known(self, k: int = -1) -> Any:
         """Every variable of the graph at time k."""
         x = {name: values[k] for name, values in self.states.items()}
-        return self.assembly.solve(self.t[k], x, self.inputs(self.t[k]))
+        at_rest = dict.fromkeys(self.assembly.rates_of_inputs, 0.0)
+        return self.assembly.solve(self.t[k], x, {**at_rest, **self.inputs(self.t[k])})
 
     def stored(self, k: int = -1) -> float:
         return float(sum(self.assembly.stored(self.known(k)).values()))

@@ -141,7 +141,7 @@ def formulas_of(assembly: Assembly, outputs: Mapping[str, Variable]) -> GraphFor
         if element.row.value and not isinstance(element.value, Law)
         for parameter in [Parameter(name, PREFIXES[element.kind], float(element.value), element.unit or "")]
     }
-    inputs = [*graph.inputs, *(f"{name}'" for name in graph.inputs)]
+    inputs = [*graph.inputs, *assembly.rates_of_inputs]
     states = [state.name for state in assembly.states if not state.account]
     known = {symbol: _casadi_symbol(symbol.name) for symbol in parameters}
     t, x, u = ({name: _casadi_symbol(name) for name in names} for names in (["t"], states, inputs))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -21,11 +22,20 @@ from cosim.mechanics.bondgraph import causality
 from cosim.mechanics.bondgraph.causality import Causality
 from cosim.mechanics.bondgraph.domains import DOMAINS
 from cosim.mechanics.bondgraph.elements import OWN, Element, Law
-from cosim.mechanics.bondgraph.equations import TIME, Balance, Function, GraphEquations, StateVariable, Variable
+from cosim.mechanics.bondgraph.equations import (
+    TIME,
+    Balance,
+    Equation,
+    Function,
+    GraphEquations,
+    StateVariable,
+    Variable,
+)
 from cosim.mechanics.bondgraph.graph import BondGraph, CheckedGraph, GraphError, SignalError
 from cosim.mechanics.bondgraph.sorting import in_order, tear
 
 ENERGY = "energy"
+RATE = "'"  # of the name of an input: its derivative with respect to time
 # of elements that hold none: name of the integral of their power, and the sign of the power into the element in it
 INTEGRALS = {"R": ("dissipated", 1.0), "Se": ("supplied", -1.0), "Sf": ("supplied", -1.0)}
 STORAGES = ("I", "C", "IC")
@@ -57,6 +67,12 @@ class Assembly:
     def inputs(self) -> Mapping[str, str]:
         return self.graph.inputs
 
+    @cached_property
+    def rates_of_inputs(self) -> dict[str, Variable]:
+        """The derivatives of inputs with respect to time that its equations use: `velocity'` and the like."""
+        used = (v for equation in self.equations.of.values() for v in equation.uses)
+        return {f"{v.of}{RATE * v.order}": v for v in used if v.kind == "input" and v.order}
+
     @property
     def states(self) -> tuple[StateVariable, ...]:
         return tuple(self.equations.states.values())
@@ -81,10 +97,11 @@ class Assembly:
     # --- evaluation ---
 
     def solve(self, t: Numeric, x: Mapping[str, Numeric], u: Mapping[str, Numeric]) -> Values:
-        """Every variable of the graph, from the time [s], the states and the inputs."""
+        """Every variable of the graph, from the time [s], the states, the inputs and those of their rates that it
+        uses, see `rates_of_inputs`."""
         known: Values = {TIME: t}
         known |= {Variable("input", name): u[name] for name in self.graph.inputs}
-        known |= {Variable("input", name, 1): u.get(f"{name}'", 0.0) for name in self.graph.inputs}
+        known |= {variable: u[name] for name, variable in self.rates_of_inputs.items()}
         known |= {Variable("state", name): x[name] for name in self.equations.states}
         for step in self.order:
             if isinstance(step, Loop):
@@ -100,16 +117,16 @@ class Assembly:
     def _solve_loop(self, loop: Loop, known: Values) -> None:
         matrix, constant = self._loop_equations(loop, known)
         solution = Elimination(matrix).solve(constant)
-        known |= self._follow(loop, solution, known)
+        known |= _follow(loop, solution, self.equations.of, known)
 
     def _loop_equations(self, loop: Loop, known: Values) -> tuple[Numeric, Numeric]:
         """(M, b) of M z = b for the guessed variables z."""
         guessed, of = loop.guessed, self.equations.of
 
-        def gaps(z: Numeric) -> Numeric:
+        def gaps(z: Numeric, equations: Mapping[Variable, Equation], known: Values) -> Numeric:
             """By how much the equations of the guessed variables fail."""
-            both = {**known, **self._follow(loop, z, known)}
-            values = [of[v].value(both) for v in guessed]
+            both = {**known, **_follow(loop, z, equations, known)}
+            values = [equations[v].value(both) for v in guessed]
             return ops.array(
                 [
                     value if isinstance(of[v], Balance) else value - own
@@ -117,18 +134,12 @@ class Assembly:
                 ]
             )
 
-        n = len(guessed)
-        constant = gaps(np.zeros(n))
-        columns = [constant - gaps(unit) for unit in np.eye(n)]
+        n, members = len(guessed), (*loop.guessed, *loop.rest)
+        constant = gaps(np.zeros(n), of, known)
+        # what the members contribute to each other, without the constants
+        within = {variable: of[variable].within(members) for variable in members}
+        columns = [-gaps(unit, within, known) for unit in np.eye(n)]
         return ops.array([[columns[j][i] for j in range(n)] for i in range(n)]), constant
-
-    def _follow(self, loop: Loop, z: Sequence[Numeric], known: Values) -> Values:
-        """The variables of the loop from the guessed ones."""
-        found = dict(zip(loop.guessed, z, strict=True))
-        both = {**known, **found}
-        for variable in loop.rest:
-            both[variable] = found[variable] = self.equations.of[variable].value(both)
-        return found
 
     def flow(self, t: Numeric, x: Mapping[str, Numeric], u: Mapping[str, Numeric]) -> tuple[dict[str, Numeric], Values]:
         """(dx/dt of the states by name, every variable)."""
@@ -169,11 +180,21 @@ class Assembly:
 
     def supplied(self, known: Values) -> dict[str, Numeric]:
         """By source: the power that it gives [W]; heat that a thermal source gives has been counted as dissipated."""
-        return {name: -self.power(name, known) for name in self._of_kinds("Se", "Sf")}
+        return {name: -self.power(name, known) for name in self.supplied_by}
 
     def dissipated(self, known: Values) -> dict[str, Numeric]:
         """By resistance: the power that it turns into heat [W]."""
-        return {name: self.power(name, known) for name in self._of_kinds("R")}
+        return {name: self.power(name, known) for name in self.dissipated_by}
+
+    @property
+    def supplied_by(self) -> list[str]:
+        """The sources of power."""
+        return self._of_kinds("Se", "Sf")
+
+    @property
+    def dissipated_by(self) -> list[str]:
+        """The resistances that turn power into heat."""
+        return self._of_kinds("R")
 
     def stored(self, known: Values) -> dict[str, Numeric]:
         """By storage: its energy [J]."""
@@ -184,6 +205,15 @@ class Assembly:
         """Elements of one port of these kinds, except in domains where effort times flow is no power."""
         of_kinds = (name for name, element in self.graph.elements.items() if element.kind in kinds)
         return [name for name in of_kinds if carries_power(self.graph, name)]
+
+
+def _follow(loop: Loop, z: Sequence[Numeric], equations: Mapping[Variable, Equation], known: Values) -> Values:
+    """The variables of the loop from the guessed ones."""
+    found = dict(zip(loop.guessed, z, strict=True))
+    both = {**known, **found}
+    for variable in loop.rest:
+        both[variable] = found[variable] = equations[variable].value(both)
+    return found
 
 
 def assemble(graph: BondGraph, recorded: Iterable[tuple[str, str]] = ()) -> Assembly:
@@ -234,7 +264,8 @@ def _check_loops(assembly: Assembly) -> None:
     if not loops or any(_is_symbolic(element) for element in assembly.graph.elements.values()):
         return
     with np.errstate(all="ignore"):
-        known = assembly.solve(0.0, assembly.initial(), dict.fromkeys(assembly.inputs, 0.0))
+        at_rest = dict.fromkeys((*assembly.inputs, *assembly.rates_of_inputs), 0.0)
+        known = assembly.solve(0.0, assembly.initial(), at_rest)
         for loop in loops:
             matrix = np.asarray(assembly._loop_equations(loop, known)[0], dtype=float)
             if not (np.isfinite(matrix).all() and np.linalg.cond(matrix) < LARGEST_CONDITION):

@@ -57,6 +57,10 @@ class Linear:
         """Whether it is a constant plus multiples of the unknown variables."""
         return not any(term.modulus is not None and term.modulus in unknown for term in self.terms)
 
+    def within(self, members: Container[Variable]) -> Linear:
+        """The terms of members alone."""
+        return Linear(tuple(term for term in self.terms if term.variable in members))
+
     def value(self, known: Mapping[Variable, Numeric]) -> Numeric:
         def of(term: Term) -> Numeric:
             factor, variable, modulus = term
@@ -78,6 +82,10 @@ class Function:
     def affine_in(self, unknown: Container[Variable]) -> bool:
         return not any(variable in unknown for variable in self.uses)
 
+    def within(self, members: Container[Variable]) -> Linear:
+        """Nothing: it depends on none of its members."""
+        return Linear(())
+
     def value(self, known: Mapping[Variable, Numeric]) -> Numeric:
         return self.fn(*(known[variable] for variable in self.uses))
 
@@ -94,6 +102,10 @@ class Balance:
 
     def affine_in(self, unknown: Container[Variable]) -> bool:
         return self.sum.affine_in(unknown)
+
+    def within(self, members: Container[Variable]) -> Balance:
+        """The terms of members alone."""
+        return Balance(self.sum.within(members))
 
     def value(self, known: Mapping[Variable, Numeric]) -> Numeric:
         """What is left of the sum."""

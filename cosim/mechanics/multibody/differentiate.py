@@ -33,6 +33,7 @@ class Derived:
         with inlined(self._held.calls):
             results = make(list(columns), list(arrays))
         self._shapes = [shape for _, shape in results]
+        self._expressions = [e for e, _ in results]
         known = [*columns, *self._held.columns]
         own = {element.element_hash() for c in known for element in c.elements()}
         used = casadi.symvar(casadi.veccat(*(e for e, _ in results)))
@@ -54,6 +55,15 @@ class Derived:
         import casadi
 
         return casadi.DM(self._fn.sparsity_out(k), 1.0).full() != 0.0
+
+    def depends_on(self, k: int) -> tuple[bool, bool]:
+        """(Whether the results are constant in array k, whether they have slopes in it.) Results that are constant
+        piece by piece are neither."""
+        import casadi
+
+        results, x = casadi.veccat(*self._expressions), self._columns[k]
+        constant = not any(casadi.which_depends(results, x, 1, False))
+        return constant, casadi.sparsify(casadi.jacobian(results, x)).nnz() > 0
 
 
 def _array(value: Numeric, shape: Shape) -> Numeric:

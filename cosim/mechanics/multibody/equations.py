@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -81,6 +82,16 @@ class MechanismEquations(TreeKinematics):
         """The same mechanism with these inertial parameters (10 n,) of its bodies; see `inertial_parameters`."""
         tree = with_inertial_parameters(self.tree, parameters)
         return MechanismEquations(tree, self.gravity, self.constraints)
+
+    def with_rotors(self, inertia: Numeric) -> MechanismEquations:
+        """The same mechanism with further reflected inertia on its dofs (nv,), numbers or symbols."""
+        by_dof = ops.set_at(np.zeros(self.nv_tree), self.v_map.independent, inertia)
+        ends = np.cumsum([0, *(kind.nv for kind in self.tree.kinds)])
+        tree = self.tree.with_rotors([by_dof[a:b] for a, b in pairwise(ends)])
+        equations = MechanismEquations(tree, self.gravity, self.constraints)
+        # loops over bodies take their inertia from tables
+        equations.__dict__ |= {"rolled": False, "copies": None}
+        return equations
 
     # --- sweeps over the tree ---
 
@@ -216,14 +227,16 @@ class MechanismEquations(TreeKinematics):
         fixed: Numeric,
         t: Numeric = 0.0,
         active: Numeric | None = None,
+        impulses: Numeric | None = None,
     ) -> Solution:
-        """The impulse balance when the constraint rates must change by −demand (m,) and fixed dofs by `jump` (nv,).
+        """The impulse balance when the constraint rates must change by −demand (m,) and fixed dofs by `jump` (nv,);
+        impulses (nv,): given ones on the other dofs.
 
         The fields of the result hold velocity changes Δv (nv,), impulses of the fixed dofs (nv,) and Λ (m,) in place
         of accelerations and forces: G Δv = −demand, M Δv = Gᵀ Λ + impulse. Finite forces have no effect.
         """
         moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
-        return self._impulse(moving, rows, demand, jump, fixed, active)
+        return self._impulse(moving, rows, demand, jump, fixed, active, impulses=impulses)
 
     def _impulse(
         self,
@@ -234,6 +247,7 @@ class MechanismEquations(TreeKinematics):
         fixed: Numeric,
         active: Numeric | None,
         given: Mapping[int, SpatialVector] | None = None,
+        impulses: Numeric | None = None,
     ) -> Solution:
         """See `impulse`; moving, rows: at any velocity; given: jumps of the relative velocity in joints, by body."""
         rows = [row._replace(bias=d) for row, d in zip(rows, demand, strict=True)]
@@ -243,7 +257,8 @@ class MechanismEquations(TreeKinematics):
         given = given or {}
         jumps = [nothing + given[k] if k in given else nothing for k, nothing in enumerate(still)]
         moving = [motion._replace(bias=of_body) for motion, of_body in zip(moving, jumps, strict=True)]
-        return self._solve(moving, still, ZERO, rows, jump, np.zeros(len(jump)), fixed)
+        impulses = np.zeros(len(jump)) if impulses is None else impulses
+        return self._solve(moving, still, ZERO, rows, jump, impulses, fixed)
 
     def impulse_of_jump(
         self,
@@ -253,6 +268,7 @@ class MechanismEquations(TreeKinematics):
         fixed: Numeric,
         times: tuple[Numeric, Numeric],
         active: Numeric | None = None,
+        impulses: Numeric | None = None,
     ) -> Solution:
         """As `impulse`, when given functions of time jump between two times: the velocities of joints and the rates of
         constraints that depend on time, and those of fixed dofs by `jump` (nv,)."""
@@ -264,7 +280,7 @@ class MechanismEquations(TreeKinematics):
         later = dynamics.body_motions(self.sweeps, q_tree, v_tree, after)
         timed = [k for k, kind in enumerate(self.tree.kinds) if kind.timed]
         given = {k: later[k].drift - moving[k].drift for k in timed}
-        return self._impulse(moving, rows, rate, jump, fixed, active, given)
+        return self._impulse(moving, rows, rate, jump, fixed, active, given, impulses)
 
     def project_onto_constraints(
         self, q: Numeric, v: Numeric, fixed: Numeric, t: Numeric = 0.0, active: Numeric | None = None

@@ -1,16 +1,19 @@
 """An actuator written as a bond graph in the rig file.
 
 The graph bonds to `joint`, which has the motion of the joint. Its laws may use the inputs `request`, `position` and
-`velocity` of the joint. `signals` names what is recorded: {current: winding.flow}; the `signals` of the graph itself,
-laws with a unit, are recorded too.
+`velocity` of the joint. A graph of several joints, a section of `bond_graphs`, bonds to each of them by its name and
+takes the inputs `arm.request` and so on. `signals` names what is recorded: {current: winding.flow}; the `signals` of
+the graph itself, laws with a unit, are recorded too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from cosim.core.errors import SectionError
 from cosim.core.types import ACTUATOR_OUTPUTS, param, params
 from cosim.mechanics.bondgraph.graph import BondGraph, GraphError, SignalError
-from cosim.plugins.actuators._graph_actuator import GraphActuator
+from cosim.plugins.actuators._graph_actuator import ONE_JOINT, GraphActuator
 
 
 @params
@@ -21,6 +24,16 @@ class Params:
 
 def load(params: Params) -> GraphActuator:
     """Raises SectionError for a graph that cannot be, and for signals under names that are taken."""
+    return _assembled(params, ONE_JOINT)
+
+
+def load_shared(params: Params, joints: Sequence[str]) -> GraphActuator:
+    """The drive of several joints, by their names in the graph; raises as `load` does."""
+    return _assembled(params, {name: f"{name}." for name in joints})
+
+
+def _assembled(params: Params, joints: Mapping[str, str]) -> GraphActuator:
+    """Raises SectionError for a graph that cannot be, and for signals under names that are taken."""
     own = {name: name for name in params.graph.signals if "." not in name}
     signals = params.signals or {}
     for name, signal in {**own, **signals}.items():
@@ -30,9 +43,11 @@ def load(params: Params) -> GraphActuator:
         if not isinstance(signal, str):
             raise SectionError("expected the name of a signal, such as winding.flow", place)
     try:
-        return GraphActuator(params, params.graph, {**own, **signals})
+        return GraphActuator(params, params.graph, {**own, **signals}, joints=joints)
     except SignalError as error:
         name = next(name for name, signal in signals.items() if signal == error.signal)
         raise SectionError(error.what, ("signals", name)) from None
     except GraphError as error:
-        raise SectionError(error.what, ("graph", *params.graph.place_of(error))) from None
+        shared = joints is not ONE_JOINT and error.element in joints
+        place = ("joints", error.element) if shared else ("graph", *params.graph.place_of(error))
+        raise SectionError(error.what, place) from None

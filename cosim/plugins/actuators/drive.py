@@ -193,8 +193,7 @@ class ServoDrive(GraphActuator):
     # --- between samples ---
 
     def flow(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
-        inputs = {name: x[name] for name in self.assembly.inputs if name in x}
-        dx, y = super().flow(t, p, x, {**u, **inputs, "request": x["effort_setpoint"]})
+        dx, y = super().flow(t, p, x, self._with_held(x, u))
         rates = zeros_like(x) | dx
         if not self.rigid:
             rates["angle"] = y[MOTOR_SPEED]
@@ -203,6 +202,14 @@ class ServoDrive(GraphActuator):
             measured = self._measured(x, self._encoder(x))
             held |= dict(zip(MEASURED, measured, strict=True))
         return rates, y | held
+
+    def by_acceleration(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, Numeric]:
+        return super().by_acceleration(t, p, x, self._with_held(x, u))
+
+    def _with_held(self, x: State, u: Mapping[str, Numeric]) -> dict[str, Numeric]:
+        """The inputs of the graph: what the loops hold, and the motion of the joint."""
+        held = {name: x[name] for name in self.assembly.inputs if name in x}
+        return {**u, **held, "request": x["effort_setpoint"]}
 
     # --- at samples ---
 

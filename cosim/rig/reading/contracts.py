@@ -22,6 +22,7 @@ from cosim.core.types import (
     Array,
     ContinuousBlock,
     DiscreteBlock,
+    SharedActuator,
     Signal,
     Signals,
     Trajectory,
@@ -50,6 +51,21 @@ def load_actuator(plugin: Plugin, path: KeyPath, reading: Reading) -> Actuator |
         _check_signals("output", block.outputs, None, "ACTUATOR_OUTPUTS")
         if missing := [name for name in ACTUATOR_OUTPUTS if name not in block.outputs]:
             raise InputError(f"does not declare the output '{missing[0]}'; use ACTUATOR_OUTPUTS")
+        return block
+
+    return call_checked(make, path, reading)
+
+
+def load_shared_actuator(
+    plugin: Plugin, joints: Sequence[str], path: KeyPath, reading: Reading
+) -> SharedActuator | None:
+    """The drive of several joints of the section at `path`; None after an error, recorded in `reading`."""
+
+    def make() -> SharedActuator:
+        if not hasattr(plugin.module, "load_shared"):
+            raise InputError(f"'{plugin.type}' is a drive of one joint; give it to a joint, or use a bond graph")
+        block = plugin.module.load_shared(plugin.params, joints)
+        _check_members(block, "an actuator", (*BLOCK, "flow", "reflected", "positions", "couples", "by_acceleration"))
         return block
 
     return call_checked(make, path, reading)

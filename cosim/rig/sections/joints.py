@@ -117,12 +117,13 @@ def read_entries(
     multi_dof_joints: Iterable[str],
     by_name: Container[str],
     reading: Reading,
+    shared: Container[str] = (),
 ) -> dict[str, JointEntry]:
     """The settings of each dof and of unknown joints, whose errors are recorded too.
 
     joints: all dofs, and fixed and mimic joints, in model order; None if the mechanism could not be read.
     multi_dof_joints: joints of several dofs, which `read_multi_dof_joints` reads; by_name: their dofs, to which the
-    settings for all joints do not apply.
+    settings for all joints do not apply; shared: dofs of drives of several joints.
     """
     defaults = reading.mapping(data.get("all"), ("joints", "all"))
     apart = {"all", *multi_dof_joints}
@@ -130,7 +131,7 @@ def read_entries(
         apart |= {name for name, own in data.items() if _has_lists(own)}
     named = {name: reading.mapping(own, ("joints", name)) for name, own in data.items() if name not in apart}
     if joints is None:
-        return {name: _entry(name, own, defaults, reading) for name, own in named.items()}
+        return {name: _entry(name, own, defaults, reading, name in shared) for name, own in named.items()}
     free = [name for name, joint in joints.items() if not bound_reason(joint)]
     unknown = [name for name in named if name not in joints]
     for name in unknown:
@@ -143,7 +144,7 @@ def read_entries(
     if defaults and free and all(name in by_name for name in free):
         reading.fail(("joints", "all"), f"there is no joint of one dof to set; name dofs, such as {free[0]}")
     return {
-        name: _entry(name, named.get(name, {}), {} if name in by_name else defaults, reading)
+        name: _entry(name, named.get(name, {}), {} if name in by_name else defaults, reading, name in shared)
         for name in [*free, *unknown]
     }
 
@@ -158,8 +159,10 @@ def _mapped(data: YamlValue) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _entry(name: str, own: dict[str, YamlValue], defaults: dict[str, YamlValue], reading: Reading) -> JointEntry:
-    if own.get("prescribed") is not None:  # the default actuator is for the other joints
+def _entry(
+    name: str, own: dict[str, YamlValue], defaults: dict[str, YamlValue], reading: Reading, shared: bool
+) -> JointEntry:
+    if shared or own.get("prescribed") is not None:  # the default actuator is for the other joints
         defaults = {key: value for key, value in defaults.items() if key != "actuator"}
     return _merged(JointEntry(own, reading), defaults, name, ())
 

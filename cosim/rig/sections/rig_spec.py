@@ -22,6 +22,7 @@ from cosim.output.stream.messages import Format
 from cosim.rig.reading.names import Line, Title
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields
 from cosim.rig.reading.yaml_source import Override, YamlSource, YamlValue, load_yaml, override
+from cosim.rig.sections.bond_graphs import SharedDriveSpec, joints_of, read_bond_graphs
 from cosim.rig.sections.controllers import ControllerSpec, read_controllers
 from cosim.rig.sections.dofs import dofs_of
 from cosim.rig.sections.drivers import DriverSpec, check_bounds, check_real_time, read_drivers
@@ -51,6 +52,7 @@ _OF_PARTS = "give it to the parts"
 # keys that act on a mechanism, and what to do instead of adding one
 _OF_A_MECHANISM: Mapping[KeyPath, str] = {
     ("joints",): "take it out",
+    ("bond_graphs",): "take it out",
     ("drivers",): "take it out",
     ("emulator",): "take it out",
     ("controllers",): "take it out, or write the controller as a part",
@@ -97,6 +99,7 @@ class _RigFile:
     name: Title | None = param(default=None)
     description: Line = param(default="")
     joints: dict | None = param(default=None)
+    bond_graphs: dict | None = param(default=None)
     drivers: list | None = param(default=None)
     emulator: dict | None = param(default=None)
     scenario: dict | None = param(default=None)
@@ -121,6 +124,7 @@ class RigSpec:
     mechanism: MechanismSpec
     joints: dict[str, JointSpec]
     multi_dof_joints: dict[str, MultiDofJointSpec]
+    bond_graphs: tuple[SharedDriveSpec, ...]
     owners: dict[str, str]  # dof -> its joint
     events: tuple[EventSpec, ...]
     drivers: tuple[DriverSpec, ...]
@@ -229,7 +233,9 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     if size and not check_size(size, schedule, reading):
         raise InputErrors(reading.errors)  # each further section would take its time
     settings = top.get("joints") or {}
-    entries = read_entries(settings, joints, multi_dof, by_name, reading)
+    graphs = reading.mapping(top.get("bond_graphs"), ("bond_graphs",))
+    shared = {dof for dofs in joints_of(graphs).values() for dof in dofs.values()}
+    entries = read_entries(settings, joints, multi_dof, by_name, reading, shared)
     stops = sum(entry.data.get("stops") is not None for entry in entries.values())
     switches = stops + len(top.get("events") or [])
     if size and switches and not check_size(replace(size, switches=switches), schedule, reading):
@@ -240,14 +246,16 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     drivers = read_drivers(top.get("drivers") or [], joints, multi_dof, prescribed, reading)
     commanded = {joint for controller in controllers for joint in controller.joints}
     commanded |= {joint for driver in drivers for joint in driver.joints}
-    specs = {name: read_joint(name, entry, joints, name in commanded) for name, entry in entries.items()}
+    specs = {name: read_joint(name, entry, joints, name in commanded - shared) for name, entry in entries.items()}
     check_bounds(drivers, specs, reading)
     if top.get("drivers"):
         check_real_time(top.get("schedule"), schedule.pacing, reading)
     guard = read_guard(top.get("guard"), schedule.step_ns, reading)
     _check_guard(guard, specs, entries, commanded, reading)
     taken = dict.fromkeys(specs, "a joint") | {c.name: "a controller" for c in controllers if c} | RESERVED
-    parts = read_parts(top.get("parts"), taken, reading)
+    real = {name for driver in drivers for name in driver.wiring}
+    shared_drives = read_bond_graphs(graphs, joints, entries, real, taken, reading)
+    parts = read_parts(top.get("parts"), taken | dict.fromkeys(graphs, "a bond graph"), reading)
     kinds = {name: joint.kind for name, joint in (joints or {}).items() if name in specs}
     may_fail = _scenario_context(drivers, kinds, prescribed, controllers, schedule)
     return RigSpec(
@@ -257,6 +265,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         mechanism=mechanism,
         joints=specs,
         multi_dof_joints=read_multi_dof_joints(settings, multi_dof, reading),
+        bond_graphs=shared_drives,
         owners=dict(dofs.owners) if dofs else {},
         events=read_events(top.get("events") or [], dofs, mechanism, reading),
         drivers=drivers,

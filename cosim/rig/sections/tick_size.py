@@ -18,7 +18,8 @@ from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.sections.mechanism import MechanismSpec
 from cosim.rig.sections.schedule import ScheduleSpec
 
-MOST_INSTRUCTIONS = 500_000  # of a tick; compiling 10,000 takes about a second
+MOST_INSTRUCTIONS = 500_000  # of a tick
+MOST_OF_IMPLICIT = 1_500_000  # of one with an implicit integrator, whose equations compile faster
 FIXED_PER_SUBSTEP = 70
 PER_DOF, PER_DOF_AND_SUBSTEP = 200, 65  # of straight-line code
 LOOP_PER_DOF, LOOP_PER_DOF_AND_SUBSTEP = 28, 8
@@ -100,11 +101,12 @@ def check_size(size: TickSize, schedule: ScheduleSpec, reading: Reading) -> bool
     """Whether a rig is small enough to be compiled; otherwise the error is recorded with the value to lower."""
     substeps, integrator = schedule.substeps or 1, schedule.integrator or "rk4"
     estimate = size.instructions(substeps, integrator)
-    if estimate <= MOST_INSTRUCTIONS:
+    most = MOST_OF_IMPLICIT if INTEGRATORS[integrator].implicit else MOST_INSTRUCTIONS
+    if estimate <= most:
         return True
     at, fix = _to_lower(size, integrator)
     what = f"a tick of {size.dofs:,} {plural(size.dofs, 'dof')} has about {estimate:,} instructions"
-    reading.fail(at, f"{what}, at most {MOST_INSTRUCTIONS:,} are compiled; {fix}")
+    reading.fail(at, f"{what}, at most {most:,} are compiled; {fix}")
     return False
 
 
@@ -120,7 +122,8 @@ def _to_lower(size: TickSize, integrator: str) -> tuple[KeyPath, str]:
             "joints",
         ), f"use fewer stops and events, their code grows with each dof; {size.switches:,} are too many"
     fixed, one = (size.instructions(n, integrator) for n in (0, 1))
-    most = (MOST_INSTRUCTIONS - fixed) // (one - fixed)
+    limit = MOST_OF_IMPLICIT if INTEGRATORS[integrator].implicit else MOST_INSTRUCTIONS
+    most = (limit - fixed) // (one - fixed)
     if most >= 1:
         return ("schedule", "substeps"), f"lower substeps to {most:,} or less, or use a smaller step"
     return ("schedule", "integrator"), "use another integrator or fewer bodies"

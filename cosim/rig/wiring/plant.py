@@ -11,8 +11,9 @@ from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.integrators.methods import INTEGRATORS
 from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.mechanism import Joint, Mechanism
-from cosim.rig.reading.contracts import load_actuator
+from cosim.rig.reading.contracts import load_actuator, load_shared_actuator
 from cosim.rig.reading.schema import Reading
+from cosim.rig.sections.bond_graphs import SECTION
 from cosim.rig.sections.rig_spec import PlantSpec, RigSpec
 from cosim.rig.wiring.emulated_plant import twins_of
 from cosim.rig.wiring.initial_state import (
@@ -24,6 +25,7 @@ from cosim.rig.wiring.initial_state import (
 from cosim.rig.wiring.prescribed_motion import check_jumps, prescribed_trajectories, with_shaped_motion
 from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.plant import Plant
+from cosim.simulation.plant.plant_description import SharedDrive
 from cosim.simulation.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
 from cosim.simulation.plant.step_control import StepControl
 
@@ -37,6 +39,11 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     for name, joint in spec.joints.items():
         if joint.actuator is not None:
             actuators[name] = load_actuator(joint.actuator, ("joints", name, "actuator"), reading)
+    shared = {}
+    for drive in spec.bond_graphs:
+        actuator = load_shared_actuator(drive.plugin, list(drive.joints), (SECTION, drive.name), reading)
+        if actuator is not None:
+            shared[drive.name] = SharedDrive(actuator, {f"{key}.": dof for key, dof in drive.joints.items()})
     prescribed = prescribed_trajectories(spec, reading)
     check_friction(spec, reading)
     if reading.errors:
@@ -48,6 +55,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         mechanism.gravity,
         actuators,
         prescribed,
+        shared,
         loop_closure=loop_closure_of(mechanism.loop_closure),
         real=tuple(real),
         rotors=rotors,
@@ -58,6 +66,10 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         coupled=tuple(name for name in spec.joints if name in spec.couplings.loaded_dofs),
     )
     _check_motion(plant, reading)
+    if plant.multirate and plant.shared:
+        what = "multirate takes drives of one joint each"
+        reading.fail(("schedule", "integrator"), f"{what}; use rosenbrock or rodas4")
+        raise InputErrors(reading.errors)
     if plant.multirate and plant.full_model.constraint_rows:
         what = "multirate takes mechanisms without closed loops and constraints"
         reading.fail(("schedule", "integrator"), f"{what}; use rosenbrock or rodas4")
@@ -92,11 +104,16 @@ def _check_motion(plant: Plant, reading: Reading) -> None:
     """Raises InputErrors for actuators that turn a linear joint, or push a rotational one."""
     words = {"rad": "torque", "m": "force"}
     units = dict(zip(plant.full_model.dof_names, plant.full_model.dof_units, strict=True))
-    for name, actuator in plant.actuators.items():
-        moves = getattr(actuator, "moves", units[name])
+    driven = [
+        (("joints", name, "actuator"), name, getattr(actuator, "moves", units[name]))
+        for name, actuator in plant.actuators.items()
+    ]
+    for name, drive in plant.shared.items():
+        driven += [((SECTION, name), dof, drive.actuator.units[before]) for before, dof in drive.joints.items()]
+    for place, name, moves in driven:
         if moves != units[name]:
             what = f"its bond graph moves the joint by a {words[moves]}, and '{name}' moves by a {words[units[name]]}"
-            reading.fail(("joints", name, "actuator"), f"{what}; end it with a TF to that domain")
+            reading.fail(place, f"{what}; end it with a TF to that domain")
     if reading.errors:
         raise InputErrors(reading.errors)
 

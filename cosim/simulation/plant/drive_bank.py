@@ -23,7 +23,7 @@ from cosim.core.compile.mathlib import TOGETHER
 from cosim.core.compile.routine import Routine
 from cosim.core.compile.trace import Shape
 from cosim.core.layout import Layout
-from cosim.core.types import Actuator, Numeric, State
+from cosim.core.types import ACCELERATION, Actuator, Numeric, State
 from cosim.mechanics.multibody.friction import JointFriction
 from cosim.simulation.plant.bristles import Bristles
 from cosim.simulation.plant.plant import Plant
@@ -52,6 +52,10 @@ class DriveWithFriction:
         loss = y["loss"] + friction * v[0] - bristles.stored_power(z, rates)
         found = {"effort": effort[0] - friction, "power": y["power"], "loss": loss}
         return {"drive": dx} | ({"bristle": rates} if self.law.sticks else {}), found
+
+    @property
+    def couples(self) -> bool:
+        return getattr(self.actuator, "couples", False)
 
 
 @dataclass(frozen=True)
@@ -107,41 +111,46 @@ RELATIVE, ABSOLUTE = 1e-3, 1e-5  # changes of a state that end an iteration; the
 class Drive:
     """One drive in the implicit step y = c + γh ẏ, with the n states of the drive among y.
 
-    now: states, position and velocity of the dof (n + 2,); clock: time, γh [s].
+    now: states, position and velocity of the dof (n + 2,); clock: time, γh [s]; base (n + 2,): c of `now`, so that the
+    acceleration of the dof is (v − c)/γh.
     """
 
     def __init__(self, actuator: Actuator | DriveWithFriction, dof: int) -> None:
         self.actuator, self.dof = actuator, dof
+        self._couples = getattr(actuator, "couples", False)
         self.layout = Layout(actuator.initial(0.0, 0.0))
         self.size = self.layout.size
-        self._shapes: list[Shape] = [(self.size + 2,), (1,), (2,)]
+        self._shapes: list[Shape] = [(self.size + 2,), (1,), (2,), (self.size + 2,)]
         self._linearised = Linearisation(self._rates, self._shapes)
         # elements of 1 − γh ∂ẋ/∂x that are not 0 in general
         self._nonzero = self._linearised.nonzero[: self.size, : self.size] | np.eye(self.size, dtype=bool)
 
-    def _flow(self, now: Numeric, request: Numeric, clock: Numeric) -> tuple[Numeric, Mapping[str, Numeric]]:
-        u = {"request": request[0], "position": now[self.size], "velocity": now[self.size + 1]}
+    def _flow(
+        self, now: Numeric, request: Numeric, clock: Numeric, base: Numeric
+    ) -> tuple[Numeric, Mapping[str, Numeric]]:
+        velocity = now[self.size + 1]
+        u = {"request": request[0], "position": now[self.size], "velocity": velocity}
+        if self._couples:
+            u[ACCELERATION] = (velocity - base[self.size + 1]) / clock[1]
         dx, y = self.actuator.flow(clock[0], self.actuator.params, self.layout.unpack(now[: self.size]), u)
         return self.layout.pack(dx), y
 
-    def _rates(self, now: Numeric, request: Numeric, clock: Numeric) -> Numeric:
+    def _rates(self, now: Numeric, request: Numeric, clock: Numeric, base: Numeric) -> Numeric:
         """(ẋ (n,), effort on the dof)"""
-        dx, y = self._flow(now, request, clock)
+        dx, y = self._flow(now, request, clock, base)
         return ops.concatenate([dx, ops.array([y["effort"]])])
 
-    def powers(self, now: Numeric, request: Numeric, clock: Numeric) -> Numeric:
+    def powers(self, now: Numeric, request: Numeric, clock: Numeric, base: Numeric) -> Numeric:
         """Power supplied and lost [W]."""
-        _, y = self._flow(now, request, clock)
+        _, y = self._flow(now, request, clock, base)
         return ops.array([y["power"], y["loss"]])
 
     def iterate(self, now: Numeric, request: Numeric, clock: Numeric, base: Numeric) -> Numeric:
         """One iteration of Newton's method, linear in δv: the changes of the states and γh · effort after them for
         δv = 0 (n + 1,), the same per δv (n + 1,), and by how much a state changes too much, see `beyond`.
-
-        base (n + 2,): c of `now`.
         """
         n, width = self.size, clock[1]
-        rates, slope = (width * values for values in self._linearised(now, request, clock))
+        rates, slope = (width * values for values in self._linearised(now, request, clock, base))
         missing = base - now
         matrix = Elimination(np.eye(n) - slope[:n, :n], self._nonzero)
         way = missing[n] + width * now[n + 1]  # of the position
@@ -156,7 +165,7 @@ class Drive:
     def routines(self) -> dict[str, Routine]:
         """Of its functions by name."""
         return {
-            "iterate": Routine(self.iterate, [*self._shapes, self._shapes[0]], "iterate_drive"),
+            "iterate": Routine(self.iterate, self._shapes, "iterate_drive"),
             "powers": Routine(self.powers, self._shapes, "powers_of_drive"),
         }
 
@@ -214,9 +223,9 @@ class LikeDrives:
         """(2 n + 3, drives) by `Drive.iterate`."""
         return self._functions["iterate"](z, request, clock, base).reshape(-1, self.count)
 
-    def powers(self, z: Numeric, request: Numeric, clock: Numeric) -> Numeric:
+    def powers(self, z: Numeric, request: Numeric, clock: Numeric, base: Numeric) -> Numeric:
         """(2, drives)"""
-        return self._functions["powers"](z, request, clock).reshape(-1, self.count)
+        return self._functions["powers"](z, request, clock, base).reshape(-1, self.count)
 
     def of(self, z: Numeric) -> Numeric:
         """(states, drives)"""
@@ -283,9 +292,9 @@ class DriveBank:
                 worst = ops.maximum(worst, excess)
         return Iteration(self, parts, efforts, by_velocity, worst)
 
-    def powers(self, z: Numeric, request: Numeric, clock: Numeric) -> Numeric:
+    def powers(self, z: Numeric, request: Numeric, clock: Numeric, base: Numeric) -> Numeric:
         """(power supplied, lost) by all drives [W] (2,)"""
-        rows = [like.powers(z, request, clock) for like in self.classes]
+        rows = [like.powers(z, request, clock, base) for like in self.classes]
         return ops.array([ops.sum(x for row in rows for x in row[k]) for k in range(2)])
 
 

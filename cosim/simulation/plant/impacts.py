@@ -16,6 +16,7 @@ from cosim.core import ops
 from cosim.core.compile.routine import Routine
 from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.constrained_dynamics import Solution
+from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.simulation.plant.plant import Plant
 
 IMPACT_ITERATIONS = 2  # in which stops that would pull are removed from an impact
@@ -43,8 +44,17 @@ class Impacts:
         state, equations = self.plant.layout.unpack(x), self.plant.model.equations
         q, v, _ = self.plant.motion(t, state)
         _, rate = equations.constraint_violation(q, v, t)
-        result = equations.impulse(q, rate, jump, fixed > 0.5, t, self.plant.active(state))
+
+        def solve(equations: MechanismEquations, impulses: Numeric | None = None) -> Solution:
+            return equations.impulse(q, rate, jump, fixed > 0.5, t, self.plant.active(state), impulses)
+
+        result = self._balance(t, state, solve)
         return result.acceleration, result.effort, ops.array([-0.5 * (result.multipliers @ rate)])
+
+    def _balance(self, t: Numeric, state: State, solve: Callable[..., Solution]) -> Solution:
+        """The impulse balance of the mechanism, with the drives that follow its accelerations."""
+        coupling = self.plant.coupling
+        return coupling.impulse(self.plant, t, state, solve) if coupling else solve(self.plant.model.equations)
 
     def arrested(self, t: Numeric, x: State, arrested: Numeric, rebound: Numeric) -> tuple[State, Numeric]:
         """(state, energy [J] lost at every dof (nv,)): arrested dofs leave with −rebound times their velocity,
@@ -65,10 +75,24 @@ class Impacts:
         losses = ops.where(plant.imposed, 0.0, -0.5 * impulse * (v + after))
         loss = ops.sum(losses) + constraint_loss[0]
         energy = x["energy"] | {"loss": x["energy"]["loss"] + loss}
+        end = self._moved(t, x | {"modes": s}, q, after)
         if plant.imposed.any() or plant.model.equations.timed:
-            before, afterwards = (plant.model.equations.kinetic_energy(q, speed, t) for speed in (v, after))
-            energy["work"] = energy["work"] + (afterwards - before + loss)
-        return plant.with_motion(x | {"modes": s, "energy": energy}, q, after), losses
+            energy["work"] = energy["work"] + (self._kinetic(t, end) - self._kinetic(t, x) + loss)
+        return end | {"energy": energy}, losses
+
+    def _moved(self, t: Numeric, x: State, q: Numeric, v: Numeric) -> State:
+        """The state after velocities jumped to v (nv,), and states of drives with them."""
+        plant = self.plant
+        if plant.coupling:
+            x = plant.coupling.after_jump(plant, t, x, v - plant.motion(t, x)[1])
+        return plant.with_motion(x, q, v)
+
+    def _kinetic(self, t: Numeric, x: State) -> Numeric:
+        """The energy [J] that changes where velocities jump."""
+        plant = self.plant
+        q, v, _ = plant.motion(t, x)
+        energy = plant.model.equations.kinetic_energy(q, v, t)
+        return energy + plant.coupling.stored(plant, t, x) if plant.coupling else energy
 
     def _with_stops(
         self, s: State, stopping: Numeric, solve: Callable[[Numeric], tuple[Numeric, Numeric, Numeric]]
@@ -103,13 +127,17 @@ class Impacts:
         state = self.plant.layout.unpack(x)
         q, v, _ = self.plant.motion(before, state)
         active = self.plant.active(state)
-        found = self.plant.model.equations.impulse_of_jump(q, v, jump, fixed > 0.5, (before, after), active)
+
+        def solve(equations: MechanismEquations, impulses: Numeric | None = None) -> Solution:
+            return equations.impulse_of_jump(q, v, jump, fixed > 0.5, (before, after), active, impulses)
+
+        found = self._balance(before, state, solve)
         return found.acceleration, found.effort, found.multipliers
 
     def _jumped(self, before: Numeric, after: Numeric, x: Numeric) -> Numeric:
         """The flat state after the velocities of given motions jump between two times: the other velocities follow
         from momentum, as in `arrested`. The whole change of kinetic energy is work of the given motions."""
-        plant, state, equations = self.plant, self.plant.layout.unpack(x), self.plant.model.equations
+        plant, state = self.plant, self.plant.layout.unpack(x)
         q, v, _ = plant.motion(before, state)
         given = plant.motion(after, state)[1]
         jump = ops.where(~plant.unprescribed, given - v, 0.0)
@@ -125,6 +153,6 @@ class Impacts:
             velocity, state = ops.where(locked, 0.0, v + change), state | {"modes": s}
         else:
             velocity = v + solve(imposed)[0]
-        work = equations.kinetic_energy(q, velocity, after) - equations.kinetic_energy(q, v, before)
-        energy = state["energy"] | {"work": state["energy"]["work"] + work}
-        return plant.layout.pack(plant.with_motion(state | {"energy": energy}, q, velocity))
+        end = self._moved(before, state, q, velocity)
+        work = self._kinetic(after, end) - self._kinetic(before, state)
+        return plant.layout.pack(end | {"energy": state["energy"] | {"work": state["energy"]["work"] + work}})

@@ -147,17 +147,17 @@ class Multirate:
         width = GAMMA * h
         clocks = [ops.array([t + width, width]), ops.array([t + h, width])]
         first, more = self._solved(z, z, frozen, request, clocks[0])
-        base = z + (1.0 - GAMMA) / GAMMA * (first - z)
-        last, more_at_end = self._solved(z + (first - z) / GAMMA, base, frozen, request, clocks[1])
-        powers = [self._powers(stage, request, clock) for stage, clock in zip((first, last), clocks, strict=True)]
+        second = z + (1.0 - GAMMA) / GAMMA * (first - z)
+        last, more_at_end = self._solved(z + (first - z) / GAMMA, second, frozen, request, clocks[1])
+        powers = [self._powers(*of, request) for of in zip((first, last), clocks, (z, second), strict=True)]
         energies = h * ((1.0 - GAMMA) * powers[0] + GAMMA * powers[1])
         return ops.concatenate([accounts + ops.concatenate([energies, ops.array([more + more_at_end])]), last])
 
-    def _powers(self, z: Numeric, request: Numeric, clock: Numeric) -> Numeric:
+    def _powers(self, z: Numeric, clock: Numeric, base: Numeric, request: Numeric) -> Numeric:
         """(power supplied, lost) [W] (2,) of drives and friction."""
         v = self.bank.velocity(z)
         lost = self._friction(v) @ v
-        return self.bank.powers(z, request, clock) + ops.array([0.0, lost])
+        return self.bank.powers(z, request, clock, base) + ops.array([0.0, lost])
 
     def _solved(
         self, guess: Numeric, base: Numeric, frozen: Numeric, request: Numeric, clock: Numeric

@@ -10,16 +10,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from cosim.core import ops
 from cosim.core.layout import Layout, zeros_like
-from cosim.core.types import SETPOINTS, Numeric, SampledActuator, State
+from cosim.core.types import ACCELERATION, SETPOINTS, Numeric, SampledActuator, State
 from cosim.mechanics.multibody.assembly import find_consistent_state
+from cosim.mechanics.multibody.constrained_dynamics import Solution
+from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.simulation.plant.indicators import STANDSTILL
 from cosim.simulation.plant.plant_description import PlantDescription
+
+
+class PlantMotion(NamedTuple):
+    """A motion of the plant. known: bool (nv,), dofs whose acceleration is known."""
+
+    t: Numeric
+    x: State
+    q: Numeric
+    v: Numeric
+    known: Numeric
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,7 @@ class Plant(PlantDescription):
         has_bristles = np.isin(np.arange(self.model.nv), self.bristles.dofs)
         held = ops.logical_and(has_bristles, ops.abs(v) <= STANDSTILL)
         solution = self.efforts(0.0, x | {"bristles": np.zeros(n)}, np.zeros(self.model.nv), held=held)
-        drives = self._actuator_efforts(solution["outputs"])
+        drives = self.actuator_efforts(solution["outputs"])
         return self.bristles.at_start(v, drives, -solution["locking_effort"])
 
     def _constants(self) -> State:
@@ -126,7 +138,7 @@ class Plant(PlantDescription):
         """The rates of `coordinates`, in the same order."""
         q, v, _ = self.motion(t, x)
         parts = [self.model.equations.rate(q, v)[self._state_coordinates]]
-        rates, _ = self._actuator_flows(t, x, request, q, v)
+        rates = self.efforts(t, x, request)["rates"] if self.coupling else self.actuator_flows(t, x, request, q, v)[0]
         for name, actuator in self.drives.items():
             parts += [ops.array([rates[name][position]]) for position in actuator.positions]
         return ops.concatenate(parts)
@@ -221,10 +233,13 @@ class Plant(PlantDescription):
     def mobility_matrix(self, t: float, x: State) -> np.ndarray:
         """(nv, nv) accelerations per effort in a state, 0 of and by dofs whose motion is given: the inverse of the mass
         matrix, less what the constraints take, W − W Gᵀ (G W Gᵀ)⁺ G W."""
-        equations, q = self.model.equations, self.motion(t, x)[0]
+        q, _, a = self.motion(t, x)
+        equations = self.model.equations
         free = np.flatnonzero(~np.asarray(self.locked_or_imposed(x), dtype=bool))
-        W = np.zeros((self.model.nv, self.model.nv))
-        W[np.ix_(free, free)] = np.linalg.inv(np.asarray(equations.mass_matrix(q, t), dtype=float)[np.ix_(free, free)])
+        W, mass = np.zeros((self.model.nv, self.model.nv)), np.asarray(equations.mass_matrix(q, t), dtype=float)
+        if self.coupling:
+            mass = mass + self.coupling.matrix(self, t, x, a)
+        W[np.ix_(free, free)] = np.linalg.inv(mass[np.ix_(free, free)])
         if self.model.constraint_rows:
             G = np.asarray(equations.constraint_jacobian(q, t), dtype=float)
             if (active := self.active(x)) is not None:
@@ -232,17 +247,27 @@ class Plant(PlantDescription):
             W = W - W @ G.T @ np.linalg.pinv(G @ W @ G.T) @ G @ W
         return W
 
-    def _actuator_flows(
-        self, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric
+    def actuator_flows(
+        self, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric, a: Numeric | None = None
     ) -> tuple[dict[str, State], dict[str, State]]:
-        """(dx, y) of every actuator, by dof name."""
-        chart = self.model.equations.chart(q)
+        """(dx, y) of every actuator by name; a (nv,): accelerations for those that take them, by default 0."""
         rates, outputs = {}, {}
         for name, actuator in self.drives.items():
-            k = self.model.dof_index(name)
-            u = {"request": request[k], "position": chart[k], "velocity": v[k]}
+            u = self.inputs_of(name, request, self.model.equations.chart(q), v, a)
             rates[name], outputs[name] = actuator.flow(t, actuator.params, x["actuators"][name], u)
         return rates, outputs
+
+    def inputs_of(
+        self, name: str, request: Numeric, chart: Numeric, v: Numeric, a: Numeric | None
+    ) -> dict[str, Numeric]:
+        """The inputs of an actuator."""
+        u = {}
+        takes_acceleration = getattr(self.drives[name], "follows_acceleration", False)
+        for before, k in self.joints_of[name].items():
+            u |= {f"{before}request": request[k], f"{before}position": chart[k], f"{before}velocity": v[k]}
+            if a is not None and takes_acceleration:
+                u[before + ACCELERATION] = a[k]
+        return u
 
     def sample(
         self, t: Numeric, x: State, request: Numeric, setpoints: Sequence[Numeric], dofs: Sequence[str]
@@ -260,16 +285,22 @@ class Plant(PlantDescription):
             states[name] = states[name] | actuator.update(t, actuator.params, states[name], u)
         return x | {"actuators": states}
 
-    def _actuator_efforts(self, outputs: Mapping[str, Numeric]) -> Numeric:
+    def actuator_efforts(self, outputs: Mapping[str, Numeric]) -> Numeric:
         """(nv,) efforts of the actuators, 0 for dofs without one."""
-        names = self.model.dof_names
-        return ops.array([outputs[n]["effort"] if n in self.actuators else 0.0 for n in names])
+        efforts: list[Numeric] = [0.0] * self.model.nv
+        for name in (*self.actuators, *self.shared):
+            for before, k in self.joints_of[name].items():
+                efforts[k] = outputs[name][f"{before}effort"]
+        return ops.array(efforts)
 
     def feedback(self, t: Numeric, x: State, request: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         """(position, velocity, effort), (nv,) each, at the drives; the effort of a dof without actuator is 0."""
         q, v, _ = self.motion(t, x)
-        _, outputs = self._actuator_flows(t, x, request, q, v)
-        return self.model.equations.chart(q), v, self._actuator_efforts(outputs)
+        if self.coupling:
+            outputs = self.efforts(t, x, request)["outputs"]
+        else:
+            _, outputs = self.actuator_flows(t, x, request, q, v)
+        return self.model.equations.chart(q), v, self.actuator_efforts(outputs)
 
     def efforts(
         self,
@@ -290,9 +321,12 @@ class Plant(PlantDescription):
         too.
         """
         q, v, a = self.motion(t, x)
-        rates, outputs = self._actuator_flows(t, x, request, q, v)
+        known = self.locked_or_imposed(x)
+        known = known if held is None else ops.logical_or(known, held)
+        a = a if acceleration is None else ops.where(known, a, acceleration)
+        rates, outputs = self.actuator_flows(t, x, request, q, v, a if self.coupling else None)
         equations = self.model.equations
-        effort = self._actuator_efforts(outputs)
+        effort = self.actuator_efforts(outputs)
         z = x["bristles"] if self.bristles else np.zeros(0)
         friction = equations.friction_effort(v, self.bristles.dry_efforts(v, effort, z))
         bristle_rates = self.bristles.rates(v, effort, z)
@@ -305,20 +339,19 @@ class Plant(PlantDescription):
             of_brakes = self.modes.brakes.efforts(t, x["modes"], equations.chart(q), v)
             braking = of_brakes["braking_effort"]
             friction, applied = friction - braking, applied + braking
-        known = self.locked_or_imposed(x)
-        known = known if held is None else ops.logical_or(known, held)
         multipliers, input_power = np.zeros(0), 0.0
         if acceleration is not None:
-            a = ops.where(known, a, acceleration)
             load = equations.inverse_dynamics(q, v, a, t)
-        elif equations.is_plain_tree:
-            a, load = equations.hybrid_dynamics(q, v, a, applied, known, t)
+        elif self.coupling:
+            at = PlantMotion(t, x, q, v, known)
+            found, effort = self.coupling.solved(self, at, request, a, applied - effort)
+            (a, load, multipliers, input_power), applied = found, applied - self.actuator_efforts(outputs) + effort
+            rates, outputs = self.actuator_flows(t, x, request, q, v, a)
+            effort = self.actuator_efforts(outputs)
         else:
-            a, load, multipliers, input_power = equations.constrained_dynamics(
-                q, v, a, applied, known, t, self.active(x)
+            a, load, multipliers, input_power = self.accelerated(
+                equations, PlantMotion(t, x, q, v, known), a, applied, freely=held is None
             )
-        if self.other_formulation is not None and acceleration is None and held is None:
-            a = self.other_formulation.forward_dynamics(q, v, applied, t)
         effort = ops.where(self.imposed, load + resistance, effort)
         solution = {"q": q, "v": v, "a": a, "effort": effort, "friction": friction, "locking_effort": load - applied}
         solution["external"] = external
@@ -329,6 +362,21 @@ class Plant(PlantDescription):
             | {"multipliers": multipliers, "input_power": input_power, "rates": rates, "outputs": outputs}
             | {"bristle_power": self.bristles.stored_power(z, bristle_rates)}
         )
+
+    def accelerated(
+        self, equations: MechanismEquations, at: PlantMotion, a: Numeric, applied: Numeric, freely: bool = True
+    ) -> Solution:
+        """What these equations of motion determine; a (nv,): of known dofs; applied (nv,): efforts; freely: whether
+        another formulation may give the accelerations."""
+        t, x, q, v, known = at
+        if equations.is_plain_tree:
+            a, load = equations.hybrid_dynamics(q, v, a, applied, known, t)
+            found = Solution(a, load, np.zeros(0), 0.0)
+        else:
+            found = equations.constrained_dynamics(q, v, a, applied, known, t, self.active(x))
+        if self.other_formulation is not None and freely:
+            found = found._replace(acceleration=self.other_formulation.forward_dynamics(q, v, applied, t))
+        return found
 
     def flow(self, t: Numeric, p: Numeric, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         """(dx/dt of the state, `effort` (nv,) on each dof); u["request"] (nv,): effort requested of the drives."""

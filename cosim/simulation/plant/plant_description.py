@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from cosim.core.types import Actuator, State, Trajectory, breaks_of
+from cosim.core.types import Actuator, SharedActuator, State, Trajectory, breaks_of
 from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_formulation
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import ConsistentState, find_consistent_state
@@ -21,6 +21,7 @@ from cosim.mechanics.multibody.mechanism import GivenMotion, Mechanism
 from cosim.mechanics.multibody.misaligned_axes import describe_inexact
 from cosim.simulation.plant.breaks import Breaks, GivenSample, first_time, jumps_at, motion_of
 from cosim.simulation.plant.bristles import Bristles
+from cosim.simulation.plant.coupling_drives import CouplingDrives
 from cosim.simulation.plant.external_efforts import ExternalEfforts
 from cosim.simulation.plant.hybrid_modes import HybridModes
 from cosim.simulation.plant.step_control import StepControl
@@ -36,6 +37,13 @@ class LoopClosure:
     elimination: str = "auto"
 
 
+class SharedDrive(NamedTuple):
+    """A drive of several joints. joints: what the names of its inputs begin with -> dof."""
+
+    actuator: SharedActuator
+    joints: Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class PlantDescription:
     """The description of a plant. actuators, prescribed: actuators and trajectories (of one coordinate) by dof name of
@@ -47,6 +55,7 @@ class PlantDescription:
     gravity: Sequence[float]  # (3,) m/s²
     actuators: Mapping[str, Actuator]
     prescribed: Mapping[str, Trajectory]
+    shared: Mapping[str, SharedDrive] = field(default_factory=dict)  # drives of several joints, by a name of their own
     position: np.ndarray = field(default_factory=lambda: np.zeros(0))
     velocity: np.ndarray = field(default_factory=lambda: np.zeros(0))
     kept: tuple[np.ndarray, np.ndarray] = field(
@@ -95,6 +104,8 @@ class PlantDescription:
     def full_model(self) -> Model:
         """The mechanism with the rotors of its actuators and with all its constraints."""
         rotors = {name: actuator.reflected_inertia for name, actuator in self.actuators.items()} | dict(self.rotors)
+        for drive in self.shared.values():
+            rotors |= {dof: drive.actuator.reflected[before] for before, dof in drive.joints.items()}
         return Model(self.mechanism, self.gravity, rotors, self.loop_closure.baumgarte, self.loop_closure.elimination)
 
     @cached_property
@@ -224,16 +235,37 @@ class PlantDescription:
 
     @cached_property
     def drives(self) -> dict[str, Actuator]:
-        """Every simulated drive by dof: those that move the mechanism, and the twins of real ones."""
-        return {**self.actuators, **self.twins}
+        """Every simulated drive by dof or by its own name: those that move the mechanism, and the twins of real
+        ones."""
+        return {**self.actuators, **self.twins, **{name: drive.actuator for name, drive in self.shared.items()}}
+
+    @cached_property
+    def joints_of(self) -> dict[str, dict[str, int]]:
+        """Drive -> of each of its joints what the names of its inputs begin with, and the index of the dof."""
+        of_shared = {name: drive.joints for name, drive in self.shared.items()}
+        names = {**{name: {"": name} for name in (*self.actuators, *self.twins)}, **of_shared}
+        return {
+            drive: {before: self.model.dof_index(dof) for before, dof in joints.items()}
+            for drive, joints in names.items()
+        }
+
+    @cached_property
+    def driven(self) -> frozenset[str]:
+        """Dofs that a simulated drive moves."""
+        return frozenset((*self.actuators, *(dof for drive in self.shared.values() for dof in drive.joints.values())))
+
+    @cached_property
+    def coupling(self) -> CouplingDrives:
+        """The drives that are solved together with the mechanism."""
+        return CouplingDrives.of({name: drive for name, drive in self.drives.items() if name not in self.twins})
 
     def _initial_actuators(self) -> dict[str, State]:
         positions, v = self.start_positions, self.start.v
-        return {
-            name: actuator.initial(positions[k], v[k])
-            for name, actuator in self.drives.items()
-            for k in [self.model.dof_index(name)]
-        }
+        found = {}
+        for name, actuator in self.drives.items():
+            dofs = list(self.joints_of[name].values())
+            found[name] = actuator.initial(*(x[dofs] if name in self.shared else x[dofs[0]] for x in (positions, v)))
+        return found
 
     @cached_property
     def periods(self) -> dict[str, float]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cosim.core import ops
-from cosim.core.types import Numeric, Signal, Signals, State
+from cosim.core.types import ACTUATOR_OUTPUTS, Numeric, Signal, Signals, State
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.recorded_reactions import record_reactions
 from cosim.simulation.plant.recorded_values import RecordedSignals
@@ -77,17 +77,18 @@ def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> Recorde
     if not plant.model.nv:
         return recorded
     solution = plant.efforts(t, x, request)
-    q, v, outputs, model = solution["q"], solution["v"], solution["outputs"], plant.model
+    q, v, model = solution["q"], solution["v"], plant.model
+    # efforts inside a rigid drive follow the acceleration of its joint
+    _, outputs = plant.actuator_flows(t, x, request, q, v, solution["a"])
     equations, names, units = model.equations, model.dof_names, model.dof_units
     motion = {"position": equations.chart(q), "velocity": v, "acceleration": solution["a"]}
     motion |= {"effort": solution["effort"]}
     for k, (name, unit) in enumerate(zip(names, units, strict=True)):
         recorded.add(name, {what: values[k] for what, values in motion.items()}, OF_A_DOF, unit)
         if name in outputs:
-            prefix = "twin_" if name in plant.twins else ""
-            own = {prefix + what: signal for what, signal in plant.drives[name].outputs.items()}
-            further = [what for what in outputs[name] if what not in ("effort", "power", "loss", "stored")]
-            recorded.add(name, {prefix + what: outputs[name][what] for what in further}, own, unit)
+            _record_drive(plant, recorded, name, outputs[name], unit)
+    for name in plant.shared:
+        _record_drive(plant, recorded, name, outputs[name])
     for k in equations.friction_laws:
         recorded.add(names[k], {"friction_effort": -solution["joint_friction"][k]}, OF_A_DOF, units[k])
     _record_holding(plant, recorded, x, solution)
@@ -116,6 +117,16 @@ def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> Recorde
         recorded.add("steps", {"unconverged": x["drive_steps"]["unconverged"]}, STEPS)
     record_reactions(plant, recorded, t, solution, plant.active(x))
     return recorded
+
+
+def _record_drive(
+    plant: Plant, recorded: RecordedSignals, name: str, values: Mapping[str, Numeric], unit: str = "rad"
+) -> None:
+    """What a drive has beside its effort and its powers; unit: of the positions of its joint."""
+    prefix, declared = "twin_" if name in plant.twins else "", plant.drives[name].outputs
+    further = [what for what in declared if what not in ACTUATOR_OUTPUTS]
+    own = {prefix + what: declared[what] for what in further}
+    recorded.add(name, {prefix + what: values[what] for what in further}, own, unit)
 
 
 def recorded_at_start(plant: Plant) -> RecordedSignals:

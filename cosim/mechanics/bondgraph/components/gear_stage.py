@@ -129,6 +129,11 @@ class Params:
         back = self.back_efficiency
         return MeshFriction((self.efficiency,), _of_same_friction((self.efficiency,)) if back is None else (back,))
 
+    @property
+    def grows_with_load(self) -> bool:
+        """Whether its friction depends on the torque that it transmits."""
+        return bool(self.load_friction or self.efficiency or self.efficiencies)
+
     def per_load(self, speed: Numeric) -> tuple[Numeric, Numeric]:
         """Friction per load where the input drives, and where the load drives, at this speed of the output."""
         if self.efficiency is None and not self.efficiencies:
@@ -206,8 +211,12 @@ def build(params: Params) -> BondGraph:
         if params.viscous:
             graph.add("viscous", R("rotational", params.viscous))
             graph.bond("output", "viscous")
-    elif params.coulomb or params.load_friction or params.efficiency or params.efficiencies or params.viscous:
+    elif params.grows_with_load:
         law = Law(lambda w, torque: friction(params, w, params.ratio * torque), ("flow", "torque.effort"))
+        graph.add("friction", R("rotational", law))
+        graph.bond("output", "friction")
+    elif params.coulomb or params.viscous:
+        law = Law(lambda w: friction(params, w, 0.0), ("flow",))
         graph.add("friction", R("rotational", law))
         graph.bond("output", "friction")
     return graph

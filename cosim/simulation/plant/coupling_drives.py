@@ -1,0 +1,161 @@
+"""Drives and mechanism solved together: drives whose efforts and rates are affine in the accelerations of their joints,
+
+    M q̈ + h = τ + e − B q̈,    ẋ = c + D q̈.
+
+The diagonal of B joins the rotor inertias of the columns, so the sweep stays O(n). What a drive of m joints has beside
+the diagonal, B′, acts on its joints alone: with q̈ = w for B′ = 0 and W (m, m), the accelerations of these joints by
+efforts on them,
+
+    (1 + W B′) q̈ = w,
+
+which takes m + 1 sweeps more. Where B is constant piece by piece, as with friction that grows with a torque, it is
+taken at the accelerations found before (Newton's method, which is exact once the pieces are).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+from cosim.core import ops
+from cosim.core.types import Actuator, CouplingActuator, Numeric, State
+from cosim.mechanics.multibody.constrained_dynamics import Solution
+from cosim.mechanics.multibody.equations import MechanismEquations
+
+if TYPE_CHECKING:
+    from cosim.simulation.plant.plant import Plant, PlantMotion
+
+PASSES = 4  # where B is constant piece by piece
+
+
+class Slopes(NamedTuple):
+    """B of all drives: its diagonal (nv,), and by drive the dofs and the rest (m, m) of drives of several joints."""
+
+    diagonal: Numeric
+    beside: list[tuple[list[int], Numeric]]
+
+    def beside_diagonal(self, respond: Callable[[Numeric], Solution], efforts: Numeric) -> Numeric:
+        """(nv,) B′ q̈ of the accelerations q̈ by these efforts (nv,), which they change. respond: efforts -> solution
+        without B′."""
+        none: Numeric = np.zeros(len(efforts))
+        if not self.beside:
+            return none
+        joints = [dof for dofs, _ in self.beside for dof in dofs]
+        n, first = len(joints), 0
+        rest: Numeric = np.zeros((n, n))
+        for dofs, block in self.beside:
+            for i, row in enumerate(block):
+                rest = ops.set_at(
+                    rest, [first + i], [ops.set_at(rest[first + i], range(first, first + len(dofs)), row)]
+                )
+            first += len(dofs)
+        free = respond(efforts).acceleration
+        units = [respond(efforts + unit).acceleration - free for unit in np.eye(len(none))[joints]]
+        W = ops.array([unit[joints] for unit in units]).T
+        return ops.set_at(none, joints, rest @ ops.solve(np.eye(n) + W @ rest, free[joints]))
+
+    def times(self, a: Numeric) -> Numeric:
+        """B a (nv,)"""
+        total = self.diagonal * a
+        for dofs, rest in self.beside:
+            total = ops.set_at(total, dofs, total[dofs] + rest @ a[dofs])
+        return total
+
+
+@dataclass(frozen=True)
+class CouplingDrives:
+    """The drives of a plant that are solved together with its mechanism, by name."""
+
+    drives: Mapping[str, CouplingActuator]
+
+    @classmethod
+    def of(cls, drives: Mapping[str, Actuator]) -> CouplingDrives:
+        coupling = {name: drive for name, drive in drives.items() if getattr(drive, "couples", False)}
+        return cls(cast(Mapping[str, CouplingActuator], coupling))
+
+    def __bool__(self) -> bool:
+        return bool(self.drives)
+
+    @property
+    def passes(self) -> int:
+        return 1 if all(drive.is_linear_in_acceleration for drive in self.drives.values()) else PASSES
+
+    def solved(
+        self, plant: Plant, at: PlantMotion, request: Numeric, a: Numeric, rest: Numeric
+    ) -> tuple[Solution, Numeric]:
+        """(what the equations of motion determine, e − B′ q̈ (nv,)); a (nv,): accelerations of known dofs; rest (nv,):
+        efforts beside the drives."""
+        found, e = None, a
+        for _ in range(self.passes):
+            _, outputs = plant.actuator_flows(at.t, at.x, request, at.q, at.v, a)
+            slopes = self._slopes(plant, at.t, at.x, request, at.q, at.v, a)
+            equations = plant.model.equations.with_rotors(slopes.diagonal)
+            e = plant.actuator_efforts(outputs) + slopes.times(a)
+            respond = partial(_respond, plant, equations, at, a, rest)
+            e = e - slopes.beside_diagonal(respond, e)
+            found = respond(e)
+            a = found.acceleration
+        assert found is not None
+        return found, e
+
+    def impulse(
+        self, plant: Plant, t: Numeric, x: State, solve: Callable[[MechanismEquations, Numeric], Solution]
+    ) -> Solution:
+        """The impulse balance of mechanism and drives. solve: (equations, impulses on the dofs (nv,)) -> its solution.
+
+        Where B is constant piece by piece, it is taken without acceleration."""
+        q, v, _ = plant.motion(t, x)
+        none: Numeric = np.zeros(plant.model.nv)
+        slopes = self._slopes(plant, t, x, none, q, v, none)
+        equations = plant.model.equations.with_rotors(slopes.diagonal)
+        return solve(equations, -slopes.beside_diagonal(lambda impulses: solve(equations, impulses), none))
+
+    def after_jump(self, plant: Plant, t: Numeric, x: State, jump: Numeric) -> State:
+        """The state of a plant whose velocities jump next by `jump` (nv,), with the states of drives after it."""
+        q, v, _ = plant.motion(t, x)
+        chart, states, none = plant.model.equations.chart(q), dict(x["actuators"]), np.zeros(plant.model.nv)
+        for name, drive in self.drives.items():
+            u = plant.inputs_of(name, none, chart, v, none)
+            _, D = drive.by_acceleration(t, drive.params, states[name], u)
+            change = D @ jump[list(plant.joints_of[name].values())] if len(D) else none[:0]
+            own = zip(drive.states, change, strict=True)
+            states[name] = states[name] | {state: states[name][state] + part for state, part in own}
+        return x | {"actuators": states}
+
+    def matrix(self, plant: Plant, t: Numeric, x: State, a: Numeric) -> np.ndarray:
+        """B (nv, nv) of a state, without requests to the drives, at accelerations a (nv,)."""
+        q, v, _ = plant.motion(t, x)
+        slopes = self._slopes(plant, t, x, np.zeros(len(a)), q, v, a)
+        return np.array([slopes.times(unit) for unit in np.eye(len(a))], dtype=float).T
+
+    def stored(self, plant: Plant, t: Numeric, x: State) -> Numeric:
+        """The energy in the drives [J]."""
+        q, v, _ = plant.motion(t, x)
+        none = np.zeros(plant.model.nv)
+        _, outputs = plant.actuator_flows(t, x, none, q, v, none)
+        return ops.sum(outputs[name]["stored"] for name in self.drives)
+
+    def _slopes(
+        self, plant: Plant, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric, a: Numeric
+    ) -> Slopes:
+        """B in a state, at accelerations a (nv,)."""
+        diagonal: Numeric = np.zeros(plant.model.nv)
+        chart, beside = plant.model.equations.chart(q), []
+        for name, drive in self.drives.items():
+            dofs = list(plant.joints_of[name].values())
+            u = plant.inputs_of(name, request, chart, v, a)
+            B, _ = drive.by_acceleration(t, drive.params, x["actuators"][name], u)
+            diagonal = ops.set_at(diagonal, dofs, [diagonal[dof] + B[k, k] for k, dof in enumerate(dofs)])
+            if len(dofs) > 1:
+                beside.append((dofs, B * (1.0 - np.eye(len(dofs)))))
+        return Slopes(diagonal, beside)
+
+
+def _respond(
+    plant: Plant, equations: MechanismEquations, at: PlantMotion, a: Numeric, rest: Numeric, efforts: Numeric
+) -> Solution:
+    return plant.accelerated(equations, at, a, efforts + rest)
