@@ -1,8 +1,7 @@
 """Whether a violated constraint can be satisfied at all near a state, and what keeps it from being so.
 
-What the free dofs cannot remove from the residuals f, not by any small displacement δ, is the least |f + G δ|. Where
-this is as large as f itself, no step and no projection help: what is given contradicts the constraint (a motion of some
-dofs), or the constraints contradict each other.
+The free dofs are moved from there to where the residuals are least. What is left then no step and no projection would
+remove: what is given contradicts the constraint (a motion of some dofs), or the constraints contradict each other.
 """
 
 from __future__ import annotations
@@ -14,11 +13,12 @@ import numpy as np
 
 from cosim.core.errors import plural
 from cosim.core.types import Array, State
+from cosim.mechanics.multibody.nearest import ClosureSearch
 from cosim.simulation.plant.plant import Plant
 
-REMOVED = 0.1  # part of a residual, below which a displacement has removed it
-REMAINS = 0.5  # the same, above which it has not
-RANK = 1e-6  # singular value of G relative to the largest, below which it counts as 0
+REMAINS = 1e-7  # m, rad or per s, above which a motion of the free dofs has not removed a residual
+REMOVED = 0.1  # part of the rest, below which a motion of all dofs has removed it
+RANK = 1e-6  # singular value of G relative to the largest, or force on a dof, below which it counts as 0
 
 
 class Contradiction(NamedTuple):
@@ -53,36 +53,48 @@ def contradiction(plant: Plant, t: float, x: State, name: str) -> Contradiction:
     velocities."""
     equations = plant.model.equations
     constraints = equations.constraints
-    q, v, _ = plant.motion(t, x)
-    residual, rate = (np.asarray(part, dtype=float) for part in equations.constraint_violation(q, v, t))
     holonomic, owners = np.array(constraints.holonomic), np.array(constraints.owners)
-    own = owners == [constraint.name for constraint in constraints.members].index(name)
     active = plant.active(x)
     holds = np.ones(len(owners), dtype=bool) if active is None else np.asarray(active)[owners] > 0.5
-    of_positions = bool((own & holonomic).any()) and _size(residual, own[holonomic]) >= _size(rate, own & ~holonomic)
-    rows = holds & holonomic if of_positions else holds
-    f = residual[holds[holonomic]] if of_positions else rate[holds]
-    G, own, owners = np.asarray(equations.constraint_jacobian(q, t), dtype=float)[rows], own[rows], owners[rows]
+    holds[list(constraints.inexact)] = False
+    own = owners == [constraint.name for constraint in constraints.members].index(name)
+    q, v, _ = plant.motion(t, x)
+    residual, rate = (np.asarray(part, dtype=float) for part in equations.constraint_violation(q, v, t))
+    of_positions = _size(residual[(own & holds)[holonomic]]) >= _size(rate[own & holds & ~holonomic])
+    rows = np.flatnonzero(holds & holonomic if of_positions else holds)
     fixed = np.asarray(plant.locked_or_imposed(x), dtype=bool)
-    size, left = _size(f, own), _remainder(f, G[:, ~fixed])
-    if not _size(left, own) >= REMAINS * size:
-        numbers = np.flatnonzero(rows)
-        out = [r for r in np.flatnonzero(own) if numbers[r] in constraints.redundant and abs(f[r]) >= REMAINS * size]
-        return Contradiction(redundant=tuple(_row_name(plant, numbers[r]) for r in out))
-    if _size(_remainder(f, G), own) <= REMOVED * size:
-        pushed = np.abs(G.T @ left)  # the dofs along which the remainder could change
+    free, every = np.flatnonzero(~fixed), np.arange(len(fixed))
+
+    def least(dofs: Array) -> tuple[Array, Array]:
+        """(the least residual of the rows that motions of these dofs leave, G there)."""
+        if of_positions:
+            of_closure = np.cumsum(holonomic)[rows] - 1
+            place, _ = ClosureSearch.of(equations, equations.closure, of_closure, dofs, np.asarray(q), t).close(
+                np.asarray(q, dtype=float)
+            )
+            left = np.asarray(equations.constraint_violation(place, v, t)[0], dtype=float)[of_closure]
+            return left, np.asarray(equations.constraint_jacobian(place, t), dtype=float)[rows]
+        G = np.asarray(equations.constraint_jacobian(q, t), dtype=float)[rows]
+        f = rate[rows]
+        return f - G[:, dofs] @ np.linalg.lstsq(G[:, dofs], f, rcond=RANK)[0], G
+
+    before = (residual[np.cumsum(holonomic)[rows] - 1]) if of_positions else rate[rows]
+    size = _size(before[own[rows]])
+    left, G = least(free)
+    if not _size(left[own[rows]]) > REMAINS:
+        out = [
+            r for r, f in zip(rows, before, strict=True) if own[r] and r in constraints.redundant and abs(f) > size / 2
+        ]
+        return Contradiction(redundant=tuple(_row_name(plant, int(r)) for r in out))
+    if not _size(least(every)[0][own[rows]]) > REMOVED * _size(left[own[rows]]):
+        pushed = np.abs(G.T @ left)  # the dofs along which the rest could change
         return Contradiction(given=tuple(np.flatnonzero(fixed & (pushed > RANK * pushed.max())).tolist()))
-    involved = np.unique(owners[np.abs(left) > REMOVED * np.abs(left).max()])
+    involved = np.unique(owners[rows][np.abs(left) > REMOVED * np.abs(left).max()])
     return Contradiction(others=tuple(constraints.members[k].name for k in involved))
 
 
-def _size(values: Array, chosen: Array) -> float:
-    return float(np.linalg.norm(values[chosen]))
-
-
-def _remainder(f: Array, G: Array) -> Array:
-    """f + G δ of the δ that makes it least."""
-    return f - G @ np.linalg.lstsq(G, f, rcond=RANK)[0]
+def _size(values: Array) -> float:
+    return float(np.linalg.norm(values))
 
 
 def _row_name(plant: Plant, row: int) -> str:
