@@ -91,7 +91,7 @@ def violations(run: RecordedRun, summary: RunSummary) -> Iterator[tuple[str, flo
 
 
 def violation_warnings(run: RecordedRun, summary: RunSummary) -> list[str]:
-    """Each violated constraint of a finished run with the cause that was found; one that is stopped has its own reason."""
+    """Each violated constraint of a finished run with the cause that was found; one that is stopped has a reason."""
     if run.fault:
         return []
     return [
