@@ -8,6 +8,7 @@ does what a constraint cannot satisfy.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from cosim.rig.run.run import Run
 from cosim.rig.run.run_metadata import RunMetadata
 from cosim.rig.run.session import make_engine, run_session
 from cosim.rig.sections.keep import keep_of
-from cosim.rig.sections.rig_spec import read_rig
+from cosim.rig.wiring.cached_parts import CachedParts
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.plant.contradictions import contradiction
 
@@ -65,9 +66,12 @@ def causes_of_residuals(rig: WiredRig, run: Run, balance: bool, violated: Iterab
         return Causes()
     ticks = run.summary["ticks"]
     most = int(LONGEST * speed["ticks_per_second"] / 2.0)
-    duration = min(ticks, max(most, 1)) * rig.run_spec.schedule.step_ns * 1e-9
+    step = rig.run_spec.schedule.step_ns * 1e-9
+    duration = min(ticks, max(most, 1)) * step
     try:
-        whole, half = _outcome(rig, duration), _outcome(_with_half_step(rig), duration)
+        seen = duration == ticks * step and all(f"{name}/position" in run for name in run.joints)
+        whole = _outcome(run if seen else _again(rig, duration))
+        half = _outcome(_again(_with_half_step(rig), duration))
         of_violations = {name: _cause_of_violation(rig, duration, name, whole, half) for name in violated}
     except CosimError:  # stopped, or not at all possible with these steps
         return Causes()
@@ -75,13 +79,19 @@ def causes_of_residuals(rig: WiredRig, run: Run, balance: bool, violated: Iterab
 
 
 def _with_half_step(rig: WiredRig) -> WiredRig:
-    finer = type(rig)(read_rig(rig.spec.source, [f"schedule.substeps={2 * rig.spec.schedule.substeps}"]), False)
-    finer.tick_model.parameters[:] = rig.tick_model.parameters
+    """The rig, which is not read and wired again, with other ticks."""
+    model = rig.tick_model
+    finer = rig.with_ticks(replace(model, substeps=2 * model.substeps))
+    finer.cached = CachedParts()
+    finer.tick_model.parameters[:] = model.parameters
     return finer
 
 
-def _outcome(rig: WiredRig, duration: float) -> _Outcome:
-    run = run_session(rig, duration, keep=keep_of("final"))
+def _again(rig: WiredRig, duration: float) -> Run:
+    return run_session(rig, duration, keep=keep_of("final"))
+
+
+def _outcome(run: Run) -> _Outcome:
     energy, joints = run.summary["energy"], run.summary["joints"]
     position = np.array([run[f"{name}/position"][-1] for name in joints])
     extent = np.array([joint["position_max"] - joint["position_min"] for joint in joints.values()])
