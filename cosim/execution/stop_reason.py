@@ -256,7 +256,8 @@ def _constraint_violated(tick_model: TickModel, t: float, parts: State) -> Reaso
         for row in coupling.law.rows
     ]
     name, unit = rows[worst]
-    what = f"constraint '{name}' is violated by {violations[worst]:.3g} {unit}"
+    allowed = model.equations.constraints.inexact.get(worst, 0.0)
+    what = f"constraint '{name}' is violated by {violations[worst] + allowed:.3g} {unit}"
     if found := contradiction(plant, t, state, name).text(name, model.dof_names):
         return Reason(f"{what}: {found}", "change that or try a smaller schedule.step")
     return Reason(what, f"try a smaller schedule.step, or {PROJECTION}", -1)

@@ -240,3 +240,11 @@ def test_a_linkage_of_short_links_is_none_whose_axes_meet(length):
         assert len(plant.start.redundant) == 3 and plant.start.immobile is None
         assert not any("apart" in line for line in plant.misaligned) and len(plant.misaligned) == tilted
     assert tilted
+
+
+@pytest.mark.parametrize("size", [10.0, 100.0])
+def test_a_large_mechanism_is_not_stopped_for_the_residual_of_its_drawing(size):
+    """Which is more than the guard's 1e-2 m, as levers are long, but within the tolerance per m of lever."""
+    run = Rig.from_dict(four_bar(1e-3, size)).run()
+    assert not run.fault and not any("violated" in line for line in run.warnings)
+    assert (run["pin/violation"].max() > 1e-2) == (size > 30.0)
