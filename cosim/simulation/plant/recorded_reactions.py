@@ -174,14 +174,23 @@ def _record_drift(
         is_active, rows = 1.0 if active is None else active[k], constraint.law.rows
         violation, n = residual[first : first + constraint.holonomic], len(rows)
         slip = rate[row + constraint.holonomic : row + n]
-        for what, unit, holds, values in (
-            ("violation", rows[0].residual_unit, constraint.holonomic, violation),
-            ("slip", rows[-1].residual_unit, n > constraint.holonomic, slip),
+        for what, of, values in (
+            ("violation", rows[: constraint.holonomic], violation),
+            ("slip", rows[constraint.holonomic :], slip),
         ):
-            if holds:
-                declared = {what: replace(OF_A_CONSTRAINT[what], unit=unit)}
+            if of:
+                declared = {what: drift_signal(OF_A_CONSTRAINT[what], [own.residual_unit for own in of])}
                 recorded.add(constraint.name, {what: is_active * ops.sqrt(values @ values)}, declared)
         first, row = first + constraint.holonomic, row + n
+
+
+def drift_signal(signal: Signal, units: Sequence[str]) -> Signal:
+    """The signal of the size of residuals in these units: in m where some are lengths and others angles."""
+    found = list(dict.fromkeys(units))
+    if len(found) == 1:
+        return replace(signal, unit=found[0])
+    unit = next(unit for unit in found if not unit.startswith("rad"))
+    return replace(signal, unit=unit, meaning=f"{signal.meaning}, 1 rad counts as 1 m")
 
 
 def distinct(names: Sequence[str]) -> Iterator[str]:
