@@ -13,6 +13,7 @@ import numpy as np
 
 from cosim.core.errors import plural
 from cosim.core.types import Array, State
+from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.nearest import ClosureSearch
 from cosim.simulation.plant.plant import Plant
 
@@ -51,46 +52,71 @@ def _listed(names: Iterable[str]) -> str:
 def contradiction(plant: Plant, t: float, x: State, name: str) -> Contradiction:
     """Of constraint `name`, which is violated in the state x at time t [s]; of its positions, else of its
     velocities."""
-    equations = plant.model.equations
-    constraints = equations.constraints
-    holonomic, owners = np.array(constraints.holonomic), np.array(constraints.owners)
-    active = plant.active(x)
-    holds = np.ones(len(owners), dtype=bool) if active is None else np.asarray(active)[owners] > 0.5
-    holds[list(constraints.inexact)] = False
-    own = owners == [constraint.name for constraint in constraints.members].index(name)
-    q, v, _ = plant.motion(t, x)
-    residual, rate = (np.asarray(part, dtype=float) for part in equations.constraint_violation(q, v, t))
-    of_positions = _size(residual[(own & holds)[holonomic]]) >= _size(rate[own & holds & ~holonomic])
-    rows = np.flatnonzero(holds & holonomic if of_positions else holds)
+    search = _Search.of(plant, t, x, name)
+    own, before = search.own, search.residual
     fixed = np.asarray(plant.locked_or_imposed(x), dtype=bool)
-    free, every = np.flatnonzero(~fixed), np.arange(len(fixed))
-
-    def least(dofs: Array) -> tuple[Array, Array]:
-        """(the least residual of the rows that motions of these dofs leave, G there)."""
-        if of_positions:
-            of_closure = np.cumsum(holonomic)[rows] - 1
-            place, _ = ClosureSearch.of(equations, equations.closure, of_closure, dofs, np.asarray(q), t).close(
-                np.asarray(q, dtype=float)
-            )
-            left = np.asarray(equations.constraint_violation(place, v, t)[0], dtype=float)[of_closure]
-            return left, np.asarray(equations.constraint_jacobian(place, t), dtype=float)[rows]
-        G = np.asarray(equations.constraint_jacobian(q, t), dtype=float)[rows]
-        f = rate[rows]
-        return f - G[:, dofs] @ np.linalg.lstsq(G[:, dofs], f, rcond=RANK)[0], G
-
-    before = (residual[np.cumsum(holonomic)[rows] - 1]) if of_positions else rate[rows]
-    size = _size(before[own[rows]])
-    left, G = least(free)
-    if not _size(left[own[rows]]) > REMAINS:
-        out = [
-            r for r, f in zip(rows, before, strict=True) if own[r] and r in constraints.redundant and abs(f) > size / 2
-        ]
-        return Contradiction(redundant=tuple(_row_name(plant, int(r)) for r in out))
-    if not _size(least(every)[0][own[rows]]) > REMOVED * _size(left[own[rows]]):
+    left, G = search.least(np.flatnonzero(~fixed))
+    constraints = plant.model.equations.constraints
+    if not _size(left[own]) > REMAINS:
+        dependent = np.isin(search.rows, constraints.redundant) & (np.abs(before) > 0.5 * _size(before[own]))
+        return Contradiction(redundant=tuple(_row_name(plant, int(r)) for r in search.rows[own & dependent]))
+    of_all, _ = search.least(np.arange(len(fixed)))
+    if not _size(of_all[own]) > REMOVED * _size(left[own]):
         pushed = np.abs(G.T @ left)  # the dofs along which the rest could change
         return Contradiction(given=tuple(np.flatnonzero(fixed & (pushed > RANK * pushed.max())).tolist()))
-    involved = np.unique(owners[rows][np.abs(left) > REMOVED * np.abs(left).max()])
-    return Contradiction(others=tuple(constraints.members[k].name for k in involved))
+    involved = search.rows[np.abs(left) > REMOVED * np.abs(left).max()]
+    owners = dict.fromkeys(constraints.owners[int(r)] for r in involved)
+    return Contradiction(others=tuple(constraints.members[k].name for k in owners))
+
+
+class _Search(NamedTuple):
+    """The rows (m,) of active constraints in a state, whose least residuals are searched for. residual (m,): in the
+    state, of positions or of velocities; own (m,): whether a row is of the constraint in question."""
+
+    equations: MechanismEquations
+    q: Array
+    t: float
+    rows: Array
+    residual: Array
+    own: Array
+    of_positions: bool
+
+    @staticmethod
+    def of(plant: Plant, t: float, x: State, name: str) -> _Search:
+        equations = plant.model.equations
+        constraints = equations.constraints
+        holonomic, owners = np.array(constraints.holonomic), np.array(constraints.owners)
+        active = plant.active(x)
+        holds = np.ones(len(owners), dtype=bool) if active is None else np.asarray(active)[owners] > 0.5
+        holds[list(constraints.inexact)] = False
+        own = owners == [constraint.name for constraint in constraints.members].index(name)
+        q, v, _ = plant.motion(t, x)
+        positions, rate = (np.asarray(part, dtype=float) for part in equations.constraint_violation(q, v, t))
+        f = np.zeros(len(owners))
+        f[holonomic] = positions
+        of_positions = _size(f[own & holds]) >= _size(rate[own & holds & ~holonomic])
+        rows = np.flatnonzero(holds & holonomic if of_positions else holds)
+        residual = (f if of_positions else rate)[rows]
+        return _Search(equations, np.asarray(q, dtype=float), t, rows, residual, own[rows], of_positions)
+
+    def least(self, dofs: Array) -> tuple[Array, Array]:
+        """(the least residual (m,) that motions of these dofs leave, G (m, nv) there)."""
+        q = self._place(dofs) if self.of_positions else self.q
+        G = np.asarray(self.equations.constraint_jacobian(q, self.t), dtype=float)[self.rows]
+        if self.of_positions:
+            return np.asarray(self.equations.closure.whole(q, self.t)[0])[self._of_closure], G
+        change, *_ = np.linalg.lstsq(G[:, dofs], self.residual, rcond=RANK)
+        return self.residual - G[:, dofs] @ change, G
+
+    @property
+    def _of_closure(self) -> Array:
+        """The numbers of the rows among the holonomic ones."""
+        return np.cumsum(self.equations.constraints.holonomic)[self.rows] - 1
+
+    def _place(self, dofs: Array) -> Array:
+        equations = self.equations
+        search = ClosureSearch.of(equations, equations.closure, self._of_closure, dofs, self.q, self.t)
+        return search.close(self.q)[0]
 
 
 def _size(values: Array) -> float:
