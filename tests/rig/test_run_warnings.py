@@ -181,6 +181,9 @@ def load(params):
         "drifts": lambda f, q, t: [q[0] - q[1], q[0] - q[1] + 5e-3 * ops.sin(t) ** 3],
         "bends": lambda f, q, t: [q[0] - q[1], q[0] - q[1] + 1e-3 * q[0] ** 4],
     }
+    if params.kind in ("still", "moves"):
+        row, timed = rows["drifts"], params.kind == "moves"
+        return ConstraintLaw((TURN,), lambda f, q, t: [row(f, q, t)[timed]], timed=timed)
     if params.kind in rows:
         return ConstraintLaw((TURN, TURN._replace(name="again")), rows[params.kind], timed=params.kind == "drifts")
     moves = lambda f, q, t: [q[0] - 5e-3 * ops.sin(t) ** 3]
@@ -232,6 +235,12 @@ VIOLATED_BY = {
     "given motions": (CONTRADICTORY, "it does not fit the motion given to 'crank' and 'rocker'"),
     "rate against residual": (PAIR % ("turns", "1.5 s"), "its equations contradict each other"),
     "rows that part with time": (PAIR % ("drifts", "1.5 s"), "its equations contradict each other"),
+    "two constraints": (
+        (PAIR % ("still", "1.5 s")).replace(
+            "{kind: still}}]", "{kind: still}}, {name: other, type: laws.py, joints: [a, b], params: {kind: moves}}]"
+        ),
+        "its equations contradict those of 'tie'",
+    ),
     "rows that part with motion": (PAIR % ("bends", "0.35 s"), "its row 'again' followed from others at the start"),
     "consistent": (TURNING.replace("none", "projection").replace("10 ms", "1 ms"), ""),
 }
