@@ -52,7 +52,7 @@ def _listed(names: Iterable[str]) -> str:
 def contradiction(plant: Plant, t: float, x: State, name: str) -> Contradiction:
     """Of constraint `name`, which is violated in the state x at time t [s]; of its positions, else of its
     velocities."""
-    search = _Search.of(plant, t, x, name)
+    search = _LeastResiduals.of(plant, t, x, name)
     own, before = search.own, search.residual
     fixed = np.asarray(plant.locked_or_imposed(x), dtype=bool)
     left, G = search.least(np.flatnonzero(~fixed))
@@ -69,7 +69,7 @@ def contradiction(plant: Plant, t: float, x: State, name: str) -> Contradiction:
     return Contradiction(others=tuple(constraints.members[k].name for k in owners))
 
 
-class _Search(NamedTuple):
+class _LeastResiduals(NamedTuple):
     """The rows (m,) of active constraints in a state, whose least residuals are searched for. residual (m,): in the
     state, of positions or of velocities; own (m,): whether a row is of the constraint in question."""
 
@@ -82,7 +82,7 @@ class _Search(NamedTuple):
     of_positions: bool
 
     @staticmethod
-    def of(plant: Plant, t: float, x: State, name: str) -> _Search:
+    def of(plant: Plant, t: float, x: State, name: str) -> _LeastResiduals:
         equations = plant.model.equations
         constraints = equations.constraints
         holonomic, owners = np.array(constraints.holonomic), np.array(constraints.owners)
@@ -97,7 +97,7 @@ class _Search(NamedTuple):
         of_positions = _size(f[own & holds]) >= _size(rate[own & holds & ~holonomic])
         rows = np.flatnonzero(holds & holonomic if of_positions else holds)
         residual = (f if of_positions else rate)[rows]
-        return _Search(equations, np.asarray(q, dtype=float), t, rows, residual, own[rows], of_positions)
+        return _LeastResiduals(equations, np.asarray(q, dtype=float), t, rows, residual, own[rows], of_positions)
 
     def least(self, dofs: Array) -> tuple[Array, Array]:
         """(the least residual (m,) that motions of these dofs leave, G (m, nv) there)."""
