@@ -22,7 +22,7 @@ REMOVED = 0.1  # part of the rest, below which a motion of all dofs has removed 
 RANK = 1e-6  # singular value of G relative to the largest, or force on a dof, below which it counts as 0
 
 
-class Contradiction(NamedTuple):
+class ConstraintContradiction(NamedTuple):
     """What was established of a violated constraint in a state. given: dofs whose given motion it does not fit: were
     they free, it could be satisfied; others: constraints that it contradicts, its own name too where its own rows do;
     redundant: its rows that were left out as following from others, and do not here. Nothing of it where the free dofs
@@ -49,7 +49,7 @@ def _listed(names: Iterable[str]) -> str:
     return " and ".join(f"'{name}'" for name in names)
 
 
-def contradiction(plant: Plant, t: float, x: State, name: str) -> Contradiction:
+def contradiction(plant: Plant, t: float, x: State, name: str) -> ConstraintContradiction:
     """Of constraint `name`, which is violated in the state x at time t [s]; of its positions, else of its
     velocities."""
     search = _LeastResiduals.of(plant, t, x, name)
@@ -59,14 +59,14 @@ def contradiction(plant: Plant, t: float, x: State, name: str) -> Contradiction:
     constraints = plant.model.equations.constraints
     if not _size(left[own]) > REMAINS:
         dependent = np.isin(search.rows, constraints.redundant) & (np.abs(before) > 0.5 * _size(before[own]))
-        return Contradiction(redundant=tuple(_row_name(plant, int(r)) for r in search.rows[own & dependent]))
+        return ConstraintContradiction(redundant=tuple(_row_name(plant, int(r)) for r in search.rows[own & dependent]))
     of_all, _ = search.least(np.arange(len(fixed)))
     if not _size(of_all[own]) > REMOVED * _size(left[own]):
         pushed = np.abs(G.T @ left)  # the dofs along which the rest could change
-        return Contradiction(given=tuple(np.flatnonzero(fixed & (pushed > RANK * pushed.max())).tolist()))
+        return ConstraintContradiction(given=tuple(np.flatnonzero(fixed & (pushed > RANK * pushed.max())).tolist()))
     involved = search.rows[np.abs(left) > REMOVED * np.abs(left).max()]
     owners = dict.fromkeys(constraints.owners[int(r)] for r in involved)
-    return Contradiction(others=tuple(constraints.members[k].name for k in owners))
+    return ConstraintContradiction(others=tuple(constraints.members[k].name for k in owners))
 
 
 class _LeastResiduals(NamedTuple):
