@@ -12,6 +12,7 @@ from cosim.core.types import State, requested_effort
 from cosim.core.units import quantity_unit
 from cosim.execution.divergence import likely_cause
 from cosim.execution.rig_state import PLAUSIBLE, RigState
+from cosim.simulation.plant.contradictions import contradiction
 from cosim.simulation.plant.event_stepper import PlantFault
 from cosim.simulation.plant.integration import MAX_STEPS
 from cosim.simulation.tick.coupled_plant import Coupling, CouplingFault
@@ -21,7 +22,6 @@ from cosim.simulation.tick.tick_model import TickModel
 # rad, m or per s; a joint whose motion is within this did not make an effort overflow
 OVERFLOWING = 1e100
 # element of a constraint Jacobian below which the constraint does not act on a dof
-TOUCHED = 1e-9
 KEYS = {code: key for key, code in CODES.items()}
 PROJECTION = "mechanism.loop_closure.drift: projection"
 
@@ -246,7 +246,7 @@ def _shorter_steps(coupling: Coupling) -> str:
 
 
 def _constraint_violated(tick_model: TickModel, t: float, parts: State) -> Reason:
-    """The constraint with the largest violation, and the dofs in it whose motion is given."""
+    """The constraint with the largest violation, and what it contradicts."""
     plant, model, state = tick_model.plant, tick_model.plant.model, parts["plant"]
     violations = [float(violation) for violation in tick_model.stepping.constraint_violations(t, state)]
     worst = int(np.argmax(violations))
@@ -256,12 +256,8 @@ def _constraint_violated(tick_model: TickModel, t: float, parts: State) -> Reaso
         for row in coupling.law.rows
     ]
     name, unit = rows[worst]
-    G = np.asarray(model.equations.constraint_jacobian(plant.motion(t, state)[0], t), dtype=float)
-    touched = np.abs(G[[owner == name for owner, _ in rows]]).max(axis=0) > TOUCHED
-    given = np.flatnonzero(np.asarray(plant.locked_or_imposed(state), dtype=bool) & touched)
-    what = f"constraint '{name}' is violated by {violations[worst]:.3g} {unit}"
-    if len(given):
-        joints = " and ".join(f"'{model.dof_names[k]}'" for k in given)
-        what = f"{what}: it does not fit the motion given to {joints}"
-        return Reason(what, "change that or try a smaller schedule.step")
+    allowed = model.equations.constraints.inexact.get(worst, 0.0)
+    what = f"constraint '{name}' is violated by {violations[worst] + allowed:.3g} {unit}"
+    if found := contradiction(plant, t, state, name).text(name, model.dof_names):
+        return Reason(f"{what}: {found}", "change that or try a smaller schedule.step")
     return Reason(what, f"try a smaller schedule.step, or {PROJECTION}", -1)

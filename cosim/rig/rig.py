@@ -19,7 +19,7 @@ from cosim.output.run_status import RunStatus
 from cosim.rig.reading.input_tracking import key_of
 from cosim.rig.run.run import Run, StoppedRun
 from cosim.rig.run.run_metadata import channels_of
-from cosim.rig.run.run_warnings import closes, give
+from cosim.rig.run.run_warnings import closes, give, violations
 from cosim.rig.run.session import make_engine, make_scheduler, run_session, ticks_of
 from cosim.rig.wiring.cached_parts import KNOWN, WARNINGS, CachedParts
 from cosim.rig.wiring.wired_rig import WiredRig
@@ -168,15 +168,16 @@ class Rig(WiredRig):
         return run
 
     def _explain(self, run: Run) -> None:
-        """Add why the energy balance of a finished run does not close."""
-        if closes(run.summary) or run.unstable:
+        """Add why the energy balance of a finished run does not close, or a constraint stays violated."""
+        balance, violated = not closes(run.summary), dict(violations(run, run.summary))
+        if not (balance or violated) or run.unstable:
             return
         unstable, _ = self.warnings  # of a run with parameters of its own
         run.unstable = tuple(unstable)
         if not unstable:
-            from cosim.rig.run.step_comparison import cause_of_residual
+            from cosim.rig.run.step_comparison import causes_of_residuals
 
-            run.cause = cause_of_residual(self, run)
+            run.cause, run.causes_of_violations = causes_of_residuals(self, run, balance, violated)
 
     def rollouts(
         self,

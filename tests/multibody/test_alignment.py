@@ -22,13 +22,19 @@ def mechanism(bodies, loops, joints, constraints=()):
     return {"mechanism": found, "joints": initial, "schedule": {"step": "1 ms", "duration": "0.1 s"}}
 
 
-def four_bar(tilt):
+def four_bar(tilt, size=1.0):
     bodies = [
         {"name": "crank", "origin": at(0.0, tilt)},
-        {"name": "coupler", "origin": at(0.2, 0.0, -tilt)},
-        {"name": "rocker", "parent": "base", "origin": at(0.5)},
+        {"name": "coupler", "origin": at(0.2 * size, 0.0, -tilt)},
+        {"name": "rocker", "parent": "base", "origin": at(0.5 * size)},
     ]
-    pin = {"name": "pin", "parent": "rocker", "child": "coupler", "origin": at(0.4), "child_origin": at(0.5)}
+    pin = {
+        "name": "pin",
+        "parent": "rocker",
+        "child": "coupler",
+        "origin": at(0.4 * size),
+        "child_origin": at(0.5 * size),
+    }
     joints = {"crank": {"position": 0.3, "velocity": 8.0}, "coupler": {"guess": -0.9}, "rocker": {"guess": -1.5}}
     return mechanism(bodies, [pin], joints)
 
@@ -73,9 +79,9 @@ def four_bar_on_an_arm(tilt):
     return rig
 
 
-def bennett(tilt):
+def bennett(tilt, a=0.3):
     """Twists α, β and lengths a, b with a sin β = b sin α; the tilt is added to one twist. Bennett (1903)."""
-    a, alpha, beta = 0.3, np.deg2rad(40.0), np.deg2rad(75.0)
+    alpha, beta = np.deg2rad(40.0), np.deg2rad(75.0)
     b = a * np.sin(beta) / np.sin(alpha)
     first = 1.0
     second = 2.0 * np.arctan(np.sin((beta + alpha) / 2) / np.sin((beta - alpha) / 2) / np.tan(first / 2))
@@ -86,7 +92,49 @@ def bennett(tilt):
     return mechanism(bodies, [cut], joints)
 
 
-KINDS = four_bar, four_bar_tilted_at_the_cut, slider_crank, geared_five_bar, four_bar_on_an_arm, bennett
+def spherical(arcs, radius, guess):
+    """Four hinges whose axes meet at the centre of a sphere, frames on the sphere; of offset · 0.2 m the second axis
+    misses the centre."""
+    first, second, third, ground = np.deg2rad(arcs)
+
+    def to(arc, away=0.0):
+        return {"xyz": [away, -radius * np.sin(arc), radius * (np.cos(arc) - 1.0)], "rpy": [arc, 0.0, 0.0]}
+
+    def made(offset):
+        bodies = [
+            {"name": "j1"},
+            {"name": "j2", "origin": to(first, 0.2 * offset)},
+            {"name": "j3", "origin": to(second)},
+        ]
+        cut = {"name": "pin", "parent": "base", "child": "j3", "origin": to(-ground), "child_origin": to(third)}
+        joints = {"j1": {"position": 0.7, "velocity": 2.0}, "j2": {"guess": guess[0]}, "j3": {"guess": guess[1]}}
+        return mechanism(bodies, [cut], joints)
+
+    return made
+
+
+def double_cardan(offset):
+    """Two universal joints of two hinges each between parallel shafts; the axes of a cross miss each other."""
+    bend, length = np.deg2rad(30.0), 0.4
+    bodies = [
+        {"name": "j1"},
+        {"name": "a", "axis": [1, 0, 0]},
+        {"name": "b", "axis": [0, 1, 0], "origin": {"xyz": [0.0, 0.0, 0.2 * offset]}},
+        {"name": "c", "axis": [0, 1, 0], "origin": {"xyz": [0.0, 0.0, length]}},
+        {"name": "d", "axis": [1, 0, 0]},
+    ]
+    end = {"xyz": [0.0, -length * np.sin(bend), length * np.cos(bend)]}
+    cut = {"name": "pin", "parent": "base", "child": "d", "origin": end}
+    joints = {"j1": {"position": 0.0, "velocity": 2.0}, "a": {"guess": bend}, "d": {"guess": -bend}}
+    return mechanism(bodies, [cut], joints)
+
+
+spherical_four_bar = spherical((40.0, 70.0, 75.0, 85.0), 0.2, (1.28, 0.97))
+spherical_four_bar.__name__ = "spherical_four_bar"
+hookes_joint = spherical((90.0, 90.0, 90.0, 150.0), 0.0, (-1.21, 1.18))  # all frames at the centre
+hookes_joint.__name__ = "hookes_joint"
+MEETING = spherical_four_bar, hookes_joint, double_cardan
+KINDS = *MEETING, four_bar, four_bar_tilted_at_the_cut, slider_crank, geared_five_bar, four_bar_on_an_arm, bennett
 
 
 def started(kind, tilt, elimination="direct"):
@@ -173,3 +221,30 @@ def test_a_bar_that_is_off_by_a_little_stays_a_mistake():
             assert Rig.from_dict(rig).plant.start.immobile is not None
         else:
             assert "cannot close" in raised(InputError, Rig.from_dict, rig).what
+
+
+@pytest.mark.parametrize("kind", MEETING)
+@pytest.mark.parametrize("offset", [1e-6, 1e-3])
+def test_axes_that_miss_each_other_are_named_with_their_distance(kind, offset):
+    (line,) = started(kind, offset).plant.misaligned
+    names, distance = ("'a' and 'b'" if kind is double_cardan else "'j1' and 'j2'"), 0.2 * offset
+    assert f"the axes of {names} are {distance:.2g} m apart" in line
+
+
+@pytest.mark.parametrize("length", [3e-4, 0.3])
+def test_a_linkage_of_short_links_is_none_whose_axes_meet(length):
+    """A Bennett linkage and a planar one keep all their rows that hold, however far their bodies extend."""
+    for rig in (bennett(0.0, length), four_bar(0.0, length / 0.3), four_bar(1e-4, length / 0.3)):
+        plant = Rig.from_dict(rig).plant
+        tilted = bool(plant.start.inexact)
+        assert len(plant.start.redundant) == 3 and plant.start.immobile is None
+        assert not any("apart" in line for line in plant.misaligned) and len(plant.misaligned) == tilted
+    assert tilted
+
+
+@pytest.mark.parametrize("size", [10.0, 100.0])
+def test_a_large_mechanism_is_not_stopped_for_the_residual_of_its_drawing(size):
+    """Which is more than the guard's 1e-2 m, as levers are long, but within the tolerance per m of lever."""
+    run = Rig.from_dict(four_bar(1e-3, size)).run()
+    assert not run.fault and not any("violated" in line for line in run.warnings)
+    assert (run["pin/violation"].max() > 1e-2) == (size > 30.0)

@@ -1,6 +1,7 @@
 """Constraint laws: rates and reactions against differences; springs between bodies."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from scipy.spatial.transform import Rotation
 from cosim.core import ops
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.constraint_laws import (
+    WRENCH,
     ConstraintLaw,
     FrameState,
     ReactionSpec,
@@ -22,6 +24,7 @@ from cosim.mechanics.multibody.constraint_laws import (
     relative_pose,
     rolling,
 )
+from cosim.mechanics.multibody.joints import GENERAL, JOINTS, kind_of
 from cosim.mechanics.multibody.mechanism import (
     Constraint,
     Inertial,
@@ -31,6 +34,7 @@ from cosim.mechanics.multibody.mechanism import (
     Pose,
     Spring,
 )
+from cosim.simulation.plant.recorded_reactions import OF_A_CONSTRAINT, drift_signal
 from tests.multibody.random_frames import CLOSURES, STEP, heavy, random_pose, turn
 
 
@@ -265,3 +269,66 @@ def test_a_spring_whose_ends_coincide():
         np.testing.assert_array_equal(found, [1.5])
     assert model.equations.damper_loss(q, v) == 0.0
     assert model.equations.elastic_energy(q) == pytest.approx(15.0 * 0.25)
+
+
+def _general_frames(random):
+    return [FrameState(turn(random), *random.normal(size=(3, 3))) for _ in range(2)]
+
+
+def _larger(frames, scale):
+    """The same motion of a mechanism that is larger by a factor."""
+    return [FrameState(f.rotation, scale * f.position, f.angular, scale * f.linear) for f in frames]
+
+
+def _of_a_loop(kind, size):
+    found = kind_of(Joint("", kind, "", "", Pose.identity(), pitch=0.3 * size))
+    assert found.closure is not None
+    return loop_closure([WRENCH[name] for name in found.reactions.split()], found.closure)
+
+
+# law of a mechanism of a size
+OF_A_SIZE = {
+    **{
+        kind: partial(_of_a_loop, kind)
+        for kind, row in JOINTS.items()
+        if kind != GENERAL and row.kind(Joint("", kind, "", "", Pose.identity(), pitch=1.0)).closure
+    },
+    "distance": lambda size: distance(0.7 * size),
+    "curve": lambda size: point_on_curve([0.2 * size, 0.5, 0.3 / size]),
+    "knife edge": lambda size: knife_edge(),
+    "rolling": lambda size: rolling(0.2 * size),
+}
+
+
+@pytest.mark.parametrize("name", OF_A_SIZE)
+def test_residuals_have_the_units_of_their_rows(name):
+    """Lengths and velocities grow with the mechanism, angles do not; the violation is in m where a row is."""
+    random, scale = np.random.default_rng(5), 3.0
+    frames, none = _general_frames(random), np.zeros(0)
+    small, large = OF_A_SIZE[name](1.0), OF_A_SIZE[name](scale)
+    values = []
+    for law, given in ((small, frames), (large, _larger(frames, scale))):
+        parts = [] if law.residual is None else [law.residual(given, none, 0.0)]
+        parts += [] if law.rate is None else [law.rate(given, none, none, 0.0)]
+        values.append(np.concatenate([np.ravel(part) for part in parts]).astype(float))
+    units = [row.residual_unit for row in small.rows]
+    assert {*units} <= {"m", "rad", "m/s"} and np.abs(values[0]).min() > 1e-6
+    np.testing.assert_allclose(
+        values[1], [scale ** (unit != "rad") * x for unit, x in zip(units, values[0], strict=True)]
+    )
+    for signal, of in zip(OF_A_CONSTRAINT.values(), _holonomic_first(units), strict=True):
+        if of:
+            unit = drift_signal(signal, of).unit
+            assert unit == (of[0] if {*of} == {"rad"} else "m" + "/s" * of[0].endswith("/s"))
+
+
+def _holonomic_first(units):
+    return [unit for unit in units if not unit.endswith("/s")], [unit for unit in units if unit.endswith("/s")]
+
+
+def test_the_order_of_rows_does_not_choose_the_unit_of_their_violation():
+    signal = OF_A_CONSTRAINT["violation"]
+    for units in (["rad", "m"], ["m", "rad"]):
+        found = drift_signal(signal, units)
+        assert found.unit == "m" and found.meaning.endswith("1 rad counts as 1 m")
+    assert drift_signal(signal, ["rad", "rad"]) == dataclasses.replace(signal, unit="rad")

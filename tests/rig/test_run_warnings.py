@@ -162,3 +162,104 @@ def test_parameters_of_a_run_are_not_blamed_for_those_of_the_file(given):
     assert not calm.unstable
     rig.set("pd.kp", 10.0)
     assert not given_by(rig.run)[1]
+
+
+LAWS = """
+from cosim.plugin import ConstraintLaw, ReactionSpec, ops, param, params
+
+
+@params
+class Params:
+    kind: str = param(default="")
+
+
+TURN, RATE = ReactionSpec("hold", "N*m", "rad"), ReactionSpec("still", "N*m", "rad/s")
+
+
+def load(params):
+    rows = {
+        "drifts": lambda f, q, t: [q[0] - q[1], q[0] - q[1] + 5e-3 * ops.sin(t) ** 3],
+        "bends": lambda f, q, t: [q[0] - q[1], q[0] - q[1] + 1e-3 * q[0] ** 4],
+    }
+    if params.kind in ("still", "moves"):
+        row, timed = rows["drifts"], params.kind == "moves"
+        return ConstraintLaw((TURN,), lambda f, q, t: [row(f, q, t)[timed]], timed=timed)
+    if params.kind in rows:
+        return ConstraintLaw((TURN, TURN._replace(name="again")), rows[params.kind], timed=params.kind == "drifts")
+    moves = lambda f, q, t: [q[0] - 5e-3 * ops.sin(t) ** 3]
+    return ConstraintLaw((TURN, RATE), moves, lambda f, q, v, t: [v[0]], timed=True)
+"""
+PAIR = """
+mechanism:
+  gravity: [0, -9.81, 0]
+  bodies:
+    - {name: a, mass: 1 kg, com: [0.5, 0, 0], inertia: [0.01, 0.01, 0.01]}
+    - {name: b, parent: base, mass: 1 kg, com: [0.4, 0, 0], inertia: [0.01, 0.01, 0.01]}
+  constraints: [{name: tie, type: laws.py, joints: [a, b], params: {kind: %s}}]
+joints: {b: {initial: {guess: 0}}}
+schedule: {step: 2 ms, duration: %s}
+"""
+FOUR_BAR = """
+mechanism:
+  gravity: [0, -9.81, 0]
+  bodies:
+    - {name: crank, mass: 1 kg, com: [10 cm, 0, 0], inertia: [0, 0.01, 0.01]}
+    - {name: coupler, origin: {xyz: [20 cm, 0, 0]}, mass: 2 kg, com: [25 cm, 0, 0], inertia: [0, 0.05, 0.05]}
+    - {name: rocker, parent: base, origin: {xyz: [50 cm, 0, 0]}, mass: 1 kg, com: [10 cm, 0, 0],
+       inertia: [0, 0.02, 0.02]}
+  loops: [{name: pin, parent: rocker, child: coupler, origin: {xyz: [%s, 0, 0]}, child_origin: {xyz: [50 cm, 0, 0]}}]
+"""
+TURNING = (
+    FOUR_BAR % "40 cm"
+    + """  loop_closure: {drift: none}
+joints:
+  crank: {initial: {position: 0, velocity: 12}}
+  coupler: {initial: {guess: -53 deg}}
+  rocker: {initial: {guess: -90 deg}}
+schedule: {step: 10 ms, duration: 2 s}
+"""
+)
+# two motions that begin alike, of a parallelogram whose cranks stay parallel
+CONTRADICTORY = (
+    FOUR_BAR % "20 cm"
+    + """
+joints:
+  crank: {prescribed: {type: sine, amplitude: 0.5, frequency: 1 Hz, offset: 1}}
+  coupler: {initial: {guess: -1}}
+  rocker: {prescribed: {type: sine, amplitude: 0.505050505050505, frequency: 0.99 Hz, offset: 1}}
+schedule: {step: 2 ms, duration: 0.6 s}
+"""
+)
+VIOLATED_BY = {
+    "coarse step": (TURNING, "the step is too coarse"),
+    "given motions": (CONTRADICTORY, "it does not fit the motion given to 'crank' and 'rocker'"),
+    "rate against residual": (PAIR % ("turns", "1.5 s"), "its equations contradict each other"),
+    "rows that part with time": (PAIR % ("drifts", "1.5 s"), "its equations contradict each other"),
+    "two constraints": (
+        (PAIR % ("still", "1.5 s")).replace(
+            "{kind: still}}]", "{kind: still}}, {name: other, type: laws.py, joints: [a, b], params: {kind: moves}}]"
+        ),
+        "its equations contradict those of 'tie'",
+    ),
+    "rows that part with motion": (PAIR % ("bends", "0.35 s"), "its row 'again' followed from others at the start"),
+    "consistent": (TURNING.replace("none", "projection").replace("10 ms", "1 ms"), ""),
+}
+
+
+@pytest.mark.parametrize("case", VIOLATED_BY)
+def test_a_violated_constraint_has_its_cause(given, said, case):
+    """The largest violation, and what a second run and the equations in the worst state show."""
+    Path("laws.py").write_text(LAWS)
+    text, cause = VIOLATED_BY[case]
+    run, found = given_by(given(text).run)
+    assert len(found) == bool(cause) and all(cause in line for line in found)
+    said(found, r"(?<=up to )\S+", r"(?<=step it is )\S+", r"(?<=instead of )[\d.e-]+")
+    run.save("run.npz")
+    assert load_run("run.npz").warnings == found
+
+
+def test_the_evidence_of_a_violation_is_two_runs(given):
+    runs = [given(TURNING, f"schedule.substeps={n}").run() for n in (2, 1)]
+    ((half, whole),) = re.findall(r"it is (\S+) instead of (\S+);", runs[1].causes_of_violations["pin/violation"])
+    peaks = [run.summary["constraints"]["pin"]["violation_max"] for run in runs]
+    assert [float(half), float(whole)] == pytest.approx(peaks, rel=0.05)

@@ -9,6 +9,7 @@ from cosim.cli.run_summary import structure_lines
 from cosim.core.errors import InputErrors
 from cosim.rig.rig import Rig
 from cosim.rig.run.run import StoppedRun
+from cosim.simulation.plant.recorded_reactions import OF_A_CONSTRAINT
 from tests.kit.refusals import raised
 
 G = 9.81
@@ -196,35 +197,103 @@ def test_mistakes(said, reactions):
 
 
 LAW = """
-from cosim.plugin import ConstraintLaw, ReactionSpec, param, params
+from cosim.plugin import ConstraintLaw, ReactionSpec, ops, param, params
 @params
 class Params:
     scale: float = param(default=1.0)
+    growth: float = param(default=0.0)
+    again: float = param(default=0.0)
+    kind: str = param(default="push")
 def load(params):
-    def residual(frames, q, t):
-        return [params.scale * (frames[1].position[1] - frames[0].position[1] + 0.3 * q[0])]
-    return ConstraintLaw((ReactionSpec("push", "N", "m"),), residual)
+    def factor(q):
+        return params.scale * ops.exp(params.growth * q[0])
+    def push(frames, q, t):
+        rows = [factor(q) * (frames[1].position[1] - frames[0].position[1] + 0.3 * q[0])]
+        return rows + [params.again * factor(q) * rows[0]] * (params.again > 0.0)
+    def lift(frames, q, t):
+        return [factor(q) * (frames[1].position[1] - frames[0].position[1])]
+    def slip(frames, q, v, t):
+        return [factor(q) * (frames[1].linear[1] - frames[0].linear[1] + 0.3 * v[0])]
+    def turn(frames, q, t):
+        a, b = frames[0].rotation, frames[1].rotation
+        return [factor(q) * (a[1, 0] * b[0, 0] - a[0, 0] * b[1, 0] - 0.5 * q[0])]
+    force, moment = ReactionSpec("push", "N", "m"), ReactionSpec("push", "N*m", "rad")
+    rows = (force, force._replace(name="more")) if params.again else (force,)
+    return {
+        "push": ConstraintLaw(rows, push),
+        "slip": ConstraintLaw((force._replace(residual_unit="m/s"),), None, slip),
+        "turn": ConstraintLaw((moment,), turn),
+        "kN": ConstraintLaw((ReactionSpec("push", "kN", "mm"),), push),
+        "turned by a force": ConstraintLaw((force._replace(length=0.25),), turn),
+        "lift": ConstraintLaw((force,), lift),
+        "lifted by a moment": ConstraintLaw((moment._replace(length=0.25),), lift),
+    }[params.kind]
 """
 
 
-def test_what_a_law_in_python_exerts_does_not_depend_on_its_scale(tmp_path, monkeypatch):
+@pytest.fixture
+def level(tmp_path, monkeypatch):
+    """A rig of two legs held level by a law, of these parameters."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "level.py").write_text(LAW)
 
-    def made(scale):
-        law = {"name": "level", "type": "level.py", "between": ["a", "b"], "points": [[0.2, 0, 0], [0.2, 0, 0]]}
-        law |= {"joints": ["c"], "params": {"scale": scale}}
-        return rig({"bodies": LEGS, "constraints": [law]}).run()
+    def made(between=("a", "b"), **params):
+        law = {"name": "level", "type": "level.py", "between": list(between), "points": [[0.2, 0, 0], [0.2, 0, 0]]}
+        law |= {"joints": ["c"], "params": params}
+        return rig({"bodies": LEGS, "constraints": [law]}, {"step": "1 ms", "duration": "50 ms"})
 
-    one, scaled = made(1.0), made(-4.0)
-    np.testing.assert_allclose(-4.0 * scaled["level/push"], one["level/push"], rtol=1e-9)
-    signals = [name for name in one.signals if name.startswith("level.")]
-    assert {name.split("/")[0] for name in signals} == {"level.a", "level.b", "level.c"}
-    assert np.abs(one["level.b/resultant_force"]).min() > 0.1
-    for name in signals:
-        np.testing.assert_allclose(scaled[name], one[name], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(one["level.c/effort"], 0.3 * one["level/push"], rtol=1e-9)
-    assert (
-        one.summary["constraints"]["level"]["largest"].keys()
-        == scaled.summary["constraints"]["level"]["largest"].keys()
-    )
+    return made
+
+
+SCALES = {
+    "doubled": {"scale": 2.0},
+    "small": {"scale": 1e-3},
+    "varying": {"scale": 3.0, "growth": 1.5},
+}
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("kind", [{}, {"kind": "slip"}, {"kind": "turn"}, {"again": 2.5}], ids=str)
+def test_what_a_law_in_python_exerts_does_not_depend_on_its_scale(level, kind, scale):
+    """Its rows, holonomic or not, of forces and of moments, also where they depend on each other."""
+    one, scaled = level(**kind).run(), level(**kind, **SCALES[scale]).run()
+    names = [name for name in one.signals if name.startswith("level") and name.split("/")[1] not in OF_A_CONSTRAINT]
+    assert {name.split("/")[0] for name in names} == {"level", "level.a", "level.b", "level.c"}
+    for name in names:
+        np.testing.assert_allclose(scaled[name], one[name], rtol=1e-10, atol=1e-10)
+    ours, theirs = (run.summary["constraints"]["level"] for run in (one, scaled))
+    assert ours["largest"].keys() == theirs["largest"].keys()
+    assert theirs["reaction_peak"] == pytest.approx(ours["reaction_peak"], rel=1e-10)
+
+
+def test_rows_of_a_law_in_python_are_what_they_exert(level):
+    """The largest force or moment on a link or dof, above 0 where the residual grows; of rows that say the same, half
+    each."""
+    run = level().run()
+    assert run.units["level/push"] == "N" and np.abs(run["level/push"]).min() > 0.1
+    assert (np.sign(run["level.b/force_y"]) == np.sign(run["level/push"])).all()
+    np.testing.assert_allclose(run["level.b/resultant_force"], np.abs(run["level/push"]), rtol=1e-10)
+    np.testing.assert_allclose(run["level.c/effort"], 0.3 * run["level/push"], rtol=1e-9)
+    np.testing.assert_allclose(level(scale=-4.0).run()["level/push"], -run["level/push"], rtol=1e-10)
+    turned = level(kind="turn").run()
+    assert turned.units["level/push"] == "N*m" and np.abs(turned["level/push"]).min() > 1e-3
+    sizes = np.maximum(turned["level.b/resultant_moment"], np.abs(turned["level.c/effort"]))
+    np.testing.assert_allclose(np.abs(turned["level/push"]), sizes, rtol=1e-10)
+    both = level(again=2.5).run()
+    for row in ("push", "more"):
+        np.testing.assert_allclose(both[f"level/{row}"], 0.5 * run["level/push"], rtol=1e-9)
+    thousands = level(kind="kN", scale=1e3).run()
+    assert thousands.units["level/push"] == "kN"
+    np.testing.assert_allclose(1e3 * thousands["level/push"], run["level/push"], rtol=1e-9)
+
+
+def test_a_row_in_another_unit_than_it_exerts_has_a_length(level):
+    """A force on the arm `length`; of a moment written as a force and the other way round."""
+    moment, force = (level(kind=kind).run()["level/push"] for kind in ("turn", "lift"))
+    for scale in (1.0, 3.0):
+        arm = level(kind="turned by a force", scale=scale).run()
+        assert arm.units["level/push"] == "N"
+        np.testing.assert_allclose(0.25 * arm["level/push"], moment, rtol=1e-10)
+        arm = level(kind="lifted by a moment", scale=scale).run()
+        assert arm.units["level/push"] == "N*m"
+        np.testing.assert_allclose(arm["level/push"], 0.25 * force, rtol=1e-10, atol=1e-12)

@@ -10,7 +10,12 @@ in the space of the other rows, within `DEPENDENT`; the residuals stay within `T
 mechanism can move. A short crank or a position near a singular one does not pass: the residual of a row that holds
 something grows with the motion that it prevents.
 
-Lengths are relative to the largest lever of the loops. Rows of coordinates alone, as of gears, are always exact.
+Axes that should meet in a point, as in a spherical four-bar or a universal joint of two hinges, and miss it by a little
+are the same case: their position rows follow from the others but for the distance.
+
+Lengths are relative to the largest lever of the loops. Where all frames are at the point in which the axes meet, the
+levers are themselves errors of the drawing; then the size of the links stands for them, if the loop would not close or
+not move otherwise. Rows of coordinates alone, as of gears, are always exact.
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ TOLERANCE = PARALLEL  # rad, or m per m of lever: residual of a row that is left
 DEPENDENT = 1e-2  # part of a row of length 1 that other rows do not have, below which it may be one to leave out
 EXACT = 1e-8  # the same of rows that depend on others exactly
 ZERO = 1e-12  # length of a row that counts as none
+TWO_AXES = 2  # directions in which the turning of bodies is held: the axes of such a loop are not parallel
 WALKS = 3  # directions in which the remaining mechanism moves
 STEPS, STEP = 12, 0.2  # rad, or m per m of lever: how far
 
@@ -68,6 +74,7 @@ class _CoupledRows:
             [c.law.rows[k].residual_unit == "m" for c, k in zip(owners, _within(owners), strict=True)]
         )
         self.linear_dof = np.array(model.equations.units)[dofs] == "m"
+        self.size = 0.0  # [m] of the links, where it stands for the levers
         names = [owner.name for owner in owners]
         self.groups = [[k for k, name in enumerate(names) if name not in released]]
         self.groups += [[k for k, name in enumerate(names) if name == one] for one in released if one in names]
@@ -79,6 +86,13 @@ class _CoupledRows:
         f = np.asarray(self.model.equations.closure.whole(q, t)[0])[self.of_closure]
         closed = np.abs(f).max() < CLOSURE_TOLERANCE
         exactly = len(self._dependent(q, t, EXACT, reach=False)) if closed else 0
+        if len(self.rows) - exactly >= len(self.dofs):  # it does not move
+            scaled, lever = self._scaled(q, t, reach=True)
+            of_turning = scaled[self.geometric & ~self.linear_row]
+            # with parallel axes the levers are what the loop is made of, however short they are
+            meets = np.linalg.matrix_rank(of_turning, DEPENDENT) >= TWO_AXES if of_turning.size else False
+            size = self._size_of_links()
+            self.size = size if meets and lever <= TOLERANCE * size else 0.0
         left_out = self._dependent(q, t, DEPENDENT)
         # near a singular configuration more rows depend on others than elsewhere
         while len(left_out) > exactly:
@@ -98,10 +112,23 @@ class _CoupledRows:
         lever = float(levers.max(initial=0.0))
         if not reach:
             return _over(G, np.linalg.norm(G, axis=1)), lever
-        unit = lever or 1.0
+        unit = lever = self.size or lever
+        unit = unit or 1.0
         scale = np.where(self.linear_row, 1.0 / unit, 1.0)[:, None] * np.where(self.linear_dof, unit, 1.0)
         most = np.where(self.geometric[:, None], most, np.abs(G))
-        return _over(scale * G, np.linalg.norm(scale * most, axis=1)), lever
+        reached = np.linalg.norm(scale * most, axis=1)
+        if self.size:
+            reached = np.where(self.linear_row & self.geometric, np.maximum(reached, 1.0), reached)
+        return _over(scale * G, reached), lever
+
+    def _size_of_links(self) -> float:
+        """The largest radius of gyration about its joint [m] of the links that these dofs move."""
+        tree, v_map = self.model.equations.tree, self.model.equations.v_map
+        moves = np.abs(v_map.matrix[:, self.dofs]).sum(axis=1) > 0.0
+        owners = np.repeat(np.arange(len(tree.kinds)), [kind.nv for kind in tree.kinds])
+        figures = self.model.inertial_parameters[np.unique(owners[moves])]
+        heavy = figures[figures[:, 0] > 0.0]
+        return float(np.sqrt(0.5 * heavy[:, 4:7].sum(axis=1) / heavy[:, 0]).max(initial=0.0))
 
     def _dependent(self, q: Array, t: float, tolerance: float, reach: bool = True) -> list[int]:
         """The rows (numbers within these) that depend on the others within a tolerance. A row that others could stand

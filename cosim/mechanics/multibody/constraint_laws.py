@@ -5,8 +5,8 @@ t)` the non-holonomic ones, linear in the velocities, a₀ + a·q̇ = 0. Both ar
 give the acceleration rows and the directions of the reactions (`constraint_rows`). Frames are given in ground axes.
 
 λ of a row does work on the change of its residual. It is the force or moment of its name where the row is scaled so
-that it is (`named_rows`). The wrench of a law on its frames, Gᵀ λ, does not depend on how its residual is written
-(`BodyConstraint.wrenches`).
+that it is (`named_rows`); of other laws λ is recorded times what λ = 1 exerts (`BodyConstraint.sizes`). The wrench of a
+law on its frames, Gᵀ λ, does not depend on how its residual is written (`BodyConstraint.wrenches`).
 
 A force law is what springs, dampers and drives are not: a nonlinear spring, aerodynamic drag, a magnet, a penalty
 contact. Its forces on frames and efforts on joints are applied forces in the equations of motion. Nothing is
@@ -34,11 +34,13 @@ class FrameState(NamedTuple):
 
 class ReactionSpec(NamedTuple):
     """One equation: the name and unit of its reaction λ, and the unit of its residual; the product of both units is an
-    energy, of a non-holonomic row a power."""
+    energy, of a non-holonomic row a power. length [m]: the arm between force and moment, where a row in N exerts
+    moments alone, or a row in N*m forces alone."""
 
     name: str
     unit: str  # of the reaction
     residual_unit: str  # of the rate for a non-holonomic row
+    length: float = 1.0
 
 
 Residual = Callable[[Sequence[FrameState], Numeric, Numeric], Numeric]
@@ -53,8 +55,8 @@ class ConstraintLaw(NamedTuple):
     the second one stays, a massless rod between both origins, a wheel about the z axis of the second frame [m].
 
     What is recorded of its reaction: `components` of its wrench on the second frame, at that frame's origin, along the
-    axes of the first one; else λ of its rows, which is the quantity of their names with `named_rows`. A law with
-    neither has the wrench on each of its frames and the effort on each dof recorded beside λ."""
+    axes of the first one; else of its rows λ, which is the quantity of their names with `named_rows`. A law with
+    neither has of its rows what they exert, and the wrench on each of its frames and the effort on each dof."""
 
     rows: tuple[ReactionSpec, ...]
     residual: Residual | None = None

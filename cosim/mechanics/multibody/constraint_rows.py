@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import combinations_with_replacement, permutations
 from typing import NamedTuple
 
@@ -19,8 +19,9 @@ from cosim.core import ops
 from cosim.core.compile.trace import column
 from cosim.core.errors import SourceLocation
 from cosim.core.types import Array, Numeric
+from cosim.core.units import UNITS, si_exponents
 from cosim.mechanics.multibody.constrained_dynamics import GROUND, ConstraintRow
-from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, ForceLaw, FrameState
+from cosim.mechanics.multibody.constraint_laws import FORCE, ConstraintLaw, ForceLaw, FrameState
 from cosim.mechanics.multibody.differentiate import Derived, along
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.joints import JointKind
@@ -100,6 +101,11 @@ class BodyConstraint(_Attached):
         """Number of rows with a residual; they come first."""
         return sum(not row.residual_unit.endswith("/s") for row in self.law.rows)
 
+    @property
+    def is_scaled(self) -> bool:
+        """Whether its author has chosen how its residual is scaled, so that λ depends on it."""
+        return not (self.law.named_rows or self.law.components)
+
     @cached_property
     def _derived(self) -> Derived:
         shapes = [(3, 3), (3,), (3,), (3,)] * len(self.bodies)
@@ -154,6 +160,43 @@ class BodyConstraint(_Attached):
         _, rate, velocities, _ = self._traced(columns, arrays, n, frames)
         given = casadi.jacobian(casadi.dot(columns[-1], rate), velocities).T
         return [(given[: 6 * n], (6 * n,)), (given[6 * n :], (len(self.dofs),))]
+
+    @cached_property
+    def _sizes(self) -> Derived:
+        shapes = [(3, 3), (3,), (3,), (3,)] * len(self.frames)
+        shapes += [(len(self.coordinates),), (len(self.dofs),), ()]
+        return Derived("sizes", shapes, self._make_sizes)
+
+    def _make_sizes(self, columns: list[Numeric], arrays: list[Numeric]) -> list[tuple[Numeric, tuple[int, ...]]]:
+        """Of each row the largest force (moment for a row in N*m) on a frame or dof per λ."""
+        import casadi
+
+        n = len(self.frames)
+        frames = [FrameState(*arrays[4 * k : 4 * k + 4]) for k in range(n)]
+        _, rate, velocities, _ = self._traced(columns, arrays, n, frames)
+        directions, sizes = casadi.jacobian(rate, velocities), []
+        dof_units = [unit for kind in self.kinds for _, unit in kind.dofs]
+        for k, row in enumerate(self.law.rows):
+            found = {}
+            for unit, first in ("m", 0), ("rad", 3):
+                parts = [directions[k, 6 * i + first : 6 * i + first + 3] for i in range(n)]
+                parts += [directions[k, 6 * n + i] for i, own in enumerate(dof_units) if own == unit]
+                found[unit] = [casadi.norm_2(casadi.densify(part)) for part in parts if part.nnz()]
+            is_force = si_exponents(row.unit) == si_exponents(FORCE[0])
+            own, others = ("m", "rad") if is_force else ("rad", "m")
+            other = 1.0 / row.length if is_force else row.length
+            exerted = found[own] or [other * size for size in found[others]] or [casadi.SX(1.0)]
+            sizes.append(reduce(casadi.fmax, exerted) / UNITS[row.unit][1])
+        return [(casadi.vertcat(*sizes), (len(sizes),))]
+
+    def sizes(self, placed: Sequence[Placement], q: Numeric, v: Numeric, t: Numeric) -> Numeric:
+        """Of each row [1, where the residual is a length or an angle] the largest force on a frame or dof per λ, of a
+        row in N*m the largest moment; 1 where λ is the quantity of its name. Where a row exerts nothing in its unit,
+        moments are forces times its `length`. λ times this does not depend on how the residual is scaled."""
+        if not self.is_scaled:
+            return np.ones(len(self.law.rows))
+        given = [x for frame in self._frames(placed) for x in frame]
+        return self._sizes(*given, *self._chosen(q, v), t)[0]
 
     def wrenches(
         self, placed: Sequence[Placement], q: Numeric, v: Numeric, multipliers: Numeric, t: Numeric

@@ -50,6 +50,14 @@ class ConstraintSet:
         return [k for k, constraint in enumerate(self.members) for _ in constraint.law.rows]
 
     @cached_property
+    def allowed(self) -> dict[str, float]:
+        """Of each constraint, by name, the violation [m or rad] that its inexact rows may have together."""
+        squares = dict.fromkeys((constraint.name for constraint in self.members), 0.0)
+        for row, largest in self.inexact.items():
+            squares[self.members[self.owners[row]].name] += largest**2
+        return {name: square**0.5 for name, square in squares.items()}
+
+    @cached_property
     def solved(self) -> list[int]:
         """The rows that are not redundant."""
         return [r for r in range(len(self.holonomic)) if r not in self.redundant]

@@ -328,12 +328,32 @@ class MechanismEquations(TreeKinematics):
     def least_norm_reactions(
         self, q: Numeric, multipliers: Numeric, t: Numeric = 0.0, active: Numeric | None = None
     ) -> Numeric:
-        """The reactions λ (m,) of least norm with the same effect as the given ones, which are 0 for redundant rows."""
+        """The reactions λ (m,) with the same effect as the given ones, which are 0 for redundant rows, that have the
+        least norm once they are in the units of their rows."""
         if not self.constraints.redundant:
             return multipliers
+        if any(constraint.is_scaled for constraint in self.constraints.members):
+            return self._least_norm_in_units(q, multipliers, t, active)
         holds = np.ones(len(multipliers)) if active is None else active[self.constraints.owners]
         rows = self._rows_by_dof(q, t, active)
         return least_norm(rows, self.constraints.redundant, multipliers, holds)
+
+    def _least_norm_in_units(self, q: Numeric, multipliers: Numeric, t: Numeric, active: Numeric | None) -> Numeric:
+        """The same, by rows of which each exerts 1 N or N m per λ: how a law is scaled then does not matter."""
+        sizes = ops.concatenate(self.sizes_of_rows(q, t))
+        sizes = ops.where(sizes > 0.0, sizes, 1.0)
+        holds = np.ones(len(multipliers)) if active is None else active[self.constraints.owners]
+        rows = [
+            {dof: g / size for dof, g in row.items()}
+            for row, size in zip(self._rows_by_dof(q, t, active), sizes, strict=True)
+        ]
+        return least_norm(rows, self.constraints.redundant, multipliers * sizes, holds) / sizes
+
+    def sizes_of_rows(self, q: Numeric, t: Numeric = 0.0) -> list[Numeric]:
+        """By constraint, of each row what λ = 1 exerts: see `BodyConstraint.sizes`."""
+        q_tree, at_rest = self.q_map.positions(q), np.zeros(self.nv_tree)
+        _, placed = self._placements(q_tree, at_rest, t)
+        return [constraint.sizes(placed, q_tree, at_rest, t) for constraint in self.constraints.members]
 
     def wrenches_of_constraints(
         self, q: Numeric, v: Numeric, multipliers: Numeric, t: Numeric = 0.0

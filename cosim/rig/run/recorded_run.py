@@ -62,6 +62,7 @@ class RecordedRun:
     unstable: tuple[str, ...] = ()  # what was unstable in the rig before the run …
     misfits: tuple[str, ...] = ()  # … and what did not fit
     cause: str = ""  # why the energy balance does not close, where a comparison of two steps has found it
+    causes_of_violations: Mapping[str, str] = field(default_factory=dict)  # signal -> the same of a violated constraint
     lacks: str = ""  # what a recording does not have of its run, which is a part of its fault
 
     @property

@@ -87,6 +87,7 @@ class _SavedRun(TypedDict):
     unstable: NotRequired[tuple[str, ...]]
     misfits: NotRequired[tuple[str, ...]]
     cause: NotRequired[str]
+    causes_of_violations: NotRequired[dict[str, str]]
 
 
 class _StoreHeader(TypedDict):

@@ -19,11 +19,13 @@ Role = Literal["actuated", "passive", "prescribed", "real"]
 @dataclass(frozen=True)
 class ConstraintMetadata:
     """The names of what is recorded of a constraint. rows: of its reactions; drifts: which of `violation` and `slip` it
-    has; sizes: full names of the signals that say how large its reaction is, none in recordings of former versions."""
+    has; sizes: full names of the signals that say how large its reaction is, none in recordings of former versions;
+    allowed: the violation [m or rad] that axes which are off may leave, see `alignment`."""
 
     rows: tuple[str, ...]
     drifts: tuple[str, ...]
     sizes: tuple[str, ...] = ()
+    allowed: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,10 @@ def _run_metadata_of(rig: WiredRig) -> RunMetadata:
     signals = rig.tick_model.signals
     reactions = dict(signals.reactions)
     constraints = {}
-    for name in [constraint.name for constraint in model.equations.constraints.members]:
+    for name, allowed in model.equations.constraints.allowed.items():
         drifts = tuple(what for what in OF_A_CONSTRAINT if f"{name}/{what}" in signals.names)
         own = reactions.pop(name)
-        constraints[name] = ConstraintMetadata(own.rows, drifts, own.sizes)
+        constraints[name] = ConstraintMetadata(own.rows, drifts, own.sizes, allowed)
     return RunMetadata(
         name=spec.name,
         description=spec.description,

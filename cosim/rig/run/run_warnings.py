@@ -4,7 +4,7 @@ command line, see docs/reference/warnings.md."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cosim.core.errors import RunError, RunWarning
 from cosim.rig.run.recorded_run import RecordedRun
@@ -14,6 +14,8 @@ from cosim.rig.run.summary import RunSummary
 COARSE = 0.01
 # relative energy residual above which the results of a run are invalid
 INVALID = 0.2
+# violation of a constraint [m or rad, of velocities per s] above which a run warns: a hundredth of what stops it
+VIOLATED = 1e-4
 DEFLECTED = 0.25  # of the length of an elastic link, from which on it is warned of
 MOST_SUBSTEPS = 1000  # that a warning recommends
 OFTEN = 0.01  # steps of the drives without convergence, per tick
@@ -37,6 +39,7 @@ def result_warnings(run: RecordedRun, summary: RunSummary) -> list[str]:
     """What makes the results of a run doubtful."""
     return [
         *balance_warnings(run, summary),
+        *violation_warnings(run, summary),
         *step_error_warnings(summary),
         *coarse_coupling_warnings(summary),
         *deflection_warnings(summary, run.rig.full_deflection),
@@ -73,6 +76,29 @@ def invalid_results(run: RecordedRun, summary: RunSummary) -> RunError | None:
 def _cause(run: RecordedRun) -> str:
     """What is known to be unstable, else what a comparison of two steps has found."""
     return "; ".join(run.unstable) or run.cause or NOT_KNOWN
+
+
+# --- violated constraints ---
+
+
+def violations(run: RecordedRun, summary: RunSummary) -> Iterator[tuple[str, float]]:
+    """(signal, its largest value) of each constraint that is violated by more than it may be."""
+    for name, constraint in run.rig.constraints.items():
+        figures = summary["constraints"].get(name, {})
+        for what, allowed in ("violation", constraint.allowed), ("slip", 0.0):
+            if (largest := figures.get(f"{what}_max")) is not None and not largest <= VIOLATED + allowed:
+                yield f"{name}/{what}", largest
+
+
+def violation_warnings(run: RecordedRun, summary: RunSummary) -> list[str]:
+    """Each violated constraint of a finished run with the cause that was found; one that is stopped has a reason."""
+    if run.fault:
+        return []
+    return [
+        f"constraint '{signal.rpartition('/')[0]}' is violated by up to {largest:.2g} {run.rig.units[signal]}:"
+        f" {run.causes_of_violations.get(signal) or NOT_KNOWN}"
+        for signal, largest in violations(run, summary)
+    ]
 
 
 # --- steps, couplings, elastic links ---

@@ -161,8 +161,10 @@ def _check_law(law: ConstraintLaw, links: int, nq: int, nv: int) -> None:
     if not law.rows or not all(isinstance(row, ReactionSpec) for row in law.rows):
         raise ValueError("the law has no rows; give it one ReactionSpec of cosim.plugin per equation")
     for k, row in enumerate(law.rows):
-        if not all(isinstance(text, str) for text in row):
-            raise ValueError(f"row {k + 1} is {tuple(row)}; give its name and its units as text")
+        if not all(isinstance(text, str) for text in row[:3]):
+            raise ValueError(f"row {k + 1} is {tuple(row[:3])}; give its name and its units as text")
+        if not (isinstance(row.length, float | int) and 0.0 < row.length < float("inf")):
+            raise ValueError(f"row {k + 1} has the length {row.length}; give it a length above 0 in m")
     rotations, positions, *moving = _sample_frames(links)
     q, v, t = _sample_values(nq), _sample_values(nv), 0.0
 

@@ -125,7 +125,7 @@ class EventStepper:
 
     def constraint_violations(self, t: Numeric, x: State) -> list[Numeric]:
         """The violation of each constraint row, 0 for released constraints: |residual| [m or rad] of holonomic rows,
-        |rate| [m/s or rad/s] of others."""
+        beyond what axes that are off may leave (`alignment`), |rate| [m/s or rad/s] of others."""
         equations, constraints = self.plant.model.equations, self.plant.model.equations.constraints
         q, v, _ = self.plant.motion(t, x)
         residual, rate = equations.constraint_violation(q, v, t)
@@ -133,6 +133,8 @@ class EventStepper:
         violations = [
             ops.abs(next(residuals) if holonomic else rate[r]) for r, holonomic in enumerate(constraints.holonomic)
         ]
+        for r, allowed in constraints.inexact.items():
+            violations[r] = ops.maximum(violations[r] - allowed, 0.0)
         if active is None:
             return violations
         return [

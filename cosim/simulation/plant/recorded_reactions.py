@@ -51,8 +51,9 @@ def record_reactions(
     if asked or any(constraint.weld_of for constraint in members):
         by_joint = _wrenches_by_joint(plant, t, solution, multipliers)
     if members:
+        sizes = equations.sizes_of_rows(q, t) if any(constraint.is_scaled for constraint in members) else []
         _record_constraints(
-            equations, recorded, multipliers, equations.wrenches_of_constraints(q, v, multipliers, t), by_joint
+            equations, recorded, multipliers, equations.wrenches_of_constraints(q, v, multipliers, t), by_joint, sizes
         )
         _record_drift(equations, recorded, q, v, t, active)
     for joint in asked:
@@ -96,9 +97,11 @@ def _record_constraints(
     multipliers: Numeric,
     wrenches: Sequence[ConstraintWrenches],
     by_joint: Mapping[str, SpatialVector],
+    sizes: Sequence[Numeric],
 ) -> None:
+    """sizes: see `sizes_of_rows`, of laws that need them."""
     first = 0
-    for constraint, found in zip(equations.constraints.members, wrenches, strict=True):
+    for k, (constraint, found) in enumerate(zip(equations.constraints.members, wrenches, strict=True)):
         law, name = constraint.law, constraint.name
         rows = dict(zip((row.name for row in law.rows), multipliers[first : first + len(law.rows)], strict=True))
         first += len(law.rows)
@@ -110,7 +113,8 @@ def _record_constraints(
         elif law.named_rows:
             _record_components(recorded, name, rows, {row.name: Signal((), row.unit, REACTION) for row in law.rows})
         else:
-            _record_law_in_python(equations, recorded, constraint, rows, found)
+            own = {row: x * size for (row, x), size in zip(rows.items(), sizes[k], strict=True)}
+            _record_law_in_python(equations, recorded, constraint, own, found)
 
 
 def _record_law_in_python(
@@ -120,8 +124,8 @@ def _record_law_in_python(
     rows: Mapping[str, Numeric],
     found: ConstraintWrenches,
 ) -> None:
-    """λ of its rows as their names have it; the wrench `<constraint>.<link>/force_x` … on each frame and
-    `<constraint>.<dof>/effort` on each dof, which do not depend on how its residual is scaled."""
+    """What its rows exert, in their units; the wrench `<constraint>.<link>/force_x` … on each frame and
+    `<constraint>.<dof>/effort` on each dof. None of it depends on how its residual is scaled."""
     recorded.add(constraint.name, rows, {row.name: Signal((), row.unit, REACTION) for row in constraint.law.rows})
     sizes: list[str] = []
     for link, wrench in zip(distinct(constraint.links), found.along_parent(), strict=True):
@@ -170,14 +174,23 @@ def _record_drift(
         is_active, rows = 1.0 if active is None else active[k], constraint.law.rows
         violation, n = residual[first : first + constraint.holonomic], len(rows)
         slip = rate[row + constraint.holonomic : row + n]
-        for what, unit, holds, values in (
-            ("violation", rows[0].residual_unit, constraint.holonomic, violation),
-            ("slip", rows[-1].residual_unit, n > constraint.holonomic, slip),
+        for what, of, values in (
+            ("violation", rows[: constraint.holonomic], violation),
+            ("slip", rows[constraint.holonomic :], slip),
         ):
-            if holds:
-                declared = {what: replace(OF_A_CONSTRAINT[what], unit=unit)}
+            if of:
+                declared = {what: drift_signal(OF_A_CONSTRAINT[what], [own.residual_unit for own in of])}
                 recorded.add(constraint.name, {what: is_active * ops.sqrt(values @ values)}, declared)
         first, row = first + constraint.holonomic, row + n
+
+
+def drift_signal(signal: Signal, units: Sequence[str]) -> Signal:
+    """The signal of the size of residuals in these units: in m where some are lengths and others angles."""
+    found = list(dict.fromkeys(units))
+    if len(found) == 1:
+        return replace(signal, unit=found[0])
+    unit = next(unit for unit in found if not unit.startswith("rad"))
+    return replace(signal, unit=unit, meaning=f"{signal.meaning}, 1 rad counts as 1 m")
 
 
 def distinct(names: Sequence[str]) -> Iterator[str]:
