@@ -42,6 +42,7 @@ from cosim.rig.sections.geometry import ORIGIN, Vector
 from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
 from cosim.rig.sections.reactions import NamesOrAll, joints_with_reactions
+from cosim.rig.sections.torsion_springs import read_torsion_springs
 
 FORMATS = ("urdf", "mjcf")  # keys that name a robot file
 MOVING_BASE = "moving_base"  # its link and its joint
@@ -86,6 +87,7 @@ class MechanismFile:
     loops: list | None = param(default=None)
     constraints: list | None = param(default=None)
     springs: list | None = param(default=None)
+    torsion_springs: list | None = param(default=None)
     frames: list | None = param(default=None)
     forces: list | None = param(default=None)
     reactions: NamesOrAll = param(default=NamesOrAll())
@@ -258,12 +260,13 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     parts = Parts(tree.ground, links, {**parts.joints, **own})
     constraints = read_constraints(*items("constraints"), parts, reading)
     springs = read_springs(*items("springs"), parts, reading)
+    torsion_springs = read_torsion_springs(*items("torsion_springs"), parts, reading)
     frames = read_frames(*items("frames"), parts, reading)
     forces = read_forces(*items("forces"), parts, reading)
     asked = section.get("reactions") or NamesOrAll()
     reactions = joints_with_reactions(asked, tree.joints, loops, ("mechanism", "reactions"), reading)
     mechanism = build_mechanism(
-        tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames, forces
+        tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames, forces, torsion_springs
     )
     mechanism = replace(mechanism, reactions=reactions)
     with_nodes(mechanism)  # raises InputErrors for what is attached beyond an elastic link
