@@ -71,7 +71,7 @@ def _parts(rig: Rig) -> Iterator[str]:
     closes, parameters = bool(rig.plant.model.constraint_rows), rig.parameters
     for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
         kind = joint.actuator.name if joint.actuator else ""
-        role = "prescribed" if name in rig.plant.prescribed else f"actuated by {kind}" if kind else "passive"
+        role = "prescribed" if name in rig.plant.prescribed_dofs else f"actuated by {kind}" if kind else "passive"
         if name in rig.plant.real:
             yield f"  {name}: real, {real_limits(rig, name)}"
             continue

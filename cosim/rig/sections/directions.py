@@ -60,18 +60,18 @@ def directional(given: Directions) -> Numeric:
 def _orientation(numbers: tuple[float, ...]) -> tuple[float, ...]:
     """The quaternion qx, qy, qz, qw of roll, pitch, yaw, or of one whose length is about 1."""
     if len(numbers) == 3:
-        numbers = tuple(map(float, quaternion_of(pose_of(ORIGIN, numbers).rotation)))
-        return _of_unit_length(numbers)
+        turned = quaternion_of(pose_of(ORIGIN, numbers).rotation)
+        return tuple((turned / np.linalg.norm(turned)).tolist())
     if len(numbers) != 4:
         raise ValueError(f"expected 3 numbers (roll, pitch, yaw) or 4 (qx, qy, qz, qw), got {len(numbers)}")
+    return of_unit_length(numbers)
+
+
+def of_unit_length(numbers: tuple[float, ...]) -> tuple[float, ...]:
+    """The quaternion of length 1. Raises ValueError where its length is not about 1."""
     length = float(np.linalg.norm(numbers))
     if abs(length - 1.0) > UNIT_TOLERANCE:
         raise ValueError(f"the quaternion has the length {length:.6g}; give one of length 1")
-    return _of_unit_length(numbers)
-
-
-def _of_unit_length(numbers: tuple[float, ...]) -> tuple[float, ...]:
-    length = float(np.linalg.norm(numbers))
     return tuple(x / length for x in numbers)
 
 

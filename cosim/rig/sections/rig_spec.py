@@ -229,6 +229,15 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     settings = top.get("joints") or {}
     entries = read_entries(settings, joints, multi_dof, by_name, reading)
     prescribed = {name for name, entry in entries.items() if entry.data.get("prescribed") is not None}
+    turned = {name for name in multi_dof if isinstance(settings.get(name), dict) and settings[name].get("prescribed")}
+    for dof in (dof for dof, owner in (dofs.owners if dofs else {}).items() if owner in turned):
+        prescribed.add(dof)
+        for key in ("actuator", "prescribed"):
+            if entries[dof].data.get(key) is not None:
+                what = (
+                    f"joint '{dofs.owners[dof]}' is prescribed as a whole, its efforts are computed; take out '{key}'"
+                )
+                reading.fail(("joints", dof, key), what)
     items = top.get("controllers") or []
     controllers = read_controllers(items, joints, by_name, prescribed, schedule.step_ns, reading, schedule.rate)
     drivers = read_drivers(top.get("drivers") or [], joints, multi_dof, prescribed, reading)

@@ -21,7 +21,12 @@ from cosim.rig.wiring.initial_state import (
     with_elastic_equilibrium,
     with_initial_state,
 )
-from cosim.rig.wiring.prescribed_motion import check_jumps, prescribed_trajectories, with_shaped_motion
+from cosim.rig.wiring.prescribed_motion import (
+    check_jumps,
+    prescribed_rotations,
+    prescribed_trajectories,
+    with_shaped_motion,
+)
 from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
@@ -37,7 +42,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     for name, joint in spec.joints.items():
         if joint.actuator is not None:
             actuators[name] = load_actuator(joint.actuator, ("joints", name, "actuator"), reading)
-    prescribed = prescribed_trajectories(spec, reading)
+    prescribed, rotations = prescribed_trajectories(spec, reading), prescribed_rotations(spec, reading)
     check_friction(spec, reading)
     if reading.errors:
         raise InputErrors(reading.errors)
@@ -48,6 +53,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         mechanism.gravity,
         actuators,
         prescribed,
+        rotations=rotations,
         loop_closure=loop_closure_of(mechanism.loop_closure),
         real=tuple(real),
         rotors=rotors,
@@ -119,7 +125,7 @@ def _check_formulation(plant: Plant, reading: Reading) -> None:
     except InputError as error:
         reading.fail(at, error.what)
         return
-    needs = [f"joint '{name}' is prescribed" for name in plant.prescribed]
+    needs = [f"joint '{name}' is prescribed" for name in (*plant.prescribed, *plant.rotations)]
     needs += [f"joint '{name}' is real" for name in plant.real]
     needs += [f"the rig has {_modes(plant)}"] if plant.modes else []
     needs += ["the integrator multirate solves with the mass matrix"] if plant.multirate else []

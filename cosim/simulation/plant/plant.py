@@ -143,6 +143,10 @@ class Plant(PlantDescription):
             q = ops.set_at(q, [self._coordinate(name)], sample["position"])
             v = ops.set_at(v, [k], sample["velocity"])
             a = ops.set_at(a, [k], sample["acceleration"])
+        for place in self.rotation_places:
+            quaternion, omega, alpha = place.rotation.sample(t)
+            q = ops.set_at(q, place.coordinates, quaternion)
+            v, a = ops.set_at(v, place.dofs, omega), ops.set_at(a, place.dofs, alpha)
         return q, v, a
 
     def locked_or_imposed(self, x: State) -> Numeric:
