@@ -27,19 +27,16 @@ def _directions(
     reading: Reading, hint: object, value: YamlValue, meta: Mapping[str, Any], path: KeyPath
 ) -> Directions | None:
     """Records numbers that are not positive semidefinite."""
-    unit = reading.unit(meta.get("unit", "1"), None)
     items = value if isinstance(value, list) else [value]
     if len(items) not in (1, 3, 6):
         return reading.fail(path, f"expected one number, 3 or 6, got {len(items)}")
-    places = [(*path, k) if isinstance(value, list) else path for k in range(len(items))]
-    found = [number(item, unit, at, reading) for item, at in zip(items, places, strict=True)]
-    values = [x for x in found if x is not None]
+    values = list[float]()
+    for k, item in enumerate(items):
+        at, bounds = (*path, k) if isinstance(value, list) else path, {"min": meta.get("min")} if k < 3 else {}
+        if (found := number(item, meta.get("unit", "1"), at, reading, bounds)) is not None:
+            values.append(found)
     if len(values) < len(items):
         return None
-    for x, at in zip(values[:3], places, strict=False):
-        if x < 0.0:
-            suffix = f" {unit}" if unit in ("N*m/rad", "N*m*s/rad") else ""
-            return reading.fail(at, f"must be at least 0{suffix}, is {x:.12g}{suffix}")
     if len(values) == 6:
         least, _, most = np.linalg.eigvalsh(inertia_matrix(*values))
         if least < -ROUNDING * most:

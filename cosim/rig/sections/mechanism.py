@@ -397,8 +397,8 @@ def _base_rotation(keys: MovingBaseKeys, at: tuple, reading: Reading) -> GivenRo
 
 
 class BasePlace:
-    """`place(q, t)` of a body that moves along or about some of the six coordinates of a base, by name, or is turned by a
-    quaternion."""
+    """`place(q, t)` of a body that moves along or about some of the six coordinates of a base, by name, or that is
+    turned by a quaternion."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names

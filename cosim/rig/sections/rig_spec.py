@@ -229,15 +229,8 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     settings = top.get("joints") or {}
     entries = read_entries(settings, joints, multi_dof, by_name, reading)
     prescribed = {name for name, entry in entries.items() if entry.data.get("prescribed") is not None}
-    turned = {name for name in multi_dof if isinstance(settings.get(name), dict) and settings[name].get("prescribed")}
-    for dof in (dof for dof, owner in (dofs.owners if dofs else {}).items() if owner in turned):
-        prescribed.add(dof)
-        for key in ("actuator", "prescribed"):
-            if entries[dof].data.get(key) is not None:
-                what = (
-                    f"joint '{dofs.owners[dof]}' is prescribed as a whole, its efforts are computed; take out '{key}'"
-                )
-                reading.fail(("joints", dof, key), what)
+    owners = dofs.owners if dofs else {}
+    prescribed |= _of_prescribed_wholes(settings, owners, multi_dof, entries, reading)
     items = top.get("controllers") or []
     controllers = read_controllers(items, joints, by_name, prescribed, schedule.step_ns, reading, schedule.rate)
     drivers = read_drivers(top.get("drivers") or [], joints, multi_dof, prescribed, reading)
@@ -260,7 +253,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         mechanism=mechanism,
         joints=specs,
         multi_dof_joints=read_multi_dof_joints(settings, multi_dof, reading),
-        owners=dict(dofs.owners) if dofs else {},
+        owners=dict(owners),
         events=read_events(top.get("events") or [], dofs, mechanism, reading),
         drivers=drivers,
         emulator=read_emulator(top.get("emulator") or {}, drivers, joints, multi_dof, prescribed, reading),
@@ -277,6 +270,23 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         tuning=top.get("tuning") or TuningKeys(),
         source=source,
     )
+
+
+def _of_prescribed_wholes(
+    settings: Mapping[str, YamlValue],
+    owners: Mapping[str, str],
+    multi_dof: Container[str],
+    entries: Mapping[str, JointEntry],
+    reading: Reading,
+) -> set[str]:
+    """The dofs of joints of several dofs that are prescribed as a whole. Records settings that these cannot have."""
+    wholes = {name for name, own in settings.items() if isinstance(own, dict) and own.get("prescribed") is not None}
+    found = {dof for dof, owner in owners.items() if owner in wholes and owner in multi_dof}
+    for dof in sorted(found):
+        for key in ("actuator", "prescribed"):
+            if entries[dof].data.get(key) is not None:
+                reading.fail(("joints", dof, key), f"joint '{owners[dof]}' is prescribed as a whole; take out '{key}'")
+    return found
 
 
 def _scenario_context(
