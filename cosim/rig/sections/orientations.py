@@ -67,8 +67,10 @@ def read_orientations(path: Path) -> tuple[list[float], list[Array]]:
                         raise InputError(f"{path}:{rows.line_num}: {what}")
                     times.append(t)
                     quaternions.append(_checked(quaternion, f"{path}:{rows.line_num}"))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"'{path}' cannot be read: {error}") from None
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"'{path}' is no CSV file: {error}") from None
     if len(times) < 2:
         raise InputError(f"{path}: has {len(times)} rows; a motion needs two or more")
     if times[0] < 0.0:
