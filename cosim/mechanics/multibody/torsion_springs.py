@@ -135,8 +135,8 @@ def ball_springs(tree: Tree) -> tuple[BallSpring, ...]:
     nq = nv = 0
     for joint, kind in zip(tree.joints, tree.kinds, strict=True):
         if joint.torsion is not None and kind.space is not ROTATION:
-            what = f"joint '{joint.name}' is {joint.kind}, and a torsion spring is for spherical ones; put it between its links"
-            wrong.append(InputError(what, joint.place))
+            what = f"joint '{joint.name}' is {joint.kind}, and a torsion spring is for spherical ones"
+            wrong.append(InputError(f"{what}; put it between its links", joint.place))
         elif joint.torsion is not None:
             places = list(range(nq, nq + kind.nq)), list(range(nv, nv + kind.nv))
             found.append(BallSpring(joint.name, *places, joint.torsion))
