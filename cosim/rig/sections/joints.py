@@ -259,10 +259,9 @@ def read_multi_dof_joints(
         prescribed = values.get("prescribed")
         if prescribed is not None and kind.space is not ROTATION:
             dof = kind.named(name, kind.dofs)[0]
-            what = (
-                f"joint '{name}' is not spherical; give the motion of each of its dofs, such as joints.{dof}.prescribed"
-            )
-            reading.fail((*at, "prescribed"), what)
+            each = f"give each of its dofs its own, such as joints.{dof}.prescribed"
+            fix = "use mechanism.moving_base" if kind.nq != kind.nv else each
+            reading.fail((*at, "prescribed"), f"joint '{name}' is not spherical; {fix}")
         if prescribed is not None and initial.velocity is not None:
             reading.fail((*at, "initial", "velocity"), f"joint '{name}' is prescribed; its motion gives the velocity")
         specs[name] = MultiDofJointSpec(

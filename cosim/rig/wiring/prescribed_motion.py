@@ -37,7 +37,9 @@ def prescribed_trajectories(spec: RigSpec, reading: Reading) -> dict[str, Trajec
         path = ("joints", name, "prescribed")
         if is_spherical_dof(spec, name):
             what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be prescribed by itself"
-            reading.fail(path, f"{what}; give joints.{spec.owners[name]}.prescribed")
+            chain = "use mechanism.moving_base or a chain of revolute and prismatic joints"
+            is_ball = list(spec.owners.values()).count(spec.owners[name]) == ROTATION.nv
+            reading.fail(path, f"{what}; {f'give joints.{spec.owners[name]}.prescribed' if is_ball else chain}")
         plugin = joint.prescribed
         if _shaped_modes(plugin) is not None:
             plugin = plugin._replace(options=())
