@@ -50,7 +50,8 @@ def _mechanism(rig: Rig) -> Iterator[str]:
     joints = len(rig.plant.full_model.joint_names)
     parts = {"joint": joints, "dof": len(rig.joints) if len(rig.joints) != joints else 0}
     parts |= {"loop": len(description.loops), "constraint": len(description.constraints)}
-    parts |= {"spring": len(description.springs), "force law": len(description.forces)}
+    parts |= {"spring": len(description.springs), "torsion spring": len(description.torsion_springs)}
+    parts |= {"force law": len(description.forces)}
     counts = ", ".join(f"{n} {word}" + "s" * (n != 1) for word, n in parts.items() if n or word == "joint")
     yield f"mechanism {description.name}: {counts}, gravity ({gravity}) m/s^2"
     if spec.mechanism.formulation != SEPARATE_BODIES:
@@ -70,7 +71,7 @@ def _parts(rig: Rig) -> Iterator[str]:
     closes, parameters = bool(rig.plant.model.constraint_rows), rig.parameters
     for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
         kind = joint.actuator.name if joint.actuator else ""
-        role = "prescribed" if name in rig.plant.prescribed else f"actuated by {kind}" if kind else "passive"
+        role = "prescribed" if name in rig.plant.prescribed_dofs else f"actuated by {kind}" if kind else "passive"
         if name in rig.plant.real:
             yield f"  {name}: real, {real_limits(rig, name)}"
             continue

@@ -177,8 +177,8 @@ def _required_efforts(rig: WiredRig) -> tuple[Array, Array]:
     for row, t in zip(efforts, times.tolist(), strict=True):
         _, v, a = (np.asarray(part, dtype=float) for part in plant.motion(t, plant.initial()))
         chart = np.array(plant.start_positions)
-        for name in plant.prescribed:
-            chart[plant.model.dof_index(name)] = plant.prescribed[name].sample(t)["position"][0]
+        for name, trajectory in plant.prescribed_by_dof.items():
+            chart[plant.model.dof_index(name)] = trajectory.sample(t)["position"][0]
         for loop in loops:
             sample = loop.trajectory.sample(t)
             chart[loop.index], v[loop.index] = sample["position"], sample["velocity"]

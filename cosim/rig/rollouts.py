@@ -237,7 +237,7 @@ def read_starts(rig: WiredRig, model: TickModel, initial: Mapping[str, Any]) -> 
         what = ""
         if name not in known:
             what = f"there is no such initial value{did_you_mean(name, list(known))}"
-        elif joint in rig.plant.prescribed:
+        elif joint in rig.plant.prescribed_dofs:
             what = f"joint '{joint}' is prescribed and starts on its trajectory; leave it out"
         elif quantity == "position" and is_spherical_dof(rig.spec, joint):
             what = f"'{rig.spec.owners[joint]}' turns: its position is a quaternion; give its velocities only"

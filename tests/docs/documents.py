@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from cosim.core.types import PerJoint
 from cosim.mechanics.bondgraph import Law
 from cosim.rig.reading import schema
+from cosim.rig.sections.directions import Directions
 from cosim.rig.sections.parts import NumberWithUnit
 from cosim.rig.sections.reactions import NamesOrAll
 from cosim.rig.sections.tuning import NamedFigure
@@ -73,6 +74,7 @@ TYPES = {
     list: "list",
     PerJoint: "per joint",
     NumberWithUnit: "number",
+    Directions: "number, 3 or 6",
     NamedFigure: "names, or a mapping",
     NamesOrAll: "names or `all`",
 }

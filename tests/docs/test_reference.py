@@ -41,7 +41,13 @@ from cosim.rig.reading import schema, yaml_source, yaml_values
 from cosim.rig.run.proven_units import UnitsSummary
 from cosim.rig.run.recorded_run import StreamSummary
 from cosim.rig.run.run_metadata import channels_of
-from cosim.rig.run.summary import DriveBondSummary, LoadBondSummary, PartBondSummary, ShadowSummary
+from cosim.rig.run.summary import (
+    DriveBondSummary,
+    LoadBondSummary,
+    PartBondSummary,
+    ShadowSummary,
+    TorsionSpringSummary,
+)
 from cosim.rig.sections import constraints, guard, joint_definition, schedule, tick_size
 from cosim.rig.sections.guard import WATCHDOG
 from cosim.rig.wiring.control_loops import HoldTrajectory
@@ -245,6 +251,7 @@ mechanism:
     - {name: edge, type: knife_edge, body: skate, normal: [0, 1, 0]}
     - {name: leash, type: distance, between: [base, skate], points: [[0, 0, 1], [0, 0, 0]], length: 1}
   springs: [{name: cord, between: [base, skate], points: [[2, 0, 0], [0, 0, 0]], stiffness: 1}]
+  torsion_springs: [{name: twist, between: [base, post], stiffness: 1}]
   frames: [{name: nose, link: skate}]
   forces: [{name: breeze, type: breeze.py, between: [skate]}]
 joints:
@@ -286,6 +293,7 @@ OF_SOME = {
     "<joint>/force_x": r"foot/(force_[xyz]|moment_[xyz]|resultant_(force|moment))",
     "<constraint>/violation": r"leash/violation",
     "energy/elastic": r"energy/elastic",
+    **{f"<joint>/spring_{what}": rf"twist/spring_{what}" for what in ("angle", "moment", "energy")},
     "<joint>/step_error": r"body\.(x|rz)/step_error",
     "steps/count": r"steps/count",
     "steps/total": r"steps/total",
@@ -358,6 +366,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak", "largest")}
     fields.add("reactions.<joint>")
     fields |= {f"bonds.<name>.{key}" for key in get_type_hints(PartBondSummary)}
+    fields |= {f"torsion_springs.<name>.{key}" for key in get_type_hints(TorsionSpringSummary)}
     fields |= {f"real_joints.<joint>.{key}" for key in get_type_hints(DriveBondSummary)}
     fields |= {f"shadows.<joint>.{key}" for key in get_type_hints(ShadowSummary)}
     fields |= {f"units.<joint>.{key}" for key in get_type_hints(UnitsSummary)}

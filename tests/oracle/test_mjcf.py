@@ -38,7 +38,7 @@ FILES = {
       </body>""",
     "ball": f"""
       <body name="arm" pos="0 0 1" euler="30 0 0">{INERTIAL}
-        <joint name="shoulder" type="ball" pos="0.05 0 0.1" damping="0.1"/>
+        <joint name="shoulder" type="ball" pos="0.05 0 0.1" damping="0.1" stiffness="7"/>
         <body name="hand" pos="0.3 0 0"><joint name="wrist" axis="0 1 0"/>{LIGHT}</body>
       </body>""",
     "free": f"""

@@ -68,6 +68,10 @@ class Excitation:
         }
         held = {name: HELD_TRAJECTORY for name, joint in rig.spec.joints.items() if joint.prescribed is not None}
         values |= {f"joints.{name}.prescribed": still for name, still in held.items()}
+        for name, joint in rig.spec.multi_dof_joints.items():
+            if joint.prescribed is not None:
+                at = rig.plant.rotations[name].quaternions[0].tolist()
+                values[f"joints.{name}.prescribed"] = {"orientations": [at], "times": [1.0]}
         return values | {"schedule.duration": f"{self.duration!r} s"}
 
 

@@ -16,6 +16,7 @@ from cosim.mechanics.multibody.constraint_rows import BodyConstraint, BodyForce,
 from cosim.mechanics.multibody.joint_springs import JointSprings
 from cosim.mechanics.multibody.kinematics import Placement
 from cosim.mechanics.multibody.spatial import SpatialVector
+from cosim.mechanics.multibody.torsion_springs import BallSpring, TorsionSpringDamper, TorsionState
 from cosim.mechanics.multibody.tree import Tree
 
 
@@ -30,10 +31,11 @@ class ConstraintSet:
     """
 
     members: tuple[BodyConstraint, ...] = ()
-    springs: tuple[SpringDamper, ...] = ()
+    springs: tuple[SpringDamper | TorsionSpringDamper, ...] = ()
     laws: tuple[BodyForce, ...] = ()
     elastic: tuple[ElasticForce, ...] = ()
     joint_springs: JointSprings | None = None
+    ball_springs: tuple[BallSpring, ...] = ()
     baumgarte_rate: float = 0.0
     nested: bool = False
     redundant: tuple[int, ...] = ()
@@ -115,7 +117,7 @@ class ConstraintSet:
     @property
     def acts_on_dofs(self) -> bool:
         """Whether there are springs in joints or elastic links."""
-        return bool(self.elastic) or self.joint_springs is not None
+        return bool(self.elastic or self.ball_springs) or self.joint_springs is not None
 
     def applied(
         self, placed: Sequence[Placement], q_tree: Numeric, v_tree: Numeric, t: Numeric
@@ -138,13 +140,22 @@ class ConstraintSet:
         efforts: Numeric = np.zeros(len(v_tree)) if springs is None else springs.efforts(q_tree)
         for force in self.elastic:
             efforts = ops.set_at(efforts, force.dofs, force.efforts(q_tree, v_tree))
+        for spring in self.ball_springs:
+            efforts = ops.set_at(efforts, spring.dofs, spring.efforts(q_tree))
         return efforts
 
     def stored_energy(self, placed: Sequence[Placement], q_tree: Numeric) -> Numeric:
         """Energy stored in all springs and in elastic links [J]."""
         energy: Numeric = 0.0 if self.joint_springs is None else self.joint_springs.energy(q_tree)
         energy = energy + ops.sum(spring.energy(placed) for spring in self.springs)
+        energy = energy + ops.sum(spring.energy(q_tree) for spring in self.ball_springs)
         return energy + ops.sum(link.energy(q_tree) for link in self.elastic)
+
+    def torsion_states(self, placed: Sequence[Placement], q_tree: Numeric) -> dict[str, TorsionState]:
+        """By torsion spring, or by spherical joint with one in it."""
+        between = [spring for spring in self.springs if isinstance(spring, TorsionSpringDamper)]
+        states = {spring.name: spring.state(q_tree) for spring in self.ball_springs}
+        return states | {spring.name: spring.state(placed) for spring in between}
 
     def forces(
         self,

@@ -121,6 +121,32 @@ def _rotation_between(q0: Numeric, q1: Numeric) -> Numeric:
     return vector * ops.where(small, 2.0 + square / 3.0, 2.0 * ops.atan2(sine, ops.abs(cosine)) / sine)
 
 
+def by_inverse_left_jacobian(phi: Numeric, u: Numeric) -> Numeric:
+    """J⁻¹(φ) u (3,), J the left Jacobian of the rotations: the rate of the rotation vector φ is J⁻¹(φ) ω for a velocity
+    ω along fixed axes, and J⁻ᵀ(φ) ω along the axes that it turns. |φ| < 2π."""
+    square = phi @ phi
+    small = square < SMALL_SQUARE
+    sine, cosine = _half_angle(square)
+    twice = ops.where(small, 1.0 / 12.0 + square / 720.0, (1.0 - 0.5 * cosine / sine) / ops.where(small, 1.0, square))
+    once = ops.cross(phi, u)
+    return u - 0.5 * once + twice * ops.cross(phi, once)
+
+
+def quaternion_of(rotation: Numeric) -> Numeric:
+    """A quaternion (x, y, z, w) of a rotation (3, 3), of a length from 1 to 4: the components times four of their
+    largest one (Shepperd 1978), so that no angle loses precision."""
+    xx, yy, zz = rotation[0, 0], rotation[1, 1], rotation[2, 2]
+    x, y, z = (rotation[j, i] - rotation[i, j] for i, j in ((1, 2), (2, 0), (0, 1)))
+    xy, yz, zx = (rotation[j, i] + rotation[i, j] for i, j in ((0, 1), (1, 2), (2, 0)))
+    found = ops.array([x, y, z, 1.0 + xx + yy + zz])
+    largest = found[3]
+    rows = [1.0 + xx - yy - zz, xy, zx, x], [xy, 1.0 - xx + yy - zz, yz, y], [zx, yz, 1.0 - xx - yy + zz, z]
+    for k, row in enumerate(rows):
+        larger = row[k] > largest
+        found, largest = ops.where(larger, ops.array(row), found), ops.where(larger, row[k], largest)
+    return found
+
+
 def _back_turned(vector: Numeric, d: Numeric) -> Numeric:
     """The vector (3,) along axes that a step with a constant rate has turned: q + ½ q ⊗ d is Cayley's rotation, whose
     tangent of half the angle is |d|/2."""
@@ -179,12 +205,7 @@ def _moved(q: Numeric, d: Numeric) -> Numeric:
 def _motion_between(q0: Numeric, q1: Numeric) -> Numeric:
     angular = _rotation_between(q0[3:], q1[3:])
     path = rotation_of(q0[3:]).T @ (q1[:3] - q0[:3])
-    square = angular @ angular
-    small = square < SMALL_SQUARE
-    sine, cosine = _half_angle(square)
-    twice = ops.where(small, 1.0 / 12.0 + square / 720.0, (1.0 - 0.5 * cosine / sine) / ops.where(small, 1.0, square))
-    once = ops.cross(angular, path)
-    return ops.concatenate([path - 0.5 * once + twice * ops.cross(angular, once), angular])
+    return ops.concatenate([by_inverse_left_jacobian(angular, path), angular])
 
 
 def _motion_offset(q0: Numeric, q1: Numeric) -> Numeric:

@@ -34,6 +34,7 @@ from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.inertial_parameters import with_inertial_parameters
 from cosim.mechanics.multibody.kinematics import Placement
 from cosim.mechanics.multibody.spatial import SpatialVector
+from cosim.mechanics.multibody.torsion_springs import TorsionState
 from cosim.mechanics.multibody.tree import Tree
 from cosim.mechanics.multibody.tree_kinematics import TreeKinematics
 from cosim.mechanics.multibody.wrenches import transmitted, with_reactions
@@ -462,6 +463,13 @@ class MechanismEquations(TreeKinematics):
         if self.constraints.springs:
             _, placed = self._placements(q_tree, np.zeros(self.nv_tree), t)
         return self.constraints.stored_energy(placed, q_tree)
+
+    def torsion_states(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> dict[str, TorsionState]:
+        """By torsion spring, or by spherical joint with one in it."""
+        q_tree, placed = self.q_map.positions(q), []
+        if self.constraints.springs:
+            _, placed = self._placements(q_tree, self.v_map.expand(v), t)
+        return self.constraints.torsion_states(placed, q_tree)
 
     def potential_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         gravity = self.gravity_energy(q, t)

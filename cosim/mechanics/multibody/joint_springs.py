@@ -41,7 +41,7 @@ def joint_springs(tree: Tree) -> JointSprings | None:
     Raises InputErrors for springs in joints whose positions are rotations: these are no coordinates that a spring
     could deflect."""
     pairs = list(zip(tree.joints, tree.kinds, strict=True))
-    what = "joint '{}' turns freely, so it has no coordinate for a spring; use springs between bodies"
+    what = "joint '{}' turns freely, so it has no coordinate for a spring; use a torsion spring"
     sprung = [(joint, kind) for joint, kind in pairs if not ops.is_zero(joint.stiffness)]
     wrong = [joint for joint, kind in sprung if kind.space in (ROTATION, MOTION)]
     if wrong:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from cosim.core import ops
 from cosim.core.errors import InputError, SourceLocation
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, ForceLaw
@@ -130,6 +131,15 @@ class GivenMotion(GeneralMotion):
 
 
 @dataclass(frozen=True)
+class Torsion:
+    """The law of a torsion spring between two frames, about all axes. It stores ½ φᵀ K φ, φ = log(restᵀ R) the rotation
+    vector of at most π that turns the second frame from its rest to its axes R, both in the first frame."""
+
+    stiffness: Numeric  # K (3, 3) along the axes of the second frame at rest, or one number for all [N m/rad]
+    rest: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, 0.0, 1.0]))  # quaternion (4,) in the first
+
+
+@dataclass(frozen=True)
 class Mimic:
     """position = multiplier · (position of `joint`) + offset."""
 
@@ -162,9 +172,14 @@ class Joint:
     friction_laws: tuple[JointFriction | None, ...] = ()  # of its dofs, in place of `friction`; viscous adds to damping
     stiffness: float = 0.0  # of a spring in the joint, N m/rad or N/m, on each of its coordinates
     rest: float = 0.0  # coordinate at which that spring is unloaded
+    torsion: Torsion | None = None  # a spring in a spherical joint
     mimic: Mimic | None = None
     rotor_inertia: float = 0.0  # reflected, on each of its dofs, kg m² or kg
     place: SourceLocation = NOWHERE
+
+    @property
+    def has_spring(self) -> bool:
+        return self.torsion is not None or not ops.is_zero(self.stiffness)
 
 
 @dataclass(frozen=True)
@@ -206,6 +221,17 @@ class Spring:
 
 
 @dataclass(frozen=True)
+class TorsionSpring:
+    """A torsion spring with a damper between two frames: moments alone, equal and opposite on both links."""
+
+    name: str
+    ends: tuple[tuple[str, Pose], tuple[str, Pose]]  # link, frame in the link
+    torsion: Torsion
+    damping: Numeric = 0.0  # (3, 3) along the axes of the second frame, or one number for all directions [N m s/rad]
+    place: SourceLocation = NOWHERE
+
+
+@dataclass(frozen=True)
 class AppliedForce:
     """A force law on frames of links and joints; see `ForceLaw`. known: to the model of controllers."""
 
@@ -243,6 +269,7 @@ class Mechanism:
     frames: tuple[Frame, ...] = ()
     forces: tuple[AppliedForce, ...] = ()
     reactions: tuple[str, ...] = ()
+    torsion_springs: tuple[TorsionSpring, ...] = ()
 
 
 def with_floating_base(mechanism: Mechanism) -> Mechanism:

@@ -31,6 +31,7 @@ from cosim.mechanics.multibody.massless import assumed_inertia
 from cosim.mechanics.multibody.mechanism import Mechanism, with_floating_base
 from cosim.mechanics.multibody.model_functions import CompiledFunctions
 from cosim.mechanics.multibody.part_names import given_names, whole_of
+from cosim.mechanics.multibody.torsion_springs import ball_springs, torsion_spring_dampers
 from cosim.mechanics.multibody.tree import Tree, build_tree, check_inertia_of_motion
 
 GRAVITY = (0.0, 0.0, -9.81)
@@ -111,13 +112,15 @@ class Model:
         rows = sum(len(c.law.rows) for c in members) - len(redundant)
         nested = rows >= NESTED_FROM if elimination == "auto" else elimination == "nested"
         springs = spring_dampers(tree, self.expanded.springs)
+        torsion = torsion_spring_dampers(tree, self.expanded.torsion_springs)
         laws = body_forces(tree, self.expanded.forces)
         constraint_set = ConstraintSet(
             members,
-            springs,
+            (*springs, *torsion),
             laws,
             elastic_forces(tree),
             joint_springs(tree),
+            ball_springs(tree),
             baumgarte_rate,
             nested,
             self._redundant,

@@ -146,9 +146,11 @@ def check_keys(data: Mapping[str, YamlValue], known: Iterable[str], path: KeyPat
             _unknown_key(reading, key, path, known)
 
 
-def number(value: YamlValue, unit: str, path: KeyPath, reading: Reading) -> float | None:
-    """A number of this unit, in SI; None after an error."""
-    return _number(reading, float, value, {"unit": unit}, path)
+def number(
+    value: YamlValue, unit: str, path: KeyPath, reading: Reading, bounds: Mapping[str, Any] | None = None
+) -> float | None:
+    """A number of this unit, in SI; None after an error. bounds: as of `param`."""
+    return _number(reading, float, value, {"unit": unit, **(bounds or {})}, path)
 
 
 def show(value: YamlValue) -> str:

@@ -128,7 +128,7 @@ def _run_metadata_of(rig: WiredRig) -> RunMetadata:
 
 
 def _role(rig: WiredRig, name: str) -> Role:
-    if name in rig.plant.prescribed:
+    if name in rig.plant.prescribed_dofs:
         return "prescribed"
     if name in rig.plant.real:
         return "real"

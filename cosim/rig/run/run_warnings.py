@@ -3,6 +3,7 @@ command line, see docs/reference/warnings.md."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -17,6 +18,7 @@ INVALID = 0.2
 # violation of a constraint [m or rad, of velocities per s] above which a run warns: a hundredth of what stops it
 VIOLATED = 1e-4
 DEFLECTED = 0.25  # of the length of an elastic link, from which on it is warned of
+TURNED = 0.95 * math.pi  # rad, from which on a torsion spring may have jumped to the other way round
 MOST_SUBSTEPS = 1000  # that a warning recommends
 OFTEN = 0.01  # steps of the drives without convergence, per tick
 NOT_KNOWN = "its cause is not known; compare with half the schedule.step, or with cosim run --reference"
@@ -43,6 +45,7 @@ def result_warnings(run: RecordedRun, summary: RunSummary) -> list[str]:
         *step_error_warnings(summary),
         *coarse_coupling_warnings(summary),
         *deflection_warnings(summary, run.rig.full_deflection),
+        *torsion_warnings(summary),
     ]
 
 
@@ -145,6 +148,17 @@ def deflection_warnings(summary: RunSummary, full_deflection: Mapping[str, float
         f"elastic link '{link}' deflects by {part:.0%} of its length in {own}, {fix}"
         for link, (part, own) in worst.items()
         if part > DEFLECTED
+    ]
+
+
+def torsion_warnings(summary: RunSummary) -> list[str]:
+    """Each torsion spring that was turned so far that its moment may have jumped."""
+    what = "at 180 deg, where the shorter way round changes, its moment jumps and its results mean nothing"
+    return [
+        f"the torsion spring '{name}' is turned by {math.degrees(spring['angle_max']):.4g} deg; {what}; "
+        "use a stiffer spring or a smaller motion"
+        for name, spring in summary["torsion_springs"].items()
+        if spring["angle_max"] > TURNED
     ]
 
 

@@ -36,6 +36,7 @@ _LOAD = ("load_residual_energy", "load_measured_power", "load_measured_effort")
 _TRACKING = ("load_error", "load_delay", "load_inertia_error", "load_damping_error")
 # residuals of a real joint against its twin
 _SHADOW = ("shadow_effort", "shadow_drive", "shadow_position", "shadow_slip")
+_TORSION = ("spring_angle", "spring_moment", "spring_energy")
 _COUPLING_STEPS = ("coupling/steps", "coupling/repeated")
 
 
@@ -150,6 +151,14 @@ class StepCountSummary(TypedDict):
     max: int
 
 
+class TorsionSpringSummary(TypedDict):
+    """The largest angle [rad], moment [N·m] and stored energy [J] of a torsion spring."""
+
+    angle_max: float
+    moment_max: float
+    energy_max: float
+
+
 class SpeedSummary(TypedDict):
     ticks_per_second: float
     real_time_factor: float
@@ -173,6 +182,7 @@ class RunSummary(TypedDict):
     joints: dict[str, JointSummary]
     constraints: dict[str, dict[str, Any]]
     reactions: dict[str, dict[str, PeakSummary]]
+    torsion_springs: dict[str, TorsionSpringSummary]
     redundant: list[str]
     immobile: str | None
     events: list[EventSummary]
@@ -223,6 +233,9 @@ def summary_of(run: RecordedRun) -> RunSummary:
             if _has(signals, name, (*constraint.drifts, *constraint.rows))
         },
         "reactions": {joint: _peaks(signals, sizes, rig.step_ns) for joint, sizes in rig.reactions.items()},
+        "torsion_springs": {
+            name: _torsion_spring(signals, name) for name in _torsion_springs(rig) if _has(signals, name, _TORSION)
+        },
         "redundant": list(rig.redundant),
         "immobile": rig.immobile,
         "events": [
@@ -282,6 +295,7 @@ def followed_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, tup
     followed |= {name: (name, None) for name in timed_signals(rig)}
     followed |= {f"{name}/{what}": (f"{name}/{what}", None) for name in rig.bonds for what in _BOND}
     further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED, *_COUPLING_STEPS]
+    further += [f"{name}/{what}" for name in _torsion_springs(rig) for what in _TORSION]
     further += [
         f"{name}/{what}" for name in rig.joints for what in (_STEP_ERROR, *_DRIVE, *_LOAD, *_TRACKING, *_SHADOW, SIGNAL)
     ]
@@ -375,6 +389,16 @@ def _constraint(signals: Figures, name: str, constraint: ConstraintMetadata, ste
     drift = {f"{what}_max": signals[f"{name}/{what}"].peak for what in constraint.drifts}
     components = {row: signals[f"{name}/{row}"].peak for row in constraint.rows}
     return drift | {"reaction_peak": components, "largest": _peaks(signals, constraint.sizes, step_ns)}
+
+
+def _torsion_springs(rig: RunMetadata) -> list[str]:
+    """Of these or of joints with one in them."""
+    return [name.removesuffix(last) for name in rig.units if name.endswith(last := f"/{_TORSION[0]}")]
+
+
+def _torsion_spring(signals: Figures, name: str) -> TorsionSpringSummary:
+    angle, moment, energy = (signals[f"{name}/{what}"].peak for what in _TORSION)
+    return {"angle_max": angle, "moment_max": moment, "energy_max": energy}
 
 
 def _peaks(signals: Figures, names: Sequence[str], step_ns: int) -> dict[str, PeakSummary]:

@@ -14,10 +14,11 @@ from cosim.core.types import param, params
 from cosim.core.units import TURN
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.joints import GENERAL, JOINTS, GeneralMotion, units_of
-from cosim.mechanics.multibody.mechanism import Joint, Mimic
+from cosim.mechanics.multibody.mechanism import Joint, Mimic, Torsion
 from cosim.rig.reading.names import Name
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
+from cosim.rig.sections.directions import NOT_TURNED, Directions, Orientation, directional
 from cosim.rig.sections.geometry import Direction, NotZero, Origin, perpendicular
 from cosim.rig.sections.user_code import read_motion
 
@@ -28,10 +29,12 @@ T = TypeVar("T")
 K = TypeVar("K", bound="JointKeys")
 
 # keys without effect on a type, and keys of one type only
-MOVING_KEYS = ("axis", "damping", "friction", "stiffness", "unloaded_position", "limits", "mimic")
+_OF_A_SPRING = ("stiffness", "unloaded_position", "unloaded_orientation")
+MOVING_KEYS = ("axis", "damping", "friction", *_OF_A_SPRING, "limits", "mimic")
 IDLE_KEYS = {"fixed": MOVING_KEYS, **{kind: ("axis",) for kind, entry in JOINTS.items() if not entry.has_axis}}
 KEYS_OF = {
     "second_axis": ("universal", "only a universal joint has a second axis; leave it out"),
+    "unloaded_orientation": ("spherical", "only a spherical joint has an unloaded orientation; use unloaded_position"),
     "pitch": ("screw", "only a screw has a pitch; leave it out"),
     "params": (GENERAL, "only a user-defined joint has parameters; leave them out"),
 }
@@ -66,8 +69,9 @@ class JointKeys:
     pitch: NotZero | None = param(unit="m", default=None)
     damping: float = param(unit="joint damping", min=0, default=0.0)
     friction: float = param(unit="joint effort", min=0, default=0.0)
-    stiffness: float = param(unit="joint stiffness", min=0, default=0.0)
+    stiffness: Directions = param(unit="joint stiffness", min=0, default=Directions((0.0,)))
     unloaded_position: float = param(unit="joint position", default=0.0)
+    unloaded_orientation: Orientation | None = param(unit="rad", default=None)
     limits: LimitKeys = param(default=LimitKeys())
 
 
@@ -125,7 +129,8 @@ def as_joint(
         max_effort=limits.effort,
         damping=keys.damping,
         friction=keys.friction,
-        stiffness=keys.stiffness,
+        stiffness=0.0 if kind == "spherical" else keys.stiffness[0],
+        torsion=_torsion(keys) if kind == "spherical" and any(keys.stiffness) else None,
         rest=keys.unloaded_position,
         mimic=mimic,
         place=place,
@@ -170,9 +175,14 @@ def _check(
     elif bounded and kind != "fixed" and count != 1:
         what = f"lower and upper are for joints with one coordinate, type '{keys.type}' has {count}"
         reading.fail((*path, "limits"), f"{what}; leave them out")
-    if kind in ("spherical", "free") and keys.stiffness:
-        what = f"a {kind} joint has no coordinate for a spring; use mechanism.springs"
+    if kind == "free" and any(keys.stiffness):
+        what = "a free joint has no coordinate for a spring; use mechanism.springs and mechanism.torsion_springs"
         reading.fail((*path, "stiffness"), what)
+    elif len(keys.stiffness) > 1 and kind != "spherical" and joint_type.units is not None:
+        reading.fail((*path, "stiffness"), f"a {word} has one stiffness; give one number")
+    if kind == "spherical" and data.get("unloaded_position") is not None:
+        what = "a spherical joint has no position that is a number; use unloaded_orientation"
+        reading.fail((*path, "unloaded_position"), what)
     if kind == "screw" and data.get("pitch") is None:
         reading.fail(path, "missing key 'pitch', the advance of the screw per turn")
     if kind == "universal" and keys.second_axis is not None:
@@ -181,6 +191,10 @@ def _check(
             angle = math.degrees(math.acos(min(1.0, abs(slope))))
             what = f"must be perpendicular to the axis, is at {angle:.3g} deg to it; make it perpendicular"
             reading.fail((*path, "second_axis"), what)
+
+
+def _torsion(keys: JointKeys) -> Torsion:
+    return Torsion(directional(keys.stiffness), np.array(keys.unloaded_orientation or NOT_TURNED))
 
 
 def _second(keys: JointKeys) -> Direction | None:

@@ -12,6 +12,7 @@ from cosim.control.plausibility import starts_outside
 from cosim.core.errors import did_you_mean
 from cosim.core.plugin_loading import ACTUATOR, TRAJECTORY, PluginKind
 from cosim.core.types import param, params
+from cosim.mechanics.multibody.coordinates import ROTATION
 from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.joints import JointKind, unit_of
 from cosim.mechanics.multibody.mechanism import Joint
@@ -20,6 +21,7 @@ from cosim.rig.reading.plugins import Plugin, read_plugin
 from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.guard import JointLimits
+from cosim.rig.sections.orientations import OrientationKeys
 
 
 @params
@@ -52,6 +54,7 @@ class _MultiDofInitial:
 @params
 class _MultiDofJointKeys:
     initial: _MultiDofInitial = param(default=_MultiDofInitial())
+    prescribed: OrientationKeys | None = param(default=None)
     latched: bool = param(default=False, doc="held still from the start, until an event unlatches it")
 
 
@@ -98,6 +101,7 @@ class MultiDofJointSpec:
     velocity: tuple[float, ...] | None
     latched: bool
     rotates: bool  # its coordinates hold a quaternion
+    prescribed: OrientationKeys | None = None
 
 
 class JointEntry(NamedTuple):
@@ -255,8 +259,16 @@ def read_multi_dof_joints(
         position = initial.position or ()
         if kind.nq != kind.nv and len(position) == kind.nq and not any(position[-4:]):
             reading.fail((*at, "initial", "position"), "the quaternion is zero; use 0, 0, 0, 1 for no rotation")
+        prescribed = values.get("prescribed")
+        if prescribed is not None and kind.space is not ROTATION:
+            dof = kind.named(name, kind.dofs)[0]
+            each = f"give each of its dofs its own, such as joints.{dof}.prescribed"
+            fix = "use mechanism.moving_base" if kind.nq != kind.nv else each
+            reading.fail((*at, "prescribed"), f"joint '{name}' is not spherical; {fix}")
+        if prescribed is not None and initial.velocity is not None:
+            reading.fail((*at, "initial", "velocity"), f"joint '{name}' is prescribed; its motion gives the velocity")
         specs[name] = MultiDofJointSpec(
-            initial.position, initial.velocity, values.get("latched", False), kind.nq != kind.nv
+            initial.position, initial.velocity, values.get("latched", False), kind.nq != kind.nv, prescribed
         )
     return specs
 

@@ -15,11 +15,13 @@ from cosim.core.paths import expand, locate
 from cosim.core.plugin_loading import FORMULATION, TRAJECTORY
 from cosim.core.types import Numeric, Trajectory, breaks_of, param, params
 from cosim.mechanics.formulations import SEPARATE_BODIES
+from cosim.mechanics.multibody.coordinates import ROTATION, rotation_of
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.mechanics.multibody.description.robot_file import check_robot_file, read_robot
 from cosim.mechanics.multibody.description.topology import build_mechanism
+from cosim.mechanics.multibody.given_rotation import GivenRotation
 from cosim.mechanics.multibody.mechanism import (
     GROUND_LINK,
     ROOT_JOINT,
@@ -32,7 +34,7 @@ from cosim.mechanics.multibody.mechanism import (
     Pose,
 )
 from cosim.rig.reading.contracts import load_given_motion
-from cosim.rig.reading.plugins import find_module, read_plugin
+from cosim.rig.reading.plugins import call_checked, find_module, read_plugin
 from cosim.rig.reading.schema import Reading, is_section, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE, read_bodies, three_or_six
@@ -41,12 +43,15 @@ from cosim.rig.sections.elastic import with_elastic
 from cosim.rig.sections.geometry import ORIGIN, Vector
 from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
+from cosim.rig.sections.orientations import OrientationKeys
 from cosim.rig.sections.reactions import NamesOrAll, joints_with_reactions
+from cosim.rig.sections.torsion_springs import read_torsion_springs
 
 FORMATS = ("urdf", "mjcf")  # keys that name a robot file
 MOVING_BASE = "moving_base"  # its link and its joint
 
 LINEAR, ANGULAR = ("x", "y", "z"), ("roll", "pitch", "yaw")
+ORIENTATION, QUATERNION = "orientation", ("qx", "qy", "qz", "qw")
 
 NUMBERS = ("mechanism", "numbers")
 
@@ -59,6 +64,7 @@ class MovingBaseKeys:
     roll: dict | None = param(default=None)
     pitch: dict | None = param(default=None)
     yaw: dict | None = param(default=None)
+    orientation: OrientationKeys | None = param(default=None)
 
 
 @params
@@ -86,6 +92,7 @@ class MechanismFile:
     loops: list | None = param(default=None)
     constraints: list | None = param(default=None)
     springs: list | None = param(default=None)
+    torsion_springs: list | None = param(default=None)
     frames: list | None = param(default=None)
     forces: list | None = param(default=None)
     reactions: NamesOrAll = param(default=NamesOrAll())
@@ -258,12 +265,13 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     parts = Parts(tree.ground, links, {**parts.joints, **own})
     constraints = read_constraints(*items("constraints"), parts, reading)
     springs = read_springs(*items("springs"), parts, reading)
+    torsion_springs = read_torsion_springs(*items("torsion_springs"), parts, reading)
     frames = read_frames(*items("frames"), parts, reading)
     forces = read_forces(*items("forces"), parts, reading)
     asked = section.get("reactions") or NamesOrAll()
     reactions = joints_with_reactions(asked, tree.joints, loops, ("mechanism", "reactions"), reading)
     mechanism = build_mechanism(
-        tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames, forces
+        tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames, forces, torsion_springs
     )
     mechanism = replace(mechanism, reactions=reactions)
     with_nodes(mechanism)  # raises InputErrors for what is attached beyond an elastic link
@@ -351,8 +359,9 @@ def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> Given
     sections = {field.name: getattr(keys, field.name) for field in fields(keys)}
     if all(section is None for section in sections.values()):
         reading.fail(at, f"the base does not move; give it one of {', '.join(sections)}")
+    turned = None if keys.orientation is None else _base_rotation(keys, at, reading)
     for key, section in sections.items():
-        if section is None:
+        if section is None or key == ORIENTATION:
             continue
         path = (*at, key)
         kind = "prismatic" if key in LINEAR else "revolute"
@@ -361,22 +370,35 @@ def read_moving_base(keys: MovingBaseKeys, at: tuple, reading: Reading) -> Given
             trajectory = load_given_motion(plugin, key, np.zeros(1), path, reading)
             if trajectory is not None:
                 given[key] = trajectory
-    names = tuple(given)
-    joint = GeneralMotion(names, tuple("m" if name in LINEAR else "rad" for name in names), BasePlace(names))
+    names = (*given, *(QUATERNION if turned is not None else ()))
+    units = tuple("m" if name in LINEAR else "rad" for name in names)
+    joint = GeneralMotion(names, units, BasePlace(names))
 
     def sample(t: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         samples = [trajectory.sample(t) for trajectory in given.values()]
-        value, rate, bend = (
-            ops.array([each[part][0] for each in samples]) for part in ("position", "velocity", "acceleration")
-        )
+        found = [[each[part][0] for each in samples] for part in ("position", "velocity", "acceleration")]
+        if turned is not None:
+            found = [[*part, *of_rotation] for part, of_rotation in zip(found, turned.rates(t), strict=True)]
+        value, rate, bend = map(ops.array, found)
         return value, rate, bend
 
-    breaks = np.concatenate([breaks_of(trajectory) for trajectory in given.values()]) if given else ()
+    timed = [*given.values(), *([] if turned is None else [turned])]
+    breaks = np.concatenate([breaks_of(each) for each in timed]) if timed else ()
     return GivenMotion.of(joint, sample, tuple(map(float, breaks)))
 
 
+def _base_rotation(keys: MovingBaseKeys, at: tuple, reading: Reading) -> GivenRotation | None:
+    """The given orientation of a base; errors are recorded."""
+    path, orientation = (*at, ORIENTATION), keys.orientation
+    for key in (key for key in ANGULAR if getattr(keys, key) is not None):
+        reading.fail((*at, key), f"the base has an '{ORIENTATION}' too; take out '{key}' or '{ORIENTATION}'")
+    assert orientation is not None
+    return call_checked(lambda: orientation.rotation(ROTATION.neutral, reading.folder), path, reading)
+
+
 class BasePlace:
-    """`place(q, t)` of a body that moves along or about some of the six coordinates of a base, by name."""
+    """`place(q, t)` of a body that moves along or about some of the six coordinates of a base, by name, or that is
+    turned by a quaternion."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names
@@ -387,6 +409,8 @@ class BasePlace:
         for k, key in enumerate(ANGULAR):  # R = Rz(yaw) Ry(pitch) Rx(roll), as in `frames.pose_of`
             if key in at:
                 axes = _rotation(k, at[key]) @ axes
+        if QUATERNION[0] in at:
+            axes = rotation_of(ops.array([at[key] for key in QUATERNION]))
         return axes, ops.array([at.get(key, 0.0) for key in LINEAR])
 
 

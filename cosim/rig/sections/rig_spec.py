@@ -241,6 +241,8 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     if size and switches and not check_size(replace(size, switches=switches), schedule, reading):
         raise InputErrors(reading.errors)
     prescribed = {name for name, entry in entries.items() if entry.data.get("prescribed") is not None}
+    owners = dofs.owners if dofs else {}
+    prescribed |= _of_prescribed_wholes(settings, owners, multi_dof, entries, reading)
     items = top.get("controllers") or []
     controllers = read_controllers(items, joints, by_name, prescribed, schedule.step_ns, reading, schedule.rate)
     drivers = read_drivers(top.get("drivers") or [], joints, multi_dof, prescribed, reading)
@@ -266,7 +268,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         joints=specs,
         multi_dof_joints=read_multi_dof_joints(settings, multi_dof, reading),
         bond_graphs=shared_drives,
-        owners=dict(dofs.owners) if dofs else {},
+        owners=dict(owners),
         events=read_events(top.get("events") or [], dofs, mechanism, reading),
         drivers=drivers,
         emulator=read_emulator(top.get("emulator") or {}, drivers, joints, multi_dof, prescribed, reading),
@@ -283,6 +285,23 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         tuning=top.get("tuning") or TuningKeys(),
         source=source,
     )
+
+
+def _of_prescribed_wholes(
+    settings: Mapping[str, YamlValue],
+    owners: Mapping[str, str],
+    multi_dof: Container[str],
+    entries: Mapping[str, JointEntry],
+    reading: Reading,
+) -> set[str]:
+    """The dofs of joints of several dofs that are prescribed as a whole. Records settings that these cannot have."""
+    wholes = {name for name, own in settings.items() if isinstance(own, dict) and own.get("prescribed") is not None}
+    found = {dof for dof, owner in owners.items() if owner in wholes and owner in multi_dof}
+    for dof in sorted(found):
+        for key in ("actuator", "prescribed"):
+            if entries[dof].data.get(key) is not None:
+                reading.fail(("joints", dof, key), f"joint '{owners[dof]}' is prescribed as a whole; take out '{key}'")
+    return found
 
 
 def _scenario_context(

@@ -153,7 +153,7 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
             *holding,
             *(f"{dof}/brake_slip" for dof in sorted(held["unbrake"])),
         )
-    given = {*plant.prescribed, *plant.real}
+    given = {*plant.prescribed_dofs, *plant.real}
     for event in spec.events:
         if event.signal and event.signal not in known:
             yield (*event.key, "when", "signal"), f"no signal '{event.signal}'{did_you_mean(event.signal, known)}"
@@ -171,7 +171,7 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
                 what = f"joint '{name}' has no simulated drive with sampled loops to {event.do}"
                 yield (*event.key, "of"), f"{what}; give its actuator of type drive 'loops'"
         for name in event.dofs:
-            if name in plant.prescribed:
+            if name in plant.prescribed_dofs:
                 yield (*event.key, "of"), f"joint '{name}' is prescribed and follows its trajectory; name another one"
             elif name in plant.real:
                 yield (*event.key, "of"), f"joint '{name}' is real and follows its measurement; name another one"
@@ -183,7 +183,7 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
     for (name, dof), position in zip(spec.joints.items(), plant.start_positions, strict=True):
         at, joint = ("joints", name), spec.owners[name]
         for key, given in (("latched", dof.latched), ("stops", dof.stops)):
-            if given and name in plant.prescribed:
+            if given and name in plant.prescribed_dofs:
                 yield (*at, key), f"joint '{name}' is prescribed and follows its trajectory; take out '{key}'"
         if name in latched and dof.initial_given[1] and dof.initial_velocity != 0.0:
             yield (
@@ -205,6 +205,9 @@ def _mismatches(spec: RigSpec, plant: Plant) -> Iterator[tuple[tuple, str]]:
             what = f"{dof.initial_position:.6g} m deflects the elastic link by more than its length"
             yield ("joints", name, "initial", "position"), f"{what}; give less"
     for name, whole in spec.multi_dof_joints.items():
+        if whole.latched and name in plant.rotations:
+            what = f"joint '{name}' is prescribed and follows its orientations; take out 'latched'"
+            yield ("joints", name, "latched"), what
         if whole.latched and whole.velocity is not None and any(whole.velocity):
             what = f"'{name}' is latched and starts at rest; take out the velocity or 'latched'"
             yield ("joints", name, "initial", "velocity"), what

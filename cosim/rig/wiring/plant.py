@@ -22,7 +22,12 @@ from cosim.rig.wiring.initial_state import (
     with_elastic_equilibrium,
     with_initial_state,
 )
-from cosim.rig.wiring.prescribed_motion import check_jumps, prescribed_trajectories, with_shaped_motion
+from cosim.rig.wiring.prescribed_motion import (
+    check_jumps,
+    prescribed_rotations,
+    prescribed_trajectories,
+    with_shaped_motion,
+)
 from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.plant_description import SharedDrive
@@ -44,7 +49,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         actuator = load_shared_actuator(drive.plugin, list(drive.joints), (SECTION, drive.name), reading)
         if actuator is not None:
             shared[drive.name] = SharedDrive(actuator, {f"{key}.": dof for key, dof in drive.joints.items()})
-    prescribed = prescribed_trajectories(spec, reading)
+    prescribed, rotations = prescribed_trajectories(spec, reading), prescribed_rotations(spec, reading)
     check_friction(spec, reading)
     if reading.errors:
         raise InputErrors(reading.errors)
@@ -56,6 +61,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         actuators,
         prescribed,
         shared,
+        rotations=rotations,
         loop_closure=loop_closure_of(mechanism.loop_closure),
         real=tuple(real),
         rotors=rotors,
@@ -136,7 +142,7 @@ def _check_formulation(plant: Plant, reading: Reading) -> None:
     except InputError as error:
         reading.fail(at, error.what)
         return
-    needs = [f"joint '{name}' is prescribed" for name in plant.prescribed]
+    needs = [f"joint '{name}' is prescribed" for name in (*plant.prescribed, *plant.rotations)]
     needs += [f"joint '{name}' is real" for name in plant.real]
     needs += [f"the rig has {_modes(plant)}"] if plant.modes else []
     needs += ["the integrator multirate solves with the mass matrix"] if plant.multirate else []

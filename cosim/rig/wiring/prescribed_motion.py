@@ -16,13 +16,15 @@ from cosim.control.input_shaping import Shaping
 from cosim.core import ops
 from cosim.core.errors import InputErrors
 from cosim.core.types import Array, Limits, MechanismModel, Numeric, Trajectory, TrajectoryContext, breaks_of
+from cosim.mechanics.multibody.coordinates import ROTATION
+from cosim.mechanics.multibody.given_rotation import GivenRotation
 from cosim.mechanics.multibody.mechanism import GivenMotion
 from cosim.rig.reading.contracts import load_given_motion, with_options
 from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.rig_spec import RigSpec
 from cosim.rig.wiring.initial_state import is_spherical_dof
-from cosim.simulation.plant.breaks import jumps_at, velocity_jumps
+from cosim.simulation.plant.breaks import motion_of, motion_of_rotation, velocity_jumps
 from cosim.simulation.plant.plant import Plant
 
 
@@ -35,13 +37,31 @@ def prescribed_trajectories(spec: RigSpec, reading: Reading) -> dict[str, Trajec
         path = ("joints", name, "prescribed")
         if is_spherical_dof(spec, name):
             what = f"'{name}' is one dof of '{spec.owners[name]}', which turns, and cannot be prescribed by itself"
-            reading.fail(path, f"{what}; use mechanism.moving_base or a chain of revolute and prismatic joints")
+            chain = "use mechanism.moving_base or a chain of revolute and prismatic joints"
+            is_ball = list(spec.owners.values()).count(spec.owners[name]) == ROTATION.nv
+            reading.fail(path, f"{what}; {f'give joints.{spec.owners[name]}.prescribed' if is_ball else chain}")
         plugin = joint.prescribed
         if _shaped_modes(plugin) is not None:
             plugin = plugin._replace(options=())
         start = np.array([joint.initial_position], dtype=float)
         if (trajectory := load_given_motion(plugin, name, start, path, reading)) is not None:
             found[name] = trajectory
+    return found
+
+
+def prescribed_rotations(spec: RigSpec, reading: Reading) -> dict[str, GivenRotation]:
+    """By spherical joint; without those with an error, recorded in `reading`."""
+    found: dict[str, GivenRotation] = {}
+    for name, joint in spec.multi_dof_joints.items():
+        if joint.prescribed is None:
+            continue
+        path = ("joints", name, "prescribed")
+        start = np.array(joint.position or ROTATION.neutral, dtype=float)[-ROTATION.nq :]
+        start = start / np.abs(start).max()  # so that its norm does not overflow
+        keys = joint.prescribed
+        make = partial(keys.rotation, start / np.linalg.norm(start), reading.folder)
+        if (rotation := call_checked(make, path, reading)) is not None:
+            found[name] = rotation
     return found
 
 
@@ -78,11 +98,17 @@ def check_jumps(plant: Plant, reading: Reading) -> None:
     if not plant.real:
         return
     given = list[tuple[tuple[str, ...], Array]]()
-    given += [(("joints", name, "prescribed"), velocity_jumps(item)) for name, item in plant.prescribed.items()]
+    given += [
+        (("joints", name, "prescribed"), velocity_jumps(item, motion_of(item)))
+        for name, item in plant.prescribed.items()
+    ]
+    given += [
+        (("joints", name, "prescribed"), velocity_jumps(item, motion_of_rotation(item)))
+        for name, item in plant.rotations.items()
+    ]
     for joint in plant.mechanism.joints:
         if isinstance(motion := joint.motion, GivenMotion):
-            times = breaks_of(motion)
-            given.append((("mechanism", joint.name), times[jumps_at(times, motion.sample)[1]]))
+            given.append((("mechanism", joint.name), velocity_jumps(motion, motion.sample)))
     for path, times in given:
         if len(times):
             what = f"its velocity jumps at {times[0]:.6g} s, and the real motor of '{plant.real[0]}' has no impulses"
@@ -103,9 +129,9 @@ def _shaped_modes(plugin: Plugin) -> Shaping | None:
 
 def trajectory_context(plant: Plant, model: MechanismModel, index: Array, limits: Limits) -> TrajectoryContext:
     """What the trajectory of the n dofs `index` is planned with. model: of controllers; limits: (n,)."""
-    driven = {*plant.driven, *plant.prescribed, *plant.real}
+    driven = {*plant.driven, *plant.prescribed_dofs, *plant.real}
     passive = [k for k, name in enumerate(model.dof_names) if name not in driven and k not in model.elastic_dofs]
-    others = {model.dof_names.index(name): trajectory for name, trajectory in plant.prescribed.items()}
+    others = {model.dof_names.index(name): trajectory for name, trajectory in plant.prescribed_by_dof.items()}
     others = {dof: trajectory for dof, trajectory in others.items() if dof not in index}
     return TrajectoryContext(index, model, plant.start.q, limits, others, np.setdiff1d(passive, index).astype(int))
 

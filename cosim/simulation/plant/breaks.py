@@ -17,6 +17,7 @@ import numpy as np
 from cosim.core.compile import ArrayPort, compile_for_batches
 from cosim.core.compile.row_lookup import RowLookup
 from cosim.core.types import Array, Numeric, Trajectory, breaks_of
+from cosim.mechanics.multibody.given_rotation import GivenRotation
 
 ROUNDING = 16 * float(np.finfo(float).eps)  # relative distance of the ends of a piece from its breaks
 JUST_ABOVE_ZERO, NEVER = 1e-300, 1e300  # s
@@ -133,7 +134,17 @@ def motion_of(trajectory: Trajectory) -> GivenSample:
     return sample
 
 
-def velocity_jumps(trajectory: Trajectory) -> Array:
-    """The times [s] at which the velocity of a trajectory jumps."""
-    times = breaks_of(trajectory)
-    return times[jumps_at(times, motion_of(trajectory))[1]]
+def motion_of_rotation(rotation: GivenRotation) -> GivenSample:
+    """Its angular velocity and acceleration. The rotation itself, which has no jumps, counts as still."""
+
+    def sample(t: Numeric) -> tuple[Numeric, Numeric, Numeric]:
+        _, omega, alpha = rotation.sample(t)
+        return np.zeros(3), omega, alpha
+
+    return sample
+
+
+def velocity_jumps(given: object, sample: GivenSample) -> Array:
+    """The times [s] at which the velocity of a given motion jumps."""
+    times = breaks_of(given)
+    return times[jumps_at(times, sample)[1]]

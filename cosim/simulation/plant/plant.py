@@ -150,15 +150,19 @@ class Plant(PlantDescription):
         a = np.zeros(self.model.nv)
         if self.real:
             a = ops.set_at(a, self._real_dofs, x["real"])
-        if not self.prescribed:
-            return q, v, a
-        samples = [trajectory.sample(t) for trajectory in self.prescribed.values()]
-        coordinates = [self._coordinate(name) for name in self.prescribed]
-        dofs = [self.model.dof_index(name) for name in self.prescribed]
-        kinds = ("position", "velocity", "acceleration")
-        given = {kind: ops.concatenate([sample[kind] for sample in samples]) for kind in kinds}
-        q = ops.set_at(q, coordinates, given["position"])
-        return q, ops.set_at(v, dofs, given["velocity"]), ops.set_at(a, dofs, given["acceleration"])
+        if self.prescribed:
+            samples = [trajectory.sample(t) for trajectory in self.prescribed.values()]
+            coordinates = [self._coordinate(name) for name in self.prescribed]
+            dofs = [self.model.dof_index(name) for name in self.prescribed]
+            kinds = ("position", "velocity", "acceleration")
+            given = {kind: ops.concatenate([sample[kind] for sample in samples]) for kind in kinds}
+            q = ops.set_at(q, coordinates, given["position"])
+            v, a = ops.set_at(v, dofs, given["velocity"]), ops.set_at(a, dofs, given["acceleration"])
+        for place in self.rotation_places:
+            quaternion, omega, alpha = place.rotation.sample(t)
+            q = ops.set_at(q, place.coordinates, quaternion)
+            v, a = ops.set_at(v, place.dofs, omega), ops.set_at(a, place.dofs, alpha)
+        return q, v, a
 
     def locked_or_imposed(self, x: State) -> Numeric:
         """bool (nv,): dofs whose acceleration is known: imposed ones, and those locked by a latch, brake or stop."""

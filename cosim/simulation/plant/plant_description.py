@@ -17,13 +17,15 @@ from cosim.core.types import Actuator, SharedActuator, State, Trajectory, breaks
 from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_formulation
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import ConsistentState, find_consistent_state
+from cosim.mechanics.multibody.given_rotation import GivenRotation
 from cosim.mechanics.multibody.mechanism import GivenMotion, Mechanism
 from cosim.mechanics.multibody.misaligned_axes import describe_inexact
-from cosim.simulation.plant.breaks import Breaks, GivenSample, first_time, jumps_at, motion_of
+from cosim.simulation.plant.breaks import Breaks, GivenSample, first_time, jumps_at, motion_of, motion_of_rotation
 from cosim.simulation.plant.bristles import Bristles
 from cosim.simulation.plant.coupling_drives import CouplingDrives
 from cosim.simulation.plant.external_efforts import ExternalEfforts
 from cosim.simulation.plant.hybrid_modes import HybridModes
+from cosim.simulation.plant.prescribed_rotation import RotationPlace, TurnedDof
 from cosim.simulation.plant.step_control import StepControl
 
 
@@ -71,6 +73,7 @@ class PlantDescription:
     control: StepControl | None = None  # of integrators that estimate their error
     multirate: bool = False  # whether the drives take steps of their own
     coupled: tuple[str, ...] = ()  # dofs with an effort from outside
+    rotations: Mapping[str, GivenRotation] = field(default_factory=dict)  # of prescribed spherical joints, by joint
     formulation: str = SEPARATE_BODIES  # of the equations of motion; another one if all dofs are free at all times
 
     def with_modes(self, modes: HybridModes) -> Self:
@@ -117,7 +120,10 @@ class PlantDescription:
         for name, trajectory in self.prescribed.items():
             k, sample = self.full_model.dof_index(name), trajectory.sample(first_time(trajectory))
             q[self._coordinate(name)], v[k] = sample["position"][0], sample["velocity"][0]
-        prescribed = tuple(self.prescribed)
+        for place in self.rotation_places:
+            q[place.coordinates] = place.rotation.sample(0.0)[0]
+            v[place.dofs] = place.rotation.sample(first_time(place.rotation))[1]
+        prescribed = tuple(name for name in self.full_model.dof_names if name in self.prescribed_dofs)
         return find_consistent_state(
             self.full_model, q, v, kept_q | fixed, kept_v | fixed, released=self.released, prescribed=prescribed
         )
@@ -170,9 +176,31 @@ class PlantDescription:
     # --- dofs ---
 
     @cached_property
+    def rotation_places(self) -> list[RotationPlace]:
+        """Of the prescribed spherical joints."""
+        model, found, nq, nv = self.full_model, list[RotationPlace](), 0, 0
+        for joint, kind in zip(model.joints, model.kinds, strict=True):
+            if joint.name in self.rotations:
+                places = np.arange(nq, nq + kind.nq), np.arange(nv, nv + kind.nv)
+                found.append(RotationPlace(self.rotations[joint.name], *places))
+            nq, nv = nq + kind.nq, nv + kind.nv
+        return found
+
+    @cached_property
+    def prescribed_by_dof(self) -> dict[str, Trajectory]:
+        """The trajectory of every prescribed dof; of a spherical joint the position is its rotation vector."""
+        names = self.full_model.dof_names
+        parts = {names[k]: TurnedDof(p.rotation, i) for p in self.rotation_places for i, k in enumerate(p.dofs)}
+        return {**self.prescribed, **parts}
+
+    @cached_property
+    def prescribed_dofs(self) -> frozenset[str]:
+        return frozenset(self.prescribed_by_dof)
+
+    @cached_property
     def unprescribed(self) -> np.ndarray:
         """bool (nv,): dofs without a prescribed motion."""
-        return np.array([name not in self.prescribed for name in self.full_model.dof_names], dtype=bool)
+        return np.array([name not in self.prescribed_dofs for name in self.full_model.dof_names], dtype=bool)
 
     @cached_property
     def _real_dofs(self) -> np.ndarray:
@@ -187,8 +215,9 @@ class PlantDescription:
     @cached_property
     def _state_coordinates(self) -> np.ndarray:
         """Indices (in q) of the coordinates that are not prescribed: those in the state."""
-        names = self.full_model.coordinate_names
-        return np.array([k for k, name in enumerate(names) if name not in self.prescribed], dtype=int)
+        given = {self._coordinate(name) for name in self.prescribed}
+        given.update(k for place in self.rotation_places for k in place.coordinates.tolist())
+        return np.array([k for k in range(self.full_model.nq) if k not in given], dtype=int)
 
     @property
     def state_coordinate_names(self) -> tuple[str, ...]:
@@ -220,6 +249,8 @@ class PlantDescription:
         mechanism, found = self.mechanism, list[tuple[float, bool]]()
         for trajectory in self.prescribed.values():
             found += _breaks_of_motion(trajectory, motion_of(trajectory))
+        for rotation in self.rotations.values():
+            found += _breaks_of_motion(rotation, motion_of_rotation(rotation))
         for joint in (*mechanism.joints, *(loop.joint for loop in mechanism.loops)):
             if isinstance(joint.motion, GivenMotion):
                 found += _breaks_of_motion(joint.motion, joint.motion.sample)

@@ -53,6 +53,11 @@ OF_A_FRAME: Signals = {
     ),
 }
 OF_A_FORCE: Signals = {"power": Signal((), "W", "power of the force law on the mechanism")}
+OF_A_TORSION_SPRING: Signals = {
+    "spring_angle": Signal((), "rad", "angle by which a torsion spring is turned, at most π"),
+    "spring_moment": Signal((), "N*m", "size of the moment of a torsion spring and its damper on both bodies"),
+    "spring_energy": Signal((), "J", "energy stored in a torsion spring"),
+}
 ENERGIES: Signals = {
     "kinetic": Signal((), "J", "kinetic energy of the mechanism and of the rotors of rigid gears"),
     "potential": Signal((), "J", "potential energy of gravity"),
@@ -102,6 +107,9 @@ def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> Recorde
         _record_axes(recorded, frame, "velocity", velocity, OF_A_FRAME)
     for frame, deflection in equations.deflections(q).items():
         _record_axes(recorded, frame, "deflection", dict(zip("xyz", deflection, strict=True)), OF_A_FRAME)
+    for name, state in equations.torsion_states(q, v, t).items():
+        values = {"spring_angle": state.angle, "spring_moment": state.moment, "spring_energy": state.energy}
+        recorded.add(name, values, OF_A_TORSION_SPRING)
     energies = _energies(plant, t, x, solution)
     for k in plant.external.dofs:
         recorded.add(names[k], {"external_effort": solution["external"][k]}, OF_A_DOF, units[k])

@@ -41,9 +41,19 @@ from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.joint_springs import joint_springs
 from cosim.mechanics.multibody.joints import JointKind
-from cosim.mechanics.multibody.mechanism import Frame, Joint, Mechanism, Pose, with_floating_base
+from cosim.mechanics.multibody.mechanism import (
+    Frame,
+    Joint,
+    Link,
+    Mechanism,
+    Pose,
+    Spring,
+    TorsionSpring,
+    with_floating_base,
+)
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.spatial import SpatialVector
+from cosim.mechanics.multibody.torsion_springs import ball_springs, torsion_spring_dampers
 from cosim.mechanics.multibody.tree import Tree, build_tree
 
 RANDOM_STATES = 5
@@ -90,9 +100,9 @@ def compose(platform: Model, manipulator: Model, frame: str) -> MountedManipulat
     rotors = platform.drive_rotors | manipulator.drive_rotors
     joined = Model(_joined(platform.mechanism, arm, frame), platform.gravity.tolist(), rotors)
     free = _with_rotors(build_tree(with_floating_base(arm)), rotors)
-    own = MechanismEquations(
-        free, ZERO_VECTOR, ConstraintSet(springs=spring_dampers(free, arm.springs), joint_springs=joint_springs(free))
-    )
+    between = (*spring_dampers(free, arm.springs), *torsion_spring_dampers(free, arm.torsion_springs))
+    springs = ConstraintSet(springs=between, joint_springs=joint_springs(free), ball_springs=ball_springs(free))
+    own = MechanismEquations(free, ZERO_VECTOR, springs)
     names = platform.joint_names
     return MountedManipulator(
         joined,
@@ -141,9 +151,9 @@ def _renamed(arm: Mechanism, platform: Mechanism) -> Mechanism:
     """With another name for its root link where the platform has one of this name.
 
     Raises InputError for other names that both have."""
-    taken = {part.name for part in (*platform.links, *platform.joints, *platform.frames, *platform.springs)}
+    taken = {part.name for part in _parts(platform)}
     root = arm.root if arm.root not in taken else f"{arm.name}_{arm.root}"
-    for part in (*arm.links, *arm.joints, *arm.frames, *arm.springs):
+    for part in _parts(arm):
         if part.name in taken and part.name != arm.root:
             what = f"'{part.name}' is a name in the platform and in the manipulator; rename it in one of them"
             raise InputError(what, "--mount")
@@ -160,7 +170,17 @@ def _renamed(arm: Mechanism, platform: Mechanism) -> Mechanism:
         springs=tuple(
             replace(spring, ends=tuple((name(link), point) for link, point in spring.ends)) for spring in arm.springs
         ),
+        torsion_springs=tuple(
+            replace(spring, ends=tuple((name(link), pose) for link, pose in spring.ends))
+            for spring in arm.torsion_springs
+        ),
     )
+
+
+def _parts(mechanism: Mechanism) -> tuple[Link | Joint | Frame | Spring | TorsionSpring, ...]:
+    """All that has a name beside loops, constraints and force laws."""
+    m = mechanism
+    return *m.links, *m.joints, *m.frames, *m.springs, *m.torsion_springs
 
 
 def _joined(platform: Mechanism, arm: Mechanism, frame: str) -> Mechanism:
@@ -173,6 +193,7 @@ def _joined(platform: Mechanism, arm: Mechanism, frame: str) -> Mechanism:
         (*platform.joints, mount, *arm.joints),
         frames=(*platform.frames, *arm.frames),
         springs=(*platform.springs, *arm.springs),
+        torsion_springs=(*platform.torsion_springs, *arm.torsion_springs),
         forces=platform.forces,
     )
 

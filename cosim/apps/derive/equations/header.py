@@ -92,7 +92,7 @@ def _contents(d: Derivation) -> list[str]:
         "gravity": bool(np.any(d.model.gravity)),
         "rotors": any(np.any(body.rotor) for body in tree.bodies),
         "damping and friction of joints": any(j.damping or j.friction or any(j.friction_laws) for j in tree.joints),
-        "springs in joints": constraints.joint_springs is not None,
+        "springs in joints": constraints.joint_springs is not None or bool(constraints.ball_springs),
         "springs and dampers between bodies": bool(constraints.springs),
         "force laws": bool(constraints.laws),
         "elastic links": bool(constraints.elastic),

@@ -20,8 +20,9 @@ from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.inertial_parameters import ELEMENTS
 from cosim.mechanics.multibody.joint_springs import joint_springs
 from cosim.mechanics.multibody.joints import JointKind
-from cosim.mechanics.multibody.mechanism import Joint, Pose
+from cosim.mechanics.multibody.mechanism import Joint, Pose, Torsion
 from cosim.mechanics.multibody.part_names import shown_name
+from cosim.mechanics.multibody.torsion_springs import TorsionSpringDamper, ball_springs
 from cosim.mechanics.multibody.tree import Tree
 
 DIGITS = 14  # of a parameter, which hide the rounding of an inertia that was moved
@@ -80,6 +81,7 @@ def with_symbols(e: MechanismEquations) -> tuple[MechanismEquations, list[Symbol
         members=tuple(map(numbers.attached, e.constraints.members)),
         laws=tuple(map(numbers.attached, e.constraints.laws)),
         joint_springs=joint_springs(tree),
+        ball_springs=ball_springs(tree),
     )
     return MechanismEquations(tree, gravity, constraints), numbers.table.found
 
@@ -141,6 +143,7 @@ class _Numbers:
             friction=table(f"d_{name}", joint.friction, effort, f"Coulomb friction of {about}"),
             stiffness=table(f"k_{name}", joint.stiffness, stiffness, f"spring in {about}"),
             rest=table(f"r_{name}", unloaded, position, f"where the spring in {about} is unloaded"),
+            torsion=None if joint.torsion is None else self.torsion(joint.torsion, name, f"spring in {about}"),
         )
 
     def frames(self) -> dict[str, tuple[int, Pose]]:
@@ -151,8 +154,25 @@ class _Numbers:
             for name, (body, pose) in places.items()
         }
 
-    def spring(self, spring: SpringDamper) -> SpringDamper:
+    def torsion(self, torsion: Torsion, name: str, about: str) -> Torsion:
+        """Its rest stays numbers."""
+        return replace(torsion, stiffness=self._for_directions(f"k_{name}", torsion.stiffness, "N*m/rad", about))
+
+    def _for_directions(self, name: str, value: Numeric, unit: str, about: str) -> Numeric:
+        """A symmetric (3, 3) matrix, or one number for all directions."""
+        if np.ndim(value) == 0:
+            return self.table(name, value, unit, about)
+        found = np.zeros((3, 3)).tolist()
+        for i, j in ELEMENTS:
+            axes = f"{'xyz'[i]}{'xyz'[j]}"
+            found[i][j] = found[j][i] = self.table(f"{name}_{axes}", value[i, j], unit, f"{about}, {axes}")
+        return ops.array(found)
+
+    def spring(self, spring: SpringDamper | TorsionSpringDamper) -> SpringDamper | TorsionSpringDamper:
         table, name, about = self.table, self._identifier(spring.name), spring.name
+        if isinstance(spring, TorsionSpringDamper):
+            damping = self._for_directions(f"b_{name}", spring.damping, "N*m*s/rad", f"damping of {about}")
+            return spring._replace(torsion=self.torsion(spring.torsion, name, f"stiffness of {about}"), damping=damping)
         return spring._replace(
             ends=tuple((body, self._attachment(body, point, about)) for body, point in spring.ends),
             stiffness=table(f"k_{name}", spring.stiffness, "N/m", f"stiffness of {about}"),

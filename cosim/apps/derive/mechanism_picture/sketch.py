@@ -167,7 +167,7 @@ def _joint(tree: Tree, joint: Joint, child_pose: Pose) -> JointSketch:
     axes = Pose(joint_axes(joint), np.zeros(3))
     child, at = _frame(tree, joint.child, child_pose @ axes)
     parent, on = _frame(tree, joint.parent, joint.pose @ axes)
-    return JointSketch(joint.name, joint.kind, child, at, parent, on, joint.stiffness > 0.0)
+    return JointSketch(joint.name, joint.kind, child, at, parent, on, joint.has_spring)
 
 
 def _bodies(

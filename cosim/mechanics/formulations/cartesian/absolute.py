@@ -265,7 +265,7 @@ def _refusal(equations: MechanismEquations) -> str | None:
             return f"joint '{joint.name}' has a given motion, which a run in absolute coordinates does not treat"
     needing = [f"joint '{joint.name}', a mimic," for joint in tree.joints if joint.mimic is not None]
     needing += [f"'{item.name}'" for item in (*constraints.members, *constraints.laws) if item.kinds]
-    needing += [f"the spring in joint '{joint.name}'" for joint in tree.joints if joint.stiffness]
+    needing += [f"the spring in joint '{joint.name}'" for joint in tree.joints if joint.has_spring]
     if not needing:
         return None
     return f"{needing[0]} depends on joint coordinates, which a run in absolute coordinates does not have"

@@ -119,8 +119,8 @@ class Cartesian:
         """q̈ (nv,): see `Model.forward_dynamics`."""
         check_state(self.equations, q, v, tau)
         if self._rolled and any(map(ops.is_symbolic, (q, v, tau))):
-            springs = self.equations.constraints.joint_springs
-            return self._loops(q, v, tau if springs is None else tau + springs.efforts(q))
+            constraints = self.equations.constraints
+            return self._loops(q, v, tau + constraints.efforts_on_dofs(q, v) if constraints.acts_on_dofs else tau)
         return self.solution(q, v, tau, t).acceleration[self.equations.v_map.independent]
 
     def solution(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> CartesianSolution:

@@ -51,6 +51,10 @@ def with_nodes(mechanism: Mechanism) -> Mechanism:
     for spring in mechanism.springs:
         ends = [on_node(link, Pose(np.eye(3), point), spring.place) for link, point in spring.ends]
         springs.append(replace(spring, ends=tuple((link, pose.position) for link, pose in ends)))
+    torsion_springs = []
+    for spring in mechanism.torsion_springs:
+        (a, b) = (on_node(*end, spring.place) for end in spring.ends)
+        torsion_springs.append(replace(spring, ends=(a, b)))
     frames = []
     for frame in mechanism.frames:
         link, pose = on_node(frame.link, frame.pose, frame.place)
@@ -67,6 +71,7 @@ def with_nodes(mechanism: Mechanism) -> Mechanism:
         loops=tuple(loops),
         constraints=constraints,
         springs=tuple(springs),
+        torsion_springs=tuple(torsion_springs),
         frames=tuple(frames),
         forces=forces,
     )

@@ -23,7 +23,7 @@ from cosim.core.paths import UNTRACKED, NotAFile, check_file
 from cosim.core.trust.data_only import MJCF, refuse_code
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.topology import build_mechanism
-from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose, Torsion
 
 INSTALL = "pip install mujoco"
 KINDS = ("free", "spherical", "prismatic", "revolute")  # by MuJoCo's number of the joint type
@@ -151,7 +151,8 @@ class _Reader:
         else:
             pose = before @ Pose(rotation_about(axis, -start) if single else np.eye(3), anchor)
         stiffness = float(np.ravel(model.jnt_stiffness)[number]) if single else 0.0
-        if not single and np.ravel(model.jnt_stiffness)[number]:
+        torsion = self._torsion(number) if kind == "spherical" else None
+        if kind == "free" and np.ravel(model.jnt_stiffness)[number]:
             self.diagnostics.note(f"dropped: the spring of joint '{name}'", SourceLocation(self.file))
         lower, upper = model.jnt_range[number] if single and model.jnt_limited[number] else (-math.inf, math.inf)
         return Joint(
@@ -168,9 +169,16 @@ class _Reader:
             friction=float(model.dof_frictionloss[dof]),
             stiffness=stiffness,
             rest=float(model.qpos_spring[model.jnt_qposadr[number]]) if single else 0.0,
+            torsion=torsion,
             rotor_inertia=float(model.dof_armature[dof]),
             place=SourceLocation(self.file, key=f"joint '{name}'"),
         ), anchor
+
+    def _torsion(self, number: int) -> Torsion | None:
+        """The spring of a ball joint."""
+        stiffness, at = float(np.ravel(self.model.jnt_stiffness)[number]), self.model.jnt_qposadr[number]
+        w, *vector = self.model.qpos_spring[at : at + 4].tolist()
+        return Torsion(stiffness, np.array([*vector, w])) if stiffness else None
 
     def _effort(self, number: int) -> float:
         """The limit of the effort of all actuators of a joint, infinite where there is none."""

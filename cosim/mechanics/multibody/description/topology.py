@@ -27,6 +27,7 @@ from cosim.mechanics.multibody.mechanism import (
     Mimic,
     Pose,
     Spring,
+    TorsionSpring,
 )
 
 
@@ -40,6 +41,7 @@ def build_mechanism(
     springs: Sequence[Spring] = (),
     frames: Sequence[Frame] = (),
     forces: Sequence[AppliedForce] = (),
+    torsion_springs: Sequence[TorsionSpring] = (),
 ) -> Mechanism:
     """The mechanism of these parts, in their order, with mimics of mimics resolved.
 
@@ -50,16 +52,20 @@ def build_mechanism(
     named += [("loop", loop.joint.name, loop.joint.place) for loop in loops]
     named += [("constraint", constraint.name, constraint.place) for constraint in constraints]
     named += [("spring", spring.name, spring.place) for spring in springs]
+    named += [("torsion spring", spring.name, spring.place) for spring in torsion_springs]
     named += [("frame", frame.name, frame.place) for frame in frames]
     named += [("force", force.name, force.place) for force in forces]
     root, tree_errors = check_tree(links, joints)
     resolved, mimic_errors = resolve_mimics(joints)
     diagnostics.errors += tree_errors + repeated_names(named) + mimic_errors
     diagnostics.errors += unprintable_names([*(("link", link.name, link.place) for link in links), *named])
-    diagnostics.errors += check_attachments(links, joints, loops, constraints, springs, frames, forces)
+    diagnostics.errors += check_attachments(
+        links, joints, loops, constraints, (*springs, *torsion_springs), frames, forces
+    )
     diagnostics.raise_errors()
     couplings = tuple(loops), tuple(constraints), tuple(springs), tuple(frames), tuple(forces)
-    return Mechanism(escaped(name), root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
+    found = Mechanism(escaped(name), root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
+    return dataclasses.replace(found, torsion_springs=tuple(torsion_springs))
 
 
 def _later_links(links: Sequence[Link]) -> set[tuple[str, SourceLocation]]:
@@ -236,7 +242,7 @@ def check_attachments(
     joints: Sequence[Joint],
     loops: Sequence[LoopJoint],
     constraints: Sequence[Constraint],
-    springs: Sequence[Spring],
+    springs: Sequence[Spring | TorsionSpring],
     frames: Sequence[Frame],
     forces: Sequence[AppliedForce],
 ) -> list[InputError]:
