@@ -418,6 +418,11 @@ def all_commands() -> Commands:
             default="text",
             help="text or LaTeX; of --equations also a file of code; default: text",
         ),
+        word(
+            "--formulation",
+            metavar="NAME",
+            help="of --equations: cartesian, each body and each joint for itself; default: joint coordinates",
+        ),
         word("--json", metavar="F.json", type=Path, help="of --compare: write the figures; - for stdout"),
         flag("--symbols", "of --equations: masses, lengths and inertias as symbols"),
         word(

@@ -428,6 +428,7 @@ def derive(
     on: str | None,
     times: str,
     labels: bool,
+    formulation: str | None,
 ) -> None:
     """Derive the equations, the graph or the picture of a mechanism."""
     modes = {"--graph": graph, "--bondgraph": bondgraph, "--compare": compare}
@@ -465,7 +466,8 @@ def derive(
     else:
         from cosim.apps.derive.equations.command import Options, derive_equations
 
-        derive_equations(mechanism, file, to, Options(symbols, frames, load, point_masses, at, mount, on))
+        options = Options(symbols, frames, load, point_masses, at, mount, on, formulation)
+        derive_equations(mechanism, file, to, options)
 
 
 def doctor(duration: str, cpu: int | None, json: Path | None) -> None:
