@@ -439,8 +439,6 @@ def derive(
         raise InputError(f"pass only one of {' and '.join(chosen)}" if chosen else what, "derive")
     if compare and file is not None:
         raise InputError(f"'{file}' would hold no picture; --compare writes its figures with --json", "derive")
-    if tables and file is not None:
-        raise InputError(f"'{file}' would hold no picture; --tables prints: take the file out", "derive")
     if graph:
         from cosim.apps.derive.graph_report import derive_graph
 
@@ -458,7 +456,7 @@ def derive(
     elif tables:
         from cosim.apps.derive.body_tables import derive_tables
 
-        derive_tables(mechanism)
+        derive_tables(mechanism, file)
     elif picture:
         from cosim.apps.derive.mechanism_picture.command import derive_picture
 
