@@ -188,8 +188,8 @@ def _cannot_close_error(model: Model, q: np.ndarray, kept: np.ndarray, t: float)
 
 
 def _wrong_branch_error(model: Model, constraint: BodyConstraint, kept: np.ndarray) -> InputError:
-    what = f"'{constraint.name}' closes only on the wrong branch, rotated by half a turn"
-    return InputError(f"{what}; rotate its frame on one of the bodies{_alternative(model, kept)}", constraint.place)
+    what = f"'{constraint.name}' {constraint.law.other_branch}"
+    return InputError(f"{what}{_alternative(model, kept)}", constraint.place)
 
 
 def _alternative(model: Model, kept: np.ndarray) -> str:
