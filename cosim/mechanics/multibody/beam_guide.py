@@ -30,7 +30,7 @@ def beam_guide(axis: ElasticAxis, along: bool) -> ConstraintLaw:
     is long, and its x axis stays along the beam.
 
     The residual is the way from the axis to the guide along y and z of the beam, then across them the angle. Beyond the
-    ends of the beam nothing holds it: the residual says so, and a run ends there."""
+    ends of the beam nothing holds it: the residual is 1 more, and a run ends there."""
 
     def residual(frames: Sequence[FrameState], q: Numeric, t: Numeric) -> Numeric:
         turn, r = relative_pose(frames[0], frames[1])
