@@ -13,7 +13,7 @@ Rules = Mapping[str, Mapping[str, Sequence[str]]]
 
 _OF_HARDWARE = ("--trial", "--candidates", "--step-factor", "--yes")
 _OF_COGGING = ("--order", "--speed", "--effort", "--travel", "--yes", "--clear-faults")
-_OF_EQUATIONS = ("--symbols", "--frame", "--load", "--point-masses")
+_OF_EQUATIONS = ("--symbols", "--frame", "--load", "--point-masses", "--formulation")
 _OF_SEARCH = (
     *("--parameter", "--minimise", "--limit", "--plant", "--samples", "--robust", "--optimiser", "--trials", "--batch"),
     *("--seed", "--duration", "--session", "--resume", "--dask", "--set", "--overlay"),

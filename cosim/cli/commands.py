@@ -428,6 +428,7 @@ def derive(
     on: str | None,
     times: str,
     labels: bool,
+    formulation: str | None,
 ) -> None:
     """Derive the equations, the graph or the picture of a mechanism."""
     modes = {"--graph": graph, "--bondgraph": bondgraph, "--compare": compare}
@@ -438,8 +439,6 @@ def derive(
         raise InputError(f"pass only one of {' and '.join(chosen)}" if chosen else what, "derive")
     if compare and file is not None:
         raise InputError(f"'{file}' would hold no picture; --compare writes its figures with --json", "derive")
-    if tables and file is not None:
-        raise InputError(f"'{file}' would hold no picture; --tables prints: take the file out", "derive")
     if graph:
         from cosim.apps.derive.graph_report import derive_graph
 
@@ -457,7 +456,7 @@ def derive(
     elif tables:
         from cosim.apps.derive.body_tables import derive_tables
 
-        derive_tables(mechanism)
+        derive_tables(mechanism, file)
     elif picture:
         from cosim.apps.derive.mechanism_picture.command import derive_picture
 
@@ -465,7 +464,8 @@ def derive(
     else:
         from cosim.apps.derive.equations.command import Options, derive_equations
 
-        derive_equations(mechanism, file, to, Options(symbols, frames, load, point_masses, at, mount, on))
+        options = Options(symbols, frames, load, point_masses, at, mount, on, formulation)
+        derive_equations(mechanism, file, to, options)
 
 
 def doctor(duration: str, cpu: int | None, json: Path | None) -> None:

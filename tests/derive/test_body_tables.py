@@ -1,11 +1,13 @@
 """`cosim derive --tables`: augmented bodies of the textbook's solar array, and modal integrals of a slender beam."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.linalg import eigh
 
 from cosim.apps.derive.body_tables import augmented, integrals, table_lines
-from cosim.apps.derive.cartesian_pattern import pattern_lines
+from cosim.apps.derive.matrix_patterns import coupled_dofs, mass_pattern, occurring, pattern_lines
 from cosim.apps.derive.plant_model import read_model
 from cosim.rig.rig import Rig
 from tests.formulations.mechanisms import model_of
@@ -96,9 +98,41 @@ def test_the_order_of_elimination_fills_no_block_of_a_tree(sample, size, bodies_
     """Sizes of the textbook; bodies first, two joints of one body fill a block. Of a loop the closing row fills."""
     lines = pattern_lines(read_model(FOLDER / "mechanisms" / f"{sample}.yaml"))
     assert lines[0].startswith(f"Cartesian equations: {size}")
-    between = next(k for k, line in enumerate(lines) if not line)
-    for part, filled in ((lines[2:between], bodies_first), (lines[between + 2 :], in_order)):
+    between, end = (k for k, line in enumerate(lines) if not line)
+    for part, filled in ((lines[2:between], bodies_first), (lines[between + 2 : end], in_order)):
         assert sum(row.split().count("+") for row in part) == 2 * filled
+
+
+@pytest.mark.parametrize(
+    "sample",
+    ["mechanisms/four_bars", "mechanisms/solar_linkage", "mechanisms/flyball_governor", "elastic/slider_crank"],
+)
+def test_the_mass_matrix_has_the_sparsity_of_the_branches(sample):
+    """Elements that are not 0 are of dofs one of which carries the other, and factors L^T L from the last dof on fill
+    no other."""
+    model = read_model(FOLDER / f"{sample}.yaml")
+    coupled, found = coupled_dofs(model), occurring(model)
+    assert not (found & ~coupled).any() and not coupled.all()
+    rest = model.mass_matrix(model.random_configuration(np.random.default_rng(5)))
+    assert np.abs(rest[~coupled]).max() == 0.0
+    for k in reversed(range(model.nv)):
+        row = rest[k, :k] / rest[k, k]
+        rest[:k, :k] = rest[:k, :k] - np.outer(row, rest[k, :k])
+        assert np.abs(rest[:k, :k][~coupled[:k, :k]]).max(initial=0.0) < 1e-12
+    assert sum(row.count("x") for row in mass_pattern(model).elements) == np.count_nonzero(found)
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
+def test_the_patterns_are_drawn(command, suffix):
+    out = command.prints("derive", FOLDER / "mechanisms" / "four_bars.yaml", f"p.{suffix}", "--tables")
+    assert out.splitlines()[-1] == f"wrote    patterns p.{suffix}"
+    assert Path(f"p.{suffix}").stat().st_size > 3000
+    if suffix == "svg":  # 12 x 12 blocks twice, 5 x 5 elements, each a rectangle
+        assert Path("p.svg").read_text(encoding="utf-8").count("patch_") >= 2 * 144 + 25
+
+
+def test_the_picture_of_an_elastic_mechanism_lacks_the_cartesian_matrix(command, said):
+    said(command.prints("derive", FOLDER / "elastic" / "slider_crank.yaml", "p.svg", "--tables").splitlines()[-2:])
 
 
 def test_what_is_printed(said):

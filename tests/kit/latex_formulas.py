@@ -14,7 +14,7 @@ CASES = {
 }
 ENDS = {"+", "-", ")", "}", "&", "=", r"\\", r"\for", r"\otherwise", r"\endcases", *RELATIONS}
 TOKEN = re.compile(
-    r"\s*(?P<number>\d+\.?\d*(?:e[+-]?\d+)?)|\s*(?P<symbol>\\d?dot\{[a-z]\}_\{\d+\}|\\?[A-Za-z]+_\{(?:\\mathrm\{[^}]*\}|\d+)\})"
+    r"\s*(?P<number>\d+\.?\d*(?:e[+-]?\d+)?)|\s*(?P<symbol>\\d?dot\{[a-z]\}_\{\d+\}|\\?[A-Za-z]+_\{(?:\\mathrm\{[^}]*\}|[\dxyz,]+)\})"
     r"|\s*(?P<word>\\[A-Za-z]+|\\\\)|\s*(?P<sign>[-+(){}^&=<>|])|\s*(?P<letter>[a-z])"
 )
 

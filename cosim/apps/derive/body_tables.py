@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.apps.derive.cartesian_pattern import pattern_lines
+from cosim.apps.derive.graph_report import check_file
+from cosim.apps.derive.matrix_patterns import draw_patterns, pattern_lines
 from cosim.apps.derive.plant_model import read_model
 from cosim.apps.derive.tables import table
 from cosim.core import ops
@@ -59,12 +60,19 @@ class ModalIntegrals(NamedTuple):
     h6: Array  # (m, m)
 
 
-def derive_tables(path: Path) -> None:
-    """Print the tables of a rig or robot file. Raises InputErrors for errors in it, InputError where it has none."""
+def derive_tables(path: Path, file: Path | None = None) -> None:
+    """Print the tables of a rig or robot file; with `file` (png, svg, pdf) also draw the patterns of its matrices.
+
+    Raises InputErrors for errors in the rig or robot, InputError where it has no tables and for a file that cannot be
+    written."""
+    check_file(file, path, "--tables")
     model = read_model(path)
     if not model.nv:
         raise InputError("nothing moves in this mechanism; there are no tables", str(path))
+    left_out = [] if file is None else draw_patterns(file, model)
     print("\n".join(table_lines(model)))
+    if file is not None:
+        print("\n".join(["", f"wrote    patterns {file}", *left_out]))
 
 
 def table_lines(model: Model) -> list[str]:

@@ -18,6 +18,7 @@ import numpy as np
 from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
 from cosim.core.types import Array
 from cosim.mechanics.multibody.alignment import inexact_rows
+from cosim.mechanics.multibody.constraint_laws import OTHER_BRANCH
 from cosim.mechanics.multibody.constraint_rows import BodyConstraint
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.elastic_joints import MODES, are_modes
@@ -180,6 +181,8 @@ def _cannot_close_error(model: Model, q: np.ndarray, kept: np.ndarray, t: float)
     if not np.isfinite(violation).all():
         what = f"'{constraint.name}' is not finite at the initial positions; change the initial positions"
         return InputError(what, constraint.place)
+    if constraint.law.other_branch != OTHER_BRANCH and _on_wrong_branch(model, q, t) is constraint:
+        return _wrong_branch_error(model, constraint, kept)
     row = constraint.law.rows[int(np.argmax(np.abs(violation)))]
     fix = "change lengths or frames" if constraint.frames else "change its parameters"
     smallest = f"the smallest violation found is {np.abs(violation).max():.3g} {row.residual_unit}"
@@ -188,8 +191,8 @@ def _cannot_close_error(model: Model, q: np.ndarray, kept: np.ndarray, t: float)
 
 
 def _wrong_branch_error(model: Model, constraint: BodyConstraint, kept: np.ndarray) -> InputError:
-    what = f"'{constraint.name}' closes only on the wrong branch, rotated by half a turn"
-    return InputError(f"{what}; rotate its frame on one of the bodies{_alternative(model, kept)}", constraint.place)
+    what = f"'{constraint.name}' {constraint.law.other_branch}"
+    return InputError(f"{what}{_alternative(model, kept)}", constraint.place)
 
 
 def _alternative(model: Model, kept: np.ndarray) -> str:

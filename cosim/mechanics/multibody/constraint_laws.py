@@ -47,12 +47,16 @@ Residual = Callable[[Sequence[FrameState], Numeric, Numeric], Numeric]
 Rate = Callable[[Sequence[FrameState], Numeric, Numeric, Numeric], Numeric]
 
 
+OTHER_BRANCH = "closes only on the wrong branch, rotated by half a turn; rotate its frame on one of the bodies"
+
+
 class ConstraintLaw(NamedTuple):
     """The rows, holonomic ones first; `timed` laws depend on t. branch(frames) is above 0 where the residual vanishes
-    on the intended branch, below 0 on the other one; None if there is no other. breaks: times [s] at which a derivative
-    of a timed law with respect to t jumps. fix: what to do where the rows have no
-    direction. curve, rod, radius: what a picture shows of it: the curve y(x) in the first frame on which the origin of
-    the second one stays, a massless rod between both origins, a wheel about the z axis of the second frame [m].
+    on the intended branch, below 0 on the other one; None if there is no other; other_branch: what is wrong there, and
+    the fix. breaks: times [s] at which a derivative of a timed law with respect to t jumps. fix: what to do where the
+    rows have no direction. curve, rod, radius: what a picture shows of it: the curve y(x) in the first frame on which
+    the origin of the second one stays, a massless rod between both origins, a wheel about the z axis of the second
+    frame [m].
 
     What is recorded of its reaction: `components` of its wrench on the second frame, at that frame's origin, along the
     axes of the first one; else of its rows λ, which is the quantity of their names with `named_rows`. A law with
@@ -70,6 +74,7 @@ class ConstraintLaw(NamedTuple):
     components: tuple[ReactionSpec, ...] = ()  # of WRENCH
     named_rows: bool = False
     breaks: tuple[float, ...] = ()
+    other_branch: str = OTHER_BRANCH
 
 
 FORCE, MOMENT = ("N", "m"), ("N*m", "rad")

@@ -206,6 +206,7 @@ class Constraint:
     joints: tuple[str, ...] = ()
     place: SourceLocation = NOWHERE
     weld_of: str = ""  # the loop joint with coordinates whose child it joins
+    beam: str = ""  # the elastic link whose frame is its first frame, and whose modes are its coordinates
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
+from cosim.core.errors import InputError
 from cosim.core.plugin_loading import CONSTRAINT, entry_names, unknown
 from cosim.core.types import param, params
 from cosim.mechanics.multibody import constraint_laws
+from cosim.mechanics.multibody.beam_guide import beam_guide
+from cosim.mechanics.multibody.elastic.axis import elastic_axis
+from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.joints import REVOLUTE
 from cosim.mechanics.multibody.mechanism import AppliedForce, Constraint, Pose
 from cosim.rig.reading.names import Name, Reference
@@ -79,6 +83,15 @@ class RollingKeys:
 
 
 @params
+class BeamGuideKeys:
+    name: Name = param()
+    beam: Reference = param()
+    along: bool = param(default=False)
+    on: Reference | None = param(default=None)
+    origin: Origin = param(default=Origin())
+
+
+@params
 class UserConstraintKeys:
     name: Name = param()
     between: tuple[Reference, ...] = param(default=())
@@ -93,6 +106,7 @@ class ConstraintParts(NamedTuple):
     law: constraint_laws.ConstraintLaw
     frames: tuple[tuple[str | None, Pose], ...] = ()
     joints: tuple[str, ...] = ()
+    beam: str = ""
 
 
 def _distance(keys: DistanceKeys, parts: Parts) -> ConstraintParts:
@@ -121,6 +135,23 @@ def _rolling(keys: RollingKeys, parts: Parts) -> ConstraintParts:
     return ConstraintParts(constraint_laws.rolling(keys.radius), frames)
 
 
+def _beam_guide(keys: BeamGuideKeys, parts: Parts) -> ConstraintParts:
+    """Raises InputError for a link that is no elastic link with an axis."""
+    link = parts.links.get(keys.beam)
+    elastic = None if link is None else link.elastic
+    if link is None or not isinstance(elastic, ElasticLink) or not elastic.length:
+        able = [
+            name
+            for name, other in parts.links.items()
+            if isinstance(other.elastic, ElasticLink) and other.elastic.length
+        ]
+        what = f"'{keys.beam}' is no elastic beam or link of mode shapes along x"
+        raise InputError(f"{what}; known: {', '.join(able) or 'none'}")
+    law = beam_guide(elastic_axis(elastic, elastic.length), keys.along)
+    frames = (keys.beam, link.elastic_frame), (keys.on, keys.origin.pose)
+    return ConstraintParts(law, frames, beam=keys.beam)
+
+
 # type -> its keys, its parts
 LAWS: dict[str, tuple[type, Callable[[Any, Parts], ConstraintParts]]] = {
     "distance": (DistanceKeys, _distance),
@@ -128,6 +159,7 @@ LAWS: dict[str, tuple[type, Callable[[Any, Parts], ConstraintParts]]] = {
     "gear": (GearKeys, _gear),
     "knife_edge": (KnifeEdgeKeys, _knife_edge),
     "rolling": (RollingKeys, _rolling),
+    "beam_guide": (BeamGuideKeys, _beam_guide),
 }
 
 
@@ -153,11 +185,14 @@ def _constraint(data: YamlValue, path: tuple, parts: Parts, reading: Reading) ->
     keys: Any = read(cls, data, path, reading.of({"": representative_kind(parts.units(leader))}), besides=("type",))
     if keys is None or not _joints_fit(written, getattr(keys, "joints", ()), path, parts, reading):
         return None
-    made = _user_constraint(written, keys, path, parts, reading) if make is None else make(keys, parts)
+    try:
+        made = _user_constraint(written, keys, path, parts, reading) if make is None else make(keys, parts)
+    except InputError as error:
+        return reading.fail(path, error.what)
     if made is None:
         return None
     frames = tuple((parts.link(link), pose) for link, pose in made.frames)
-    return Constraint(keys.name, made.law, frames, made.joints, reading.place(path))
+    return Constraint(keys.name, made.law, frames, made.joints, reading.place(path), beam=made.beam)
 
 
 def _joints_fit(written: str, names: Sequence[str], path: tuple, parts: Parts, reading: Reading) -> bool:

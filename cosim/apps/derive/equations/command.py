@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from cosim.apps.derive.comparison import consistent_states
+from cosim.apps.derive.equations.cartesian import cartesian_derivation
 from cosim.apps.derive.equations.components import Derivation, derived
 from cosim.apps.derive.equations.composition import comparison_lines, compose, composed
 from cosim.apps.derive.equations.files import WRITERS, file_lines
@@ -24,8 +28,11 @@ from cosim.apps.derive.equations.stages import (
 from cosim.apps.derive.equations.text import check_size, text_lines
 from cosim.apps.derive.graph_report import keep_files_of
 from cosim.apps.derive.plant_model import read_model
-from cosim.core.errors import InputError
+from cosim.core.compile.trace import inlined, symbols
+from cosim.core.errors import CompileError, InputError, did_you_mean
+from cosim.mechanics.formulations import known_formulations
 from cosim.mechanics.multibody.model import Model
+from cosim.mechanics.multibody.part_names import shown_name
 from cosim.output.output_files import check_output, identity
 
 FILES = {
@@ -33,6 +40,7 @@ FILES = {
 }  # fmt: skip
 
 PLACE = "--equations"
+CARTESIAN = "cartesian"
 
 LINES: Mapping[str, Callable[[Derivation, Path | None], list[str]]] = {
     "text": lambda d, file: text_lines(d),
@@ -45,7 +53,8 @@ LINES: Mapping[str, Callable[[Derivation, Path | None], list[str]]] = {
 class Options:
     """What is derived. symbols: in place of numbers. frames: with position, pose and Jacobian. load: the frame on which
     a force and a moment act. point_masses: without the bodies' own inertia; `at` are states in which that is
-    compared. mount: the file of a manipulator on the frame `on` of the mechanism."""
+    compared. mount: the file of a manipulator on the frame `on` of the mechanism. formulation: None for joint
+    coordinates."""
 
     symbols: bool = False
     frames: Sequence[str] = ()
@@ -54,6 +63,7 @@ class Options:
     at: Sequence[str] = ()
     mount: Path | None = None
     on: str | None = None
+    formulation: str | None = None
 
 
 def derive_equations(path: Path, file: Path | None = None, to: str = "text", options: Options = Options()) -> None:
@@ -64,12 +74,20 @@ def derive_equations(path: Path, file: Path | None = None, to: str = "text", opt
     """
     if file is not None:
         check_file(file, to, [path, *([options.mount] if options.mount else [])])
+    if options.formulation is not None:
+        check_formulation(options)
     model = read_model(path)
     if options.mount is not None or options.on is not None:
-        _derive_composed(model, file, to, options)
+        _derive_composed(path, model, file, to, options)
         return
     if not model.nv:
         raise InputError("nothing moves in this mechanism; there are no equations", str(path))
+    check_motions(model, path)
+    if options.formulation is not None:
+        model = without_redundant(model)
+        stage, parameters = with_symbols(model.equations) if options.symbols else (model.equations, [])
+        write(cartesian_derivation(model, stage, parameters), file, to)
+        return
     if to in ("text", "latex"):
         check_size(model)
     if options.at and not options.point_masses:
@@ -83,6 +101,48 @@ def derive_equations(path: Path, file: Path | None = None, to: str = "text", opt
     write(d, file, to)
     if options.point_masses and (file is not None or to == "text"):
         print("\n".join(["", *difference_lines(model, model.equations, stage, states)]))
+
+
+def check_motions(model: Model, path: Path) -> None:
+    """Raises InputError for a given motion that is no formula of time, such as one through points."""
+    t, none = symbols("t", ())[1], np.zeros(0)
+    for joint, kind in zip(model.equations.tree.joints, model.equations.tree.kinds, strict=True):
+        if not kind.timed or kind.nq:
+            continue
+        try:
+            with inlined():
+                kind.place(none, t)
+                kind.hinge(none, none, t)
+        except CompileError as error:
+            what = f"the given motion of '{shown_name(joint.child)}' cannot be written as a formula: {error.what}"
+            raise InputError(f"{what}; derive it with a motion that is one, such as a sine", str(path)) from None
+
+
+def check_formulation(options: Options) -> None:
+    """Raises InputError for a formulation whose equations are not printed, and for options of joint coordinates."""
+    name = options.formulation
+    if name != CARTESIAN:
+        known = known_formulations()
+        in_joints = "those of joint coordinates are printed without --formulation, and --compare shows that all agree"
+        what = f"the equations of '{name}' are not printed; {in_joints}" if name in known else (
+            f"there is no formulation '{name}'{did_you_mean(str(name), [CARTESIAN, *known])}"
+        )  # fmt: skip
+        raise InputError(f"{what}; this option takes {CARTESIAN}", "--formulation")
+    given = {"--frame": options.frames, "--load": options.load, "--point-masses": options.point_masses}
+    given |= {"--mount": options.mount, "--on": options.on, "--at": options.at}
+    for option in (option for option, value in given.items() if value):
+        raise InputError(f"is for equations in joint coordinates; take it or --formulation {CARTESIAN} out", option)
+
+
+def without_redundant(model: Model) -> Model:
+    """Without rows that follow from others, with which the descriptor matrix would be singular; as it is where no
+    position with closed loops is found."""
+    if not model.equations.constraints.members:
+        return model
+    try:
+        return consistent_states(model)[0]
+    except InputError:
+        return model
 
 
 def check_file(file: Path, to: str, rigs: Sequence[Path]) -> None:
@@ -101,13 +161,16 @@ def check_file(file: Path, to: str, rigs: Sequence[Path]) -> None:
         raise InputError(f"{file}: {what}; choose {name}{file.suffix}", PLACE)
 
 
-def _derive_composed(platform: Model, file: Path | None, to: str, options: Options) -> None:
+def _derive_composed(path: Path, platform: Model, file: Path | None, to: str, options: Options) -> None:
     """Print or write the equations of a platform with a manipulator, and compare them with those derived in one."""
     mount, on = mount_of(options.mount, options.on)
     for option, given in (("--symbols", options.symbols), ("--point-masses", options.point_masses)):
         if given:
             raise InputError("is not for equations of a platform with a manipulator; take it out", option)
-    parts = compose(platform, read_model(mount), on)
+    manipulator = read_model(mount)
+    for part, file_of_part in ((platform, path), (manipulator, mount)):
+        check_motions(part, file_of_part)
+    parts = compose(platform, manipulator, on)
     d = composed(parts, options.frames, options.load)
     write(d, file, to)
     if file is not None or to == "text":

@@ -8,11 +8,12 @@ Only the components that are not 0 for every motion exist. Operations with 0 and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
+from cosim.apps.derive.equations.cartesian_system import CartesianSystem
 from cosim.apps.derive.equations.languages import Identifiers
 from cosim.apps.derive.equations.parameters import SymbolicParameter
 from cosim.core import ops
@@ -54,7 +55,8 @@ class Derivation:
 
     inputs: casadi columns of q, v, a, tau, and t, f, p where the mechanism has a time, a load, parameters.
 
-    load: the frame on which f acts. notes: what a reader must know.
+    load: the frame on which f acts. notes: what a reader must know. names: of the elements of inputs that are not
+    numbered q1, q2, … cartesian: of equations in Cartesian coordinates, what a reader must know of them.
     """
 
     name: str
@@ -66,6 +68,8 @@ class Derivation:
     parameters: Sequence[SymbolicParameter]
     load: str | None = None
     notes: tuple[str, ...] = ()
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    cartesian: CartesianSystem | None = None
 
     @property
     def everything(self) -> list[EquationTerm]:

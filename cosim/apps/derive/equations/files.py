@@ -150,7 +150,8 @@ def _matlab(d: Derivation, stem: str) -> list[str]:
 
 def _example(d: Derivation) -> str:
     """A call, `inverse_dynamics(q, v, a, p)`."""
-    return f"inverse_dynamics({', '.join(d.component('inverse_dynamics').arguments)})"
+    shown = d.dynamics[0]
+    return f"{function_names(d)[shown.name]}({', '.join(shown.arguments)})"
 
 
 def _unused(c: EquationTerm, d: Derivation) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -47,10 +47,15 @@ class ComponentFormulas:
         return sorted(found, key=lambda item: item[0][1] != 4) if shape == (3, 4) else found
 
 
+def name_of(d: Derivation, key: str, k: int) -> str:
+    """Of element k, from 0, of an input."""
+    return d.names[key][k] if key in d.names else f"{key}{k + 1}"
+
+
 def symbols_of(d: Derivation) -> dict[str, list[Formula]]:
     """The symbols of each input: q1, v1, …; t; parameters by their names."""
     found = {
-        name: [formula_symbol(f"{name}{k + 1}") for k in range(column.numel())] for name, column in d.inputs.items()
+        name: [formula_symbol(name_of(d, name, k)) for k in range(column.numel())] for name, column in d.inputs.items()
     }
     named = {"p": [formula_symbol(p.name) for p in d.parameters], "t": [formula_symbol("t")]}
     return found | {name: named[name] for name in named if name in found}
@@ -62,7 +67,7 @@ def component_formulas(d: Derivation, c: EquationTerm) -> ComponentFormulas:
     symbols = symbols_of(d)
     inputs = [symbols[a] for a in c.arguments]
     named, elements = _in_steps(steps, inputs)
-    simplified = _simplified(d, steps, inputs, symbols["q"])
+    simplified = _simplified(steps, inputs, _groups(d, symbols))
     if c.name.startswith("position_"):
         nested = _closed(named, elements)
         pairs = zip(nested, simplified or nested, strict=True)
@@ -75,14 +80,21 @@ def component_formulas(d: Derivation, c: EquationTerm) -> ComponentFormulas:
     return ComponentFormulas(c, named, elements)
 
 
+def _groups(d: Derivation, symbols: Mapping[str, Sequence[Formula]]) -> list[list[Formula]]:
+    """The angles about parallel axes: of joints, or of the bodies that move in a plane."""
+    if d.cartesian is None:
+        return parallel_angles(d.model.equations.tree, symbols["q"])
+    return [] if d.cartesian.basis is None else [list(symbols.get("r", ())[2::3])]
+
+
 def _simplified(
-    d: Derivation, steps: Sequence[Instruction], inputs: Sequence[Sequence[Formula]], q: Sequence[Formula]
+    steps: Sequence[Instruction], inputs: Sequence[Sequence[Formula]], groups: Sequence[Sequence[Formula]]
 ) -> list[Formula] | None:
     """None where it would be long."""
     if len(steps) > LARGEST_SIMPLIFIED:
         return None
     try:
-        found = polynomials(steps, inputs, parallel_angles(d.model.equations.tree, q))
+        found = polynomials(steps, inputs, groups)
     except NotPolynomial:
         return None
     return [short_form(polynomial) for polynomial in found]

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cosim.apps.derive.equations.cartesian_system import CartesianSystem
 from cosim.apps.derive.equations.code import Operations, operations_of
 from cosim.apps.derive.equations.components import WRENCH, Derivation
+from cosim.apps.derive.equations.formulas import name_of
 from cosim.apps.derive.tables import table
 from cosim.core.units import quantity_unit
 from cosim.mechanics.multibody.constrained_dynamics import GROUND
@@ -16,6 +18,11 @@ from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.part_names import given_names, shown_name
 
 QUATERNION = "Rotations: a quaternion (x, y, z, w); their v is the angular velocity along the axes of the body."
+CARTESIAN_EQUATION = "M a = F + D u + G^T lambda,  G a + C lambda = b;  [M G^T; G -C] [a; -lambda] = [F + D u; b]"
+NO_BAUMGARTE_TERMS = (
+    "Constraints hold exactly: the terms of a Baumgarte stabilisation, which runs have with",
+    "loop_closure: {drift: baumgarte}, are not contained.",
+)
 QUANTITIES = "joint velocity", "joint acceleration", "joint effort"  # of v, a and tau
 
 Element = Callable[[str, int], str]  # of a vector, from 0
@@ -33,6 +40,8 @@ def operation_table(d: Derivation) -> dict[str, Operations]:
 
 def equation_of(d: Derivation) -> str:
     """`M(q) a + S(q, v) = tau + L(q, f)`"""
+    if d.cartesian is not None:
+        return CARTESIAN_EQUATION
     left, right = (
         [f"{c.letter}({', '.join(c.arguments)})" + " a" * (c.letter == "M") for c in side] for side in d.sides
     )
@@ -62,14 +71,20 @@ def description(d: Derivation, element: Element = in_formulas) -> list[str]:
     coordinates = enumerate(zip(model.coordinate_names, model.coordinate_units, strict=True))
     rows = [(element("p", k), p.name, repr(p.value), p.unit, p.about) for k, p in enumerate(d.parameters)]
     paragraphs: Sequence[Sequence[str]] = [
-        [f"Equations of motion of {d.name}."],
+        [f"Equations of motion of {d.name}{', in Cartesian coordinates' * (d.cartesian is not None)}."],
         list(d.notes),
         [equation_of(d)],
         _contents(d),
-        ["All in SI units, matrices by rows, vectors in the order of this table:"],
-        table([("", "joint", "v", "a", "tau"), *dofs], "<<<<<"),
-        table([("", "coordinate", "q"), *((element("q", k), *pair) for k, pair in coordinates)], "<<<"),
-        [QUATERNION] if model.nq != model.nv else [],
+        *(
+            _cartesian(d, d.cartesian, element)
+            if d.cartesian is not None
+            else [
+                ["All in SI units, matrices by rows, vectors in the order of this table:"],
+                table([("", "joint", "v", "a", "tau"), *dofs], "<<<<<"),
+                table([("", "coordinate", "q"), *((element("q", k), *pair) for k, pair in coordinates)], "<<<"),
+            ]
+        ),
+        [QUATERNION] if model.nq != model.nv and "q" in d.inputs else [],
         _followers(model),
         _carried_links(model),
         _dry_friction(d),
@@ -78,10 +93,62 @@ def description(d: Derivation, element: Element = in_formulas) -> list[str]:
         if d.load
         else [],
         ["t: time [s]."] if "t" in d.inputs else [],
-        ["Constraints: " + ", ".join(model.constraint_rows)] if model.constraint_rows else [],
+        ["Constraints: " + ", ".join(model.constraint_rows)] if model.constraint_rows and not d.cartesian else [],
         table([("", "parameter", "value", "unit", ""), *rows], "<<><<") if rows else [],
     ]
     return [line for lines in paragraphs if lines for line in (*lines, "")]
+
+
+def _cartesian(d: Derivation, system: CartesianSystem, element: Element) -> list[list[str]]:
+    """Tables of the bodies with their coordinates, of the rows of the constraints, and of the dofs of the joints."""
+
+    def shown(key: str, ks: range) -> str:
+        return ", ".join(
+            name_of(d, key, k) if element is in_formulas else element(key, k) for k in ks if key in d.inputs
+        )
+
+    s, p = system.size, 3
+    bodies = [
+        (
+            *(f"{k + 1}", name, shown("r", range(p * k, p * (k + 1))), shown("w", range(s * k, s * (k + 1)))),
+            ", ".join(system.accelerations[s * k : s * (k + 1)]),
+        )
+        for k, name in enumerate(system.bodies)
+    ]
+    rows = [(f"lambda{k + 1}", row.owner, row.about) for k, row in enumerate(system.rows)]
+    kinds = zip(d.model.equations.tree.joints, d.model.equations.tree.kinds, strict=True)
+    dofs = [
+        (name, unit)
+        for joint, kind in kinds
+        for name, (_, unit) in zip(kind.named(joint.name, kind.dofs), kind.dofs, strict=True)
+    ]
+    driven = {name: k for k, name in enumerate(d.model.dof_names)}
+    of_joints = [
+        (
+            *(shown("v", range(k, k + 1)) or f"v{k + 1}", shown("u", range(k, k + 1))),
+            shown("tau", range(driven[name], driven[name] + 1)) if name in driven else "",
+            *(name, quantity_unit("joint velocity", unit), quantity_unit("joint effort", unit)),
+        )
+        for k, (name, unit) in enumerate(dofs)
+    ]
+    return [
+        ["All in SI units, matrices by rows. r: centres of mass; w: their velocities, and angular velocities."],
+        _coordinates(system),
+        table([("", "body", "r", "w", "a"), *bodies], "><<<<"),
+        table([("", "joint or constraint", "what it keeps"), *rows], "<<<") if rows else [],
+        table([("v", "u", "tau", "joint", "v", "u"), *of_joints], "<<<<<<"),
+        ["q: coordinates of joints, on which springs, force laws or constraints depend."] if "q" in d.inputs else [],
+    ]
+
+
+def _coordinates(system: CartesianSystem) -> list[str]:
+    if system.basis is None:
+        return [
+            "Along ground axes; angular velocities and accelerations along the axes of the body. A: the axes of each",
+            "body as columns in ground axes, A1_xy the x component of the y axis of body 1; dA/dt = A [w x].",
+        ]
+    axes = [f"({', '.join(f'{x + 0.0:g}' for x in column)})" for column in system.basis.T]
+    return [f"All moves in a plane: x along {axes[0]}, y along {axes[1]}, angles about {axes[2]}, 0 where q is 0."]
 
 
 def _contents(d: Derivation) -> list[str]:
@@ -102,6 +169,7 @@ def _contents(d: Derivation) -> list[str]:
         f"Contained: {', '.join(name for name, is_so in contained.items() if is_so)}.",
         "Not contained: all else of drives (currents, friction of gears, elastic gears with the rotors behind them),",
         "brakes, latches, hard stops. tau: what drives exert behind their gears.",
+        *(NO_BAUMGARTE_TERMS if constraints.members or d.cartesian is not None else ()),
         *_rotors(d),
     ]
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cosim.apps.derive.equations.cartesian_text import cartesian_text
 from cosim.apps.derive.equations.code import operations_of
 from cosim.apps.derive.equations.components import Derivation, EquationTerm
 from cosim.apps.derive.equations.formulas import ComponentFormulas, component_formulas
@@ -55,9 +56,12 @@ def check_readable(d: Derivation) -> None:
 def text_lines(d: Derivation) -> list[str]:
     """Raises InputError for equations too long to print."""
     check_readable(d)
-    lines = [*description(d), *_chain(d), ""]
+    found = {c.name: component_formulas(d, c) for c in printed(d)}
+    lines = [*description(d), *([] if d.cartesian else [*_chain(d), ""])]
     for c in printed(d):
-        lines += [*_component(d, c), ""]
+        lines += [*_component(c, found[c.name]), ""]
+    if d.cartesian:
+        lines += [*cartesian_text(d, found), ""]
     return [*lines, *count_lines(d)]
 
 
@@ -87,8 +91,7 @@ def _matrix(body: Body) -> str:
     return "[" + "; ".join(" ".join(f"{x:.6g}" for x in row) for row in rows) + "]"
 
 
-def _component(d: Derivation, c: EquationTerm) -> list[str]:
-    found = component_formulas(d, c)
+def _component(c: EquationTerm, found: ComponentFormulas) -> list[str]:
     half = ", symmetric" * (c.letter == "M" and c.shape[0] > 1)
     arguments = ", ".join(a for a in c.arguments if a != "p")
     head = f"{c.letter}({arguments}), {' x '.join(map(str, c.shape))}{half}: {c.about}"

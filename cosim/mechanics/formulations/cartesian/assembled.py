@@ -196,8 +196,9 @@ def why_not(equations: MechanismEquations) -> str | None:
     return None
 
 
-def assemble(equations: MechanismEquations) -> Assembled:
-    """The Cartesian form of a mechanism that has one."""
+def assemble(equations: MechanismEquations, like: Assembled | None = None) -> Assembled:
+    """The Cartesian form of a mechanism that has one. like: of the same mechanism with numbers in place of symbols; it
+    has the same coordinates and rows."""
     tree = equations.tree
     q = general_position(tree)
     moving = dynamics.body_motions(tree.sweeps, q, np.zeros(equations.nv_tree))
@@ -208,14 +209,20 @@ def assemble(equations: MechanismEquations) -> Assembled:
         for s in motion.hinge
     ]
     given = any(kind.timed for kind in tree.kinds)  # a motion that need not stay in a plane
-    coordinates = SpatialCoordinates() if given else common_plane(motions) or SpatialCoordinates()
+    if like is not None:
+        coordinates = like.coordinates
+    else:
+        coordinates = SpatialCoordinates() if given else common_plane(motions) or SpatialCoordinates()
     scales = _scales(tree)
     frames = [CentralFrame.of(here, np.zeros(3)) for here in placed]  # which rows act is the same about any point
     joints, bodies = [], []
     for k, (joint, kind, body) in enumerate(zip(tree.joints, tree.kinds, tree.bodies, strict=True)):
         above = frames[tree.parents[k]] if tree.parents[k] >= 0 else GROUND_FRAME
         forbidden, free = composition(joint)
-        forbidden = _acting(forbidden, above.mount(body), frames[k].mount(), coordinates)
+        if like is not None:
+            forbidden = like.sweeps.kinds[k].forbidden  # type: ignore[attr-defined]
+        else:
+            forbidden = _acting(forbidden, above.mount(body), frames[k].mount(), coordinates)
         rotors = tuple(not ops.is_zero(number) for number in body.rotor)
         joints.append(CartesianJoint(kind, forbidden, free, rotors))
         bodies.append(_cartesian_body(body, joints[-1], coordinates, placed[k].rotation, scales))

@@ -15,6 +15,7 @@ from cosim.mechanics.formulations import check_state
 from cosim.mechanics.formulations.cartesian.assembled import (
     GROUND_FRAME,
     NEGLIGIBLE_PART,
+    Assembled,
     CartesianBody,
     CartesianJoint,
     CentralFrame,
@@ -78,9 +79,11 @@ class CartesianSolution(NamedTuple):
 class Cartesian:
     """The Cartesian equations of a mechanism."""
 
-    def __init__(self, equations: MechanismEquations) -> None:
-        self.equations = equations
-        self.coordinates, self.sweeps = assemble(equations)
+    def __init__(self, equations: MechanismEquations, like: Cartesian | None = None) -> None:
+        """like: of the same mechanism with numbers in place of symbols."""
+        self.equations, self._like = equations, like
+        known = None if like is None else Assembled(like.coordinates, like.sweeps)
+        self.coordinates, self.sweeps = assemble(equations, known)
         self.joints: list[CartesianJoint] = list(self.sweeps.kinds)  # type: ignore[arg-type]
         self._routines: dict[tuple[bytes | None, ...], RolledRoutine] = {}
 
@@ -245,7 +248,7 @@ class Cartesian:
             local = [each.with_demand(-added, each.given) for each, added in zip(local, feedback, strict=True)]
         forces = _forces(self.sweeps, local)
         for body, wrench in wrenches:
-            forces[body] = forces[body] + _column(self._on_body(body, placed, wrench))
+            forces[body] = forces[body] + _column(self.on_body(body, placed, wrench))
         residual, rate, rows = constraints.rows(placed, q_tree, v_tree, np.zeros(3), t)
         rows = constraints.stabilised(rows, residual, rate)
         closing = [*(rows[r] for r in self.acting), *equations.v_map.rows()]
@@ -270,7 +273,7 @@ class Cartesian:
     ) -> CartesianSolution:
         """The solution for these forces (s, 1) on the bodies, and rows of constraints."""
         sweeps, s, n = self.sweeps, self.coordinates.size, len(local)
-        closing = [self._closing_row(local, placed, row) for row in rows]
+        closing = [self.on_centres_of_mass(local, placed, row) for row in rows]
         G = [ops.array([on_body.get(k, np.zeros(s)) for on_body, _ in closing]).reshape(len(rows), s) for k in range(n)]
         blocks = [each.blocks for each in local]
         right = [_beside(force, g.T) for force, g in zip(forces, G, strict=True)]
@@ -293,6 +296,8 @@ class Cartesian:
     def acting(self) -> list[int]:
         """The rows of constraints that are solved for: in a plane those that act in it, as far as they are not
         redundant."""
+        if self._like is not None:
+            return self._like.acting
         equations = self.equations
         q = general_position(equations.tree)
         placed = kinematics.placements(self.sweeps, dynamics.body_motions(self.sweeps, q, np.zeros(equations.nv_tree)))
@@ -305,17 +310,17 @@ class Cartesian:
 
         return [r for r in equations.constraints.solved if acts(rows[r])]
 
-    def _on_body(self, k: int, placed: Sequence[Placement], wrench: SpatialVector) -> Numeric:
+    def on_body(self, k: int, placed: Sequence[Placement], wrench: SpatialVector) -> Numeric:
         """Coefficients (s,) of a force and moment at the origin of body k, along its axes."""
         axes, com = placed[k].rotation, self.sweeps.bodies[k].com
         moment = wrench.angular - ops.cross(com, wrench.linear)
         return self.coordinates.force(axes, axes @ wrench.linear, moment)
 
-    def _closing_row(
+    def on_centres_of_mass(
         self, local: list[BodyEquations], placed: Sequence[Placement], row: ConstraintRow
     ) -> tuple[dict[int, Numeric], Numeric]:
         """(body -> coefficients (s,), bias) of a row on bodies and dofs."""
-        on_body = {k: self._on_body(k, placed, wrench) for k, wrench in row.wrenches.items()}
+        on_body = {k: self.on_body(k, placed, wrench) for k, wrench in row.wrenches.items()}
         bias = row.bias
         for k, wrench in row.wrenches.items():  # origin and centre of mass accelerate differently
             axes, com = placed[k].rotation, self.sweeps.bodies[k].com

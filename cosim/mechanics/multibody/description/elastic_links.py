@@ -47,6 +47,10 @@ def with_nodes(mechanism: Mechanism) -> Mechanism:
         tuple(replace(item, frames=tuple(on_node(*frame, item.place) for frame in item.frames)) for item in items)
         for items in (mechanism.constraints, mechanism.forces)
     )
+    constraints = tuple(
+        replace(item, frames=(whole.frames[0], *item.frames[1:]), joints=(item.beam + MODES,)) if item.beam else item
+        for item, whole in zip(constraints, mechanism.constraints, strict=True)
+    )
     springs = []
     for spring in mechanism.springs:
         ends = [on_node(link, Pose(np.eye(3), point), spring.place) for link, point in spring.ends]

@@ -233,6 +233,7 @@ class Beam:
             self._hardening() if self.stiffening else np.zeros((len(stiffness),) * 4),
             REMEDIES,
             partial(pieces_along, self.length, self.displacement),
+            self.length,
         )
 
     def _points(self) -> MassPoints:

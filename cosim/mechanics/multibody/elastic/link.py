@@ -74,8 +74,8 @@ class ElasticLink:
 
     The elastic forces are −K η − N η̇ − Σ h_μκλν η_κ η_λ η_ν. displacement(point): of a point (3,) of the undeformed
     link; it raises InputError for a point at which nothing can be attached. remedies: of too few modes. pieces(): as
-    which it is drawn; drawn: whether there are bodies for them, in a model for drawings alone; in_equilibrium: whether
-    it starts in its equilibrium.
+    which it is drawn; length: of its axis along x [m], 0 where it has none; drawn: whether there are bodies for the
+    pieces, in a model for drawings alone; in_equilibrium: whether it starts in its equilibrium.
     """
 
     mass: float
@@ -89,6 +89,7 @@ class ElasticLink:
     hardening: Array  # h (m, m, m, m), symmetric
     remedies: Remedies
     pieces: Callable[[], tuple[DrawnPiece, ...]] = tuple
+    length: float = 0.0
     drawn: bool = False
     in_equilibrium: bool = False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -66,7 +66,8 @@ class ShapeFunctions:
                 raise InputError("further_mass has a negative eigenvalue; correct its signs")
             modal = modal._replace(rest_mass=modal.rest_mass + further)
         pieces = partial(pieces_along, self.length, self.displacement)
-        return modal_link(body, self.modes, modal, stiffness, self.damping_ratio, self.displacement, REMEDIES, pieces)
+        found = modal_link(body, self.modes, modal, stiffness, self.damping_ratio, self.displacement, REMEDIES, pieces)
+        return replace(found, length=self.length)
 
     def _check(self) -> None:
         """Raises InputError for an invalid length, invalid modes and functions."""
