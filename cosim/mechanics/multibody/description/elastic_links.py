@@ -45,7 +45,7 @@ def with_nodes(mechanism: Mechanism) -> Mechanism:
         loops.append(replace(loop, joint=replace(mounted(loop.joint), child=child), child_pose=child_pose))
 
     def in_guide(item: Constraint) -> Constraint:
-        """The first frame of what a beam slides through stays on the frame of the beam, and its modes are coordinates."""
+        """What a beam slides through keeps its first frame, of the undeformed beam, and takes the modes."""
         frames = tuple(on_node(*frame, item.place) for frame in item.frames[bool(item.beam) :])
         if not item.beam:
             return replace(item, frames=frames)
