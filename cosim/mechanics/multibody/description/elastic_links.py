@@ -16,7 +16,7 @@ from cosim.core.types import Array
 from cosim.mechanics.multibody.elastic.link import Displacement, ElasticLink, fixed_point, secant, with_bars_to
 from cosim.mechanics.multibody.elastic.rigid_elements import RigidElements, RigidPiece
 from cosim.mechanics.multibody.elastic_joints import MODES
-from cosim.mechanics.multibody.mechanism import GeneralMotion, Inertial, Joint, Link, Mechanism, Pose
+from cosim.mechanics.multibody.mechanism import Constraint, GeneralMotion, Inertial, Joint, Link, Mechanism, Pose
 from cosim.mechanics.multibody.part_names import part_of
 
 
@@ -43,13 +43,17 @@ def with_nodes(mechanism: Mechanism) -> Mechanism:
     for loop in mechanism.loops:
         child, child_pose = on_node(loop.joint.child, loop.child_pose, loop.joint.place)
         loops.append(replace(loop, joint=replace(mounted(loop.joint), child=child), child_pose=child_pose))
-    constraints, forces = (
-        tuple(replace(item, frames=tuple(on_node(*frame, item.place) for frame in item.frames)) for item in items)
-        for items in (mechanism.constraints, mechanism.forces)
-    )
-    constraints = tuple(
-        replace(item, frames=(whole.frames[0], *item.frames[1:]), joints=(item.beam + MODES,)) if item.beam else item
-        for item, whole in zip(constraints, mechanism.constraints, strict=True)
+
+    def in_guide(item: Constraint) -> Constraint:
+        """What a beam slides through keeps its first frame, of the undeformed beam, and takes the modes."""
+        frames = tuple(on_node(*frame, item.place) for frame in item.frames[bool(item.beam) :])
+        if not item.beam:
+            return replace(item, frames=frames)
+        return replace(item, frames=(item.frames[0], *frames), joints=(item.beam + MODES,))
+
+    constraints = tuple(map(in_guide, mechanism.constraints))
+    forces = tuple(
+        replace(item, frames=tuple(on_node(*frame, item.place) for frame in item.frames)) for item in mechanism.forces
     )
     springs = []
     for spring in mechanism.springs:

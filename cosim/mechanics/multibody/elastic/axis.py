@@ -106,7 +106,8 @@ def elastic_axis(link: ElasticLink, length: float) -> ElasticAxis:
     if difference > TOLERANCE:
         what = f"its mode shapes differ by {difference:.2g} from smooth functions of x"
         raise InputError(f"{what}; nothing can slide along it: give it fewer modes, or sections without steps")
-    return ElasticAxis(length, *map(_without_rounding, series), difference)
+    linear, curve = map(_without_rounding, series)
+    return ElasticAxis(length, linear, curve, difference)
 
 
 def _series(link: ElasticLink, length: float, degree: int) -> list[Array]:
