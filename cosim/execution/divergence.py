@@ -245,7 +245,8 @@ def _part_of(state: RigState, index: int) -> tuple[int, str]:
     for name in plant.drives:
         own = plant.layout.place("actuators", name).where
         if own.start <= index < own.stop:
-            return names.index(name), f"the drive of joint '{name}'"
+            what = "the drive" if name in plant.shared else "the drive of joint"
+            return next(iter(plant.joints_of[name].values())), f"{what} '{name}'"
     for where, dof in zip(plant.layout.index("bristles") if plant.bristles else (), plant.bristles.dofs, strict=True):
         if where == index:
             return dof, f"the friction of joint '{state.name(dof)}'"

@@ -213,6 +213,23 @@ def test_a_source_of_flow_that_changes_with_time_moves_the_joint_by_the_inertia_
     assert abs(run.summary["energy"]["residual_relative"]) < 1e-9
 
 
+def test_a_differential_whose_sides_are_geared_together_turns_at_one_ratio() -> None:
+    """ω_joint = ω_s + m ω_s: the rigid loop imposes the speed of the shaft's inertia, which cannot be a state."""
+    graph = {
+        "elements": {
+            "motor": torque("3*sin(4*t)"),
+            "rotor": rotational("I", inertia=0.05),
+            "gear": rotational("TF", ratio=0.5),
+        },
+        "junctions": {"shaft": 1, "differential": 0},
+        "bonds": ["motor -> shaft -> rotor", "shaft -> differential -> joint", "shaft -> gear -> differential"],
+    }
+    run = rig_of(graph, {"shaft": "shaft.flow"}, {"initial": {"velocity": 3}}).run()
+    a = 3.0 * np.sin(4.0 * run.t) / 1.5 / (0.2 + 0.05 / 1.5**2)
+    close(run["axis/acceleration"], a, 1e-12)
+    np.testing.assert_allclose(run["axis/shaft"], run["axis/velocity"] / 1.5, atol=1e-12)
+
+
 def test_the_rate_of_a_sampled_request_is_refused(said: Said) -> None:
     graph = {
         "elements": {"source": rotational("Sf", law="request"), "inertia": rotational("I", inertia=RING)},

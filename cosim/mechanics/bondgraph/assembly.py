@@ -41,6 +41,7 @@ INTEGRALS = {"R": ("dissipated", 1.0), "Se": ("supplied", -1.0), "Sf": ("supplie
 STORAGES = ("I", "C", "IC")
 # of the matrix of a loop: beyond, it has no solution
 LARGEST_CONDITION = 1e13
+JAMMED = 1e-12  # SI, of an effort or flow
 
 Values = dict[Variable, Numeric]
 
@@ -275,6 +276,21 @@ def _check_loops(assembly: Assembly) -> None:
                 raise GraphError(
                     f"{what}: it cannot move, or moves freely; take one out, or make one elastic", names[0]
                 )
+        _check_turned(assembly)
+
+
+def _check_turned(assembly: Assembly) -> None:
+    """Raises GraphError for a bond that follows from a loop of rigid parts and whose effort or flow is 0 there,
+    whatever the states and inputs are: the loop is jammed."""
+    random = np.random.default_rng(0)
+    names = (*assembly.inputs, *assembly.rates_of_inputs)
+    for bond, error in assembly.causality.turned.items():
+        x = {name: value + random.uniform(0.1, 0.2) for name, value in assembly.initial().items()}
+        known = assembly.solve(0.1, x, dict(zip(names, random.uniform(0.1, 0.2, len(names)), strict=True)))
+        outputs = [assembly.graph.elements[name].output for name in assembly.graph.bonds[bond]]
+        imposed = next(filter(None, outputs), None)  # of an element of one port
+        if any(abs(known[Variable(side[0], bond)]) < JAMMED for side in ([imposed] if imposed else ["effort", "flow"])):
+            raise error
 
 
 def _is_symbolic(element: Element) -> bool:

@@ -2,7 +2,8 @@
 
 Sources and elements that can compute one side only come first, then coordinates, then storages in integral causality,
 then resistances, then bonds that are still free. After each choice what follows from it is assigned: a 0-junction takes
-its effort from one bond, a 1-junction its flow, a transformer passes causality on, a gyrator turns it round.
+its effort from one bond, a 1-junction its flow, a transformer passes causality on, a gyrator turns it round. A choice
+that contradicts itself, round a loop of rigid parts, is turned round: its flow or effort follows from the loop.
 
 A coordinate is a 1-junction whose displacement laws depend on. Where it has no inertia of its own its flow is a state,
 whose rate makes the efforts of the junction balance. Otherwise the flow of a mass at a distance would be the state, and
@@ -31,6 +32,8 @@ class Causality:
     candidates: tuple[str, ...] = ()  # 1-junctions that may be coordinates
     coordinates: list[str] = field(default_factory=list)  # … and are: their flow is a state
     cause: dict[int, str] = field(default_factory=dict)  # bond -> the element whose choice it followed from
+    # bond whose choice was turned round -> what contradicted it
+    turned: dict[int, GraphError] = field(default_factory=dict)
 
     def computes(self, name: str, bond: int) -> Side:
         """What the element computes on its bond."""
@@ -56,19 +59,19 @@ def assign(graph: CheckedGraph, coordinates: Iterable[str] = ()) -> Causality:
     for name, element in graph.elements.items():
         for bond, what in zip(graph.at(name), element.stored, strict=False):
             if bond not in found.effort_from:
-                _set_output(found, name, OUTPUTS[what], bond)
-            elif found.computes(name, bond) != OUTPUTS[what]:
+                _choose(found, name, bond, OUTPUTS[what], either=element.may_follow)
+            if found.computes(name, bond) != OUTPUTS[what]:
                 found.derivative.append(name)
     for name, element in one_ports.items():
         (bond,) = graph.at(name)
         if bond not in found.effort_from:
             assert element.output
             found.free.append(name)
-            _set_output(found, name, element.output, bond)
+            _choose(found, name, bond, element.output, either=True)
     for bond, (tail, _) in enumerate(graph.bonds):
         if bond not in found.effort_from:
             found.free.append(tail)
-            _assign(found, tail, [(bond, tail)])
+            _choose(found, tail, bond, "effort", either=True)
     return found
 
 
@@ -84,6 +87,23 @@ def _assign_coordinate(found: Causality, name: str) -> None:
         return
     found.coordinates.append(name)
     _assign(found, name, [(bond, graph.other(name, bond)) for bond in bonds])
+
+
+def _choose(found: Causality, name: str, bond: int, output: Side, either: bool) -> None:
+    """Let the element compute this side on its bond; where what follows contradicts itself in a loop, and it can
+    compute either side, the other one. Raises GraphError where neither can be."""
+    before = dict(found.effort_from), dict(found.cause)
+    try:
+        _set_output(found, name, output, bond)
+    except GraphError as error:
+        found.effort_from, found.cause = dict(before[0]), dict(before[1])
+        if not either:
+            raise
+        try:
+            _set_output(found, name, "flow" if output == "effort" else "effort", bond)
+        except GraphError:
+            raise error from None
+        found.turned[bond] = error
 
 
 def _set_output(found: Causality, name: str, output: Side, bond: int) -> None:

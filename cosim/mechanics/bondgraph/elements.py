@@ -146,6 +146,11 @@ class Element:
         by_law = self.kind == "R" and isinstance(self.value, Law)
         return self.row.required or (by_law and self.inverse is None)
 
+    @property
+    def may_follow(self) -> bool:
+        """Whether a storage can be in derivative causality."""
+        return self.kind in ("I", "C") and not isinstance(self.value, Law)
+
 
 def Se(domain: str, effort: Value) -> Element:
     """A source of effort; a law of `t` or of inputs makes it a controlled one."""
