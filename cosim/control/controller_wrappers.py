@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from cosim.control.controller_result import accepted
 from cosim.control.tunables import Leaf, ParameterTree, leaves_of, of_part, replaced
 from cosim.core import filters, ops
 from cosim.core.filters import Section
+from cosim.core.interpolation import interpolated
 from cosim.core.layout import Layout
 from cosim.core.types import (
     COMMAND,
@@ -128,10 +128,7 @@ class GainSchedule(NamedTuple):
 
     def gains(self, value: Numeric) -> Numeric:
         """(n,) at a value of the signal."""
-        found: Numeric = self.rows[0]
-        for (low, high), (first, second) in zip(pairwise(self.points), pairwise(self.rows), strict=True):
-            found = found + (second - first) * ops.clip((value - low) / (high - low), 0.0, 1.0)
-        return found
+        return interpolated(value, self.points, self.rows.__getitem__)
 
 
 @dataclass(frozen=True, eq=False)

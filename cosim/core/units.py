@@ -146,6 +146,11 @@ _SIGNS = str.maketrans(
     {"·": "*", "⋅": "*", "²": "^2", "³": "^3", "⁴": "^4", "µ": "u", "μ": "u", "\u2126": "Ω"}  # µ: U+00B5 and U+03BC
 )
 _WORD = re.compile(r"°(?!C)|[^\W\d_]+")
+# what is written as a unit, and its parts: `N·m·s/rad`, of which `N`, `N·m` and `N·m·s` begin it
+_WRITTEN = re.compile(r"(?:°C?|[^\W\d_]+)(?:\^[0-9]+|[²³⁴])?(?:[*/·⋅](?:°C?|[^\W\d_]+)(?:\^[0-9]+|[²³⁴])?)*")
+_PART_OF_UNIT = re.compile(r"[*/·⋅]?(?:°C?|[^\W\d_]+)(?:\^[0-9]+|[²³⁴])?")
+_UP_TO_SPACE = re.compile(r"[^\s()+,]*")
+_IN_WORD = re.compile(r"[\w.^(]|\*\*")
 _QUANTITY = re.compile(r"([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?) ?(.+)?")
 
 
@@ -222,6 +227,19 @@ def parse_any(text: str) -> float:
     if unit not in UNITS:
         raise ValueError(f"there is no unit '{shortened(unit)}'")
     return parse_quantity(text, unit)
+
+
+def unit_at(text: str, begin: int) -> tuple[int, float]:
+    """(end, factor to SI) of the longest unit that the text has from `begin` on, without spaces in it and not cut out
+    of a word. Raises ValueError with a message for the user."""
+    written = _WRITTEN.match(text, begin)
+    ends = [part.end() for part in _PART_OF_UNIT.finditer(written[0])] if written else []
+    for end in reversed([begin + length for length in ends]):
+        unit = _canonical(text[begin:end])
+        if unit in UNITS and not _IN_WORD.match(text, end):
+            return end, UNITS[unit][1]
+    what = shortened(_UP_TO_SPACE.match(text, begin)[0])  # type: ignore[index]
+    raise ValueError(f"there is no unit '{what}'; write * between a number and a name")
 
 
 def _canonical(unit: str) -> str:

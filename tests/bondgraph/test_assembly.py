@@ -11,7 +11,7 @@ from cosim.core import ops
 from cosim.core.compile import ArrayPort, compile
 from cosim.mechanics.bondgraph import GY, TF, Assembly, BondGraph, C, I, Law, R, Se, Sf, assemble
 from cosim.mechanics.bondgraph.equations import Variable
-from cosim.mechanics.bondgraph.expressions import FUNCTIONS, law
+from cosim.mechanics.bondgraph.expressions import FUNCTIONS, Names, law
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose
 from tests.bondgraph import graphs
@@ -312,10 +312,8 @@ REFUSED = [
     "tanhh(flow)",
     "atan2(flow)",
     "__import__('os')",
-    "flow if t else 0",
     "flow.__class__()",
     "[flow]",
-    "1 < flow < 2",
     "True",
     "flow " + "+ flow" * 2000,
     "(" * 900 + "flow" + ")" * 900,
@@ -325,17 +323,17 @@ REFUSED = [
 @pytest.mark.parametrize("text", VALUES)
 def test_values(text: str) -> None:
     signals = {"flow": 3.0, "spring.effort": 5.0}
-    found = law(text, {"k": 0.5})
+    found = law(text, Names({"k": 0.5}))
     assert set(found.uses) <= set(signals)
     assert found.fn(*(signals[name] for name in found.uses)) == pytest.approx(VALUES[text], rel=1e-15)
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: text[:20])
 def test_what_is_no_law_is_refused(text: str, said: Said) -> None:
-    said(raised(ValueError, law, text, {}))
+    said(raised(ValueError, law, text))
 
 
 def test_every_function_is_of_numbers() -> None:
     for name, (_, count) in FUNCTIONS.items():
-        call = f"{name}({', '.join(['0.5', '0.25', '2'][:count])})"
-        assert math.isfinite(law(call, {}).fn())
+        call = f"{name}({', '.join(['0.5', '0.25', '2'][: count % 4])})"
+        assert math.isfinite(law(call).fn())

@@ -10,7 +10,6 @@ from cosim import Rig
 from cosim.core import ops
 from cosim.mechanics.bondgraph import Assembly, I, Law, Se, Sf, assemble
 from cosim.mechanics.bondgraph.components import gear_stage
-from cosim.mechanics.bondgraph.components.gear_stage import interpolated
 from cosim.mechanics.bondgraph.elements import Value
 from tests.bondgraph.graphs import M, graph_of
 from tests.bondgraph.simulation import Simulation
@@ -40,12 +39,6 @@ def test_an_efficiency_is_the_friction_per_load_that_has_it(speed: float, torque
         stage = gear_stage.Params(10.0, coulomb=0.4, **other)
         expected = gear_stage.friction(by_load, speed, torque)
         assert gear_stage.friction(stage, speed, torque) == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_table_is_linear_between_its_speeds_and_constant_outside() -> None:
-    x = np.linspace(-1.0, 6.0, 50)
-    points, values = (0.5, 2.0, 4.5), (0.3, 0.9, -0.2)
-    assert interpolated(x, points, values) == pytest.approx(np.interp(x, points, values), abs=1e-15)
 
 
 def turned(stage: gear_stage.Params, speed: float, load: Value) -> Assembly:

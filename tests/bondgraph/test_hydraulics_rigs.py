@@ -84,7 +84,7 @@ MISTAKES = {
     "a start beyond the stroke": f"{CYLINDER}, extension: 0.6 m",
     "an accumulator below its precharge": "accumulator, volume: 1 l, precharge: 9 bar, inlet: 1 l/min/bar, pressure: 0",
     "a spool with two lags": f"{SPOOL}, command: request, time_constant: 5 ms, natural_frequency: 300 rad/s",
-    "a command that is no expression": f"{SPOOL}, command: 2 mm",
+    "a command that is no expression": f"{SPOOL}, command: 2 mm +",
     "a discharge above one": "orifice, area: 1 mm^2, discharge: 70",
     "an unknown component": "cylindre",
 }

@@ -142,6 +142,8 @@ class BondGraph:
         first, dot, inside = name.partition(".")
         if dot:
             return "elements" if first in self.elements else "components", first, inside, *keys
+        if name in self.signals and name not in self.elements:
+            return "signals", name
         junction = name in self.elements and self.elements[name].is_junction
         return "junctions" if junction else "elements", name, *keys
 
@@ -237,7 +239,8 @@ class CheckedGraph:
         found = [name for name in inside if name in self.elements]
         if not found or what not in kinds:
             known = ["t", *self.inputs, *OWN, *(f"{name}.{what}" for name in self.elements for what in kinds)]
-            raise GraphError(f"there is no signal '{signal}'{did_you_mean(signal, known)}", own)
+            hint = "; Euler's number is exp(1)" if signal == "e" else did_you_mean(signal, known)
+            raise GraphError(f"there is no signal '{signal}'{hint}", own)
         return found[0], what
 
     def _behind(self, name: str) -> str:

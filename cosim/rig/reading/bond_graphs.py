@@ -2,6 +2,7 @@
 
 graph:
   constants: {stall: 12 N*m}
+  tables: {curve: {x: [0, 1, 3], y: [0, 0.4, 0.5], interpolation: pchip}}
   inputs: {valve: m}
   junctions: {armature: 1, shaft: 1}
   elements:
@@ -23,7 +24,7 @@ from typing import Any
 from cosim.core.errors import did_you_mean
 from cosim.core.plugin_loading import COMPONENT, known_names
 from cosim.core.types import Numeric
-from cosim.core.units import UNITS, parse_any
+from cosim.core.units import UNITS
 from cosim.mechanics.bondgraph import expressions
 from cosim.mechanics.bondgraph.domains import DOMAINS
 from cosim.mechanics.bondgraph.elements import IC, KINDS, OUTPUTS, Element, Law, R
@@ -31,14 +32,16 @@ from cosim.mechanics.bondgraph.graph import BondGraph, Component, ElectricMachin
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import call_checked, read_plugin
 from cosim.rig.reading.schema import KeyPath, Reading
+from cosim.rig.reading.tables import quantity, read_tables
 from cosim.rig.reading.yaml_values import YamlValue
 
-SECTIONS = ("constants", "inputs", "junctions", "elements", "components", "bonds", "ports", "signals")
+SECTIONS = ("constants", "tables", "inputs", "junctions", "elements", "components", "bonds", "ports", "signals")
 JUNCTIONS = {0: "0", 1: "1", "0": "0", "1": "1"}
 
 
 def read_graph(data: YamlValue, path: KeyPath, reading: Reading) -> BondGraph:
-    """The graph of the section `data` at `path`; errors are recorded in `reading`."""
+    """The graph of the section `data` at `path`; errors are recorded in `reading`. Its laws, those of its components
+    and those of graphs inside of it may name its constants and tables."""
     sections = reading.mapping(data, path)
     schema.check_keys(sections, SECTIONS, path, reading)
 
@@ -47,8 +50,12 @@ def read_graph(data: YamlValue, path: KeyPath, reading: Reading) -> BondGraph:
 
     graph = BondGraph(inputs=_inputs(section("inputs"), (*path, "inputs"), reading))
     constants = {
-        name: _constant(value, (*path, "constants", name), reading) for name, value in section("constants").items()
+        name: quantity(value, (*path, "constants", name), reading) or 0.0
+        for name, value in section("constants").items()
     }
+    tables = read_tables(section("tables"), (*path, "tables"), reading)
+    signals = {*graph.inputs, *section("signals")}
+    reading = replace(reading, names=reading.names.without(signals).extended(constants, tables))
     for name, kind in section("junctions").items():
         if kind not in JUNCTIONS:
             what = f"a junction is 0 (common effort) or 1 (common flow), got {schema.show(kind)}"
@@ -56,7 +63,7 @@ def read_graph(data: YamlValue, path: KeyPath, reading: Reading) -> BondGraph:
             continue
         graph.junction(name, JUNCTIONS[kind])
     for name, value in section("elements").items():
-        element = _element(value, (*path, "elements", name), constants, reading)
+        element = _element(value, (*path, "elements", name), reading)
         if element is not None:
             _added(graph, name, element, path, reading)
     for name, value in section("components").items():
@@ -66,7 +73,7 @@ def read_graph(data: YamlValue, path: KeyPath, reading: Reading) -> BondGraph:
     _read_bonds(graph, sections.get("bonds"), (*path, "bonds"), reading)
     graph.ports |= {name: str(target) for name, target in section("ports").items()}
     for name, value in section("signals").items():
-        signal = _signal(value, (*path, "signals", name), constants, reading)
+        signal = _signal(value, (*path, "signals", name), reading)
         if signal is not None:
             graph.signals[name] = signal
     return graph
@@ -79,16 +86,14 @@ def _added(graph: BondGraph, name: str, element: Element, path: KeyPath, reading
         reading.fail((*path, *error.keys), error.what)
 
 
-def _signal(
-    value: YamlValue, path: KeyPath, constants: Mapping[str, float], reading: Reading
-) -> tuple[Law, str] | None:
+def _signal(value: YamlValue, path: KeyPath, reading: Reading) -> tuple[Law, str] | None:
     """(law, unit) of a recorded signal; None after an error."""
     data = reading.mapping(value, path)
     schema.check_keys(data, ("law", "unit"), path, reading)
     unit = str(data.get("unit", "1"))
     if unit not in UNITS:
         return reading.fail((*path, "unit"), f"there is no unit '{unit}'{did_you_mean(unit, UNITS)}")
-    law = _law(data.get("law"), (*path, "law"), constants, reading)
+    law = _law(data.get("law"), (*path, "law"), reading)
     return None if law is None else (law, unit)
 
 
@@ -97,16 +102,6 @@ def _inputs(data: Mapping[str, Any], path: KeyPath, reading: Reading) -> dict[st
         if unit not in UNITS:
             reading.fail((*path, name), f"there is no unit '{unit}'{did_you_mean(str(unit), UNITS)}")
     return {name: str(unit) for name, unit in data.items()}
-
-
-def _constant(value: YamlValue, path: KeyPath, reading: Reading) -> float:
-    try:
-        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-            raise ValueError(f"expected a number, got {schema.show(value)}")
-        return parse_any(str(value))
-    except ValueError as error:
-        reading.fail(path, str(error))
-        return 0.0
 
 
 def _read_bonds(graph: BondGraph, data: YamlValue, path: KeyPath, reading: Reading) -> None:
@@ -145,12 +140,12 @@ def read_component(
     return None if plugin is None else of(plugin.type, plugin.module, plugin.params)
 
 
-def _element(value: YamlValue, path: KeyPath, constants: Mapping[str, float], reading: Reading) -> Element | None:
+def _element(value: YamlValue, path: KeyPath, reading: Reading) -> Element | None:
     """None after an error."""
     data, before = reading.mapping(value, path), len(reading.errors)
     kind = data.get("type")
     if kind == "IC":
-        return _field(data, path, constants, reading)
+        return _field(data, path, reading)
     if not isinstance(kind, str) or kind not in KINDS or KINDS[kind].ports is None:
         known = ", ".join(name for name, row in KINDS.items() if row.ports is not None or name == "IC")
         reading.fail((*path, "type"), f"expected one of {known}; got {schema.show(kind)}")
@@ -170,7 +165,7 @@ def _element(value: YamlValue, path: KeyPath, constants: Mapping[str, float], re
     if len(reading.errors) > before:
         return None
     if "law" in data:
-        law = _law(data["law"], (*path, "law"), constants, reading)
+        law = _law(data["law"], (*path, "law"), reading)
         element = R(element.domains[0], law) if kind == "R" else replace(element, value=law)
     else:
         element = replace(element, value=schema.number(data[row.value], unit, (*path, row.value), reading))
@@ -178,13 +173,11 @@ def _element(value: YamlValue, path: KeyPath, constants: Mapping[str, float], re
         initial = schema.number(data["initial"], element.initial_unit, (*path, "initial"), reading)
         element = replace(element, initial=initial)
     if "energy" in data:
-        element = replace(element, energy=_law(data["energy"], (*path, "energy"), constants, reading))
+        element = replace(element, energy=_law(data["energy"], (*path, "energy"), reading))
     return element if len(reading.errors) == before else None
 
 
-def _field(
-    data: Mapping[str, YamlValue], path: KeyPath, constants: Mapping[str, float], reading: Reading
-) -> Element | None:
+def _field(data: Mapping[str, YamlValue], path: KeyPath, reading: Reading) -> Element | None:
     """A storage with several ports; None after an error."""
     before = len(reading.errors)
     schema.check_keys(data, ("type", "ports", "energy"), path, reading)
@@ -203,17 +196,15 @@ def _field(
             unit = getattr(DOMAINS[domain], stores)
             ports.append((domain, stores))
             initial.append(schema.number(port.get("initial", 0.0), unit, (*at, "initial"), reading))
-    energy = _energy(data.get("energy"), tuple(sections), (*path, "energy"), constants, reading)
+    energy = _energy(data.get("energy"), tuple(sections), (*path, "energy"), reading)
     if len(reading.errors) > before or energy is None:
         return None
     return IC(ports, energy, initial, tuple(sections))
 
 
-def _energy(
-    value: YamlValue, ports: tuple[str, ...], path: KeyPath, constants: Mapping[str, float], reading: Reading
-) -> Callable[..., Numeric] | None:
+def _energy(value: YamlValue, ports: tuple[str, ...], path: KeyPath, reading: Reading) -> Callable[..., Numeric] | None:
     """The energy of a field as a function of the states of its ports; None after an error."""
-    law = _law(value, path, constants, reading)
+    law = _law(value, path, reading)
     if law is None:
         return None
     for name in law.uses:
@@ -233,17 +224,17 @@ def _domain(value: YamlValue, path: KeyPath, reading: Reading) -> str:
     return str(value)
 
 
-def _law(value: YamlValue, path: KeyPath, constants: Mapping[str, float], reading: Reading) -> Law | None:
+def _law(value: YamlValue, path: KeyPath, reading: Reading) -> Law | None:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return reading.fail(path, f"expected an expression, got {schema.show(value)}")
     try:
-        return expressions.law(str(value), constants)
+        return expressions.law(str(value), reading.names)
     except ValueError as error:
         return reading.fail(path, str(error))
 
 
 schema.READERS |= {
-    Law: lambda reading, hint, value, meta, path: _law(value, path, {}, reading),
+    Law: lambda reading, hint, value, meta, path: _law(value, path, reading),
     BondGraph: lambda reading, hint, value, meta, path: read_graph(value, path, reading),
     **dict.fromkeys(
         (Component, ElectricMachine, Stage),

@@ -19,6 +19,7 @@ from cosim.core.errors import InputError, SourceLocation, did_you_mean, listed, 
 from cosim.core.paths import locate
 from cosim.core.types import PerJoint, hints_of
 from cosim.core.units import JOINT_DIMENSIONS, UNITS, parse_quantity
+from cosim.mechanics.bondgraph.expressions import NO_NAMES, Names
 from cosim.mechanics.multibody.joints import unit_of
 from cosim.rig.reading.yaml_source import YamlValue
 
@@ -45,7 +46,8 @@ class Reading:
 
     joints: name -> kind (a key of `multibody.joints.JOINTS`; None if unknown). The kind determines whether a
     `joint position` is an angle or a length; with names, a `PerJoint` may be a mapping {joint: value}.
-    n: number of joints of a `PerJoint` field; None if unknown, then the length is not checked.
+    n: number of joints of a `PerJoint` field; None if unknown, then the length is not checked. names: what laws may
+    name beside signals.
     """
 
     place: PlaceOf
@@ -53,6 +55,7 @@ class Reading:
     folder: Path = Path()
     joints: Mapping[str, str | None] | None = None
     n: int | None = None
+    names: Names = NO_NAMES
 
     def of(self, joints: Mapping[str, str | None] | None, n: int | None = None) -> Reading:
         """A copy for a section of these joints; n: their number by default."""

@@ -33,13 +33,13 @@ output a branching one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Literal
 
 from cosim.core import ops
+from cosim.core.interpolation import interpolated
 from cosim.core.types import Numeric, param, params
 from cosim.core.units import TURN
 from cosim.mechanics.bondgraph import TF, BondGraph, C, I, Law, R, Sf
@@ -65,16 +65,8 @@ class MeshFriction:
     def per_load(self, speed: Numeric) -> tuple[Numeric, Numeric]:
         """(f, f') at a speed of the output."""
         size = ops.abs(speed)
-        forward, backward = (interpolated(size, self.speeds, row) for row in (self.forward, self.backward))
+        forward, backward = (interpolated(size, self.speeds, row.__getitem__) for row in (self.forward, self.backward))
         return 1.0 / forward - 1.0, 1.0 - backward
-
-
-def interpolated(x: Numeric, points: Sequence[float], values: Sequence[float]) -> Numeric:
-    """The values at increasing points, linear between them and constant outside."""
-    found = values[0]
-    for (a, b), (y, z) in zip(pairwise(points), pairwise(values), strict=True):
-        found = found + (z - y) / (b - a) * (ops.clip(x, a, b) - a)
-    return found
 
 
 @params

@@ -1,0 +1,40 @@
+"""A relay with two thresholds: it switches on above one of them and off below the other, and keeps its state between.
+
+Its state s goes to 1 or 0 with the time constant τ, τ ṡ = target − s, where the target is 1 if the input is above `on`,
+0 if it is below `off`, and between them what the relay is: 1 where s > 1/2. So it has switched τ ln 2 after the input
+passed the threshold, if the input stays beyond it that long. The instant is not located as an event: the rate of s
+jumps within a step, which costs an error in the order of the step, so τ must be several steps long.
+
+Port: `value`, a 0-junction whose effort is s.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cosim.core import ops
+from cosim.core.types import Numeric, param, params
+from cosim.mechanics.bondgraph import BondGraph, Law
+from cosim.mechanics.bondgraph.components._follower import follower
+
+
+@params
+class Params:
+    input: Law = param(doc="what is compared with the thresholds, an expression")
+    on: float = param(unit="1", doc="above it the relay switches on; in SI")
+    off: float = param(unit="1", doc="below it the relay switches off; in SI")
+    time_constant: float = param(unit="s", above=0.0, doc="τ of switching, several steps of the integrator")
+    initial: Literal["off", "on"] = param(default="off", doc="at the start")
+
+    def __post_init__(self) -> None:
+        if self.off > self.on:
+            raise ValueError("'off' is above 'on'; for a relay that is on at low values, use 1 - value in its place")
+
+
+def build(params: Params) -> BondGraph:
+    def rate(s: Numeric, *signals: Numeric) -> Numeric:
+        given = params.input.fn(*signals)
+        kept = ops.where(given < params.off, 0.0, ops.where(s > 0.5, 1.0, 0.0))
+        return (ops.where(given > params.on, 1.0, kept) - s) / params.time_constant
+
+    return follower(rate, params.input.uses, 1.0 if params.initial == "on" else 0.0)
