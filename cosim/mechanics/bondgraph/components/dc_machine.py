@@ -15,7 +15,9 @@ from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
     add_current_limit,
+    add_observer,
     limited,
+    missing,
 )
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
@@ -82,13 +84,23 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
     graph = build(params)
     constant = _constant(params)
 
-    def voltage(request: Numeric, current: Numeric, speed: Numeric, *heating: Numeric) -> Numeric:
-        target = limited(request / (ratio * constant), control.largest_current(*heating))
-        windings = params.resistance * target + params.inductance * control.rate * (target - current)
-        return _of_inverter(control, limited(windings + constant * speed, control.voltage_limit), current)
+    resistance, inductance = params.resistance, params.inductance
 
+    def commanded(request: Numeric, current: Numeric, speed: Numeric, lost: Numeric, *heating: Numeric) -> Numeric:
+        target = limited(request / (ratio * constant), control.largest_current(*heating))
+        windings = resistance * target + inductance * control.rate * (target - current) - lost
+        return limited(windings + constant * speed, control.voltage_limit)
+
+    def given(request: Numeric, current: Numeric, *others: Numeric) -> Numeric:
+        return _of_inverter(control, commanded(request, current, *others), current)
+
+    def expected(request: Numeric, current: Numeric, speed: Numeric, *others: Numeric) -> Numeric:
+        return commanded(request, current, speed, *others) - resistance * current - constant * speed
+
+    uses = ("request", "winding.flow", "rotor.flow", missing(""), *control.limited_by)
     add_current_limit(graph, control, SQUARE)
-    _supply(graph, Law(voltage, ("request", "winding.flow", "rotor.flow", *control.limited_by)))
+    _supply(graph, Law(given, uses))
+    add_observer(graph, "", resistance, inductance, Law(expected, uses))
     return graph
 
 

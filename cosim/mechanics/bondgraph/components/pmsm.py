@@ -22,7 +22,9 @@ from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
     add_current_limit,
+    add_observer,
     limited,
+    missing,
 )
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
@@ -91,28 +93,36 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
     flux = SCALE * params.flux
     graph = build(params)
 
-    def voltages(
-        request: Numeric, i_d: Numeric, i_q: Numeric, speed: Numeric, *heating: Numeric
+    def commanded(
+        request: Numeric, i_d: Numeric, i_q: Numeric, speed: Numeric, lost_d: Numeric, lost_q: Numeric, *rest: Numeric
     ) -> tuple[Numeric, Numeric]:
-        """Commanded ones."""
-        largest = SCALE * control.largest_current(*heating)
+        """Voltages. rest: what limits the current."""
+        largest = SCALE * control.largest_current(*rest)
         d, q = setpoints(params, control, request / (ratio * p * flux), speed, largest)
-        u_d = r * d + ld * control.rate * (d - i_d) - p * speed * lq * i_q
-        u_q = r * q + lq * control.rate * (q - i_q) + p * speed * (ld * i_d + flux)
+        u_d = r * d + ld * control.rate * (d - i_d) - p * speed * lq * i_q - lost_d
+        u_q = r * q + lq * control.rate * (q - i_q) + p * speed * (ld * i_d + flux) - lost_q
         return within_limit(control, u_d, u_q)
 
-    uses = ("request", *CURRENTS, "rotor.flow", *control.limited_by)
-    given = voltages
+    def expected(
+        request: Numeric, i_d: Numeric, i_q: Numeric, speed: Numeric, *rest: Numeric
+    ) -> tuple[Numeric, Numeric]:
+        u_d, u_q = commanded(request, i_d, i_q, speed, *rest)
+        return u_d - r * i_d + p * speed * lq * i_q, u_q - r * i_q - p * speed * (ld * i_d + flux)
+
+    known = ("request", *CURRENTS, "rotor.flow", missing("_d"), missing("_q"), *control.limited_by)
+    uses, given = known, commanded
     if control.inverter is not None:
-        uses = (*uses, "rotor.displacement")
+        uses = (*known, "rotor.displacement")
 
         def given(*known: Numeric) -> tuple[Numeric, Numeric]:
             *others, angle = known
-            (u_d, u_q), (_, i_d, i_q, *_) = voltages(*others), others
+            (u_d, u_q), (_, i_d, i_q, *_) = commanded(*others), others
             return _of_inverter(params, control, u_d, u_q, i_d, i_q, angle)
 
     add_current_limit(graph, control, SQUARE)
     _supply(graph, [Law(lambda *known, k=k: given(*known)[k], uses) for k in range(2)])
+    for k, (axis, inductance) in enumerate({"_d": ld, "_q": lq}.items()):
+        add_observer(graph, axis, r, inductance, Law(lambda *signals, k=k: expected(*signals)[k], known))
     return graph
 
 
