@@ -180,6 +180,7 @@ ELECTRICAL = {
 WRONG: dict[str, dict[str, Any]] = {
     "no motor": {"motor": {"type": "bldc"}},
     "no gear": {"gears": [{"type": "worm", "ratio": 40}]},
+    "friction as a gear": {"gears": [{"type": "friction", "coulomb": 0.5}, {"ratio": 210, "stiffness": 8}]},
     "a shaft as a gear": {"gears": [{"type": "shaft", "stiffness": 40}]},
     "more than the supply": {"control": {"voltage_limit": 60, "inverter": INVERTER}},
     "backlash at no inertia": {

@@ -78,8 +78,10 @@ def load(params: Params) -> GraphActuator:
         raise InputError(f"'{params.motor.type}' is no motor with a current loop; use {known}")
     for number, stage in enumerate(params.gears):
         if stage.type not in Stage.types:
-            what = f"'{stage.type}' is no stage of a gear train; use {' or '.join(Stage.types)}"
-            raise SectionError(what, ("gears", number, "type"))
+            fix = f"use {' or '.join(Stage.types)}"
+            if stage.type == "friction":
+                fix = "give coulomb of the motor or of a stage, or friction of the drive at the joint"
+            raise SectionError(f"'{stage.type}' is no stage of a gear train; {fix}", ("gears", number, "type"))
     _check_inertias(params)
     graph = BondGraph()
     sampled = loops is not None and loops.current is not None

@@ -1,4 +1,6 @@
-"""DC machine: L i̇ = U − R i − K ω, J ω̇ = K i − b ω − M, with permanent magnets or a field winding.
+"""DC machine: L i̇ = U − R i − K ω, J ω̇ = K i − M_B − M, with permanent magnets or a field winding.
+
+The friction of its bearings is M_B = b ω + (M_0 + μ |K i|) s(ω), s(ω) = ω / √(ω² + ω_0²).
 
 Ports: `armature`, the mesh that a source of voltage is bonded to; `shaft`. With a field winding K = G i_f, and the port
 `field` is the mesh of that winding: L_f i̇_f = U_f − R_f i_f.
@@ -11,6 +13,7 @@ from operator import mul
 
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import GY, BondGraph, I, Law, R, Se
+from cosim.mechanics.bondgraph.components import _bearing
 from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
@@ -30,7 +33,10 @@ class Params:
     inductance: float = param(unit="H", above=0.0, doc="L of the armature")
     inertia: float = param(unit="kg*m^2", min=0.0, default=0.0, doc="J of the rotor; 0: given by what is bonded to it")
     torque_constant: float | None = param(unit="N*m/A", above=0.0, default=None, doc="K, with permanent magnets")
-    viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="b of the bearings")
+    viscous: float = _bearing.viscous()
+    coulomb: float = _bearing.coulomb()
+    load_friction: float = _bearing.load_friction()
+    creep_speed: float = _bearing.creep_speed()
     excitation: float | None = param(unit="H", above=0.0, default=None, doc="G: torque per armature and field current")
     field_resistance: float | None = param(unit="ohm", above=0.0, default=None)
     field_inductance: float | None = param(unit="H", above=0.0, default=None)
@@ -66,9 +72,11 @@ def build(params: Params) -> BondGraph:
     if params.inertia:
         graph.add("inertia", I("rotational", params.inertia))
         graph.bond("rotor", "inertia")
-    if params.viscous:
-        graph.add("bearing", R("rotational", params.viscous))
-        graph.bond("rotor", "bearing")
+    of_current = Law(partial(mul, params.torque_constant), ("winding.flow",))
+    if params.excitation is not None:
+        excitation = params.excitation
+        of_current = Law(lambda i, field: excitation * field * i, ("winding.flow", "field_winding.flow"))
+    _bearing.add_bearings(graph, params, of_current)
     return graph
 
 

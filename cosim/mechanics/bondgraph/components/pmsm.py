@@ -5,7 +5,8 @@
 
 (Krause, Wasynczuk, Sudhoff and Pekarek, Analysis of Electric Machinery and Drive Systems.) Inside, currents, voltages
 and the flux are √(3/2) times their values in the formulas, so that u i is the power of all three phases. As a bond
-graph the magnets and the windings of the other axis modulate a gyrator from each axis to the shaft.
+graph the magnets and the windings of the other axis modulate a gyrator from each axis to the shaft. The friction of its
+bearings is M_B = b ω + (M_0 + μ |M|) s(ω), s(ω) = ω / √(ω² + ω_0²).
 
 Ports: `d` and `q`, the meshes that sources of voltage are bonded to; `shaft`.
 """
@@ -17,7 +18,8 @@ from collections.abc import Sequence
 
 from cosim.core import ops
 from cosim.core.types import Numeric, param, params
-from cosim.mechanics.bondgraph import GY, BondGraph, C, I, Law, R, Se
+from cosim.mechanics.bondgraph import GY, BondGraph, C, I, Law, Se
+from cosim.mechanics.bondgraph.components import _bearing
 from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
@@ -46,7 +48,10 @@ class Params:
     inductance_q: float = param(unit="H", above=0.0, doc="L_q")
     flux: float = param(unit="V*s", above=0.0, doc="ψ of the magnets in a phase, amplitude")
     inertia: float = param(unit="kg*m^2", min=0.0, default=0.0, doc="of the rotor; 0: given by what is bonded to it")
-    viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="of the bearings")
+    viscous: float = _bearing.viscous()
+    coulomb: float = _bearing.coulomb()
+    load_friction: float = _bearing.load_friction()
+    creep_speed: float = _bearing.creep_speed()
     cogging: float = param(unit="N*m", min=0.0, default=0.0, doc="amplitude of the cogging torque")
     cogging_periods: int = param(min=1, default=12, doc="of the cogging torque per turn")
     thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
@@ -68,9 +73,8 @@ def build(params: Params) -> BondGraph:
     if params.inertia:
         graph.add("inertia", I("rotational", params.inertia))
         graph.bond("rotor", "inertia")
-    if params.viscous:
-        graph.add("bearing", R("rotational", params.viscous))
-        graph.bond("rotor", "bearing")
+    torque = Law(lambda i_d, i_q: p * (flux + (ld - lq) * i_d) * i_q, CURRENTS)
+    _bearing.add_bearings(graph, params, torque)
     if params.cogging:
         amplitude, n = params.cogging, params.cogging_periods
         torque = Law(lambda angle: amplitude * ops.sin(n * angle), ("displacement",))
