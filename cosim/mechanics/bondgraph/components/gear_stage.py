@@ -11,8 +11,8 @@ and 1 / (1 − μ),
 
     M_T = (M_0 (m − h c) + h |M| + (1 − m) M v) s(ω),  c = v M / w,  v = ω / ω_s,  both within ±1,
 
-which does not jump where M or ω changes its sign: within `load_width` w of M, by default M_0 / 10, and below the creep
-speed ω_s it passes from one to the other, by at most h M_0 + (1 − m) |M| from the nearer one.
+which does not jump where M or ω changes its sign: within `load_width` w of M, and below the creep speed ω_s, it passes
+from one to the other. By default w = M_0: an input that drives a load transmits more than that.
 
 The efficiency of a driving stage is then η = M_load / (M_load + M_0 + μ M_load). In place of μ for both directions
 there may be efficiencies of the mesh: `efficiency` η, where the input drives, is 1 / (1 + μ), and `back_efficiency` η',
@@ -108,7 +108,7 @@ class Params:
         unit="N*m",
         above=0.0,
         default=None,
-        doc="w, transmitted torque at the output below which M_0 passes between both directions; by default M_0 / 10",
+        doc="w, transmitted torque at the output below which M_0 passes between both directions; by default M_0",
     )
     viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="friction per speed, at the output")
     creep_speed: float = param(unit="rad/s", above=0.0, default=0.01, doc="below which dry friction fades out")
@@ -146,7 +146,7 @@ class Params:
     @property
     def reversal_width(self) -> float:
         """w [N·m]"""
-        return 0.1 * self.coulomb if self.load_width is None else self.load_width
+        return self.coulomb if self.load_width is None else self.load_width
 
     @property
     def grows_with_load(self) -> bool:
@@ -215,40 +215,50 @@ def held(params: Params, speed: Numeric, transmitted: Numeric, bend: Numeric) ->
 
 
 def build(params: Params) -> BondGraph:
+    return assembled(params)
+
+
+def assembled(params: Params, output: str = "rotational", input_inertia: float = 0.0) -> BondGraph:
+    """The graph of a stage whose output is a shaft or, translational, a carriage: with force, velocity and mass in
+    place of torque, speed and inertia. input_inertia: of the shaft of its input [kg m²]."""
     elastic = math.isfinite(params.stiffness)
     graph = BondGraph(ports={"input": "mesh.input" if elastic else "torque", "output": "output"})
     graph.junction("torque", "0")
     graph.junction("output", "1")
-    graph.add("ratio", TF("rotational", "rotational", 1.0 / params.ratio))
+    graph.add("ratio", TF("rotational", output, 1.0 / params.ratio))
     graph.chain("torque", "ratio", "output")
     if elastic:
         mesh = shaft.Params(params.stiffness, params.damping, params.backlash, model=params.backlash_model)
         graph.include("mesh", shaft.build(mesh))
         graph.bond("mesh.output", "torque")
+    if input_inertia or params.breakaway is not None:  # the input is a junction of its own
+        graph.junction("input", "1")
+        graph.bond("input", graph.ports["input"])
+        graph.ports["input"] = "input"
+    if input_inertia:
+        graph.add("input_inertia", I("rotational", input_inertia))
+        graph.bond("input", "input_inertia")
     if params.inertia:
-        graph.add("inertia", I("rotational", params.inertia))
+        graph.add("inertia", I(output, params.inertia))
         graph.bond("output", "inertia")
     if params.breakaway is not None:
         _add_bristles(graph, params)
         if params.viscous:
-            graph.add("viscous", R("rotational", params.viscous))
+            graph.add("viscous", R(output, params.viscous))
             graph.bond("output", "viscous")
     elif params.grows_with_load:
         law = Law(lambda w, torque: friction(params, w, params.ratio * torque), ("flow", "torque.effort"))
-        graph.add("friction", R("rotational", law))
+        graph.add("friction", R(output, law))
         graph.bond("output", "friction")
     elif params.coulomb or params.viscous:
         law = Law(lambda w: params.coulomb * ops.smooth_sign(w, params.creep_speed) + params.viscous * w, ("flow",))
-        graph.add("friction", R("rotational", law))
+        graph.add("friction", R(output, law))
         graph.bond("output", "friction")
     return graph
 
 
 def _add_bristles(graph: BondGraph, params: Params) -> None:
-    """Between the input shaft, a junction of its own, and the housing."""
-    graph.ports["input"] = "input"
-    graph.junction("input", "1")
-    graph.bond("input", "mesh.input")
+    """Between the input shaft and the housing."""
     signals = ("input.flow", "torque.effort", "bend.effort")
     graph.add("stiction", R("rotational", Law(partial(held, params), signals)))
     graph.bond("input", "stiction")

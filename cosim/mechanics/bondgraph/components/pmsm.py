@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 from cosim.core import ops
 from cosim.core.types import Numeric, param, params
@@ -56,35 +57,73 @@ class Params:
     cogging_periods: int = param(min=1, default=12, doc="of the cogging torque per turn")
     thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
 
+    @property
+    def domain(self) -> str:
+        return "rotational"
 
-def build(params: Params) -> BondGraph:
-    p, ld, lq, flux = params.pole_pairs, params.inductance_d, params.inductance_q, SCALE * params.flux
+    @property
+    def electrical_ratio(self) -> float:
+        return self.pole_pairs
+
+    @property
+    def cogging_rate(self) -> float:
+        return self.cogging_periods
+
+
+class SynchronousMachine(_bearing.WithBearings, Protocol):
+    """Parameters of a machine that turns or, translational, pushes. electrical_ratio: electrical angle per travel of
+    the rotor, p or π/τ [rad/rad or rad/m]; cogging_rate: angle of the cogging torque per travel."""
+
+    @property
+    def domain(self) -> str: ...
+    @property
+    def electrical_ratio(self) -> float: ...
+    @property
+    def resistance(self) -> float: ...
+    @property
+    def inductance_d(self) -> float: ...
+    @property
+    def inductance_q(self) -> float: ...
+    @property
+    def flux(self) -> float: ...
+    @property
+    def inertia(self) -> float: ...
+    @property
+    def cogging(self) -> float: ...
+    @property
+    def cogging_rate(self) -> float: ...
+    @property
+    def thermal(self) -> Thermal | None: ...
+
+
+def build(params: SynchronousMachine) -> BondGraph:
+    p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
     graph = BondGraph(ports={"d": "mesh_d", "q": "mesh_q", "shaft": "rotor"})
     for name in ("mesh_d", "mesh_q", "rotor"):
         graph.junction(name, "1")
     graph.add("winding_d", I("electrical", ld))
     graph.add("winding_q", I("electrical", lq))
-    graph.add("machine_d", GY("electrical", "rotational", Law(lambda iq: -p * lq * iq, ("winding_q.flow",))))
-    graph.add("machine_q", GY("electrical", "rotational", Law(lambda i: p * (ld * i + flux), ("winding_d.flow",))))
+    graph.add("machine_d", GY("electrical", params.domain, Law(lambda iq: -p * lq * iq, ("winding_q.flow",))))
+    graph.add("machine_q", GY("electrical", params.domain, Law(lambda i: p * (ld * i + flux), ("winding_d.flow",))))
     for axis in ("d", "q"):
         graph.bond(f"mesh_{axis}", f"winding_{axis}")
         graph.chain(f"mesh_{axis}", f"machine_{axis}", "rotor")
     add_windings(graph, ["mesh_d", "mesh_q"], params.resistance, params.thermal)
     if params.inertia:
-        graph.add("inertia", I("rotational", params.inertia))
+        graph.add("inertia", I(params.domain, params.inertia))
         graph.bond("rotor", "inertia")
-    torque = Law(lambda i_d, i_q: p * (flux + (ld - lq) * i_d) * i_q, CURRENTS)
-    _bearing.add_bearings(graph, params, torque)
+    of_currents = Law(lambda i_d, i_q: p * (flux + (ld - lq) * i_d) * i_q, CURRENTS)
+    _bearing.add_bearings(graph, params, of_currents, params.domain)
     if params.cogging:
-        amplitude, n = params.cogging, params.cogging_periods
+        amplitude, n = params.cogging, params.cogging_rate
         torque = Law(lambda angle: amplitude * ops.sin(n * angle), ("displacement",))
         energy = Law(lambda angle: amplitude / n * (1.0 - ops.cos(n * angle)), ("displacement",))
-        graph.add("cogging", C("rotational", torque, energy=energy))
+        graph.add("cogging", C(params.domain, torque, energy=energy))
         graph.bond("rotor", "cogging")
     return graph
 
 
-def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGraph:
+def controlled(params: SynchronousMachine, control: CurrentControl, ratio: float) -> BondGraph:
     """The machine on an averaged inverter that closes loops of both currents, with i_d = 0 below the speed at which the
     voltage limits, and field weakening above; port: `shaft`. The input `request` is an effort behind gears of this
     ratio.
@@ -93,7 +132,7 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
     i_d = (√((U / pω)² − (L_q i_q)²) − ψ) / L_d, at most 0, where i_q is at most 0.98 U / (pω L_q). Voltages are limited
     as a vector, their direction is kept.
     """
-    p, ld, lq, r = params.pole_pairs, params.inductance_d, params.inductance_q, params.resistance
+    p, ld, lq, r = params.electrical_ratio, params.inductance_d, params.inductance_q, params.resistance
     flux = SCALE * params.flux
     graph = build(params)
 
@@ -131,19 +170,25 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
 
 
 def _of_inverter(
-    params: Params, control: CurrentControl, u_d: Numeric, u_q: Numeric, i_d: Numeric, i_q: Numeric, angle: Numeric
+    params: SynchronousMachine,
+    control: CurrentControl,
+    u_d: Numeric,
+    u_q: Numeric,
+    i_d: Numeric,
+    i_q: Numeric,
+    angle: Numeric,
 ) -> tuple[Numeric, Numeric]:
     """The voltages of an inverter with dead time that is commanded u_d and u_q, at this angle of the rotor [rad]."""
     assert control.inverter is not None
-    errors = control.inverter.errors(per_phase(i_d), per_phase(i_q), params.pole_pairs * angle)
+    errors = control.inverter.errors(per_phase(i_d), per_phase(i_q), params.electrical_ratio * angle)
     return u_d + SCALE * errors[0], u_q + SCALE * errors[1]
 
 
 def setpoints(
-    params: Params, control: CurrentControl, wanted: Numeric, speed: Numeric, largest: Numeric
+    params: SynchronousMachine, control: CurrentControl, wanted: Numeric, speed: Numeric, largest: Numeric
 ) -> tuple[Numeric, Numeric]:
     """Setpoints of both currents from the speed [rad/s] and the i_q setpoint before its limit; largest: amplitude."""
-    p, ld, lq, flux = params.pole_pairs, params.inductance_d, params.inductance_q, SCALE * params.flux
+    p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
     limit = SCALE * control.voltage_limit
     i_q = limited(wanted, largest)
     if ops.is_infinite(limit):
@@ -174,7 +219,7 @@ def _supply(graph: BondGraph, voltages: Sequence[Law]) -> None:
         graph.signals[f"voltage_{axis}"] = Law(per_phase, (f"inverter_{axis}.effort",)), "V"
 
 
-def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
+def with_voltages(params: SynchronousMachine, control: CurrentControl) -> BondGraph:
     """The machine on an inverter that is commanded `voltage_d` and `voltage_q`, inputs; port: `shaft`."""
     graph = build(params)
     graph.inputs |= {"voltage_d": "V", "voltage_q": "V"}
@@ -187,9 +232,9 @@ def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
     return graph
 
 
-def windings(params: Params, control: CurrentControl) -> MachineWindings:
+def windings(params: SynchronousMachine, control: CurrentControl) -> MachineWindings:
     """What a sampled current loop knows of the machine."""
-    p, ld, lq, flux = params.pole_pairs, params.inductance_d, params.inductance_q, SCALE * params.flux
+    p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
 
     def induced(currents: tuple[Numeric, ...], speed: Numeric) -> tuple[Numeric, Numeric]:
         i_d, i_q = currents
