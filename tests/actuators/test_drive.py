@@ -34,8 +34,9 @@ def test_a_rigid_drive_is_the_dc_motor_to_rounding() -> None:
     for _ in range(20):
         current, request, velocity = rng.normal(size=3) * [4.0, 10.0, 3.0]
         u = {"request": request, "position": 0.3, "velocity": velocity}
-        (name,) = assembled.initial(0.0, 0.0)
-        dx, y = assembled.flow(0.0, assembled.params, {name: current}, u)
+        name, missing = assembled.initial(0.0, 0.0)
+        dx, y = assembled.flow(0.0, assembled.params, {name: current, missing: 0.0}, u)
+        assert abs(dx[missing]) < 1e-10  # the winding is as the drive knows it
         (current_of_motor,) = motor.initial(0.0, 0.0)
         dx_of_motor, y_of_motor = motor.flow(0.0, motor.params, {current_of_motor: current}, u)
         assert dx[name] == pytest.approx(dx_of_motor[current_of_motor], rel=1e-10)
@@ -179,6 +180,7 @@ ELECTRICAL = {
 WRONG: dict[str, dict[str, Any]] = {
     "no motor": {"motor": {"type": "bldc"}},
     "no gear": {"gears": [{"type": "worm", "ratio": 40}]},
+    "friction as a gear": {"gears": [{"type": "friction", "coulomb": 0.5}, {"ratio": 210, "stiffness": 8}]},
     "a shaft as a gear": {"gears": [{"type": "shaft", "stiffness": 40}]},
     "more than the supply": {"control": {"voltage_limit": 60, "inverter": INVERTER}},
     "backlash at no inertia": {

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 from cosim.core import ops
 from cosim.mechanics.bondgraph import I, Law, R, Se, Sf, assemble
@@ -61,6 +62,50 @@ def test_a_synchronous_machine_has_the_torque_of_its_currents() -> None:
         assert rates["part.winding_d.flow"] / s == pytest.approx((u_d - 0.5 * i_d + p * w * lq * i_q) / ld, rel=1e-10)
         expected = (u_q - 0.5 * i_q - p * w * (ld * i_d + flux)) / lq
         assert rates["part.winding_q.flow"] / s == pytest.approx(expected, rel=1e-10)
+
+
+BEARINGS = {"viscous": 2e-4, "coulomb": 0.03, "load_friction": 0.05, "creep_speed": 0.5}
+
+
+def bearings(speed: float, torque: float) -> float:
+    return 2e-4 * speed + (0.03 + 0.05 * abs(torque)) * speed / math.hypot(speed, 0.5)
+
+
+def test_the_bearings_of_a_dc_machine_brake_its_rotor() -> None:
+    """There and back again, beside the equations by hand; magnets and a field winding of the same constant."""
+    magnets = dc_machine.Params(0.5, 2e-3, inertia=1e-3, torque_constant=0.1, **BEARINGS)
+    wound = dc_machine.Params(
+        0.5, 2e-3, inertia=1e-3, excitation=0.05, field_resistance=20.0, field_inductance=0.4, **BEARINGS
+    )
+    t = np.linspace(0.0, 0.5, 21)
+
+    def voltage(time: float) -> float:
+        return 6.0 * math.cos(9.0 * time)
+
+    def by_hand(time: float, x: np.ndarray) -> list[float]:
+        i, w = x
+        return [(voltage(time) - 0.5 * i - 0.1 * w) / 2e-3, (0.1 * i - bearings(w, 0.1 * i)) / 1e-3]
+
+    expected = solve_ivp(by_hand, (0.0, 0.5), [0.0, 0.0], "Radau", t, rtol=1e-10, atol=1e-12).y[1]
+    found = Simulation(
+        bench(dc_machine.build(magnets), {"armature": ("u", "V")}), t, lambda time: {"u": voltage(time)}, rtol=1e-10
+    )
+    assert found["part.inertia.flow"] == pytest.approx(expected, abs=1e-7 * np.ptp(expected))
+    assert found.energy_gap() < 1e-9
+    assembly = bench(dc_machine.build(wound), {"armature": ("u", "V"), "field": ("u_f", "V")})
+    x = assembly.initial() | {"part.field_winding.flow": 2.0, "part.winding.flow": -3.0, "part.inertia.flow": 4.0}
+    rates, _ = assembly.flow(0.0, x, {"u": 0.0, "u_f": 40.0})
+    assert rates["part.inertia.flow"] == pytest.approx((-0.3 - bearings(4.0, -0.3)) / 1e-3, rel=1e-12)
+
+
+def test_the_bearings_of_a_synchronous_machine_know_its_torque() -> None:
+    machine = pmsm.Params(4, 0.5, 1.0e-3, 1.8e-3, 0.02, inertia=1e-3, **BEARINGS)
+    assembly = bench(pmsm.build(machine), {"d": ("u_d", "V"), "q": ("u_q", "V")})
+    for i_d, i_q, w in ((-3.0, 6.0, 20.0), (2.0, -5.0, 0.3), (0.0, 4.0, -7.0)):
+        x = {"part.winding_d.flow": pmsm.SCALE * i_d, "part.winding_q.flow": pmsm.SCALE * i_q, "part.inertia.flow": w}
+        torque = 6.0 * (0.02 * i_q - 0.8e-3 * i_d * i_q)
+        rates, _ = assembly.flow(0.0, x, {"u_d": 0.0, "u_q": 0.0})
+        assert rates["part.inertia.flow"] == pytest.approx((torque - bearings(w, torque)) / 1e-3, rel=1e-12)
 
 
 def test_cogging_stores_what_it_takes() -> None:

@@ -41,6 +41,28 @@ def test_an_efficiency_is_the_friction_per_load_that_has_it(speed: float, torque
         assert gear_stage.friction(stage, speed, torque) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("losses", [{"load_friction": 0.3}, {"efficiency": 0.7, "back_efficiency": 0.4}, TABLE])
+def test_friction_passes_between_its_directions_without_a_jump(losses: dict[str, Any]) -> None:
+    """Beyond the widths it is (M_0 + f |M|) / (1 + f) where the input drives, (M_0 + f' |M|) / (1 − f') where the load
+    does; within, between both, and nowhere steeper than the width allows."""
+    stage = gear_stage.Params(10.0, coulomb=0.5, **losses)
+    torque, step = np.linspace(-2.0, 2.0, 4001, retstep=True)
+    for speed in (-5.0, -0.3, -0.02, 0.004, 0.02, 2.0):
+        driving, driven = stage.per_load(speed)
+        sign = speed / math.hypot(speed, 0.01)
+        both = np.array(
+            [(0.5 + driving * abs(torque)) / (1.0 + driving), (0.5 + driven * abs(torque)) / (1.0 - driven)]
+        )
+        found = gear_stage.friction(stage, speed, torque)
+        beyond = (abs(torque) > 0.5) & (abs(speed) > 0.01)
+        expected = sign * np.where(torque * speed > 0.0, *both)
+        assert found[beyond] == pytest.approx(expected[beyond], rel=1e-12)
+        # the friction is a line of M, both of its directions together are none
+        assert ((found / sign > both.min(axis=0) - 1e-12) & (found / sign < both.max(axis=0) + 1e-12)).all()
+        steepest = abs(1.0 / (1.0 - driven) - 1.0 / (1.0 + driving)) + driven / (1.0 - driven)
+        assert abs(np.diff(found)).max() < steepest * step
+
+
 def turned(stage: gear_stage.Params, speed: float, load: Value) -> Assembly:
     """A stage between a source of speed and a torque on its output."""
     parts = {"stage": gear_stage.build(stage), "speed": Sf(M, speed), "load": Se(M, load), "shaft": "1"}

@@ -27,6 +27,14 @@ class ShaftEncoder:
     index: float = param(unit="rad", min=0.0, max=TURN, default=0.0, doc="angle of the index pulse, at the motor")
     velocity: Literal["difference", "observer"] = param(default="difference", doc="how the velocity is found")
     bandwidth: float = param(unit="Hz", above=0.0, default=300.0, doc="of the observer's two poles")
+    resolution: float | None = param(
+        unit="m", above=0.0, default=None, doc="a count of a linear motor, in place of cpr"
+    )
+
+    @property
+    def turns(self) -> bool:
+        """Whether a parameter of it is of turns."""
+        return self.indexed or self.cpr is not None or self.offset != 0.0
 
     @property
     def indexed(self) -> bool:
@@ -40,6 +48,8 @@ class ShaftEncoder:
 
 def counted(p: ShaftEncoder, angle: Numeric) -> Numeric:
     """The angle [rad] in whole counts."""
+    if p.resolution is not None:
+        return ops.quantised(angle, p.resolution)
     if p.cpr is None:
         return angle
     return ops.quantised(angle, TURN / p.cpr)

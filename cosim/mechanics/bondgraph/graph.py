@@ -63,17 +63,41 @@ class Component:
     def build(self) -> BondGraph:
         return self.module.build(self.params)
 
+    @classmethod
+    def choices(cls) -> str:
+        """Its types, in a message."""
+        *others, last = cls.types
+        return f"{', '.join(others)} or {last}"
+
 
 class ElectricMachine(Component):
     """The motor of a drive."""
 
-    word, types = "motor", ("dc_machine", "pmsm")
+    word, types = "motor", ("dc_machine", "pmsm", "linear_motor")
+
+    @property
+    def linear(self) -> bool:
+        """Whether it pushes instead of turns."""
+        return self.type == "linear_motor"
 
 
 class Stage(Component):
     """A stage of the gear train of a drive."""
 
-    word, types, default = "stage", ("gear_stage", "harmonic_drive"), "gear_stage"
+    word, default = "stage", "gear_stage"
+    types = ("gear_stage", "harmonic_drive", "ball_screw", "rack", "belt")
+
+    @property
+    def linear(self) -> bool:
+        """Whether it turns rotation into travel."""
+        return self.type in ("ball_screw", "rack", "belt")
+
+    @property
+    def inertias(self) -> tuple[float, float]:
+        """Of its input and its output."""
+        if self.linear:
+            return self.params.inertia, self.params.mass
+        return 0.0, getattr(self.params, "inertia", 0.0)
 
 
 @dataclass

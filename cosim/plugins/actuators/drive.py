@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def _is_first(number: Numeric, count: int) -> Numeric:
 
 @params
 class Params:
-    motor: ElectricMachine = param(doc="a machine: a type of component, `dc_machine` or `pmsm`, with its parameters")
+    motor: ElectricMachine = param(doc="`type: dc_machine`, `pmsm` or `linear_motor`, with its parameters")
     control: CurrentControl = param(default=CurrentControl(), doc="of the motor's current")
     gears: tuple[Stage, ...] = param(default=(), doc="stages from the motor to the joint")
     friction: friction.Params | None = param(default=None, doc="at the joint")
@@ -58,9 +59,23 @@ class Params:
         if self.brake is not None and self.loops is None:
             raise ValueError("a brake is switched at samples of the drive; give 'loops' too, or take 'brake' out")
 
+        if self.motor.linear and self.gears:
+            raise ValueError("a linear_motor pushes its joint without gears; take 'gears' out")
+        seen = self.loops.encoder if self.loops else None
+        if seen and self.motor.linear and seen.turns:
+            what = "a linear_motor has no turns, to which cpr, offset and index of an encoder belong"
+            raise ValueError(f"{what}; give its 'resolution' instead")
+        if seen and seen.resolution is not None and not self.motor.linear:
+            raise ValueError("the resolution of an encoder is of a linear_motor; give its 'cpr' instead")
+
+    @property
+    def linear(self) -> bool:
+        """Whether it pushes its joint."""
+        return self.motor.linear or any(stage.linear for stage in self.gears)
+
     @property
     def ratio(self) -> float:
-        """Turns of the motor per turn of the joint."""
+        """Travel of the motor per travel of the joint: turns per turn, rad/m, or 1."""
         return math.prod(stage.params.ratio for stage in self.gears)
 
     @property
@@ -70,16 +85,32 @@ class Params:
 
 
 def load(params: Params) -> GraphActuator:
+    """Raises as `_assembled` does."""
+    actuator = _assembled(params)
+    if not params.linear:
+        actuator.for_other_joints = "end its 'gears' with a ball_screw, rack or belt, or use a linear_motor"
+    elif params.gears:
+        actuator.for_other_joints = f"take the {params.gears[-1].type} out of its 'gears'"
+    else:
+        actuator.for_other_joints = "use a motor that turns, such as pmsm"
+    return actuator
+
+
+def _assembled(params: Params) -> GraphActuator:
     """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
     that is no stage."""
     module, loops = params.motor.module, params.loops
     if not hasattr(module, "controlled"):
-        known = " or ".join(ElectricMachine.types)
-        raise InputError(f"'{params.motor.type}' is no motor with a current loop; use {known}")
+        raise InputError(f"'{params.motor.type}' is no motor with a current loop; use {ElectricMachine.choices()}")
     for number, stage in enumerate(params.gears):
         if stage.type not in Stage.types:
-            what = f"'{stage.type}' is no stage of a gear train; use {' or '.join(Stage.types)}"
-            raise SectionError(what, ("gears", number, "type"))
+            fix = f"use {Stage.choices()}"
+            if stage.type == "friction":
+                fix = "give coulomb of the motor or of a stage, or friction of the drive at the joint"
+            raise SectionError(f"'{stage.type}' is no stage of a gear train; {fix}", ("gears", number, "type"))
+        if stage.linear and number < len(params.gears) - 1:
+            what = f"{stage.type} has no shaft at its output, and a stage follows"
+            raise SectionError(f"{what}; make it the last stage", ("gears", number))
     _check_inertias(params)
     graph = BondGraph()
     sampled = loops is not None and loops.current is not None
@@ -90,6 +121,7 @@ def load(params: Params) -> GraphActuator:
     moving = {"motor.inertia.flow": ratio}
     for number, stage in enumerate(params.gears, 1):
         name, ratio = f"stage_{number}", ratio / stage.params.ratio
+        moving[f"{name}.input_inertia.flow"] = ratio * stage.params.ratio
         moving[f"{name}.inertia.flow"] = ratio
         graph.include(name, stage.build())
         graph.chain(last, f"{name}.input")
@@ -100,7 +132,7 @@ def load(params: Params) -> GraphActuator:
             last = f"shaft_{number}"
     graph.bond(last, JOINT)
     if params.friction is not None:
-        graph.include("friction", friction.build(params.friction))
+        graph.include("friction", friction.build(replace(params.friction, linear=params.linear)))
         graph.bond(last, "friction.body")
     recorded = {name.removeprefix("motor."): name for name in graph.signals}
     recorded |= {MOTOR_SPEED: "motor.rotor.flow"}
@@ -121,11 +153,13 @@ def _check_inertias(params: Params) -> None:
     """Raises SectionError for a shaft without inertia before an elastic stage: nothing would give its motion."""
     before, keys, what = params.motor.params.inertia, ("motor",), "a rotor"
     for number, stage in enumerate(params.gears):
+        own, behind = stage.inertias
+        before += own
         if math.isfinite(stage.params.stiffness):
             if not before:
                 raise SectionError(f"{what} without inertia turns an elastic stage; give its inertia", keys)
             before = 0.0
-        before += getattr(stage.params, "inertia", 0.0)
+        before += behind
         keys, what = ("gears", number), "the output of a stage"
 
 

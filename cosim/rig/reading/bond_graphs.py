@@ -135,7 +135,7 @@ def read_component(
         data = {"type": of.default, **data}
     name = data.get("type")
     if of.types and isinstance(name, str) and name not in known_names(COMPONENT):
-        return reading.fail((*path, "type"), f"unknown {of.word} '{name}'; use {' or '.join(of.types)}")
+        return reading.fail((*path, "type"), f"unknown {of.word} '{name}'; use {of.choices()}")
     plugin = read_plugin(COMPONENT, data, path, reading, None)
     return None if plugin is None else of(plugin.type, plugin.module, plugin.params)
 

@@ -111,15 +111,17 @@ def _check_motion(plant: Plant, reading: Reading) -> None:
     words = {"rad": "torque", "m": "force"}
     units = dict(zip(plant.full_model.dof_names, plant.full_model.dof_units, strict=True))
     driven = [
-        (("joints", name, "actuator"), name, getattr(actuator, "moves", units[name]))
+        (("joints", name, "actuator"), name, getattr(actuator, "moves", units[name]), actuator)
         for name, actuator in plant.actuators.items()
     ]
     for name, drive in plant.shared.items():
-        driven += [((SECTION, name), dof, drive.actuator.units[before]) for before, dof in drive.joints.items()]
-    for place, name, moves in driven:
+        of = drive.actuator
+        driven += [((SECTION, name), dof, of.units[before], of) for before, dof in drive.joints.items()]
+    for place, name, moves, actuator in driven:
         if moves != units[name]:
-            what = f"its bond graph moves the joint by a {words[moves]}, and '{name}' moves by a {words[units[name]]}"
-            reading.fail(place, f"{what}; end it with a TF to that domain")
+            what = f"it moves the joint by a {words[moves]}, and '{name}' moves by a {words[units[name]]}"
+            fix = getattr(actuator, "for_other_joints", "give it another actuator")
+            reading.fail(place, f"{what}; {fix}")
     if reading.errors:
         raise InputErrors(reading.errors)
 

@@ -1,4 +1,6 @@
-"""DC machine: L i̇ = U − R i − K ω, J ω̇ = K i − b ω − M, with permanent magnets or a field winding.
+"""DC machine: L i̇ = U − R i − K ω, J ω̇ = K i − M_B − M, with permanent magnets or a field winding.
+
+The friction of its bearings is M_B = b ω + (M_0 + μ |K i|) s(ω), s(ω) = ω / √(ω² + ω_0²).
 
 Ports: `armature`, the mesh that a source of voltage is bonded to; `shaft`. With a field winding K = G i_f, and the port
 `field` is the mesh of that winding: L_f i̇_f = U_f − R_f i_f.
@@ -11,11 +13,14 @@ from operator import mul
 
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import GY, BondGraph, I, Law, R, Se
+from cosim.mechanics.bondgraph.components import _bearing
 from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
     add_current_limit,
+    add_observer,
     limited,
+    missing,
 )
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
@@ -28,7 +33,10 @@ class Params:
     inductance: float = param(unit="H", above=0.0, doc="L of the armature")
     inertia: float = param(unit="kg*m^2", min=0.0, default=0.0, doc="J of the rotor; 0: given by what is bonded to it")
     torque_constant: float | None = param(unit="N*m/A", above=0.0, default=None, doc="K, with permanent magnets")
-    viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="b of the bearings")
+    viscous: float = _bearing.viscous()
+    coulomb: float = _bearing.coulomb()
+    load_friction: float = _bearing.load_friction()
+    creep_speed: float = _bearing.creep_speed()
     excitation: float | None = param(unit="H", above=0.0, default=None, doc="G: torque per armature and field current")
     field_resistance: float | None = param(unit="ohm", above=0.0, default=None)
     field_inductance: float | None = param(unit="H", above=0.0, default=None)
@@ -64,9 +72,11 @@ def build(params: Params) -> BondGraph:
     if params.inertia:
         graph.add("inertia", I("rotational", params.inertia))
         graph.bond("rotor", "inertia")
-    if params.viscous:
-        graph.add("bearing", R("rotational", params.viscous))
-        graph.bond("rotor", "bearing")
+    of_current = Law(partial(mul, params.torque_constant), ("winding.flow",))
+    if params.excitation is not None:
+        excitation = params.excitation
+        of_current = Law(lambda i, field: excitation * field * i, ("winding.flow", "field_winding.flow"))
+    _bearing.add_bearings(graph, params, of_current)
     return graph
 
 
@@ -82,13 +92,23 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
     graph = build(params)
     constant = _constant(params)
 
-    def voltage(request: Numeric, current: Numeric, speed: Numeric, *heating: Numeric) -> Numeric:
-        target = limited(request / (ratio * constant), control.largest_current(*heating))
-        windings = params.resistance * target + params.inductance * control.rate * (target - current)
-        return _of_inverter(control, limited(windings + constant * speed, control.voltage_limit), current)
+    resistance, inductance = params.resistance, params.inductance
 
+    def commanded(request: Numeric, current: Numeric, speed: Numeric, lost: Numeric, *heating: Numeric) -> Numeric:
+        target = limited(request / (ratio * constant), control.largest_current(*heating))
+        windings = resistance * target + inductance * control.rate * (target - current) - lost
+        return limited(windings + constant * speed, control.voltage_limit)
+
+    def given(request: Numeric, current: Numeric, *others: Numeric) -> Numeric:
+        return _of_inverter(control, commanded(request, current, *others), current)
+
+    def expected(request: Numeric, current: Numeric, speed: Numeric, *others: Numeric) -> Numeric:
+        return commanded(request, current, speed, *others) - resistance * current - constant * speed
+
+    uses = ("request", "winding.flow", "rotor.flow", missing(""), *control.limited_by)
     add_current_limit(graph, control, SQUARE)
-    _supply(graph, Law(voltage, ("request", "winding.flow", "rotor.flow", *control.limited_by)))
+    _supply(graph, Law(given, uses))
+    add_observer(graph, "", resistance, inductance, Law(expected, uses))
     return graph
 
 

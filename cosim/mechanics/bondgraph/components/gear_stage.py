@@ -6,6 +6,14 @@ mesh transmits less the friction when the input drives, plus it when the load do
 
     M_T = (M_0 + μ |M|) / (1 + μ) where the input drives, (M_0 + μ |M|) / (1 − μ) where the load drives.
 
+The input drives where M ω > 0. Both are lines of M and |M|: with the mean m and half the difference h of 1 / (1 + μ)
+and 1 / (1 − μ),
+
+    M_T = (M_0 (m − h c) + h |M| + (1 − m) M v) s(ω),  c = v M / w,  v = ω / ω_s,  both within ±1,
+
+which does not jump where M or ω changes its sign: within `load_width` w of M, and below the creep speed ω_s, it passes
+from one to the other. By default w = M_0: an input that drives a load transmits more than that.
+
 The efficiency of a driving stage is then η = M_load / (M_load + M_0 + μ M_load). In place of μ for both directions
 there may be efficiencies of the mesh: `efficiency` η, where the input drives, is 1 / (1 + μ), and `back_efficiency` η',
 where the load drives, 1 − μ. Both may depend on the speed. Where the input drives, the mesh takes M / η for the load M
@@ -88,6 +96,12 @@ class Params:
     efficiencies: tuple[float, ...] = param(unit="1", above=0.0, max=1.0, default=(), doc="`efficiency` over `speeds`")
     back_efficiencies: tuple[float, ...] = param(unit="1", max=1.0, default=(), doc="`back_efficiency` over `speeds`")
     speeds: tuple[float, ...] = param(unit="rad/s", min=0.0, default=(), doc="of the output; linear between them")
+    load_width: float | None = param(
+        unit="N*m",
+        above=0.0,
+        default=None,
+        doc="w, transmitted torque at the output below which M_0 passes between both directions; by default M_0",
+    )
     viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="friction per speed, at the output")
     creep_speed: float = param(unit="rad/s", above=0.0, default=0.01, doc="below which dry friction fades out")
     breakaway: float | None = param(
@@ -120,6 +134,11 @@ class Params:
             return MeshFriction((1.0 / (1.0 + self.load_friction),), (1.0 - self.load_friction,))
         back = self.back_efficiency
         return MeshFriction((self.efficiency,), _of_same_friction((self.efficiency,)) if back is None else (back,))
+
+    @property
+    def reversal_width(self) -> float:
+        """w [N·m]"""
+        return self.coulomb if self.load_width is None else self.load_width
 
     @property
     def grows_with_load(self) -> bool:
@@ -159,11 +178,14 @@ def _check_losses(params: Params) -> None:
 def friction(params: Params, speed: Numeric, transmitted: Numeric) -> Numeric:
     """M_T at this speed of the output, with this torque on it from the mesh."""
     forward, backward = params.per_load(speed)
-    drives = transmitted * speed > 0.0
-    per_load = forward if forward is backward else ops.where(drives, forward, backward)
-    dry = params.coulomb + per_load * ops.abs(transmitted)
-    share = ops.where(drives, 1.0 + forward, 1.0 - backward)
-    return dry / share * ops.smooth_sign(speed, params.creep_speed) + params.viscous * speed
+    driving, driven = 1.0 / (1.0 + forward), 1.0 / (1.0 - backward)
+    mean, half = 0.5 * (driving + driven), 0.5 * (driven - driving)
+    direction = ops.clip(speed / params.creep_speed, -1.0, 1.0)
+    dry = half * ops.abs(transmitted) + (1.0 - mean) * transmitted * direction
+    if params.coulomb:
+        share = ops.clip(transmitted / params.reversal_width, -1.0, 1.0) * direction
+        dry = dry + params.coulomb * (mean - half * share)
+    return dry * ops.smooth_sign(speed, params.creep_speed) + params.viscous * speed
 
 
 def bend_rate(params: Params, speed: Numeric, bend: Numeric) -> Numeric:
@@ -185,40 +207,50 @@ def held(params: Params, speed: Numeric, transmitted: Numeric, bend: Numeric) ->
 
 
 def build(params: Params) -> BondGraph:
+    return assembled(params)
+
+
+def assembled(params: Params, output: str = "rotational", input_inertia: float = 0.0) -> BondGraph:
+    """The graph of a stage whose output is a shaft or, translational, a carriage: with force, velocity and mass in
+    place of torque, speed and inertia. input_inertia: of the shaft of its input [kg m²]."""
     elastic = math.isfinite(params.stiffness)
     graph = BondGraph(ports={"input": "mesh.input" if elastic else "torque", "output": "output"})
     graph.junction("torque", "0")
     graph.junction("output", "1")
-    graph.add("ratio", TF("rotational", "rotational", 1.0 / params.ratio))
+    graph.add("ratio", TF("rotational", output, 1.0 / params.ratio))
     graph.chain("torque", "ratio", "output")
     if elastic:
         mesh = shaft.Params(params.stiffness, params.damping, params.backlash, model=params.backlash_model)
         graph.include("mesh", shaft.build(mesh))
         graph.bond("mesh.output", "torque")
+    if input_inertia or params.breakaway is not None:  # the input is a junction of its own
+        graph.junction("input", "1")
+        graph.bond("input", graph.ports["input"])
+        graph.ports["input"] = "input"
+    if input_inertia:
+        graph.add("input_inertia", I("rotational", input_inertia))
+        graph.bond("input", "input_inertia")
     if params.inertia:
-        graph.add("inertia", I("rotational", params.inertia))
+        graph.add("inertia", I(output, params.inertia))
         graph.bond("output", "inertia")
     if params.breakaway is not None:
         _add_bristles(graph, params)
         if params.viscous:
-            graph.add("viscous", R("rotational", params.viscous))
+            graph.add("viscous", R(output, params.viscous))
             graph.bond("output", "viscous")
     elif params.grows_with_load:
         law = Law(lambda w, torque: friction(params, w, params.ratio * torque), ("flow", "torque.effort"))
-        graph.add("friction", R("rotational", law))
+        graph.add("friction", R(output, law))
         graph.bond("output", "friction")
     elif params.coulomb or params.viscous:
-        law = Law(lambda w: friction(params, w, 0.0), ("flow",))
-        graph.add("friction", R("rotational", law))
+        law = Law(lambda w: params.coulomb * ops.smooth_sign(w, params.creep_speed) + params.viscous * w, ("flow",))
+        graph.add("friction", R(output, law))
         graph.bond("output", "friction")
     return graph
 
 
 def _add_bristles(graph: BondGraph, params: Params) -> None:
-    """Between the input shaft, a junction of its own, and the housing."""
-    graph.ports["input"] = "input"
-    graph.junction("input", "1")
-    graph.bond("input", "mesh.input")
+    """Between the input shaft and the housing."""
     signals = ("input.flow", "torque.effort", "bend.effort")
     graph.add("stiction", R("rotational", Law(partial(held, params), signals)))
     graph.bond("input", "stiction")

@@ -5,7 +5,8 @@
 
 (Krause, Wasynczuk, Sudhoff and Pekarek, Analysis of Electric Machinery and Drive Systems.) Inside, currents, voltages
 and the flux are √(3/2) times their values in the formulas, so that u i is the power of all three phases. As a bond
-graph the magnets and the windings of the other axis modulate a gyrator from each axis to the shaft.
+graph the magnets and the windings of the other axis modulate a gyrator from each axis to the shaft. The friction of its
+bearings is M_B = b ω + (M_0 + μ |M|) s(ω), s(ω) = ω / √(ω² + ω_0²).
 
 Ports: `d` and `q`, the meshes that sources of voltage are bonded to; `shaft`.
 """
@@ -14,15 +15,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 from cosim.core import ops
 from cosim.core.types import Numeric, param, params
-from cosim.mechanics.bondgraph import GY, BondGraph, C, I, Law, R, Se
+from cosim.mechanics.bondgraph import GY, BondGraph, C, I, Law, Se
+from cosim.mechanics.bondgraph.components import _bearing
 from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
     add_current_limit,
+    add_observer,
     limited,
+    missing,
 )
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
@@ -44,41 +49,81 @@ class Params:
     inductance_q: float = param(unit="H", above=0.0, doc="L_q")
     flux: float = param(unit="V*s", above=0.0, doc="ψ of the magnets in a phase, amplitude")
     inertia: float = param(unit="kg*m^2", min=0.0, default=0.0, doc="of the rotor; 0: given by what is bonded to it")
-    viscous: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="of the bearings")
+    viscous: float = _bearing.viscous()
+    coulomb: float = _bearing.coulomb()
+    load_friction: float = _bearing.load_friction()
+    creep_speed: float = _bearing.creep_speed()
     cogging: float = param(unit="N*m", min=0.0, default=0.0, doc="amplitude of the cogging torque")
     cogging_periods: int = param(min=1, default=12, doc="of the cogging torque per turn")
     thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
 
+    @property
+    def domain(self) -> str:
+        return "rotational"
 
-def build(params: Params) -> BondGraph:
-    p, ld, lq, flux = params.pole_pairs, params.inductance_d, params.inductance_q, SCALE * params.flux
+    @property
+    def electrical_ratio(self) -> float:
+        return self.pole_pairs
+
+    @property
+    def cogging_rate(self) -> float:
+        return self.cogging_periods
+
+
+class SynchronousMachine(_bearing.WithBearings, Protocol):
+    """Parameters of a machine that turns or, translational, pushes. electrical_ratio: electrical angle per travel of
+    the rotor, p or π/τ [rad/rad or rad/m]; cogging_rate: angle of the cogging torque per travel."""
+
+    @property
+    def domain(self) -> str: ...
+    @property
+    def electrical_ratio(self) -> float: ...
+    @property
+    def resistance(self) -> float: ...
+    @property
+    def inductance_d(self) -> float: ...
+    @property
+    def inductance_q(self) -> float: ...
+    @property
+    def flux(self) -> float: ...
+    @property
+    def inertia(self) -> float: ...
+    @property
+    def cogging(self) -> float: ...
+    @property
+    def cogging_rate(self) -> float: ...
+    @property
+    def thermal(self) -> Thermal | None: ...
+
+
+def build(params: SynchronousMachine) -> BondGraph:
+    p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
     graph = BondGraph(ports={"d": "mesh_d", "q": "mesh_q", "shaft": "rotor"})
     for name in ("mesh_d", "mesh_q", "rotor"):
         graph.junction(name, "1")
     graph.add("winding_d", I("electrical", ld))
     graph.add("winding_q", I("electrical", lq))
-    graph.add("machine_d", GY("electrical", "rotational", Law(lambda iq: -p * lq * iq, ("winding_q.flow",))))
-    graph.add("machine_q", GY("electrical", "rotational", Law(lambda i: p * (ld * i + flux), ("winding_d.flow",))))
+    graph.add("machine_d", GY("electrical", params.domain, Law(lambda iq: -p * lq * iq, ("winding_q.flow",))))
+    graph.add("machine_q", GY("electrical", params.domain, Law(lambda i: p * (ld * i + flux), ("winding_d.flow",))))
     for axis in ("d", "q"):
         graph.bond(f"mesh_{axis}", f"winding_{axis}")
         graph.chain(f"mesh_{axis}", f"machine_{axis}", "rotor")
     add_windings(graph, ["mesh_d", "mesh_q"], params.resistance, params.thermal)
     if params.inertia:
-        graph.add("inertia", I("rotational", params.inertia))
+        graph.add("inertia", I(params.domain, params.inertia))
         graph.bond("rotor", "inertia")
-    if params.viscous:
-        graph.add("bearing", R("rotational", params.viscous))
-        graph.bond("rotor", "bearing")
+    of_currents = Law(lambda i_d, i_q: p * (flux + (ld - lq) * i_d) * i_q, CURRENTS)
+    _bearing.add_bearings(graph, params, of_currents, params.domain)
     if params.cogging:
-        amplitude, n = params.cogging, params.cogging_periods
+        amplitude, n = params.cogging, params.cogging_rate
         torque = Law(lambda angle: amplitude * ops.sin(n * angle), ("displacement",))
         energy = Law(lambda angle: amplitude / n * (1.0 - ops.cos(n * angle)), ("displacement",))
-        graph.add("cogging", C("rotational", torque, energy=energy))
+        graph.add("cogging", C(params.domain, torque, energy=energy))
         graph.bond("rotor", "cogging")
     return graph
 
 
-def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGraph:
+def controlled(params: SynchronousMachine, control: CurrentControl, ratio: float) -> BondGraph:
     """The machine on an averaged inverter that closes loops of both currents, with i_d = 0 below the speed at which the
     voltage limits, and field weakening above; port: `shaft`. The input `request` is an effort behind gears of this
     ratio.
@@ -87,49 +132,63 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
     i_d = (√((U / pω)² − (L_q i_q)²) − ψ) / L_d, at most 0, where i_q is at most 0.98 U / (pω L_q). Voltages are limited
     as a vector, their direction is kept.
     """
-    p, ld, lq, r = params.pole_pairs, params.inductance_d, params.inductance_q, params.resistance
+    p, ld, lq, r = params.electrical_ratio, params.inductance_d, params.inductance_q, params.resistance
     flux = SCALE * params.flux
     graph = build(params)
 
-    def voltages(
-        request: Numeric, i_d: Numeric, i_q: Numeric, speed: Numeric, *heating: Numeric
+    def commanded(
+        request: Numeric, i_d: Numeric, i_q: Numeric, speed: Numeric, lost_d: Numeric, lost_q: Numeric, *rest: Numeric
     ) -> tuple[Numeric, Numeric]:
-        """Commanded ones."""
-        largest = SCALE * control.largest_current(*heating)
+        """Voltages. rest: what limits the current."""
+        largest = SCALE * control.largest_current(*rest)
         d, q = setpoints(params, control, request / (ratio * p * flux), speed, largest)
-        u_d = r * d + ld * control.rate * (d - i_d) - p * speed * lq * i_q
-        u_q = r * q + lq * control.rate * (q - i_q) + p * speed * (ld * i_d + flux)
+        u_d = r * d + ld * control.rate * (d - i_d) - p * speed * lq * i_q - lost_d
+        u_q = r * q + lq * control.rate * (q - i_q) + p * speed * (ld * i_d + flux) - lost_q
         return within_limit(control, u_d, u_q)
 
-    uses = ("request", *CURRENTS, "rotor.flow", *control.limited_by)
-    given = voltages
+    def expected(
+        request: Numeric, i_d: Numeric, i_q: Numeric, speed: Numeric, *rest: Numeric
+    ) -> tuple[Numeric, Numeric]:
+        u_d, u_q = commanded(request, i_d, i_q, speed, *rest)
+        return u_d - r * i_d + p * speed * lq * i_q, u_q - r * i_q - p * speed * (ld * i_d + flux)
+
+    known = ("request", *CURRENTS, "rotor.flow", missing("_d"), missing("_q"), *control.limited_by)
+    uses, given = known, commanded
     if control.inverter is not None:
-        uses = (*uses, "rotor.displacement")
+        uses = (*known, "rotor.displacement")
 
         def given(*known: Numeric) -> tuple[Numeric, Numeric]:
             *others, angle = known
-            (u_d, u_q), (_, i_d, i_q, *_) = voltages(*others), others
+            (u_d, u_q), (_, i_d, i_q, *_) = commanded(*others), others
             return _of_inverter(params, control, u_d, u_q, i_d, i_q, angle)
 
     add_current_limit(graph, control, SQUARE)
     _supply(graph, [Law(lambda *known, k=k: given(*known)[k], uses) for k in range(2)])
+    for k, (axis, inductance) in enumerate({"_d": ld, "_q": lq}.items()):
+        add_observer(graph, axis, r, inductance, Law(lambda *signals, k=k: expected(*signals)[k], known))
     return graph
 
 
 def _of_inverter(
-    params: Params, control: CurrentControl, u_d: Numeric, u_q: Numeric, i_d: Numeric, i_q: Numeric, angle: Numeric
+    params: SynchronousMachine,
+    control: CurrentControl,
+    u_d: Numeric,
+    u_q: Numeric,
+    i_d: Numeric,
+    i_q: Numeric,
+    angle: Numeric,
 ) -> tuple[Numeric, Numeric]:
     """The voltages of an inverter with dead time that is commanded u_d and u_q, at this angle of the rotor [rad]."""
     assert control.inverter is not None
-    errors = control.inverter.errors(per_phase(i_d), per_phase(i_q), params.pole_pairs * angle)
+    errors = control.inverter.errors(per_phase(i_d), per_phase(i_q), params.electrical_ratio * angle)
     return u_d + SCALE * errors[0], u_q + SCALE * errors[1]
 
 
 def setpoints(
-    params: Params, control: CurrentControl, wanted: Numeric, speed: Numeric, largest: Numeric
+    params: SynchronousMachine, control: CurrentControl, wanted: Numeric, speed: Numeric, largest: Numeric
 ) -> tuple[Numeric, Numeric]:
     """Setpoints of both currents from the speed [rad/s] and the i_q setpoint before its limit; largest: amplitude."""
-    p, ld, lq, flux = params.pole_pairs, params.inductance_d, params.inductance_q, SCALE * params.flux
+    p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
     limit = SCALE * control.voltage_limit
     i_q = limited(wanted, largest)
     if ops.is_infinite(limit):
@@ -160,7 +219,7 @@ def _supply(graph: BondGraph, voltages: Sequence[Law]) -> None:
         graph.signals[f"voltage_{axis}"] = Law(per_phase, (f"inverter_{axis}.effort",)), "V"
 
 
-def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
+def with_voltages(params: SynchronousMachine, control: CurrentControl) -> BondGraph:
     """The machine on an inverter that is commanded `voltage_d` and `voltage_q`, inputs; port: `shaft`."""
     graph = build(params)
     graph.inputs |= {"voltage_d": "V", "voltage_q": "V"}
@@ -173,9 +232,9 @@ def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
     return graph
 
 
-def windings(params: Params, control: CurrentControl) -> MachineWindings:
+def windings(params: SynchronousMachine, control: CurrentControl) -> MachineWindings:
     """What a sampled current loop knows of the machine."""
-    p, ld, lq, flux = params.pole_pairs, params.inductance_d, params.inductance_q, SCALE * params.flux
+    p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
 
     def induced(currents: tuple[Numeric, ...], speed: Numeric) -> tuple[Numeric, Numeric]:
         i_d, i_q = currents
