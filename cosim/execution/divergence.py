@@ -199,7 +199,7 @@ def _stable(plant: Plant) -> str:
     """The integrator for a stiff plant: of detailed drives, whose backlash and stiction change within a step, the one
     that iterates."""
     detailed = any(len(actuator.initial(0.0, 0.0)) >= DETAILED for actuator in plant.drives.values())
-    return "multirate" if detailed and not plant.model.constraint_rows else "rosenbrock"
+    return "multirate" if detailed and not (plant.model.constraint_rows or plant.shared) else "rosenbrock"
 
 
 def _linearised(stop: RigState) -> tuple[Array, list[int]] | None:
@@ -245,7 +245,8 @@ def _part_of(state: RigState, index: int) -> tuple[int, str]:
     for name in plant.drives:
         own = plant.layout.place("actuators", name).where
         if own.start <= index < own.stop:
-            return names.index(name), f"the drive of joint '{name}'"
+            of = "the drive" if name in plant.shared else "the drive of joint"
+            return next(iter(plant.joints_of[name].values())), f"{of} '{name}'"
     for where, dof in zip(plant.layout.index("bristles") if plant.bristles else (), plant.bristles.dofs, strict=True):
         if where == index:
             return dof, f"the friction of joint '{state.name(dof)}'"

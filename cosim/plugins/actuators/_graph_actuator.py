@@ -158,7 +158,7 @@ class GraphActuator:
         return self.assembly.flow(t, x, {**u, **{rate: u.get(what, 0.0) for rate, what in self._rates.items()}})
 
     def _on_joint(self, joint: str, known: Values, u: Mapping[str, Numeric]) -> Numeric:
-        """The effort on a joint, with the share of the reflected inertia that is in the mechanism: at any acceleration
+        """The effort on a joint, plus what of the reflected inertia is in the mechanism: at any acceleration
         of the joint it is the effort of the rest."""
         before, graph = self.joints[joint], self.assembly.graph
         effort, (bond,) = self.assembly.effort(joint, known), graph.at(joint)

@@ -33,7 +33,7 @@ class SharedDriveSpec:
 
 
 def joints_of(data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """By drive: name in its graph -> dof, as the file says, without checks."""
+    """By drive: name in its graph -> dof, as the file has it, without checks."""
     found = {}
     for name, section in data.items():
         joints = section.get("joints") if isinstance(section, dict) else None

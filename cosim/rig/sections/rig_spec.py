@@ -167,18 +167,19 @@ def read_rig(path: str | Path | YamlSource, overrides: Iterable[Override] = ()) 
 
 @dataclass(frozen=True)
 class PlantSpec:
-    """The sections `mechanism` and `joints` of a rig file, as in `RigSpec`."""
+    """The sections `mechanism`, `joints` and `bond_graphs` of a rig file, as in `RigSpec`."""
 
     path: Path
     mechanism: MechanismSpec
     joints: dict[str, JointSpec]
+    bond_graphs: tuple[SharedDriveSpec, ...]
     owners: dict[str, str]
     source: YamlSource
 
 
 def read_rig_plant(path: Path) -> PlantSpec:
-    """The sections `mechanism` and `joints` of the rig at `path` alone, also of a rig in which no joint moves on its
-    own.
+    """The sections `mechanism`, `joints` and `bond_graphs` of the rig at `path` alone, also of a rig in which no joint
+    moves on its own.
 
     Raises InputErrors with all errors in these sections; InputError if the file is not YAML.
     """
@@ -191,9 +192,12 @@ def read_rig_plant(path: Path) -> PlantSpec:
         if mechanism is not None:
             dofs = dofs_of(mechanism.description)
             settings = top.get("joints") or {}
-            entries = read_entries(settings, dofs.single, dofs.multi_dof_joints, dofs.by_name, reading)
+            graphs = reading.mapping(top.get("bond_graphs"), ("bond_graphs",))
+            shared = {dof for joints in joints_of(graphs).values() for dof in joints.values()}
+            entries = read_entries(settings, dofs.single, dofs.multi_dof_joints, dofs.by_name, reading, shared)
             specs = {name: read_joint(name, entry, dofs.single, False) for name, entry in entries.items()}
-            found = PlantSpec(path, mechanism, specs, dict(dofs.owners), source)
+            drives = read_bond_graphs(graphs, dofs.single, entries, (), dict.fromkeys(specs, "a joint"), reading)
+            found = PlantSpec(path, mechanism, specs, drives, dict(dofs.owners), source)
     except InputErrors:  # reading ended early
         raise InputErrors(_in_order(errors, source.file)) from None
     if errors or found is None:

@@ -39,11 +39,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     for name, joint in spec.joints.items():
         if joint.actuator is not None:
             actuators[name] = load_actuator(joint.actuator, ("joints", name, "actuator"), reading)
-    shared = {}
-    for drive in spec.bond_graphs:
-        actuator = load_shared_actuator(drive.plugin, list(drive.joints), (SECTION, drive.name), reading)
-        if actuator is not None:
-            shared[drive.name] = SharedDrive(actuator, {f"{key}.": dof for key, dof in drive.joints.items()})
+    shared = shared_drives(spec, reading)
     prescribed = prescribed_trajectories(spec, reading)
     check_friction(spec, reading)
     if reading.errors:
@@ -81,6 +77,16 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     plant = plant.with_modes(hybrid_modes_of(spec, plant))
     _check_formulation(plant, reading)
     return plant
+
+
+def shared_drives(spec: RigSpec | PlantSpec, reading: Reading) -> dict[str, SharedDrive]:
+    """The drives of several joints by name; errors are recorded."""
+    found = {}
+    for drive in spec.bond_graphs:
+        actuator = load_shared_actuator(drive.plugin, list(drive.joints), (SECTION, drive.name), reading)
+        if actuator is not None:
+            found[drive.name] = SharedDrive(actuator, {f"{key}.": dof for key, dof in drive.joints.items()})
+    return found
 
 
 def with_samples(spec: RigSpec, plant: Plant, reading: Reading) -> RigSpec:

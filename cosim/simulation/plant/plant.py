@@ -104,7 +104,7 @@ class Plant(PlantDescription):
     @cached_property
     def state_places(self) -> list[np.ndarray]:
         """Indices in the flat state of what moves each dof (nv,): its coordinates, its velocity and its actuator. The
-        four coordinates of a rotation belong to the last of its three dofs."""
+        four coordinates of a rotation belong to the last of its three dofs, a drive of several joints to the first."""
         places: list[list[int]] = [[] for _ in self.model.dof_names]
         of_coordinate: list[int] = []
         first = 0
@@ -116,7 +116,8 @@ class Plant(PlantDescription):
         pairs = [*((of_coordinate[k], place) for k, place in coordinates), *velocities]
         for name in self.drives:
             where = self.layout.place("actuators", name).where
-            pairs += [(self.model.dof_index(name), place) for place in range(where.start, where.stop)]
+            dof = next(iter(self.joints_of[name].values()))
+            pairs += [(dof, place) for place in range(where.start, where.stop)]
         if self.bristles:
             pairs += list(zip(self.bristles.dofs, self.layout.index("bristles"), strict=True))
         for dof, place in pairs:
