@@ -76,6 +76,12 @@ class Stage(Component):
     word, types, default = "stage", ("gear_stage", "harmonic_drive"), "gear_stage"
 
 
+class DcSource(Component):
+    """What feeds a DC link. Its parameters have `nominal`, the voltage [V] of a link without load."""
+
+    word, types = "source", ("diode_bridge", "active_front_end", "battery")
+
+
 @dataclass
 class BondGraph:
     """A graph under construction, or a component of another graph.

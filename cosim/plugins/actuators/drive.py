@@ -53,6 +53,7 @@ class Params:
     loops: ServoLoops | None = param(default=None, doc="sampled loops of position, velocity and current")
 
     brake: HoldingBrake | None = param(default=None, doc="holding brake at the joint, which the drive switches")
+    supply: str | None = param(default=None, doc="name of a supply that it shares with others")
 
     def __post_init__(self) -> None:
         if self.brake is not None and self.loops is None:
@@ -72,8 +73,32 @@ class Params:
 def load(params: Params) -> GraphActuator:
     """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
     that is no stage."""
+    if params.supply is not None:
+        what = "a drive on a supply is one of several, which a section of 'supplies' makes"
+        raise SectionError(f"{what}; take 'supply' out", ("supply",))
+    check(params)
     module, loops = params.motor.module, params.loops
-    if not hasattr(module, "controlled"):
+    sampled = loops is not None and loops.current is not None
+    motor = module.with_voltages(params.motor.params, params.control) if sampled else controlled(params)
+    graph, moving = train(params, motor)
+    graph.bond(graph.ports["shaft"], JOINT)
+    recorded = recorded_of(graph)
+    if loops is None:
+        return GraphActuator(params, graph, recorded, moving)
+    windings, current = module.windings(params.motor.params, params.control), None
+    if loops.current is not None:
+        try:
+            current = SampledCurrentLoop(windings, params.control, loops.current)
+        except ValueError as error:
+            raise SectionError(str(error), ("control", "bandwidth")) from None
+    effort = abs(params.ratio) * windings.torque_constant
+    gears, limit = (params.ratio, params.rigid), params.control.current_limit
+    return ServoDrive(params, graph, recorded, loops, current, *gears, effort, limit, params.brake, moving)
+
+
+def check(params: Params) -> None:
+    """Raises InputError as `load` does."""
+    if not hasattr(params.motor.module, "controlled"):
         known = " or ".join(ElectricMachine.types)
         raise InputError(f"'{params.motor.type}' is no motor with a current loop; use {known}")
     for number, stage in enumerate(params.gears):
@@ -81,11 +106,13 @@ def load(params: Params) -> GraphActuator:
             what = f"'{stage.type}' is no stage of a gear train; use {' or '.join(Stage.types)}"
             raise SectionError(what, ("gears", number, "type"))
     _check_inertias(params)
+
+
+def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]]:
+    """(The motor with its gear train and friction, whose port `shaft` turns with the joint; flows of inertias -> their
+    ratio to the velocity of the joint)."""
     graph = BondGraph()
-    sampled = loops is not None and loops.current is not None
-    graph.include(
-        "motor", module.with_voltages(params.motor.params, params.control) if sampled else _controlled(params)
-    )
+    graph.include("motor", motor)
     last, ratio = "motor.shaft", params.ratio
     moving = {"motor.inertia.flow": ratio}
     for number, stage in enumerate(params.gears, 1):
@@ -98,23 +125,17 @@ def load(params: Params) -> GraphActuator:
             graph.junction(f"shaft_{number}", "1")
             graph.bond(last, f"shaft_{number}")
             last = f"shaft_{number}"
-    graph.bond(last, JOINT)
+    graph.ports["shaft"] = last
     if params.friction is not None:
         graph.include("friction", friction.build(params.friction))
         graph.bond(last, "friction.body")
+    return graph, moving
+
+
+def recorded_of(graph: BondGraph) -> dict[str, str]:
+    """Recorded signals of a drive."""
     recorded = {name.removeprefix("motor."): name for name in graph.signals}
-    recorded |= {MOTOR_SPEED: "motor.rotor.flow"}
-    if loops is None:
-        return GraphActuator(params, graph, recorded, moving)
-    windings, current = module.windings(params.motor.params, params.control), None
-    if loops.current is not None:
-        try:
-            current = SampledCurrentLoop(windings, params.control, loops.current)
-        except ValueError as error:
-            raise SectionError(str(error), ("control", "bandwidth")) from None
-    effort = abs(params.ratio) * windings.torque_constant
-    gears, limit = (params.ratio, params.rigid), params.control.current_limit
-    return ServoDrive(params, graph, recorded, loops, current, *gears, effort, limit, params.brake, moving)
+    return recorded | {MOTOR_SPEED: "motor.rotor.flow"}
 
 
 def _check_inertias(params: Params) -> None:
@@ -129,7 +150,7 @@ def _check_inertias(params: Params) -> None:
         keys, what = ("gears", number), "the output of a stage"
 
 
-def _controlled(params: Params) -> BondGraph:
+def controlled(params: Params) -> BondGraph:
     """The motor with its continuous current loop."""
     return params.motor.module.controlled(params.motor.params, params.control, params.ratio)
 

@@ -27,7 +27,7 @@ from cosim.core.units import UNITS, parse_any
 from cosim.mechanics.bondgraph import expressions
 from cosim.mechanics.bondgraph.domains import DOMAINS
 from cosim.mechanics.bondgraph.elements import IC, KINDS, OUTPUTS, Element, Law, R
-from cosim.mechanics.bondgraph.graph import BondGraph, Component, ElectricMachine, GraphError, Stage
+from cosim.mechanics.bondgraph.graph import BondGraph, Component, DcSource, ElectricMachine, GraphError, Stage
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import call_checked, read_plugin
 from cosim.rig.reading.schema import KeyPath, Reading
@@ -246,7 +246,7 @@ schema.READERS |= {
     Law: lambda reading, hint, value, meta, path: _law(value, path, {}, reading),
     BondGraph: lambda reading, hint, value, meta, path: read_graph(value, path, reading),
     **dict.fromkeys(
-        (Component, ElectricMachine, Stage),
+        (Component, ElectricMachine, Stage, DcSource),
         lambda reading, hint, value, meta, path: read_component(value, path, reading, hint),
     ),
 }

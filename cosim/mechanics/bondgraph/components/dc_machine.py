@@ -19,6 +19,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
 )
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
+SHARE_OF_LINK = 1.0  # largest voltage of a full bridge
 SQUARE = Law(lambda current: current * current, ("winding.flow",))
 
 
