@@ -169,6 +169,7 @@ DRIVE = {
     "control": {"bandwidth": 200, "current_limit": 20},
     "gears": [{"ratio": 5}],
     "supply": "link",
+    "powers": True,
 }
 LINK = {"source": {"type": "diode_bridge", "voltage": 100, "resistance": 2.5}, "capacitance": CAPACITANCE}
 BODIES = [
@@ -220,6 +221,13 @@ def test_drives_on_a_link_close_the_balance_of_energy(name: str, integrator: str
         power = run[f"{joint}/voltage"] * run[f"{joint}/current"]
         assert u * run[f"{joint}/supply_current"] == pytest.approx(power, abs=1e-9 * np.ptp(power))
     assert (run["link/current"].min() < -0.1) == (name != "diode_bridge")
+    powers, energy = run.summary["powers"], run.summary["energy"]
+    lost = {
+        owner: {part: of[part] for part in of if part not in ("electrical", "returned")} for owner, of in powers.items()
+    }
+    assert sum(sum(of.values()) for of in lost.values()) == pytest.approx(energy["dissipated"], rel=1e-9)
+    if name != "battery":
+        assert powers["link"]["electrical"] == pytest.approx(energy["work_in"], rel=1e-9)
 
 
 def test_drives_start_with_the_velocity_of_their_joints() -> None:

@@ -79,17 +79,16 @@ def _drive(params: drive.Params, joint: str) -> tuple[BondGraph, dict[str, float
     graph, moving = drive.train(params, motor)
     graph.ports["link"] = "motor.link"
     graph.signals["supply_current"] = Law(lambda given: -given, ("motor.intake.flow",)), "A"
+    if params.powers:
+        taken = Law(lambda u, given: -u * given, (f"motor.{TERMINALS}.effort", "motor.intake.flow"))
+        drive.add_powers(graph, taken)
     return with_inputs(graph, {name: f"{joint}.{name}" for name in INPUTS}), moving
 
 
 def on_link(motor: BondGraph, fraction: float) -> BondGraph:
     """The motor with an inverter on a link, port `link`, in place of each source of a voltage by a law: junctions of
     the same names. fraction: λ."""
-    commanded = {
-        name: element.value
-        for name, element in motor.elements.items()
-        if element.kind == "Se" and element.domains == ("electrical",) and isinstance(element.value, Law)
-    }
+    commanded = drive.voltages_of(motor)
     uses = tuple(dict.fromkeys(name for law in commanded.values() for name in law.uses))
     graph = replace(motor, elements=dict(motor.elements), bonds=list(motor.bonds), ports=dict(motor.ports))
     graph.junction(TERMINALS, "0")

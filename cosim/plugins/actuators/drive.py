@@ -20,6 +20,7 @@ from cosim.core.servo import brake, cascade, encoder
 from cosim.core.servo.brake import HoldingBrake
 from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoints
 from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State, param, params
+from cosim.mechanics.bondgraph import Element, Law, power_account
 from cosim.mechanics.bondgraph.components import friction
 from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage
@@ -54,6 +55,7 @@ class Params:
 
     brake: HoldingBrake | None = param(default=None, doc="holding brake at the joint, which the drive switches")
     supply: str | None = param(default=None, doc="name of a supply that it shares with others")
+    powers: bool = param(default=False, doc="record its powers and energies by part")
 
     def __post_init__(self) -> None:
         if self.brake is not None and self.loops is None:
@@ -73,14 +75,14 @@ class Params:
 def load(params: Params) -> GraphActuator:
     """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
     that is no stage."""
-    if params.supply is not None:
-        what = "a drive on a supply is one of several, which a section of 'supplies' makes"
-        raise SectionError(f"{what}; take 'supply' out", ("supply",))
     check(params)
     module, loops = params.motor.module, params.loops
     sampled = loops is not None and loops.current is not None
     motor = module.with_voltages(params.motor.params, params.control) if sampled else controlled(params)
     graph, moving = train(params, motor)
+    if params.powers:
+        sources = [f"motor.{name}" for name in voltages_of(motor)]
+        add_powers(graph, power_account.supplied_by(sources))
     graph.bond(graph.ports["shaft"], JOINT)
     recorded = recorded_of(graph)
     if loops is None:
@@ -130,6 +132,27 @@ def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]
         graph.include("friction", friction.build(params.friction))
         graph.bond(last, "friction.body")
     return graph, moving
+
+
+def voltages_of(motor: BondGraph) -> dict[str, Law]:
+    """The sources of the voltages of its windings."""
+    return {
+        name: element.value
+        for name, element in motor.elements.items()
+        if element.kind == "Se" and element.domains == ("electrical",) and isinstance(element.value, Law)
+    }
+
+
+def add_powers(graph: BondGraph, supplied: Law) -> None:
+    """The powers of a drive by part, out of an electrical power [W]."""
+
+    def part_of(name: str, element: Element) -> str:
+        if name.startswith("motor."):
+            return "copper" if element.domains == ("electrical",) else "friction"
+        return "friction" if name.startswith("friction.") else "gear"
+
+    power_account.add_supply(graph, supplied)
+    power_account.add_losses(graph, power_account.losses_by_part(graph, part_of))
 
 
 def recorded_of(graph: BondGraph) -> dict[str, str]:

@@ -28,12 +28,14 @@ from cosim.mechanics.bondgraph import expressions
 from cosim.mechanics.bondgraph.domains import DOMAINS
 from cosim.mechanics.bondgraph.elements import IC, KINDS, OUTPUTS, Element, Law, R
 from cosim.mechanics.bondgraph.graph import BondGraph, Component, DcSource, ElectricMachine, GraphError, Stage
+from cosim.mechanics.bondgraph.power_account import LOSSES
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import call_checked, read_plugin
 from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.reading.yaml_values import YamlValue
 
 SECTIONS = ("constants", "inputs", "junctions", "elements", "components", "bonds", "ports", "signals")
+_FURTHER = {"I": ("initial", "energy"), "C": ("initial", "energy"), "R": ("part",)}  # keys of a kind beside its value
 JUNCTIONS = {0: "0", 1: "1", "0": "0", "1": "1"}
 
 
@@ -157,7 +159,9 @@ def _element(value: YamlValue, path: KeyPath, constants: Mapping[str, float], re
         return None
     row = KINDS[kind]
     keys = ["type", "domain", *(["to"] if row.ports == 2 else []), row.value, "law"]
-    schema.check_keys(data, [*keys, *(["initial", "energy"] if kind in ("I", "C") else [])], path, reading)
+    schema.check_keys(data, [*keys, *_FURTHER.get(kind, ())], path, reading)
+    if data.get("part", "other") not in LOSSES:
+        reading.fail((*path, "part"), f"expected one of {', '.join(LOSSES)}; got {schema.show(data['part'])}")
     domains = [_domain(data.get("domain"), (*path, "domain"), reading)]
     if row.ports == 2:
         domains.append(_domain(data.get("to", data.get("domain")), (*path, "to"), reading))
@@ -174,6 +178,8 @@ def _element(value: YamlValue, path: KeyPath, constants: Mapping[str, float], re
         element = R(element.domains[0], law) if kind == "R" else replace(element, value=law)
     else:
         element = replace(element, value=schema.number(data[row.value], unit, (*path, row.value), reading))
+    if "part" in data:
+        element = replace(element, part=data["part"])
     if "initial" in data:
         initial = schema.number(data["initial"], element.initial_unit, (*path, "initial"), reading)
         element = replace(element, initial=initial)

@@ -261,7 +261,7 @@ class PlantDescription:
         }
 
     @cached_property
-    def driven(self) -> frozenset[str]:
+    def actuated(self) -> frozenset[str]:
         """Dofs that a simulated drive moves."""
         return frozenset((*self.actuators, *(dof for drive in self.shared.values() for dof in drive.joints.values())))
 

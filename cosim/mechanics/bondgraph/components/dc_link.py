@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from cosim.core import ops
 from cosim.core.types import Numeric, param, params
-from cosim.mechanics.bondgraph import BondGraph, C, Law, R
+from cosim.mechanics.bondgraph import BondGraph, C, Law, R, power_account
 from cosim.mechanics.bondgraph.graph import DcSource
 
 
@@ -65,5 +65,9 @@ def build(params: Params) -> BondGraph:
     if params.chopper is not None:
         graph.add("chopper", R("electrical", Law(params.chopper.current, ("effort",))))
         graph.bond("bus", "chopper")
-        graph.signals["brake_power"] = Law(lambda u, i: u * i, ("bus.effort", "chopper.flow")), "W"
+    sources = [name for name, element in graph.elements.items() if element.kind in ("Se", "Sf")]
+    if sources:
+        power_account.add_supply(graph, power_account.supplied_by(sources))
+    of = power_account.losses_by_part(graph, lambda name, _: "chopper" if name == "chopper" else "supply")
+    power_account.add_losses(graph, of)
     return graph

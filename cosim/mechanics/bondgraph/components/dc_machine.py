@@ -17,6 +17,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     add_current_limit,
     limited,
 )
+from cosim.mechanics.bondgraph.components._iron import IronLosses, add_iron
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
 SHARE_OF_LINK = 1.0  # largest voltage of a full bridge
@@ -34,6 +35,7 @@ class Params:
     field_resistance: float | None = param(unit="ohm", above=0.0, default=None)
     field_inductance: float | None = param(unit="H", above=0.0, default=None)
     thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
+    iron: IronLosses | None = param(default=None, doc="iron losses")
 
     def __post_init__(self) -> None:
         field = (self.excitation, self.field_resistance, self.field_inductance)
@@ -65,6 +67,7 @@ def build(params: Params) -> BondGraph:
     if params.inertia:
         graph.add("inertia", I("rotational", params.inertia))
         graph.bond("rotor", "inertia")
+    add_iron(graph, params.iron)
     if params.viscous:
         graph.add("bearing", R("rotational", params.viscous))
         graph.bond("rotor", "bearing")

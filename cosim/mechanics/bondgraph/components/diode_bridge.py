@@ -2,9 +2,9 @@
 
     i = max(U_0 − u, 0) / R,  U_0 = 3 √2 / π U
 
-of the voltage U between two lines (1.35 U), averaged over a period, in which it has six peaks; R is of the supply, its lines and
-the bridge (Mohan, Undeland and Robbins, Power Electronics, ch. 5). While the link has less than `closes`, a precharge
-resistance is in series; around it, over 1 % of that voltage, it fades out.
+of the voltage U between two lines (1.35 U), averaged over a period, in which it has six peaks; R is of the supply, its
+lines and the bridge (Mohan, Undeland and Robbins, Power Electronics, ch. 5). While the link has less than `closes`, a
+precharge resistance is in series; around it, over 1 % of that voltage, it fades out.
 """
 
 from __future__ import annotations

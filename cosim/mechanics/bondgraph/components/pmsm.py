@@ -24,6 +24,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     add_current_limit,
     limited,
 )
+from cosim.mechanics.bondgraph.components._iron import IronLosses, add_iron
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
 # of currents, voltages and fluxes whose product is the power of three phases
@@ -49,6 +50,7 @@ class Params:
     cogging: float = param(unit="N*m", min=0.0, default=0.0, doc="amplitude of the cogging torque")
     cogging_periods: int = param(min=1, default=12, doc="of the cogging torque per turn")
     thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
+    iron: IronLosses | None = param(default=None, doc="iron losses")
 
 
 def build(params: Params) -> BondGraph:
@@ -67,6 +69,7 @@ def build(params: Params) -> BondGraph:
     if params.inertia:
         graph.add("inertia", I("rotational", params.inertia))
         graph.bond("rotor", "inertia")
+    add_iron(graph, params.iron)
     if params.viscous:
         graph.add("bearing", R("rotational", params.viscous))
         graph.bond("rotor", "bearing")
