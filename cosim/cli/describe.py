@@ -200,7 +200,7 @@ def _left_out(rig: Rig) -> Iterator[str]:
     why += [f"{joint.name} ({bound_reason(joint)})" for joint in spec.mechanism.description.joints if joint.mimic]
     if why:
         yield f"{joined(reaching, 'and')} leave{'s' * (len(reaching) == 1)} out {joined(why, 'and')}"
-    driven = len(rig.plant.driven) + len(rig.plant.real)
+    driven = len(rig.plant.actuated) + len(rig.plant.real)
     constrained = len(rig.plant.full_model.constraint_rows) - len(rig.plant.start.redundant)
     independent = rig.plant.full_model.nv - constrained
     if driven > independent:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cosim.core.errors import plural
 from cosim.core.units import unit_sign
+from cosim.mechanics.bondgraph.power_account import ELECTRICAL, RETURNED
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
@@ -105,6 +106,7 @@ def general_lines(run: Run) -> list[str]:
     other_equations = "" if formulation == SEPARATE_BODIES else f"; equations of motion: {formulation}"
     return [
         *balance,
+        *power_lines(summary),
         *bond_lines(summary),
         *coupling_step_lines(summary),
         *(bus_line(bus) for bus in summary["drivers"]),
@@ -124,6 +126,21 @@ def coupling_step_lines(summary: RunSummary) -> list[str]:
         return []
     again = f", {steps['repeated']:,} more made again with a shorter one" if steps["repeated"] else ""
     return [f"coupling {steps['count']:,} {plural(steps['count'], 'step')}{again}"]
+
+
+def power_lines(summary: RunSummary) -> list[str]:
+    """What became of the energy that drives and supplies took."""
+    lines = []
+    for name, energies in summary["powers"].items():
+        given = {what: energies[what] for what in (ELECTRICAL, RETURNED) if what in energies}
+        parts = [f"{part} {_quantity(energy, 'J')}" for part, energy in energies.items() if part not in given]
+        taken = ""
+        if given:
+            back = given[RETURNED]
+            taken = f"took {_quantity(given[ELECTRICAL] + back, 'J')}, returned {_quantity(back, 'J')}"
+        lost = f"lost: {', '.join(parts)}" if parts else ""
+        lines.append(f"power    {name}: {'; '.join(part for part in (taken, lost) if part)}")
+    return lines
 
 
 def bond_lines(summary: RunSummary) -> list[str]:

@@ -199,7 +199,7 @@ def _stable(plant: Plant) -> str:
     """The integrator for a stiff plant: of detailed drives, whose backlash and stiction change within a step, the one
     that iterates."""
     detailed = any(len(actuator.initial(0.0, 0.0)) >= DETAILED for actuator in plant.drives.values())
-    return "multirate" if detailed and not plant.model.constraint_rows else "rosenbrock"
+    return "multirate" if detailed and not (plant.model.constraint_rows or plant.shared) else "rosenbrock"
 
 
 def _linearised(stop: RigState) -> tuple[Array, list[int]] | None:

@@ -206,7 +206,7 @@ def _weak_motors(rig: WiredRig, state: RigState, times: Array, required: Array) 
 def _large_rotors(rig: WiredRig, state: RigState) -> Iterator[str]:
     """Joints whose reflected inertia is out of all proportion to the links."""
     plant = rig.plant
-    rotors = {name: actuator.reflected_inertia for name, actuator in plant.actuators.items()} | dict(plant.rotors)
+    rotors = plant.rotor_inertias
     if not rotors:
         return
     reflected = np.array([float(rotors.get(name, 0.0)) for name in plant.model.dof_names])

@@ -86,7 +86,7 @@ def _batch_poses(model: Model) -> BatchFunction:
 
 def _scene(rig: WiredRig, visuals: Mapping[str, Sequence[Visual]], notes: Sequence[str]) -> Scene:
     plant = rig.plant
-    actuated = {name.partition(".")[0] for name in (*plant.driven, *plant.real)}
+    actuated = {name.partition(".")[0] for name in (*plant.actuated, *plant.real)}
     return scene_of(plant.model, plant.start.q, actuated, visuals, notes)
 
 

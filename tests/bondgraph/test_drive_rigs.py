@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from cosim import Rig
+from cosim import Model, Rig
 from cosim.cli.reference_run import SETTINGS
 from cosim.mechanics.bondgraph.components import dc_machine, pmsm
 from cosim.mechanics.bondgraph.components._current_control import BAND, CurrentControl, Inverter, Overload
@@ -92,6 +93,38 @@ def test_two_motors_on_one_load_move_as_their_equations_by_hand(sample: Sample) 
     first, second = run["table/first_torque"], run["table/second_torque"]
     after = run.t > 0.2
     assert first[after].min() > 0.2 and second[after].max() < -0.3
+
+
+SIDES = np.array([[1.0, 1.0], [1.0, -1.0]])  # speeds of the side gears by pitch and roll
+
+
+def wrist_by_hand(links: Model, t: float, x: np.ndarray) -> np.ndarray:
+    """Of q, v, and by motor current, speed and twist of the mesh."""
+    q, v, i, w, twist = x.reshape(5, 2)
+    voltage = np.array([4.0 * np.sin(6.0 * t), 3.0])
+    side = SIDES @ v
+    mesh = 60.0 * (0.5 * twist + 1e-4 * (w - 60.0 * side))
+    share = np.where(mesh * side > 0.0, 1.1, 0.9)
+    torque = mesh - 0.1 * np.abs(mesh) / share * side / np.hypot(side, 0.01)
+    # the side gears of 1e-4 kg m² turn with both joints
+    mass = links.mass_matrix(q) + 1e-4 * SIDES.T @ SIDES
+    a = np.linalg.solve(mass, SIDES.T @ torque - links.inverse_dynamics(q, v, np.zeros(2)))
+    return np.concatenate(
+        [v, a, (voltage - 0.5 * i - 0.03 * w) / 4e-4, (0.03 * i - mesh / 60.0) / 5e-6, w - 60.0 * side]
+    )
+
+
+def test_a_differential_wrist_moves_as_its_equations_by_hand(sample: Sample) -> None:
+    laws = (f"bond_graphs.wrist.graph.elements.supply_{k}.law={law}" for k, law in (("a", "4*sin(6*t)"), ("b", "3")))
+    rig = sample("drives/differential_wrist", *laws, "schedule.tolerance=1e-9", "schedule.duration=0.5", "controllers=")
+    links = Model(rig.spec.mechanism.description, rig.spec.mechanism.gravity)
+    run = rig.run()
+    options = {"method": "LSODA", "rtol": 1e-10, "atol": 1e-12, "max_step": 2e-3}
+    found = solve_ivp(partial(wrist_by_hand, links), (0.0, run.t[-1]), np.zeros(10), t_eval=run.t, **options)
+    expected = {"pitch/position": found.y[0], "roll/position": found.y[1], "wrist/current_a": found.y[4]}
+    for name, values in expected.items():
+        assert run[name] == pytest.approx(values, abs=1e-5 * np.ptp(values)), name
+    assert run.summary["energy"]["residual_relative"] < 1e-9
 
 
 # --- energy ---

@@ -28,6 +28,7 @@ from cosim.core.units import SPELLINGS, UNITS
 from cosim.execution.hardware.emulation import fault_injection
 from cosim.execution.scheduler import ALLOWED, SchedulerState
 from cosim.execution.timing import deadlines, percentiles
+from cosim.mechanics.bondgraph.power_account import ELECTRICAL, LOSSES, RETURNED
 from cosim.output.events import PAUSE
 from cosim.output.stream.messages import SAMPLE_FIELDS, event_of
 from cosim.output.stream.reading import Schema
@@ -365,6 +366,9 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
     fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak", "largest")}
     fields.add("reactions.<joint>")
+    linked = load_rig(folder / "drives" / "dc_link.yaml").run(0.01).summary["powers"]
+    assert set(linked["table"]) == {ELECTRICAL, RETURNED, "copper", "gear"} and {"copper", "gear"} < set(LOSSES)
+    fields |= {f"powers.<name>.{key}" for key in (ELECTRICAL, RETURNED, "<part>")}
     fields |= {f"bonds.<name>.{key}" for key in get_type_hints(PartBondSummary)}
     fields |= {f"torsion_springs.<name>.{key}" for key in get_type_hints(TorsionSpringSummary)}
     fields |= {f"real_joints.<joint>.{key}" for key in get_type_hints(DriveBondSummary)}

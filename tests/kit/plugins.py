@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 
 from cosim.mechanics.bondgraph import TF, BondGraph, Law, Se
-from cosim.mechanics.bondgraph.components import dc_machine
-from cosim.mechanics.bondgraph.graph import ElectricMachine
+from cosim.mechanics.bondgraph.components import dc_machine, diode_bridge
+from cosim.mechanics.bondgraph.graph import DcSource, ElectricMachine
 from tests.bondgraph.graphs import motor
 
 
@@ -112,6 +112,8 @@ def _drawn(field: dataclasses.Field[Any], hint: Any, n: int, text: str, rng: np.
     if hint is ElectricMachine:
         params = dc_machine.Params(0.5, 1e-3, inertia=1e-3, torque_constant=0.1)
         return ElectricMachine("dc_machine", dc_machine, params)
+    if hint is DcSource:
+        return DcSource("diode_bridge", diode_bridge, diode_bridge.Params(300.0, 1.0))
     if dict in (hint, *get_args(hint)):
         return {}
     if any(map(dataclasses.is_dataclass, (hint, *get_args(hint)))):  # one or several sections

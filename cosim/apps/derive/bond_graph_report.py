@@ -16,7 +16,7 @@ from cosim.core.units import unit_sign
 from cosim.mechanics.bondgraph import Assembly, Element, Law
 from cosim.mechanics.bondgraph.equations import Variable
 from cosim.mechanics.multibody.description.robot_file import SUFFIXES
-from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
+from cosim.plugins.actuators._graph_actuator import GraphActuator
 
 MAX_PRINTED_BONDS = 20  # of an incidence matrix
 
@@ -70,11 +70,12 @@ def _draw(file: Path, actuators: dict[str, GraphActuator], form: Form) -> None:
 
 
 def graph_actuators(path: Path) -> dict[str, GraphActuator]:
-    """By joint: the actuators of a rig that are bond graphs. Raises InputErrors for errors in the rig."""
+    """By joint, or by the name of a graph of several joints. Raises InputErrors for errors in the rig."""
     if path.suffix.lower() in SUFFIXES:
         raise InputError("a robot file has no actuators; name a rig (YAML)", str(path))
-    found = actuators_of(read_rig_with_joints(path))
-    return {name: actuator for name, actuator in found.items() if isinstance(actuator, GraphActuator)}
+    found, shared = actuators_of(read_rig_with_joints(path))
+    both = found | {name: drive.actuator for name, drive in shared.items()}
+    return {name: actuator for name, actuator in both.items() if isinstance(actuator, GraphActuator)}
 
 
 def chosen(actuators: dict[str, GraphActuator], path: Path, joint: str | None) -> dict[str, GraphActuator]:
@@ -91,9 +92,10 @@ def chosen(actuators: dict[str, GraphActuator], path: Path, joint: str | None) -
 
 
 def outputs_of(actuator: GraphActuator) -> dict[str, Variable]:
-    """The effort on the joint, and the recorded signals."""
-    (bond,) = actuator.assembly.graph.at(JOINT)
-    return {"effort": Variable("e", bond), **actuator.recorded}
+    """The effort on each joint, and the recorded signals."""
+    at = actuator.assembly.graph.at
+    efforts = {f"{before}effort": Variable("e", at(joint)[0]) for joint, before in actuator.joints.items()}
+    return {**efforts, **actuator.recorded}
 
 
 def report_lines(name: str, actuator: GraphActuator) -> list[str]:

@@ -20,7 +20,9 @@ from cosim.rig.reading.contracts import load_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.rig_files import files_named_by
 from cosim.rig.sections.rig_spec import PlantSpec, RigSpec, read_rig
+from cosim.rig.wiring.plant import shared_drives
 from cosim.rig.wiring.wired_rig import require_joints
+from cosim.simulation.plant.plant_description import SharedDrive
 
 MAX_PRINTED_BODIES = 20  # bodies besides body 0 whose matrices are printed
 
@@ -219,9 +221,10 @@ def read_rig_with_joints(path: Path) -> RigSpec:
     return spec
 
 
-def actuators_of(rig: RigSpec | PlantSpec) -> dict[str, Actuator]:
-    """By joint. Raises InputErrors for those that cannot be set up."""
+def actuators_of(rig: RigSpec | PlantSpec) -> tuple[dict[str, Actuator], dict[str, SharedDrive]]:
+    """By joint, and drives of several joints by name. Raises InputErrors for those that cannot be set up."""
     reading = Reading(rig.source.place, [], rig.path.parent)
+    shared = shared_drives(rig, reading)
     found = {
         name: load_actuator(joint.actuator, ("joints", name, "actuator"), reading)
         for name, joint in rig.joints.items()
@@ -229,4 +232,4 @@ def actuators_of(rig: RigSpec | PlantSpec) -> dict[str, Actuator]:
     }
     if reading.errors:
         raise InputErrors(reading.errors)
-    return {name: actuator for name, actuator in found.items() if actuator is not None}
+    return {name: actuator for name, actuator in found.items() if actuator is not None}, shared

@@ -18,6 +18,9 @@ def read_model(path: Path) -> Model:
 
 def model_of(rig: RigSpec | PlantSpec) -> Model:
     """Raises InputErrors for actuators that cannot be set up."""
-    rotors = {name: actuator.reflected_inertia for name, actuator in actuators_of(rig).items()}
+    actuators, shared = actuators_of(rig)
+    rotors = {name: actuator.reflected_inertia for name, actuator in actuators.items()}
+    for drive in shared.values():
+        rotors |= drive.rotor_inertias
     mechanism = with_friction(rig.mechanism.description, friction_laws(rig), rig.owners)
     return Model(mechanism, rig.mechanism.gravity, rotors)

@@ -130,7 +130,7 @@ def unit_of_time(motion: RecordedMotion) -> str:
 
 def actuated_joints(rig: Rig) -> tuple[str, ...]:
     """Those with a drive."""
-    return tuple(name for name in rig.joints if name in rig.plant.driven)
+    return tuple(name for name in rig.joints if name in rig.plant.actuated)
 
 
 def _recording(rig: Rig, path: str | Path) -> tuple[list[str], Reader]:

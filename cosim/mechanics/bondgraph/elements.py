@@ -92,7 +92,8 @@ class Element:
     initial: of its state, or of the states of a field; energy: of an I or C whose value is a law, the stored energy [J]
     as a law of its momentum or displacement, without which it is integrated; of a field, as a law of its ports' states.
     stores: what each port of a field stores; ports: names under which bonds mean them, without which they are in the
-    order of the bonds. gives: what an R by a law computes; inverse: its law, solved for the other side.
+    order of the bonds. gives: what an R by a law computes; inverse: its law, solved for the other side. part: of the
+    losses of a drive to which an R belongs, see `power_account`.
     """
 
     kind: str
@@ -104,6 +105,7 @@ class Element:
     ports: tuple[str, ...] = ()
     inverse: Law | None = None
     gives: Side | None = None
+    part: str = ""
 
     @property
     def row(self) -> ElementKind:

@@ -100,6 +100,12 @@ class Stage(Component):
         return 0.0, getattr(self.params, "inertia", 0.0)
 
 
+class DcSource(Component):
+    """What feeds a DC link. Its parameters have `nominal`, the voltage [V] of a link without load."""
+
+    word, types = "source", ("diode_bridge", "active_front_end", "battery")
+
+
 @dataclass
 class BondGraph:
     """A graph under construction, or a component of another graph.

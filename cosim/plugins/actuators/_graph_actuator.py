@@ -62,8 +62,8 @@ class GraphActuator:
         joints: Mapping[str, str] = ONE_JOINT,
     ) -> None:
         """graph: bonds to the joints, and takes the inputs `request`, `position`, `velocity` of each; moving: states
-        that are velocities at t = 0 -> their ratio to the joint's velocity; joints: source of flow -> what the names of
-        its inputs and of its effort begin with.
+        that are velocities at t = 0 -> their ratio to the joint's velocity, of several joints one each; joints: source
+        of flow -> what the names of its inputs and of its effort begin with.
 
         Raises GraphError for a graph that cannot be, and one that needs the rate of a sampled input.
         """
@@ -103,7 +103,10 @@ class GraphActuator:
 
     def initial(self, position: Numeric, velocity: Numeric) -> State:
         state = self.assembly.initial()
-        return state | {name: ops.array(ratio * velocity) for name, ratio in self._moving.items()}
+        return state | {
+            name: ops.array(np.dot(ratio, velocity) if np.ndim(ratio) else ratio * velocity)
+            for name, ratio in self._moving.items()
+        }
 
     # --- equations ---
 
@@ -159,7 +162,7 @@ class GraphActuator:
         return self.assembly.flow(t, x, {**u, **{rate: u.get(what, 0.0) for rate, what in self._rates.items()}})
 
     def _on_joint(self, joint: str, known: Values, u: Mapping[str, Numeric]) -> Numeric:
-        """The effort on a joint, with the share of the reflected inertia that is in the mechanism: at any acceleration
+        """The effort on a joint, plus what of the reflected inertia is in the mechanism: at any acceleration
         of the joint it is the effort of the rest."""
         before, graph = self.joints[joint], self.assembly.graph
         effort, (bond,) = self.assembly.effort(joint, known), graph.at(joint)
@@ -280,7 +283,7 @@ def _equal(a: Numeric, b: Numeric) -> bool:
     if ops.is_symbolic(a) or ops.is_symbolic(b):
         import casadi
 
-        free = casadi.symvar(casadi.vertcat(a, b))
+        free = casadi.symvar(casadi.vertcat(casadi.SX(a), casadi.SX(b)))
         values = np.random.default_rng(0).uniform(0.5, 2.0, len(free))
         a, b = (float(casadi.Function("f", free, [casadi.SX(of)])(*values)) for of in (a, b))
     return bool(np.isclose(a, b, rtol=1e-9, atol=0.0))

@@ -8,10 +8,12 @@ the graph itself, laws with a unit, are recorded too.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 
 from cosim.core.errors import SectionError
 from cosim.core.types import ACTUATOR_OUTPUTS, param, params
+from cosim.mechanics.bondgraph import power_account
 from cosim.mechanics.bondgraph.graph import BondGraph, GraphError, SignalError
 from cosim.plugins.actuators._graph_actuator import ONE_JOINT, GraphActuator
 
@@ -32,9 +34,20 @@ def load_shared(params: Params, joints: Sequence[str]) -> GraphActuator:
     return _assembled(params, {name: f"{name}." for name in joints})
 
 
+def with_losses(graph: BondGraph) -> BondGraph:
+    """The graph with the losses by part, where elements have one."""
+    parts = power_account.losses_by_part(graph, lambda *_: "")
+    if not parts:
+        return graph
+    found = copy.deepcopy(graph)
+    power_account.add_losses(found, parts)
+    return found
+
+
 def _assembled(params: Params, joints: Mapping[str, str]) -> GraphActuator:
     """Raises SectionError for a graph that cannot be, and for signals under names that are taken."""
-    own = {name: name for name in params.graph.signals if "." not in name}
+    graph = with_losses(params.graph)
+    own = {name: name for name in graph.signals if "." not in name}
     signals = params.signals or {}
     for name, signal in {**own, **signals}.items():
         place = ("signals", name) if name in signals else ("graph", "signals", name)
@@ -43,7 +56,7 @@ def _assembled(params: Params, joints: Mapping[str, str]) -> GraphActuator:
         if not isinstance(signal, str):
             raise SectionError("expected the name of a signal, such as winding.flow", place)
     try:
-        return GraphActuator(params, params.graph, {**own, **signals}, joints=joints)
+        return GraphActuator(params, graph, {**own, **signals}, joints=joints)
     except SignalError as error:
         name = next(name for name, signal in signals.items() if signal == error.signal)
         raise SectionError(error.what, ("signals", name)) from None

@@ -26,7 +26,7 @@ def _assembled(params: Params) -> GraphActuator:
     graph.include("motor", dc_motor.build(params))
     graph.bond("motor.joint", JOINT)
     moving = {"motor.inertia.flow": 1.0} if params.elastic else {}
-    recorded = {name: f"motor.{name}" for name in ("current", "voltage")}
+    recorded = {name.removeprefix("motor."): name for name in graph.signals}
     motor = GraphActuator(params, graph, recorded, moving)
     del motor.moves  # its parameters are in the units of the joint, rotational or linear
     return motor

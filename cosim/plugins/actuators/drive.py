@@ -21,6 +21,7 @@ from cosim.core.servo import brake, cascade, encoder
 from cosim.core.servo.brake import HoldingBrake
 from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoints
 from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State, param, params
+from cosim.mechanics.bondgraph import Element, Law, power_account
 from cosim.mechanics.bondgraph.components import friction
 from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage
@@ -54,6 +55,8 @@ class Params:
     loops: ServoLoops | None = param(default=None, doc="sampled loops of position, velocity and current")
 
     brake: HoldingBrake | None = param(default=None, doc="holding brake at the joint, which the drive switches")
+    supply: str | None = param(default=None, doc="name of a supply that it shares with others")
+    powers: bool = param(default=False, doc="record its powers and energies by part")
 
     def __post_init__(self) -> None:
         if self.brake is not None and self.loops is None:
@@ -99,8 +102,32 @@ def load(params: Params) -> GraphActuator:
 def _assembled(params: Params) -> GraphActuator:
     """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
     that is no stage."""
+    check(params)
     module, loops = params.motor.module, params.loops
-    if not hasattr(module, "controlled"):
+    sampled = loops is not None and loops.current is not None
+    motor = module.with_voltages(params.motor.params, params.control) if sampled else controlled(params)
+    graph, moving = train(params, motor)
+    if params.powers:
+        sources = [f"motor.{name}" for name in voltages_of(motor)]
+        add_powers(graph, power_account.supplied_by(sources))
+    graph.bond(graph.ports["shaft"], JOINT)
+    recorded = recorded_of(graph)
+    if loops is None:
+        return GraphActuator(params, graph, recorded, moving)
+    windings, current = module.windings(params.motor.params, params.control), None
+    if loops.current is not None:
+        try:
+            current = SampledCurrentLoop(windings, params.control, loops.current)
+        except ValueError as error:
+            raise SectionError(str(error), ("control", "bandwidth")) from None
+    effort = abs(params.ratio) * windings.torque_constant
+    gears, limit = (params.ratio, params.rigid), params.control.current_limit
+    return ServoDrive(params, graph, recorded, loops, current, *gears, effort, limit, params.brake, moving)
+
+
+def check(params: Params) -> None:
+    """Raises InputError as `load` does."""
+    if not hasattr(params.motor.module, "controlled"):
         raise InputError(f"'{params.motor.type}' is no motor with a current loop; use {ElectricMachine.choices()}")
     for number, stage in enumerate(params.gears):
         if stage.type not in Stage.types:
@@ -112,11 +139,13 @@ def _assembled(params: Params) -> GraphActuator:
             what = f"{stage.type} has no shaft at its output, and a stage follows"
             raise SectionError(f"{what}; make it the last stage", ("gears", number))
     _check_inertias(params)
+
+
+def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]]:
+    """(The motor with its gear train and friction, whose port `shaft` turns with the joint; flows of inertias -> their
+    ratio to the velocity of the joint)."""
     graph = BondGraph()
-    sampled = loops is not None and loops.current is not None
-    graph.include(
-        "motor", module.with_voltages(params.motor.params, params.control) if sampled else _controlled(params)
-    )
+    graph.include("motor", motor)
     last, ratio = "motor.shaft", params.ratio
     moving = {"motor.inertia.flow": ratio}
     for number, stage in enumerate(params.gears, 1):
@@ -130,23 +159,38 @@ def _assembled(params: Params) -> GraphActuator:
             graph.junction(f"shaft_{number}", "1")
             graph.bond(last, f"shaft_{number}")
             last = f"shaft_{number}"
-    graph.bond(last, JOINT)
+    graph.ports["shaft"] = last
     if params.friction is not None:
         graph.include("friction", friction.build(replace(params.friction, linear=params.linear)))
         graph.bond(last, "friction.body")
+    return graph, moving
+
+
+def voltages_of(motor: BondGraph) -> dict[str, Law]:
+    """The sources of the voltages of its windings."""
+    return {
+        name: element.value
+        for name, element in motor.elements.items()
+        if element.kind == "Se" and element.domains == ("electrical",) and isinstance(element.value, Law)
+    }
+
+
+def add_powers(graph: BondGraph, supplied: Law) -> None:
+    """The powers of a drive by part, out of an electrical power [W]."""
+
+    def part_of(name: str, element: Element) -> str:
+        if name.startswith("motor."):
+            return "copper" if element.domains == ("electrical",) else "friction"
+        return "friction" if name.startswith("friction.") else "gear"
+
+    power_account.add_supply(graph, supplied)
+    power_account.add_losses(graph, power_account.losses_by_part(graph, part_of))
+
+
+def recorded_of(graph: BondGraph) -> dict[str, str]:
+    """Recorded signals of a drive."""
     recorded = {name.removeprefix("motor."): name for name in graph.signals}
-    recorded |= {MOTOR_SPEED: "motor.rotor.flow"}
-    if loops is None:
-        return GraphActuator(params, graph, recorded, moving)
-    windings, current = module.windings(params.motor.params, params.control), None
-    if loops.current is not None:
-        try:
-            current = SampledCurrentLoop(windings, params.control, loops.current)
-        except ValueError as error:
-            raise SectionError(str(error), ("control", "bandwidth")) from None
-    effort = abs(params.ratio) * windings.torque_constant
-    gears, limit = (params.ratio, params.rigid), params.control.current_limit
-    return ServoDrive(params, graph, recorded, loops, current, *gears, effort, limit, params.brake, moving)
+    return recorded | {MOTOR_SPEED: "motor.rotor.flow"}
 
 
 def _check_inertias(params: Params) -> None:
@@ -163,7 +207,7 @@ def _check_inertias(params: Params) -> None:
         keys, what = ("gears", number), "the output of a stage"
 
 
-def _controlled(params: Params) -> BondGraph:
+def controlled(params: Params) -> BondGraph:
     """The motor with its continuous current loop."""
     return params.motor.module.controlled(params.motor.params, params.control, params.ratio)
 

@@ -28,7 +28,8 @@ from cosim.core.units import UNITS
 from cosim.mechanics.bondgraph import expressions
 from cosim.mechanics.bondgraph.domains import DOMAINS
 from cosim.mechanics.bondgraph.elements import IC, KINDS, OUTPUTS, Element, Law, R
-from cosim.mechanics.bondgraph.graph import BondGraph, Component, ElectricMachine, GraphError, Stage
+from cosim.mechanics.bondgraph.graph import BondGraph, Component, DcSource, ElectricMachine, GraphError, Stage
+from cosim.mechanics.bondgraph.power_account import LOSSES
 from cosim.rig.reading import schema
 from cosim.rig.reading.plugins import call_checked, read_plugin
 from cosim.rig.reading.schema import KeyPath, Reading
@@ -36,6 +37,7 @@ from cosim.rig.reading.tables import quantity, read_tables
 from cosim.rig.reading.yaml_values import YamlValue
 
 SECTIONS = ("constants", "tables", "inputs", "junctions", "elements", "components", "bonds", "ports", "signals")
+_FURTHER = {"I": ("initial", "energy"), "C": ("initial", "energy"), "R": ("part",)}  # keys of a kind beside its value
 JUNCTIONS = {0: "0", 1: "1", "0": "0", "1": "1"}
 
 
@@ -152,7 +154,9 @@ def _element(value: YamlValue, path: KeyPath, reading: Reading) -> Element | Non
         return None
     row = KINDS[kind]
     keys = ["type", "domain", *(["to"] if row.ports == 2 else []), row.value, "law"]
-    schema.check_keys(data, [*keys, *(["initial", "energy"] if kind in ("I", "C") else [])], path, reading)
+    schema.check_keys(data, [*keys, *_FURTHER.get(kind, ())], path, reading)
+    if data.get("part", "other") not in LOSSES:
+        reading.fail((*path, "part"), f"expected one of {', '.join(LOSSES)}; got {schema.show(data['part'])}")
     domains = [_domain(data.get("domain"), (*path, "domain"), reading)]
     if row.ports == 2:
         domains.append(_domain(data.get("to", data.get("domain")), (*path, "to"), reading))
@@ -169,6 +173,8 @@ def _element(value: YamlValue, path: KeyPath, reading: Reading) -> Element | Non
         element = R(element.domains[0], law) if kind == "R" else replace(element, value=law)
     else:
         element = replace(element, value=schema.number(data[row.value], unit, (*path, row.value), reading))
+    if "part" in data:
+        element = replace(element, part=data["part"])
     if "initial" in data:
         initial = schema.number(data["initial"], element.initial_unit, (*path, "initial"), reading)
         element = replace(element, initial=initial)
@@ -237,7 +243,7 @@ schema.READERS |= {
     Law: lambda reading, hint, value, meta, path: _law(value, path, reading),
     BondGraph: lambda reading, hint, value, meta, path: read_graph(value, path, reading),
     **dict.fromkeys(
-        (Component, ElectricMachine, Stage),
+        (Component, ElectricMachine, Stage, DcSource),
         lambda reading, hint, value, meta, path: read_component(value, path, reading, hint),
     ),
 }

@@ -132,7 +132,7 @@ def _role(rig: WiredRig, name: str) -> Role:
         return "prescribed"
     if name in rig.plant.real:
         return "real"
-    return "actuated" if name in rig.plant.driven else "passive"
+    return "actuated" if name in rig.plant.actuated else "passive"
 
 
 def _engine(rig: WiredRig) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from cosim.core.errors import plural
+from cosim.mechanics.bondgraph.power_account import ELECTRICAL, ENERGY, LOSSES, RETURNED
 from cosim.output.events import AlarmCount
 from cosim.output.signal_statistics import BLOCK, SignalFigures, SignalStatistics
 from cosim.rig.run.proven_units import SIGNAL, UnitsSummary, proven_units
@@ -188,6 +189,7 @@ class RunSummary(TypedDict):
     events: list[EventSummary]
     guard: dict[str, dict[str, AlarmCount]]
     energy: EnergySummary | None
+    powers: dict[str, dict[str, float]]
     bonds: dict[str, PartBondSummary]
     real_joints: dict[str, DriveBondSummary]
     load_motors: dict[str, LoadBondSummary]
@@ -245,6 +247,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "guard": {joint: dict(counts) for joint, counts in run.guard.items()},
         # measured motion does not conserve it
         "energy": _energy(signals) if not rig.hardware and _has(signals, "energy", _ENERGIES) else None,
+        "powers": _powers(rig, signals),
         "bonds": {name: _part_bond(signals, name, simulated) for name in rig.bonds if _has(signals, name, _BOND)},
         "real_joints": {name: _drive(signals, name, _DRIVE) for name in rig.joints if _has(signals, name, _DRIVE)},
         "load_motors": {name: _load(signals, name) for name in rig.joints if _has(signals, name, (*_LOAD, *_TRACKING))},
@@ -296,6 +299,7 @@ def followed_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, tup
     followed |= {f"{name}/{what}": (f"{name}/{what}", None) for name in rig.bonds for what in _BOND}
     further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED, *_COUPLING_STEPS]
     further += [f"{name}/{what}" for name in _torsion_springs(rig) for what in _TORSION]
+    further += _energies_of_parts(rig)
     further += [
         f"{name}/{what}" for name in rig.joints for what in (_STEP_ERROR, *_DRIVE, *_LOAD, *_TRACKING, *_SHADOW, SIGNAL)
     ]
@@ -453,6 +457,21 @@ def _coupling_steps(signals: Figures) -> CouplingStepsSummary | None:
     if count is None or repeated is None:
         return None
     return {"count": int(count.last), "repeated": int(repeated.last)}
+
+
+def _energies_of_parts(rig: RunMetadata) -> list[str]:
+    """The signals of energies of the parts of drives and supplies."""
+    found = {f"{part}{ENERGY}" for part in (ELECTRICAL, RETURNED, *LOSSES)}
+    return [name for name in rig.units if name.rpartition("/")[2] in found]
+
+
+def _powers(rig: RunMetadata, signals: Figures) -> dict[str, dict[str, float]]:
+    """Drive or supply -> part -> energy over the run [J]."""
+    found: dict[str, dict[str, float]] = {}
+    for name in (name for name in _energies_of_parts(rig) if name in signals):
+        owner, _, what = name.rpartition("/")
+        found.setdefault(owner, {})[what.removesuffix(ENERGY)] = signals[name].last
+    return found
 
 
 def _energy(signals: Figures) -> EnergySummary:

@@ -25,15 +25,16 @@ SECTION = "bond_graphs"
 
 @dataclass(frozen=True)
 class SharedDriveSpec:
-    """A drive of several joints. joints: name in its graph -> dof."""
+    """A drive of several joints. joints: name in its graph -> dof; section: of the rig that has it, by its name."""
 
     name: str
     joints: dict[str, str]
     plugin: Plugin
+    section: str = SECTION
 
 
 def joints_of(data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """By drive: name in its graph -> dof, as the file says, without checks."""
+    """By drive: name in its graph -> dof, as the file has it, without checks."""
     found = {}
     for name, section in data.items():
         joints = section.get("joints") if isinstance(section, dict) else None

@@ -42,6 +42,7 @@ from cosim.rig.sections.mechanism import MechanismSpec, ground_alone, read_mecha
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec, read_couplings, read_parts
 from cosim.rig.sections.scenario import ScenarioContext, ScenarioSpec, read_scenarios
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
+from cosim.rig.sections.supplies import read_supplies
 from cosim.rig.sections.tick_size import check_size, size_of
 from cosim.rig.sections.tuning import TuningKeys
 
@@ -53,6 +54,7 @@ _OF_PARTS = "give it to the parts"
 _OF_A_MECHANISM: Mapping[KeyPath, str] = {
     ("joints",): "take it out",
     ("bond_graphs",): "take it out",
+    ("supplies",): "take it out",
     ("drivers",): "take it out",
     ("emulator",): "take it out",
     ("controllers",): "take it out, or write the controller as a part",
@@ -100,6 +102,7 @@ class _RigFile:
     description: Line = param(default="")
     joints: dict | None = param(default=None)
     bond_graphs: dict | None = param(default=None)
+    supplies: dict | None = param(default=None)
     drivers: list | None = param(default=None)
     emulator: dict | None = param(default=None)
     scenario: dict | None = param(default=None)
@@ -167,18 +170,19 @@ def read_rig(path: str | Path | YamlSource, overrides: Iterable[Override] = ()) 
 
 @dataclass(frozen=True)
 class PlantSpec:
-    """The sections `mechanism` and `joints` of a rig file, as in `RigSpec`."""
+    """The sections `mechanism`, `joints` and `bond_graphs` of a rig file, as in `RigSpec`."""
 
     path: Path
     mechanism: MechanismSpec
     joints: dict[str, JointSpec]
+    bond_graphs: tuple[SharedDriveSpec, ...]
     owners: dict[str, str]
     source: YamlSource
 
 
 def read_rig_plant(path: Path) -> PlantSpec:
-    """The sections `mechanism` and `joints` of the rig at `path` alone, also of a rig in which no joint moves on its
-    own.
+    """The sections `mechanism`, `joints` and `bond_graphs` of the rig at `path` alone, also of a rig in which no joint
+    moves on its own.
 
     Raises InputErrors with all errors in these sections; InputError if the file is not YAML.
     """
@@ -191,9 +195,15 @@ def read_rig_plant(path: Path) -> PlantSpec:
         if mechanism is not None:
             dofs = dofs_of(mechanism.description)
             settings = top.get("joints") or {}
-            entries = read_entries(settings, dofs.single, dofs.multi_dof_joints, dofs.by_name, reading)
+            graphs = reading.mapping(top.get("bond_graphs"), ("bond_graphs",))
+            shared = {dof for joints in joints_of(graphs).values() for dof in joints.values()}
+            entries = read_entries(settings, dofs.single, dofs.multi_dof_joints, dofs.by_name, reading, shared)
             specs = {name: read_joint(name, entry, dofs.single, False) for name, entry in entries.items()}
-            found = PlantSpec(path, mechanism, specs, dict(dofs.owners), source)
+            taken = dict.fromkeys(specs, "a joint")
+            drives = read_bond_graphs(graphs, dofs.single, entries, (), taken, reading)
+            supplies = reading.mapping(top.get("supplies"), ("supplies",))
+            supplied, specs = read_supplies(supplies, specs, entries, (), taken, reading)
+            found = PlantSpec(path, mechanism, specs, (*drives, *supplied), dict(dofs.owners), source)
     except InputErrors:  # reading ended early
         raise InputErrors(_in_order(errors, source.file)) from None
     if errors or found is None:
@@ -257,7 +267,10 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     taken = dict.fromkeys(specs, "a joint") | {c.name: "a controller" for c in controllers if c} | RESERVED
     real = {name for driver in drivers for name in driver.wiring}
     shared_drives = read_bond_graphs(graphs, joints, entries, real, taken, reading)
-    parts = read_parts(top.get("parts"), taken | dict.fromkeys(graphs, "a bond graph"), reading)
+    taken |= dict.fromkeys(graphs, "a bond graph")
+    supplies = reading.mapping(top.get("supplies"), ("supplies",))
+    supplied, specs = read_supplies(supplies, specs, entries, real, taken, reading)
+    parts = read_parts(top.get("parts"), taken | dict.fromkeys(supplies, "a supply"), reading)
     kinds = {name: joint.kind for name, joint in (joints or {}).items() if name in specs}
     may_fail = _scenario_context(drivers, kinds, prescribed, controllers, schedule)
     return RigSpec(
@@ -267,7 +280,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         mechanism=mechanism,
         joints=specs,
         multi_dof_joints=read_multi_dof_joints(settings, multi_dof, reading),
-        bond_graphs=shared_drives,
+        bond_graphs=(*shared_drives, *supplied),
         owners=dict(owners),
         events=read_events(top.get("events") or [], dofs, mechanism, reading),
         drivers=drivers,

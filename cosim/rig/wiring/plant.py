@@ -13,7 +13,6 @@ from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 from cosim.rig.reading.contracts import load_actuator, load_shared_actuator
 from cosim.rig.reading.schema import Reading
-from cosim.rig.sections.bond_graphs import SECTION
 from cosim.rig.sections.rig_spec import PlantSpec, RigSpec
 from cosim.rig.wiring.emulated_plant import twins_of
 from cosim.rig.wiring.initial_state import (
@@ -44,11 +43,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     for name, joint in spec.joints.items():
         if joint.actuator is not None:
             actuators[name] = load_actuator(joint.actuator, ("joints", name, "actuator"), reading)
-    shared = {}
-    for drive in spec.bond_graphs:
-        actuator = load_shared_actuator(drive.plugin, list(drive.joints), (SECTION, drive.name), reading)
-        if actuator is not None:
-            shared[drive.name] = SharedDrive(actuator, {f"{key}.": dof for key, dof in drive.joints.items()})
+    shared = shared_drives(spec, reading)
     prescribed, rotations = prescribed_trajectories(spec, reading), prescribed_rotations(spec, reading)
     check_friction(spec, reading)
     if reading.errors:
@@ -71,7 +66,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         formulation=mechanism.formulation,
         coupled=tuple(name for name in spec.joints if name in spec.couplings.loaded_dofs),
     )
-    _check_motion(plant, reading)
+    _check_motion(plant, {drive.name: drive.section for drive in spec.bond_graphs}, reading)
     if plant.multirate and plant.shared:
         what = "multirate takes drives of one joint each"
         reading.fail(("schedule", "integrator"), f"{what}; use rosenbrock or rodas4")
@@ -87,6 +82,16 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     plant = plant.with_modes(hybrid_modes_of(spec, plant))
     _check_formulation(plant, reading)
     return plant
+
+
+def shared_drives(spec: RigSpec | PlantSpec, reading: Reading) -> dict[str, SharedDrive]:
+    """The drives of several joints by name; errors are recorded."""
+    found = {}
+    for drive in spec.bond_graphs:
+        actuator = load_shared_actuator(drive.plugin, list(drive.joints), (drive.section, drive.name), reading)
+        if actuator is not None:
+            found[drive.name] = SharedDrive(actuator, {f"{key}.": dof for key, dof in drive.joints.items()})
+    return found
 
 
 def with_samples(spec: RigSpec, plant: Plant, reading: Reading) -> RigSpec:
@@ -106,8 +111,9 @@ def with_samples(spec: RigSpec, plant: Plant, reading: Reading) -> RigSpec:
     return replace(spec, schedule=replace(schedule, substeps=substeps)) if samples else spec
 
 
-def _check_motion(plant: Plant, reading: Reading) -> None:
-    """Raises InputErrors for actuators that turn a linear joint, or push a rotational one."""
+def _check_motion(plant: Plant, sections: Mapping[str, str], reading: Reading) -> None:
+    """Raises InputErrors for actuators that turn a linear joint, or push a rotational one. sections: of drives of
+    several joints by name."""
     words = {"rad": "torque", "m": "force"}
     units = dict(zip(plant.full_model.dof_names, plant.full_model.dof_units, strict=True))
     driven = [
@@ -116,7 +122,7 @@ def _check_motion(plant: Plant, reading: Reading) -> None:
     ]
     for name, drive in plant.shared.items():
         of = drive.actuator
-        driven += [((SECTION, name), dof, of.units[before], of) for before, dof in drive.joints.items()]
+        driven += [((sections[name], name), dof, of.units[before], of) for before, dof in drive.joints.items()]
     for place, name, moves, actuator in driven:
         if moves != units[name]:
             what = f"it moves the joint by a {words[moves]}, and '{name}' moves by a {words[units[name]]}"

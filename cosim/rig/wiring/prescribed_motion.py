@@ -129,7 +129,7 @@ def _shaped_modes(plugin: Plugin) -> Shaping | None:
 
 def trajectory_context(plant: Plant, model: MechanismModel, index: Array, limits: Limits) -> TrajectoryContext:
     """What the trajectory of the n dofs `index` is planned with. model: of controllers; limits: (n,)."""
-    driven = {*plant.driven, *plant.prescribed_dofs, *plant.real}
+    driven = {*plant.actuated, *plant.prescribed_dofs, *plant.real}
     passive = [k for k, name in enumerate(model.dof_names) if name not in driven and k not in model.elastic_dofs]
     others = {model.dof_names.index(name): trajectory for name, trajectory in plant.prescribed_by_dof.items()}
     others = {dof: trajectory for dof, trajectory in others.items() if dof not in index}

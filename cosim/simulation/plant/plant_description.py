@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from cosim.core.types import Actuator, SharedActuator, State, Trajectory, breaks_of
+from cosim.core.types import Actuator, Numeric, SharedActuator, State, Trajectory, breaks_of
 from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_formulation
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import ConsistentState, find_consistent_state
@@ -44,6 +44,11 @@ class SharedDrive(NamedTuple):
 
     actuator: SharedActuator
     joints: Mapping[str, str]
+
+    @property
+    def rotor_inertias(self) -> dict[str, Numeric]:
+        """Dof -> inertia that turns rigidly with it [kg m² or kg]."""
+        return {dof: self.actuator.reflected[before] for before, dof in self.joints.items()}
 
 
 @dataclass(frozen=True)
@@ -103,13 +108,19 @@ class PlantDescription:
 
     # --- models and start ---
 
+    @property
+    def rotor_inertias(self) -> dict[str, Numeric]:
+        """Dof -> inertia of what its drive turns rigidly [kg m² or kg]."""
+        rotors = {name: actuator.reflected_inertia for name, actuator in self.actuators.items()} | dict(self.rotors)
+        for drive in self.shared.values():
+            rotors |= drive.rotor_inertias
+        return rotors
+
     @cached_property
     def full_model(self) -> Model:
         """The mechanism with the rotors of its actuators and with all its constraints."""
-        rotors = {name: actuator.reflected_inertia for name, actuator in self.actuators.items()} | dict(self.rotors)
-        for drive in self.shared.values():
-            rotors |= {dof: drive.actuator.reflected[before] for before, dof in drive.joints.items()}
-        return Model(self.mechanism, self.gravity, rotors, self.loop_closure.baumgarte, self.loop_closure.elimination)
+        closure = self.loop_closure
+        return Model(self.mechanism, self.gravity, self.rotor_inertias, closure.baumgarte, closure.elimination)
 
     @cached_property
     def start(self) -> ConsistentState:
@@ -281,7 +292,7 @@ class PlantDescription:
         }
 
     @cached_property
-    def driven(self) -> frozenset[str]:
+    def actuated(self) -> frozenset[str]:
         """Dofs that a simulated drive moves."""
         return frozenset((*self.actuators, *(dof for drive in self.shared.values() for dof in drive.joints.values())))
 

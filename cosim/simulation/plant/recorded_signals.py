@@ -93,7 +93,7 @@ def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> Recorde
         if name in outputs:
             _record_drive(plant, recorded, name, outputs[name], unit)
     for name in plant.shared:
-        _record_drive(plant, recorded, name, outputs[name])
+        _record_shared(plant, recorded, name, outputs[name])
     for k in equations.friction_laws:
         recorded.add(names[k], {"friction_effort": -solution["joint_friction"][k]}, OF_A_DOF, units[k])
     _record_holding(plant, recorded, x, solution)
@@ -135,6 +135,18 @@ def _record_drive(
     further = [what for what in declared if what not in ACTUATOR_OUTPUTS]
     own = {prefix + what: declared[what] for what in further}
     recorded.add(name, {prefix + what: values[what] for what in further}, own, unit)
+
+
+def _record_shared(plant: Plant, recorded: RecordedSignals, name: str, values: Mapping[str, Numeric]) -> None:
+    """What a drive of several joints has beside its efforts and its powers: of a joint, or of the drive itself."""
+    declared, joints = plant.drives[name].outputs, plant.joints_of[name]
+    for what in (what for what in declared if what not in ACTUATOR_OUTPUTS):
+        before = next((before for before in joints if what.startswith(before)), "")
+        owner, unit = (
+            (plant.model.dof_names[joints[before]], plant.model.dof_units[joints[before]]) if before else (name, "rad")
+        )
+        own = what.removeprefix(before)
+        recorded.add(owner, {own: values[what]}, {own: declared[what]}, unit)
 
 
 def recorded_at_start(plant: Plant) -> RecordedSignals:

@@ -22,8 +22,10 @@ from cosim.mechanics.bondgraph.components._current_control import (
     limited,
     missing,
 )
+from cosim.mechanics.bondgraph.components._iron import IronLosses, add_iron
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
+SHARE_OF_LINK = 1.0  # largest voltage of a full bridge
 SQUARE = Law(lambda current: current * current, ("winding.flow",))
 
 
@@ -41,6 +43,7 @@ class Params:
     field_resistance: float | None = param(unit="ohm", above=0.0, default=None)
     field_inductance: float | None = param(unit="H", above=0.0, default=None)
     thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
+    iron: IronLosses | None = param(default=None, doc="iron losses")
 
     def __post_init__(self) -> None:
         field = (self.excitation, self.field_resistance, self.field_inductance)
@@ -72,6 +75,7 @@ def build(params: Params) -> BondGraph:
     if params.inertia:
         graph.add("inertia", I("rotational", params.inertia))
         graph.bond("rotor", "inertia")
+    add_iron(graph, params.iron)
     of_current = Law(partial(mul, params.torque_constant), ("winding.flow",))
     if params.excitation is not None:
         excitation = params.excitation

@@ -21,7 +21,7 @@ from typing import Literal
 from cosim.core import ops
 from cosim.core.types import Numeric, param, params
 from cosim.core.units import TURN
-from cosim.mechanics.bondgraph import GY, BondGraph, C, I, Law, R, Se
+from cosim.mechanics.bondgraph import GY, BondGraph, C, I, Law, R, Se, power_account
 from cosim.mechanics.bondgraph.components._current_control import limited
 
 CREEP_SPEED = 0.01  # ω_s [rad/s or m/s, joint side], below which Coulomb friction decreases to 0
@@ -53,6 +53,7 @@ class Params:
     damping: float = param(unit="N*m*s/rad", min=0.0, default=0.0, doc="of the gear's elasticity, at the joint")
     drive: Literal["current", "voltage"] = param(default="current")
     bandwidth: float = param(unit="Hz", above=0.0, default=200.0, doc="of the current loop")
+    powers: bool = param(default=False, doc="record its powers and energies by part")
 
     def __post_init__(self) -> None:
         elastic = math.isfinite(self.stiffness)
@@ -118,4 +119,8 @@ def build(params: Params) -> BondGraph:
             graph.bond("twist", "damper")
     for name, signal, unit in (("current", "winding.flow", "A"), ("voltage", "supply.effort", "V")):
         graph.signals[name] = Law(lambda value: value, (signal,)), unit
+    if p.powers:
+        power_account.add_supply(graph, power_account.supplied_by(["supply"]))
+        of = power_account.losses_by_part(graph, lambda name, _: "copper" if name == "resistance" else "gear")
+        power_account.add_losses(graph, of)
     return graph

@@ -29,6 +29,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     limited,
     missing,
 )
+from cosim.mechanics.bondgraph.components._iron import IronLosses, add_iron
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
 # of currents, voltages and fluxes whose product is the power of three phases
@@ -38,6 +39,7 @@ SMALLEST_VOLTAGE = 1e-12  # V²
 CURRENTS = ("winding_d.flow", "winding_q.flow")
 SQUARE = Law(lambda d, q: (d * d + q * q) / (SCALE * SCALE), CURRENTS)  # of the amplitude of a phase
 BACK_EMF = 0.9  # of the limit of the voltage; the rest drives the currents
+SHARE_OF_LINK = math.sqrt(0.5)  # largest vector of voltages inside, by space-vector modulation: u / √3 in a phase
 LARGEST_Q = 0.98  # of the i_q that alone induces that voltage: near it, i_d would change without bound
 
 
@@ -56,6 +58,7 @@ class Params:
     cogging: float = param(unit="N*m", min=0.0, default=0.0, doc="amplitude of the cogging torque")
     cogging_periods: int = param(min=1, default=12, doc="of the cogging torque per turn")
     thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
+    iron: IronLosses | None = param(default=None, doc="iron losses")
 
     @property
     def domain(self) -> str:
@@ -112,6 +115,7 @@ def build(params: SynchronousMachine) -> BondGraph:
     if params.inertia:
         graph.add("inertia", I(params.domain, params.inertia))
         graph.bond("rotor", "inertia")
+    add_iron(graph, params.iron)
     of_currents = Law(lambda i_d, i_q: p * (flux + (ld - lq) * i_d) * i_q, CURRENTS)
     _bearing.add_bearings(graph, params, of_currents, params.domain)
     if params.cogging:

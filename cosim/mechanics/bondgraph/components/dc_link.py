@@ -1,0 +1,73 @@
+"""A DC link: a capacitor between a supply and inverters, C u̇ = i_supply − i_chopper − Σ i_inverters, and a chopper that
+burns what the supply does not take back.
+
+The chopper is averaged over its switching: its share d of the time on grows with the voltage of the link,
+
+    i_chopper = d u / R,  d = clip((u − U_on) / b, 0, 1)
+
+One that switches with a hysteresis of b has about the same mean power, and a ripple of the voltage of about b, which
+this one does not have.
+
+Port: `bus`, a 0-junction.
+"""
+
+from __future__ import annotations
+
+from cosim.core import ops
+from cosim.core.types import Numeric, param, params
+from cosim.mechanics.bondgraph import BondGraph, C, Law, R, power_account
+from cosim.mechanics.bondgraph.graph import DcSource
+
+
+@params
+class Chopper:
+    """A brake chopper and its resistor."""
+
+    threshold: float = param(unit="V", above=0.0, doc="U_on, from which it is on in part")
+    resistance: float = param(unit="ohm", above=0.0, doc="R of the brake resistor")
+    band: float = param(unit="V", above=0.0, default=10.0, doc="b, above the threshold, from which it is always on")
+
+    def current(self, voltage: Numeric) -> Numeric:
+        return ops.clip((voltage - self.threshold) / self.band, 0.0, 1.0) * voltage / self.resistance
+
+
+@params
+class Params:
+    source: DcSource = param(
+        doc="a type of component, `diode_bridge`, `active_front_end` or `battery`, and its parameters"
+    )
+    capacitance: float = param(unit="F", above=0.0, doc="C")
+    voltage: float | None = param(
+        unit="V", min=0.0, default=None, doc="of the capacitor at the start; by default as without load"
+    )
+    chopper: Chopper | None = param(default=None, doc="brake chopper; without it the voltage rises")
+
+    def __post_init__(self) -> None:
+        if self.chopper is not None and self.chopper.threshold <= self.source.params.nominal:
+            raise ValueError(
+                "the supply alone keeps the chopper on; raise its threshold above the voltage of the source"
+            )
+
+    @property
+    def start(self) -> float:
+        """V"""
+        return self.source.params.nominal if self.voltage is None else self.voltage
+
+
+def build(params: Params) -> BondGraph:
+    graph = BondGraph(ports={"bus": "bus"})
+    graph.junction("bus", "0")
+    graph.add("capacitor", C("electrical", 1.0 / params.capacitance, initial=params.capacitance * params.start))
+    graph.bond("bus", "capacitor")
+    graph.include("source", params.source.build())
+    graph.bond("source.output", "bus")
+    graph.signals["voltage"] = Law(lambda u: u, ("bus.effort",)), "V"
+    if params.chopper is not None:
+        graph.add("chopper", R("electrical", Law(params.chopper.current, ("effort",))))
+        graph.bond("bus", "chopper")
+    sources = [name for name, element in graph.elements.items() if element.kind in ("Se", "Sf")]
+    if sources:
+        power_account.add_supply(graph, power_account.supplied_by(sources))
+    of = power_account.losses_by_part(graph, lambda name, _: "chopper" if name == "chopper" else "supply")
+    power_account.add_losses(graph, of)
+    return graph

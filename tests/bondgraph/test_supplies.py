@@ -1,0 +1,257 @@
+"""DC links: sources, capacitor, chopper and the inverters of several drives, against closed forms and equations by
+hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from cosim import Rig
+from cosim.core import ops
+from cosim.core.errors import InputErrors
+from cosim.mechanics.bondgraph import BondGraph, Law, Se, Sf, assemble
+from cosim.mechanics.bondgraph.components import active_front_end, battery, dc_link, dc_machine, diode_bridge, pmsm
+from cosim.mechanics.bondgraph.graph import DcSource
+from cosim.plugins.actuators._supplied_drives import on_link
+from tests.bondgraph.simulation import Simulation
+from tests.kit.messages import Said
+from tests.kit.refusals import raised
+
+BRIDGE = DcSource("diode_bridge", diode_bridge, diode_bridge.Params(300.0, 2.0))
+FRONT_END = DcSource("active_front_end", active_front_end, active_front_end.Params(320.0, 8.0, 4.0))
+BATTERY = DcSource("battery", battery, battery.Params(20.0, (0.0, 0.2, 1.0), (240.0, 290.0, 310.0), 1.5, charge=0.5))
+SOURCES = {"diode_bridge": BRIDGE, "active_front_end": FRONT_END, "battery": BATTERY}
+CHOPPER = dc_link.Chopper(340.0, 25.0, 12.0)
+CAPACITANCE = 1.5e-3
+
+
+def loaded(source: DcSource, load: Law, **others: Any) -> BondGraph:
+    """A link, and a source of flow that takes its current from it."""
+    graph = BondGraph(inputs={"t_load": "A"})
+    graph.include("link", dc_link.build(dc_link.Params(source, CAPACITANCE, **others)))
+    graph.add("load", Sf("electrical", load))
+    graph.bond("load", "link.bus")
+    return graph
+
+
+def load_current(t: float) -> float:
+    """A motor that accelerates and brakes."""
+    return 6.0 * np.sin(9.0 * t)
+
+
+def by_hand(source: DcSource) -> Callable[[float, Any], list[float]]:
+    """Of the voltage of the link and the charge that the source has given."""
+    p = source.params
+
+    def current(u: float, given: float) -> float:
+        if source is BRIDGE:
+            return max(300.0 - u, 0.0) / 2.0
+        if source is FRONT_END:
+            return 8.0 * float(np.clip((320.0 - u) / 4.0, -1.0, 1.0))
+        state = p.charge - given / p.capacity
+        return (float(np.interp(state, p.charges, p.voltages)) - u) / p.resistance
+
+    def rates(t: float, x: Any) -> list[float]:
+        u, given = x
+        i = current(u, given)
+        chopped = float(np.clip((u - 340.0) / 12.0, 0.0, 1.0)) * u / 25.0
+        return [(i - chopped - load_current(t)) / CAPACITANCE, i]
+
+    return rates
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_link_under_a_load_that_brakes_follows_its_equations_by_hand(name: str) -> None:
+    source, t = SOURCES[name], np.linspace(0.0, 0.7, 200)
+    graph = loaded(source, Law(lambda load: -load, ("t_load",)), chopper=CHOPPER)
+    simulated = Simulation(
+        assemble(graph), t, lambda t: {"t_load": load_current(t)}, method="DOP853", rtol=1e-10, max_step=1e-3
+    )
+    u = simulated["link.capacitor.displacement"] / CAPACITANCE
+    start = [source.params.nominal, 0.0]
+    expected = solve_ivp(by_hand(source), (0.0, t[-1]), start, t_eval=t, rtol=1e-11, atol=1e-12, max_step=1e-3)
+    assert u == pytest.approx(expected.y[0], rel=1e-8)
+    assert np.ptp(u) > 5.0
+    assert simulated.energy_gap() < 1e-9
+
+
+def test_a_precharge_charges_as_resistance_and_capacitor_do() -> None:
+    """u = U_0 (1 − exp(−t / R C)) with both resistances up to where the first one is bridged."""
+    bridge = diode_bridge.Params(300.0, 2.0, precharge=98.0, closes=280.0)
+    graph = loaded(DcSource("diode_bridge", diode_bridge, bridge), Law(lambda _: 0.0, ("t_load",)), voltage=0.0)
+    t = np.linspace(0.0, 0.38, 14)
+    found = Simulation(assemble(graph), np.append(t, 0.5), lambda _: {"t_load": 0.0}, rtol=1e-9)
+    u = found["link.capacitor.displacement"] / CAPACITANCE
+    assert u[:-1] == pytest.approx(300.0 * (1.0 - np.exp(-t / (100.0 * CAPACITANCE))), rel=1e-6, abs=1e-6)
+    assert u[-1] == pytest.approx(300.0, rel=1e-6)  # 2 Ω are fast
+    assert found.dissipated[-1] == pytest.approx(0.5 * CAPACITANCE * 300.0**2, rel=1e-6)
+
+
+def test_the_energy_in_a_battery_is_the_integral_of_its_voltage() -> None:
+    charges, voltages = (0.1, 0.4, 0.9), (200.0, 260.0, 280.0)
+    s = np.linspace(0.0, 1.0, 100_001)
+    expected = np.concatenate(
+        [[0.0], np.cumsum(np.convolve(np.interp(s, charges, voltages), [0.5, 0.5], "valid")) * 1e-5]
+    )
+    for k in (0, 5_000, 20_000, 60_000, 95_000, 100_000):
+        assert battery.integral(s[k], charges, voltages) == pytest.approx(expected[k], rel=1e-9)
+
+
+# --- inverters ---
+
+MACHINE = dc_machine.Params(0.8, 3e-3, inertia=4e-3, torque_constant=0.6, viscous=1e-3)
+SERVO = pmsm.Params(4, 0.5, 2.0e-3, 3.0e-3, 0.1, inertia=4e-3, viscous=1e-3)
+# the voltage falls while it is wanted to be larger than the link's
+WEAK = dc_link.Params(DcSource("diode_bridge", diode_bridge, diode_bridge.Params(100.0, 2.5)), CAPACITANCE)
+
+
+def on_a_link(motor: BondGraph, link: dc_link.Params, share: float, laws: Mapping[str, Law]) -> BondGraph:
+    """A motor with voltages by laws of the time, on an inverter."""
+    for name, law in laws.items():
+        motor.add(name, Se("electrical", law))
+    motor.bond("u_d" if "u_d" in laws else "u", "mesh_d" if "u_d" in laws else "mesh")
+    if "u_q" in laws:
+        motor.bond("u_q", "mesh_q")
+    motor.ports = {"shaft": "rotor"}
+    graph = BondGraph()
+    graph.include("link", dc_link.build(link))
+    graph.include("motor", on_link(motor, share))
+    graph.bond("motor.link", "link.bus")
+    return graph
+
+
+def test_a_motor_on_a_link_that_gives_way_follows_its_equations_by_hand() -> None:
+    law = Law(lambda t: 140.0 * ops.sin(8.0 * t), ("t",))
+    graph = on_a_link(dc_machine.build(MACHINE), WEAK, dc_machine.SHARE_OF_LINK, {"u": law})
+    t = np.linspace(0.0, 0.8, 200)
+    found = Simulation(assemble(graph), t, method="DOP853", rtol=1e-10, max_step=1e-3)
+
+    def rates(t: float, x: Any) -> list[float]:
+        u, i, w = x
+        applied = float(np.clip(140.0 * np.sin(8.0 * t), -u, u))
+        given = max(100.0 - u, 0.0) / 2.5 - applied * i / u
+        return [given / CAPACITANCE, (applied - 0.8 * i - 0.6 * w) / 3e-3, (0.6 * i - 1e-3 * w) / 4e-3]
+
+    expected = solve_ivp(rates, (0.0, 0.8), [100.0, 0.0, 0.0], t_eval=t, rtol=1e-11, atol=1e-12, max_step=1e-3).y
+    names = {"link.capacitor.displacement": CAPACITANCE, "motor.winding.flow": 1.0, "motor.inertia.flow": 1.0}
+    for (name, factor), values in zip(names.items(), expected, strict=True):
+        assert found[name] / factor == pytest.approx(values, abs=1e-8 * np.ptp(values)), name
+    assert expected[0].min() < 80.0 and expected[0].max() > 105.0  # it gives way, and is charged by the brake
+    assert found.energy_gap() < 1e-9
+
+
+def test_three_phases_get_at_most_the_link_over_the_root_of_three() -> None:
+    laws = {f"u_{axis}": Law(lambda t, u=u: u + 0.0 * t, ("t",)) for axis, u in (("d", 30.0), ("q", 400.0))}
+    graph = on_a_link(pmsm.build(SERVO), WEAK, pmsm.SHARE_OF_LINK, laws)
+    found = Simulation(assemble(graph), [0.0, 0.05], method="DOP853", rtol=1e-10)
+    known, assembly = found.known(), found.assembly
+    link = float(found["link.capacitor.displacement"][-1] / CAPACITANCE)
+    d, q = (pmsm.per_phase(float(assembly.effort(f"motor.u_{axis}", known))) for axis in "dq")
+    assert np.hypot(d, q) == pytest.approx(link / np.sqrt(3.0), rel=1e-9)
+    assert d / q == pytest.approx(30.0 / 400.0)
+    currents = (float(found[f"motor.winding_{axis}.flow"][-1]) for axis in "dq")
+    taken = float(assembly.flow_of("motor.intake", known))
+    assert -link * taken == pytest.approx(
+        pmsm.SCALE * sum(u * i for u, i in zip((d, q), currents, strict=True)), rel=1e-9
+    )
+    assert found.energy_gap() < 1e-8
+
+
+# --- rigs ---
+
+DRIVE = {
+    "type": "drive",
+    "motor": {"type": "dc_machine", "resistance": 0.8, "inductance": 3e-3, "torque_constant": 0.6, "inertia": 4e-3},
+    "control": {"bandwidth": 200, "current_limit": 20},
+    "gears": [{"ratio": 5}],
+    "supply": "link",
+    "powers": True,
+}
+LINK = {"source": {"type": "diode_bridge", "voltage": 100, "resistance": 2.5}, "capacitance": CAPACITANCE}
+BODIES = [
+    {"name": name, "parent": "base", "joint": name, "axis": [0, 0, 1], "mass": 1, "inertia": [1, 1, 0.4]}
+    for name in ("first", "second")
+]
+
+
+def rig_of(drive: Any = DRIVE, link: Any = LINK, **others: Any) -> Rig:
+    controllers = [
+        {
+            "name": "motion",
+            "type": "feedforward_pd",
+            "kp": 200,
+            "kd": 20,
+            "trajectory": {"type": "sine", "amplitude": [2.0, -1.5], "frequency": [1.0, 1.3]},
+        }
+    ]
+    schedule = {"step": "1 ms", "duration": "0.4 s", "integrator": "rk4", "substeps": 4}
+    rig = {"mechanism": {"gravity": [0, 0, 0], "bodies": BODIES}, "supplies": {"link": link}, "schedule": schedule}
+    return Rig.from_dict({**rig, "joints": {"all": {"actuator": drive}}, "controllers": controllers, **others})
+
+
+# integrator and its options -> largest relative residual
+SCHEDULES: dict[str, tuple[dict[str, Any], float]] = {
+    "rk4": ({"integrator": "rk4", "substeps": 40}, 1e-8),
+    "rodas4": ({"integrator": "rodas4", "substeps": "auto", "tolerance": 1e-10}, 1e-8),
+    "rosenbrock": ({"integrator": "rosenbrock", "substeps": 40}, 1e-4),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("integrator", SCHEDULES)
+def test_drives_on_a_link_close_the_balance_of_energy(name: str, integrator: str) -> None:
+    source: dict[str, Any] = {
+        "diode_bridge": LINK["source"],
+        "active_front_end": {"type": "active_front_end", "voltage": 100, "current_limit": 30},
+        "battery": {
+            "type": "battery", "capacity": "2 A*h", "charges": [0, 1], "voltages": [90, 110], "resistance": 0.3,
+        },
+    }[name]  # fmt: skip
+    link = {**LINK, "source": source, "chopper": {"threshold": 115, "resistance": 10}}
+    schedule, bound = SCHEDULES[integrator]
+    run = rig_of(link=link, schedule={"step": "1 ms", "duration": "0.6 s", **schedule}).run()
+    assert abs(run.summary["energy"]["residual_relative"]) < bound
+    # each inverter takes the power of its motor
+    u = run["link/voltage"]
+    for joint in ("first", "second"):
+        power = run[f"{joint}/voltage"] * run[f"{joint}/current"]
+        assert u * run[f"{joint}/supply_current"] == pytest.approx(power, abs=1e-9 * np.ptp(power))
+    assert (run["link/current"].min() < -0.1) == (name != "diode_bridge")
+    powers, energy = run.summary["powers"], run.summary["energy"]
+    lost = {
+        owner: {part: of[part] for part in of if part not in ("electrical", "returned")} for owner, of in powers.items()
+    }
+    assert sum(sum(of.values()) for of in lost.values()) == pytest.approx(energy["dissipated"], rel=1e-9)
+    if name != "battery":
+        assert powers["link"]["electrical"] == pytest.approx(energy["work_in"], rel=1e-9)
+
+
+def test_drives_start_with_the_velocity_of_their_joints() -> None:
+    stiff = {**DRIVE, "gears": [{"ratio": 5, "stiffness": 4000, "damping": 1}]}
+    joints = {
+        "all": {"actuator": stiff},
+        "first": {"initial": {"velocity": 2.0}},
+        "second": {"initial": {"velocity": -1}},
+    }
+    run = rig_of(joints=joints, controllers=None).run()
+    assert run["first/motor_speed"][0] == pytest.approx(10.0) and run["second/motor_speed"][0] == pytest.approx(-5.0)
+
+
+MISTAKES: dict[str, dict[str, Any]] = {
+    "an unknown supply": {"drive": {**DRIVE, "supply": "lin"}},
+    "nothing on it": {"drive": {**DRIVE, "supply": None}},
+    "the name of a joint": {"supplies": {"first": LINK}, "drive": {**DRIVE, "supply": "first"}},
+    "sampled loops": {"drive": {**DRIVE, "loops": {"mode": "effort", "current": {"rate": 16e3}}}},
+    "a chopper that is always on": {"link": {**LINK, "chopper": {"threshold": 90, "resistance": 10}}},
+    "an unknown source": {"link": {**LINK, "source": {"type": "grid"}}},
+    "multirate": {"schedule": {"step": "1 ms", "integrator": "multirate"}},
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_in_supplies(name: str, said: Said) -> None:
+    said(raised(InputErrors, rig_of, **MISTAKES[name]), name)
