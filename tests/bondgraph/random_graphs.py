@@ -41,23 +41,31 @@ class RandomGraph:
     elements: dict[str, dict[str, Any]] = field(default_factory=dict)
     junctions: dict[str, int] = field(default_factory=dict)
     bonds: list[tuple[str, str]] = field(default_factory=list)
+    fields: dict[str, np.ndarray] = field(default_factory=dict)  # H of the energy xᵀ H x / 2 of their states x
     values: dict[str, float] = field(default_factory=dict)
     sources: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
     @property
     def section(self) -> dict[str, Any]:
-        bonds = [f"{tail} -> {head}" for tail, head in self.bonds]
+        bonds = [f"{tail} -> {head}" for tail, head in self.bonds]  # `field.x` is a port
         return {"elements": self.elements, "junctions": self.junctions, "bonds": bonds}
 
     @property
     def storages(self) -> dict[str, str]:
-        return {name: element["type"] for name, element in self.elements.items() if element["type"] in ("I", "C")}
+        """By name, of fields each port: I or C."""
+        found = {name: element["type"] for name, element in self.elements.items() if element["type"] in ("I", "C")}
+        for name in self.fields:
+            ports = self.elements[name]["ports"]
+            found |= {f"{name}.{port}": "I" if "stores" in ports[port] else "C" for port in ports}
+        return found
 
     @property
     def recorded(self) -> dict[str, str]:
-        """Of every element of one port, both sides."""
-        ports = [name for name, element in self.elements.items() if element["type"] not in ("TF", "GY")]
-        return {f"{name}_{side}": f"{name}.{side}" for name in ports for side in ("effort", "flow")}
+        """Of every element of one port both sides, of every junction the common one."""
+        ports = [name for name, element in self.elements.items() if element["type"] not in ("TF", "GY", "IC")]
+        signals = [f"{name}.{side}" for name in ports for side in ("effort", "flow")]
+        signals += [f"{name}.{'flow' if kind else 'effort'}" for name, kind in self.junctions.items()]
+        return {signal.replace(".", "_"): signal for signal in signals}
 
 
 def random_graph(seed: int) -> RandomGraph:
@@ -144,6 +152,9 @@ class _Growing:
 
     def _grow(self) -> None:
         random = self.random
+        if random.random() < 0.04:
+            self._field()
+            return
         junction = str(random.choice(list(self.graph.junctions)))
         if random.random() < 0.3:
             domain = str(
@@ -155,9 +166,32 @@ class _Growing:
         else:
             self._one_port(junction, self._chosen({"I": 1.5, "C": 1 if self.rigid else 3, "R": 3, "Se": 0.1, "Sf": 1}))
 
+    def _field(self) -> None:
+        """A storage of two ports whose energy is a positive definite form of their states."""
+        random, name = self.random, f"ic{len(self.graph.elements)}"
+        ends = [str(random.choice(list(self.graph.junctions))) for _ in range(2)]
+        stores = [{"stores": "momentum"} if self.graph.junctions[end] else {} for end in ends]
+        a, b, share = random.uniform(2.0, 20.0), random.uniform(2.0, 20.0), random.uniform(-0.7, 0.7)
+        H = np.array([[a, share * np.sqrt(a * b)], [share * np.sqrt(a * b), b]]).round(3)
+        self.graph.fields[name] = H
+        self.graph.elements[name] = {
+            "type": "IC",
+            "ports": {
+                port: {"domain": self.domains[end], "initial": round(random.normal(0.0, 0.2), 3), **stored}
+                for port, end, stored in zip("xy", ends, stores, strict=True)
+            },
+            "energy": f"{H[0, 0]} * x^2 / 2 + {H[0, 1]} * x * y + {H[1, 1]} * y^2 / 2",
+        }
+        self.graph.bonds += [(end, f"{name}.{port}") for port, end in zip("xy", ends, strict=True)]
+
     def _loop(self) -> None:
         pairs = [(a, b) for a in self.graph.junctions for b in self.graph.junctions if a < b]
-        pairs = [(a, b) for a, b in pairs if (self.domains[a], self.domains[b]) in BETWEEN]
+        bonded = {frozenset(bond) for bond in self.graph.bonds}
+        pairs = [
+            (a, b)
+            for a, b in pairs
+            if (self.domains[a], self.domains[b]) in BETWEEN and frozenset((a, b)) not in bonded
+        ]
         if pairs:
             self._connect(*pairs[self.random.integers(len(pairs))])
 
@@ -194,12 +228,14 @@ class LinearSystem:
         ]
 
     def bond_of(self, name: str) -> int:
-        """The bond of an element of one port."""
-        ((bond, _),) = self._at(name)
-        return bond
+        """The first bond of an element or a port."""
+        return self._at(name)[0][0]
 
     def _element(self, name: str, element: dict[str, Any]) -> None:
         kind, at = element["type"], self._at(name)
+        if kind == "IC":
+            self._field(name)
+            return
         if kind in ("TF", "GY"):
             ((into, _),) = [end for end in at if end[1] > 0]
             ((out, _),) = [end for end in at if end[1] < 0]
@@ -225,6 +261,14 @@ class LinearSystem:
             self._says({(side, bond): 1.0, ("sin", name): -amplitude})
             self._says({("cos", name): frequency}, {("sin", name): 1.0})
             self._says({("sin", name): -frequency}, {("cos", name): 1.0})
+
+    def _field(self, name: str) -> None:
+        ports = [f"{name}.{port}" for port in "xy"]
+        for port, row in zip(ports, self.graph.fields[name], strict=True):
+            side, rate = ("e", "f") if self.graph.storages[port] == "C" else ("f", "e")
+            bond = self.bond_of(port)
+            self._says({(rate, bond): 1.0}, {("stored", port): 1.0})
+            self._says({(side, bond): 1.0} | {("stored", other): -h for other, h in zip(ports, row, strict=True)})
 
     def _junction(self, name: str, kind: int) -> None:
         common, summed = ("e", "f") if kind == 0 else ("f", "e")
@@ -275,14 +319,22 @@ class LinearSystem:
 
     def cannot_be(self) -> bool:
         """Whether a graph has no single solution for all motions that its joints may be given: it has none or many; it
-        needs the rate of an acceleration, as its efforts over accelerations grow without end; or parts of it cannot
-        move or bear anything, whatever they begin with."""
+        needs the rate of an acceleration, as its efforts over accelerations grow without end; parts of it cannot move
+        or bear anything, whatever they begin with; or the states of its fields are not independent."""
         if not self.is_regular():
             return True
         slow, fast = (np.abs(self.inertia_at(s)).max() for s in (1e4, 1e6))
         sizes = np.abs(self.subspace).max(axis=1)
         bonds = [k for name, k in self.column.items() if name[0] in ("e", "f")]
-        return bool(fast > 50.0 * slow > RELATIVE or sizes[bonds].min() < RELATIVE)
+        if fast > 50.0 * slow > RELATIVE or sizes[bonds].min() < RELATIVE:
+            return True
+        return bool(np.linalg.matrix_rank(self.subspace[self._chosen], tol=RELATIVE) < len(self._chosen))
+
+    @property
+    def _chosen(self) -> list[int]:
+        """Places of what must be free to begin as it is told: fields, beside the motion of joints and sources."""
+        fields = [("stored", f"{name}.{port}") for name in self.graph.fields for port in "xy"]
+        return [k for name, k in self.column.items() if name in fields or name[0] in ("v", "sin", "cos")]
 
     @cached_property
     def subspace(self) -> np.ndarray:

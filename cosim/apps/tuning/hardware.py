@@ -32,6 +32,7 @@ from cosim.rig.run.consent import GivenQuestion, asking
 from cosim.rig.run.run import Run, StoppedRun
 from cosim.simulation.tick.accumulation import SIGNALS
 from cosim.simulation.tick.metrics import METRICS, Ending, JointSample
+from cosim.simulation.tick.signals import reported_effort
 
 STEP_FACTOR = 1.5  # factor of a gain from one run to the next, at most
 LINEAR_STEP = 0.25  # of the larger of two values, where one of them is 0: the same
@@ -332,10 +333,13 @@ def _metric(run: Run, rig: Rig, name: str, ticks: int) -> Array:
 
 
 def _courses(run: Run, rig: Rig, what: str) -> Array:
-    """(ticks, joints) of a signal of each joint, of real joints as measured; NaN of those without it."""
+    """(ticks, joints) of a signal of each joint, of real joints as measured, efforts as drives report them; NaN of
+    those without it."""
     nothing = np.full(len(run.t), np.nan)
     names = (f"{joint}/{what}" for joint in rig.joints)
     if what in ("position", "velocity"):
         real = {joint for joint, role in run.rig.roles.items() if role == "real"}
         names = (f"{joint}/measured_{what}" if joint in real else f"{joint}/{what}" for joint in rig.joints)
+    if what == "effort":
+        names = (reported_effort(joint, run.signals) for joint in rig.joints)
     return np.stack([run[name] if name in run.signals else nothing for name in names], axis=1)

@@ -30,6 +30,7 @@ from cosim.output.palette import PALETTE
 from cosim.output.report_page import ReportPage
 from cosim.output.signal_charts import EFFORT, TRACKING_ERROR, charts_of
 from cosim.rig.rig import Rig
+from cosim.simulation.tick.signals import reported_effort
 
 COURSES = 6  # joints whose courses are drawn
 NONE = "–"
@@ -152,7 +153,7 @@ def _courses(page: ReportPage, session: SessionData, start: Trial, best: Trial) 
         page.text("No joint follows a reference.")
         return
     errors = [own[TRACKING_ERROR] for own in tracked]
-    efforts = {chart.owner: f"{chart.owner}/effort" for chart in errors}
+    efforts = {chart.owner: reported_effort(chart.owner, rig.tick_model.signals.declared) for chart in errors}
     signals = [signal for chart in errors for signal in (*chart.curves[0].signals, efforts[chart.owner])]
     values = np.array([start.values, best.values])
     batch = rig.rollouts(evaluator.space.arrays(values), duration=evaluator.duration, signals=signals)

@@ -1,9 +1,10 @@
 """Causality: which end of each bond computes its effort, by the sequential assignment of Karnopp and Rosenberg.
 
 Sources and elements that can compute one side only come first, then coordinates, then storages in integral causality,
-then resistances, then bonds that are still free. After each choice what follows from it is assigned: a 0-junction takes
-its effort from one bond, a 1-junction its flow, a transformer passes causality on, a gyrator turns it round. A choice
-that contradicts itself, round a loop of rigid parts, is turned round: its flow or effort follows from the loop.
+of these first those by laws, then resistances, then bonds that are still free. After each choice what follows from it
+is assigned: a 0-junction takes its effort from one bond, a 1-junction its flow, a transformer passes causality on, a
+gyrator turns it round. A choice that contradicts itself, round a loop of rigid parts, is turned round: its flow or
+effort follows from the loop.
 
 A coordinate is a 1-junction whose displacement laws depend on. Where it has no inertia of its own its flow is a state,
 whose rate makes the efforts of the junction balance. Otherwise the flow of a mass at a distance would be the state, and
@@ -56,7 +57,8 @@ def assign(graph: CheckedGraph, coordinates: Iterable[str] = ()) -> Causality:
             _set_output(found, name, element.output, *graph.at(name))
     for name in found.candidates:
         _assign_coordinate(found, name)
-    for name, element in graph.elements.items():
+    # those that must have a state of their own come first
+    for name, element in sorted(graph.elements.items(), key=lambda item: item[1].may_follow):
         for bond, what in zip(graph.at(name), element.stored, strict=False):
             if bond not in found.effort_from:
                 _choose(found, name, bond, OUTPUTS[what], either=element.may_follow)

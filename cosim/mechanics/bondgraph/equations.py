@@ -82,12 +82,31 @@ class Function:
     def affine_in(self, unknown: Container[Variable]) -> bool:
         return not any(variable in unknown for variable in self.uses)
 
-    def within(self, members: Container[Variable]) -> Linear:
+    def within(self, members: Container[Variable]) -> Equation:
         """Nothing: it depends on none of its members."""
         return Linear(())
 
     def value(self, known: Mapping[Variable, Numeric]) -> Numeric:
         return self.fn(*(known[variable] for variable in self.uses))
+
+
+@dataclass(frozen=True)
+class ChainRule(Function):
+    """Σ ∂f/∂x ẋ of a function f of `count` variables x, as a function of these and of their rates ẋ."""
+
+    count: int = 0
+
+    def affine_in(self, unknown: Container[Variable]) -> bool:
+        return not any(variable in unknown for variable in self.uses[: self.count])
+
+    def within(self, members: Container[Variable]) -> ChainRule:
+        """The terms of rates of members alone."""
+        taken = [k < self.count or variable in members for k, variable in enumerate(self.uses)]
+
+        def of_members(*given: Numeric) -> Numeric:
+            return self.fn(*(value if is_taken else 0.0 for value, is_taken in zip(given, taken, strict=True)))
+
+        return ChainRule(of_members, self.uses, self.count)
 
 
 @dataclass(frozen=True)
@@ -249,7 +268,7 @@ def _chain_rule(function: Function) -> Function:
             derived.append(Derived("rate", [()] * (2 * n), make))
         return derived[0](*values_and_rates)[0]
 
-    return Function(rate, (*function.uses, *map(_rate, function.uses)))
+    return ChainRule(rate, (*function.uses, *map(_rate, function.uses)), n)
 
 
 def _partial(fn: Callable[..., Numeric], n: int, k: int) -> Callable[..., Numeric]:

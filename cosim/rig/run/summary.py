@@ -228,7 +228,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "step_count": _step_count(signals, count),
         "unconverged": int(signals[_UNCONVERGED].last) if _UNCONVERGED in signals else None,
         "parameters": rig.parameters,
-        "joints": {name: _joint(rig, signals, name) for name in rig.joints if _has_motion(signals, name)},
+        "joints": {name: _joint(rig, signals, name) for name in rig.joints if _has_motion(rig, signals, name)},
         "constraints": {
             name: _constraint(signals, name, constraint, rig.step_ns)
             for name, constraint in rig.constraints.items()
@@ -290,7 +290,7 @@ def followed_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, tup
             measured = (*_MEASURED.values(), _MEASURED_ERROR)
             followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in measured}
             continue
-        followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in _MOTION}
+        followed |= {f"{name}/{what}": (f"{name}/{what}", None) for what in _simulated(rig, name).values()}
         if (reference := f"{name}/reference_position") in rig.units:
             followed[f"{name}/{_ERROR}"] = reference, f"{name}/position"
     for name, constraint in rig.constraints.items():
@@ -326,13 +326,19 @@ def _is_sampled(joint: str, signals: Container[str]) -> bool:
     return all(f"{joint}/{what}" in signals for what in measured)
 
 
+def _simulated(rig: RunMetadata, joint: str) -> dict[str, str]:
+    """`_MOTION` -> the signal of a simulated joint: the effort is the drive's, which has limits."""
+    effort = "measured_effort" if f"{joint}/measured_effort" in rig.units else "effort"
+    return {"position": "position", "velocity": "velocity", "effort": effort}
+
+
 def _has(signals: Figures, name: str, whats: Sequence[str]) -> bool:
     """Not of what a killed run did not keep."""
     return all(f"{name}/{what}" in signals for what in whats)
 
 
-def _has_motion(signals: Figures, name: str) -> bool:
-    return _has(signals, name, _MOTION) or _has(signals, name, tuple(_MEASURED.values()))
+def _has_motion(rig: RunMetadata, signals: Figures, name: str) -> bool:
+    return _has(signals, name, tuple(_simulated(rig, name).values())) or _has(signals, name, tuple(_MEASURED.values()))
 
 
 def statistics_of(run: RecordedRun) -> SignalStatistics:
@@ -373,7 +379,8 @@ def _step_count(signals: Figures, ticks: int) -> StepCountSummary | None:
 def _joint(rig: RunMetadata, signals: Figures, name: str) -> JointSummary:
     # nobody knows where a real joint is between its samples
     measured = _has(signals, name, tuple(_MEASURED.values()))
-    position, velocity, effort = (signals[f"{name}/{_MEASURED[what] if measured else what}"] for what in _MOTION)
+    names = _MEASURED if measured else _simulated(rig, name)
+    position, velocity, effort = (signals[f"{name}/{names[what]}"] for what in _MOTION)
     error = signals.get(f"{name}/{_MEASURED_ERROR if measured else _ERROR}")
     return {
         "role": rig.roles[name],

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cosim.core.errors import InputError, InputErrors, listed
+from cosim.core.types import Actuator
 from cosim.core.units import TURN, show_time
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.integrators.methods import INTEGRATORS
@@ -46,6 +47,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     shared = shared_drives(spec, reading)
     prescribed, rotations = prescribed_trajectories(spec, reading), prescribed_rotations(spec, reading)
     check_friction(spec, reading)
+    _check_loads(spec, actuators, reading)
     if reading.errors:
         raise InputErrors(reading.errors)
     mechanism, schedule = spec.mechanism, spec.schedule
@@ -199,6 +201,15 @@ def with_friction(mechanism: Mechanism, laws: Mapping[str, JointFriction], owner
 
     loops = tuple(replace(loop, joint=of(loop.joint)) for loop in mechanism.loops)
     return replace(mechanism, joints=tuple(of(joint) for joint in mechanism.joints), loops=loops)
+
+
+def _check_loads(spec: RigSpec, actuators: Mapping[str, Actuator], reading: Reading) -> None:
+    """Record friction of the load of a drive whose effort is known with the acceleration only."""
+    for name, law in friction_laws(spec).items():
+        if law.load_friction and getattr(actuators.get(name), "couples", False):
+            what = f"the load of the drive of '{name}' depends on the acceleration, which this friction changes"
+            fix = "put load_friction into a gear_stage of the drive, or take it out"
+            reading.fail(("joints", name, "friction", "load_friction"), f"{what}; {fix}")
 
 
 def check_friction(spec: RigSpec, reading: Reading) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from cosim.core import ops
 from cosim.core.types import Actuator, Numeric, SharedActuator, State, Trajectory, breaks_of
 from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_formulation
 from cosim.mechanics.multibody import Model
@@ -99,7 +100,8 @@ class PlantDescription:
         model = self.full_model
         assumed = {name: float(J) for name, J in zip(model.dof_names, model.assumed_inertia, strict=True) if J}
         changed = replace(self, mechanism=mechanism, actuators=actuators, rotors={**assumed, **self.rotors})
-        return self._sharing(("start", "bristle_start"), changed)
+        _ = self.measured_efforts  # a run has the same signals with every number
+        return self._sharing(("start", "bristle_start", "measured_efforts"), changed)
 
     def _sharing(self, solved: Sequence[str], plant: Self) -> Self:
         """plant, with what this one has computed already."""
@@ -121,6 +123,20 @@ class PlantDescription:
         """The mechanism with the rotors of its actuators and with all its constraints."""
         closure = self.loop_closure
         return Model(self.mechanism, self.gravity, self.rotor_inertias, closure.baumgarte, closure.elimination)
+
+    @cached_property
+    def rotors_of_drives(self) -> dict[int, Numeric]:
+        """Dof -> inertia of what the simulated drive turns rigidly with it, as a part of the mechanism; those of 0 are
+        left out."""
+        rotors = {name: actuator.reflected_inertia for name, actuator in self.actuators.items()}
+        for drive in self.shared.values():
+            rotors |= {dof: drive.actuator.reflected[before] for before, dof in drive.joints.items()}
+        return {self.full_model.dof_index(name): J for name, J in rotors.items() if not ops.is_zero(J)}
+
+    @cached_property
+    def measured_efforts(self) -> frozenset[int]:
+        """The dofs of which it is recorded what the drive reports, beside the effort on the joint."""
+        return frozenset(self.rotors_of_drives)
 
     @cached_property
     def start(self) -> ConsistentState:

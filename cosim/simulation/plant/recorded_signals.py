@@ -21,9 +21,17 @@ OF_A_DOF: Signals = {
     "effort": Signal(
         (),
         "joint effort",
-        "effort of the actuator on the joint; of a prescribed joint the required effort; of a real joint the effort "
-        "reported by its drive; of a passive joint 0",
+        "effort of the actuator on the joint, without what accelerates its rotor; of a prescribed joint the required "
+        "effort; of a real joint the effort reported by its drive; of a passive joint 0",
         chart="effort",
+    ),
+    "measured_effort": Signal(
+        (),
+        "joint effort",
+        "effort as a drive reports it by its current and controllers get it: with what accelerates the rotor that "
+        "turns rigidly with the joint",
+        "measured",
+        "effort",
     ),
     "friction_effort": Signal((), "joint effort", "effort of friction on the joint, opposed to its motion or its load"),
     "holding_effort": Signal(
@@ -87,9 +95,9 @@ def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> Recorde
     _, outputs = plant.actuator_flows(t, x, request, q, v, solution["a"])
     equations, names, units = model.equations, model.dof_names, model.dof_units
     motion = {"position": equations.chart(q), "velocity": v, "acceleration": solution["a"]}
-    motion |= {"effort": solution["effort"]}
     for k, (name, unit) in enumerate(zip(names, units, strict=True)):
         recorded.add(name, {what: values[k] for what, values in motion.items()}, OF_A_DOF, unit)
+        recorded.add(name, _efforts(plant, k, solution), OF_A_DOF, unit)
         if name in outputs:
             _record_drive(plant, recorded, name, outputs[name], unit)
     for name in plant.shared:
@@ -125,6 +133,14 @@ def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> Recorde
         recorded.add("steps", {"unconverged": x["drive_steps"]["unconverged"]}, STEPS)
     record_reactions(plant, recorded, t, solution, plant.active(x))
     return recorded
+
+
+def _efforts(plant: Plant, k: int, solution: Mapping[str, Numeric]) -> dict[str, Numeric]:
+    """The effort on the joint of a dof, and the drive's where a rotor turns rigidly between them."""
+    measured = effort = solution["effort"][k]
+    if k in plant.rotors_of_drives:
+        effort = effort - plant.rotors_of_drives[k] * solution["a"][k]
+    return {"effort": effort, **({"measured_effort": measured} if k in plant.measured_efforts else {})}
 
 
 def _record_drive(

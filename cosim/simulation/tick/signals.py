@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from functools import cached_property
@@ -99,6 +99,13 @@ OF_A_LOAD_MOTOR: Signals = {
 }
 # `<joint>/<name>` of all that rigs record of joints, besides what actuators and controllers declare
 JOINT_SIGNALS: Signals = {**OF_A_DOF, **REFERENCES, **MEASURED, **OF_A_REAL_JOINT, **OF_A_LOAD_MOTOR}
+
+
+def reported_effort(joint: str, signals: Container[str]) -> str:
+    """The signal of what the drive of a joint reports, which is what its commands and limits are of; without one in
+    `signals`, the effort on the joint, which is the same."""
+    measured = f"{joint}/measured_effort"
+    return measured if measured in signals else f"{joint}/effort"
 
 
 @dataclass(frozen=True, eq=False)
