@@ -37,7 +37,7 @@ RIPPLE = 0.05  # of the voltage, from peak to peak
 LINE = math.sqrt(2.0 / 3.0)  # RMS current of each of three lines per current behind the bridge
 
 
-class Figure(NamedTuple):
+class SizingFigure(NamedTuple):
     """A figure and what it follows from."""
 
     key: str
@@ -56,8 +56,8 @@ class SupplySizing:
     """By supply, and of the axes on any of them, figures in groups: title -> figures."""
 
     run: Run
-    supplies: Mapping[str, Mapping[str, Sequence[Figure]]]
-    axes: Mapping[str, Sequence[Figure]]
+    supplies: Mapping[str, Mapping[str, Sequence[SizingFigure]]]
+    axes: Mapping[str, Sequence[SizingFigure]]
 
     def lines(self) -> list[str]:
         found = [f"{bold(self.run.rig.name)}  {self.run.t[-1]:.6g} s; currents and powers at the ticks"]
@@ -72,7 +72,7 @@ class SupplySizing:
     def as_json(self) -> dict[str, Any]:
         """SI units."""
 
-        def values(figures: Sequence[Figure]) -> dict[str, Any]:
+        def values(figures: Sequence[SizingFigure]) -> dict[str, Any]:
             return {f.key: {"value": float(f.value), "unit": f.unit, "from": f.source} for f in figures}
 
         return {
@@ -122,7 +122,7 @@ def size_supplies(run: Run, ripple: float = RIPPLE) -> SupplySizing:
     )
 
 
-def _groups(run: Run, name: str, ripple: float, axes: Sequence[str]) -> Iterator[tuple[str, list[Figure]]]:
+def _groups(run: Run, name: str, ripple: float, axes: Sequence[str]) -> Iterator[tuple[str, list[SizingFigure]]]:
     t, u, i = run.t, run[f"{name}/voltage"], run[f"{name}/current"]
     yield "supply", _of_supply(t, u, i)
     yield "fuse", _of_fuse(t, i)
@@ -132,60 +132,70 @@ def _groups(run: Run, name: str, ripple: float, axes: Sequence[str]) -> Iterator
     yield "energy", _of_energy(run, name, axes)
 
 
-def _of_supply(t: Array, u: Array, i: Array) -> list[Figure]:
+def _of_supply(t: Array, u: Array, i: Array) -> list[SizingFigure]:
     power = u * i
     return [
-        Figure("current_peak", "peak current", float(i.max()), "A", "largest current of the source"),
-        Figure("current_rms", "RMS current", rms(t, i), "A", "over the run"),
-        Figure("line_current_rms", "RMS current of a line", LINE * rms(t, i), "A", "√(2/3) of it, behind a bridge"),
-        Figure("power_peak", "peak power", float(power.max()), "W", "voltage of the link times current"),
-        Figure("power_mean", "mean power", mean(t, power), "W", "over the run"),
-        Figure("returned_peak", "peak power taken back", abs(min(float(power.min()), 0.0)), "W", "the same, backwards"),
+        SizingFigure("current_peak", "peak current", float(i.max()), "A", "largest current of the source"),
+        SizingFigure("current_rms", "RMS current", rms(t, i), "A", "over the run"),
+        SizingFigure(
+            "line_current_rms", "RMS current of a line", LINE * rms(t, i), "A", "√(2/3) of it, behind a bridge"
+        ),
+        SizingFigure("power_peak", "peak power", float(power.max()), "W", "voltage of the link times current"),
+        SizingFigure("power_mean", "mean power", mean(t, power), "W", "over the run"),
+        SizingFigure(
+            "returned_peak", "peak power taken back", abs(min(float(power.min()), 0.0)), "W", "the same, backwards"
+        ),
     ]
 
 
-def _of_fuse(t: Array, i: Array) -> list[Figure]:
+def _of_fuse(t: Array, i: Array) -> list[SizingFigure]:
     least = rms(t, i) / FUSE_LOAD
     found = [
-        Figure("rated_current", "rated current", rated(least), "A", f"RMS current at {FUSE_LOAD:.0%} of it, next step")
+        SizingFigure(
+            "rated_current", "rated current", rated(least), "A", f"RMS current at {FUSE_LOAD:.0%} of it, next step"
+        )
     ]
     for window in (w for w in WINDOWS if w < t[-1]):
         heat = float(largest_integral(t, i * i, window))
         what = f"I²t in {window:g} s"
-        found.append(Figure(f"i2t_{window:g}s", what, heat, "A²s", "largest; its curve is above it at this time"))
+        found.append(SizingFigure(f"i2t_{window:g}s", what, heat, "A²s", "largest; its curve is above it at this time"))
     return found
 
 
-def _of_resistor(run: Run, name: str) -> list[Figure]:
+def _of_resistor(run: Run, name: str) -> list[SizingFigure]:
     t, u, p = run.t, run[f"{name}/voltage"], run[f"{name}/chopper_loss"]
     stops = braking(t, p)
     energies = run[f"{name}/chopper_energy"]
     bursts = [float(energies[end] - energies[begin]) for begin, end in stops]
     average = float(energies[-1] - energies[0]) / t[-1]
     found = [
-        Figure("power_peak", "peak power", float(p.max()), "W", "largest power of the chopper"),
-        Figure("power_mean", "mean power", average, "W", "energy over the duration of the run"),
-        Figure("rated_power", "rated power", RESISTOR_MARGIN * average, "W", f"mean power times {RESISTOR_MARGIN:g}"),
-        Figure("stops", "times of braking", float(len(stops)), "1", f"with pauses above {PAUSE:g} s between"),
-        Figure("energy_per_stop", "energy of a stop", max(bursts, default=0.0), "J", "the largest one"),
+        SizingFigure("power_peak", "peak power", float(p.max()), "W", "largest power of the chopper"),
+        SizingFigure("power_mean", "mean power", average, "W", "energy over the duration of the run"),
+        SizingFigure(
+            "rated_power", "rated power", RESISTOR_MARGIN * average, "W", f"mean power times {RESISTOR_MARGIN:g}"
+        ),
+        SizingFigure("stops", "times of braking", float(len(stops)), "1", f"with pauses above {PAUSE:g} s between"),
+        SizingFigure("energy_per_stop", "energy of a stop", max(bursts, default=0.0), "J", "the largest one"),
     ]
     for window in (w for w in WINDOWS if w < t[-1]):
         power = float(largest_integral(t, p, window)) / window
-        found.append(Figure(f"power_{window:g}s", f"power over {window:g} s", power, "W", "largest mean"))
+        found.append(SizingFigure(f"power_{window:g}s", f"power over {window:g} s", power, "W", "largest mean"))
     if p.max() > 0.0:
         k = int(p.argmax())
         largest = float(u[k] * u[k] / p[k])
-        found.append(Figure("resistance", "resistance at most", largest, "ohm", "u² over the power, at the peak power"))
+        found.append(
+            SizingFigure("resistance", "resistance at most", largest, "ohm", "u² over the power, at the peak power")
+        )
     return found
 
 
-def _of_capacitor(u: Array, i: Array, ripple: float) -> list[Figure]:
+def _of_capacitor(u: Array, i: Array, ripple: float) -> list[SizingFigure]:
     largest = max(float(i.max()), 0.0)
     between = largest / (PEAKS * GRID * ripple * float(np.median(u)))
     return [
-        Figure("voltage_min", "lowest voltage", float(u.min()), "V", "of the link"),
-        Figure("voltage_max", "largest voltage", float(u.max()), "V", "of the link"),
-        Figure(
+        SizingFigure("voltage_min", "lowest voltage", float(u.min()), "V", "of the link"),
+        SizingFigure("voltage_max", "largest voltage", float(u.max()), "V", "of the link"),
+        SizingFigure(
             "capacitance",
             f"capacitance for a ripple of {ripple:.3g}",
             between / CAPACITOR_TOLERANCE,
@@ -195,10 +205,10 @@ def _of_capacitor(u: Array, i: Array, ripple: float) -> list[Figure]:
     ]
 
 
-def _of_energy(run: Run, name: str, axes: Sequence[str]) -> list[Figure]:
+def _of_energy(run: Run, name: str, axes: Sequence[str]) -> list[SizingFigure]:
     powers = run.summary["powers"][name]
     found = [
-        Figure(key, what, powers[part], "J", "integrated over the run")
+        SizingFigure(key, what, powers[part], "J", "integrated over the run")
         for key, part, what in (
             ("taken", "electrical", "from the source, less returned"),
             ("returned", RETURNED, "returned to the source"),
@@ -213,21 +223,21 @@ def _of_energy(run: Run, name: str, axes: Sequence[str]) -> list[Figure]:
         back = sum(mean(run.t, np.maximum(-p, 0.0)) * run.t[-1] for p in powers_of.values())
         together = -float(np.min(np.sum(list(powers_of.values()), axis=0)))
         found.append(
-            Figure("regenerated", "regenerated by the axes", float(back), "J", "negative powers, at the ticks")
+            SizingFigure("regenerated", "regenerated by the axes", float(back), "J", "negative powers, at the ticks")
         )
         found.append(
-            Figure(
+            SizingFigure(
                 "regenerated_peak", "largest power of all axes back", max(together, 0.0), "W", "their sum, at the ticks"
             )
         )
     return found
 
 
-def _of_axis(run: Run, name: str) -> list[Figure]:
+def _of_axis(run: Run, name: str) -> list[SizingFigure]:
     i = run[f"{name}/supply_current"]
     return [
-        Figure("current_peak", "peak current", float(np.abs(i).max()), "A", "from or to the link"),
-        Figure("current_rms", "RMS current", rms(run.t, i), "A", "over the run"),
+        SizingFigure("current_peak", "peak current", float(np.abs(i).max()), "A", "from or to the link"),
+        SizingFigure("current_rms", "RMS current", rms(run.t, i), "A", "over the run"),
     ]
 
 
