@@ -25,7 +25,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     limited,
 )
 from cosim.mechanics.bondgraph.components._iron import IronLosses, add_iron
-from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
+from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_and_magnets, add_windings
 
 # of currents, voltages and fluxes whose product is the power of three phases
 SCALE = math.sqrt(1.5)
@@ -70,6 +70,7 @@ def build(params: Params) -> BondGraph:
         graph.add("inertia", I("rotational", params.inertia))
         graph.bond("rotor", "inertia")
     add_iron(graph, params.iron)
+    add_limits_and_magnets(graph, params.thermal, "machine_q", p * flux)
     if params.viscous:
         graph.add("bearing", R("rotational", params.viscous))
         graph.bond("rotor", "bearing")
