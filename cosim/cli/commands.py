@@ -198,7 +198,7 @@ def analyze(
     ripple: str,
     report: str | None,
 ) -> None:
-    """Linearise a rig: poles, margins, frequency responses, steps; or size its supplies by a run."""
+    """Linearise a rig: poles, margins, responses, steps; size supplies."""
     from cosim.apps.analysis.command import analyze_rig, analyze_supplies, write_excitation
     from cosim.apps.analysis.experiment import Measuring
     from cosim.apps.analysis.relay import RelayRequest
