@@ -23,6 +23,7 @@ from cosim import Rig, load_rig
 from cosim.mechanics.bondgraph import BondGraph, C, I, R, Se, assemble
 
 ONE, SIX = "rigs/bench/full_drive.yaml", "rigs/drives/industrial_arm.yaml"
+EXCAVATOR = "rigs/drives/excavator.yaml"
 WRONG = 0.01  # largest error, relative
 SIMULATED = 10  # s
 TICKS = 400
@@ -62,8 +63,8 @@ def one_in_real_time(budget: Budget) -> Measurement:
     )
 
 
-def six_in_real_time(budget: Budget) -> Measurement:
-    return Measurement(real_time(load_rig(rig_path(SIX), interpret=False), budget))
+def in_real_time(path: str, budget: Budget) -> Measurement:
+    return Measurement(real_time(load_rig(rig_path(path), interpret=False), budget))
 
 
 def precision(settings: Sequence[str], budget: Budget) -> Measurement:
@@ -134,10 +135,18 @@ CASES = (
     BenchCase(
         "six drives in real time",
         "an arm with six such drives, whole ticks of 1 ms, per simulated second",
-        six_in_real_time,
+        partial(in_real_time, SIX),
         "real time",
         "ms",
         Target("ratio", 150.0),
+    ),
+    BenchCase(
+        "excavator in real time",
+        "an excavator arm of three cylinders on one pump with load sensing, whole ticks of 5 ms, per simulated second",
+        partial(in_real_time, EXCAVATOR),
+        "real time",
+        "ms",
+        Target("ratio", 200.0),
     ),
     *(
         BenchCase(

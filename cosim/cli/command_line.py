@@ -233,6 +233,9 @@ def all_commands() -> Commands:
         word("--plot", metavar="F.png", help="draw Bode and Nyquist diagrams and steps (png, svg, pdf)"),
         word("--json", metavar="F.json", help="write the figures; - for stdout"),
         flag("--yes", "switch real motors on for a relay without confirmation"),
+        flag("--supplies", "instead: run it, or read a run (F.mcap), and size supply, fuse, resistor, capacitor"),
+        word("--ripple", metavar="X", default="5 %", help="of the link, for its capacitor; default: 5 %%"),
+        word("--report", metavar="F.html", help="of --supplies: write a report in one file"),
     )
     tree.add_command("tune gains", commands.tune, rig, *_tuning_words(), overrides, overlay)
     tree.add_command(

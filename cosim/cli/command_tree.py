@@ -20,7 +20,11 @@ _OF_SEARCH = (
 )
 # command -> option -> the options of which it needs one
 NEEDED: Rules = {
-    "analyze": {"--amplitude": ("--measure", "--excitation"), "--yes": ("--measure",)},
+    "analyze": {
+        "--amplitude": ("--measure", "--excitation"),
+        "--yes": ("--measure",),
+        **dict.fromkeys(("--ripple", "--report"), ("--supplies",)),
+    },
     "drives calibrate": dict.fromkeys(_OF_COGGING, ("--cogging",)),
     "derive": {
         **dict.fromkeys(("--joint", "--form"), ("--bondgraph",)),
@@ -37,7 +41,10 @@ NEEDED: Rules = {
 }
 # command -> option -> the options that have no effect beside it
 USELESS: Rules = {
-    "analyze": {"--excitation": ("--at", "--recorded", "--plot", "--json")},
+    "analyze": {
+        "--excitation": ("--at", "--recorded", "--plot", "--json"),
+        "--supplies": ("--at", "--joint", "--measure", "--hysteresis", "--recorded", "--excitation", "--plot"),
+    },
     "derive": {"--at": ("--times",), "--mount": ("--times",)},
     "identify": {"--excite": ("--training",)},
     "tune feedforward": {"--from": ("--iterations",)},

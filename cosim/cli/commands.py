@@ -194,13 +194,22 @@ def analyze(
     recorded: list[Path],
     excitation: Path | None,
     yes: bool,
+    supplies: bool,
+    ripple: str,
+    report: str | None,
 ) -> None:
-    """Linearise a rig: poles, margins, frequency responses, steps."""
-    from cosim.apps.analysis.command import analyze_rig, write_excitation
+    """Linearise a rig: poles, margins, responses, steps; size supplies."""
+    from cosim.apps.analysis.command import analyze_rig, analyze_supplies, write_excitation
     from cosim.apps.analysis.experiment import Measuring
     from cosim.apps.analysis.relay import RelayRequest
     from cosim.output.console import quantity_of
 
+    if supplies:
+        fraction = quantity_of(ripple, "1", "--ripple", (0.0, 1.0), "a fraction of the voltage such as 0.05 or 5 %")
+        if not fraction:
+            raise InputError("is no ripple; give one above 0, such as 5 %", "--ripple")
+        analyze_supplies(rig, overrides, fraction, report, json)
+        return
     seconds = quantity_of(at, "s", "--at", (0.0, math.inf), "a time such as 0.5 or 500 ms")
     if amplitude is not None and not amplitude > 0.0:
         raise InputError(f"{amplitude:g} is no amplitude; give one above 0", "--amplitude")

@@ -93,3 +93,27 @@ MISTAKES = {
 @pytest.mark.parametrize("case", MISTAKES)
 def test_a_mistake_is_one_line(case: str, rig_of: Callable[..., Rig], said: Said) -> None:
     refused_in_file(rig_of, RIG.format(item=MISTAKES[case]), said)
+
+
+# --- an arm on one pump ---
+
+LEVERS = {  # extension by angle: a² + b², 2 a b, offset and sign of the angle in the lever
+    "boom": (7.25, 3.64, 0.9, 1.0),
+    "stick": (5.65, 2.76, 0.7, -1.0),
+    "bucket": (2.1625, 1.26, 0.6, -1.0),
+}
+
+
+def test_the_pump_of_an_excavator_keeps_its_margin_above_the_highest_load(sample: Callable[..., Rig]) -> None:
+    run = sample("drives/excavator", "schedule.tolerance=1e-6").run(4.5)
+    for joint, (squares, product, offset, sign) in LEVERS.items():
+        length = np.sqrt(squares - product * np.cos(offset + sign * run[f"{joint}/position"]))
+        extension = run[f"hydraulics/{joint}_extension"]
+        assert extension - extension[0] == pytest.approx(length - length[0], abs=1e-5), joint
+    # while the boom lifts, its pressure is the highest, and the pump has the margin more, less its flow over its gain
+    lifting = (run.t > 2.0) & (run.t < 3.5)
+    pump, load, flow = (run[f"hydraulics/{what}"][lifting] for what in ("pump_pressure", "load_pressure", "pump_flow"))
+    assert load == pytest.approx(run["hydraulics/boom_pressure"][lifting], rel=0.02)
+    assert pump - load == pytest.approx(20e5 - flow / 4e-9, abs=1e5)
+    assert run["boom/position"][-1] > run["boom/position"][0] + 0.3
+    assert run.summary["energy"]["residual_relative"] < 1e-6

@@ -25,6 +25,7 @@ HELD = 1e-8  # |z − 1| of a pole of what is held or integrated
 ABOVE_HELD = 1e-3  # times the slowest other pole: the lowest angle of a system with such a pole
 DECADES = 8  # below half of the rate: that angle, at most
 ANGLE_ACCURACY = 1e-13  # relative, of a crossing; two candidates that are closer are one
+MOST_HALVINGS = 10_000  # of the search for one crossing, which is slow beside a pole on the circle
 PEAK_ACCURACY = 1e-8  # relative, of a peak
 MOST_STEPS = 20  # after which the accuracy of a peak is made ten times coarser
 ASIDE = 1e-9  # rad, from a pole on the circle at which a response does not exist
@@ -188,7 +189,14 @@ def crossings(system: SampledSystem, form: CircleForm) -> tuple[Array, Array]:
         return float(system.values(form, np.array([angle]))[0])
 
     found = [
-        brentq(value, middles[k], middles[k + 1], xtol=ANGLE_ACCURACY * middles[k], rtol=np.float64(ANGLE_ACCURACY))
+        brentq(
+            value,
+            middles[k],
+            middles[k + 1],
+            xtol=ANGLE_ACCURACY * middles[k],
+            rtol=np.float64(ANGLE_ACCURACY),
+            maxiter=MOST_HALVINGS,
+        )
         for k in changes.tolist()
     ]
     return np.array(found), positive[changes + 1]

@@ -20,8 +20,10 @@ from cosim.rig.reading.yaml_source import Override, overlay_text
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
 from cosim.rig.run.consent import GivenQuestion
+from cosim.rig.run.run import load_run
 
 MOST_DURATIONS = 10.0  # times the duration of a run, at most
+RUNS = (".mcap", ".npz", ".run")
 NO_DRIVERS = "drivers=[]"  # every motor is simulated
 
 
@@ -146,3 +148,49 @@ def write_excitation(
     write_file(output, overlay_text(excitation.overlay(rig), str(path)).encode(), "overlay")
     size = f"{excitation.duration:.3g} s with an effort of {excitation.amplitude:.3g}"
     print(f"wrote     overlay {output}: {joint} for {size}")
+
+
+def analyze_supplies(
+    path: Path,
+    overrides: Sequence[Override],
+    ripple: float,
+    report: str | None,
+    json: str | None,
+) -> None:
+    """Run a rig, or read a run of one, and print what supply, fuse, resistor and capacitor it needs."""
+    from cosim.apps.analysis.supplies import size_supplies
+    from cosim.output import console
+
+    targets = {"--report": report, "--json": None if json == "-" else json}
+    taken = {identity(path): "the rig itself"}
+    for option, given in targets.items():
+        if given is not None:
+            check_output(given, option, (".html", ".htm") if option == "--report" else (".json",), taken)
+            taken[identity(Path(given))] = f"the file of {option}"
+    with console.busy(f"running {path.stem}"), named_when_slow():
+        if path.suffix in RUNS:
+            if overrides:
+                raise InputError("a run that is over does not change; name the rig instead", str(path))
+            run = load_run(path)
+        else:
+            rig = load_rig(path, overrides)
+            console.check_files(input_files(rig, overrides), targets)
+            if rig.hardware:
+                raise InputError("it has real motors; name a recording of its run instead", str(path))
+            run = rig.run()
+    found = size_supplies(run, ripple)
+    if json != "-":
+        print(*found.lines(), sep="\n")
+    if report:
+        write_file(report, found.page().content(), "report")
+        if json != "-":
+            print(f"wrote     report {report}")
+    if json:
+        import orjson
+
+        text = orjson.dumps(found.as_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        if json == "-":
+            print(text.decode(), end="")
+        else:
+            write_file(json, text, "figures")
+            print(f"wrote     figures {json}")

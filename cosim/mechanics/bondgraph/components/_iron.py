@@ -14,6 +14,7 @@ from dataclasses import replace
 from cosim.core import ops
 from cosim.core.types import param, params
 from cosim.mechanics.bondgraph import BondGraph, Law, R
+from cosim.mechanics.bondgraph.components._thermal import HOUSING, IRON, WINDING, add_loss
 
 
 @params
@@ -30,3 +31,6 @@ def add_iron(graph: BondGraph, iron: IronLosses | None) -> None:
     drag = Law(lambda w: iron.hysteresis * ops.smooth_sign(w, iron.creep_speed) + iron.eddy * w, ("flow",))
     graph.add("iron", replace(R("rotational", drag), part="iron"))
     graph.bond("rotor", "iron")
+    heated = next((name for name in (IRON, HOUSING, WINDING) if f"{name}_node" in graph.elements), None)
+    if heated is not None:
+        add_loss(graph, "loss_iron", "iron", heated)

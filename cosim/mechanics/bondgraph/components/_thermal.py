@@ -1,53 +1,257 @@
-"""Two thermal nodes of a machine, winding and housing, and the resistance that rises with the temperature.
+"""The thermal network of a machine, the resistance that rises with the temperature and the flux that falls with it.
 
-    C_w Ṫ_w = P − (T_w − T_h) / R_wh,  C_h Ṫ_h = (T_w − T_h) / R_wh − T_h / R_ha,  R = R_0 (1 + α T_w)
+Two nodes, winding and housing, or a network of your own: heat capacities C, resistances 1 / G between them and to the
+ambient air.
 
-Temperatures are rises over the ambient temperature, at which R_0 is given; P is the loss of the windings.
+    C_i Ṫ_i = P_i − Σ_j G_ij (T_i − T_j),  R = R_0 (1 + α T_winding),  ψ = ψ_0 (1 + β T_magnets)
+
+Temperatures are rises over the one at which R_0 and ψ_0 are given; by default the ambient air has that. The losses of
+the windings heat the node `winding`, those of the iron the node `iron`, or `housing` where there is none.
+
+`time_to_limit` is how long the present losses last: the first time at which the solution of the network for constant
+losses,
+
+    T(t) = T_∞ + Σ_k c_k exp(−λ_k t),
+
+reaches the limit of a node; 0 beyond it, and 10⁶ s where none is reached.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 
+import numpy as np
+
+from cosim.core import ops
 from cosim.core.types import Numeric, param, params
-from cosim.mechanics.bondgraph import BondGraph, C, Law, R, Sf
+from cosim.mechanics.bondgraph import BondGraph, C, Law, R, Se, Sf
+
+AMBIENT, WINDING, HOUSING, IRON = "ambient", "winding", "housing", "iron"
+NEVER = 1e6  # s
+TIMES, HALVINGS = 64, 40  # of the search for a limit
+
+
+@params
+class ThermalNode:
+    name: str = param(doc="such as `winding`, `iron`, `housing`, `flange`")
+    capacity: float = param(unit="J/K", above=0.0, doc="C")
+    limit: float | None = param(unit="K", above=0.0, default=None, doc="rise at which `time_to_limit` is 0")
+
+
+@params
+class ThermalCoupling:
+    between: tuple[str, str] = param(doc="two nodes, or a node and `ambient`")
+    resistance: float = param(unit="K/W", above=0.0, doc="1 / G")
 
 
 @params
 class Thermal:
-    winding_capacity: float = param(unit="J/K", above=0.0, doc="C_w")
-    housing_capacity: float = param(unit="J/K", above=0.0, doc="C_h")
-    winding_to_housing: float = param(unit="K/W", above=0.0, doc="R_wh")
-    housing_to_ambient: float = param(unit="K/W", above=0.0, doc="R_ha")
+    winding_capacity: float | None = param(unit="J/K", above=0.0, default=None, doc="C_w")
+    housing_capacity: float | None = param(unit="J/K", above=0.0, default=None, doc="C_h")
+    winding_to_housing: float | None = param(unit="K/W", above=0.0, default=None, doc="R_wh")
+    housing_to_ambient: float | None = param(unit="K/W", above=0.0, default=None, doc="R_ha")
     coefficient: float = param(unit="1", min=0.0, default=0.00393, doc="α per kelvin, of copper by default")
+    winding_limit: float | None = param(unit="K", above=0.0, default=None, doc="rise at which `time_to_limit` is 0")
+    nodes: tuple[ThermalNode, ...] = param(default=(), doc="instead of both nodes")
+    couplings: tuple[ThermalCoupling, ...] = param(default=(), doc="between the `nodes`")
+    ambient: Law | None = param(default=None, doc="its rise in K, an expression of the time `t`")
+    flux_coefficient: float = param(
+        unit="1", max=0.0, default=0.0, doc="β per kelvin, −0.0012 of NdFeB, −0.002 of ferrite"
+    )
+    magnets: str | None = param(default=None, doc="the node of the magnets; `iron`, or `housing` without it")
+
+    def __post_init__(self) -> None:
+        two = (self.winding_capacity, self.housing_capacity, self.winding_to_housing, self.housing_to_ambient)
+        if any(value is not None for value in two) and (self.nodes or self.couplings):
+            raise ValueError("give the capacities of winding and housing, or nodes and couplings, not both")
+        if not self.nodes and None in two:
+            raise ValueError("two nodes have both capacities and both resistances; give all four, or nodes")
+        if self.winding_limit is not None and self.nodes:
+            raise ValueError("a node has its own limit; give it in nodes")
+        if self.ambient is not None and set(self.ambient.uses) - {"t"}:
+            raise ValueError("the ambient temperature depends on the time t alone; use no other signal")
+        names = [node.name for node in self.network_nodes]
+        if len(set(names)) < len(names) or AMBIENT in names:
+            raise ValueError(f"each node has a name of its own, other than {AMBIENT}; rename one")
+        if WINDING not in names:
+            raise ValueError(f"the losses of the windings heat the node '{WINDING}'; give one of this name")
+        for name in [name for coupling in self.network_couplings for name in coupling.between]:
+            if name not in (*names, AMBIENT):
+                raise ValueError(f"there is no node '{name}'; name one of {', '.join((*names, AMBIENT))}")
+        if self.magnets is not None and self.magnets not in names:
+            raise ValueError(f"there is no node '{self.magnets}' of the magnets; name one of {', '.join(names)}")
+        if alone := sorted(set(names) - self._reached):
+            raise ValueError(f"no way leads from node '{alone[0]}' to {AMBIENT}; couple it")
+
+    @property
+    def network_nodes(self) -> tuple[ThermalNode, ...]:
+        if self.nodes:
+            return self.nodes
+        assert self.winding_capacity is not None and self.housing_capacity is not None
+        winding = ThermalNode(WINDING, self.winding_capacity, self.winding_limit)
+        return winding, ThermalNode(HOUSING, self.housing_capacity)
+
+    @property
+    def network_couplings(self) -> tuple[ThermalCoupling, ...]:
+        if self.nodes:
+            return self.couplings
+        assert self.winding_to_housing is not None and self.housing_to_ambient is not None
+        inside = ThermalCoupling((WINDING, HOUSING), self.winding_to_housing)
+        return inside, ThermalCoupling((HOUSING, AMBIENT), self.housing_to_ambient)
+
+    @property
+    def _reached(self) -> set[str]:
+        """The nodes from which heat can leave."""
+        found, before = {AMBIENT}, 0
+        while len(found) > before:
+            before = len(found)
+            for a, b in (coupling.between for coupling in self.network_couplings):
+                found |= {a, b} if {a, b} & found else set()
+        return found
+
+    def node_of(self, *wanted: str | None) -> str:
+        """The first of these nodes that there is, else the one of the windings."""
+        names = [node.name for node in self.network_nodes]
+        return next((name for name in wanted if name in names), WINDING)
 
 
 def add_windings(graph: BondGraph, meshes: Sequence[str], resistance: float, thermal: Thermal | None) -> None:
-    """A resistance in each mesh, `resistance` or `resistance_<mesh>`; with `thermal` the nodes `winding_heat` and
-    `housing_heat` that the losses of all heat."""
+    """A resistance in each mesh, `resistance` or `resistance_<mesh>`; with `thermal` the nodes `<node>_heat`, which the
+    losses of all heat."""
     names = {mesh: "resistance" if len(meshes) == 1 else f"resistance_{mesh}" for mesh in meshes}
     for mesh, name in names.items():
         graph.add(name, R("electrical", resistance if thermal is None else _hot(resistance, thermal.coefficient)))
         graph.bond(mesh, name)
     if thermal is None:
         return
-    graph.junction("winding_node", "0")
-    graph.junction("housing_node", "0")
-    graph.junction("conduction", "1")
+    for node in thermal.network_nodes:
+        graph.junction(f"{node.name}_node", "0")
     for mesh, name in names.items():
-        loss = Law(lambda e, f: e * f, (f"{name}.effort", f"{name}.flow"))
-        graph.add(f"loss_{mesh}", Sf("thermal", loss))
-        graph.bond(f"loss_{mesh}", "winding_node")
-    graph.add("winding_heat", C("thermal", 1.0 / thermal.winding_capacity))
-    graph.add("housing_heat", C("thermal", 1.0 / thermal.housing_capacity))
-    graph.add("to_housing", R("thermal", thermal.winding_to_housing))
-    graph.add("to_ambient", R("thermal", thermal.housing_to_ambient))
-    graph.chain("winding_node", "winding_heat")
-    graph.chain("winding_node", "conduction", "housing_node", "housing_heat")
-    graph.bond("conduction", "to_housing")
-    graph.bond("housing_node", "to_ambient")
-    for node in ("winding", "housing"):
-        graph.signals[f"{node}_temperature"] = Law(lambda rise: rise, (f"{node}_heat.effort",)), "K"
+        add_loss(graph, f"loss_{mesh}", name, WINDING)
+    start = 0.0 if thermal.ambient is None else float(thermal.ambient.fn(*(0.0 for _ in thermal.ambient.uses)))
+    for node in thermal.network_nodes:
+        graph.add(f"{node.name}_heat", C("thermal", 1.0 / node.capacity, initial=node.capacity * start))
+        graph.bond(f"{node.name}_node", f"{node.name}_heat")
+    if thermal.ambient is not None:
+        graph.add(AMBIENT, Se("thermal", thermal.ambient))
+        graph.junction(f"{AMBIENT}_node", "0")
+        graph.bond(AMBIENT, f"{AMBIENT}_node")
+    for coupling in thermal.network_couplings:
+        _couple(graph, coupling, thermal.ambient is not None)
+    for node in thermal.network_nodes:
+        graph.signals[f"{node.name}_temperature"] = Law(lambda rise: rise, (f"{node.name}_heat.effort",)), "K"
+
+
+def _couple(graph: BondGraph, coupling: ThermalCoupling, ambient_node: bool) -> None:
+    a, b = sorted(coupling.between, key=lambda name: name == AMBIENT)
+    name = f"{a}_to_{b}"
+    graph.add(name, R("thermal", coupling.resistance))
+    if b == AMBIENT and not ambient_node:
+        graph.bond(f"{a}_node", name)
+        return
+    graph.junction(f"conduction_{name}", "1")
+    graph.chain(f"{a}_node", f"conduction_{name}", f"{b}_node")
+    graph.bond(f"conduction_{name}", name)
+
+
+def add_loss(graph: BondGraph, name: str, element: str, node: str) -> None:
+    """The heat of a resistance into a node."""
+    graph.add(name, Sf("thermal", Law(lambda e, f: e * f, (f"{element}.effort", f"{element}.flow"))))
+    graph.bond(name, f"{node}_node")
+
+
+def add_limits_and_magnets(graph: BondGraph, thermal: Thermal | None, machine: str, constant: float | None) -> None:
+    """What follows from the temperatures once all losses are there: `time_to_limit`, and the flux of the magnets, which
+    has this constant in the gyrator `machine`; None without magnets."""
+    if thermal is None:
+        return
+    if thermal.flux_coefficient and constant is not None:
+        _weaken(graph, machine, constant * thermal.flux_coefficient, thermal.node_of(thermal.magnets, IRON, HOUSING))
+    if any(node.limit is not None for node in thermal.network_nodes):
+        names = [f"{node.name}_heat.effort" for node in thermal.network_nodes]
+        losses = [(tail, head.removesuffix("_node")) for tail, head in graph.bonds if tail.startswith("loss_")]
+        network = HeatedNetwork(thermal, tuple(node for _, node in losses))
+        uses = (*(["t"] if thermal.ambient else []), *names, *(f"{loss}.flow" for loss, _ in losses))
+        graph.signals["time_to_limit"] = Law(network.time_to_limit, uses), "s"
+
+
+def _weaken(graph: BondGraph, machine: str, per_kelvin: float, node: str) -> None:
+    element = graph.elements[machine]
+    cold = element.value if isinstance(element.value, Law) else Law(lambda value=element.value: value)
+    hot = Law(lambda rise, *signals: cold.fn(*signals) + per_kelvin * rise, (f"{node}_heat.effort", *cold.uses))
+    graph.elements[machine] = replace(element, value=hot)
+
+
+@dataclass(frozen=True)
+class HeatedNetwork:
+    """The solution of a network for constant losses. heated: the node of each loss."""
+
+    thermal: Thermal
+    heated: tuple[str, ...]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [node.name for node in self.thermal.network_nodes]
+
+    @cached_property
+    def _conductances(self) -> np.ndarray:
+        """L (n, n): heat out of each node per rise over the ambient air [W/K]."""
+        n = len(self._names)
+        found = np.zeros((n, n))
+        for coupling in self.thermal.network_couplings:
+            at = [self._names.index(name) for name in coupling.between if name != AMBIENT]
+            for i in at:
+                found[i, i] += 1.0 / coupling.resistance
+            if len(at) == 2:
+                found[at[0], at[1]] -= 1.0 / coupling.resistance
+                found[at[1], at[0]] -= 1.0 / coupling.resistance
+        return found
+
+    @cached_property
+    def _modes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(λ (n,) 1/s, modes (n, n), their inverse)"""
+        root = np.sqrt([node.capacity for node in self.thermal.network_nodes])
+        rates, vectors = np.linalg.eigh(self._conductances / np.outer(root, root))
+        return rates, vectors / root[:, None], vectors.T * root
+
+    def time_to_limit(self, *signals: Numeric) -> Numeric:
+        """s; signals: the time, if the ambient temperature depends on it, the rises and the losses."""
+        n, ambient = len(self._names), self.thermal.ambient
+        t, rest = ((signals[0],), signals[1:]) if ambient is not None else ((), signals)
+        air: Numeric = ambient.fn(*t[: len(ambient.uses)]) if ambient is not None else 0.0
+        power: list[Numeric] = [0.0] * n
+        for node, loss in zip(self.heated, rest[n:], strict=True):
+            power[self._names.index(node)] = power[self._names.index(node)] + loss
+        final = np.linalg.inv(self._conductances) @ ops.array(power)
+        rates, modes, inverse = self._modes
+        weights = inverse @ (ops.array([rise - air for rise in rest[:n]]) - final)
+        limits = [(k, node.limit) for k, node in enumerate(self.thermal.network_nodes) if node.limit is not None]
+
+        def beyond(time: Numeric) -> Numeric:
+            """By how much a node is beyond its limit then; the most of all."""
+            decay = [ops.exp(-rate * time) for rate in rates]
+            rises = [final[k] + ops.sum(modes[k, j] * weights[j] * decay[j] for j in range(n)) for k, _ in limits]
+            return reduce(ops.maximum, [rise + air - limit for rise, (_, limit) in zip(rises, limits, strict=True)])
+
+        return first_root(beyond, 1e-3 / float(rates[-1]), 40.0 / float(rates[0]))
+
+
+def first_root(beyond: Callable[[Numeric], Numeric], shortest: float, longest: float) -> Numeric:
+    """The first time [s] at which `beyond` is 0 or more: on a grid of times, then between two of them by halves; 0
+    where it is from the start, NEVER where it is not up to the longest one."""
+    times = np.geomspace(shortest, longest, TIMES)
+    low, high, found = 0.0, times[-1], 0.0
+    for before, after in zip((0.0, *times[:-1]), times, strict=True):
+        here = ops.where(found > 0.5, 0.0, ops.where(beyond(after) >= 0.0, 1.0, 0.0))
+        low, high = ops.where(here > 0.5, before, low), ops.where(here > 0.5, after, high)
+        found = ops.maximum(found, here)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        reached = beyond(middle) >= 0.0
+        low, high = ops.where(reached, low, middle), ops.where(reached, middle, high)
+    return ops.where(beyond(0.0) >= 0.0, 0.0, ops.where(found > 0.5, high, NEVER))
 
 
 def _hot(resistance: float, coefficient: float) -> Law:

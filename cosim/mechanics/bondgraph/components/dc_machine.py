@@ -23,7 +23,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     missing,
 )
 from cosim.mechanics.bondgraph.components._iron import IronLosses, add_iron
-from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
+from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_and_magnets, add_windings
 
 SHARE_OF_LINK = 1.0  # largest voltage of a full bridge
 SQUARE = Law(lambda current: current * current, ("winding.flow",))
@@ -76,6 +76,7 @@ def build(params: Params) -> BondGraph:
         graph.add("inertia", I("rotational", params.inertia))
         graph.bond("rotor", "inertia")
     add_iron(graph, params.iron)
+    add_limits_and_magnets(graph, params.thermal, "machine", params.torque_constant)
     of_current = Law(partial(mul, params.torque_constant), ("winding.flow",))
     if params.excitation is not None:
         excitation = params.excitation

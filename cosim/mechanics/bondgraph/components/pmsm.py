@@ -30,7 +30,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     missing,
 )
 from cosim.mechanics.bondgraph.components._iron import IronLosses, add_iron
-from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
+from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_and_magnets, add_windings
 
 # of currents, voltages and fluxes whose product is the power of three phases
 SCALE = math.sqrt(1.5)
@@ -116,6 +116,7 @@ def build(params: SynchronousMachine) -> BondGraph:
         graph.add("inertia", I(params.domain, params.inertia))
         graph.bond("rotor", "inertia")
     add_iron(graph, params.iron)
+    add_limits_and_magnets(graph, params.thermal, "machine_q", p * flux)
     of_currents = Law(lambda i_d, i_q: p * (flux + (ld - lq) * i_d) * i_q, CURRENTS)
     _bearing.add_bearings(graph, params, of_currents, params.domain)
     if params.cogging:
