@@ -405,7 +405,7 @@ def all_commands() -> Commands:
         flag("--equations", "kinematics and equations of motion of the mechanism, component by component"),
         flag("--picture", "the mechanism in its start position, drawn to FILE"),
         flag("--tables", "augmented bodies, integrals of elastic links, pattern of the Cartesian equations"),
-        word("--joint", metavar="NAME", help="of --bondgraph: only the actuator of this joint"),
+        word("--joint", metavar="NAME", help="of --bondgraph: only the graph of this joint, or of this name"),
         word(
             "--form",
             choices=("loop-free", "circuit"),
@@ -416,7 +416,7 @@ def all_commands() -> Commands:
             "--to",
             choices=("text", "latex", "c", "python", "matlab"),
             default="text",
-            help="text or LaTeX; of --equations also a file of code; default: text",
+            help="text, LaTeX or code; default: text",
         ),
         word("--json", metavar="F.json", type=Path, help="of --compare: write the figures; - for stdout"),
         flag("--symbols", "of --equations: masses, lengths and inertias as symbols"),

@@ -6,24 +6,31 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from cosim.apps.derive.bond_graph_code import code_model
 from cosim.apps.derive.bond_graph_drawing import bond_graph_panel, circuit_panel
-from cosim.apps.derive.bond_graph_equations import equation_lines, formulas_of, latex_lines
-from cosim.apps.derive.graph_report import actuators_of, check_file, read_rig_with_joints
+from cosim.apps.derive.bond_graph_equations import equation_lines, formulas_of, latex_lines, outputs_of
+from cosim.apps.derive.equations.command import check_file as check_code_file
+from cosim.apps.derive.equations.files import WRITERS, code_lines
+from cosim.apps.derive.graph_report import (
+    actuators_of,
+    check_file,
+    read_rig_with_joints,
+    shared_actuators_of,
+)
 from cosim.apps.derive.picture import GraphPanel, save_panels
 from cosim.apps.derive.tables import SIGNS, counted, quantity, table
-from cosim.core.errors import InputError, did_you_mean
+from cosim.core.errors import InputError, did_you_mean, listed
 from cosim.core.units import unit_sign
 from cosim.mechanics.bondgraph import Assembly, Element, Law
-from cosim.mechanics.bondgraph.equations import Variable
 from cosim.mechanics.multibody.description.robot_file import SUFFIXES
-from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
+from cosim.plugins.actuators._graph_actuator import GraphActuator
 
 MAX_PRINTED_BONDS = 20  # of an incidence matrix
 
 MAX_DRAWN_ELEMENTS = 200
 
 Form = Literal["loop-free", "circuit"]
-Syntax = Literal["text", "latex"]
+Syntax = Literal["text", "latex", "c", "python", "matlab"]
 
 PANELS: Mapping[Form, Callable[[Assembly, str, str], GraphPanel]] = {
     "loop-free": bond_graph_panel,
@@ -34,11 +41,15 @@ PANELS: Mapping[Form, Callable[[Assembly, str, str], GraphPanel]] = {
 def derive_bond_graph(
     path: Path, file: Path | None = None, joint: str | None = None, form: Form = "loop-free", to: Syntax = "text"
 ) -> None:
-    """Print the bond graphs of a rig, of one joint or of all; with `file` (png, svg, pdf) also draw them.
+    """Print the bond graphs of a rig, of one joint or of all; with `file` (png, svg, pdf) also draw them. As code,
+    print one graph or write it to the file.
 
     Raises InputErrors for errors in the rig; InputError for a rig or joint without a graph, or a file that cannot be
     written.
     """
+    if to in WRITERS:
+        _write_code(path, file, joint, to)
+        return
     check_file(file, path, "--bondgraph")
     actuators = chosen(graph_actuators(path), path, joint)
     if file is not None:
@@ -46,7 +57,7 @@ def derive_bond_graph(
     for name, actuator in actuators.items():
         if to == "latex":
             print(f"% {name}")
-            lines = latex_lines(formulas_of(actuator.assembly, outputs_of(actuator)))
+            lines = latex_lines(formulas_of(actuator.assembly, outputs_of(actuator), actuator.origins))
         else:
             lines = report_lines(name, actuator)
         print("\n".join(lines))
@@ -54,6 +65,22 @@ def derive_bond_graph(
             print()
     if file is not None and to == "text":
         print(f"wrote    graph {file}")
+
+
+def _write_code(path: Path, file: Path | None, joint: str | None, to: str) -> None:
+    """Raises InputError for several graphs, of which one is not chosen."""
+    if file is not None:
+        check_code_file(file, to, [path], "--bondgraph")
+    actuators = chosen(graph_actuators(path), path, joint)
+    if len(actuators) > 1:
+        raise InputError(f"code is of one graph, and the rig has {listed(list(actuators))}; choose one", "--joint")
+    ((name, actuator),) = actuators.items()
+    lines = code_lines(code_model(name, actuator), to, file)
+    if file is None:
+        print("\n".join(lines))
+        return
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"wrote    equations {file}")
 
 
 def _draw(file: Path, actuators: dict[str, GraphActuator], form: Form) -> None:
@@ -70,10 +97,12 @@ def _draw(file: Path, actuators: dict[str, GraphActuator], form: Form) -> None:
 
 
 def graph_actuators(path: Path) -> dict[str, GraphActuator]:
-    """By joint: the actuators of a rig that are bond graphs. Raises InputErrors for errors in the rig."""
+    """The bond graphs of a rig, by joint, and those of several joints by their names. Raises InputErrors for errors in
+    the rig."""
     if path.suffix.lower() in SUFFIXES:
         raise InputError("a robot file has no actuators; name a rig (YAML)", str(path))
-    found = actuators_of(read_rig_with_joints(path))
+    rig = read_rig_with_joints(path)
+    found = {**actuators_of(rig), **shared_actuators_of(rig)}
     return {name: actuator for name, actuator in found.items() if isinstance(actuator, GraphActuator)}
 
 
@@ -88,12 +117,6 @@ def chosen(actuators: dict[str, GraphActuator], path: Path, joint: str | None) -
         what = f"no joint '{joint}' has a bond graph as actuator{did_you_mean(joint, actuators)}"
         raise InputError(what, "--joint")
     return {joint: actuators[joint]}
-
-
-def outputs_of(actuator: GraphActuator) -> dict[str, Variable]:
-    """The effort on the joint, and the recorded signals."""
-    (bond,) = actuator.assembly.graph.at(JOINT)
-    return {"effort": Variable("e", bond), **actuator.recorded}
 
 
 def report_lines(name: str, actuator: GraphActuator) -> list[str]:
@@ -111,7 +134,7 @@ def report_lines(name: str, actuator: GraphActuator) -> list[str]:
         *loop_lines(assembly),
         *(["", *_incidence(assembly)] if small else []),
         "",
-        *equation_lines(formulas_of(assembly, outputs_of(actuator))),
+        *equation_lines(formulas_of(assembly, outputs_of(actuator), actuator.origins)),
     ]
 
 

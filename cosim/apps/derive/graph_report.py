@@ -16,9 +16,10 @@ from cosim.mechanics.multibody.description.robot_file import SUFFIXES, check_rob
 from cosim.mechanics.multibody.description.structure import FundamentalLoop, Structure, freedoms, mobility, structure_of
 from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 from cosim.output import console
-from cosim.rig.reading.contracts import load_actuator
+from cosim.rig.reading.contracts import load_actuator, load_shared_actuator
 from cosim.rig.reading.schema import Reading
 from cosim.rig.rig_files import files_named_by
+from cosim.rig.sections.bond_graphs import SECTION
 from cosim.rig.sections.rig_spec import PlantSpec, RigSpec, read_rig
 from cosim.rig.wiring.wired_rig import require_joints
 
@@ -226,6 +227,18 @@ def actuators_of(rig: RigSpec | PlantSpec) -> dict[str, Actuator]:
         name: load_actuator(joint.actuator, ("joints", name, "actuator"), reading)
         for name, joint in rig.joints.items()
         if joint.actuator is not None
+    }
+    if reading.errors:
+        raise InputErrors(reading.errors)
+    return {name: actuator for name, actuator in found.items() if actuator is not None}
+
+
+def shared_actuators_of(rig: RigSpec) -> dict[str, Actuator]:
+    """Of several joints, by their names. Raises InputErrors for those that cannot be set up."""
+    reading = Reading(rig.source.place, [], rig.path.parent)
+    found = {
+        drive.name: load_shared_actuator(drive.plugin, list(drive.joints), (SECTION, drive.name), reading)
+        for drive in rig.bond_graphs
     }
     if reading.errors:
         raise InputErrors(reading.errors)

@@ -22,7 +22,7 @@ from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoint
 from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State, param, params
 from cosim.mechanics.bondgraph.components import friction
 from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
-from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage
+from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage, built
 from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
 
 MOTOR_SPEED = "motor_speed"  # recorded
@@ -83,9 +83,11 @@ def load(params: Params) -> GraphActuator:
     _check_inertias(params)
     graph = BondGraph()
     sampled = loops is not None and loops.current is not None
-    graph.include(
-        "motor", module.with_voltages(params.motor.params, params.control) if sampled else _controlled(params)
-    )
+    if sampled:
+        motor = built(module.with_voltages, params.motor.params, params.control)
+    else:
+        motor = built(module.controlled, params.motor.params, params.control, params.ratio)
+    graph.include("motor", motor)
     last, ratio = "motor.shaft", params.ratio
     moving = {"motor.inertia.flow": ratio}
     for number, stage in enumerate(params.gears, 1):
@@ -100,7 +102,7 @@ def load(params: Params) -> GraphActuator:
             last = f"shaft_{number}"
     graph.bond(last, JOINT)
     if params.friction is not None:
-        graph.include("friction", friction.build(params.friction))
+        graph.include("friction", built(friction.build, params.friction))
         graph.bond(last, "friction.body")
     recorded = {name.removeprefix("motor."): name for name in graph.signals}
     recorded |= {MOTOR_SPEED: "motor.rotor.flow"}
@@ -127,11 +129,6 @@ def _check_inertias(params: Params) -> None:
             before = 0.0
         before += getattr(stage.params, "inertia", 0.0)
         keys, what = ("gears", number), "the output of a stage"
-
-
-def _controlled(params: Params) -> BondGraph:
-    """The motor with its continuous current loop."""
-    return params.motor.module.controlled(params.motor.params, params.control, params.ratio)
 
 
 class ServoDrive(GraphActuator):

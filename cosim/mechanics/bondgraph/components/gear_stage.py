@@ -185,7 +185,7 @@ def held(params: Params, speed: Numeric, transmitted: Numeric, bend: Numeric) ->
 
 
 def build(params: Params) -> BondGraph:
-    elastic = math.isfinite(params.stiffness)
+    elastic = not ops.is_infinite(params.stiffness)
     graph = BondGraph(ports={"input": "mesh.input" if elastic else "torque", "output": "output"})
     graph.junction("torque", "0")
     graph.junction("output", "1")
