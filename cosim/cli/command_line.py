@@ -408,7 +408,7 @@ def all_commands() -> Commands:
         flag("--equations", "kinematics and equations of motion of the mechanism, component by component"),
         flag("--picture", "the mechanism in its start position, drawn to FILE"),
         flag("--tables", "augmented bodies, integrals of elastic links, patterns of matrices, drawn to FILE if given"),
-        word("--joint", metavar="NAME", help="of --bondgraph: only the actuator of this joint"),
+        word("--joint", metavar="NAME", help="of --bondgraph: only the graph of this joint, or of this name"),
         word(
             "--form",
             choices=("loop-free", "circuit"),
@@ -419,7 +419,7 @@ def all_commands() -> Commands:
             "--to",
             choices=("text", "latex", "c", "python", "matlab"),
             default="text",
-            help="text or LaTeX; of --equations also a file of code; default: text",
+            help="text, LaTeX or code; default: text",
         ),
         word(
             "--formulation",

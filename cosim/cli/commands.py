@@ -455,8 +455,6 @@ def derive(
     elif bondgraph:
         from cosim.apps.derive.bond_graph_report import derive_bond_graph
 
-        if to not in ("text", "latex"):
-            raise InputError(f"bond graphs are printed as text or latex, not as {to}; choose one of them", "--to")
         derive_bond_graph(mechanism, file, joint, form, to)
     elif compare:
         from cosim.apps.derive.comparison import derive_comparison

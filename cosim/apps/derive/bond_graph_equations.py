@@ -5,13 +5,16 @@ The graph is assembled again with symbols as values, and evaluated on symbols; i
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count, islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 import sympy
 
+from cosim.apps.derive.bond_graph_symbols import Parameter, with_names
 from cosim.apps.derive.latex import number, unit_formula, word
 from cosim.apps.derive.symbolic import (
     Formula,
@@ -27,31 +30,18 @@ from cosim.apps.derive.tables import quantity, table
 from cosim.core import ops
 from cosim.core.compile.trace import column, symbols
 from cosim.core.types import Numeric
-from cosim.mechanics.bondgraph import Assembly, Law
+from cosim.mechanics.bondgraph import Assembly
 from cosim.mechanics.bondgraph.assembly import Loop, Values, element_of
-from cosim.mechanics.bondgraph.equations import Function, Variable
+from cosim.mechanics.bondgraph.equations import Function, Term, Variable
+from cosim.mechanics.bondgraph.graph import Origin
+from cosim.plugins.actuators._graph_actuator import GraphActuator
 
-# of the name of a parameter, by the kind of its element
-PREFIXES = {"I": "I", "C": "k", "R": "R", "TF": "m", "GY": "K", "Se": "e", "Sf": "f"}
 LARGEST_SHOWN = 1000  # operations of a formula as text
 LONGEST_LAW = 40  # operations of the value of a law, beyond which what occurs several times in it is given a name
 # operations of what is given a name: of the value of a law, and of other efforts and flows
 SHORTEST_NAMED_LAW, SHORTEST_NAMED = 7, 60
 # of states and named values, by what they are: in LaTeX
 LETTERS = {"flow": "f", "effort": "e", "ratio": "m", "displacement": "q", "momentum": "p"}
-
-
-class Parameter(NamedTuple):
-    """A number of an element, in SI."""
-
-    element: str
-    letter: str
-    value: float
-    unit: str
-
-    @property
-    def name(self) -> str:
-        return f"{self.letter}_{self.element}"
 
 
 class Named(NamedTuple):
@@ -129,32 +119,25 @@ class GraphFormulas:
         return [parameter for symbol, parameter in self.parameters.items() if symbol in occurring]
 
 
-def formulas_of(assembly: Assembly, outputs: Mapping[str, Variable]) -> GraphFormulas:
-    """The formulas of a graph; outputs: name -> variable of the graph.
+def formulas_of(
+    assembly: Assembly, outputs: Mapping[str, Variable | Term], origins: Mapping[str, Origin] = MappingProxyType({})
+) -> GraphFormulas:
+    """The formulas of a graph; outputs: name -> variable of the graph, or a multiple; origins: of its components, whose
+    parameters have names then.
 
     Raises CompileError for a law with an operation that has no formula.
     """
-    graph = assembly.graph
-    parameters = {
-        formula_symbol(parameter.name): parameter
-        for name, element in graph.elements.items()
-        if element.row.value and not isinstance(element.value, Law)
-        for parameter in [Parameter(name, PREFIXES[element.kind], float(element.value), element.unit or "")]
-    }
-    inputs = [*graph.inputs, *assembly.rates_of_inputs]
+    elements, signals, numbers = with_names(assembly.graph, origins)
+    parameters = {formula_symbol(parameter.name): parameter for parameter in numbers}
+    inputs = [*assembly.graph.inputs, *assembly.rates_of_inputs]
     states = [state.name for state in assembly.states if not state.account]
-    known = {symbol: _casadi_symbol(symbol.name) for symbol in parameters}
+    known = {formula_symbol(parameter.name): symbol for parameter, symbol in numbers.items()}
     t, x, u = ({name: _casadi_symbol(name) for name in names} for names in (["t"], states, inputs))
-    values = {parameter.element: known[symbol] for symbol, parameter in parameters.items()}
-    elements = {
-        name: replace(element, value=values[name]) if name in values else element
-        for name, element in graph.elements.items()
-    }
-    assembled = assembly.with_elements(elements)
+    assembled = assembly.with_elements(elements, signals)
     named = _NamedParts(assembled.graph, assembled.causality, assembled.equations, assembled.order)
     accounts = {state.name: 0.0 for state in assembly.states if state.account}
     rates, variables = named.flow(t["t"], x | accounts, u)
-    wanted = {**{name: rates[name] for name in states}, **{name: variables[v] for name, v in outputs.items()}}
+    wanted = {**{name: rates[name] for name in states}, **of_outputs(outputs, variables)}
     everything = known | {formula_symbol(name): symbol for name, symbol in (t | x | u).items()}
     everything |= {formula_symbol(name): symbol for part in named.met for name, symbol in part.gives.items()}
     traced = iter(formulas(everything, [*wanted.values(), *(e for part in named.met for e in part.entries)]))
@@ -164,6 +147,23 @@ def formulas_of(assembly: Assembly, outputs: Mapping[str, Variable]) -> GraphFor
     rates_of, outputs_of = ({name: found[name] for name in names} for names in (states, outputs))
     steps = _with_shared_terms(_needed(steps, found.values()), {symbol.name for symbol in everything})
     return GraphFormulas(rates_of, outputs_of, steps, parameters, inputs)
+
+
+def outputs_of(actuator: GraphActuator) -> dict[str, Term]:
+    """The efforts on the joints, and the recorded signals."""
+    graph, found = actuator.assembly.graph, dict[str, Term]()
+    for joint, before in actuator.joints.items():
+        (bond,) = graph.at(joint)
+        found[f"{before}effort"] = Term(float(graph.sign(joint, bond)), Variable("e", bond))
+    return found | {name: Term(1.0, variable) for name, variable in actuator.recorded.items()}
+
+
+def of_outputs(outputs: Mapping[str, Variable | Term], variables: Values) -> dict[str, Numeric]:
+    """The values of outputs."""
+    return {
+        name: output.factor * variables[output.variable] if isinstance(output, Term) else variables[output]
+        for name, output in outputs.items()
+    }
 
 
 def _solved_parts(
@@ -309,7 +309,7 @@ def _shown(formula: Formula) -> str:
 
 def latex_lines(found: GraphFormulas) -> list[str]:
     """An `align*` of the equations, and a `tabular` of the parameters."""
-    names = {symbol: f"{p.letter}_{{{word(p.element)}}}" for symbol, p in found.parameters.items()}
+    names = {symbol: _latex_parameter(p) for symbol, p in found.parameters.items()}
     names |= {formula_symbol(name): _latex_state(name) for name in found.rates}
     names |= {formula_symbol(name): _latex_input(name) for name in found.inputs}
     names |= {step.symbol: _latex_unknown(step.symbol.name) for step in found.named}
@@ -321,7 +321,7 @@ def latex_lines(found: GraphFormulas) -> list[str]:
     for system in found.systems:
         names |= {symbol: _latex_unknown(symbol.name) for symbol in system.unknown}
         equations += [rf"{as_latex(left, names)} &= {as_latex(right, names)}" for left, right in system.equations]
-    used = ((rf"${p.letter}_{{{word(p.element)}}}$", rf"${number(p.value)}$", unit_formula(p.unit)) for p in found.used)
+    used = ((f"${_latex_parameter(p)}$", rf"${number(p.value)}$", unit_formula(p.unit)) for p in found.used)
     rows = [rf"{' & '.join(cells)} \\" for cells in used]
     return [
         r"\begin{align*}",
@@ -330,6 +330,16 @@ def latex_lines(found: GraphFormulas) -> list[str]:
         r"\end{align*}",
         *([r"\begin{tabular}{lrl}", *rows, r"\end{tabular}"] if rows else []),
     ]
+
+
+def _latex_parameter(parameter: Parameter) -> str:
+    letter, _, index = parameter.letter.partition("_")
+    if not letter:
+        return word(parameter.name)
+    if not letter.isascii():  # `GREEK SMALL LETTER PSI`
+        letter = rf"\{unicodedata.name(letter).rpartition(' ')[2].lower()}"
+    inner = ",".join(filter(None, (index, word(parameter.owner) if parameter.owner else "")))
+    return f"{letter}_{{{inner}}}" if inner else letter
 
 
 def _latex_state(name: str) -> str:

@@ -6,15 +6,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from cosim.apps.derive.bond_graph_code import code_model
 from cosim.apps.derive.bond_graph_drawing import bond_graph_panel, circuit_panel
-from cosim.apps.derive.bond_graph_equations import equation_lines, formulas_of, latex_lines
-from cosim.apps.derive.graph_report import actuators_of, check_file, read_rig_with_joints
+from cosim.apps.derive.bond_graph_equations import equation_lines, formulas_of, latex_lines, outputs_of
+from cosim.apps.derive.equations.command import check_file as check_code_file
+from cosim.apps.derive.equations.files import WRITERS, code_lines
+from cosim.apps.derive.graph_report import (
+    actuators_of,
+    check_file,
+    read_rig_with_joints,
+)
 from cosim.apps.derive.picture import GraphPanel, save_panels
 from cosim.apps.derive.tables import SIGNS, counted, quantity, table
-from cosim.core.errors import InputError, did_you_mean
+from cosim.core.errors import InputError, did_you_mean, listed
 from cosim.core.units import unit_sign
 from cosim.mechanics.bondgraph import Assembly, Element, Law
-from cosim.mechanics.bondgraph.equations import Variable
 from cosim.mechanics.multibody.description.robot_file import SUFFIXES
 from cosim.plugins.actuators._graph_actuator import GraphActuator
 
@@ -23,7 +29,7 @@ MAX_PRINTED_BONDS = 20  # of an incidence matrix
 MAX_DRAWN_ELEMENTS = 200
 
 Form = Literal["loop-free", "circuit"]
-Syntax = Literal["text", "latex"]
+Syntax = Literal["text", "latex", "c", "python", "matlab"]
 
 PANELS: Mapping[Form, Callable[[Assembly, str, str], GraphPanel]] = {
     "loop-free": bond_graph_panel,
@@ -34,11 +40,15 @@ PANELS: Mapping[Form, Callable[[Assembly, str, str], GraphPanel]] = {
 def derive_bond_graph(
     path: Path, file: Path | None = None, joint: str | None = None, form: Form = "loop-free", to: Syntax = "text"
 ) -> None:
-    """Print the bond graphs of a rig, of one joint or of all; with `file` (png, svg, pdf) also draw them.
+    """Print the bond graphs of a rig, of one joint or of all; with `file` (png, svg, pdf) also draw them. As code,
+    print one graph or write it to the file.
 
     Raises InputErrors for errors in the rig; InputError for a rig or joint without a graph, or a file that cannot be
     written.
     """
+    if to in WRITERS:
+        _write_code(path, file, joint, to)
+        return
     check_file(file, path, "--bondgraph")
     actuators = chosen(graph_actuators(path), path, joint)
     if file is not None:
@@ -46,7 +56,7 @@ def derive_bond_graph(
     for name, actuator in actuators.items():
         if to == "latex":
             print(f"% {name}")
-            lines = latex_lines(formulas_of(actuator.assembly, outputs_of(actuator)))
+            lines = latex_lines(formulas_of(actuator.assembly, outputs_of(actuator), actuator.origins))
         else:
             lines = report_lines(name, actuator)
         print("\n".join(lines))
@@ -54,6 +64,22 @@ def derive_bond_graph(
             print()
     if file is not None and to == "text":
         print(f"wrote    graph {file}")
+
+
+def _write_code(path: Path, file: Path | None, joint: str | None, to: str) -> None:
+    """Raises InputError for several graphs, of which one is not chosen."""
+    if file is not None:
+        check_code_file(file, to, [path], "--bondgraph")
+    actuators = chosen(graph_actuators(path), path, joint)
+    if len(actuators) > 1:
+        raise InputError(f"code is of one graph, and the rig has {listed(list(actuators))}; choose one", "--joint")
+    ((name, actuator),) = actuators.items()
+    lines = code_lines(code_model(name, actuator), to, file)
+    if file is None:
+        print("\n".join(lines))
+        return
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"wrote    equations {file}")
 
 
 def _draw(file: Path, actuators: dict[str, GraphActuator], form: Form) -> None:
@@ -91,13 +117,6 @@ def chosen(actuators: dict[str, GraphActuator], path: Path, joint: str | None) -
     return {joint: actuators[joint]}
 
 
-def outputs_of(actuator: GraphActuator) -> dict[str, Variable]:
-    """The effort on each joint, and the recorded signals."""
-    at = actuator.assembly.graph.at
-    efforts = {f"{before}effort": Variable("e", at(joint)[0]) for joint, before in actuator.joints.items()}
-    return {**efforts, **actuator.recorded}
-
-
 def report_lines(name: str, actuator: GraphActuator) -> list[str]:
     """The graph and its equations."""
     assembly = actuator.assembly
@@ -113,7 +132,7 @@ def report_lines(name: str, actuator: GraphActuator) -> list[str]:
         *loop_lines(assembly),
         *(["", *_incidence(assembly)] if small else []),
         "",
-        *equation_lines(formulas_of(assembly, outputs_of(actuator))),
+        *equation_lines(formulas_of(assembly, outputs_of(actuator), actuator.origins)),
     ]
 
 

@@ -84,10 +84,12 @@ class Assembly:
         loops = [step for step in self.order if isinstance(step, Loop)]
         return [_names(self.equations, [*loop.guessed, *loop.rest]) for loop in loops]
 
-    def with_elements(self, elements: Mapping[str, Element]) -> Assembly:
-        """The same graph with other elements, assembled anew; elements: all of them by name."""
+    def with_elements(
+        self, elements: Mapping[str, Element], signals: Mapping[str, tuple[Law, str]] | None = None
+    ) -> Assembly:
+        """The same graph with other elements and signals, assembled anew; elements: all of them by name."""
         graph = self.graph
-        inputs, signals = dict(graph.inputs), dict(graph.signals)
+        inputs, signals = dict(graph.inputs), dict(graph.signals if signals is None else signals)
         built = BondGraph(dict(elements), graph.named_bonds, dict(graph.ports), inputs, signals)
         return assemble(built, self.recorded)
 
@@ -268,7 +270,10 @@ def _check_loops(assembly: Assembly) -> None:
         at_rest = dict.fromkeys((*assembly.inputs, *assembly.rates_of_inputs), 0.0)
         known = assembly.solve(0.0, assembly.initial(), at_rest)
         for loop in loops:
-            matrix = np.asarray(assembly._loop_equations(loop, known)[0], dtype=float)
+            matrix = assembly._loop_equations(loop, known)[0]
+            if ops.is_symbolic(matrix):  # of a law with symbols
+                return
+            matrix = np.asarray(matrix, dtype=float)
             if not (np.isfinite(matrix).all() and np.linalg.cond(matrix) < LARGEST_CONDITION):
                 names = _names(assembly.equations, [*loop.guessed, *loop.rest])
                 others = f" with {_listed(names[1:])}" if names[1:] else ""

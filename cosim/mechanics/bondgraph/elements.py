@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -34,11 +34,14 @@ class Law:
     """A value that depends on signals of the graph: fn(*signals), with `cosim.core.ops`, of numbers or symbols.
 
     uses: names of the signals: `t` [s], an input of the graph, `<element>.effort`, `<element>.flow`,
-    `<element>.displacement`; of the element itself without its name.
+    `<element>.displacement`; of the element itself without its name. constants: named numbers in it; remade: the law
+    with other values in their place.
     """
 
     fn: Callable[..., Numeric]
     uses: tuple[str, ...] = ()
+    constants: Mapping[str, float] = field(default_factory=dict, compare=False)
+    remade: Callable[[Mapping[str, Numeric]], Law] | None = field(default=None, compare=False)
 
 
 Value = Numeric | Law

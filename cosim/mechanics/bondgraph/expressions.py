@@ -11,7 +11,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 
@@ -96,7 +96,7 @@ Evaluate = Callable[[Mapping[str, Numeric]], Numeric]
 class Names:
     """What a law may name beside signals."""
 
-    constants: Mapping[str, float] = field(default_factory=dict)
+    constants: Mapping[str, Numeric] = field(default_factory=dict)
     tables: Mapping[str, LookupTable] = field(default_factory=dict)
 
     def extended(self, constants: Mapping[str, float], tables: Mapping[str, LookupTable]) -> Names:
@@ -121,11 +121,16 @@ def law(text: str, names: Names = NO_NAMES) -> Law:
     try:
         tree = ast.parse(written, mode="eval")
         uses: dict[str, None] = {}
-        evaluate = _Compiler(names).compiled(tree.body, uses)
+        compiler = _Compiler(names)
+        evaluate = compiler.compiled(tree.body, uses)
     except (SyntaxError, RecursionError, MemoryError):
         raise ValueError(f"'{shortened(text)}' is no expression, such as 0.2 * tanh(flow / 0.01)") from None
-    used = tuple(uses)
-    return Law(lambda *signals: evaluate(dict(zip(used, signals, strict=True))), used)
+    used, constants = tuple(uses), {name: names.constants[name] for name in compiler.constants}
+
+    def remade(values: Mapping[str, Numeric]) -> Law:
+        return law(text, replace(names, constants={**names.constants, **values}))
+
+    return Law(lambda *signals: evaluate(dict(zip(used, signals, strict=True))), used, constants, remade)
 
 
 def _without_units(text: str) -> str:
@@ -153,10 +158,10 @@ def _truth(condition: Numeric) -> Numeric:
 
 
 class _Compiler:
-    """Nodes of Python's syntax as functions of the signals, whose names are added to `uses`."""
+    """Nodes of Python's syntax as functions of the signals, whose names are added to `uses`. constants: those met."""
 
     def __init__(self, names: Names) -> None:
-        self._names = names
+        self._names, self.constants = names, dict[str, None]()
 
     def compiled(self, node: ast.AST, uses: dict[str, None]) -> Evaluate:
         own: dict[str, None] = {}
@@ -225,6 +230,8 @@ class _Compiler:
         known = {"pi": math.pi, **self._names.constants}
         if name in known:
             value = known[name]
+            if name in self._names.constants:
+                self.constants[name] = None
             return lambda _: value
         if name in self._names.tables:
             raise ValueError(f"'{name}' is a table; give it a value, such as {name}(flow)")
@@ -238,7 +245,7 @@ class _Compiler:
         in_right: dict[str, None] = {}
         a, b = self.compiled(left, uses), self.compiled(right, in_right)
         uses |= in_right
-        if isinstance(op, DIVISIONS) and not in_right and b({}) == 0.0:
+        if isinstance(op, DIVISIONS) and not in_right and ops.is_zero(b({})):
             raise ValueError(f"'{shortened(ast.unparse(node))}' divides by 0")
         return lambda s: apply(a(s), b(s))
 
@@ -260,7 +267,8 @@ class _Compiler:
         """Raises ValueError for constant bounds of which the lower one is above the upper one."""
         uses: dict[str, None] = {}
         lower, upper = (self.compiled(bound, uses) for bound in node.args[1:])
-        if not uses and lower({}) > upper({}):
+        bounds = () if uses else (lower({}), upper({}))
+        if bounds and not any(map(ops.is_symbolic, bounds)) and bounds[0] > bounds[1]:
             raise ValueError(
                 f"'{shortened(ast.unparse(node))}' has its bounds the wrong way round; give the lower first"
             )
@@ -269,7 +277,8 @@ class _Compiler:
 def _check_constant(node: ast.AST, evaluate: Evaluate) -> None:
     try:
         with np.errstate(all="ignore"):
-            finite = np.isfinite(evaluate({}))
+            value = evaluate({})
+            finite = ops.is_symbolic(value) or np.isfinite(value)
     except ZeroDivisionError:
         finite = False
     if not finite:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
@@ -61,7 +61,7 @@ class Component:
     params: Any
 
     def build(self) -> BondGraph:
-        return self.module.build(self.params)
+        return built(self.module.build, self.params)
 
     @classmethod
     def choices(cls) -> str:
@@ -106,12 +106,23 @@ class DcSource(Component):
     word, types = "source", ("diode_bridge", "active_front_end", "battery")
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What a component was built from: so it can be built again with other parameters."""
+
+    build: Callable[[Any], BondGraph]
+    params: Any
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Origin:
+        return self
+
+
 @dataclass
 class BondGraph:
     """A graph under construction, or a component of another graph.
 
     ports: names under which a surrounding graph bonds to elements of this one; inputs: name -> unit; signals: further
-    ones to be recorded, name -> (law, unit).
+    ones to be recorded, name -> (law, unit); origin: of a component, origins: of those in it, by their names.
     """
 
     elements: dict[str, Element] = field(default_factory=dict)
@@ -119,6 +130,8 @@ class BondGraph:
     ports: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
     signals: dict[str, tuple[Law, str]] = field(default_factory=dict)
+    origin: Origin | None = None
+    origins: dict[str, Origin] = field(default_factory=dict)
 
     def add(self, name: str, element: Element) -> str:
         """Raises GraphError for a name that is taken, and for a value that no such element can have."""
@@ -151,6 +164,8 @@ class BondGraph:
         self.ports |= {f"{name}.{port}": f"{name}.{target}" for port, target in component.ports.items()}
         self.inputs |= component.inputs
         self.signals |= {f"{name}.{signal}": how for signal, how in component.signals.items()}
+        inside = {f"{name}.{inner}": origin for inner, origin in component.origins.items()}
+        self.origins |= {name: component.origin} if component.origin else inside
 
     def checked(self) -> CheckedGraph:
         """The graph with its domains. Raises GraphError for elements and bonds that cannot be."""
@@ -190,6 +205,13 @@ class BondGraph:
             ports = ", ".join(f"{name}.{port}" for port in self.elements[name].ports)
             raise GraphError(f"a bond names it without a port; name one of {ports}", name)
         return End(name)
+
+
+def built(build: Callable[..., BondGraph], params: Any, *others: Any) -> BondGraph:
+    """build(params, *others), which remembers its parameters."""
+    graph = build(params, *others)
+    graph.origin = Origin(lambda changed: build(changed, *others), params)
+    return graph
 
 
 @dataclass(frozen=True)
@@ -337,7 +359,8 @@ def _check_energy(name: str, energy: Law, initial: Numeric) -> None:
     """Raises GraphError for a field whose energy is not finite at its initial state."""
     try:
         with np.errstate(all="ignore"):
-            finite = np.isfinite(energy.fn(*initial))
+            value = energy.fn(*initial)
+            finite = ops.is_symbolic(value) or np.isfinite(value)
     except ZeroDivisionError:
         finite = False
     if not finite:

@@ -75,7 +75,7 @@ class GraphActuator:
                 fix = f"add one, such as gear -> {joint}, or free -> {joint} with an Se"
                 raise GraphError(f"no bond leads to '{joint}'; {fix}", joint)
             graph.add(joint, Element("Sf", (), Law(lambda velocity: velocity, (f"{before}velocity",))))
-        self.params, self.joints = params, dict(joints)
+        self.params, self.joints, self.origins = params, dict(joints), graph.origins
         first = next(iter(joints))
         self.assembly = assemble(graph, ((signal, first) for signal in outputs.values()))
         self._rates = _rates_of_motion(self.assembly, joints.values())

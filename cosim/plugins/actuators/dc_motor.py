@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from cosim.core import ops
 from cosim.mechanics.bondgraph.components import dc_motor
-from cosim.mechanics.bondgraph.graph import BondGraph
+from cosim.mechanics.bondgraph.graph import BondGraph, built
 from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
 
 Params = dc_motor.Params
@@ -23,7 +23,7 @@ def load(params: Params) -> GraphActuator:
 
 def _assembled(params: Params) -> GraphActuator:
     graph = BondGraph()
-    graph.include("motor", dc_motor.build(params))
+    graph.include("motor", built(dc_motor.build, params))
     graph.bond("motor.joint", JOINT)
     moving = {"motor.inertia.flow": 1.0} if params.elastic else {}
     recorded = {name.removeprefix("motor."): name for name in graph.signals}

@@ -24,7 +24,7 @@ from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State,
 from cosim.mechanics.bondgraph import Element, Law, power_account
 from cosim.mechanics.bondgraph.components import friction
 from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
-from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage
+from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage, built
 from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
 
 MOTOR_SPEED = "motor_speed"  # recorded
@@ -105,7 +105,7 @@ def _assembled(params: Params) -> GraphActuator:
     check(params)
     module, loops = params.motor.module, params.loops
     sampled = loops is not None and loops.current is not None
-    motor = module.with_voltages(params.motor.params, params.control) if sampled else controlled(params)
+    motor = built(module.with_voltages, params.motor.params, params.control) if sampled else controlled(params)
     graph, moving = train(params, motor)
     if params.powers:
         sources = [f"motor.{name}" for name in voltages_of(motor)]
@@ -161,7 +161,7 @@ def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]
             last = f"shaft_{number}"
     graph.ports["shaft"] = last
     if params.friction is not None:
-        graph.include("friction", friction.build(replace(params.friction, linear=params.linear)))
+        graph.include("friction", built(friction.build, replace(params.friction, linear=params.linear)))
         graph.bond(last, "friction.body")
     return graph, moving
 
@@ -209,7 +209,7 @@ def _check_inertias(params: Params) -> None:
 
 def controlled(params: Params) -> BondGraph:
     """The motor with its continuous current loop."""
-    return params.motor.module.controlled(params.motor.params, params.control, params.ratio)
+    return built(params.motor.module.controlled, params.motor.params, params.control, params.ratio)
 
 
 class ServoDrive(GraphActuator):

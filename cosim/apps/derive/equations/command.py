@@ -145,20 +145,20 @@ def without_redundant(model: Model) -> Model:
         return model
 
 
-def check_file(file: Path, to: str, rigs: Sequence[Path]) -> None:
+def check_file(file: Path, to: str, rigs: Sequence[Path], place: str = PLACE) -> None:
     """Raises InputError for a file that cannot be written, that a rig or the manipulator on it uses, or has not the
     name of a file in this language; rigs: the rig, and what it carries."""
     fitting = next((other for other, suffixes in FILES.items() if file.suffix.lower() in suffixes), to)
     if fitting != to:
         other = file.with_suffix(FILES[to][0])
-        raise InputError(f"{file}: is a file of --to {fitting}, not of {to}; pass that, or choose {other}", PLACE)
+        raise InputError(f"{file}: is a file of --to {fitting}, not of {to}; pass that, or choose {other}", place)
     names = dict(zip(map(identity, rigs), ("the rig itself", "the manipulator of --mount"), strict=False))
-    check_output(file, PLACE, FILES[to], names)
+    check_output(file, place, FILES[to], names)
     for rig in rigs:
-        keep_files_of(rig, file, PLACE)
+        keep_files_of(rig, file, place)
     if to == "matlab" and file.stem != (name := matlab_name(file.stem)):
         what = "MATLAB knows a function by the name of its file, and this one is no identifier"
-        raise InputError(f"{file}: {what}; choose {name}{file.suffix}", PLACE)
+        raise InputError(f"{file}: {what}; choose {name}{file.suffix}", place)
 
 
 def _derive_composed(path: Path, platform: Model, file: Path | None, to: str, options: Options) -> None:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cosim.apps.derive.equations.code import operations_of, written
 from cosim.apps.derive.equations.components import Derivation, EquationTerm
-from cosim.apps.derive.equations.header import header
+from cosim.apps.derive.equations.header import Element, header
 from cosim.apps.derive.equations.languages import MATLAB, PYTHON, C, Identifiers, Language, matlab_name
+from cosim.apps.derive.equations.parameters import SymbolicParameter
+from cosim.core.types import Numeric
+
+
+@dataclass(frozen=True)
+class CodeModel:
+    """What a file of code has. inputs: casadi columns, `t` a scalar; members: name of a list -> names of the elements
+    of a vector; header: its lines, from how an element of a vector is written; example: a call."""
+
+    name: str
+    inputs: Mapping[str, Numeric]
+    functions: Sequence[EquationTerm]
+    parameters: Sequence[SymbolicParameter]
+    members: Mapping[str, Sequence[str]]
+    header: Callable[[Element], list[str]]
+    example: str
 
 
 def file_lines(d: Derivation, to: str, file: Path | None) -> list[str]:
@@ -17,7 +34,18 @@ def file_lines(d: Derivation, to: str, file: Path | None) -> list[str]:
 
     Raises InputError for an operation that the language does not have.
     """
-    return WRITERS[to](d, matlab_name(d.name if file is None else file.stem))
+    return code_lines(_model(d), to, file)
+
+
+def code_lines(model: CodeModel, to: str, file: Path | None) -> list[str]:
+    """As `file_lines`, of any functions."""
+    return WRITERS[to](model, matlab_name(model.name if file is None else file.stem))
+
+
+def _model(d: Derivation) -> CodeModel:
+    example = f"inverse_dynamics({', '.join(d.component('inverse_dynamics').arguments)})"
+    joints = {"joints": d.model.dof_names}
+    return CodeModel(d.name, d.inputs, d.everything, d.parameters, joints, partial(header, d), example)
 
 
 @dataclass(frozen=True)
@@ -31,10 +59,10 @@ class CodeFunction:
     body: list[str]
 
 
-def _functions(d: Derivation, language: Language) -> tuple[list[CodeFunction], list[list[str]]]:
+def _functions(d: CodeModel, language: Language) -> tuple[list[CodeFunction], list[list[str]]]:
     """(of all components, the helpers that they need)."""
     found, helpers = list[CodeFunction](), set[str]()
-    for c, name in zip(d.everything, function_names(d).values(), strict=True):
+    for c, name in zip(d.functions, _names(d.functions).values(), strict=True):
         shape = " x ".join(map(str, c.shape))
         body, needed = written({a: d.inputs[a] for a in c.arguments}, c.entries, "out", language)
         helpers |= needed
@@ -47,26 +75,30 @@ def _functions(d: Derivation, language: Language) -> tuple[list[CodeFunction], l
 
 def function_names(d: Derivation) -> dict[str, str]:
     """Of the functions in Python and MATLAB, by component."""
+    return _names(d.everything)
+
+
+def _names(functions: Sequence[EquationTerm]) -> dict[str, str]:
     identifiers = Identifiers()
-    return {c.name: identifiers.new(c.name) for c in d.everything}
+    return {c.name: identifiers.new(c.name) for c in functions}
 
 
-def _header(d: Derivation, language: Language) -> list[str]:
-    return [language.commented(line) for line in header(d, language.element)]
+def _header(d: CodeModel, language: Language) -> list[str]:
+    return [language.commented(line) for line in d.header(language.element)]
 
 
 def c_function(d: Derivation, component: str) -> str:
     """The name of the function of a component in the file in C."""
-    return f"{_prefix(d)}_{function_names(d)[component]}"
+    return f"{_prefix(d.name)}_{function_names(d)[component]}"
 
 
-def _prefix(d: Derivation) -> str:
-    return Identifiers().new(d.name)
+def _prefix(name: str) -> str:
+    return Identifiers().new(name)
 
 
-def _c(d: Derivation, stem: str) -> list[str]:
+def _c(d: CodeModel, stem: str) -> list[str]:
     sizes = {key: column.numel() for key, column in d.inputs.items()}
-    prefix, lines = _prefix(d), list[str]()
+    prefix, lines = _prefix(d.name), list[str]()
     functions, helpers = _functions(d, C)
     for f in functions:
         c = f.component
@@ -81,7 +113,7 @@ def _c(d: Derivation, stem: str) -> list[str]:
     table_of_p = f"const double {prefix}_parameters[{len(d.parameters)}]"
     places = ", ".join(f"{prefix}_p_{p.name}" for p in d.parameters)
     parameters = [
-        "", "/* p: the values of the mechanism, and the place of each parameter */",
+        "", "/* p: the values of the parameters, and the place of each */",
         f"{table_of_p} = {{{values}}};", f"enum {{{places}}};",
     ]  # fmt: skip
     return [
@@ -92,7 +124,7 @@ def _c(d: Derivation, stem: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _python(d: Derivation, stem: str) -> list[str]:
+def _python(d: CodeModel, stem: str) -> list[str]:
     lines = list[str]()
     functions, helpers = _functions(d, PYTHON)
     for f in functions:
@@ -109,14 +141,15 @@ def _python(d: Derivation, stem: str) -> list[str]:
     index = {p.name: k for k, p in enumerate(d.parameters)}
     return [
         '"""', *_header(d, PYTHON), '"""', "", "import math",
-        *(["", f"JOINTS = {list(d.model.dof_names)!r}"]),
+        "",
+        *(f"{name.upper()} = {list(members)!r}" for name, members in d.members.items()),
         *(["PARAMETERS = [", *values, "]", f"INDEX = {index!r}  # of PARAMETERS"] if d.parameters else []),
         *(line for helper in helpers for line in ("", "", *helper)),
         *lines,
     ]  # fmt: skip
 
 
-def _matlab(d: Derivation, stem: str) -> list[str]:
+def _matlab(d: CodeModel, stem: str) -> list[str]:
     lines, handles = list[str](), list[str]()
     functions, helpers = _functions(d, MATLAB)
     for f in functions:
@@ -131,14 +164,14 @@ def _matlab(d: Derivation, stem: str) -> list[str]:
             *(default if "p" in c.arguments else []),
             f"  out = zeros({n * m}, 1);", *(f"  {line}" for line in f.body), *shaped, "end",
         ]  # fmt: skip
-    use = [f"model = {stem}() has a function for each component: model.{_example(d)}"]
+    use = [f"model = {stem}() has a function for each component: model.{d.example}"]
     use += ["p is model.parameters where it is left out."] * bool(d.parameters)
-    joints = ", ".join("'" + " ".join(name.replace("'", "''").splitlines()) + "'" for name in d.model.dof_names)
+    members = [f"  model.{name} = {{{_quoted(names)}}};" for name, names in d.members.items()]
     values = "; ".join(MATLAB.number(p.value) for p in d.parameters)
     return [
         f"function model = {stem}()",
         *(f"  % {line}".rstrip() for line in (*use, "", *_header(d, MATLAB))),
-        f"  model.joints = {{{joints}}};",
+        *members,
         *(["  model.parameters = default_parameters();"] if d.parameters else []),
         *(f"  model.index.{p.name} = {k};" for k, p in enumerate(d.parameters, 1)),
         *handles, "end",
@@ -154,7 +187,12 @@ def _example(d: Derivation) -> str:
     return f"{function_names(d)[shown.name]}({', '.join(shown.arguments)})"
 
 
-def _unused(c: EquationTerm, d: Derivation) -> list[str]:
+def _quoted(names: Sequence[str]) -> str:
+    """As strings of MATLAB."""
+    return ", ".join("'" + " ".join(name.replace("'", "''").splitlines()) + "'" for name in names)
+
+
+def _unused(c: EquationTerm, d: CodeModel) -> list[str]:
     import casadi
 
     used = casadi.symvar(c.entries)
@@ -162,4 +200,4 @@ def _unused(c: EquationTerm, d: Derivation) -> list[str]:
     return [a for a in c.arguments if not any(x.element_hash() in hashes for x in d.inputs[a].elements())]
 
 
-WRITERS: Mapping[str, Callable[[Derivation, str], list[str]]] = {"c": _c, "python": _python, "matlab": _matlab}
+WRITERS: Mapping[str, Callable[[CodeModel, str], list[str]]] = {"c": _c, "python": _python, "matlab": _matlab}

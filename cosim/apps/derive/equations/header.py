@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -59,7 +59,11 @@ def count_lines(d: Derivation) -> list[str]:
     """A table of the operations of each component as code has them, and of the whole equation."""
     by_name = operation_table(d)
     total = sum((by_name[c.name] for c in d.components), Operations())
-    rows = [(name, *map(str, found.numbers)) for name, found in (*by_name.items(), ("equation of motion", total))]
+    return table_of_operations(by_name | {"equation of motion": total})
+
+
+def table_of_operations(by_name: Mapping[str, Operations]) -> list[str]:
+    rows = [(name, *map(str, found.numbers)) for name, found in by_name.items()]
     return table([("computed with", "additions", "multiplications", "divisions", "functions"), *rows], "<")
 
 

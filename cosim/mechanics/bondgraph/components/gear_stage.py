@@ -213,7 +213,7 @@ def build(params: Params) -> BondGraph:
 def assembled(params: Params, output: str = "rotational", input_inertia: float = 0.0) -> BondGraph:
     """The graph of a stage whose output is a shaft or, translational, a carriage: with force, velocity and mass in
     place of torque, speed and inertia. input_inertia: of the shaft of its input [kg m²]."""
-    elastic = math.isfinite(params.stiffness)
+    elastic = not ops.is_infinite(params.stiffness)
     graph = BondGraph(ports={"input": "mesh.input" if elastic else "torque", "output": "output"})
     graph.junction("torque", "0")
     graph.junction("output", "1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from cosim.core import ops
 from cosim.core.types import param, params
 from cosim.mechanics.bondgraph import BondGraph
 from cosim.mechanics.bondgraph.components import _fluid, _passage
@@ -21,5 +22,5 @@ class Params:
 
 def build(params: Params) -> BondGraph:
     """Ports: `a`, `b`. The hydraulic diameter assumes a round hole."""
-    edge = _passage.MeteringEdge.of(params, math.sqrt(4.0 * params.area / math.pi))
+    edge = _passage.MeteringEdge.of(params, ops.sqrt(4.0 * params.area / math.pi))
     return passage(edge=edge.resistance(lambda: params.area))

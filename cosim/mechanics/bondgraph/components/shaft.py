@@ -45,7 +45,7 @@ def build(params: Params) -> BondGraph:
     graph = BondGraph(ports={"input": "torque", "output": "torque"})
     graph.junction("torque", "0")
     graph.junction("twist", "1", initial=params.twist)
-    if backlash == 0.0:
+    if not backlash:
         graph.add("spring", C("rotational", k, params.twist))
         graph.chain("torque", "twist", "spring")
         if b:
