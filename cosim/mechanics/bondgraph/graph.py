@@ -67,7 +67,7 @@ class Component:
 class ElectricMachine(Component):
     """The motor of a drive."""
 
-    word, types = "motor", ("dc_machine", "pmsm")
+    word, types = "motor", ("dc_machine", "pmsm", "stepper")
 
 
 class Stage(Component):

@@ -22,8 +22,10 @@ from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoint
 from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State, param, params
 from cosim.mechanics.bondgraph.components import friction
 from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
+from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage
 from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
+from cosim.plugins.actuators._open_loop_drive import OpenLoopDrive
 
 MOTOR_SPEED = "motor_speed"  # recorded
 # what the loops hold and what the encoder of the motor measures, at the joint
@@ -46,17 +48,23 @@ def _is_first(number: Numeric, count: int) -> Numeric:
 
 @params
 class Params:
-    motor: ElectricMachine = param(doc="a machine: a type of component, `dc_machine` or `pmsm`, with its parameters")
+    motor: ElectricMachine = param(doc="a machine: a type of component, such as `pmsm`, with its parameters")
     control: CurrentControl = param(default=CurrentControl(), doc="of the motor's current")
     gears: tuple[Stage, ...] = param(default=(), doc="stages from the motor to the joint")
     friction: friction.Params | None = param(default=None, doc="at the joint")
     loops: ServoLoops | None = param(default=None, doc="sampled loops of position, velocity and current")
-
+    open_loop: OpenLoop | None = param(default=None, doc="of a `stepper`, in place of loops")
     brake: HoldingBrake | None = param(default=None, doc="holding brake at the joint, which the drive switches")
 
     def __post_init__(self) -> None:
         if self.brake is not None and self.loops is None:
             raise ValueError("a brake is switched at samples of the drive; give 'loops' too, or take 'brake' out")
+        if self.open_loop is None:
+            return
+        if self.loops is not None:
+            raise ValueError("a drive has 'loops' or 'open_loop', not both; take one out")
+        if self.control.overload is not None:
+            raise ValueError("a field without feedback has a fixed amplitude; take 'overload' or 'open_loop' out")
 
     @property
     def ratio(self) -> float:
@@ -72,20 +80,20 @@ class Params:
 def load(params: Params) -> GraphActuator:
     """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
     that is no stage."""
-    module, loops = params.motor.module, params.loops
+    module, loops, field = params.motor.module, params.loops, params.open_loop
     if not hasattr(module, "controlled"):
         known = " or ".join(ElectricMachine.types)
         raise InputError(f"'{params.motor.type}' is no motor with a current loop; use {known}")
+    if field is not None and not hasattr(module, "with_field"):
+        what = f"a {params.motor.type} does not follow a field without feedback"
+        raise SectionError(f"{what}; use a stepper, or 'loops'", ("open_loop",))
     for number, stage in enumerate(params.gears):
         if stage.type not in Stage.types:
             what = f"'{stage.type}' is no stage of a gear train; use {' or '.join(Stage.types)}"
             raise SectionError(what, ("gears", number, "type"))
     _check_inertias(params)
     graph = BondGraph()
-    sampled = loops is not None and loops.current is not None
-    graph.include(
-        "motor", module.with_voltages(params.motor.params, params.control) if sampled else _controlled(params)
-    )
+    graph.include("motor", _supplied_motor(params))
     last, ratio = "motor.shaft", params.ratio
     moving = {"motor.inertia.flow": ratio}
     for number, stage in enumerate(params.gears, 1):
@@ -104,6 +112,9 @@ def load(params: Params) -> GraphActuator:
         graph.bond(last, "friction.body")
     recorded = {name.removeprefix("motor."): name for name in graph.signals}
     recorded |= {MOTOR_SPEED: "motor.rotor.flow"}
+    if field is not None:
+        step = module.step_size(params.motor.params, field)
+        return OpenLoopDrive(params, graph, recorded, field, params.ratio, step, moving)
     if loops is None:
         return GraphActuator(params, graph, recorded, moving)
     windings, current = module.windings(params.motor.params, params.control), None
@@ -129,9 +140,18 @@ def _check_inertias(params: Params) -> None:
         keys, what = ("gears", number), "the output of a stage"
 
 
-def _controlled(params: Params) -> BondGraph:
-    """The motor with its continuous current loop."""
-    return params.motor.module.controlled(params.motor.params, params.control, params.ratio)
+def _supplied_motor(params: Params) -> BondGraph:
+    """The motor with its inverter, and with what controls that continuously. Raises SectionError for an open loop that
+    it cannot follow."""
+    motor, control, loops = params.motor, params.control, params.loops
+    if params.open_loop is not None:
+        try:
+            return motor.module.with_field(motor.params, control, params.open_loop)
+        except ValueError as error:
+            raise SectionError(str(error), ("open_loop",)) from None
+    if loops is not None and loops.current is not None:
+        return motor.module.with_voltages(motor.params, control)
+    return motor.module.controlled(motor.params, control, params.ratio)
 
 
 class ServoDrive(GraphActuator):
@@ -237,8 +257,8 @@ class ServoDrive(GraphActuator):
         if self.holding_brake is not None:
             state |= brake.sampled(self.holding_brake, x, u["enabled"], self.period)
         if self.current is not None:
-            currents = tuple(x[f"motor.{name}"] for name in self.current.windings.currents)
-            state |= self.current.sampled(x, state["effort_setpoint"] / self.ratio, currents, speed, largest)
+            motor = {name.removeprefix("motor."): value for name, value in x.items()}
+            state |= self.current.sampled(x, motor, state["effort_setpoint"] / self.ratio, speed, largest)
         return state
 
     def _shaft(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, ...]:

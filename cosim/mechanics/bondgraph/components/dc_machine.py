@@ -17,6 +17,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     add_current_limit,
     limited,
 )
+from cosim.mechanics.bondgraph.components._rotor import add_rotor
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
 SQUARE = Law(lambda current: current * current, ("winding.flow",))
@@ -61,12 +62,7 @@ def build(params: Params) -> BondGraph:
         constant = Law(partial(mul, params.excitation), ("field_winding.flow",))
     graph.add("machine", GY("electrical", "rotational", constant))
     graph.chain("mesh", "machine", "rotor")
-    if params.inertia:
-        graph.add("inertia", I("rotational", params.inertia))
-        graph.bond("rotor", "inertia")
-    if params.viscous:
-        graph.add("bearing", R("rotational", params.viscous))
-        graph.bond("rotor", "bearing")
+    add_rotor(graph, params.inertia, params.viscous)
     return graph
 
 
@@ -85,7 +81,7 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
     def voltage(request: Numeric, current: Numeric, speed: Numeric, *heating: Numeric) -> Numeric:
         target = limited(request / (ratio * constant), control.largest_current(*heating))
         windings = params.resistance * target + params.inductance * control.rate * (target - current)
-        return _of_inverter(control, limited(windings + constant * speed, control.voltage_limit), current)
+        return control.full_bridge(limited(windings + constant * speed, control.voltage_limit), current)
 
     add_current_limit(graph, control, SQUARE)
     _supply(graph, Law(voltage, ("request", "winding.flow", "rotor.flow", *control.limited_by)))
@@ -100,16 +96,11 @@ def _supply(graph: BondGraph, voltage: Law) -> None:
         graph.signals[name] = Law(lambda value: value, (signal,)), unit
 
 
-def _of_inverter(control: CurrentControl, commanded: Numeric, current: Numeric) -> Numeric:
-    """The voltage of a full bridge."""
-    return commanded if control.inverter is None else commanded + 2.0 * control.inverter.error(current)
-
-
 def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
     """The machine on an inverter that is commanded the voltage `voltage`, an input; port: `shaft`."""
     graph = build(params)
     graph.inputs["voltage"] = "V"
-    _supply(graph, Law(partial(_of_inverter, control), ("voltage", "winding.flow")))
+    _supply(graph, Law(control.full_bridge, ("voltage", "winding.flow")))
     add_current_limit(graph, control, SQUARE)
     return graph
 
@@ -119,11 +110,11 @@ def windings(params: Params, control: CurrentControl) -> MachineWindings:
     constant = _constant(params)
     return MachineWindings(
         axes=("",),
-        currents=("winding.flow",),
+        currents=lambda x: (x["winding.flow"],),
         resistance=params.resistance,
         inductances=(params.inductance,),
-        setpoints=lambda torque, speed, largest: (limited(torque / constant, largest),),
-        induced=lambda currents, speed: (constant * speed,),
+        setpoints=lambda _, torque, speed, largest: (limited(torque / constant, largest),),
+        induced=lambda _, currents, speed: (constant * speed,),
         limited=lambda voltages: (limited(voltages[0], control.voltage_limit),),
         torque_constant=constant,
     )

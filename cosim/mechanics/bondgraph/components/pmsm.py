@@ -15,25 +15,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from cosim.core import ops
 from cosim.core.types import Numeric, param, params
-from cosim.mechanics.bondgraph import GY, BondGraph, C, I, Law, R, Se
-from cosim.mechanics.bondgraph.components._current_control import (
-    CurrentControl,
-    MachineWindings,
-    add_current_limit,
-    limited,
-)
+from cosim.mechanics.bondgraph import GY, BondGraph, I, Law, Se
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl, MachineWindings, add_current_limit
+from cosim.mechanics.bondgraph.components._rotor import add_rotor
+from cosim.mechanics.bondgraph.components._synchronous import SynchronousAxes
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
 # of currents, voltages and fluxes whose product is the power of three phases
 SCALE = math.sqrt(1.5)
-LOWEST_SPEED = 1e-3  # rad/s, electrical, below which the back-EMF does not limit
-SMALLEST_VOLTAGE = 1e-12  # V²
 CURRENTS = ("winding_d.flow", "winding_q.flow")
 SQUARE = Law(lambda d, q: (d * d + q * q) / (SCALE * SCALE), CURRENTS)  # of the amplitude of a phase
-BACK_EMF = 0.9  # of the limit of the voltage; the rest drives the currents
-LARGEST_Q = 0.98  # of the i_q that alone induces that voltage: near it, i_d would change without bound
 
 
 @params
@@ -63,43 +55,24 @@ def build(params: Params) -> BondGraph:
         graph.bond(f"mesh_{axis}", f"winding_{axis}")
         graph.chain(f"mesh_{axis}", f"machine_{axis}", "rotor")
     add_windings(graph, ["mesh_d", "mesh_q"], params.resistance, params.thermal)
-    if params.inertia:
-        graph.add("inertia", I("rotational", params.inertia))
-        graph.bond("rotor", "inertia")
-    if params.viscous:
-        graph.add("bearing", R("rotational", params.viscous))
-        graph.bond("rotor", "bearing")
-    if params.cogging:
-        amplitude, n = params.cogging, params.cogging_periods
-        torque = Law(lambda angle: amplitude * ops.sin(n * angle), ("displacement",))
-        energy = Law(lambda angle: amplitude / n * (1.0 - ops.cos(n * angle)), ("displacement",))
-        graph.add("cogging", C("rotational", torque, energy=energy))
-        graph.bond("rotor", "cogging")
+    add_rotor(graph, params.inertia, params.viscous, params.cogging, params.cogging_periods)
     return graph
+
+
+def axes(params: Params) -> SynchronousAxes:
+    """What controls the machine."""
+    p, r, ld, lq = params.pole_pairs, params.resistance, params.inductance_d, params.inductance_q
+    return SynchronousAxes(p, r, ld, lq, SCALE * params.flux, SCALE)
 
 
 def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGraph:
     """The machine on an averaged inverter that closes loops of both currents, with i_d = 0 below the speed at which the
     voltage limits, and field weakening above; port: `shaft`. The input `request` is an effort behind gears of this
-    ratio.
+    ratio."""
+    graph, of = build(params), axes(params)
 
-    The current in d that keeps the back-EMF at U, 0.9 of the limit of the voltage, is
-    i_d = (√((U / pω)² − (L_q i_q)²) − ψ) / L_d, at most 0, where i_q is at most 0.98 U / (pω L_q). Voltages are limited
-    as a vector, their direction is kept.
-    """
-    p, ld, lq, r = params.pole_pairs, params.inductance_d, params.inductance_q, params.resistance
-    flux = SCALE * params.flux
-    graph = build(params)
-
-    def voltages(
-        request: Numeric, i_d: Numeric, i_q: Numeric, speed: Numeric, *heating: Numeric
-    ) -> tuple[Numeric, Numeric]:
-        """Commanded ones."""
-        largest = SCALE * control.largest_current(*heating)
-        d, q = setpoints(params, control, request / (ratio * p * flux), speed, largest)
-        u_d = r * d + ld * control.rate * (d - i_d) - p * speed * lq * i_q
-        u_q = r * q + lq * control.rate * (q - i_q) + p * speed * (ld * i_d + flux)
-        return within_limit(control, u_d, u_q)
+    def voltages(request: Numeric, *known: Numeric) -> tuple[Numeric, Numeric]:
+        return of.voltages(control, request / (ratio * of.pole_pairs * of.flux), *known)
 
     uses = ("request", *CURRENTS, "rotor.flow", *control.limited_by)
     given = voltages
@@ -123,32 +96,6 @@ def _of_inverter(
     assert control.inverter is not None
     errors = control.inverter.errors(per_phase(i_d), per_phase(i_q), params.pole_pairs * angle)
     return u_d + SCALE * errors[0], u_q + SCALE * errors[1]
-
-
-def setpoints(
-    params: Params, control: CurrentControl, wanted: Numeric, speed: Numeric, largest: Numeric
-) -> tuple[Numeric, Numeric]:
-    """Setpoints of both currents from the speed [rad/s] and the i_q setpoint before its limit; largest: amplitude."""
-    p, ld, lq, flux = params.pole_pairs, params.inductance_d, params.inductance_q, SCALE * params.flux
-    limit = SCALE * control.voltage_limit
-    i_q = limited(wanted, largest)
-    if ops.is_infinite(limit):
-        return 0.0, i_q
-    voltage = BACK_EMF * limit / ops.maximum(ops.abs(p * speed), LOWEST_SPEED)
-    i_q = limited(i_q, LARGEST_Q * voltage / lq)
-    room = ops.sqrt(voltage * voltage - (lq * i_q) * (lq * i_q))
-    i_d = ops.clip((room - flux) / ld, -largest, 0.0)
-    rest = ops.sqrt(ops.maximum(largest * largest - i_d * i_d, 0.0))
-    return i_d, ops.clip(i_q, -rest, rest)
-
-
-def within_limit(control: CurrentControl, u_d: Numeric, u_q: Numeric) -> tuple[Numeric, Numeric]:
-    """The voltages that the inverter can give."""
-    limit = SCALE * control.voltage_limit
-    if ops.is_infinite(limit):
-        return u_d, u_q
-    scale = ops.minimum(limit / ops.sqrt(u_d * u_d + u_q * u_q + SMALLEST_VOLTAGE), 1.0)
-    return scale * u_d, scale * u_q
 
 
 def _supply(graph: BondGraph, voltages: Sequence[Law]) -> None:
@@ -175,24 +122,7 @@ def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
 
 def windings(params: Params, control: CurrentControl) -> MachineWindings:
     """What a sampled current loop knows of the machine."""
-    p, ld, lq, flux = params.pole_pairs, params.inductance_d, params.inductance_q, SCALE * params.flux
-
-    def induced(currents: tuple[Numeric, ...], speed: Numeric) -> tuple[Numeric, Numeric]:
-        i_d, i_q = currents
-        return -p * speed * lq * i_q, p * speed * (ld * i_d + flux)
-
-    return MachineWindings(
-        axes=("_d", "_q"),
-        currents=CURRENTS,
-        resistance=params.resistance,
-        inductances=(ld, lq),
-        setpoints=lambda torque, speed, largest: setpoints(
-            params, control, torque / (p * flux), speed, SCALE * largest
-        ),
-        induced=induced,
-        limited=lambda voltages: within_limit(control, *voltages),
-        torque_constant=p * flux * SCALE,
-    )
+    return axes(params).windings(control, lambda x: tuple(x[name] for name in CURRENTS))
 
 
 def per_phase(value: Numeric) -> Numeric:
