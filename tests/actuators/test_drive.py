@@ -73,7 +73,7 @@ def test_field_weakening_ends_at_a_finite_i_q() -> None:
     """More is asked for than the voltage can drive: the setpoints do not change without bound, and the largest voltage
     that the motion induces is kept."""
     control, speed, wanted = CurrentControl(400.0, 30.0, 20.0), 500.0, np.linspace(0.0, 40.0, 4001)
-    at = [pmsm.setpoints(SERVO, control, pmsm.SCALE * i, speed, pmsm.SCALE * 30.0) for i in wanted]
+    at = [pmsm.axes(SERVO).setpoints(control, pmsm.SCALE * i, speed, pmsm.SCALE * 30.0) for i in wanted]
     i_d, i_q = np.array(at).T / pmsm.SCALE
     assert i_q.max() == pytest.approx(0.98 * 0.9 * 20.0 / (4 * speed * 1.8e-3), rel=1e-12)
     induced = 4 * speed * np.hypot(1.0e-3 * i_d + 0.02, 1.8e-3 * i_q)

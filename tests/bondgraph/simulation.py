@@ -1,6 +1,7 @@
 """Assembled graphs integrated by scipy over machine code: the reference of several tests."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,15 @@ class Simulation:
     """The states, and the energies supplied and dissipated [J], at the given times."""
 
     def __init__(
-        self, assembly: Assembly, times: Any, inputs: Inputs = lambda _: {}, rtol: float = 1e-7, **options: Any
+        self,
+        assembly: Assembly,
+        times: Any,
+        inputs: Inputs = lambda _: {},
+        rtol: float = 1e-7,
+        start: Mapping[str, float] = MappingProxyType({}),
+        **options: Any,
     ) -> None:
+        """start: states that do not begin at their initial value; options: of `solve_ivp`."""
         names = [state.name for state in assembly.states]
         self.assembly, self.names, self.t, self.inputs = assembly, names, np.asarray(times, dtype=float), inputs
 
@@ -39,12 +47,12 @@ class Simulation:
         def flow(t: float, x: np.ndarray) -> np.ndarray:
             return np.array(compiled(np.array(t), x, np.array([*inputs(t).values()], dtype=float)))
 
-        start = np.array([*assembly.initial().values(), 0.0, 0.0], dtype=float)
+        first = np.array([*{**assembly.initial(), **start}.values(), 0.0, 0.0], dtype=float)
         options = {"method": "Radau", "rtol": rtol, "atol": 1e-11, **options}
         if options["method"] == "Radau":
             jacobian = Jacobian(lambda x, t, u: rates(t, x, u), [sizes["x"], (), sizes["u"]], "slope")
             options["jac"] = lambda t, x: jacobian(x, t, np.array([*inputs(t).values()], dtype=float))
-        found = solve_ivp(flow, (0.0, self.t[-1]), start, t_eval=self.t, **options)
+        found = solve_ivp(flow, (0.0, self.t[-1]), first, t_eval=self.t, **options)
         assert found.success, found.message
         assert not assembly.rates_of_inputs or inputs(0.0) == inputs(self.t[-1])  # their rates are taken as 0
         self.states = dict(zip(names, found.y, strict=False))

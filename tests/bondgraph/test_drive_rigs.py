@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,8 +105,10 @@ def wrist_by_hand(links: Model, t: float, x: np.ndarray) -> np.ndarray:
     voltage = np.array([4.0 * np.sin(6.0 * t), 3.0])
     side = SIDES @ v
     mesh = 60.0 * (0.5 * twist + 1e-4 * (w - 60.0 * side))
-    share = np.where(mesh * side > 0.0, 1.1, 0.9)
-    torque = mesh - 0.1 * np.abs(mesh) / share * side / np.hypot(side, 0.01)
+    # of the friction with μ = 0.1, the share where the motor drives; below the creep speed it passes from 0 to 1
+    driving = 0.5 + 0.5 * np.sign(mesh) * np.clip(side / 0.01, -1.0, 1.0)
+    per_load = driving * 0.1 / 1.1 + (1.0 - driving) * 0.1 / 0.9
+    torque = mesh - per_load * np.abs(mesh) * side / np.hypot(side, 0.01)
     # the side gears of 1e-4 kg m² turn with both joints
     mass = links.mass_matrix(q) + 1e-4 * SIDES.T @ SIDES
     a = np.linalg.solve(mass, SIDES.T @ torque - links.inverse_dynamics(q, v, np.zeros(2)))
@@ -183,15 +186,21 @@ def test_the_loop_finds_the_two_dead_times_of_a_full_bridge(sign: float) -> None
     assert found["part.missing.displacement"][-1] == pytest.approx(-sign * 2.0 * INVERTER.lost_voltage, rel=1e-8)
 
 
+SYNCHRONOUS: dict[str, dict[str, Any]] = {
+    "pmsm": {"pole_pairs": 4, "resistance": 0.5, "inductance_d": 3e-4, "inductance_q": 4e-4, "flux": 0.02},
+    "stepper": {"teeth": 4, "resistance": 0.5, "inductance": 4e-4, "torque_constant": 0.12},
+}
+
+
+@pytest.mark.parametrize("motor", SYNCHRONOUS)
 @pytest.mark.parametrize("rate", [0.0, 16e3])
-def test_a_drive_gives_its_torque_with_a_hot_winding_and_a_dead_time(rate: float) -> None:
+def test_a_drive_gives_its_torque_with_a_hot_winding_and_a_dead_time(motor: str, rate: float) -> None:
     """Continuous and sampled loops alike, in a steady state; in a voltage limit they do not wind up."""
     thermal = {"winding_capacity": 0.05, "housing_capacity": 20, "winding_to_housing": 4, "housing_to_ambient": 0.1}
-    motor = {"type": "pmsm", "pole_pairs": 4, "resistance": 0.5, "inductance_d": 3e-4, "inductance_q": 4e-4}
     inverter = {"dead_time": 1e-6, "switching_frequency": 2e4, "supply_voltage": 48}
     drive = {
         "type": "drive",
-        "motor": {**motor, "flux": 0.02, "inertia": 1e-4, "thermal": thermal},
+        "motor": {"type": motor, **SYNCHRONOUS[motor], "inertia": 1e-4, "thermal": thermal},
         "control": {"bandwidth": 300, "voltage_limit": 6.0, "inverter": inverter},
         "loops": {"mode": "effort", "current": {"rate": rate}} if rate else None,
     }

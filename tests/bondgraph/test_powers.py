@@ -18,6 +18,10 @@ PMSM = {
     "type": "pmsm", "pole_pairs": 4, "resistance": 0.5, "inductance_d": 2e-3, "inductance_q": 3e-3, "flux": 0.1,
     "inertia": 4e-3, "viscous": 1e-3,
 }  # fmt: skip
+STEPPER = {
+    "type": "stepper", "teeth": 10, "resistance": 0.8, "inductance": 3e-3, "torque_constant": 0.6, "inertia": 4e-3,
+    "coulomb": 0.02, "load_friction": 0.02,
+}  # fmt: skip
 IRON = {"hysteresis": 0.05, "eddy": 2e-3}
 CONTROL = {"bandwidth": 200, "current_limit": 20}
 LOSSY = [{"ratio": 5, "stiffness": 4000, "damping": 1, "inertia": 1e-3, "load_friction": 0.05}]
@@ -42,6 +46,7 @@ DRIVES: dict[str, dict[str, Any]] = {
             {"type": "harmonic_drive", "ratio": 30, "stiffness": 8000, "hysteresis": 4, "hysteresis_stiffness": 5000},
         ],
     },
+    "stepper": {"type": "drive", "motor": {**STEPPER, "iron": IRON}, "control": CONTROL, "gears": [{"ratio": 5}]},
     "sampled loops": {
         "type": "drive", "motor": PMSM, "control": CONTROL, "gears": [{"ratio": 5}],
         "loops": {"mode": "effort", "current": {"rate": "8 kHz"}},

@@ -195,6 +195,41 @@ def test_a_rigid_gear_whose_friction_grows_with_its_torque(integrator: str) -> N
     assert abs(run.summary["energy"]["residual_relative"]) < max(1e-12, error)
 
 
+@pytest.mark.parametrize("width", [None, 0.05])
+def test_a_rigid_gear_with_dry_friction_too_turns_back_without_a_jump(width: float | None) -> None:
+    """Between what the motor and what the load would have, M_0 passes over the width, by default M_0, and both pass
+    over the creep speed."""
+    friction = {"load_friction": FRICTION, "coulomb": 0.2, **({"load_width": width} if width else {})}
+    graph = {
+        "elements": {"drive": torque("0.3*sin(4*t)"), "rotor": rotational("I", inertia=0.001)},
+        "components": {"gear": {"type": "gear_stage", "ratio": 10, "inertia": 0.02, **friction}},
+        "junctions": {"shaft": 1},
+        "bonds": ["drive -> shaft -> rotor", "shaft -> gear.input", "gear.output -> joint"],
+    }
+
+    def acceleration(t: float, x: Any) -> list[float]:
+        (v,) = x
+        direction = np.clip(v / 0.01, -1.0, 1.0)
+
+        def passed(driving: float) -> float:
+            share = 0.5 + 0.5 * driving * direction
+            return share / (1.0 + FRICTION) + (1.0 - share) / (1.0 - FRICTION)
+
+        def lacking(a: float) -> float:
+            mesh = 10.0 * (0.3 * np.sin(4.0 * t) - 0.001 * 10.0 * a)
+            dry = 0.2 * passed(np.clip(mesh / (width or 0.2), -1.0, 1.0)) + FRICTION * abs(mesh) * passed(np.sign(mesh))
+            return mesh - dry * v / np.hypot(v, 0.01) - 0.22 * a
+
+        return [brentq(lacking, -1e3, 1e3, xtol=1e-13)]
+
+    schedule = {"duration": "1.5 s", "integrator": "rodas4", "substeps": "auto", "tolerance": 1e-10}
+    run = rig_of(graph, {}, {"initial": {"velocity": 0.5}}, schedule=schedule).run()
+    expected = solved(acceleration, [0.5], run.t, max_step=1e-3, rtol=1e-9, atol=1e-11)[0]
+    assert expected.min() < -0.5  # it turns back
+    close(run["axis/velocity"], expected, 1e-6)
+    assert abs(run.summary["energy"]["residual_relative"]) < 1e-12
+
+
 def test_a_source_of_flow_that_changes_with_time_moves_the_joint_by_the_inertia_between() -> None:
     """J_a ω_a + J_r ω_r (1 + i)/i does not change, with i ω_r = (1 + i) ω_a − ω_s."""
     graph = {

@@ -230,6 +230,38 @@ def test_drives_on_a_link_close_the_balance_of_energy(name: str, integrator: str
         assert powers["link"]["electrical"] == pytest.approx(energy["work_in"], rel=1e-9)
 
 
+# type -> (the motor, and Σ u i of its signals -> electrical power)
+OTHER_MOTORS: dict[str, tuple[dict[str, Any], float]] = {
+    "stepper": ({"teeth": 10, "resistance": 0.8, "inductance": 3e-3, "torque_constant": 0.9, "inertia": 4e-3}, 1.0),
+    "linear_motor": (
+        {"pole_pitch": 0.06, "force_constant": 40, "resistance": 0.8, "inductance_d": 2e-3, "inductance_q": 3e-3}, 1.5,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHER_MOTORS)
+def test_other_motors_take_their_power_from_the_link(name: str) -> None:
+    """As asked for more than its voltage gives, too."""
+    motor, phases = OTHER_MOTORS[name]
+    linear = name == "linear_motor"
+    drive = {**DRIVE, "motor": {"type": name, **motor}, "gears": [] if linear else DRIVE["gears"]}
+    bodies = [{**body, "type": "prismatic" if linear else "revolute"} for body in BODIES]
+    schedule = {"step": "1 ms", "duration": "0.5 s", "integrator": "rodas4", "substeps": "auto", "tolerance": 1e-10}
+    link = {**LINK, "chopper": {"threshold": 115, "resistance": 10}}
+    mechanism = {"gravity": [0, 0, 0], "bodies": bodies}
+    run = rig_of(
+        drive, {**link, "source": {**LINK["source"], "voltage": 30}}, mechanism=mechanism, schedule=schedule
+    ).run()
+    assert abs(run.summary["energy"]["residual_relative"]) < 1e-8
+    names = "dq" if linear else "ab"
+    u, largest = run["link/voltage"], 1.0 / np.sqrt(3.0) if linear else 1.0
+    for joint in ("first", "second"):
+        voltages, currents = (np.array([run[f"{joint}/{of}_{k}"] for k in names]) for of in ("voltage", "current"))
+        power = phases * np.sum(voltages * currents, axis=0)
+        assert u * run[f"{joint}/supply_current"] == pytest.approx(power, abs=1e-9 * np.ptp(power))
+        assert np.max(np.hypot(*voltages) / u) == pytest.approx(largest, rel=1e-6)
+
+
 def test_drives_start_with_the_velocity_of_their_joints() -> None:
     stiff = {**DRIVE, "gears": [{"ratio": 5, "stiffness": 4000, "damping": 1}]}
     joints = {
@@ -246,6 +278,13 @@ MISTAKES: dict[str, dict[str, Any]] = {
     "nothing on it": {"drive": {**DRIVE, "supply": None}},
     "the name of a joint": {"supplies": {"first": LINK}, "drive": {**DRIVE, "supply": "first"}},
     "sampled loops": {"drive": {**DRIVE, "loops": {"mode": "effort", "current": {"rate": 16e3}}}},
+    "steps without feedback": {
+        "drive": {
+            **DRIVE,
+            "motor": {"type": "stepper", **OTHER_MOTORS["stepper"][0]},
+            "open_loop": {"steps": {"current": 2}},
+        }
+    },
     "a chopper that is always on": {"link": {**LINK, "chopper": {"threshold": 90, "resistance": 10}}},
     "an unknown source": {"link": {**LINK, "source": {"type": "grid"}}},
     "multirate": {"schedule": {"step": "1 ms", "integrator": "multirate"}},

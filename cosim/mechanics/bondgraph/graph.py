@@ -73,7 +73,7 @@ class Component:
 class ElectricMachine(Component):
     """The motor of a drive."""
 
-    word, types = "motor", ("dc_machine", "pmsm", "linear_motor")
+    word, types = "motor", ("dc_machine", "pmsm", "linear_motor", "stepper")
 
     @property
     def linear(self) -> bool:

@@ -9,7 +9,7 @@ draws i = Σ u_k i_k / u, so no power is lost or won. It gives at most what the 
 
     u_k = u*_k min(1, λ u / |u*|)
 
-of the commanded voltages u*, with λ = 1 for a full bridge and 1/√2 for three phases, whose voltages in the graph are
+of the commanded voltages u*, with λ = 1 for full bridges and 1/√2 for three phases, whose voltages in the graph are
 √(3/2) times their amplitude: u / √3, as by space-vector modulation.
 """
 
@@ -62,8 +62,9 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
 def check(params: drive.Params) -> None:
     """Raises InputError for a drive that cannot be on a supply."""
     drive.check(params)
-    if params.loops is not None:
-        raise SectionError("a drive on a supply has continuous loops; take 'loops' or 'supply' out", ("loops",))
+    for key in ("loops", "open_loop"):
+        if getattr(params, key) is not None:
+            raise SectionError(f"a drive on a supply has continuous loops; take '{key}' or 'supply' out", (key,))
     if not hasattr(params.motor.module, "SHARE_OF_LINK"):
         raise SectionError(f"a '{params.motor.type}' cannot be on a supply; use another motor", ("motor", "type"))
 

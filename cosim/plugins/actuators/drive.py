@@ -24,8 +24,10 @@ from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State,
 from cosim.mechanics.bondgraph import Element, Law, power_account
 from cosim.mechanics.bondgraph.components import friction
 from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
+from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage, built
 from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
+from cosim.plugins.actuators._open_loop_drive import OpenLoopDrive
 
 MOTOR_SPEED = "motor_speed"  # recorded
 # what the loops hold and what the encoder of the motor measures, at the joint
@@ -48,12 +50,12 @@ def _is_first(number: Numeric, count: int) -> Numeric:
 
 @params
 class Params:
-    motor: ElectricMachine = param(doc="`type: dc_machine`, `pmsm` or `linear_motor`, with its parameters")
+    motor: ElectricMachine = param(doc="`type: dc_machine`, `pmsm`, `linear_motor` or `stepper`, with its parameters")
     control: CurrentControl = param(default=CurrentControl(), doc="of the motor's current")
     gears: tuple[Stage, ...] = param(default=(), doc="stages from the motor to the joint")
     friction: friction.Params | None = param(default=None, doc="at the joint")
     loops: ServoLoops | None = param(default=None, doc="sampled loops of position, velocity and current")
-
+    open_loop: OpenLoop | None = param(default=None, doc="of a `stepper`, in place of loops")
     brake: HoldingBrake | None = param(default=None, doc="holding brake at the joint, which the drive switches")
     supply: str | None = param(default=None, doc="name of a supply that it shares with others")
     powers: bool = param(default=False, doc="record its powers and energies by part")
@@ -61,7 +63,10 @@ class Params:
     def __post_init__(self) -> None:
         if self.brake is not None and self.loops is None:
             raise ValueError("a brake is switched at samples of the drive; give 'loops' too, or take 'brake' out")
-
+        if self.open_loop is not None and self.loops is not None:
+            raise ValueError("a drive has 'loops' or 'open_loop', not both; take one out")
+        if self.open_loop is not None and self.control.overload is not None:
+            raise ValueError("a field without feedback has a fixed amplitude; take 'overload' or 'open_loop' out")
         if self.motor.linear and self.gears:
             raise ValueError("a linear_motor pushes its joint without gears; take 'gears' out")
         seen = self.loops.encoder if self.loops else None
@@ -103,15 +108,17 @@ def _assembled(params: Params) -> GraphActuator:
     """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
     that is no stage."""
     check(params)
-    module, loops = params.motor.module, params.loops
-    sampled = loops is not None and loops.current is not None
-    motor = built(module.with_voltages, params.motor.params, params.control) if sampled else controlled(params)
+    module, loops, field = params.motor.module, params.loops, params.open_loop
+    motor = _supplied_motor(params)
     graph, moving = train(params, motor)
     if params.powers:
         sources = [f"motor.{name}" for name in voltages_of(motor)]
         add_powers(graph, power_account.supplied_by(sources))
     graph.bond(graph.ports["shaft"], JOINT)
     recorded = recorded_of(graph)
+    if field is not None:
+        step = module.step_size(params.motor.params, field)
+        return OpenLoopDrive(params, graph, recorded, field, params.ratio, step, moving)
     if loops is None:
         return GraphActuator(params, graph, recorded, moving)
     windings, current = module.windings(params.motor.params, params.control), None
@@ -129,6 +136,9 @@ def check(params: Params) -> None:
     """Raises InputError as `load` does."""
     if not hasattr(params.motor.module, "controlled"):
         raise InputError(f"'{params.motor.type}' is no motor with a current loop; use {ElectricMachine.choices()}")
+    if params.open_loop is not None and not hasattr(params.motor.module, "with_field"):
+        what = f"a {params.motor.type} does not follow a field without feedback"
+        raise SectionError(f"{what}; use a stepper, or 'loops'", ("open_loop",))
     for number, stage in enumerate(params.gears):
         if stage.type not in Stage.types:
             fix = f"use {Stage.choices()}"
@@ -205,6 +215,20 @@ def _check_inertias(params: Params) -> None:
             before = 0.0
         before += behind
         keys, what = ("gears", number), "the output of a stage"
+
+
+def _supplied_motor(params: Params) -> BondGraph:
+    """The motor with its inverter, and with what controls that continuously. Raises SectionError for an open loop that
+    it cannot follow."""
+    motor, control, loops = params.motor, params.control, params.loops
+    if params.open_loop is not None:
+        try:
+            return built(motor.module.with_field, motor.params, control, params.open_loop)
+        except ValueError as error:
+            raise SectionError(str(error), ("open_loop",)) from None
+    if loops is not None and loops.current is not None:
+        return built(motor.module.with_voltages, motor.params, control)
+    return controlled(params)
 
 
 def controlled(params: Params) -> BondGraph:
@@ -315,8 +339,8 @@ class ServoDrive(GraphActuator):
         if self.holding_brake is not None:
             state |= brake.sampled(self.holding_brake, x, u["enabled"], self.period)
         if self.current is not None:
-            currents = tuple(x[f"motor.{name}"] for name in self.current.windings.currents)
-            state |= self.current.sampled(x, state["effort_setpoint"] / self.ratio, currents, speed, largest)
+            motor = {name.removeprefix("motor."): value for name, value in x.items()}
+            state |= self.current.sampled(x, motor, state["effort_setpoint"] / self.ratio, speed, largest)
         return state
 
     def _shaft(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, ...]:

@@ -157,6 +157,10 @@ class CurrentControl:
         """Amplitude of a phase [A]."""
         return self.current_limit if self.overload is None else self.overload.limit(self.current_limit, *signals)
 
+    def full_bridge(self, commanded: Numeric, current: Numeric) -> Numeric:
+        """The voltage that a full bridge gives [V]."""
+        return commanded if self.inverter is None else commanded + 2.0 * self.inverter.error(current)
+
     @property
     def rate(self) -> float:
         """rad/s"""
@@ -168,13 +172,13 @@ def missing(axis: str) -> str:
     return f"missing{axis}.effort"
 
 
-def add_observer(graph: BondGraph, axis: str, resistance: float, inductance: float, expected: Law) -> None:
-    """The state d̂ of an axis. expected: u − R i − u_e of the winding as the drive knows it [V]."""
+def add_observer(graph: BondGraph, axis: str, resistance: float, inductance: float, disturbance: Law) -> None:
+    """The state d̂ of an axis. disturbance: d = L i̇ − (u − R i − u_e) of the winding as the drive knows it [V]."""
 
-    def rate(at_inductance: Numeric, found: Numeric, *signals: Numeric) -> Numeric:
-        return resistance / inductance * (at_inductance - expected.fn(*signals) - found)
+    def rate(found: Numeric, *signals: Numeric) -> Numeric:
+        return resistance / inductance * (disturbance.fn(*signals) - found)
 
-    add_state(graph, f"missing{axis}", Law(rate, (f"winding{axis}.effort", missing(axis), *expected.uses)))
+    add_state(graph, f"missing{axis}", Law(rate, (missing(axis), *disturbance.uses)))
 
 
 LIMIT = "current_limit"  # a recorded signal
@@ -197,18 +201,18 @@ Values = tuple[Numeric, ...]  # one for each axis
 
 @dataclass(frozen=True)
 class MachineWindings:
-    """What the drive knows of the windings of its motor. axes: suffixes of the names of each; currents: their states;
-    setpoints: (currents) of a torque of the motor at a speed [rad/s], within an amplitude of a phase [A]; induced:
-    (voltages) by currents and speed; limited: (voltages) that the inverter can give; torque_constant: torque per
-    amplitude of a phase [N·m/A].
+    """What the drive knows of the windings of its motor, from the states x of its graph. axes: suffixes of the names of
+    each; currents: (x) in them; setpoints: (x, torque, speed, largest) the currents of a torque of the motor [N·m] at a
+    speed [rad/s], within an amplitude of a phase [A]; induced: (x, currents, speed) voltages; limited: (voltages) that
+    the inverter can give; torque_constant: torque per amplitude of a phase [N·m/A].
     """
 
     axes: tuple[str, ...]
-    currents: tuple[str, ...]
+    currents: Callable[[State], Values]
     resistance: float
     inductances: tuple[float, ...]
-    setpoints: Callable[[Numeric, Numeric, Numeric], Values]
-    induced: Callable[[Values, Numeric], Values]
+    setpoints: Callable[[State, Numeric, Numeric, Numeric], Values]
+    induced: Callable[[State, Values, Numeric], Values]
     limited: Callable[[Values], Values]
     torque_constant: float
 
@@ -237,14 +241,14 @@ class SampledCurrentLoop:
         names = ("voltage", "voltage_integral", *(("next_voltage",) if self.loop.delay else ()))
         return {f"{name}{axis}": np.zeros(()) for name in names for axis in self.windings.axes}
 
-    def sampled(self, x: State, torque: Numeric, currents: Values, speed: Numeric, largest: Numeric) -> State:
-        """The state after a sample. torque: setpoint, of the motor [N·m]; speed: of the motor [rad/s]; largest:
-        amplitude of the current in a phase [A]."""
-        w = self.windings
-        errors = [a - b for a, b in zip(w.setpoints(torque, speed, largest), currents, strict=True)]
+    def sampled(self, x: State, motor: State, torque: Numeric, speed: Numeric, largest: Numeric) -> State:
+        """The state after a sample. motor: states of its graph; torque: setpoint, of the motor [N·m]; speed: of the
+        motor [rad/s]; largest: amplitude of the current in a phase [A]."""
+        w, currents = self.windings, self.windings.currents(motor)
+        errors = [a - b for a, b in zip(w.setpoints(motor, torque, speed, largest), currents, strict=True)]
         proportional = [self.control.rate * L * e for L, e in zip(w.inductances, errors, strict=True)]
         integrals = [x[f"voltage_integral{axis}"] for axis in w.axes]
-        parts = zip(proportional, integrals, w.induced(currents, speed), strict=True)
+        parts = zip(proportional, integrals, w.induced(motor, currents, speed), strict=True)
         wanted = tuple(p + i + e for p, i, e in parts)
         given = w.limited(wanted)
         state: State = {}

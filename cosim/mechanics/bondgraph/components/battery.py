@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from cosim.core import ops
+from cosim.core.interpolation import interpolated
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import BondGraph, C, Law, R
-from cosim.mechanics.bondgraph.components.gear_stage import interpolated
 
 
 @params
@@ -33,7 +33,11 @@ class Params:
     @property
     def nominal(self) -> float:
         """The voltage of a link without load [V]."""
-        return float(interpolated(self.charge, self.charges, self.voltages))
+        return float(self.at(self.charge))
+
+    def at(self, charge: Numeric) -> Numeric:
+        """U at a state of charge [V]."""
+        return interpolated(charge, self.charges, self.voltages.__getitem__)
 
 
 def integral(x: Numeric, points: Sequence[float], values: Sequence[float]) -> Numeric:
@@ -47,16 +51,16 @@ def integral(x: Numeric, points: Sequence[float], values: Sequence[float]) -> Nu
 
 def build(params: Params) -> BondGraph:
     """Port: `output`."""
-    capacity, table = params.capacity, (params.charges, params.voltages)
+    capacity = params.capacity
     state = ("displacement",)
     graph = BondGraph(ports={"output": "output"})
     graph.junction("output", "0")
     graph.junction("path", "1")
     cells = C(
         "electrical",
-        Law(lambda q: interpolated(q / capacity, *table), state),
+        Law(lambda q: params.at(q / capacity), state),
         initial=params.charge * capacity,
-        energy=Law(lambda q: capacity * integral(q / capacity, *table), state),
+        energy=Law(lambda q: capacity * integral(q / capacity, params.charges, params.voltages), state),
     )
     graph.add("cells", cells)
     graph.add("internal", R("electrical", params.resistance))

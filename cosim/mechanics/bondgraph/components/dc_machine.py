@@ -22,7 +22,8 @@ from cosim.mechanics.bondgraph.components._current_control import (
     limited,
     missing,
 )
-from cosim.mechanics.bondgraph.components._iron import IronLosses, add_iron
+from cosim.mechanics.bondgraph.components._iron import IronLosses
+from cosim.mechanics.bondgraph.components._rotor import add_rotor
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_and_magnets, add_windings
 
 SHARE_OF_LINK = 1.0  # largest voltage of a full bridge
@@ -72,16 +73,12 @@ def build(params: Params) -> BondGraph:
         constant = Law(partial(mul, params.excitation), ("field_winding.flow",))
     graph.add("machine", GY("electrical", "rotational", constant))
     graph.chain("mesh", "machine", "rotor")
-    if params.inertia:
-        graph.add("inertia", I("rotational", params.inertia))
-        graph.bond("rotor", "inertia")
-    add_iron(graph, params.iron)
-    add_limits_and_magnets(graph, params.thermal, "machine", params.torque_constant)
     of_current = Law(partial(mul, params.torque_constant), ("winding.flow",))
     if params.excitation is not None:
         excitation = params.excitation
         of_current = Law(lambda i, field: excitation * field * i, ("winding.flow", "field_winding.flow"))
-    _bearing.add_bearings(graph, params, of_current)
+    add_rotor(graph, params, of_current)
+    add_limits_and_magnets(graph, params.thermal, "machine", params.torque_constant)
     return graph
 
 
@@ -105,15 +102,15 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
         return limited(windings + constant * speed, control.voltage_limit)
 
     def given(request: Numeric, current: Numeric, *others: Numeric) -> Numeric:
-        return _of_inverter(control, commanded(request, current, *others), current)
+        return control.full_bridge(commanded(request, current, *others), current)
 
-    def expected(request: Numeric, current: Numeric, speed: Numeric, *others: Numeric) -> Numeric:
-        return commanded(request, current, speed, *others) - resistance * current - constant * speed
+    def disturbance(at: Numeric, request: Numeric, current: Numeric, speed: Numeric, *others: Numeric) -> Numeric:
+        return at - (commanded(request, current, speed, *others) - resistance * current - constant * speed)
 
     uses = ("request", "winding.flow", "rotor.flow", missing(""), *control.limited_by)
     add_current_limit(graph, control, SQUARE)
     _supply(graph, Law(given, uses))
-    add_observer(graph, "", resistance, inductance, Law(expected, uses))
+    add_observer(graph, "", resistance, inductance, Law(disturbance, ("winding.effort", *uses)))
     return graph
 
 
@@ -125,16 +122,11 @@ def _supply(graph: BondGraph, voltage: Law) -> None:
         graph.signals[name] = Law(lambda value: value, (signal,)), unit
 
 
-def _of_inverter(control: CurrentControl, commanded: Numeric, current: Numeric) -> Numeric:
-    """The voltage of a full bridge."""
-    return commanded if control.inverter is None else commanded + 2.0 * control.inverter.error(current)
-
-
 def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
     """The machine on an inverter that is commanded the voltage `voltage`, an input; port: `shaft`."""
     graph = build(params)
     graph.inputs["voltage"] = "V"
-    _supply(graph, Law(partial(_of_inverter, control), ("voltage", "winding.flow")))
+    _supply(graph, Law(control.full_bridge, ("voltage", "winding.flow")))
     add_current_limit(graph, control, SQUARE)
     return graph
 
@@ -144,11 +136,11 @@ def windings(params: Params, control: CurrentControl) -> MachineWindings:
     constant = _constant(params)
     return MachineWindings(
         axes=("",),
-        currents=("winding.flow",),
+        currents=lambda x: (x["winding.flow"],),
         resistance=params.resistance,
         inductances=(params.inductance,),
-        setpoints=lambda torque, speed, largest: (limited(torque / constant, largest),),
-        induced=lambda currents, speed: (constant * speed,),
+        setpoints=lambda _, torque, speed, largest: (limited(torque / constant, largest),),
+        induced=lambda _, currents, speed: (constant * speed,),
         limited=lambda voltages: (limited(voltages[0], control.voltage_limit),),
         torque_constant=constant,
     )

@@ -15,7 +15,10 @@ import math
 from cosim.core.types import param, params
 from cosim.core.units import TURN
 from cosim.mechanics.bondgraph.components import _bearing, pmsm
+from cosim.mechanics.bondgraph.components._iron import IronLosses
 from cosim.mechanics.bondgraph.components._thermal import Thermal
+
+SHARE_OF_LINK = pmsm.SHARE_OF_LINK
 
 
 @params
@@ -52,6 +55,11 @@ class Params:
     def inertia(self) -> float:
         """kg"""
         return self.mass
+
+    @property
+    def iron(self) -> IronLosses | None:
+        """Iron losses are of a machine that turns."""
+        return None
 
     @property
     def cogging_rate(self) -> float:

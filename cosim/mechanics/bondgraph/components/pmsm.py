@@ -17,30 +17,20 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from cosim.core import ops
 from cosim.core.types import Numeric, param, params
-from cosim.mechanics.bondgraph import GY, BondGraph, C, I, Law, Se
+from cosim.mechanics.bondgraph import GY, BondGraph, I, Law, Se
 from cosim.mechanics.bondgraph.components import _bearing
-from cosim.mechanics.bondgraph.components._current_control import (
-    CurrentControl,
-    MachineWindings,
-    add_current_limit,
-    add_observer,
-    limited,
-    missing,
-)
-from cosim.mechanics.bondgraph.components._iron import IronLosses, add_iron
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl, MachineWindings, add_current_limit
+from cosim.mechanics.bondgraph.components._iron import IronLosses
+from cosim.mechanics.bondgraph.components._rotor import WithRotor, add_rotor
+from cosim.mechanics.bondgraph.components._synchronous import LOST, SynchronousAxes
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_and_magnets, add_windings
 
 # of currents, voltages and fluxes whose product is the power of three phases
 SCALE = math.sqrt(1.5)
-LOWEST_SPEED = 1e-3  # rad/s, electrical, below which the back-EMF does not limit
-SMALLEST_VOLTAGE = 1e-12  # V²
 CURRENTS = ("winding_d.flow", "winding_q.flow")
 SQUARE = Law(lambda d, q: (d * d + q * q) / (SCALE * SCALE), CURRENTS)  # of the amplitude of a phase
-BACK_EMF = 0.9  # of the limit of the voltage; the rest drives the currents
 SHARE_OF_LINK = math.sqrt(0.5)  # largest vector of voltages inside, by space-vector modulation: u / √3 in a phase
-LARGEST_Q = 0.98  # of the i_q that alone induces that voltage: near it, i_d would change without bound
 
 
 @params
@@ -73,7 +63,7 @@ class Params:
         return self.cogging_periods
 
 
-class SynchronousMachine(_bearing.WithBearings, Protocol):
+class SynchronousMachine(WithRotor, Protocol):
     """Parameters of a machine that turns or, translational, pushes. electrical_ratio: electrical angle per travel of
     the rotor, p or π/τ [rad/rad or rad/m]; cogging_rate: angle of the cogging torque per travel."""
 
@@ -89,8 +79,6 @@ class SynchronousMachine(_bearing.WithBearings, Protocol):
     def inductance_q(self) -> float: ...
     @property
     def flux(self) -> float: ...
-    @property
-    def inertia(self) -> float: ...
     @property
     def cogging(self) -> float: ...
     @property
@@ -112,52 +100,34 @@ def build(params: SynchronousMachine) -> BondGraph:
         graph.bond(f"mesh_{axis}", f"winding_{axis}")
         graph.chain(f"mesh_{axis}", f"machine_{axis}", "rotor")
     add_windings(graph, ["mesh_d", "mesh_q"], params.resistance, params.thermal)
-    if params.inertia:
-        graph.add("inertia", I(params.domain, params.inertia))
-        graph.bond("rotor", "inertia")
-    add_iron(graph, params.iron)
-    add_limits_and_magnets(graph, params.thermal, "machine_q", p * flux)
     of_currents = Law(lambda i_d, i_q: p * (flux + (ld - lq) * i_d) * i_q, CURRENTS)
-    _bearing.add_bearings(graph, params, of_currents, params.domain)
-    if params.cogging:
-        amplitude, n = params.cogging, params.cogging_rate
-        torque = Law(lambda angle: amplitude * ops.sin(n * angle), ("displacement",))
-        energy = Law(lambda angle: amplitude / n * (1.0 - ops.cos(n * angle)), ("displacement",))
-        graph.add("cogging", C(params.domain, torque, energy=energy))
-        graph.bond("rotor", "cogging")
+    add_rotor(graph, params, of_currents, params.domain, params.cogging, params.cogging_rate)
+    add_limits_and_magnets(graph, params.thermal, "machine_q", p * flux)
     return graph
+
+
+def axes(params: SynchronousMachine) -> SynchronousAxes:
+    """What controls the machine."""
+    p, r, ld, lq = params.electrical_ratio, params.resistance, params.inductance_d, params.inductance_q
+    return SynchronousAxes(p, r, ld, lq, SCALE * params.flux, SCALE)
 
 
 def controlled(params: SynchronousMachine, control: CurrentControl, ratio: float) -> BondGraph:
     """The machine on an averaged inverter that closes loops of both currents, with i_d = 0 below the speed at which the
     voltage limits, and field weakening above; port: `shaft`. The input `request` is an effort behind gears of this
-    ratio.
+    ratio."""
+    graph, of = build(params), axes(params)
 
-    The current in d that keeps the back-EMF at U, 0.9 of the limit of the voltage, is
-    i_d = (√((U / pω)² − (L_q i_q)²) − ψ) / L_d, at most 0, where i_q is at most 0.98 U / (pω L_q). Voltages are limited
-    as a vector, their direction is kept.
-    """
-    p, ld, lq, r = params.electrical_ratio, params.inductance_d, params.inductance_q, params.resistance
-    flux = SCALE * params.flux
-    graph = build(params)
+    def wanted(request: Numeric) -> Numeric:
+        return request / (ratio * of.electrical_ratio * of.flux)
 
-    def commanded(
-        request: Numeric, i_d: Numeric, i_q: Numeric, speed: Numeric, lost_d: Numeric, lost_q: Numeric, *rest: Numeric
-    ) -> tuple[Numeric, Numeric]:
-        """Voltages. rest: what limits the current."""
-        largest = SCALE * control.largest_current(*rest)
-        d, q = setpoints(params, control, request / (ratio * p * flux), speed, largest)
-        u_d = r * d + ld * control.rate * (d - i_d) - p * speed * lq * i_q - lost_d
-        u_q = r * q + lq * control.rate * (q - i_q) + p * speed * (ld * i_d + flux) - lost_q
-        return within_limit(control, u_d, u_q)
+    def commanded(request: Numeric, *known: Numeric) -> tuple[Numeric, Numeric]:
+        return of.voltages(control, wanted(request), *known)
 
-    def expected(
-        request: Numeric, i_d: Numeric, i_q: Numeric, speed: Numeric, *rest: Numeric
-    ) -> tuple[Numeric, Numeric]:
-        u_d, u_q = commanded(request, i_d, i_q, speed, *rest)
-        return u_d - r * i_d + p * speed * lq * i_q, u_q - r * i_q - p * speed * (ld * i_d + flux)
+    def disturbances(at_d: Numeric, at_q: Numeric, request: Numeric, *known: Numeric) -> tuple[Numeric, Numeric]:
+        return of.disturbances(control, at_d, at_q, wanted(request), *known)
 
-    known = ("request", *CURRENTS, "rotor.flow", missing("_d"), missing("_q"), *control.limited_by)
+    known = ("request", *CURRENTS, "rotor.flow", *LOST, *control.limited_by)
     uses, given = known, commanded
     if control.inverter is not None:
         uses = (*known, "rotor.displacement")
@@ -169,8 +139,7 @@ def controlled(params: SynchronousMachine, control: CurrentControl, ratio: float
 
     add_current_limit(graph, control, SQUARE)
     _supply(graph, [Law(lambda *known, k=k: given(*known)[k], uses) for k in range(2)])
-    for k, (axis, inductance) in enumerate({"_d": ld, "_q": lq}.items()):
-        add_observer(graph, axis, r, inductance, Law(lambda *signals, k=k: expected(*signals)[k], known))
+    of.add_observers(graph, disturbances, ("winding_d.effort", "winding_q.effort", *known))
     return graph
 
 
@@ -187,32 +156,6 @@ def _of_inverter(
     assert control.inverter is not None
     errors = control.inverter.errors(per_phase(i_d), per_phase(i_q), params.electrical_ratio * angle)
     return u_d + SCALE * errors[0], u_q + SCALE * errors[1]
-
-
-def setpoints(
-    params: SynchronousMachine, control: CurrentControl, wanted: Numeric, speed: Numeric, largest: Numeric
-) -> tuple[Numeric, Numeric]:
-    """Setpoints of both currents from the speed [rad/s] and the i_q setpoint before its limit; largest: amplitude."""
-    p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
-    limit = SCALE * control.voltage_limit
-    i_q = limited(wanted, largest)
-    if ops.is_infinite(limit):
-        return 0.0, i_q
-    voltage = BACK_EMF * limit / ops.maximum(ops.abs(p * speed), LOWEST_SPEED)
-    i_q = limited(i_q, LARGEST_Q * voltage / lq)
-    room = ops.sqrt(voltage * voltage - (lq * i_q) * (lq * i_q))
-    i_d = ops.clip((room - flux) / ld, -largest, 0.0)
-    rest = ops.sqrt(ops.maximum(largest * largest - i_d * i_d, 0.0))
-    return i_d, ops.clip(i_q, -rest, rest)
-
-
-def within_limit(control: CurrentControl, u_d: Numeric, u_q: Numeric) -> tuple[Numeric, Numeric]:
-    """The voltages that the inverter can give."""
-    limit = SCALE * control.voltage_limit
-    if ops.is_infinite(limit):
-        return u_d, u_q
-    scale = ops.minimum(limit / ops.sqrt(u_d * u_d + u_q * u_q + SMALLEST_VOLTAGE), 1.0)
-    return scale * u_d, scale * u_q
 
 
 def _supply(graph: BondGraph, voltages: Sequence[Law]) -> None:
@@ -239,24 +182,7 @@ def with_voltages(params: SynchronousMachine, control: CurrentControl) -> BondGr
 
 def windings(params: SynchronousMachine, control: CurrentControl) -> MachineWindings:
     """What a sampled current loop knows of the machine."""
-    p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
-
-    def induced(currents: tuple[Numeric, ...], speed: Numeric) -> tuple[Numeric, Numeric]:
-        i_d, i_q = currents
-        return -p * speed * lq * i_q, p * speed * (ld * i_d + flux)
-
-    return MachineWindings(
-        axes=("_d", "_q"),
-        currents=CURRENTS,
-        resistance=params.resistance,
-        inductances=(ld, lq),
-        setpoints=lambda torque, speed, largest: setpoints(
-            params, control, torque / (p * flux), speed, SCALE * largest
-        ),
-        induced=induced,
-        limited=lambda voltages: within_limit(control, *voltages),
-        torque_constant=p * flux * SCALE,
-    )
+    return axes(params).windings(control, lambda x: tuple(x[name] for name in CURRENTS))
 
 
 def per_phase(value: Numeric) -> Numeric:
