@@ -23,7 +23,7 @@ from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State,
 from cosim.mechanics.bondgraph.components import friction
 from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage
-from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
+from cosim.plugins.actuators._graph_actuator import JOINT, TORQUES, GraphActuator
 
 MOTOR_SPEED = "motor_speed"  # recorded
 # what the loops hold and what the encoder of the motor measures, at the joint
@@ -86,7 +86,9 @@ def load(params: Params) -> GraphActuator:
     graph.include(
         "motor", module.with_voltages(params.motor.params, params.control) if sampled else _controlled(params)
     )
-    last, ratio = "motor.shaft", params.ratio
+    graph.junction("motor_torque", "0")
+    graph.bond("motor.shaft", "motor_torque")
+    last, ratio = "motor_torque", params.ratio
     moving = {"motor.inertia.flow": ratio}
     for number, stage in enumerate(params.gears, 1):
         name, ratio = f"stage_{number}", ratio / stage.params.ratio
@@ -98,12 +100,24 @@ def load(params: Params) -> GraphActuator:
             graph.junction(f"shaft_{number}", "1")
             graph.bond(last, f"shaft_{number}")
             last = f"shaft_{number}"
-    graph.bond(last, JOINT)
+    graph.junction("gear_torque", "0")
+    graph.junction("shaft", "1")
+    graph.chain(last, "gear_torque", "shaft", JOINT)
     if params.friction is not None:
         graph.include("friction", friction.build(params.friction))
-        graph.bond(last, "friction.body")
+        graph.bond("shaft", "friction.body")
     recorded = {name.removeprefix("motor."): name for name in graph.signals}
-    recorded |= {MOTOR_SPEED: "motor.rotor.flow"}
+    recorded |= {MOTOR_SPEED: "motor.rotor.flow"} | {torque: f"{torque}.effort" for torque in TORQUES}
+    drive = _assembled(params, graph, recorded, moving)
+    drive.outputs = {**drive.outputs, **TORQUES}
+    return drive
+
+
+def _assembled(
+    params: Params, graph: BondGraph, recorded: Mapping[str, str], moving: Mapping[str, float]
+) -> GraphActuator:
+    """The graph with sampled loops, or alone. Raises SectionError for a current loop too fast for its samples."""
+    module, loops = params.motor.module, params.loops
     if loops is None:
         return GraphActuator(params, graph, recorded, moving)
     windings, current = module.windings(params.motor.params, params.control), None

@@ -118,4 +118,11 @@ def build(params: Params) -> BondGraph:
             graph.bond("twist", "damper")
     for name, signal, unit in (("current", "winding.flow", "A"), ("voltage", "supply.effort", "V")):
         graph.signals[name] = Law(lambda value: value, (signal,)), unit
+    inertial = ["inertia.effort"] if "inertia" in graph.elements else []
+
+    def torque(current: Numeric, *rotor: Numeric) -> Numeric:
+        """At the shaft of the motor, behind its rotor; friction is in the gear."""
+        return p.torque_constant * current - sum(rotor) / p.ratio
+
+    graph.signals["motor_torque"] = Law(torque, ("winding.flow", *inertial)), "N*m"
     return graph
