@@ -90,6 +90,9 @@ def test_the_graph_of_a_motor_has_the_equations_written_by_hand(name: str) -> No
         dx, y = flow(found, state, **inputs)
         rates, outputs = dc_motor_by_hand.flow(found.params, {by_name[key]: x for key, x in state.items()}, inputs)
         assert {by_name[key]: value for key, value in dx.items()} == pytest.approx(rates, rel=1e-12, abs=1e-12)
+        p = found.params
+        at_shaft = p.torque_constant * state[CURRENT] - p.rotor_inertia * p.ratio * rates.get("speed", 0.0)
+        outputs |= {"motor_torque": at_shaft, "gear_torque": outputs["effort"]}
         assert y == pytest.approx(outputs, rel=1e-12, abs=1e-12)
 
 

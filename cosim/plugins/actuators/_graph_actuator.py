@@ -44,6 +44,11 @@ INPUTS = {"request": "", "position": "", "velocity": ""}
 # rates of the inputs of a joint -> what they are
 RATES = {"position'": "velocity", "position''": ACCELERATION, "velocity'": ACCELERATION}
 ONE_JOINT: Mapping[str, str] = {JOINT: ""}
+# of drives with a motor and a gear
+TORQUES: Signals = {
+    "motor_torque": Signal((), "N*m", "torque of the motor at its shaft, behind the inertia of its rotor"),
+    "gear_torque": Signal((), "joint effort", "effort of the gear on the shaft of the joint, before friction there"),
+}
 
 
 class GraphActuator:

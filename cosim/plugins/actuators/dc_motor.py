@@ -8,7 +8,7 @@ from functools import lru_cache
 from cosim.core import ops
 from cosim.mechanics.bondgraph.components import dc_motor
 from cosim.mechanics.bondgraph.graph import BondGraph, built
-from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
+from cosim.plugins.actuators._graph_actuator import JOINT, TORQUES, GraphActuator
 
 Params = dc_motor.Params
 DIFFERENT = 64  # motors of which the graphs are kept
@@ -27,7 +27,8 @@ def _assembled(params: Params) -> GraphActuator:
     graph.bond("motor.joint", JOINT)
     moving = {"motor.inertia.flow": 1.0} if params.elastic else {}
     recorded = {name.removeprefix("motor."): name for name in graph.signals}
-    motor = GraphActuator(params, graph, recorded, moving)
+    motor = GraphActuator(params, graph, recorded | {"gear_torque": f"{JOINT}.effort"}, moving)
+    motor.outputs = {**motor.outputs, **TORQUES}
     del motor.moves  # its parameters are in the units of the joint, rotational or linear
     return motor
 

@@ -26,7 +26,7 @@ from cosim.mechanics.bondgraph.components import friction
 from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
 from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage, built
-from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
+from cosim.plugins.actuators._graph_actuator import JOINT, TORQUES, GraphActuator
 from cosim.plugins.actuators._open_loop_drive import OpenLoopDrive
 
 MOTOR_SPEED = "motor_speed"  # recorded
@@ -108,14 +108,18 @@ def _assembled(params: Params) -> GraphActuator:
     """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
     that is no stage."""
     check(params)
-    module, loops, field = params.motor.module, params.loops, params.open_loop
-    motor = _supplied_motor(params)
-    graph, moving = train(params, motor)
+    graph, moving = train(params, _supplied_motor(params))
     if params.powers:
-        sources = [f"motor.{name}" for name in voltages_of(motor)]
-        add_powers(graph, power_account.supplied_by(sources))
+        add_powers(graph, power_account.supplied_by(list(voltages_of(graph))))
     graph.bond(graph.ports["shaft"], JOINT)
-    recorded = recorded_of(graph)
+    drive = _with_loops(params, graph, moving)
+    drive.outputs = {**drive.outputs, **({} if params.motor.linear else TORQUES)}
+    return drive
+
+
+def _with_loops(params: Params, graph: BondGraph, moving: Mapping[str, float]) -> GraphActuator:
+    """The graph with sampled loops, or alone. Raises SectionError for a current loop too fast for its samples."""
+    module, loops, field, recorded = params.motor.module, params.loops, params.open_loop, recorded_of(graph)
     if field is not None:
         step = module.step_size(params.motor.params, field)
         return OpenLoopDrive(params, graph, recorded, field, params.ratio, step, moving)
@@ -156,7 +160,9 @@ def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]
     ratio to the velocity of the joint)."""
     graph = BondGraph()
     graph.include("motor", motor)
-    last, ratio = "motor.shaft", params.ratio
+    graph.junction("motor_torque", "0")
+    graph.bond("motor.shaft", "motor_torque")
+    last, ratio = "motor_torque", params.ratio
     moving = {"motor.inertia.flow": ratio}
     for number, stage in enumerate(params.gears, 1):
         name, ratio = f"stage_{number}", ratio / stage.params.ratio
@@ -169,10 +175,13 @@ def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]
             graph.junction(f"shaft_{number}", "1")
             graph.bond(last, f"shaft_{number}")
             last = f"shaft_{number}"
-    graph.ports["shaft"] = last
+    graph.junction("gear_torque", "0")
+    graph.junction("shaft", "1")
+    graph.chain(last, "gear_torque", "shaft")
+    graph.ports["shaft"] = "shaft"
     if params.friction is not None:
         graph.include("friction", built(friction.build, replace(params.friction, linear=params.linear)))
-        graph.bond(last, "friction.body")
+        graph.bond("shaft", "friction.body")
     return graph, moving
 
 
@@ -200,7 +209,7 @@ def add_powers(graph: BondGraph, supplied: Law) -> None:
 def recorded_of(graph: BondGraph) -> dict[str, str]:
     """Recorded signals of a drive."""
     recorded = {name.removeprefix("motor."): name for name in graph.signals}
-    return recorded | {MOTOR_SPEED: "motor.rotor.flow"}
+    return recorded | {MOTOR_SPEED: "motor.rotor.flow"} | {torque: f"{torque}.effort" for torque in TORQUES}
 
 
 def _check_inertias(params: Params) -> None:

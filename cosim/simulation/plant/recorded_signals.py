@@ -21,15 +21,16 @@ OF_A_DOF: Signals = {
     "effort": Signal(
         (),
         "joint effort",
-        "effort of the actuator on the joint, without what accelerates its rotor; of a prescribed joint the required "
-        "effort; of a real joint the effort reported by its drive; of a passive joint 0",
+        "effort of the actuator on the joint, without what accelerates parts of it that turn rigidly with the joint; "
+        "of a prescribed joint the required effort; of a real joint the effort reported by its drive; of a passive "
+        "joint 0",
         chart="effort",
     ),
     "measured_effort": Signal(
         (),
         "joint effort",
-        "effort as a drive reports it by its current and controllers get it: with what accelerates the rotor that "
-        "turns rigidly with the joint",
+        "effort as a drive reports it and controllers get it: with what accelerates its rotor and its gear, where "
+        "they turn rigidly with the joint",
         "measured",
         "effort",
     ),

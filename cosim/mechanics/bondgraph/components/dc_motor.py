@@ -123,4 +123,11 @@ def build(params: Params) -> BondGraph:
         power_account.add_supply(graph, power_account.supplied_by(["supply"]))
         of = power_account.losses_by_part(graph, lambda name, _: "copper" if name == "resistance" else "gear")
         power_account.add_losses(graph, of)
+    inertial = ["inertia.effort"] if "inertia" in graph.elements else []
+
+    def torque(current: Numeric, *rotor: Numeric) -> Numeric:
+        """At the shaft of the motor, behind its rotor; friction is in the gear."""
+        return p.torque_constant * current - sum(rotor) / p.ratio
+
+    graph.signals["motor_torque"] = Law(torque, ("winding.flow", *inertial)), "N*m"
     return graph
