@@ -21,7 +21,7 @@ from cosim.core.servo.brake import HoldingBrake
 from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoints
 from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State, param, params
 from cosim.mechanics.bondgraph import Element, Law, power_account
-from cosim.mechanics.bondgraph.components import friction
+from cosim.mechanics.bondgraph.components import _bridge, friction
 from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage
 from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
@@ -79,9 +79,13 @@ def load(params: Params) -> GraphActuator:
     module, loops = params.motor.module, params.loops
     sampled = loops is not None and loops.current is not None
     motor = module.with_voltages(params.motor.params, params.control) if sampled else controlled(params)
+    if (bridge := bridge_of(params)) is not None:
+        _bridge.add_conduction(motor, bridge, params.control.inverter)
+        _bridge.add_switching(motor, bridge, params.control.inverter, _bridge.meshes_of(motor), "")
     graph, moving = train(params, motor)
     if params.powers:
-        sources = [f"motor.{name}" for name in voltages_of(motor)]
+        sources = [f"motor.{name}" for name in _bridge.windings_of(motor)]
+        sources += [name for name in ("motor.switching_supply",) if name in graph.elements]
         add_powers(graph, power_account.supplied_by(sources))
     graph.bond(graph.ports["shaft"], JOINT)
     recorded = recorded_of(graph)
@@ -134,13 +138,9 @@ def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]
     return graph, moving
 
 
-def voltages_of(motor: BondGraph) -> dict[str, Law]:
-    """The sources of the voltages of its windings."""
-    return {
-        name: element.value
-        for name, element in motor.elements.items()
-        if element.kind == "Se" and element.domains == ("electrical",) and isinstance(element.value, Law)
-    }
+def bridge_of(params: Params) -> _bridge.InverterBridge | None:
+    """The inverter of its motor; None where it is not known."""
+    return getattr(params.motor.module, "BRIDGE", None)
 
 
 def add_powers(graph: BondGraph, supplied: Law) -> None:

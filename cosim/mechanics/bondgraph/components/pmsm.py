@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from cosim.core import ops
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import GY, BondGraph, C, I, Law, R, Se
+from cosim.mechanics.bondgraph.components._bridge import THREE_PHASES
 from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
@@ -34,7 +35,7 @@ SMALLEST_VOLTAGE = 1e-12  # V²
 CURRENTS = ("winding_d.flow", "winding_q.flow")
 SQUARE = Law(lambda d, q: (d * d + q * q) / (SCALE * SCALE), CURRENTS)  # of the amplitude of a phase
 BACK_EMF = 0.9  # of the limit of the voltage; the rest drives the currents
-SHARE_OF_LINK = math.sqrt(0.5)  # largest vector of voltages inside, by space-vector modulation: u / √3 in a phase
+BRIDGE = THREE_PHASES
 LARGEST_Q = 0.98  # of the i_q that alone induces that voltage: near it, i_d would change without bound
 
 
