@@ -9,6 +9,8 @@ import pytest
 
 from cosim import Rig
 from cosim.core.errors import InputErrors
+from cosim.mechanics.bondgraph.components._bridge import THREE_PHASES
+from cosim.mechanics.bondgraph.components._current_control import PHASES, Inverter
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 
@@ -24,6 +26,10 @@ STEPPER = {
 }  # fmt: skip
 IRON = {"hysteresis": 0.05, "eddy": 2e-3}
 CONTROL = {"bandwidth": 200, "current_limit": 20}
+INVERTER = {
+    "dead_time": "1 us", "switching_frequency": "16 kHz", "supply_voltage": 300, "on_voltage": 0.9,
+    "on_resistance": "20 mohm", "switching_time": "0.1 us",
+}  # fmt: skip
 LOSSY = [{"ratio": 5, "stiffness": 4000, "damping": 1, "inertia": 1e-3, "load_friction": 0.05}]
 STICTION = {"coulomb": 2, "static": 3, "viscous": 0.5, "bristle_stiffness": 3000, "bristle_damping": 5}
 ELASTIC_MOTOR = {
@@ -38,7 +44,8 @@ DRIVES: dict[str, dict[str, Any]] = {
         "type": "drive", "motor": DC, "control": CONTROL, "gears": [{"ratio": 5, "load_friction": 0.1}],
     },
     "elastic gear and stiction": {
-        "type": "drive", "motor": {**PMSM, "iron": IRON}, "control": CONTROL, "gears": LOSSY, "friction": STICTION,
+        "type": "drive", "motor": {**PMSM, "iron": IRON}, "control": {**CONTROL, "inverter": INVERTER}, "gears": LOSSY,
+        "friction": STICTION,
     },
     "strain wave gear": {
         "type": "drive", "motor": PMSM, "control": CONTROL,
@@ -48,7 +55,7 @@ DRIVES: dict[str, dict[str, Any]] = {
     },
     "stepper": {"type": "drive", "motor": {**STEPPER, "iron": IRON}, "control": CONTROL, "gears": [{"ratio": 5}]},
     "sampled loops": {
-        "type": "drive", "motor": PMSM, "control": CONTROL, "gears": [{"ratio": 5}],
+        "type": "drive", "motor": PMSM, "control": {**CONTROL, "inverter": INVERTER}, "gears": [{"ratio": 5}],
         "loops": {"mode": "effort", "current": {"rate": "8 kHz"}},
     },
 }  # fmt: skip
@@ -98,6 +105,18 @@ def test_copper_and_iron_losses_have_their_closed_forms() -> None:
     J = 0.2 + 4e-3
     expected = (30.0 + 25.0) * np.exp(-2e-3 * run.t / J) - 25.0
     assert w == pytest.approx(expected, rel=2e-6)
+
+
+def test_the_losses_of_three_phases_are_the_means_of_their_half_bridges() -> None:
+    """Σ (V |i| + R i² + f t U |i|) of three sinusoidal currents, averaged over a turn."""
+    inverter = Inverter(0.0, 16e3, 300.0, 1e-6, 0.9, 0.02, 1e-7)
+    angle = np.linspace(0.0, 2.0 * np.pi, 3001)[:-1]
+    i = np.array([7.0 * np.sin(angle - phase) for phase in PHASES])
+    expected = np.mean(np.sum(0.9 * np.abs(i) + 0.02 * i * i + 16e3 * 1e-7 * 300.0 * np.abs(i), axis=0))
+    d, q = np.sqrt(1.5) * 7.0 * np.array([np.cos(0.4), np.sin(0.4)])  # in the graph
+    drops = [float(THREE_PHASES.conduction(inverter, k, d, q)) for k in (0, 1)]
+    found = drops[0] * d + drops[1] * q + 300.0 * float(THREE_PHASES.switched(inverter, d, q))
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 GRAPH = {

@@ -126,7 +126,7 @@ def on_a_link(motor: BondGraph, link: dc_link.Params, share: float, laws: Mappin
 
 def test_a_motor_on_a_link_that_gives_way_follows_its_equations_by_hand() -> None:
     law = Law(lambda t: 140.0 * ops.sin(8.0 * t), ("t",))
-    graph = on_a_link(dc_machine.build(MACHINE), WEAK, dc_machine.SHARE_OF_LINK, {"u": law})
+    graph = on_a_link(dc_machine.build(MACHINE), WEAK, dc_machine.BRIDGE.link_fraction, {"u": law})
     t = np.linspace(0.0, 0.8, 200)
     found = Simulation(assemble(graph), t, method="DOP853", rtol=1e-10, max_step=1e-3)
 
@@ -146,7 +146,7 @@ def test_a_motor_on_a_link_that_gives_way_follows_its_equations_by_hand() -> Non
 
 def test_three_phases_get_at_most_the_link_over_the_root_of_three() -> None:
     laws = {f"u_{axis}": Law(lambda t, u=u: u + 0.0 * t, ("t",)) for axis, u in (("d", 30.0), ("q", 400.0))}
-    graph = on_a_link(pmsm.build(SERVO), WEAK, pmsm.SHARE_OF_LINK, laws)
+    graph = on_a_link(pmsm.build(SERVO), WEAK, pmsm.BRIDGE.link_fraction, laws)
     found = Simulation(assemble(graph), [0.0, 0.05], method="DOP853", rtol=1e-10)
     known, assembly = found.known(), found.assembly
     link = float(found["link.capacitor.displacement"][-1] / CAPACITANCE)
@@ -163,10 +163,17 @@ def test_three_phases_get_at_most_the_link_over_the_root_of_three() -> None:
 
 # --- rigs ---
 
+INVERTER = {
+    "dead_time": 0,
+    "switching_frequency": 16e3,
+    "supply_voltage": 100,
+    "on_voltage": 0.8,
+    "switching_time": 1e-7,
+}
 DRIVE = {
     "type": "drive",
     "motor": {"type": "dc_machine", "resistance": 0.8, "inductance": 3e-3, "torque_constant": 0.6, "inertia": 4e-3},
-    "control": {"bandwidth": 200, "current_limit": 20},
+    "control": {"bandwidth": 200, "current_limit": 20, "inverter": INVERTER},
     "gears": [{"ratio": 5}],
     "supply": "link",
     "powers": True,
@@ -218,8 +225,12 @@ def test_drives_on_a_link_close_the_balance_of_energy(name: str, integrator: str
     # each inverter takes the power of its motor
     u = run["link/voltage"]
     for joint in ("first", "second"):
-        power = run[f"{joint}/voltage"] * run[f"{joint}/current"]
+        i = run[f"{joint}/current"]
+        switched = 16e3 * 1e-7 * 2.0 * i * i / np.hypot(i, 0.05) * u
+        conducted = 2.0 * 0.8 * i * i / np.hypot(i, 0.05)
+        power = run[f"{joint}/voltage"] * i + switched
         assert u * run[f"{joint}/supply_current"] == pytest.approx(power, abs=1e-9 * np.ptp(power))
+        assert run[f"{joint}/inverter_loss"] == pytest.approx(switched + conducted, abs=1e-9 * np.ptp(power))
     assert (run["link/current"].min() < -0.1) == (name != "diode_bridge")
     powers, energy = run.summary["powers"], run.summary["energy"]
     lost = {

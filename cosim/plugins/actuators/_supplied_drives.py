@@ -22,7 +22,7 @@ from cosim.core import ops
 from cosim.core.errors import SectionError
 from cosim.core.types import Numeric
 from cosim.mechanics.bondgraph import TF, BondGraph, Element, Law
-from cosim.mechanics.bondgraph.components import dc_link
+from cosim.mechanics.bondgraph.components import _bridge, dc_link
 from cosim.mechanics.bondgraph.graph import GraphError
 from cosim.plugins.actuators import drive
 from cosim.plugins.actuators._graph_actuator import INPUTS, GraphActuator
@@ -65,7 +65,7 @@ def check(params: drive.Params) -> None:
     for key in ("loops", "open_loop"):
         if getattr(params, key) is not None:
             raise SectionError(f"a drive on a supply has continuous loops; take '{key}' or 'supply' out", (key,))
-    if not hasattr(params.motor.module, "SHARE_OF_LINK"):
+    if drive.bridge_of(params) is None:
         raise SectionError(f"a '{params.motor.type}' cannot be on a supply; use another motor", ("motor", "type"))
 
 
@@ -76,7 +76,11 @@ def _inside(joint: str) -> str:
 
 def _drive(params: drive.Params, joint: str) -> tuple[BondGraph, dict[str, float]]:
     """(a drive with the ports `link` and `shaft`, its inertias as of `drive.train`)"""
-    motor = on_link(drive.controlled(params), params.motor.module.SHARE_OF_LINK)
+    alone, inverter, bridge = drive.controlled(params), params.control.inverter, drive.bridge_of(params)
+    assert bridge is not None  # `check` has seen to it
+    _bridge.add_conduction(alone, bridge, inverter)
+    motor = on_link(alone, bridge.link_fraction)
+    _bridge.add_switching(motor, bridge, inverter, _bridge.meshes_of(alone), TERMINALS)
     graph, moving = drive.train(params, motor)
     graph.ports["link"] = "motor.link"
     graph.signals["supply_current"] = Law(lambda given: -given, ("motor.intake.flow",)), "A"
@@ -89,7 +93,7 @@ def _drive(params: drive.Params, joint: str) -> tuple[BondGraph, dict[str, float
 def on_link(motor: BondGraph, fraction: float) -> BondGraph:
     """The motor with an inverter on a link, port `link`, in place of each source of a voltage by a law: junctions of
     the same names. fraction: λ."""
-    commanded = drive.voltages_of(motor)
+    commanded = _bridge.windings_of(motor)
     uses = tuple(dict.fromkeys(name for law in commanded.values() for name in law.uses))
     graph = replace(motor, elements=dict(motor.elements), bonds=list(motor.bonds), ports=dict(motor.ports))
     graph.junction(TERMINALS, "0")

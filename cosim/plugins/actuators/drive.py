@@ -22,7 +22,7 @@ from cosim.core.servo.brake import HoldingBrake
 from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoints
 from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State, param, params
 from cosim.mechanics.bondgraph import Element, Law, power_account
-from cosim.mechanics.bondgraph.components import friction
+from cosim.mechanics.bondgraph.components import _bridge, friction
 from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
 from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage, built
@@ -108,9 +108,15 @@ def _assembled(params: Params) -> GraphActuator:
     """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
     that is no stage."""
     check(params)
-    graph, moving = train(params, _supplied_motor(params))
+    motor = _supplied_motor(params)
+    if (bridge := bridge_of(params)) is not None:
+        _bridge.add_conduction(motor, bridge, params.control.inverter)
+        _bridge.add_switching(motor, bridge, params.control.inverter, _bridge.meshes_of(motor), "")
+    graph, moving = train(params, motor)
     if params.powers:
-        add_powers(graph, power_account.supplied_by(list(voltages_of(graph))))
+        sources = [f"motor.{name}" for name in _bridge.windings_of(motor)]
+        sources += [name for name in ("motor.switching_supply",) if name in graph.elements]
+        add_powers(graph, power_account.supplied_by(sources))
     graph.bond(graph.ports["shaft"], JOINT)
     drive = _with_loops(params, graph, moving)
     drive.outputs = {**drive.outputs, **({} if params.motor.linear else TORQUES)}
@@ -185,13 +191,9 @@ def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]
     return graph, moving
 
 
-def voltages_of(motor: BondGraph) -> dict[str, Law]:
-    """The sources of the voltages of its windings."""
-    return {
-        name: element.value
-        for name, element in motor.elements.items()
-        if element.kind == "Se" and element.domains == ("electrical",) and isinstance(element.value, Law)
-    }
+def bridge_of(params: Params) -> _bridge.InverterBridge | None:
+    """The inverter of its motor; None where it is not known."""
+    return getattr(params.motor.module, "BRIDGE", None)
 
 
 def add_powers(graph: BondGraph, supplied: Law) -> None:

@@ -100,6 +100,9 @@ class Inverter:
     switching_frequency: float = param(unit="Hz", above=0.0, doc="f_s")
     supply_voltage: float = param(unit="V", above=0.0, doc="U_dc")
     rounding_current: float = param(unit="A", above=0.0, default=0.05, doc="i_0, below which the error fades out")
+    on_voltage: float = param(unit="V", min=0.0, default=0.0, doc="V of a half bridge that conducts")
+    on_resistance: float = param(unit="ohm", min=0.0, default=0.0, doc="R of a half bridge that conducts")
+    switching_time: float = param(unit="s", min=0.0, default=0.0, doc="t_s, mean of the times to turn on and off")
 
     def __post_init__(self) -> None:
         if self.dead_time * self.switching_frequency >= 0.5:

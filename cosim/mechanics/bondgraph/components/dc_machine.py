@@ -14,6 +14,7 @@ from operator import mul
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import GY, BondGraph, I, Law, R, Se
 from cosim.mechanics.bondgraph.components import _bearing
+from cosim.mechanics.bondgraph.components._bridge import FULL_BRIDGE
 from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
@@ -26,7 +27,7 @@ from cosim.mechanics.bondgraph.components._iron import IronLosses
 from cosim.mechanics.bondgraph.components._rotor import add_rotor
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_and_magnets, add_windings
 
-SHARE_OF_LINK = 1.0  # largest voltage of a full bridge
+BRIDGE = FULL_BRIDGE
 SQUARE = Law(lambda current: current * current, ("winding.flow",))
 
 

@@ -18,7 +18,7 @@ from cosim.mechanics.bondgraph.components import _bearing, pmsm
 from cosim.mechanics.bondgraph.components._iron import IronLosses
 from cosim.mechanics.bondgraph.components._thermal import Thermal
 
-SHARE_OF_LINK = pmsm.SHARE_OF_LINK
+BRIDGE = pmsm.BRIDGE
 
 
 @params

@@ -20,6 +20,7 @@ from typing import Protocol
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import GY, BondGraph, I, Law, Se
 from cosim.mechanics.bondgraph.components import _bearing
+from cosim.mechanics.bondgraph.components._bridge import THREE_PHASES
 from cosim.mechanics.bondgraph.components._current_control import CurrentControl, MachineWindings, add_current_limit
 from cosim.mechanics.bondgraph.components._iron import IronLosses
 from cosim.mechanics.bondgraph.components._rotor import WithRotor, add_rotor
@@ -30,7 +31,7 @@ from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_an
 SCALE = math.sqrt(1.5)
 CURRENTS = ("winding_d.flow", "winding_q.flow")
 SQUARE = Law(lambda d, q: (d * d + q * q) / (SCALE * SCALE), CURRENTS)  # of the amplitude of a phase
-SHARE_OF_LINK = math.sqrt(0.5)  # largest vector of voltages inside, by space-vector modulation: u / √3 in a phase
+BRIDGE = THREE_PHASES
 
 
 @params

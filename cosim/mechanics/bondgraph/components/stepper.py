@@ -20,6 +20,7 @@ from cosim.core import ops
 from cosim.core.types import Numeric, State, param, params
 from cosim.mechanics.bondgraph import GY, BondGraph, I, Law, Se
 from cosim.mechanics.bondgraph.components import _bearing
+from cosim.mechanics.bondgraph.components._bridge import TWO_PHASES
 from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
@@ -35,7 +36,7 @@ from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
 CURRENTS, ANGLE = ("winding_a.flow", "winding_b.flow"), "rotor.displacement"
 SQUARE = Law(lambda a, b: a * a + b * b, CURRENTS)  # of the amplitude of a phase
-SHARE_OF_LINK = 1.0  # largest vector of voltages in every direction, of a full bridge for each phase
+BRIDGE = TWO_PHASES
 
 
 @params
