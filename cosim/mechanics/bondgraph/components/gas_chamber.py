@@ -47,7 +47,7 @@ def chamber(params: Params, moves: bool) -> BondGraph:
     graph.add("gas", _mass(params, swept))
     graph.bond("inlet", "gas")
     for domain, junction in (("pneumatic", "inlet"), ("enthalpy", "inlet_enthalpy")):  # so that it can be closed
-        graph.add(f"seal_of_{junction}", Sf(domain, 0.0))
+        graph.add(f"seal_of_{junction}", Sf(domain, Law(lambda: 0.0)))
         graph.bond(f"seal_of_{junction}", junction)
     if params.isothermal:
         graph.add("heat", Se("enthalpy", params.temperature))
