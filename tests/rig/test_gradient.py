@@ -18,7 +18,7 @@ REFUSED = {
     "arm_can", "arm_mixed", "arm_twin", "axis_behind_bus", "bench/one_can_bus", "bench/one_serial_link",
     "bench/stiff_arm", "bench/two_can_buses", "cart_pole", "cosimulation/quarter_car", "cosimulation/winch",
     "drives/backlash", "drives/dc_start", "drives/electromechanical", "drives/gear_efficiency",
-    "drives/hydraulic_boom", "drives/hydraulic_full", "drives/lossy_gear", "drives/servo_axis", "drives/two_motors",
+    "drives/hydraulic_boom", "drives/hydraulic_full", "drives/lossy_gear", "drives/pneumatic_balancer", "drives/servo_axis", "drives/two_motors",
     "drives/two_stage_gear", "dynamometer/bench", "dynamometer/bench_modbus", "dynamometer/elbow",
     "dynamometer/elbow_modbus", "flywheel_vesc", "leg_mit", "mechanisms/hoist", "mechanisms/release",
     "mechanisms/solar_array_fixed", "mechanisms/solar_array_free", "mechanisms/solar_linkage",
