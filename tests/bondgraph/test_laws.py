@@ -280,3 +280,46 @@ def test_play_stays_within_its_gap_and_turns_after_its_width() -> None:
     assert np.max(np.abs(u - w)) < 0.5 * width + 1.01 * late
     at_top = (found.t > 0.25) & (np.arange(len(u)) < 1000) & (u > 1.0 - width)
     assert w[at_top] == pytest.approx(0.7, abs=late)
+
+
+HYSTERESIS = """
+name: h
+mechanism: {gravity: [0, 0, 0], bodies: [{name: m, joint: s, axis: [0, 0, 1], mass: 1 kg, inertia: [1, 1, 0.1]}]}
+joints:
+  s:
+    initial: {position: 0, velocity: 1}
+    actuator:
+      type: bond_graph
+      graph:
+        components:
+          switch: {type: relay, input: position, on: 0.2, off: -0.2, time_constant: 2 ms}
+          gap: {type: play, input: position, width: 0.1, time_constant: 2 ms}
+        elements:
+          motor: {type: Se, domain: rotational, law: -1 if switch.value.effort > 0.5 else 1}
+          bouc_wen: {type: Sf, domain: signal, law: 500 * velocity - 300 * abs(velocity) * z.effort - 100 * velocity * abs(z.effort)}
+          z: {type: C, domain: signal, stiffness: 1}
+          torque: {type: R, domain: rotational, law: 0.2 * z.effort}
+        junctions: {memory: 0, shaft: 1}
+        bonds: [bouc_wen -> memory -> z, motor -> shaft -> torque, shaft -> joint]
+      signals: {switch: switch.value.effort, gap: gap.value.effort, z: z.effort}
+schedule: {step: 0.2 ms, duration: 2 s}
+"""  # noqa: E501
+
+
+def test_hysteresis_in_a_rig_is_what_scipy_integrates(rig_of: Callable[..., Rig]) -> None:
+    """A relay swings a joint between its thresholds; a play follows; the model of Bouc and Wen resists."""
+    run = rig_of(HYSTERESIS).run()
+
+    def rates(t: float, y: np.ndarray) -> list[float]:
+        q, v, s, w, z = y
+        target = 1.0 if q > 0.2 else 0.0 if q < -0.2 else float(s > 0.5)
+        away = q - w
+        torque = (-1.0 if s > 0.5 else 1.0) - 0.2 * z
+        rate = 500.0 * v - 300.0 * abs(v) * z - 100.0 * v * abs(z)
+        return [v, torque / 0.1, (target - s) / 2e-3, (away - np.clip(away, -0.05, 0.05)) / 2e-3, rate]
+
+    found = solve_ivp(rates, (0.0, run.t[-1]), [0.0, 1.0, 0.0, 0.0, 0.0], rtol=1e-9, atol=1e-10, max_step=2e-4)
+    assert np.ptp(run["s/switch"]) > 0.99  # it has switched
+    for signal, expected in zip(("position", "velocity", "switch", "gap", "z"), found.y, strict=True):
+        assert run[f"s/{signal}"][-1] == pytest.approx(expected[-1], rel=2e-3, abs=2e-3)  # events are not located
+    assert np.max(np.abs(run["s/position"] - run["s/gap"])) < 0.05 + 1.1 * 2e-3 * np.max(np.abs(run["s/velocity"]))

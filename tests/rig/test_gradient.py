@@ -19,7 +19,7 @@ REFUSED = {
     "bench/stiff_arm", "bench/two_can_buses", "cart_pole", "cosimulation/quarter_car", "cosimulation/winch",
     "drives/backlash", "drives/dc_link", "drives/dc_start", "drives/differential_wrist", "drives/electromechanical",
     "drives/gear_efficiency", "drives/hydraulic_boom", "drives/hydraulic_full", "drives/lossy_gear",
-    "drives/excavator", "drives/servo_axis", "drives/two_motors",
+    "drives/excavator", "drives/pneumatic_balancer", "drives/servo_axis", "drives/two_motors",
     "drives/two_stage_gear", "dynamometer/bench", "dynamometer/bench_modbus", "dynamometer/elbow",
     "dynamometer/elbow_modbus", "flywheel_vesc", "leg_mit", "mechanisms/hoist", "mechanisms/release",
     "mechanisms/solar_array_fixed", "mechanisms/solar_array_free", "mechanisms/solar_linkage",

@@ -13,7 +13,7 @@ from cosim.apps.derive.bond_graph_layout import BondPath, Label, lay_out_bond_gr
 from cosim.apps.derive.circuit_layout import Symbol, TwoPort, lay_out_circuit, symbol
 from cosim.apps.derive.picture import BACKING, LINE_HEIGHT, Box, GraphPanel, Point, corners
 from cosim.mechanics.bondgraph import Assembly
-from cosim.output.palette import BLUE, FAINT, GREEN, INK, OCHRE, ROSE, SOFT, VIOLET
+from cosim.output.palette import BLUE, FAINT, GREEN, INK, OCHRE, ROSE, RUST, SOFT, TEAL, VIOLET
 
 COLOURS = {
     "electrical": BLUE,
@@ -21,6 +21,8 @@ COLOURS = {
     "rotational": VIOLET,
     "hydraulic": OCHRE,
     "thermal": ROSE,
+    "pneumatic": TEAL,
+    "enthalpy": RUST,
     "signal": INK,
 }
 COMPONENT: dict[str, Any] = {"facecolor": "#f6f8fa", "edgecolor": "#d5dbe1"}

@@ -33,7 +33,7 @@ from cosim.core.types import Numeric
 from cosim.mechanics.bondgraph import Assembly
 from cosim.mechanics.bondgraph.assembly import Loop, Values, element_of
 from cosim.mechanics.bondgraph.equations import Function, Term, Variable
-from cosim.mechanics.bondgraph.graph import Origin
+from cosim.mechanics.bondgraph.graph import ComponentOrigin
 from cosim.plugins.actuators._graph_actuator import GraphActuator
 
 LARGEST_SHOWN = 1000  # operations of a formula as text
@@ -120,7 +120,9 @@ class GraphFormulas:
 
 
 def formulas_of(
-    assembly: Assembly, outputs: Mapping[str, Variable | Term], origins: Mapping[str, Origin] = MappingProxyType({})
+    assembly: Assembly,
+    outputs: Mapping[str, Variable | Term],
+    origins: Mapping[str, ComponentOrigin] = MappingProxyType({}),
 ) -> GraphFormulas:
     """The formulas of a graph; outputs: name -> variable of the graph, or a multiple; origins: of its components, whose
     parameters have names then.

@@ -20,7 +20,7 @@ from cosim.core import ops
 from cosim.core.compile.trace import symbols
 from cosim.core.types import Numeric
 from cosim.mechanics.bondgraph import Element, Law
-from cosim.mechanics.bondgraph.graph import CheckedGraph, Origin
+from cosim.mechanics.bondgraph.graph import CheckedGraph, ComponentOrigin
 
 # of the name of a parameter, by the kind of its element
 PREFIXES = {"I": "I", "C": "k", "R": "R", "TF": "m", "GY": "K", "Se": "e", "Sf": "f"}
@@ -87,7 +87,7 @@ class NamedNumbers:
 
 
 def with_names(
-    graph: CheckedGraph, origins: Mapping[str, Origin]
+    graph: CheckedGraph, origins: Mapping[str, ComponentOrigin]
 ) -> tuple[dict[str, Element], dict[str, tuple[Law, str]], dict[Parameter, Numeric]]:
     """(the elements and the signals of the graph with symbols in place of numbers, the symbols)."""
     numbers = NamedNumbers({})
@@ -131,7 +131,7 @@ def _law(law: Law, numbers: NamedNumbers) -> Law:
 
 
 def _component(
-    name: str, origin: Origin, graph: CheckedGraph, numbers: NamedNumbers
+    name: str, origin: ComponentOrigin, graph: CheckedGraph, numbers: NamedNumbers
 ) -> tuple[dict[str, Element], dict[str, tuple[Law, str]]]:
     """The elements and signals of a component, with symbols for as many of its parameters as can be."""
     given = {

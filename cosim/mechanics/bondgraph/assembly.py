@@ -20,7 +20,7 @@ from cosim.core.compile.elimination import Elimination
 from cosim.core.types import Numeric
 from cosim.mechanics.bondgraph import causality
 from cosim.mechanics.bondgraph.causality import Causality
-from cosim.mechanics.bondgraph.domains import DOMAINS
+from cosim.mechanics.bondgraph.domains import DOMAINS, Domain
 from cosim.mechanics.bondgraph.elements import OWN, Element, Law
 from cosim.mechanics.bondgraph.equations import (
     TIME,
@@ -179,7 +179,9 @@ class Assembly:
     def power(self, name: str, known: Values) -> Numeric:
         """Into an element of one port [W]."""
         (bond,) = self.graph.at(name)
-        return self.graph.sign(name, bond) * (known[Variable("e", bond)] * known[Variable("f", bond)])
+        flow = known[Variable("f", bond)]
+        power = flow if domain_of(self.graph, name).flow_is_power else known[Variable("e", bond)] * flow
+        return self.graph.sign(name, bond) * power
 
     def supplied(self, known: Values) -> dict[str, Numeric]:
         """By source: the power that it gives [W]; heat that a thermal source gives has been counted as dissipated."""
@@ -197,7 +199,7 @@ class Assembly:
     @property
     def dissipated_by(self) -> list[str]:
         """The resistances that turn power into heat."""
-        return self._of_kinds("R")
+        return [name for name in self._of_kinds("R") if not domain_of(self.graph, name).flow_is_power]
 
     def stored(self, known: Values) -> dict[str, Numeric]:
         """By storage: its energy [J]."""
@@ -324,9 +326,14 @@ def _listed(names: Sequence[str]) -> str:
 # --- energies of single elements ---
 
 
+def domain_of(graph: CheckedGraph, name: str) -> Domain:
+    """Of the first bond of an element."""
+    return DOMAINS[graph.domains[graph.at(name)[0]]]
+
+
 def carries_power(graph: CheckedGraph, name: str) -> bool:
-    """Whether e·f of an element is a power: not in the thermal domain, where f is one."""
-    return DOMAINS[graph.domains[graph.at(name)[0]]].product_is_power
+    """Whether energies of an element are counted: not in the thermal domain, whose heat has been counted before."""
+    return domain_of(graph, name).carries_power
 
 
 def recorded_variable(equations: GraphEquations, signal: str, own: str) -> Variable:
@@ -352,7 +359,8 @@ def _energy_of(equations: GraphEquations, name: str) -> Function:
     if kind not in (*STORAGES, *INTEGRALS):
         fix = "record the energy of a storage, a resistance or a source"
         raise GraphError(f"'{name}' neither stores nor dissipates energy; {fix}", name)
-    if not carries_power(equations.graph, name):
+    passes_heat = kind == "R" and domain_of(equations.graph, name).flow_is_power
+    if passes_heat or not carries_power(equations.graph, name):
         raise GraphError(f"effort times flow of '{name}' is no power; record its displacement or its flow", name)
     if kind in INTEGRALS:
         what, sign = INTEGRALS[kind]
@@ -368,6 +376,8 @@ def stored_energy(equations: GraphEquations, name: str, account: bool = True) ->
         assert element.energy is not None
         states = [f"{name}.{what}_{k}" for k, what in enumerate(element.stores, 1)]
         return Function(element.energy.fn, tuple(Variable("state", state) for state in states))
+    if domain_of(equations.graph, name).flow_is_power:
+        return _held(equations.displacement(name, name))
     if isinstance(element.value, Law):
         if element.energy is not None:
             return equations.function(element.energy, name)
@@ -395,6 +405,10 @@ def _add_integral(equations: GraphEquations, name: str, what: str, sign: float, 
     if state not in equations.states:
         (bond,) = equations.graph.at(name)
         sign *= equations.graph.sign(name, bond)
-        power = Function(lambda e, f: sign * (e * f), (Variable("e", bond), Variable("f", bond)))
+        e, f = Variable("e", bond), Variable("f", bond)
+        if domain_of(equations.graph, name).flow_is_power:
+            power = Function(lambda f: sign * f, (f,))
+        else:
+            power = Function(lambda e, f: sign * (e * f), (e, f))
         equations.add_state(StateVariable(state, "J", 0.0, account), power)
     return Variable("state", state)

@@ -12,6 +12,11 @@ class Domain:
     In the thermal domain the effort is a temperature difference and the flow a heat flow, which is a power itself: the
     product of both is none, a C stores its displacement, and an R loses nothing. In the domain of signals the effort is
     a state without unit and the flow its rate: neither has power.
+
+    A gas has two bonds: `pneumatic` with its pressure and mass flow, whose product is no power, and `enthalpy` with its
+    temperature and the flow of enthalpy and heat (a pseudo bond graph: Karnopp, Margolis and Rosenberg, System
+    Dynamics, chapter 12). That flow is the power (`flow_is_power`): a C stores its displacement, the internal energy; a
+    source supplies its flow.
     """
 
     effort: str
@@ -22,6 +27,12 @@ class Domain:
     stiffness: str
     resistance: str
     product_is_power: bool = True
+    flow_is_power: bool = False
+
+    @property
+    def carries_power(self) -> bool:
+        """Whether energies of its elements are counted."""
+        return self.product_is_power or self.flow_is_power
 
 
 DOMAINS: dict[str, Domain] = {
@@ -30,6 +41,8 @@ DOMAINS: dict[str, Domain] = {
     "rotational": Domain("N*m", "rad/s", "rad", "N*m*s", "kg*m^2", "N*m/rad", "N*m*s/rad"),
     "hydraulic": Domain("Pa", "m^3/s", "m^3", "Pa*s", "kg/m^4", "Pa/m^3", "Pa*s/m^3"),
     "thermal": Domain("K", "W", "J", "K*s", "", "K/J", "K/W", product_is_power=False),
+    "pneumatic": Domain("Pa", "kg/s", "kg", "Pa*s", "", "Pa/kg", "Pa*s/kg", product_is_power=False),
+    "enthalpy": Domain("K", "W", "J", "K*s", "", "K/J", "K/W", product_is_power=False, flow_is_power=True),
     "signal": Domain("1", "1/s", "1", "s", "", "1", "s", product_is_power=False),
 }
 

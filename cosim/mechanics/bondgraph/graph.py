@@ -107,13 +107,13 @@ class DcSource(Component):
 
 
 @dataclass(frozen=True)
-class Origin:
+class ComponentOrigin:
     """What a component was built from: so it can be built again with other parameters."""
 
     build: Callable[[Any], BondGraph]
     params: Any
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Origin:
+    def __deepcopy__(self, memo: dict[int, Any]) -> ComponentOrigin:
         return self
 
 
@@ -122,7 +122,8 @@ class BondGraph:
     """A graph under construction, or a component of another graph.
 
     ports: names under which a surrounding graph bonds to elements of this one; inputs: name -> unit; signals: further
-    ones to be recorded, name -> (law, unit); origin: of a component, origins: of those in it, by their names.
+    ones to be recorded, name -> (law, unit); companions: junctions of gases -> the junction of their enthalpy, which is
+    bonded as they are; origin: of a component, origins: of those in it, by their names.
     """
 
     elements: dict[str, Element] = field(default_factory=dict)
@@ -130,8 +131,9 @@ class BondGraph:
     ports: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
     signals: dict[str, tuple[Law, str]] = field(default_factory=dict)
-    origin: Origin | None = None
-    origins: dict[str, Origin] = field(default_factory=dict)
+    companions: dict[str, str] = field(default_factory=dict)
+    origin: ComponentOrigin | None = None
+    origins: dict[str, ComponentOrigin] = field(default_factory=dict)
 
     def add(self, name: str, element: Element) -> str:
         """Raises GraphError for a name that is taken, and for a value that no such element can have."""
@@ -164,6 +166,7 @@ class BondGraph:
         self.ports |= {f"{name}.{port}": f"{name}.{target}" for port, target in component.ports.items()}
         self.inputs |= component.inputs
         self.signals |= {f"{name}.{signal}": how for signal, how in component.signals.items()}
+        self.companions |= {f"{name}.{one}": f"{name}.{other}" for one, other in component.companions.items()}
         inside = {f"{name}.{inner}": origin for inner, origin in component.origins.items()}
         self.origins |= {name: component.origin} if component.origin else inside
 
@@ -175,9 +178,10 @@ class BondGraph:
             f"{name}.{port}": End(name, port) for name, element in self.elements.items() for port in element.ports
         }
         ends = [(self._end(tail, fields), self._end(head, fields)) for tail, head in self.bonds]
+        elements, ends = with_companions(self.elements, ends, self.companions)
         bonds = tuple(Bond(tail.element, head.element) for tail, head in ends)
         at_port = _bonds_of_fields(fields.values(), ends)
-        graph = CheckedGraph(self.elements, bonds, dict(self.inputs), dict(self.signals), at_port, dict(self.ports))
+        graph = CheckedGraph(elements, bonds, dict(self.inputs), dict(self.signals), at_port, dict(self.ports))
         _check_bonds(graph)
         return graph
 
@@ -210,7 +214,7 @@ class BondGraph:
 def built(build: Callable[..., BondGraph], params: Any, *others: Any) -> BondGraph:
     """build(params, *others), which remembers its parameters."""
     graph = build(params, *others)
-    graph.origin = Origin(lambda changed: build(changed, *others), params)
+    graph.origin = ComponentOrigin(lambda changed: build(changed, *others), params)
     return graph
 
 
@@ -332,7 +336,7 @@ def _check_element(name: str, element: Element) -> None:
         what = f"a {element.row.doc} from {' to '.join(element.domains)} is not known"
         raise GraphError(f"{what}; use the same domain on both sides, or {pairs}", name)
     if element.kind == "I" and not DOMAINS[element.domains[0]].product_is_power:
-        fix = "use a C for a heat capacity" if element.domains == ("thermal",) else "use a C for a state"
+        fix = "use a C for a state" if element.domains == ("signal",) else "use a C for what is stored"
         raise GraphError(f"there is no {element.domains[0]} inertia; {fix}", name)
     check_values(name, element)
 
@@ -408,6 +412,32 @@ def _check_bonds(graph: CheckedGraph) -> None:
         if row.ports == 2 and sorted(graph.sign(name, bond) for bond in graph.at(name)) != [-1, 1]:
             what = f"a {row.doc} has one bond in and one out"
             raise GraphError(f"{what}, not {_in_and_out(graph, name)}; turn a bond round, or add the missing one", name)
+
+
+def with_companions(
+    elements: Mapping[str, Element], ends: Sequence[tuple[End, End]], companions: Mapping[str, str]
+) -> tuple[dict[str, Element], list[tuple[End, End]]]:
+    """(the elements with the junctions of enthalpy that junctions of gases lack, the bonds with those between these).
+
+    Raises GraphError for an element at a junction of a gas that takes mass without its enthalpy.
+    """
+    of, found = dict(companions), dict(elements)
+    waiting = [end for end in of if end in elements]
+    while waiting:
+        name = waiting.pop()
+        for one, other in ((a.element, b.element) for pair in ends for a, b in (pair, pair[::-1])):
+            if one != name or other in of:
+                continue
+            inside = one.rpartition(".")[0]
+            if elements[other].is_junction:
+                of[other] = f"{other}.enthalpy"
+                found[of[other]] = Element(elements[other].kind, ())
+                waiting.append(other)
+            elif elements[other].domains == ("pneumatic",) and (not inside or inside != other.rpartition(".")[0]):
+                what = f"it takes gas from '{one}' without its enthalpy"
+                raise GraphError(f"{what}; bond a component there, such as gas_supply", other)
+    pairs = ((of.get(tail.element), of.get(head.element)) for tail, head in ends)
+    return found, [*ends, *((End(tail), End(head)) for tail, head in pairs if tail and head)]
 
 
 def _in_and_out(graph: CheckedGraph, name: str) -> str:

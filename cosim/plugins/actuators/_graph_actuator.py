@@ -288,7 +288,7 @@ def _equal(a: Numeric, b: Numeric) -> bool:
     if ops.is_symbolic(a) or ops.is_symbolic(b):
         import casadi
 
-        free = casadi.symvar(casadi.vertcat(casadi.SX(a), casadi.SX(b)))
+        free = casadi.symvar(casadi.vertcat(casadi.SX(a), casadi.SX(b)))  # one may cancel in their difference
         values = np.random.default_rng(0).uniform(0.5, 2.0, len(free))
         a, b = (float(casadi.Function("f", free, [casadi.SX(of)])(*values)) for of in (a, b))
     return bool(np.isclose(a, b, rtol=1e-9, atol=0.0))

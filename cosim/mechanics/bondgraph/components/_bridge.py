@@ -5,7 +5,8 @@ diodes conducts, and takes f_s t_s U |i| of its link of the voltage U: a change 
 linearly while the voltage rises, and back, takes U |i| t_s (Mohan, Undeland and Robbins, Power Electronics, ch. 2).
 
 A full bridge has two of them in series. Of three phases the means over an electrical turn are used: the drop is 4/π V
-along the current, and the sum of |i| is 6/π times its amplitude. Likewise two phases with a full bridge each: 8/π V and 8/π.
+along the current, and the sum of |i| is 6/π times its amplitude; of two phases with a full bridge each
+they are 8/π V and 8/π times.
 """
 
 from __future__ import annotations

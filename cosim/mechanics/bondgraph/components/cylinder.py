@@ -7,6 +7,8 @@ proportion to the penetration δ: F = k δ max(1 + c dδ/dt, 0), so it begins wi
 
 from __future__ import annotations
 
+from typing import Any
+
 from cosim.core import ops
 from cosim.core.errors import SectionError
 from cosim.core.types import Numeric, param, params
@@ -54,12 +56,12 @@ def build(params: Params) -> BondGraph:
     graph.add("leakage", _passage.leakage(params.leakage))
     graph.chain("a", "across", "b")
     graph.bond("across", "leakage")
-    _add_rod(graph, params)
+    add_rod(graph, params)
     return graph
 
 
-def _add_rod(graph: BondGraph, params: Params) -> None:
-    """Friction and end stops."""
+def add_rod(graph: BondGraph, params: Any) -> None:
+    """Friction and end stops of a piston; params: have the keys of those above."""
 
     def friction(v: Numeric) -> Numeric:
         return params.viscous * v + params.coulomb * ops.smooth_sign(v, CREEP_SPEED)

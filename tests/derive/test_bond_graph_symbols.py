@@ -1,0 +1,77 @@
+"""Parameters of components keep their names in equations: of every component of the library."""
+
+import importlib
+import math
+import pkgutil
+from dataclasses import MISSING, fields, replace
+from types import ModuleType
+from typing import Any
+
+import casadi
+import numpy as np
+import pytest
+
+from cosim.apps.derive.bond_graph_symbols import with_names
+from cosim.mechanics.bondgraph import BondGraph, Law, components
+from cosim.mechanics.bondgraph.graph import CheckedGraph, built
+
+NAMES = [m.name for m in pkgutil.iter_modules(components.__path__) if not m.name.startswith("_")]
+# those that decide of what elements a component is made, or that a law compares with a number
+NUMBERS = {"accumulator": {"exponent"}, "cylinder": {"extension", "stroke"}, "gas_cylinder": {"extension", "stroke"}}
+GIVEN: dict[str, dict[str, Any]] = {
+    "dc_machine": {"torque_constant": 0.1},
+    "pmsm": {"pole_pairs": 4},
+    "gas_orifice": {"conductance": 1e-8},
+}
+
+
+def is_number(field: Any) -> bool:
+    return "float" in str(field.type) and "tuple" not in str(field.type)
+
+
+def params_of(name: str, module: ModuleType) -> Any:
+    """With a number for each parameter that the component takes together with the others."""
+    values: dict[str, Any] = {}
+    for field in fields(module.Params):
+        if field.default is MISSING:
+            values[field.name] = Law(lambda: 0.1) if "Law" in str(field.type) else 0.5
+    found = module.Params(**values | GIVEN.get(name, {}))
+    for field in fields(module.Params):
+        if is_number(field) and getattr(found, field.name) in (0.0, None, math.inf):
+            try:
+                more = replace(found, **{field.name: 0.3})
+                module.build(more)
+            except Exception:  # not together with the others
+                continue
+            found = more
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_of_a_component_has_a_name(name: str) -> None:
+    """And with the numbers in place of the symbols the values of its elements are the same."""
+    module = importlib.import_module(f"cosim.mechanics.bondgraph.components.{name}")
+    params = params_of(name, module)
+    outer = BondGraph()
+    outer.include("part", built(module.build, params))
+    unchecked = CheckedGraph.__new__(CheckedGraph)  # it may lack bonds
+    for key, value in (("elements", outer.elements), ("signals", outer.signals), ("bonds", ())):
+        object.__setattr__(unchecked, key, value)
+    elements, _, numbers = with_names(unchecked, outer.origins)
+    values = {f.name: getattr(params, f.name) for f in fields(params) if is_number(f)}
+    wanted = {key for key, value in values.items() if value and math.isfinite(value)}
+    named = {parameter.key for parameter in numbers if parameter.owner == "part"}
+    assert wanted - named <= NUMBERS.get(name, set())
+    assert {p.name for p in numbers}.__len__() == len(numbers)  # a name means one number
+    for inner, element in elements.items():
+        before = outer.elements[inner].value
+        if not isinstance(element.value, Law) and not isinstance(before, Law) and element.row.value:
+            f = casadi.Function("f", [casadi.SX(s) for s in numbers.values()], [casadi.SX(element.value)])
+            assert float(f(*(p.value for p in numbers))) == pytest.approx(float(before), rel=1e-12)
+        if isinstance(element.value, Law):
+            assert isinstance(before, Law)
+            x = np.random.default_rng(1).uniform(0.1, 1.0, len(before.uses))
+            f = casadi.Function("f", [casadi.SX(s) for s in numbers.values()], [casadi.SX(element.value.fn(*x))])
+            with np.errstate(all="ignore"):
+                expected = float(before.fn(*x))
+            assert float(f(*(p.value for p in numbers))) == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True)
