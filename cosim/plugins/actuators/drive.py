@@ -9,7 +9,7 @@ follows, or a strain wave gear. Its loops are continuous, or sampled with `loops
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -144,7 +144,10 @@ def _assembled(params: Params) -> GraphActuator:
             current = SampledCurrentLoop(windings, params.control, loops.current)
         except ValueError as error:
             raise SectionError(str(error), ("control", "bandwidth")) from None
-    effort = abs(params.ratio) * windings.torque_constant
+
+    def effort(current: Numeric) -> Numeric:
+        return abs(params.ratio) * windings.largest_torque(current)
+
     gears, limit = (params.ratio, params.rigid), params.control.current_limit
     return ServoDrive(params, graph, recorded, loops, current, *gears, effort, limit, params.brake, moving)
 
@@ -187,21 +190,21 @@ class ServoDrive(GraphActuator):
         current: SampledCurrentLoop | None,
         ratio: float,
         rigid: bool,
-        effort_constant: float,
+        largest_effort: Callable[[Numeric], Numeric],
         current_limit: float,
         holding_brake: HoldingBrake | None,
         moving: Mapping[str, Numeric],
     ) -> None:
         """graph, outputs, moving: as of `GraphActuator`; current: None for a continuous loop, whose request is held;
-        ratio: turns of the motor per turn of the joint; rigid: whether these are fixed; effort_constant: effort on the
-        joint per amplitude of the current [N·m/A]; current_limit: amplitude [A], where the graph records none.
+        ratio: turns of the motor per turn of the joint; rigid: whether these are fixed; largest_effort: on
+        the joint by amplitudes of the current [A]; current_limit: amplitude [A], where the graph records none.
 
         Raises GraphError as that does.
         """
         super().__init__(params, graph, outputs, moving)
         self.loops, self.current, self.ratio, self.rigid = loops, current, ratio, rigid
         self.period, self.mode = loops.period, loops.mode
-        self.effort_constant, self.current_limit = effort_constant, current_limit
+        self.largest_effort, self.current_limit = largest_effort, current_limit
         self._every = {name: loops.every(name) for name in ("position", "velocity")}
         self.holding_brake = holding_brake
         self.braking_effort = holding_brake.effort if holding_brake else None
@@ -255,7 +258,7 @@ class ServoDrive(GraphActuator):
         state: State = {"sample": ops.where(number > last - 1.5, 0.0, number + 1.0)}
         angle, speed, largest = self._shaft(t, p, x, u)
         velocity_limit = self.loops.velocity.limit if self.loops.velocity else math.inf
-        limits = DriveLimits(velocity_limit, self.effort_constant * largest)
+        limits = DriveLimits(velocity_limit, self.largest_effort(largest))
         if self.loops.encoder is None:
             measured = Measured(angle / self.ratio, speed / self.ratio, 1.0)
         else:

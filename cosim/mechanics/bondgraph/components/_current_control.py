@@ -43,6 +43,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -135,6 +136,9 @@ class CurrentControl:
     )
     overload: Overload | None = param(default=None, doc="I²t limit: `current_limit` lasts for a short time")
     inverter: Inverter | None = param(default=None, doc="with its dead time; without it the voltage is exact")
+    currents: Literal["zero_d", "mtpa"] = param(
+        default="zero_d", doc="of a synchronous machine: i_d = 0, or the least ones of a torque"
+    )
 
     def __post_init__(self) -> None:
         if self.overload is not None and not self.overload.continuous_current < self.current_limit < math.inf:
@@ -199,8 +203,8 @@ Values = tuple[Numeric, ...]  # one for each axis
 class MachineWindings:
     """What the drive knows of the windings of its motor. axes: suffixes of the names of each; currents: their states;
     setpoints: (currents) of a torque of the motor at a speed [rad/s], within an amplitude of a phase [A]; induced:
-    (voltages) by currents and speed; limited: (voltages) that the inverter can give; torque_constant: torque per
-    amplitude of a phase [N·m/A].
+    (voltages) by currents and speed; limited: (voltages) that the inverter can give; largest_torque:
+    of an amplitude of a phase [A], at standstill.
     """
 
     axes: tuple[str, ...]
@@ -210,7 +214,7 @@ class MachineWindings:
     setpoints: Callable[[Numeric, Numeric, Numeric], Values]
     induced: Callable[[Values, Numeric], Values]
     limited: Callable[[Values], Values]
-    torque_constant: float
+    largest_torque: Callable[[Numeric], Numeric]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import partial
 from operator import mul
 
+from cosim.core.errors import SectionError
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import GY, BondGraph, I, Law, R, Se
 from cosim.mechanics.bondgraph.components import _bearing
@@ -82,8 +83,13 @@ def build(params: Params) -> BondGraph:
 
 def _constant(params: Params) -> float:
     if params.torque_constant is None:
-        raise ValueError("a drive controls machines with permanent magnets; give torque_constant")
+        raise SectionError("a drive controls machines with permanent magnets; give torque_constant", ("motor",))
     return params.torque_constant
+
+
+def _check(control: CurrentControl) -> None:
+    if control.currents != "zero_d":
+        raise SectionError("a dc_machine has one current; take it out", ("control", "currents"))
 
 
 def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGraph:
@@ -91,6 +97,7 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
     effort behind gears of this ratio."""
     graph = build(params)
     constant = _constant(params)
+    _check(control)
 
     resistance, inductance = params.resistance, params.inductance
 
@@ -135,8 +142,9 @@ def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
 
 
 def windings(params: Params, control: CurrentControl) -> MachineWindings:
-    """What a sampled current loop knows of the machine. Raises ValueError for one without permanent magnets."""
+    """What a sampled current loop knows of the machine. Raises SectionError for one without permanent magnets."""
     constant = _constant(params)
+    _check(control)
     return MachineWindings(
         axes=("",),
         currents=("winding.flow",),
@@ -145,5 +153,5 @@ def windings(params: Params, control: CurrentControl) -> MachineWindings:
         setpoints=lambda torque, speed, largest: (limited(torque / constant, largest),),
         induced=lambda currents, speed: (constant * speed,),
         limited=lambda voltages: (limited(voltages[0], control.voltage_limit),),
-        torque_constant=constant,
+        largest_torque=lambda largest: constant * largest,
     )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from cosim.core import ops
@@ -29,6 +30,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     limited,
     missing,
 )
+from cosim.mechanics.bondgraph.components._operating_point import LinearFlux
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
 # of currents, voltages and fluxes whose product is the power of three phases
@@ -125,8 +127,8 @@ def build(params: SynchronousMachine) -> BondGraph:
 
 def controlled(params: SynchronousMachine, control: CurrentControl, ratio: float) -> BondGraph:
     """The machine on an averaged inverter that closes loops of both currents, with i_d = 0 below the speed at which the
-    voltage limits, and field weakening above; port: `shaft`. The input `request` is an effort behind gears of this
-    ratio.
+    voltage limits, and field weakening above, or with the least currents of `_operating_point`; port: `shaft`. The
+    input `request` is an effort behind gears of this ratio.
 
     The current in d that keeps the back-EMF at U, 0.9 of the limit of the voltage, is
     i_d = (√((U / pω)² − (L_q i_q)²) − ψ) / L_d, at most 0, where i_q is at most 0.98 U / (pω L_q). Voltages are limited
@@ -190,6 +192,11 @@ def setpoints(
     """Setpoints of both currents from the speed [rad/s] and the i_q setpoint before its limit; largest: amplitude."""
     p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
     limit = SCALE * control.voltage_limit
+    if control.currents == "mtpa":
+        linkage = math.inf
+        if not ops.is_infinite(limit):
+            linkage = BACK_EMF * limit / ops.maximum(ops.abs(p * speed), LOWEST_SPEED)
+        return LinearFlux(flux, ld, lq).setpoints(wanted * flux, linkage, largest)
     i_q = limited(wanted, largest)
     if ops.is_infinite(limit):
         return 0.0, i_q
@@ -250,8 +257,16 @@ def windings(params: SynchronousMachine, control: CurrentControl) -> MachineWind
         ),
         induced=induced,
         limited=lambda voltages: within_limit(control, *voltages),
-        torque_constant=p * flux * SCALE,
+        largest_torque=partial(_largest_torque, params, control),
     )
+
+
+def _largest_torque(params: SynchronousMachine, control: CurrentControl, largest: Numeric) -> Numeric:
+    """At standstill [N·m or N] with this amplitude of a phase [A]."""
+    flux = LinearFlux(SCALE * params.flux, params.inductance_d, params.inductance_q)
+    if control.currents == "mtpa" and not ops.is_infinite(largest):
+        return params.electrical_ratio * flux.torque(*flux.of_amplitude(SCALE * largest))
+    return params.electrical_ratio * flux.flux * SCALE * largest
 
 
 def per_phase(value: Numeric) -> Numeric:
