@@ -65,6 +65,12 @@ class Params:
         if seen and self.motor.linear and seen.turns:
             what = "a linear_motor has no turns, to which cpr, offset and index of an encoder belong"
             raise ValueError(f"{what}; give its 'resolution' instead")
+        field = self.loops.commutation if self.loops else None
+        if field and self.motor.type == "dc_machine":
+            raise ValueError("a dc_machine commutates by itself; take 'commutation' out of 'loops'")
+        if field and self.motor.linear and field.of_turns:
+            what = "a linear_motor has no turns, to which cpr, eccentricity and sine and cosine belong"
+            raise ValueError(f"{what}; take them out of 'loops.commutation'")
         if seen and seen.resolution is not None and not self.motor.linear:
             raise ValueError("the resolution of an encoder is of a linear_motor; give its 'cpr' instead")
 
@@ -141,7 +147,7 @@ def _assembled(params: Params) -> GraphActuator:
     windings, current = module.windings(params.motor.params, params.control), None
     if loops.current is not None:
         try:
-            current = SampledCurrentLoop(windings, params.control, loops.current)
+            current = SampledCurrentLoop(windings, params.control, loops.current, loops.commutation)
         except ValueError as error:
             raise SectionError(str(error), ("control", "bandwidth")) from None
 
@@ -275,7 +281,7 @@ class ServoDrive(GraphActuator):
             state |= brake.sampled(self.holding_brake, x, u["enabled"], self.period)
         if self.current is not None:
             currents = tuple(x[f"motor.{name}"] for name in self.current.windings.currents)
-            state |= self.current.sampled(x, state["effort_setpoint"] / self.ratio, currents, speed, largest)
+            state |= self.current.sampled(x, state["effort_setpoint"] / self.ratio, currents, angle, speed, largest)
         return state
 
     def _shaft(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, ...]:

@@ -49,6 +49,7 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.servo.cascade import CurrentLoop, next_integral
+from cosim.core.servo.commutation import Commutation, turned
 from cosim.core.types import Numeric, State, param, params
 from cosim.core.units import TURN
 from cosim.mechanics.bondgraph import BondGraph, C, Law, Sf
@@ -204,7 +205,8 @@ class MachineWindings:
     """What the drive knows of the windings of its motor. axes: suffixes of the names of each; currents: their states;
     setpoints: (currents) of a torque of the motor at a speed [rad/s], within an amplitude of a phase [A]; induced:
     (voltages) by currents and speed; limited: (voltages) that the inverter can give; largest_torque:
-    of an amplitude of a phase [A], at standstill.
+    of an amplitude of a phase [A], at standstill; electrical_ratio: of three phases, electrical angle per travel;
+    per_amplitude: `currents` per amplitude of a phase.
     """
 
     axes: tuple[str, ...]
@@ -215,6 +217,8 @@ class MachineWindings:
     induced: Callable[[Values, Numeric], Values]
     limited: Callable[[Values], Values]
     largest_torque: Callable[[Numeric], Numeric]
+    electrical_ratio: float = 0.0
+    per_amplitude: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,7 @@ class SampledCurrentLoop:
     windings: MachineWindings
     control: CurrentControl
     loop: CurrentLoop
+    commutation: Commutation | None = None
 
     def __post_init__(self) -> None:
         """Raises ValueError for gains at which the loop is unstable: z^(1 + d) − z^d + ωT = 0 with a delay of d samples
@@ -239,11 +244,28 @@ class SampledCurrentLoop:
     def initial(self) -> State:
         """Voltages, integrals, and the voltages of the next sample if they are late; without currents."""
         names = ("voltage", "voltage_integral", *(("next_voltage",) if self.loop.delay else ()))
-        return {f"{name}{axis}": np.zeros(()) for name in names for axis in self.windings.axes}
+        state: State = {f"{name}{axis}": np.zeros(()) for name in names for axis in self.windings.axes}
+        return state if self.commutation is None else state | self.commutation.initial()
 
-    def sampled(self, x: State, torque: Numeric, currents: Values, speed: Numeric, largest: Numeric) -> State:
-        """The state after a sample. torque: setpoint, of the motor [N·m]; speed: of the motor [rad/s]; largest:
-        amplitude of the current in a phase [A]."""
+    def sampled(
+        self, x: State, torque: Numeric, currents: Values, angle: Numeric, speed: Numeric, largest: Numeric
+    ) -> State:
+        """The state after a sample. torque: setpoint, of the motor [N·m]; angle, speed: of the motor [rad, rad/s];
+        largest: amplitude of the current in a phase [A]."""
+        if self.commutation is None:
+            return self._controlled(x, torque, currents, speed, largest)
+        w, theta = self.windings, self.windings.electrical_ratio * angle
+        error = self.commutation.angle_error(w.electrical_ratio, angle, speed)
+        noise, random = self.commutation.noise(x)
+        i_d, i_q = (current / w.per_amplitude for current in currents)
+        measured = self.commutation.measured(i_d, i_q, theta, error, random)
+        state = self._controlled(x, torque, tuple(w.per_amplitude * i for i in measured), speed, largest)
+        newest = "next_voltage" if self.loop.delay else "voltage"
+        given = turned(state[f"{newest}_d"], state[f"{newest}_q"], error)
+        return state | noise | {f"{newest}_d": given[0], f"{newest}_q": given[1]}
+
+    def _controlled(self, x: State, torque: Numeric, currents: Values, speed: Numeric, largest: Numeric) -> State:
+        """As `sampled`, in the axes of the drive."""
         w = self.windings
         errors = [a - b for a, b in zip(w.setpoints(torque, speed, largest), currents, strict=True)]
         proportional = [self.control.rate * L * e for L, e in zip(w.inductances, errors, strict=True)]

@@ -258,6 +258,8 @@ def windings(params: SynchronousMachine, control: CurrentControl) -> MachineWind
         induced=induced,
         limited=lambda voltages: within_limit(control, *voltages),
         largest_torque=partial(_largest_torque, params, control),
+        electrical_ratio=p,
+        per_amplitude=SCALE,
     )
 
 
