@@ -51,6 +51,7 @@ class GraphActuator:
     `<element>.effort` and the like."""
 
     inputs = ACTUATOR_INPUTS
+    doubts: tuple[str, ...] = ()  # warnings of its parameters
     for_other_joints = "end its graph with a TF to that domain"  # the fix for joints that move in the other domain
 
     def __init__(

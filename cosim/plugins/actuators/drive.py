@@ -93,6 +93,7 @@ class Params:
 def load(params: Params) -> GraphActuator:
     """Raises as `_assembled` does."""
     actuator = _assembled(params)
+    actuator.doubts = tuple(getattr(params.motor.params, "doubts", ()))
     if not params.linear:
         actuator.for_other_joints = "end its 'gears' with a ball_screw, rack or belt, or use a linear_motor"
     elif params.gears:
@@ -280,7 +281,8 @@ class ServoDrive(GraphActuator):
         if self.holding_brake is not None:
             state |= brake.sampled(self.holding_brake, x, u["enabled"], self.period)
         if self.current is not None:
-            currents = tuple(x[f"motor.{name}"] for name in self.current.windings.currents)
+            motor = {name.removeprefix("motor."): value for name, value in x.items() if name.startswith("motor.")}
+            currents = self.current.windings.currents(motor)
             state |= self.current.sampled(x, state["effort_setpoint"] / self.ratio, currents, angle, speed, largest)
         return state
 

@@ -202,7 +202,8 @@ Values = tuple[Numeric, ...]  # one for each axis
 
 @dataclass(frozen=True)
 class MachineWindings:
-    """What the drive knows of the windings of its motor. axes: suffixes of the names of each; currents: their states;
+    """What the drive knows of the windings of its motor. axes: suffixes of the names of each; currents: of its
+    states;
     setpoints: (currents) of a torque of the motor at a speed [rad/s], within an amplitude of a phase [A]; induced:
     (voltages) by currents and speed; limited: (voltages) that the inverter can give; largest_torque:
     of an amplitude of a phase [A], at standstill; electrical_ratio: of three phases, electrical angle per travel;
@@ -210,7 +211,7 @@ class MachineWindings:
     """
 
     axes: tuple[str, ...]
-    currents: tuple[str, ...]
+    currents: Callable[[State], Values]
     resistance: float
     inductances: tuple[float, ...]
     setpoints: Callable[[Numeric, Numeric, Numeric], Values]

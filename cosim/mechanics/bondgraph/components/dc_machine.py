@@ -147,7 +147,7 @@ def windings(params: Params, control: CurrentControl) -> MachineWindings:
     _check(control)
     return MachineWindings(
         axes=("",),
-        currents=("winding.flow",),
+        currents=lambda x: (x["winding.flow"],),
         resistance=params.resistance,
         inductances=(params.inductance,),
         setpoints=lambda torque, speed, largest: (limited(torque / constant, largest),),

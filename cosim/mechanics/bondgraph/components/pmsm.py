@@ -19,7 +19,7 @@ from functools import partial
 from typing import Protocol
 
 from cosim.core import ops
-from cosim.core.types import Numeric, param, params
+from cosim.core.types import Numeric, State, param, params
 from cosim.mechanics.bondgraph import GY, BondGraph, C, I, Law, Se
 from cosim.mechanics.bondgraph.components import _bearing
 from cosim.mechanics.bondgraph.components._current_control import (
@@ -30,6 +30,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     limited,
     missing,
 )
+from cosim.mechanics.bondgraph.components._flux_tables import FluxTables
 from cosim.mechanics.bondgraph.components._operating_point import LinearFlux
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
@@ -38,6 +39,7 @@ SCALE = math.sqrt(1.5)
 LOWEST_SPEED = 1e-3  # rad/s, electrical, below which the back-EMF does not limit
 SMALLEST_VOLTAGE = 1e-12  # V²
 CURRENTS = ("winding_d.flow", "winding_q.flow")
+FLUXES = ("winding_d.momentum", "winding_q.momentum")  # of a machine by tables
 SQUARE = Law(lambda d, q: (d * d + q * q) / (SCALE * SCALE), CURRENTS)  # of the amplitude of a phase
 BACK_EMF = 0.9  # of the limit of the voltage; the rest drives the currents
 LARGEST_Q = 0.98  # of the i_q that alone induces that voltage: near it, i_d would change without bound
@@ -58,6 +60,14 @@ class Params:
     cogging: float = param(unit="N*m", min=0.0, default=0.0, doc="amplitude of the cogging torque")
     cogging_periods: int = param(min=1, default=12, doc="of the cogging torque per turn")
     thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
+    flux_tables: FluxTables | None = param(
+        default=None, doc="of the machine; its drive goes on knowing `flux` and inductances"
+    )
+
+    @property
+    def doubts(self) -> list[str]:
+        """What a user should know of its parameters."""
+        return [] if self.flux_tables is None else self.flux_tables.doubts
 
     @property
     def domain(self) -> str:
@@ -96,17 +106,15 @@ class SynchronousMachine(_bearing.WithBearings, Protocol):
     def cogging_rate(self) -> float: ...
     @property
     def thermal(self) -> Thermal | None: ...
+    @property
+    def flux_tables(self) -> FluxTables | None: ...
 
 
 def build(params: SynchronousMachine) -> BondGraph:
-    p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
     graph = BondGraph(ports={"d": "mesh_d", "q": "mesh_q", "shaft": "rotor"})
     for name in ("mesh_d", "mesh_q", "rotor"):
         graph.junction(name, "1")
-    graph.add("winding_d", I("electrical", ld))
-    graph.add("winding_q", I("electrical", lq))
-    graph.add("machine_d", GY("electrical", params.domain, Law(lambda iq: -p * lq * iq, ("winding_q.flow",))))
-    graph.add("machine_q", GY("electrical", params.domain, Law(lambda i: p * (ld * i + flux), ("winding_d.flow",))))
+    torque = _add_windings(graph, params) if params.flux_tables is None else _add_tables(graph, params)
     for axis in ("d", "q"):
         graph.bond(f"mesh_{axis}", f"winding_{axis}")
         graph.chain(f"mesh_{axis}", f"machine_{axis}", "rotor")
@@ -114,8 +122,7 @@ def build(params: SynchronousMachine) -> BondGraph:
     if params.inertia:
         graph.add("inertia", I(params.domain, params.inertia))
         graph.bond("rotor", "inertia")
-    of_currents = Law(lambda i_d, i_q: p * (flux + (ld - lq) * i_d) * i_q, CURRENTS)
-    _bearing.add_bearings(graph, params, of_currents, params.domain)
+    _bearing.add_bearings(graph, params, torque, params.domain)
     if params.cogging:
         amplitude, n = params.cogging, params.cogging_rate
         torque = Law(lambda angle: amplitude * ops.sin(n * angle), ("displacement",))
@@ -123,6 +130,33 @@ def build(params: SynchronousMachine) -> BondGraph:
         graph.add("cogging", C(params.domain, torque, energy=energy))
         graph.bond("rotor", "cogging")
     return graph
+
+
+def _add_windings(graph: BondGraph, params: SynchronousMachine) -> Law:
+    """Windings of constant inductances; the law of the torque."""
+    p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
+    graph.add("winding_d", I("electrical", ld))
+    graph.add("winding_q", I("electrical", lq))
+    graph.add("machine_d", GY("electrical", params.domain, Law(lambda iq: -p * lq * iq, ("winding_q.flow",))))
+    graph.add("machine_q", GY("electrical", params.domain, Law(lambda i: p * (ld * i + flux), ("winding_d.flow",))))
+    return Law(lambda i_d, i_q: p * (flux + (ld - lq) * i_d) * i_q, CURRENTS)
+
+
+def _add_tables(graph: BondGraph, params: SynchronousMachine) -> Law:
+    """Windings by the energy of their fluxes, which the one of d holds for both; the law of the torque."""
+    assert params.flux_tables is not None
+    p, energy = params.electrical_ratio, params.flux_tables.energy(SCALE)
+    others, none = {"d": "q", "q": "d"}, Law(lambda flux: 0.0 * flux, ("momentum",))
+    for k, (axis, other) in enumerate(others.items()):
+        uses = ("momentum", f"winding_{other}.momentum")
+        if axis == "d":
+            current, stored = Law(lambda d, q: energy.currents(d, q)[0], uses), Law(energy.energy, uses)
+        else:
+            current, stored = Law(lambda q, d: energy.currents(d, q)[1], uses), none
+        graph.add(f"winding_{axis}", I("electrical", current, energy.at_rest[k], stored))
+    graph.add("machine_d", GY("electrical", params.domain, Law(lambda q: -p * q, (FLUXES[1],))))
+    graph.add("machine_q", GY("electrical", params.domain, Law(lambda d: p * d, (FLUXES[0],))))
+    return Law(lambda d, q, i_d, i_q: p * (d * i_q - q * i_d), (*FLUXES, *CURRENTS))
 
 
 def controlled(params: SynchronousMachine, control: CurrentControl, ratio: float) -> BondGraph:
@@ -249,7 +283,7 @@ def windings(params: SynchronousMachine, control: CurrentControl) -> MachineWind
 
     return MachineWindings(
         axes=("_d", "_q"),
-        currents=CURRENTS,
+        currents=partial(_currents, params),
         resistance=params.resistance,
         inductances=(ld, lq),
         setpoints=lambda torque, speed, largest: setpoints(
@@ -261,6 +295,13 @@ def windings(params: SynchronousMachine, control: CurrentControl) -> MachineWind
         electrical_ratio=p,
         per_amplitude=SCALE,
     )
+
+
+def _currents(params: SynchronousMachine, x: State) -> tuple[Numeric, ...]:
+    """Of the states of the machine."""
+    if params.flux_tables is None:
+        return tuple(x[name] for name in CURRENTS)
+    return params.flux_tables.energy(SCALE).currents(*(x[name] for name in FLUXES))
 
 
 def _largest_torque(params: SynchronousMachine, control: CurrentControl, largest: Numeric) -> Numeric:
