@@ -108,6 +108,7 @@ def warnings(rig: WiredRig, state: RigState) -> Iterator[str]:
 
 def _misfits(rig: WiredRig, state: RigState) -> Iterator[str]:
     yield from rig.plant.misaligned
+    yield from doubts_of_drives(rig)
     yield from references_beyond_limits(rig)
     yield from unstable_loads(rig)
     with np.errstate(all="ignore"):
@@ -119,11 +120,21 @@ def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
     they may keep hidden state, and a first tick that fails is the matter of the run."""
     impossible = [note for note in rig.spec.mechanism.description.notes if IMPOSSIBLE in note]
     if rig.interpret or rig.tick_model.untraceable:
-        return [], [*impossible, *rig.plant.misaligned, *references_beyond_limits(rig), *unstable_loads(rig)]
+        beside = (*references_beyond_limits(rig), *unstable_loads(rig))
+        return [], [*impossible, *rig.plant.misaligned, *doubts_of_drives(rig), *beside]
     with suppress(Exception):
         state = first_tick(rig, last=BEFORE_STEP)
         return instability(state), [*impossible, *_misfits(rig, state)]
     return [], impossible
+
+
+def doubts_of_drives(rig: WiredRig) -> Iterator[str]:
+    """What the drives of joints warn of in their own parameters."""
+    for name, actuator in rig.plant.actuators.items():
+        for line in getattr(actuator, "doubts", ()):
+            yield f"joint '{name}': {line}"
+    for shared in rig.plant.shared.values():
+        yield from getattr(shared.actuator, "doubts", ())
 
 
 def references_beyond_limits(rig: WiredRig) -> Iterator[str]:

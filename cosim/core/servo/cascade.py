@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from cosim.core import ops
+from cosim.core.servo.commutation import Commutation
 from cosim.core.servo.encoder import ShaftEncoder
 from cosim.core.types import Numeric, State, param, params
 from cosim.core.units import format_seconds
@@ -66,6 +67,9 @@ class ServoLoops:
     velocity: VelocityLoop | None = param(default=None, doc="needed by the modes velocity and position")
     position: PositionLoop | None = param(default=None, doc="needed by the mode position")
     encoder: ShaftEncoder | None = param(default=None, doc="on the motor; without it position and velocity are exact")
+    commutation: Commutation | None = param(
+        default=None, doc="of a synchronous machine: field angle and measured currents; without it both are exact"
+    )
 
     def __post_init__(self) -> None:
         needed = {"effort": (), "velocity": ("velocity",), "position": ("velocity", "position")}[self.mode]
@@ -81,6 +85,8 @@ class ServoLoops:
                 what = f"{slow}.rate of {one.rate:.10g} Hz is no whole fraction of {fast}.rate, {other.rate:.10g} Hz"
                 nearest = other.rate / max(round(ratio), 1)
                 raise ValueError(f"{what}; use {nearest:.10g} Hz")
+        if self.commutation is not None and self.current is None:
+            raise ValueError("commutation is of a sampled current loop; give 'current' too")
         loop = self.velocity
         if loop is not None and loop.fraction > 1.0:
             what = f"velocity.integral_time of {format_seconds(loop.integral_time)} is shorter than a sample"

@@ -56,6 +56,7 @@ class GraphActuator:
     `<element>.effort` and the like."""
 
     inputs = ACTUATOR_INPUTS
+    doubts: tuple[str, ...] = ()  # warnings of its parameters, with their joints where it moves several
     for_other_joints = "end its graph with a TF to that domain"  # the fix for joints that move in the other domain
 
     def __init__(

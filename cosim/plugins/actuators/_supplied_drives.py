@@ -54,9 +54,12 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
         moving |= {f"{_inside(joint)}.{name}": [ratio * one for one in row] for name, ratio in ratios.items()}
         recorded |= {f"{joint}.{name}": f"{_inside(joint)}.{signal}" for name, signal in drive.recorded_of(own).items()}
     try:
-        return GraphActuator(params, graph, recorded, moving, {joint: f"{joint}." for joint in joints})
+        actuator = GraphActuator(params, graph, recorded, moving, {joint: f"{joint}." for joint in joints})
     except GraphError as error:
         raise SectionError(error.what, ()) from None
+    doubts = {joint: drive.doubts_of(params.drives[joint]) for joint in joints}
+    actuator.doubts = tuple(f"joint '{joint}': {line}" for joint, lines in doubts.items() for line in lines)
+    return actuator
 
 
 def check(params: drive.Params) -> None:

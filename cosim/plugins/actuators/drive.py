@@ -9,8 +9,9 @@ follows, or a strain wave gear. Its loops are continuous, or sampled with `loops
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage, b
 from cosim.plugins.actuators._graph_actuator import JOINT, TORQUES, GraphActuator
 from cosim.plugins.actuators._open_loop_drive import OpenLoopDrive
 
+Made = TypeVar("Made")
 MOTOR_SPEED = "motor_speed"  # recorded
 # what the loops hold and what the encoder of the motor measures, at the joint
 SETPOINTS: Signals = {
@@ -73,6 +75,10 @@ class Params:
         if seen and self.motor.linear and seen.turns:
             what = "a linear_motor has no turns, to which cpr, offset and index of an encoder belong"
             raise ValueError(f"{what}; give its 'resolution' instead")
+        field = self.loops.commutation if self.loops else None
+        if field and self.motor.linear and field.of_turns:
+            what = "a linear_motor has no turns, to which cpr, eccentricity and sine and cosine belong"
+            raise ValueError(f"{what}; take them out of 'loops.commutation'")
         if seen and seen.resolution is not None and not self.motor.linear:
             raise ValueError("the resolution of an encoder is of a linear_motor; give its 'cpr' instead")
 
@@ -95,6 +101,7 @@ class Params:
 def load(params: Params) -> GraphActuator:
     """Raises as `_assembled` does."""
     actuator = _assembled(params)
+    actuator.doubts = doubts_of(params)
     if not params.linear:
         actuator.for_other_joints = "end its 'gears' with a ball_screw, rack or belt, or use a linear_motor"
     elif params.gears:
@@ -131,13 +138,19 @@ def _with_loops(params: Params, graph: BondGraph, moving: Mapping[str, float]) -
         return OpenLoopDrive(params, graph, recorded, field, params.ratio, step, moving)
     if loops is None:
         return GraphActuator(params, graph, recorded, moving)
-    windings, current = module.windings(params.motor.params, params.control), None
+    windings, current = _of_motor("motor", module.windings, params.motor.params, params.control), None
+    if loops.commutation is not None and not windings.electrical_ratio:
+        what = f"commutation is of synchronous machines of three phases, not of a {params.motor.type}"
+        raise SectionError(f"{what}; take it out", ("loops", "commutation"))
     if loops.current is not None:
         try:
-            current = SampledCurrentLoop(windings, params.control, loops.current)
+            current = SampledCurrentLoop(windings, params.control, loops.current, loops.commutation)
         except ValueError as error:
             raise SectionError(str(error), ("control", "bandwidth")) from None
-    effort = abs(params.ratio) * windings.torque_constant
+
+    def effort(largest: Numeric) -> Numeric:
+        return abs(params.ratio) * windings.largest_torque(largest)
+
     gears, limit = (params.ratio, params.rigid), params.control.current_limit
     return ServoDrive(params, graph, recorded, loops, current, *gears, effort, limit, params.brake, moving)
 
@@ -149,6 +162,9 @@ def check(params: Params) -> None:
     if params.open_loop is not None and not hasattr(params.motor.module, "with_field"):
         what = f"a {params.motor.type} does not follow a field without feedback"
         raise SectionError(f"{what}; use a stepper, or 'loops'", ("open_loop",))
+    if params.control.currents != "zero_d" and not hasattr(params.motor.module, "axes"):
+        what = f"a {params.motor.type} is not controlled along the axes of its magnets; take it out"
+        raise SectionError(what, ("control", "currents"))
     for number, stage in enumerate(params.gears):
         if stage.type not in Stage.types:
             fix = f"use {Stage.choices()}"
@@ -191,6 +207,11 @@ def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]
     return graph, moving
 
 
+def doubts_of(params: Params) -> tuple[str, ...]:
+    """What a user should know of the parameters of its motor."""
+    return tuple(getattr(params.motor.params, "doubts", ()))
+
+
 def bridge_of(params: Params) -> _bridge.InverterBridge | None:
     """The inverter of its motor; None where it is not known."""
     return getattr(params.motor.module, "BRIDGE", None)
@@ -229,22 +250,28 @@ def _check_inertias(params: Params) -> None:
 
 
 def _supplied_motor(params: Params) -> BondGraph:
-    """The motor with its inverter, and with what controls that continuously. Raises SectionError for an open loop that
-    it cannot follow."""
+    """The motor with its inverter, and with what controls that continuously. Raises SectionError for a motor or a loop
+    that cannot be."""
     motor, control, loops = params.motor, params.control, params.loops
     if params.open_loop is not None:
-        try:
-            return built(motor.module.with_field, motor.params, control, params.open_loop)
-        except ValueError as error:
-            raise SectionError(str(error), ("open_loop",)) from None
+        return _of_motor("open_loop", built, motor.module.with_field, motor.params, control, params.open_loop)
     if loops is not None and loops.current is not None:
-        return built(motor.module.with_voltages, motor.params, control)
+        return _of_motor("motor", built, motor.module.with_voltages, motor.params, control)
     return controlled(params)
 
 
 def controlled(params: Params) -> BondGraph:
     """The motor with its continuous current loop."""
-    return built(params.motor.module.controlled, params.motor.params, params.control, params.ratio)
+    module = params.motor.module
+    return _of_motor("motor", built, module.controlled, params.motor.params, params.control, params.ratio)
+
+
+def _of_motor(key: str, make: Callable[..., Made], *given: object) -> Made:
+    """What the motor's module makes. Raises SectionError at the key for a motor or a loop of which it cannot."""
+    try:
+        return make(*given)
+    except ValueError as error:
+        raise SectionError(str(error), (key,)) from None
 
 
 class ServoDrive(GraphActuator):
@@ -266,21 +293,21 @@ class ServoDrive(GraphActuator):
         current: SampledCurrentLoop | None,
         ratio: float,
         rigid: bool,
-        effort_constant: float,
+        largest_effort: Callable[[Numeric], Numeric],
         current_limit: float,
         holding_brake: HoldingBrake | None,
         moving: Mapping[str, Numeric],
     ) -> None:
         """graph, outputs, moving: as of `GraphActuator`; current: None for a continuous loop, whose request is held;
-        ratio: turns of the motor per turn of the joint; rigid: whether these are fixed; effort_constant: effort on the
-        joint per amplitude of the current [N·m/A]; current_limit: amplitude [A], where the graph records none.
+        ratio: turns of the motor per turn of the joint; rigid: whether these are fixed; largest_effort: on the joint
+        by an amplitude of the current [A]; current_limit: amplitude [A], where the graph records none.
 
         Raises GraphError as that does.
         """
         super().__init__(params, graph, outputs, moving)
         self.loops, self.current, self.ratio, self.rigid = loops, current, ratio, rigid
         self.period, self.mode = loops.period, loops.mode
-        self.effort_constant, self.current_limit = effort_constant, current_limit
+        self.largest_effort, self.current_limit = largest_effort, current_limit
         self._every = {name: loops.every(name) for name in ("position", "velocity")}
         self.holding_brake = holding_brake
         self.braking_effort = holding_brake.effort if holding_brake else None
@@ -334,7 +361,7 @@ class ServoDrive(GraphActuator):
         state: State = {"sample": ops.where(number > last - 1.5, 0.0, number + 1.0)}
         angle, speed, largest = self._shaft(t, p, x, u)
         velocity_limit = self.loops.velocity.limit if self.loops.velocity else math.inf
-        limits = DriveLimits(velocity_limit, self.effort_constant * largest)
+        limits = DriveLimits(velocity_limit, self.largest_effort(largest))
         if self.loops.encoder is None:
             measured = Measured(angle / self.ratio, speed / self.ratio, 1.0)
         else:
@@ -350,8 +377,9 @@ class ServoDrive(GraphActuator):
         if self.holding_brake is not None:
             state |= brake.sampled(self.holding_brake, x, u["enabled"], self.period)
         if self.current is not None:
-            motor = {name.removeprefix("motor."): value for name, value in x.items()}
-            state |= self.current.sampled(x, motor, state["effort_setpoint"] / self.ratio, speed, largest)
+            motor = {name.removeprefix("motor."): value for name, value in x.items() if name.startswith("motor.")}
+            torque = state["effort_setpoint"] / self.ratio
+            state |= self.current.sampled(x, motor, torque, angle, speed, largest)
         return state
 
     def _shaft(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, ...]:

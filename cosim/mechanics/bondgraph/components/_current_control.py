@@ -43,11 +43,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from cosim.core import ops
 from cosim.core.servo.cascade import CurrentLoop, next_integral
+from cosim.core.servo.commutation import Commutation, turned
 from cosim.core.types import Numeric, State, param, params
 from cosim.core.units import TURN
 from cosim.mechanics.bondgraph import BondGraph, C, Law, Sf
@@ -138,6 +140,9 @@ class CurrentControl:
     )
     overload: Overload | None = param(default=None, doc="I²t limit: `current_limit` lasts for a short time")
     inverter: Inverter | None = param(default=None, doc="with its dead time; without it the voltage is exact")
+    currents: Literal["zero_d", "mtpa"] = param(
+        default="zero_d", doc="of a synchronous machine: i_d = 0, or the least ones of a torque"
+    )
 
     def __post_init__(self) -> None:
         if self.overload is not None and not self.overload.continuous_current < self.current_limit < math.inf:
@@ -207,7 +212,9 @@ class MachineWindings:
     """What the drive knows of the windings of its motor, from the states x of its graph. axes: suffixes of the names of
     each; currents: (x) in them; setpoints: (x, torque, speed, largest) the currents of a torque of the motor [N·m] at a
     speed [rad/s], within an amplitude of a phase [A]; induced: (x, currents, speed) voltages; limited: (voltages) that
-    the inverter can give; torque_constant: torque per amplitude of a phase [N·m/A].
+    the inverter can give; largest_torque: (largest) of an amplitude of a phase, at standstill; per_amplitude:
+    `currents` per amplitude of a phase; electrical_ratio: electrical angle per travel of a synchronous machine of three
+    phases, 0 of others.
     """
 
     axes: tuple[str, ...]
@@ -217,7 +224,9 @@ class MachineWindings:
     setpoints: Callable[[State, Numeric, Numeric, Numeric], Values]
     induced: Callable[[State, Values, Numeric], Values]
     limited: Callable[[Values], Values]
-    torque_constant: float
+    largest_torque: Callable[[Numeric], Numeric]
+    electrical_ratio: float = 0.0
+    per_amplitude: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -227,6 +236,7 @@ class SampledCurrentLoop:
     windings: MachineWindings
     control: CurrentControl
     loop: CurrentLoop
+    commutation: Commutation | None = None
 
     def __post_init__(self) -> None:
         """Raises ValueError for gains at which the loop is unstable: z^(1 + d) − z^d + ωT = 0 with a delay of d samples
@@ -242,12 +252,32 @@ class SampledCurrentLoop:
     def initial(self) -> State:
         """Voltages, integrals, and the voltages of the next sample if they are late; without currents."""
         names = ("voltage", "voltage_integral", *(("next_voltage",) if self.loop.delay else ()))
-        return {f"{name}{axis}": np.zeros(()) for name in names for axis in self.windings.axes}
+        state: State = {f"{name}{axis}": np.zeros(()) for name in names for axis in self.windings.axes}
+        return state if self.commutation is None else state | self.commutation.initial()
 
-    def sampled(self, x: State, motor: State, torque: Numeric, speed: Numeric, largest: Numeric) -> State:
-        """The state after a sample. motor: states of its graph; torque: setpoint, of the motor [N·m]; speed: of the
-        motor [rad/s]; largest: amplitude of the current in a phase [A]."""
+    def sampled(
+        self, x: State, motor: State, torque: Numeric, angle: Numeric, speed: Numeric, largest: Numeric
+    ) -> State:
+        """The state after a sample. motor: states of its graph; torque: setpoint, of the motor [N·m]; angle, speed: of
+        the motor [rad, rad/s]; largest: amplitude of the current in a phase [A]."""
         w, currents = self.windings, self.windings.currents(motor)
+        if self.commutation is None:
+            return self._controlled(x, motor, torque, currents, speed, largest)
+        error = self.commutation.angle_error(w.electrical_ratio, angle, speed)
+        noise, random = self.commutation.noise(x)
+        i_d, i_q = (current / w.per_amplitude for current in currents)
+        measured = self.commutation.measured(i_d, i_q, w.electrical_ratio * angle, error, random)
+        known = tuple(w.per_amplitude * i for i in measured)
+        state = self._controlled(x, motor, torque, known, speed, largest)
+        newest = "next_voltage" if self.loop.delay else "voltage"
+        given = turned(state[f"{newest}_d"], state[f"{newest}_q"], error)
+        return state | noise | {f"{newest}_d": given[0], f"{newest}_q": given[1]}
+
+    def _controlled(
+        self, x: State, motor: State, torque: Numeric, currents: Values, speed: Numeric, largest: Numeric
+    ) -> State:
+        """As `sampled`, in the axes of the drive."""
+        w = self.windings
         errors = [a - b for a, b in zip(w.setpoints(motor, torque, speed, largest), currents, strict=True)]
         proportional = [self.control.rate * L * e for L, e in zip(w.inductances, errors, strict=True)]
         integrals = [x[f"voltage_integral{axis}"] for axis in w.axes]

@@ -2,12 +2,14 @@
 
 Below the speed at which the voltage limits, i_d = 0. Above, the field is weakened: the current in d that keeps the
 back-EMF at U, 0.9 of the limit of the voltage, is i_d = (√((U / pω)² − (L_q i_q)²) − ψ) / L_d, at most 0, where i_q is
-at most 0.98 U / (pω L_q). Voltages are limited as a vector, their direction is kept. Of a linear machine π/τ stands
-for p, and its velocity for ω.
+at most 0.98 U / (pω L_q). With `currents: mtpa` both currents are the least ones of the torque, which
+`_operating_point` finds within the same U. Voltages are limited as a vector, their direction is kept. Of a linear
+machine π/τ stands for p, and its velocity for ω.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,6 +24,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     limited,
     missing,
 )
+from cosim.mechanics.bondgraph.components._operating_point import LinearFlux
 
 AXES = ("_d", "_q")
 LOST = tuple(missing(axis) for axis in AXES)  # signals of d̂
@@ -59,22 +62,40 @@ class SynchronousAxes:
         """Torque [N·m] or force [N] per i_q without i_d."""
         return self.electrical_ratio * self.flux
 
+    @property
+    def linkages(self) -> LinearFlux:
+        """Fluxes by currents."""
+        return LinearFlux(self.flux, self.inductance_d, self.inductance_q)
+
+    def largest_effort(self, control: CurrentControl, largest: Numeric) -> Numeric:
+        """At standstill [N·m or N] with this amplitude, with this scale."""
+        if control.currents == "mtpa" and not ops.is_infinite(largest):
+            return self.electrical_ratio * self.linkages.torque(*self.linkages.of_amplitude(largest))
+        return self.effort_constant * largest
+
     def setpoints(
         self, control: CurrentControl, wanted: Numeric, speed: Numeric, largest: Numeric
     ) -> tuple[Numeric, Numeric]:
         """Setpoints of both currents from the speed [rad/s] and the i_q setpoint before its limit; largest: amplitude,
         with this scale."""
-        p, ld, lq = self.electrical_ratio, self.inductance_d, self.inductance_q
+        ld, lq = self.inductance_d, self.inductance_q
         limit = self.scale * control.voltage_limit
+        if control.currents == "mtpa":
+            linkage = math.inf if ops.is_infinite(limit) else self._linkage(limit, speed)
+            return self.linkages.setpoints(wanted * self.flux, linkage, largest)
         i_q = limited(wanted, largest)
         if ops.is_infinite(limit):
             return 0.0, i_q
-        voltage = BACK_EMF * limit / ops.maximum(ops.abs(p * speed), LOWEST_SPEED)
-        i_q = limited(i_q, LARGEST_Q * voltage / lq)
-        room = ops.sqrt(voltage * voltage - (lq * i_q) * (lq * i_q))
+        linkage = self._linkage(limit, speed)
+        i_q = limited(i_q, LARGEST_Q * linkage / lq)
+        room = ops.sqrt(linkage * linkage - (lq * i_q) * (lq * i_q))
         i_d = ops.clip((room - self.flux) / ld, -largest, 0.0)
         rest = ops.sqrt(ops.maximum(largest * largest - i_d * i_d, 0.0))
         return i_d, ops.clip(i_q, -rest, rest)
+
+    def _linkage(self, limit: Numeric, speed: Numeric) -> Numeric:
+        """The largest flux linkage [V·s] whose back-EMF leaves voltage to drive the currents."""
+        return BACK_EMF * limit / ops.maximum(ops.abs(self.electrical_ratio * speed), LOWEST_SPEED)
 
     def induced(self, i_d: Numeric, i_q: Numeric, speed: Numeric) -> tuple[Numeric, Numeric]:
         """Voltages of the motion."""
@@ -141,5 +162,6 @@ class SynchronousAxes:
             setpoints=setpoints,
             induced=induced,
             limited=lambda voltages: limited_vector(control, self.scale, *voltages),
-            torque_constant=self.effort_constant * self.scale,
+            largest_torque=lambda largest: self.largest_effort(control, self.scale * largest),
+            per_amplitude=self.scale,
         )

@@ -143,5 +143,5 @@ def windings(params: Params, control: CurrentControl) -> MachineWindings:
         setpoints=lambda _, torque, speed, largest: (limited(torque / constant, largest),),
         induced=lambda _, currents, speed: (constant * speed,),
         limited=lambda voltages: (limited(voltages[0], control.voltage_limit),),
-        torque_constant=constant,
+        largest_torque=lambda largest: constant * largest,
     )

@@ -15,6 +15,7 @@ import math
 from cosim.core.types import param, params
 from cosim.core.units import TURN
 from cosim.mechanics.bondgraph.components import _bearing, pmsm
+from cosim.mechanics.bondgraph.components._flux_tables import FluxTables
 from cosim.mechanics.bondgraph.components._iron import IronLosses
 from cosim.mechanics.bondgraph.components._thermal import Thermal
 
@@ -36,6 +37,14 @@ class Params:
     cogging: float = param(unit="N", min=0.0, default=0.0, doc="amplitude of the cogging force")
     cogging_pitch: float | None = param(unit="m", above=0.0, default=None, doc="its period; by default τ")
     thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
+    flux_tables: FluxTables | None = param(
+        default=None, doc="of the machine; its drive goes on knowing K and inductances"
+    )
+
+    @property
+    def doubts(self) -> list[str]:
+        """What a user should know of its parameters."""
+        return [] if self.flux_tables is None else self.flux_tables.doubts
 
     @property
     def domain(self) -> str:
@@ -67,4 +76,5 @@ class Params:
         return TURN / (self.pole_pitch if self.cogging_pitch is None else self.cogging_pitch)
 
 
-build, controlled, with_voltages, windings = pmsm.build, pmsm.controlled, pmsm.with_voltages, pmsm.windings
+build, axes = pmsm.build, pmsm.axes
+controlled, with_voltages, windings = pmsm.controlled, pmsm.with_voltages, pmsm.windings

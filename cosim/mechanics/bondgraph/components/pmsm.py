@@ -15,13 +15,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
-from cosim.core.types import Numeric, param, params
+from cosim.core.types import Numeric, State, param, params
 from cosim.mechanics.bondgraph import GY, BondGraph, I, Law, Se
 from cosim.mechanics.bondgraph.components import _bearing
 from cosim.mechanics.bondgraph.components._bridge import THREE_PHASES
-from cosim.mechanics.bondgraph.components._current_control import CurrentControl, MachineWindings, add_current_limit
+from cosim.mechanics.bondgraph.components._current_control import (
+    CurrentControl,
+    MachineWindings,
+    Values,
+    add_current_limit,
+)
+from cosim.mechanics.bondgraph.components._flux_tables import FluxTables
 from cosim.mechanics.bondgraph.components._iron import IronLosses
 from cosim.mechanics.bondgraph.components._rotor import WithRotor, add_rotor
 from cosim.mechanics.bondgraph.components._synchronous import LOST, SynchronousAxes
@@ -30,6 +38,7 @@ from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_an
 # of currents, voltages and fluxes whose product is the power of three phases
 SCALE = math.sqrt(1.5)
 CURRENTS = ("winding_d.flow", "winding_q.flow")
+FLUXES = ("winding_d.momentum", "winding_q.momentum")  # of a machine by tables
 SQUARE = Law(lambda d, q: (d * d + q * q) / (SCALE * SCALE), CURRENTS)  # of the amplitude of a phase
 BRIDGE = THREE_PHASES
 
@@ -50,6 +59,14 @@ class Params:
     cogging_periods: int = param(min=1, default=12, doc="of the cogging torque per turn")
     thermal: Thermal | None = param(default=None, doc="of winding and housing; without it both stay cold")
     iron: IronLosses | None = param(default=None, doc="iron losses")
+    flux_tables: FluxTables | None = param(
+        default=None, doc="of the machine; its drive goes on knowing `flux` and inductances"
+    )
+
+    @property
+    def doubts(self) -> list[str]:
+        """What a user should know of its parameters."""
+        return [] if self.flux_tables is None else self.flux_tables.doubts
 
     @property
     def domain(self) -> str:
@@ -86,24 +103,21 @@ class SynchronousMachine(WithRotor, Protocol):
     def cogging_rate(self) -> float: ...
     @property
     def thermal(self) -> Thermal | None: ...
+    @property
+    def flux_tables(self) -> FluxTables | None: ...
 
 
 def build(params: SynchronousMachine) -> BondGraph:
-    p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
     graph = BondGraph(ports={"d": "mesh_d", "q": "mesh_q", "shaft": "rotor"})
     for name in ("mesh_d", "mesh_q", "rotor"):
         graph.junction(name, "1")
-    graph.add("winding_d", I("electrical", ld))
-    graph.add("winding_q", I("electrical", lq))
-    graph.add("machine_d", GY("electrical", params.domain, Law(lambda iq: -p * lq * iq, ("winding_q.flow",))))
-    graph.add("machine_q", GY("electrical", params.domain, Law(lambda i: p * (ld * i + flux), ("winding_d.flow",))))
+    torque = _add_windings(graph, params) if params.flux_tables is None else _add_tables(graph, params)
     for axis in ("d", "q"):
         graph.bond(f"mesh_{axis}", f"winding_{axis}")
         graph.chain(f"mesh_{axis}", f"machine_{axis}", "rotor")
     add_windings(graph, ["mesh_d", "mesh_q"], params.resistance, params.thermal)
-    of_currents = Law(lambda i_d, i_q: p * (flux + (ld - lq) * i_d) * i_q, CURRENTS)
-    add_rotor(graph, params, of_currents, params.domain, params.cogging, params.cogging_rate)
-    add_limits_and_magnets(graph, params.thermal, "machine_q", p * flux)
+    add_rotor(graph, params, torque, params.domain, params.cogging, params.cogging_rate)
+    add_limits_and_magnets(graph, params.thermal, "machine_q", params.electrical_ratio * SCALE * params.flux)
     return graph
 
 
@@ -113,10 +127,37 @@ def axes(params: SynchronousMachine) -> SynchronousAxes:
     return SynchronousAxes(p, r, ld, lq, SCALE * params.flux, SCALE)
 
 
+def _add_windings(graph: BondGraph, params: SynchronousMachine) -> Law:
+    """Windings of constant inductances; the law of the torque."""
+    p, ld, lq, flux = params.electrical_ratio, params.inductance_d, params.inductance_q, SCALE * params.flux
+    graph.add("winding_d", I("electrical", ld))
+    graph.add("winding_q", I("electrical", lq))
+    graph.add("machine_d", GY("electrical", params.domain, Law(lambda iq: -p * lq * iq, ("winding_q.flow",))))
+    graph.add("machine_q", GY("electrical", params.domain, Law(lambda i: p * (ld * i + flux), ("winding_d.flow",))))
+    return Law(lambda i_d, i_q: p * (flux + (ld - lq) * i_d) * i_q, CURRENTS)
+
+
+def _add_tables(graph: BondGraph, params: SynchronousMachine) -> Law:
+    """Windings by the energy of their fluxes, which the one of d holds for both; the law of the torque."""
+    assert params.flux_tables is not None
+    p, energy = params.electrical_ratio, params.flux_tables.energy(SCALE)
+    others, none = {"d": "q", "q": "d"}, Law(lambda flux: 0.0 * flux, ("momentum",))
+    for k, (axis, other) in enumerate(others.items()):
+        uses = ("momentum", f"winding_{other}.momentum")
+        if axis == "d":
+            current, stored = Law(lambda d, q: energy.currents(d, q)[0], uses), Law(energy.energy, uses)
+        else:
+            current, stored = Law(lambda q, d: energy.currents(d, q)[1], uses), none
+        graph.add(f"winding_{axis}", I("electrical", current, energy.at_rest[k], stored))
+    graph.add("machine_d", GY("electrical", params.domain, Law(lambda q: -p * q, (FLUXES[1],))))
+    graph.add("machine_q", GY("electrical", params.domain, Law(lambda d: p * d, (FLUXES[0],))))
+    return Law(lambda d, q, i_d, i_q: p * (d * i_q - q * i_d), (*FLUXES, *CURRENTS))
+
+
 def controlled(params: SynchronousMachine, control: CurrentControl, ratio: float) -> BondGraph:
     """The machine on an averaged inverter that closes loops of both currents, with i_d = 0 below the speed at which the
-    voltage limits, and field weakening above; port: `shaft`. The input `request` is an effort behind gears of this
-    ratio."""
+    voltage limits, and field weakening above, or with the least currents of `_operating_point`; port: `shaft`. The
+    input `request` is an effort behind gears of this ratio."""
     graph, of = build(params), axes(params)
 
     def wanted(request: Numeric) -> Numeric:
@@ -183,7 +224,18 @@ def with_voltages(params: SynchronousMachine, control: CurrentControl) -> BondGr
 
 def windings(params: SynchronousMachine, control: CurrentControl) -> MachineWindings:
     """What a sampled current loop knows of the machine."""
-    return axes(params).windings(control, lambda x: tuple(x[name] for name in CURRENTS))
+    read, of = partial(_states, CURRENTS), axes(params)
+    if params.flux_tables is not None:
+        fluxes, energy = partial(_states, FLUXES), params.flux_tables.energy(SCALE)
+
+        def read(x: State) -> Values:
+            return energy.currents(*fluxes(x))
+
+    return replace(of.windings(control, read), electrical_ratio=of.electrical_ratio)
+
+
+def _states(names: Sequence[str], x: State) -> Values:
+    return tuple(x[name] for name in names)
 
 
 def per_phase(value: Numeric) -> Numeric:
