@@ -178,6 +178,12 @@ ELECTRICAL = {
 }
 WRONG: dict[str, dict[str, Any]] = {
     "no motor": {"motor": {"type": "bldc"}},
+    "a motor without magnets": {
+        "motor": {
+            **{"type": "dc_machine", "resistance": 1, "inductance": 1e-3},
+            **{"excitation": 0.1, "field_resistance": 10, "field_inductance": 0.1},
+        }
+    },
     "no gear": {"gears": [{"type": "worm", "ratio": 40}]},
     "a shaft as a gear": {"gears": [{"type": "shaft", "stiffness": 40}]},
     "more than the supply": {"control": {"voltage_limit": 60, "inverter": INVERTER}},

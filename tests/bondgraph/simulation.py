@@ -47,7 +47,7 @@ class Simulation:
         def flow(t: float, x: np.ndarray) -> np.ndarray:
             return np.array(compiled(np.array(t), x, np.array([*inputs(t).values()], dtype=float)))
 
-        first = np.array([*(assembly.initial() | start).values(), 0.0, 0.0], dtype=float)
+        first = np.array([*{**assembly.initial(), **start}.values(), 0.0, 0.0], dtype=float)
         options = {"method": "Radau", "rtol": rtol, "atol": 1e-11, **options}
         if options["method"] == "Radau":
             jacobian = Jacobian(lambda x, t, u: rates(t, x, u), [sizes["x"], (), sizes["u"]], "slope")

@@ -9,7 +9,8 @@ follows, or a strain wave gear. Its loops are continuous, or sampled with `loops
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,12 +22,18 @@ from cosim.core.servo.brake import HoldingBrake
 from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoints
 from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State, param, params
 from cosim.mechanics.bondgraph.components import friction
-from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
+from cosim.mechanics.bondgraph.components._current_control import (
+    LIMIT,
+    CurrentControl,
+    MachineWindings,
+    SampledCurrentLoop,
+)
 from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage
 from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
 from cosim.plugins.actuators._open_loop_drive import OpenLoopDrive
 
+Made = TypeVar("Made")
 MOTOR_SPEED = "motor_speed"  # recorded
 # what the loops hold and what the encoder of the motor measures, at the joint
 SETPOINTS: Signals = {
@@ -53,7 +60,7 @@ class Params:
     gears: tuple[Stage, ...] = param(default=(), doc="stages from the motor to the joint")
     friction: friction.Params | None = param(default=None, doc="at the joint")
     loops: ServoLoops | None = param(default=None, doc="sampled loops of position, velocity and current")
-    open_loop: OpenLoop | None = param(default=None, doc="of a `stepper`, in place of loops")
+    open_loop: OpenLoop | None = param(default=None, doc="of a `stepper` or `induction_machine`, in place of loops")
     brake: HoldingBrake | None = param(default=None, doc="holding brake at the joint, which the drive switches")
 
     def __post_init__(self) -> None:
@@ -86,7 +93,7 @@ def load(params: Params) -> GraphActuator:
         raise InputError(f"'{params.motor.type}' is no motor with a current loop; use {known}")
     if field is not None and not hasattr(module, "with_field"):
         what = f"a {params.motor.type} does not follow a field without feedback"
-        raise SectionError(f"{what}; use a stepper, or 'loops'", ("open_loop",))
+        raise SectionError(f"{what}; use a stepper or an induction_machine, or 'loops'", ("open_loop",))
     for number, stage in enumerate(params.gears):
         if stage.type not in Stage.types:
             what = f"'{stage.type}' is no stage of a gear train; use {' or '.join(Stage.types)}"
@@ -117,15 +124,14 @@ def load(params: Params) -> GraphActuator:
         return OpenLoopDrive(params, graph, recorded, field, params.ratio, step, moving)
     if loops is None:
         return GraphActuator(params, graph, recorded, moving)
-    windings, current = module.windings(params.motor.params, params.control), None
+    windings, current = _of_motor("motor", module.windings, params.motor.params, params.control), None
     if loops.current is not None:
         try:
             current = SampledCurrentLoop(windings, params.control, loops.current)
         except ValueError as error:
             raise SectionError(str(error), ("control", "bandwidth")) from None
-    effort = abs(params.ratio) * windings.torque_constant
     gears, limit = (params.ratio, params.rigid), params.control.current_limit
-    return ServoDrive(params, graph, recorded, loops, current, *gears, effort, limit, params.brake, moving)
+    return ServoDrive(params, graph, recorded, loops, current, *gears, windings, limit, params.brake, moving)
 
 
 def _check_inertias(params: Params) -> None:
@@ -141,17 +147,21 @@ def _check_inertias(params: Params) -> None:
 
 
 def _supplied_motor(params: Params) -> BondGraph:
-    """The motor with its inverter, and with what controls that continuously. Raises SectionError for an open loop that
-    it cannot follow."""
+    """The motor with its inverter, and with what controls that continuously."""
     motor, control, loops = params.motor, params.control, params.loops
     if params.open_loop is not None:
-        try:
-            return motor.module.with_field(motor.params, control, params.open_loop)
-        except ValueError as error:
-            raise SectionError(str(error), ("open_loop",)) from None
+        return _of_motor("open_loop", motor.module.with_field, motor.params, control, params.open_loop)
     if loops is not None and loops.current is not None:
-        return motor.module.with_voltages(motor.params, control)
-    return motor.module.controlled(motor.params, control, params.ratio)
+        return _of_motor("motor", motor.module.with_voltages, motor.params, control)
+    return _of_motor("motor", motor.module.controlled, motor.params, control, params.ratio)
+
+
+def _of_motor(key: str, make: Callable[..., Made], *given: object) -> Made:
+    """What the motor's module makes. Raises SectionError at the key for a motor or a loop of which it cannot."""
+    try:
+        return make(*given)
+    except ValueError as error:
+        raise SectionError(str(error), (key,)) from None
 
 
 class ServoDrive(GraphActuator):
@@ -173,21 +183,22 @@ class ServoDrive(GraphActuator):
         current: SampledCurrentLoop | None,
         ratio: float,
         rigid: bool,
-        effort_constant: float,
+        windings: MachineWindings,
         current_limit: float,
         holding_brake: HoldingBrake | None,
         moving: Mapping[str, Numeric],
     ) -> None:
         """graph, outputs, moving: as of `GraphActuator`; current: None for a continuous loop, whose request is held;
-        ratio: turns of the motor per turn of the joint; rigid: whether these are fixed; effort_constant: effort on the
-        joint per amplitude of the current [N·m/A]; current_limit: amplitude [A], where the graph records none.
+        ratio: turns of the motor per turn of the joint; rigid: whether these are fixed; windings: of the motor;
+        current_limit: amplitude [A], where the graph records none.
 
         Raises GraphError as that does.
         """
         super().__init__(params, graph, outputs, moving)
         self.loops, self.current, self.ratio, self.rigid = loops, current, ratio, rigid
         self.period, self.mode = loops.period, loops.mode
-        self.effort_constant, self.current_limit = effort_constant, current_limit
+        self.windings, self.current_limit = windings, current_limit
+        self.effort_constant = abs(ratio) * windings.torque_constant
         self._every = {name: loops.every(name) for name in ("position", "velocity")}
         self.holding_brake = holding_brake
         self.braking_effort = holding_brake.effort if holding_brake else None
@@ -241,7 +252,7 @@ class ServoDrive(GraphActuator):
         state: State = {"sample": ops.where(number > last - 1.5, 0.0, number + 1.0)}
         angle, speed, largest = self._shaft(t, p, x, u)
         velocity_limit = self.loops.velocity.limit if self.loops.velocity else math.inf
-        limits = DriveLimits(velocity_limit, self.effort_constant * largest)
+        limits = DriveLimits(velocity_limit, self.effort_constant * self.windings.of_torque(largest))
         if self.loops.encoder is None:
             measured = Measured(angle / self.ratio, speed / self.ratio, 1.0)
         else:

@@ -173,7 +173,8 @@ class MachineWindings:
     """What the drive knows of the windings of its motor, from the states x of its graph. axes: suffixes of the names of
     each; currents: (x) in them; setpoints: (x, torque, speed, largest) the currents of a torque of the motor [N·m] at a
     speed [rad/s], within an amplitude of a phase [A]; induced: (x, currents, speed) voltages; limited: (voltages) that
-    the inverter can give; torque_constant: torque per amplitude of a phase [N·m/A].
+    the inverter can give; torque_constant: torque per amplitude of a phase [N·m/A] that is at right angles to an
+    amplitude which excites the machine, `exciting` [A].
     """
 
     axes: tuple[str, ...]
@@ -184,6 +185,13 @@ class MachineWindings:
     induced: Callable[[State, Values, Numeric], Values]
     limited: Callable[[Values], Values]
     torque_constant: float
+    exciting: float = 0.0
+
+    def of_torque(self, largest: Numeric) -> Numeric:
+        """What the amplitude of a phase [A] leaves for the torque."""
+        if not self.exciting:
+            return largest
+        return ops.sqrt(ops.maximum(largest * largest - self.exciting * self.exciting, 0.0))
 
 
 @dataclass(frozen=True)
