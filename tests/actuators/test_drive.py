@@ -177,7 +177,7 @@ ELECTRICAL = {
     "load": {"type": "R", "domain": "electrical", "resistance": "2 kohm"},
 }
 WRONG: dict[str, dict[str, Any]] = {
-    "no motor": {"motor": {"type": "bldc"}},
+    "no motor": {"motor": {"type": "reluctance"}},
     "a motor without magnets": {
         "motor": {
             **{"type": "dc_machine", "resistance": 1, "inductance": 1e-3},

@@ -67,7 +67,7 @@ class Component:
 class ElectricMachine(Component):
     """The motor of a drive."""
 
-    word, types = "motor", ("dc_machine", "pmsm", "stepper", "induction_machine")
+    word, types = "motor", ("dc_machine", "pmsm", "bldc", "stepper", "induction_machine")
 
 
 class Stage(Component):
