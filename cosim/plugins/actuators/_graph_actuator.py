@@ -13,6 +13,7 @@ all, the plant solves for a with B and D (`CouplingActuator`).
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -51,6 +52,7 @@ class GraphActuator:
     `<element>.effort` and the like."""
 
     inputs = ACTUATOR_INPUTS
+    longest_step = math.inf  # s, of the substeps of its plant: what it does within them would not be seen
 
     def __init__(
         self,

@@ -29,6 +29,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     SampledCurrentLoop,
 )
 from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
+from cosim.mechanics.bondgraph.components._switching import STEPS
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage
 from cosim.plugins.actuators._graph_actuator import JOINT, GraphActuator
 from cosim.plugins.actuators._open_loop_drive import OpenLoopDrive
@@ -85,6 +86,14 @@ class Params:
 
 
 def load(params: Params) -> GraphActuator:
+    """The drive, with what the substeps of its plant may be. Raises as `_assembled`."""
+    drive, inverter = _assembled(params), params.control.switching
+    if inverter is not None:
+        drive.longest_step = 1.0 / (STEPS * inverter.switching_frequency)
+    return drive
+
+
+def _assembled(params: Params) -> GraphActuator:
     """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
     that is no stage."""
     module, loops, field = params.motor.module, params.loops, params.open_loop

@@ -77,12 +77,13 @@ PHASES = tuple(2.0 * math.pi / 3.0 * k for k in range(3))
 
 @params
 class Inverter:
-    """An inverter with its dead time."""
+    """An inverter with its dead time, averaged or switched."""
 
     dead_time: float = param(unit="s", min=0.0, doc="t_d")
     switching_frequency: float = param(unit="Hz", above=0.0, doc="f_s")
     supply_voltage: float = param(unit="V", above=0.0, doc="U_dc")
     rounding_current: float = param(unit="A", above=0.0, default=0.05, doc="i_0, below which the error fades out")
+    switched: bool = param(default=False, doc="with the ripple of its switching; without it averaged over its periods")
 
     def __post_init__(self) -> None:
         if self.dead_time * self.switching_frequency >= 0.5:
@@ -143,6 +144,11 @@ class CurrentControl:
     def full_bridge(self, commanded: Numeric, current: Numeric) -> Numeric:
         """The voltage that a full bridge gives [V]."""
         return commanded if self.inverter is None else commanded + 2.0 * self.inverter.error(current)
+
+    @property
+    def switching(self) -> Inverter | None:
+        """The inverter, where it has a ripple."""
+        return self.inverter if self.inverter is not None and self.inverter.switched else None
 
     @property
     def rate(self) -> float:

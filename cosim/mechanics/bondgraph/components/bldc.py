@@ -35,12 +35,13 @@ from cosim.mechanics.bondgraph.components._current_control import (
     add_current_limit,
     limited,
 )
+from cosim.mechanics.bondgraph.components._phases import in_axes, in_phases
 from cosim.mechanics.bondgraph.components._rotor import add_rotor
+from cosim.mechanics.bondgraph.components._switching import add_ripple, of_leg
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
 CURRENTS, ANGLE = ("winding_alpha.flow", "winding_beta.flow"), "rotor.displacement"
 SQUARE = Law(lambda a, b: (a * a + b * b) / 2.0, CURRENTS)  # of the current in two phases
-TO_AXES = [(math.sqrt(2.0 / 3.0) * math.cos(phase), math.sqrt(2.0 / 3.0) * math.sin(phase)) for phase in PHASES]
 OPEN = 1000.0  # resistance of an open leg over the resistance of a phase
 BEGIN = math.sin(math.pi / 6.0)  # of the sectors, 30° after a zero of f
 
@@ -67,16 +68,6 @@ class Params:
     def constants(self, angle: Numeric) -> Values:
         """Torque per current [N·m/A] of both axes inside, at an angle of the rotor [rad]."""
         return in_axes([self.back_emf * self.shape(self.pole_pairs * angle - phase) for phase in PHASES])
-
-
-def in_axes(phases: list[Numeric]) -> Values:
-    """Of three phases; what is common to them has no effect."""
-    alpha, beta = (ops.sum(row[k] * value for row, value in zip(TO_AXES, phases, strict=True)) for k in range(2))
-    return alpha, beta
-
-
-def in_phases(alpha: Numeric, beta: Numeric) -> list[Numeric]:
-    return [a * alpha + b * beta for a, b in TO_AXES]
 
 
 def build(params: Params) -> BondGraph:
@@ -158,9 +149,21 @@ def _supplied(
     for k, axis in enumerate(("alpha", "beta")):
         graph.add(f"inverter_{axis}", Se("electrical", Law(lambda *x, k=k: in_axes(given(*x))[k], (*known, *uses))))
         graph.bond(f"inverter_{axis}", f"mesh_{axis}")
-    graph.signals["current"] = Law(lambda a, b, angle: current(params, angle, a, b), known), "A"
+    flows = CURRENTS
+    if control.switching is not None:
+        flows = ("mesh_alpha.flow", "mesh_beta.flow")
+        inverter = control.switching
+
+        def ripples(t: Numeric, a: Numeric, b: Numeric, angle: Numeric, *others: Numeric) -> list[Numeric]:
+            switched = zip(directions(params, angle), given(a, b, angle, *others), strict=True)
+            return [ops.abs(direction) * of_leg(inverter, t, leg) for direction, leg in switched]
+
+        for k, axis in enumerate(("alpha", "beta")):
+            law, signals = (lambda *x, k=k: in_axes(ripples(*x))[k]), ("t", *known, *uses)
+            add_ripple(graph, f"mesh_{axis}", f"winding_{axis}", params.inductance, law, signals)
+    graph.signals["current"] = Law(lambda a, b, angle: current(params, angle, a, b), (*flows, ANGLE)), "A"
     for k, phase in enumerate("abc"):
-        graph.signals[f"current_{phase}"] = Law(lambda a, b, k=k: in_phases(a, b)[k], CURRENTS), "A"
+        graph.signals[f"current_{phase}"] = Law(lambda a, b, k=k: in_phases(a, b)[k], flows), "A"
         graph.signals[f"voltage_{phase}"] = Law(lambda *x, k=k: given(*x)[k], (*known, *uses)), "V"
     return graph
 

@@ -18,6 +18,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     limited,
 )
 from cosim.mechanics.bondgraph.components._rotor import add_rotor
+from cosim.mechanics.bondgraph.components._switching import add_ripple, of_full_bridge
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 
 SQUARE = Law(lambda current: current * current, ("winding.flow",))
@@ -84,15 +85,19 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
         return control.full_bridge(limited(windings + constant * speed, control.voltage_limit), current)
 
     add_current_limit(graph, control, SQUARE)
-    _supply(graph, Law(voltage, ("request", "winding.flow", "rotor.flow", *control.limited_by)))
+    _supply(graph, params, control, Law(voltage, ("request", "winding.flow", "rotor.flow", *control.limited_by)))
     return graph
 
 
-def _supply(graph: BondGraph, voltage: Law) -> None:
+def _supply(graph: BondGraph, params: Params, control: CurrentControl, voltage: Law) -> None:
     """A source of voltage, and the recorded signals."""
     graph.add("supply", Se("electrical", voltage))
     graph.bond("supply", "mesh")
-    for name, signal, unit in (("current", "winding.flow", "A"), ("voltage", "supply.effort", "V")):
+    current = "winding.flow"
+    if control.switching is not None:
+        current, ripple = "mesh.flow", partial(of_full_bridge, control.switching)
+        add_ripple(graph, "mesh", "winding", params.inductance, ripple, ("t", "supply.effort"))
+    for name, signal, unit in (("current", current, "A"), ("voltage", "supply.effort", "V")):
         graph.signals[name] = Law(lambda value: value, (signal,)), unit
 
 
@@ -100,7 +105,7 @@ def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
     """The machine on an inverter that is commanded the voltage `voltage`, an input; port: `shaft`."""
     graph = build(params)
     graph.inputs["voltage"] = "V"
-    _supply(graph, Law(control.full_bridge, ("voltage", "winding.flow")))
+    _supply(graph, params, control, Law(control.full_bridge, ("voltage", "winding.flow")))
     add_current_limit(graph, control, SQUARE)
     return graph
 

@@ -35,6 +35,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
 )
 from cosim.mechanics.bondgraph.components._open_loop import FIELD, OpenLoop
 from cosim.mechanics.bondgraph.components._rotor import add_rotor
+from cosim.mechanics.bondgraph.components._switching import add_ripples
 from cosim.mechanics.bondgraph.components._synchronous import BACK_EMF, LOWEST_SPEED, limited_vector
 from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
 from cosim.mechanics.bondgraph.elements import Stored
@@ -222,7 +223,7 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
     graph = build(params)
     _add_observer(graph, params)
     _supply(graph, params, control, voltages, ("request", *CURRENTS, *ESTIMATED, "rotor.flow", *control.limited_by))
-    _record_axes(graph, params)
+    _record_axes(graph, params, control)
     return graph
 
 
@@ -238,7 +239,7 @@ def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
     graph.inputs |= {"voltage_d": "V", "voltage_q": "V"}
     _add_observer(graph, params)
     _supply(graph, params, control, voltages, ("voltage_d", "voltage_q", *ESTIMATED))
-    _record_axes(graph, params)
+    _record_axes(graph, params, control)
     return graph
 
 
@@ -326,18 +327,21 @@ def _supply(
         law = Law(lambda *known, k=k: given(*known)[k], (*CURRENTS, *uses))
         graph.add(f"inverter_{axis}", Se("electrical", law))
         graph.bond(f"inverter_{axis}", f"mesh_{axis}")
+    if control.switching is not None:
+        add_ripples(graph, control.switching, params.leakage, _VOLTAGES)
     graph.signals["rotor_flux"] = Law(lambda alpha, beta: _size(alpha, beta) / SCALE, FLUXES), "V*s"
 
 
-def _record_axes(graph: BondGraph, params: Params) -> None:
+def _record_axes(graph: BondGraph, params: Params, control: CurrentControl) -> None:
     """Currents and voltages along the observed flux."""
     for what, signals, unit in (("current", CURRENTS, "A"), ("voltage", _VOLTAGES, "V")):
+        flows = signals if control.switching is None or what == "voltage" else ("mesh_alpha.flow", "mesh_beta.flow")
         for k, axis in enumerate("dq"):
 
             def along(x: Numeric, y: Numeric, alpha: Numeric, beta: Numeric, k: int = k) -> Numeric:
                 return _along(_polar(params, alpha, beta)[1], x, y)[k] / SCALE
 
-            graph.signals[f"{what}_{axis}"] = Law(along, (*signals, *ESTIMATED)), unit
+            graph.signals[f"{what}_{axis}"] = Law(along, (*flows, *ESTIMATED)), unit
 
 
 def _size(x: Numeric, y: Numeric) -> Numeric:
