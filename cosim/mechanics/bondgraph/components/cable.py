@@ -1,8 +1,8 @@
 """Cable between an inverter and a motor: U_in − U_out = R i + L i̇, with R = n l R' (1 + α ΔT) and L = n l L'.
 
-n conductors of the length l are in series: 2 to a DC machine, there and back, 1 for each phase of a star, also where the
-axes α and β stand for the phases. In the axes d and q of a `pmsm`, which turn, an inductance is no series one: add it to
-`inductance_d` and `inductance_q` there, and let the cable have the resistance alone.
+n conductors of the length l are in series: 2 to a DC machine, there and back, 1 for each phase of a star, also where
+the axes α and β stand for the phases. In the axes d and q of a `pmsm`, which turn, an inductance is no series one: add
+it to `inductance_d` and `inductance_q` there, and let the cable have the resistance alone.
 
 Port: `conductor`, a 1-junction, from a source and to the mesh of a machine.
 """
