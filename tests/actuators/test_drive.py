@@ -178,7 +178,13 @@ ELECTRICAL = {
     "load": {"type": "R", "domain": "electrical", "resistance": "2 kohm"},
 }
 WRONG: dict[str, dict[str, Any]] = {
-    "no motor": {"motor": {"type": "bldc"}},
+    "no motor": {"motor": {"type": "reluctance"}},
+    "a motor without magnets": {
+        "motor": {
+            **{"type": "dc_machine", "resistance": 1, "inductance": 1e-3},
+            **{"excitation": 0.1, "field_resistance": 10, "field_inductance": 0.1},
+        }
+    },
     "no gear": {"gears": [{"type": "worm", "ratio": 40}]},
     "friction as a gear": {"gears": [{"type": "friction", "coulomb": 0.5}, {"ratio": 210, "stiffness": 8}]},
     "a shaft as a gear": {"gears": [{"type": "shaft", "stiffness": 40}]},

@@ -130,6 +130,7 @@ joints:
               x: {x}
             energy: {energy}
         bonds: [supply -> mesh -> resistor, core -> damping, core -> joint, {bonds}]
+      signals: {{flux: coil.flux}}
 schedule: {{step: 1 ms, duration: 50 ms, integrator: rodas4, tolerance: 1e-10, substeps: auto}}
 """
 RIGHT = {
@@ -146,6 +147,7 @@ def test_a_field_of_a_file_is_that_of_python(bonds: str, rig_of: Callable[..., R
     run = rig_of(RIG.format(**{**RIGHT, "bonds": bonds})).run()
     motion = Simulation(assemble(solenoid()), [0.0, 0.05], lambda t: {"voltage": 5.0}, method="DOP853")
     assert run["slide/position"][-1] == pytest.approx(motion["coil.displacement_2"][-1] - 0.002, rel=1e-6)
+    assert run["slide/flux"][-1] == pytest.approx(motion["coil.momentum_1"][-1], rel=1e-6)  # a state by its port
     energy = run.summary["energy"]
     assert energy is not None and abs(energy["residual_relative"]) < 1e-8
 

@@ -345,7 +345,9 @@ def recorded_variable(equations: GraphEquations, signal: str, own: str) -> Varia
         target, _, what = signal.rpartition(".")
         if signal in equations.graph.signals or not target or what in OWN:
             return equations.signal(signal, own)
-        name, _ = equations.graph.meant(signal, own, (*OWN, ENERGY))
+        name, what = equations.graph.meant(signal, own, (*OWN, ENERGY))
+        if what != ENERGY:
+            return equations.signal(signal, own)  # of a port of a field
         variable = Variable(ENERGY, name)
         if variable not in equations.of:
             equations.of[variable] = _energy_of(equations, name)

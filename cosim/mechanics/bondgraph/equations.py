@@ -185,6 +185,8 @@ class GraphEquations:
 
     def _signal_of(self, name: str, what: str, own: str) -> Variable:
         element = self.graph.elements[name]
+        if what in element.ports:
+            return Variable("state", field_state(name, element, element.ports.index(what)))
         if not element.is_junction and len(element.domains) > 1:
             raise GraphError(f"its law uses the {what} of '{name}', which has several; use a junction's", own)
         if what in ("effort", "flow"):
@@ -340,12 +342,17 @@ def _field(g: GraphEquations, name: str, element: Element) -> Equations:
         if g.causality.computes(name, bond) != side:
             raise GraphError(_nonlinear_derivative(side), name)
         unit = getattr(DOMAINS[element.domains[number]], what)
-        state = StateVariable(f"{name}.{what}_{number + 1}", unit, element.initial[number])
+        state = StateVariable(field_state(name, element, number), unit, element.initial[number])
         sides.append(e if side == "effort" else f)
         states.append(g.add_state(state, linear(Term(1.0, f if side == "effort" else e))))
     assert element.energy is not None
     gradient = [_partial(element.energy.fn, len(states), k) for k in range(len(states))]
     return {side: Function(partial, tuple(states)) for side, partial in zip(sides, gradient, strict=True)}
+
+
+def field_state(name: str, element: Element, number: int) -> str:
+    """The name of the state of a port of a field."""
+    return f"{name}.{element.stores[number]}_{number + 1}"
 
 
 def _nonlinear_derivative(side: str) -> str:

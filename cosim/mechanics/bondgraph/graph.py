@@ -73,7 +73,7 @@ class Component:
 class ElectricMachine(Component):
     """The motor of a drive."""
 
-    word, types = "motor", ("dc_machine", "pmsm", "linear_motor", "stepper")
+    word, types = "motor", ("dc_machine", "pmsm", "linear_motor", "bldc", "stepper", "induction_machine")
 
     @property
     def linear(self) -> bool:
@@ -285,16 +285,17 @@ class CheckedGraph:
         return path
 
     def meant(self, signal: str, own: str, kinds: Sequence[str] = OWN) -> tuple[str, str]:
-        """(element, `effort`, `flow`, …) that the law of `own` means by the name of a signal, for an element in its
-        component or in one around it. Raises GraphError for a signal that does not exist."""
+        """(element, `effort`, `flow`, … or a port of a field) that the law of `own` means by the name of a signal, for
+        an element in its component or in one around it. Raises GraphError for a signal that does not exist."""
         if signal in OWN:
             return own, signal
         target, _, what = signal.rpartition(".")
         scopes = own.split(".")[:-1]
         inside = [self._behind(".".join([*scopes[:depth], target])) for depth in range(len(scopes), -1, -1)]
         found = [name for name in inside if name in self.elements]
-        if not found or what not in kinds:
+        if not found or what not in (*kinds, *self.elements[found[0]].ports):
             known = ["t", *self.inputs, *OWN, *(f"{name}.{what}" for name in self.elements for what in kinds)]
+            known += [f"{name}.{port}" for name, port in self.at_port]
             hint = "; Euler's number is exp(1)" if signal == "e" else did_you_mean(signal, known)
             raise GraphError(f"there is no signal '{signal}'{hint}", own)
         return found[0], what

@@ -71,9 +71,15 @@ def add_account(graph: BondGraph, name: str, power_signal: str, power: Law) -> N
     graph.signals[f"{name}{ENERGY}"] = Law(lambda held: held, (f"{energy}.displacement",)), "J"
 
 
-def supplied_by(sources: Sequence[str]) -> Law:
-    """The power of sources whose bonds leave them."""
-    return Law(_sum_of_products, tuple(f"{name}.{side}" for name in sources for side in ("effort", "flow")))
+def supplied_by(sources: Sequence[str], entered: Sequence[str] = ()) -> Law:
+    """The power of sources; entered: of these whose bonds enter them."""
+
+    def power(*signals: Numeric) -> Numeric:
+        end = 2 * len(sources)
+        return _sum_of_products(*signals[:end]) - _sum_of_products(*signals[end:])
+
+    uses = tuple(f"{name}.{side}" for name in (*sources, *entered) for side in ("effort", "flow"))
+    return Law(power if entered else _sum_of_products, uses)
 
 
 def _sum_of_products(*signals: Numeric) -> Numeric:

@@ -13,6 +13,7 @@ all, the plant solves for a with B and D (`CouplingActuator`).
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -56,6 +57,7 @@ class GraphActuator:
     `<element>.effort` and the like."""
 
     inputs = ACTUATOR_INPUTS
+    longest_step = math.inf  # s, of the substeps of its plant: what it does within them would not be seen
     doubts: tuple[str, ...] = ()  # warnings of its parameters, with their joints where it moves several
     for_other_joints = "end its graph with a TF to that domain"  # the fix for joints that move in the other domain
 

@@ -1,4 +1,4 @@
-"""A drive whose motor follows a field that turns without feedback: a step motor."""
+"""A drive whose motor follows a field that turns without feedback: a step motor, or an induction machine at V/f."""
 
 from __future__ import annotations
 

@@ -68,7 +68,10 @@ def check(params: drive.Params) -> None:
     for key in ("loops", "open_loop"):
         if getattr(params, key) is not None:
             raise SectionError(f"a drive on a supply has continuous loops; take '{key}' or 'supply' out", (key,))
-    if drive.bridge_of(params) is None:
+    if params.control.switching is not None:
+        raise SectionError("an inverter on a supply is averaged; take it out", ("control", "inverter", "switched"))
+    bridge = drive.bridge_of(params)
+    if bridge is None or bridge.link_fraction is None:
         raise SectionError(f"a '{params.motor.type}' cannot be on a supply; use another motor", ("motor", "type"))
 
 
@@ -80,7 +83,7 @@ def _inside(joint: str) -> str:
 def _drive(params: drive.Params, joint: str) -> tuple[BondGraph, dict[str, float]]:
     """(a drive with the ports `link` and `shaft`, its inertias as of `drive.train`)"""
     alone, inverter, bridge = drive.controlled(params), params.control.inverter, drive.bridge_of(params)
-    assert bridge is not None  # `check` has seen to it
+    assert bridge is not None and bridge.link_fraction is not None  # `check` has seen to it
     _bridge.add_conduction(alone, bridge, inverter)
     motor = on_link(alone, bridge.link_fraction)
     _bridge.add_switching(motor, bridge, inverter, _bridge.meshes_of(alone), TERMINALS)

@@ -26,6 +26,7 @@ from cosim.mechanics.bondgraph import Element, Law, power_account
 from cosim.mechanics.bondgraph.components import _bridge, friction
 from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
 from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
+from cosim.mechanics.bondgraph.components._switching import STEPS, ripples_of
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage, built
 from cosim.plugins.actuators._graph_actuator import JOINT, TORQUES, GraphActuator
 from cosim.plugins.actuators._open_loop_drive import OpenLoopDrive
@@ -52,12 +53,14 @@ def _is_first(number: Numeric, count: int) -> Numeric:
 
 @params
 class Params:
-    motor: ElectricMachine = param(doc="`type: dc_machine`, `pmsm`, `linear_motor` or `stepper`, with its parameters")
+    motor: ElectricMachine = param(
+        doc="`type: dc_machine`, `pmsm`, `linear_motor`, `bldc`, `stepper` or `induction_machine`, with its parameters"
+    )
     control: CurrentControl = param(default=CurrentControl(), doc="of the motor's current")
     gears: tuple[Stage, ...] = param(default=(), doc="stages from the motor to the joint")
     friction: friction.Params | None = param(default=None, doc="at the joint")
     loops: ServoLoops | None = param(default=None, doc="sampled loops of position, velocity and current")
-    open_loop: OpenLoop | None = param(default=None, doc="of a `stepper`, in place of loops")
+    open_loop: OpenLoop | None = param(default=None, doc="of a `stepper` or `induction_machine`, in place of loops")
     brake: HoldingBrake | None = param(default=None, doc="holding brake at the joint, which the drive switches")
     supply: str | None = param(default=None, doc="name of a supply that it shares with others")
     powers: bool = param(default=False, doc="record its powers and energies by part")
@@ -99,9 +102,11 @@ class Params:
 
 
 def load(params: Params) -> GraphActuator:
-    """Raises as `_assembled` does."""
-    actuator = _assembled(params)
+    """The drive, with what the substeps of its plant may be. Raises as `_assembled` does."""
+    actuator, inverter = _assembled(params), params.control.switching
     actuator.doubts = doubts_of(params)
+    if inverter is not None:
+        actuator.longest_step = 1.0 / (STEPS * inverter.switching_frequency)
     if not params.linear:
         actuator.for_other_joints = "end its 'gears' with a ball_screw, rack or belt, or use a linear_motor"
     elif params.gears:
@@ -123,7 +128,8 @@ def _assembled(params: Params) -> GraphActuator:
     if params.powers:
         sources = [f"motor.{name}" for name in _bridge.windings_of(motor)]
         sources += [name for name in ("motor.switching_supply",) if name in graph.elements]
-        add_powers(graph, power_account.supplied_by(sources))
+        ripples = [f"motor.{name}" for name in ripples_of(motor)]
+        add_powers(graph, power_account.supplied_by(sources, ripples))
     graph.bond(graph.ports["shaft"], JOINT)
     drive = _with_loops(params, graph, moving)
     drive.outputs = {**drive.outputs, **({} if params.motor.linear else TORQUES)}
@@ -140,7 +146,7 @@ def _with_loops(params: Params, graph: BondGraph, moving: Mapping[str, float]) -
         return GraphActuator(params, graph, recorded, moving)
     windings, current = _of_motor("motor", module.windings, params.motor.params, params.control), None
     if loops.commutation is not None and not windings.electrical_ratio:
-        what = f"commutation is of synchronous machines of three phases, not of a {params.motor.type}"
+        what = f"commutation is of a pmsm or a linear_motor, not of a {params.motor.type}"
         raise SectionError(f"{what}; take it out", ("loops", "commutation"))
     if loops.current is not None:
         try:
@@ -161,7 +167,7 @@ def check(params: Params) -> None:
         raise InputError(f"'{params.motor.type}' is no motor with a current loop; use {ElectricMachine.choices()}")
     if params.open_loop is not None and not hasattr(params.motor.module, "with_field"):
         what = f"a {params.motor.type} does not follow a field without feedback"
-        raise SectionError(f"{what}; use a stepper, or 'loops'", ("open_loop",))
+        raise SectionError(f"{what}; use a stepper or an induction_machine, or 'loops'", ("open_loop",))
     if params.control.currents != "zero_d" and not hasattr(params.motor.module, "axes"):
         what = f"a {params.motor.type} is not controlled along the axes of its magnets; take it out"
         raise SectionError(what, ("control", "currents"))

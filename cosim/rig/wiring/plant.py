@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -97,8 +98,8 @@ def shared_drives(spec: RigSpec | PlantSpec, reading: Reading) -> dict[str, Shar
 
 
 def with_samples(spec: RigSpec, plant: Plant, reading: Reading) -> RigSpec:
-    """The rig with substeps that are a multiple of the samples of its actuators. Records actuators of whose periods a
-    tick is no whole number."""
+    """The rig with substeps that are a multiple of the samples of its actuators, and as short as their `longest_step`.
+    Records actuators of whose periods a tick is no whole number."""
     schedule, samples = spec.schedule, {}
     for name, period in plant.periods.items():
         count = samples_per_tick(period, schedule.step_ns)
@@ -109,8 +110,10 @@ def with_samples(spec: RigSpec, plant: Plant, reading: Reading) -> RigSpec:
             reading.fail(("joints", name, "actuator"), f"{what}; use schedule.step: {fixes}")
         else:
             samples[name] = count
-    substeps = whole_substeps(schedule.substeps, samples)
-    return replace(spec, schedule=replace(schedule, substeps=substeps)) if samples else spec
+    longest = [getattr(actuator, "longest_step", math.inf) for actuator in plant.actuators.values()]
+    least = math.ceil(schedule.step_ns * 1e-9 / min(longest, default=math.inf) - 1e-6)
+    substeps = whole_substeps(max(schedule.substeps, least), samples)
+    return spec if substeps == schedule.substeps else replace(spec, schedule=replace(schedule, substeps=substeps))
 
 
 def _check_motion(plant: Plant, sections: Mapping[str, str], reading: Reading) -> None:

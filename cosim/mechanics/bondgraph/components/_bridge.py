@@ -6,7 +6,7 @@ linearly while the voltage rises, and back, takes U |i| t_s (Mohan, Undeland and
 
 A full bridge has two of them in series. Of three phases the means over an electrical turn are used: the drop is 4/π V
 along the current, and the sum of |i| is 6/π times its amplitude; of two phases with a full bridge each
-they are 8/π V and 8/π times.
+they are 8/π V and 8/π times. Of three legs of which one is open, the other two conduct the current in series.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from cosim.mechanics.bondgraph.components._current_control import Inverter
 
 
 class InverterBridge(NamedTuple):
-    """link_fraction: largest size of its voltages in the graph per voltage of the link; scale: of currents and voltages
+    """link_fraction: largest size of its voltages in the graph per voltage of the link, None for one whose voltages do
+    not scale with the link; scale: of currents and voltages
     in the graph per amplitude; drop, currents: of V, and Σ |i|, per amplitude of the current; resistances: in series
     with each winding in the graph."""
 
-    link_fraction: float
+    link_fraction: float | None
     scale: float
     drop: float
     currents: float
@@ -48,6 +49,7 @@ class InverterBridge(NamedTuple):
         return inverter.switching_frequency * inverter.switching_time * self.currents * size
 
 
+TWO_LEGS = InverterBridge(None, math.sqrt(2.0), 1.0, 2.0, 1.0)  # the third one is open
 FULL_BRIDGE = InverterBridge(1.0, 1.0, 2.0, 2.0, 2.0)
 TWO_PHASES = InverterBridge(1.0, 1.0, 8.0 / math.pi, 8.0 / math.pi, 2.0)
 THREE_PHASES = InverterBridge(

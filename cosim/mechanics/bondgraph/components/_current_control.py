@@ -96,7 +96,7 @@ PHASES = tuple(2.0 * math.pi / 3.0 * k for k in range(3))
 
 @params
 class Inverter:
-    """An inverter with its dead time."""
+    """An inverter with its dead time, averaged or switched."""
 
     dead_time: float = param(unit="s", min=0.0, doc="t_d")
     switching_frequency: float = param(unit="Hz", above=0.0, doc="f_s")
@@ -105,6 +105,7 @@ class Inverter:
     on_voltage: float = param(unit="V", min=0.0, default=0.0, doc="V of a half bridge that conducts")
     on_resistance: float = param(unit="ohm", min=0.0, default=0.0, doc="R of a half bridge that conducts")
     switching_time: float = param(unit="s", min=0.0, default=0.0, doc="t_s, mean of the times to turn on and off")
+    switched: bool = param(default=False, doc="with the ripple of its switching; without it averaged over its periods")
 
     def __post_init__(self) -> None:
         if self.dead_time * self.switching_frequency >= 0.5:
@@ -168,6 +169,11 @@ class CurrentControl:
     def full_bridge(self, commanded: Numeric, current: Numeric) -> Numeric:
         """The voltage that a full bridge gives [V]."""
         return commanded if self.inverter is None else commanded + 2.0 * self.inverter.error(current)
+
+    @property
+    def switching(self) -> Inverter | None:
+        """The inverter, where it has a ripple."""
+        return self.inverter if self.inverter is not None and self.inverter.switched else None
 
     @property
     def rate(self) -> float:

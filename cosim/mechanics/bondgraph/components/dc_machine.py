@@ -25,7 +25,8 @@ from cosim.mechanics.bondgraph.components._current_control import (
 )
 from cosim.mechanics.bondgraph.components._iron import IronLosses
 from cosim.mechanics.bondgraph.components._rotor import add_rotor
-from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_and_magnets, add_windings
+from cosim.mechanics.bondgraph.components._switching import add_ripple, of_full_bridge
+from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_and_magnets, add_windings, refuse_magnets
 
 BRIDGE = FULL_BRIDGE
 SQUARE = Law(lambda current: current * current, ("winding.flow",))
@@ -54,6 +55,8 @@ class Params:
             raise ValueError("a field winding has excitation, field_resistance and field_inductance; give all three")
         if all(given) == (self.torque_constant is not None):
             raise ValueError("give either torque_constant, or excitation, field_resistance and field_inductance")
+        if self.torque_constant is None:
+            refuse_magnets(self.thermal)
 
 
 def build(params: Params) -> BondGraph:
@@ -79,7 +82,8 @@ def build(params: Params) -> BondGraph:
         excitation = params.excitation
         of_current = Law(lambda i, field: excitation * field * i, ("winding.flow", "field_winding.flow"))
     add_rotor(graph, params, of_current)
-    add_limits_and_magnets(graph, params.thermal, "machine", params.torque_constant)
+    magnets = {} if params.torque_constant is None else {"machine": params.torque_constant}
+    add_limits_and_magnets(graph, params.thermal, magnets)
     return graph
 
 
@@ -110,16 +114,20 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
 
     uses = ("request", "winding.flow", "rotor.flow", missing(""), *control.limited_by)
     add_current_limit(graph, control, SQUARE)
-    _supply(graph, Law(given, uses))
+    _supply(graph, params, control, Law(given, uses))
     add_observer(graph, "", resistance, inductance, Law(disturbance, ("winding.effort", *uses)))
     return graph
 
 
-def _supply(graph: BondGraph, voltage: Law) -> None:
+def _supply(graph: BondGraph, params: Params, control: CurrentControl, voltage: Law) -> None:
     """A source of voltage, and the recorded signals."""
     graph.add("supply", Se("electrical", voltage))
     graph.bond("supply", "mesh")
-    for name, signal, unit in (("current", "winding.flow", "A"), ("voltage", "supply.effort", "V")):
+    current = "winding.flow"
+    if control.switching is not None:
+        current, ripple = "mesh.flow", partial(of_full_bridge, control.switching)
+        add_ripple(graph, "mesh", "winding", params.inductance, ripple, ("t", "supply.effort"))
+    for name, signal, unit in (("current", current, "A"), ("voltage", "supply.effort", "V")):
         graph.signals[name] = Law(lambda value: value, (signal,)), unit
 
 
@@ -127,7 +135,7 @@ def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
     """The machine on an inverter that is commanded the voltage `voltage`, an input; port: `shaft`."""
     graph = build(params)
     graph.inputs["voltage"] = "V"
-    _supply(graph, Law(control.full_bridge, ("voltage", "winding.flow")))
+    _supply(graph, params, control, Law(control.full_bridge, ("voltage", "winding.flow")))
     add_current_limit(graph, control, SQUARE)
     return graph
 

@@ -117,7 +117,7 @@ def build(params: SynchronousMachine) -> BondGraph:
         graph.chain(f"mesh_{axis}", f"machine_{axis}", "rotor")
     add_windings(graph, ["mesh_d", "mesh_q"], params.resistance, params.thermal)
     add_rotor(graph, params, torque, params.domain, params.cogging, params.cogging_rate)
-    add_limits_and_magnets(graph, params.thermal, "machine_q", params.electrical_ratio * SCALE * params.flux)
+    add_limits_and_magnets(graph, params.thermal, {"machine_q": params.electrical_ratio * SCALE * params.flux})
     return graph
 
 
@@ -180,7 +180,7 @@ def controlled(params: SynchronousMachine, control: CurrentControl, ratio: float
             return _of_inverter(params, control, u_d, u_q, i_d, i_q, angle)
 
     add_current_limit(graph, control, SQUARE)
-    _supply(graph, [Law(lambda *known, k=k: given(*known)[k], uses) for k in range(2)])
+    _supply(graph, control, [Law(lambda *known, k=k: given(*known)[k], uses) for k in range(2)])
     of.add_observers(graph, disturbances, ("winding_d.effort", "winding_q.effort", *known))
     return graph
 
@@ -200,8 +200,10 @@ def _of_inverter(
     return u_d + SCALE * errors[0], u_q + SCALE * errors[1]
 
 
-def _supply(graph: BondGraph, voltages: Sequence[Law]) -> None:
-    """A source of voltage in each axis, and the recorded signals."""
+def _supply(graph: BondGraph, control: CurrentControl, voltages: Sequence[Law]) -> None:
+    """A source of voltage in each axis, and the recorded signals. Raises ValueError for a switched inverter."""
+    if control.switching is not None:
+        raise ValueError("the inverter of a pmsm or linear_motor is averaged; take 'switched' out of 'control'")
     for axis, voltage in zip(("d", "q"), voltages, strict=True):
         graph.add(f"inverter_{axis}", Se("electrical", voltage))
         graph.bond(f"inverter_{axis}", f"mesh_{axis}")
@@ -217,7 +219,7 @@ def with_voltages(params: SynchronousMachine, control: CurrentControl) -> BondGr
     if control.inverter is not None:
         uses = ("voltage_d", "voltage_q", *CURRENTS, "rotor.displacement")
         commanded = [Law(lambda *known, k=k: _of_inverter(params, control, *known)[k], uses) for k in range(2)]
-    _supply(graph, commanded)
+    _supply(graph, control, commanded)
     add_current_limit(graph, control, SQUARE)
     return graph
 

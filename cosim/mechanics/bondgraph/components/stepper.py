@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from cosim.core import ops
 from cosim.core.types import Numeric, State, param, params
@@ -31,8 +32,9 @@ from cosim.mechanics.bondgraph.components._current_control import (
 from cosim.mechanics.bondgraph.components._iron import IronLosses
 from cosim.mechanics.bondgraph.components._open_loop import FIELD, OpenLoop
 from cosim.mechanics.bondgraph.components._rotor import add_rotor
+from cosim.mechanics.bondgraph.components._switching import add_ripple, of_full_bridge
 from cosim.mechanics.bondgraph.components._synchronous import LOST, SynchronousAxes
-from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
+from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_and_magnets, add_windings
 
 CURRENTS, ANGLE = ("winding_a.flow", "winding_b.flow"), "rotor.displacement"
 SQUARE = Law(lambda a, b: a * a + b * b, CURRENTS)  # of the amplitude of a phase
@@ -72,6 +74,8 @@ def build(params: Params) -> BondGraph:
     add_windings(graph, ["mesh_a", "mesh_b"], params.resistance, params.thermal)
     of_currents = Law(lambda a, b, angle: torques["a"](angle) * a + torques["b"](angle) * b, (*CURRENTS, ANGLE))
     add_rotor(graph, params, of_currents, cogging=params.detent, cogging_rate=4 * n)
+    magnets = {f"machine_{phase}": Law(torque, (ANGLE,)) for phase, torque in torques.items()}
+    add_limits_and_magnets(graph, params.thermal, magnets)
     return graph
 
 
@@ -173,7 +177,12 @@ def _supplied(
 
         graph.add(f"bridge_{phase}", Se("electrical", Law(given, (current, *uses))))
         graph.bond(f"bridge_{phase}", f"mesh_{phase}")
-        for name, signal, unit in (("current", current, "A"), ("voltage", f"bridge_{phase}.effort", "V")):
+        flow = current
+        if control.switching is not None:
+            flow, ripple = f"mesh_{phase}.flow", partial(of_full_bridge, control.switching)
+            uses_of_ripple = ("t", f"bridge_{phase}.effort")
+            add_ripple(graph, f"mesh_{phase}", f"winding_{phase}", params.inductance, ripple, uses_of_ripple)
+        for name, signal, unit in (("current", flow, "A"), ("voltage", f"bridge_{phase}.effort", "V")):
             graph.signals[f"{name}_{phase}"] = Law(lambda value: value, (signal,)), unit
     return graph
 
