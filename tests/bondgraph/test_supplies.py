@@ -247,6 +247,10 @@ OTHER_MOTORS: dict[str, tuple[dict[str, Any], float]] = {
     "linear_motor": (
         {"pole_pitch": 0.06, "force_constant": 40, "resistance": 0.8, "inductance_d": 2e-3, "inductance_q": 3e-3}, 1.5,
     ),
+    "induction_machine": (
+        {"pole_pairs": 2, "stator_resistance": 0.8, "rotor_resistance": 0.5, "magnetising_inductance": 30e-3}
+        | {"stator_leakage": 1e-3, "rotor_leakage": 1e-3, "inertia": 4e-3, "flux": 0.3, "excited": True}, 1.5,
+    ),
 }  # fmt: skip
 
 
@@ -264,11 +268,13 @@ def test_other_motors_take_their_power_from_the_link(name: str) -> None:
         drive, {**link, "source": {**LINK["source"], "voltage": 30}}, mechanism=mechanism, schedule=schedule
     ).run()
     assert abs(run.summary["energy"]["residual_relative"]) < 1e-8
-    names = "dq" if linear else "ab"
-    u, largest = run["link/voltage"], 1.0 / np.sqrt(3.0) if linear else 1.0
+    names = "ab" if name == "stepper" else "dq"
+    u, largest = run["link/voltage"], 1.0 if name == "stepper" else 1.0 / np.sqrt(3.0)
     for joint in ("first", "second"):
         voltages, currents = (np.array([run[f"{joint}/{of}_{k}"] for k in names]) for of in ("voltage", "current"))
-        power = phases * np.sum(voltages * currents, axis=0)
+        i = np.hypot(*currents)
+        switched = 16e3 * 1e-7 * (8.0 if name == "stepper" else 6.0) / np.pi * i * i / np.hypot(i, 0.05) * u
+        power = phases * np.sum(voltages * currents, axis=0) + switched
         assert u * run[f"{joint}/supply_current"] == pytest.approx(power, abs=1e-9 * np.ptp(power))
         assert np.max(np.hypot(*voltages) / u) == pytest.approx(largest, rel=1e-6)
 
@@ -296,6 +302,13 @@ MISTAKES: dict[str, dict[str, Any]] = {
             "open_loop": {"steps": {"current": 2}},
         }
     },
+    "legs of which one is open": {
+        "drive": {
+            **DRIVE,
+            "motor": {"type": "bldc", "pole_pairs": 2, "resistance": 0.5, "inductance": 1e-3, "back_emf": 0.05},
+        }
+    },
+    "a ripple": {"drive": {**DRIVE, "control": {"inverter": {**INVERTER, "switched": True}}}},
     "a chopper that is always on": {"link": {**LINK, "chopper": {"threshold": 90, "resistance": 10}}},
     "an unknown source": {"link": {**LINK, "source": {"type": "grid"}}},
     "multirate": {"schedule": {"step": "1 ms", "integrator": "multirate"}},
