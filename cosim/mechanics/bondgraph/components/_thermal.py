@@ -191,9 +191,9 @@ def _weaken(graph: BondGraph, machine: str, magnets: Value, coefficient: float, 
     assert element.value is not None
     cold, part = _law(element.value), _law(magnets)
 
-    def hot(rise: Numeric, *signals: Numeric) -> Numeric:
+    def hot(temperature_rise: Numeric, *signals: Numeric) -> Numeric:
         own = len(cold.uses)
-        return cold.fn(*signals[:own]) + part.fn(*signals[own:]) * coefficient * rise
+        return cold.fn(*signals[:own]) + part.fn(*signals[own:]) * coefficient * temperature_rise
 
     graph.elements[machine] = replace(element, value=Law(hot, (f"{node}_heat.effort", *cold.uses, *part.uses)))
 
