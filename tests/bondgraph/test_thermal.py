@@ -151,7 +151,7 @@ def test_a_network_in_a_drive_heats_by_its_losses_and_weakens_its_magnets(motor:
     )
     assert capacities @ (rises - 10.0) + away == pytest.approx(given, rel=1e-6, abs=1e-6)
     assert rises[0].max() > 15.0
-    # the torque is that of magnets at the temperature of the iron
+    # the torque, with what accelerates the rotor, is that of magnets at the temperature of the iron
     w, warm = run["axis/velocity"], 1.0 - 0.0012 * rises[1]
     drag = 0.05 * w / np.hypot(w, 0.1) + 2e-2 * w
     if motor is DC:
@@ -159,7 +159,7 @@ def test_a_network_in_a_drive_heats_by_its_losses_and_weakens_its_magnets(motor:
     else:
         d, q = run["axis/current_d"], run["axis/current_q"]
         torque = 1.5 * 4 * (0.1 * warm - 1e-3 * d) * q
-    assert run["axis/effort"] + drag == pytest.approx(torque, abs=1e-9 * np.ptp(torque))
+    assert run["axis/measured_effort"] + drag == pytest.approx(torque, abs=1e-9 * np.ptp(torque))
     assert abs(run.summary["energy"]["residual_relative"]) < 1e-6
     # the time to the limit is that of the network with these losses
     losses = run["axis/copper_loss"], run["axis/iron_loss"]
