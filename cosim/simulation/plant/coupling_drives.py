@@ -132,6 +132,12 @@ class CouplingDrives:
         slopes = self._slopes(plant, t, x, np.zeros(len(a)), q, v, a)
         return np.array([slopes.times(unit) for unit in np.eye(len(a))], dtype=float).T
 
+    def inertias(self, plant: Plant) -> Numeric:
+        """(nv,) the diagonal of B at the start, without requests and accelerations; numbers or symbols."""
+        x, none = plant.initial(), np.zeros(plant.model.nv)
+        q, v, _ = plant.motion(0.0, x)
+        return self._slopes(plant, 0.0, x, none, q, v, none).diagonal
+
     def stored(self, plant: Plant, t: Numeric, x: State) -> Numeric:
         """The energy in the drives [J]."""
         q, v, _ = plant.motion(t, x)
