@@ -159,7 +159,7 @@ def test_a_network_in_a_drive_heats_by_its_losses_and_weakens_its_magnets(motor:
     else:
         d, q = run["axis/current_d"], run["axis/current_q"]
         torque = 1.5 * 4 * (0.1 * warm - 1e-3 * d) * q
-    assert run["axis/effort"] + drag == pytest.approx(torque, abs=1e-9 * np.ptp(torque))
+    assert run["axis/measured_effort"] + drag == pytest.approx(torque, abs=1e-9 * np.ptp(torque))
     assert abs(run.summary["energy"]["residual_relative"]) < 1e-6
     # the time to the limit is that of the network with these losses
     losses = run["axis/copper_loss"], run["axis/iron_loss"]
