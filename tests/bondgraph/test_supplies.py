@@ -264,7 +264,9 @@ def test_other_motors_take_their_power_from_the_link(name: str) -> None:
         drive, {**link, "source": {**LINK["source"], "voltage": 30}}, mechanism=mechanism, schedule=schedule
     ).run()
     assert abs(run.summary["energy"]["residual_relative"]) < 1e-8
-    names, changes = ("dq", 6.0) if linear else ("ab", 8.0)  # Σ |i| of the half bridges is changes/π times the amplitude
+    names, changes = (
+        ("dq", 6.0) if linear else ("ab", 8.0)
+    )  # Σ |i| of the half bridges is changes/π times the amplitude
     u, largest = run["link/voltage"], 1.0 / np.sqrt(3.0) if linear else 1.0
     for joint in ("first", "second"):
         voltages, currents = (np.array([run[f"{joint}/{of}_{k}"] for k in names]) for of in ("voltage", "current"))
