@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
@@ -20,23 +20,27 @@ from cosim.core.types import ACCELERATION, SETPOINTS, Numeric, SampledActuator, 
 from cosim.mechanics.multibody.assembly import find_consistent_state
 from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.equations import MechanismEquations
+from cosim.mechanics.multibody.model import Model
+from cosim.simulation.plant.coupling_drives import PlantMotion
 from cosim.simulation.plant.indicators import STANDSTILL
 from cosim.simulation.plant.plant_description import PlantDescription
-
-
-class PlantMotion(NamedTuple):
-    """A motion of the plant. known: bool (nv,), dofs whose acceleration is known."""
-
-    t: Numeric
-    x: State
-    q: Numeric
-    v: Numeric
-    known: Numeric
 
 
 @dataclass(frozen=True)
 class Plant(PlantDescription):
     """A plant: its state, and how it moves."""
+
+    # --- what controllers know ---
+
+    @cached_property
+    def controller_model(self) -> Model:
+        """The model that controllers get. Of a drive that is solved together with the mechanism it has as a rotor what
+        the drive adds to the inertia of each of its joints at the start, with the others at rest."""
+        known = self.model.as_known
+        if not self.coupling:
+            return known
+        added, own = self.coupling.inertias(self), known.drive_rotors.values()
+        return known.with_rotor_inertia(ops.array([rotor + more for rotor, more in zip(own, added, strict=True)]))
 
     # --- initial state ---
 

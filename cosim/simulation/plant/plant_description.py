@@ -182,16 +182,6 @@ class PlantDescription:
         return self.full_model.without(redundant, self.start.inexact) if redundant else self.full_model
 
     @cached_property
-    def controller_model(self) -> Model:
-        """The model that controllers get. Of a drive that is solved together with the mechanism it has as a rotor what
-        the drive adds to the inertia of each of its joints at the start, with the others at rest."""
-        known = self.model.as_known
-        if not self.coupling:
-            return known
-        added, own = self.coupling.inertias(self), known.drive_rotors.values()
-        return known.with_rotor_inertia(ops.array([rotor + more for rotor, more in zip(own, added, strict=True)]))
-
-    @cached_property
     def other_formulation(self) -> Formulation | None:
         """The formulation that gives the accelerations, None for the separate bodies. Raises InputError if it does not
         exist or cannot treat the mechanism."""
