@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cosim.core.errors import InputError
-from cosim.core.paths import locate
+from cosim.core.paths import check_file, locate
 from cosim.core.types import Array, param, params
 from cosim.mechanics.multibody.given_rotation import GivenRotation, Interpolation
 from cosim.plugins.trajectories._piecewise import increasing
@@ -53,6 +53,7 @@ def read_orientations(path: Path) -> tuple[list[float], list[Array]]:
     Raises InputError with the line of what is wrong."""
     times, quaternions = list[float](), list[Array]()
     try:
+        check_file(path)
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)
             header = [name.strip() for name in next(rows, [])]
