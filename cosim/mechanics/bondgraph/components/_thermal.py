@@ -18,7 +18,7 @@ reaches the limit of a node; 0 beyond it, and 10⁶ s where none is reached.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
@@ -27,6 +27,7 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import BondGraph, C, Law, R, Se, Sf
+from cosim.mechanics.bondgraph.elements import Value
 
 AMBIENT, WINDING, HOUSING, IRON = "ambient", "winding", "housing", "iron"
 NEVER = 1e6  # s
@@ -162,13 +163,21 @@ def add_loss(graph: BondGraph, name: str, element: str, node: str) -> None:
     graph.bond(name, f"{node}_node")
 
 
-def add_limits_and_magnets(graph: BondGraph, thermal: Thermal | None, machine: str, constant: float | None) -> None:
+def refuse_magnets(thermal: Thermal | None) -> None:
+    """Raises ValueError for magnets of a machine that has none."""
+    if thermal is not None and thermal.flux_coefficient:
+        raise ValueError("it has no magnets, whose flux falls; take flux_coefficient out of 'thermal'")
+
+
+def add_limits_and_magnets(graph: BondGraph, thermal: Thermal | None, magnets: Mapping[str, Value]) -> None:
     """What follows from the temperatures once all losses are there: `time_to_limit`, and the flux of the magnets, which
-    has this constant in the gyrator `machine`; None without magnets."""
+    has these parts in the ratios of gyrators."""
     if thermal is None:
         return
-    if thermal.flux_coefficient and constant is not None:
-        _weaken(graph, machine, constant * thermal.flux_coefficient, thermal.node_of(thermal.magnets, IRON, HOUSING))
+    if thermal.flux_coefficient:
+        node = thermal.node_of(thermal.magnets, IRON, HOUSING)
+        for machine, part in magnets.items():
+            _weaken(graph, machine, part, thermal.flux_coefficient, node)
     if any(node.limit is not None for node in thermal.network_nodes):
         names = [f"{node.name}_heat.effort" for node in thermal.network_nodes]
         losses = [(tail, head.removesuffix("_node")) for tail, head in graph.bonds if tail.startswith("loss_")]
@@ -177,11 +186,20 @@ def add_limits_and_magnets(graph: BondGraph, thermal: Thermal | None, machine: s
         graph.signals["time_to_limit"] = Law(network.time_to_limit, uses), "s"
 
 
-def _weaken(graph: BondGraph, machine: str, per_kelvin: float, node: str) -> None:
+def _weaken(graph: BondGraph, machine: str, magnets: Value, coefficient: float, node: str) -> None:
     element = graph.elements[machine]
-    cold = element.value if isinstance(element.value, Law) else Law(lambda value=element.value: value)
-    hot = Law(lambda rise, *signals: cold.fn(*signals) + per_kelvin * rise, (f"{node}_heat.effort", *cold.uses))
-    graph.elements[machine] = replace(element, value=hot)
+    assert element.value is not None
+    cold, part = _law(element.value), _law(magnets)
+
+    def hot(temperature_rise: Numeric, *signals: Numeric) -> Numeric:
+        own = len(cold.uses)
+        return cold.fn(*signals[:own]) + part.fn(*signals[own:]) * coefficient * temperature_rise
+
+    graph.elements[machine] = replace(element, value=Law(hot, (f"{node}_heat.effort", *cold.uses, *part.uses)))
+
+
+def _law(value: Value) -> Law:
+    return value if isinstance(value, Law) else Law(lambda: value)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
 )
 from cosim.mechanics.bondgraph.components._iron import IronLosses
 from cosim.mechanics.bondgraph.components._rotor import add_rotor
-from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_and_magnets, add_windings
+from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_and_magnets, add_windings, refuse_magnets
 
 BRIDGE = FULL_BRIDGE
 SQUARE = Law(lambda current: current * current, ("winding.flow",))
@@ -54,6 +54,8 @@ class Params:
             raise ValueError("a field winding has excitation, field_resistance and field_inductance; give all three")
         if all(given) == (self.torque_constant is not None):
             raise ValueError("give either torque_constant, or excitation, field_resistance and field_inductance")
+        if self.torque_constant is None:
+            refuse_magnets(self.thermal)
 
 
 def build(params: Params) -> BondGraph:
@@ -79,7 +81,8 @@ def build(params: Params) -> BondGraph:
         excitation = params.excitation
         of_current = Law(lambda i, field: excitation * field * i, ("winding.flow", "field_winding.flow"))
     add_rotor(graph, params, of_current)
-    add_limits_and_magnets(graph, params.thermal, "machine", params.torque_constant)
+    magnets = {} if params.torque_constant is None else {"machine": params.torque_constant}
+    add_limits_and_magnets(graph, params.thermal, magnets)
     return graph
 
 

@@ -103,7 +103,7 @@ def build(params: SynchronousMachine) -> BondGraph:
     add_windings(graph, ["mesh_d", "mesh_q"], params.resistance, params.thermal)
     of_currents = Law(lambda i_d, i_q: p * (flux + (ld - lq) * i_d) * i_q, CURRENTS)
     add_rotor(graph, params, of_currents, params.domain, params.cogging, params.cogging_rate)
-    add_limits_and_magnets(graph, params.thermal, "machine_q", p * flux)
+    add_limits_and_magnets(graph, params.thermal, {"machine_q": p * flux})
     return graph
 
 

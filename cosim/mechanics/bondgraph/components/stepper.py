@@ -32,7 +32,7 @@ from cosim.mechanics.bondgraph.components._iron import IronLosses
 from cosim.mechanics.bondgraph.components._open_loop import FIELD, OpenLoop
 from cosim.mechanics.bondgraph.components._rotor import add_rotor
 from cosim.mechanics.bondgraph.components._synchronous import LOST, SynchronousAxes
-from cosim.mechanics.bondgraph.components._thermal import Thermal, add_windings
+from cosim.mechanics.bondgraph.components._thermal import Thermal, add_limits_and_magnets, add_windings
 
 CURRENTS, ANGLE = ("winding_a.flow", "winding_b.flow"), "rotor.displacement"
 SQUARE = Law(lambda a, b: a * a + b * b, CURRENTS)  # of the amplitude of a phase
@@ -72,6 +72,8 @@ def build(params: Params) -> BondGraph:
     add_windings(graph, ["mesh_a", "mesh_b"], params.resistance, params.thermal)
     of_currents = Law(lambda a, b, angle: torques["a"](angle) * a + torques["b"](angle) * b, (*CURRENTS, ANGLE))
     add_rotor(graph, params, of_currents, cogging=params.detent, cogging_rate=4 * n)
+    magnets = {f"machine_{phase}": Law(torque, (ANGLE,)) for phase, torque in torques.items()}
+    add_limits_and_magnets(graph, params.thermal, magnets)
     return graph
 
 
