@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 
 from cosim.core import ops
-from cosim.core.types import Actuator, CouplingActuator, Numeric, State
+from cosim.core.types import Actuator, InertialActuator, Numeric, State
 from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.model import Model
@@ -40,7 +40,7 @@ class PlantMotion(NamedTuple):
     known: Numeric
 
 
-class CoupledPlant(Protocol):
+class PlantWithDrives(Protocol):
     """What is used of a `Plant`."""
 
     @cached_property
@@ -77,10 +77,8 @@ class Slopes(NamedTuple):
         n, first = len(joints), 0
         rest: Numeric = np.zeros((n, n))
         for dofs, block in self.beside:
-            for i, row in enumerate(block):
-                rest = ops.set_at(
-                    rest, [first + i], [ops.set_at(rest[first + i], range(first, first + len(dofs)), row)]
-                )
+            own = range(first, first + len(dofs))
+            rest = ops.set_at(rest, own, [ops.set_at(np.zeros(n), own, row) for row in block])
             first += len(dofs)
         free = respond(efforts).acceleration
         units = [respond(efforts + unit).acceleration - free for unit in np.eye(len(none))[joints]]
@@ -96,15 +94,15 @@ class Slopes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CouplingDrives:
+class InertialDrives:
     """The drives of a plant that are solved together with its mechanism, by name."""
 
-    drives: Mapping[str, CouplingActuator]
+    drives: Mapping[str, InertialActuator]
 
     @classmethod
-    def of(cls, drives: Mapping[str, Actuator]) -> CouplingDrives:
-        coupling = {name: drive for name, drive in drives.items() if getattr(drive, "couples", False)}
-        return cls(cast(Mapping[str, CouplingActuator], coupling))
+    def of(cls, drives: Mapping[str, Actuator]) -> InertialDrives:
+        inertial = {name: drive for name, drive in drives.items() if getattr(drive, "is_inertial", False)}
+        return cls(cast(Mapping[str, InertialActuator], inertial))
 
     def __bool__(self) -> bool:
         return bool(self.drives)
@@ -114,7 +112,7 @@ class CouplingDrives:
         return 1 if all(drive.is_linear_in_acceleration for drive in self.drives.values()) else PASSES
 
     def solved(
-        self, plant: CoupledPlant, at: PlantMotion, request: Numeric, a: Numeric, rest: Numeric
+        self, plant: PlantWithDrives, at: PlantMotion, request: Numeric, a: Numeric, rest: Numeric
     ) -> tuple[Solution, Numeric]:
         """(what the equations of motion determine, e − B′ q̈ (nv,)); a (nv,): accelerations of known dofs; rest (nv,):
         efforts beside the drives."""
@@ -132,7 +130,7 @@ class CouplingDrives:
         return found, e
 
     def impulse(
-        self, plant: CoupledPlant, t: Numeric, x: State, solve: Callable[[MechanismEquations, Numeric], Solution]
+        self, plant: PlantWithDrives, t: Numeric, x: State, solve: Callable[[MechanismEquations, Numeric], Solution]
     ) -> Solution:
         """The impulse balance of mechanism and drives. solve: (equations, impulses on the dofs (nv,)) -> its solution.
 
@@ -143,7 +141,7 @@ class CouplingDrives:
         equations = plant.model.equations.with_rotors(slopes.diagonal)
         return solve(equations, -slopes.beside_diagonal(lambda impulses: solve(equations, impulses), none))
 
-    def after_jump(self, plant: CoupledPlant, t: Numeric, x: State, jump: Numeric) -> State:
+    def after_jump(self, plant: PlantWithDrives, t: Numeric, x: State, jump: Numeric) -> State:
         """The state of a plant whose velocities jump next by `jump` (nv,), with the states of drives after it."""
         q, v, _ = plant.motion(t, x)
         chart, states, none = plant.model.equations.chart(q), dict(x["actuators"]), np.zeros(plant.model.nv)
@@ -155,19 +153,19 @@ class CouplingDrives:
             states[name] = states[name] | {state: states[name][state] + part for state, part in own}
         return x | {"actuators": states}
 
-    def matrix(self, plant: CoupledPlant, t: Numeric, x: State, a: Numeric) -> np.ndarray:
+    def matrix(self, plant: PlantWithDrives, t: Numeric, x: State, a: Numeric) -> np.ndarray:
         """B (nv, nv) of a state, without requests to the drives, at accelerations a (nv,)."""
         q, v, _ = plant.motion(t, x)
         slopes = self._slopes(plant, t, x, np.zeros(len(a)), q, v, a)
         return np.array([slopes.times(unit) for unit in np.eye(len(a))], dtype=float).T
 
-    def inertias(self, plant: CoupledPlant) -> Numeric:
+    def inertias(self, plant: PlantWithDrives) -> Numeric:
         """(nv,) the diagonal of B at the start, without requests and accelerations; numbers or symbols."""
         x, none = plant.initial(), np.zeros(plant.model.nv)
         q, v, _ = plant.motion(0.0, x)
         return self._slopes(plant, 0.0, x, none, q, v, none).diagonal
 
-    def stored(self, plant: CoupledPlant, t: Numeric, x: State) -> Numeric:
+    def stored(self, plant: PlantWithDrives, t: Numeric, x: State) -> Numeric:
         """The energy in the drives [J]."""
         q, v, _ = plant.motion(t, x)
         none = np.zeros(plant.model.nv)
@@ -175,7 +173,7 @@ class CouplingDrives:
         return ops.sum(outputs[name]["stored"] for name in self.drives)
 
     def _slopes(
-        self, plant: CoupledPlant, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric, a: Numeric
+        self, plant: PlantWithDrives, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric, a: Numeric
     ) -> Slopes:
         """B in a state, at accelerations a (nv,)."""
         diagonal: Numeric = np.zeros(plant.model.nv)
@@ -191,6 +189,6 @@ class CouplingDrives:
 
 
 def _respond(
-    plant: CoupledPlant, equations: MechanismEquations, at: PlantMotion, a: Numeric, rest: Numeric, efforts: Numeric
+    plant: PlantWithDrives, equations: MechanismEquations, at: PlantMotion, a: Numeric, rest: Numeric, efforts: Numeric
 ) -> Solution:
     return plant.accelerated(equations, at, a, efforts + rest)
