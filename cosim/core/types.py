@@ -191,7 +191,7 @@ ACTUATOR_OUTPUTS: Signals = {
 }
 
 
-ACCELERATION = "acceleration"  # a further input of a `CouplingActuator`
+ACCELERATION = "acceleration"  # a further input of a `InertialActuator`
 
 
 class Actuator(ContinuousBlock, Protocol):
@@ -209,17 +209,17 @@ class Actuator(ContinuousBlock, Protocol):
         ...
 
 
-class CouplingActuator(Actuator, Protocol):
+class InertialActuator(Actuator, Protocol):
     """An actuator of m joints whose effort and rates are affine in their accelerations a, effort = e − B a and
     ẋ = c + D a, beyond the reflected inertia: the plant solves for a. `flow` takes a further input, ACCELERATION, and
     `effort` is the one on the joint at this acceleration.
 
-    couples: whether its motion depends on a; follows_acceleration: whether any output does.
+    is_inertial: whether its motion depends on a; follows_acceleration: whether any output does.
     is_linear_in_acceleration: whether B and D are constant in a; if not, they are so piece by piece. states: the
     states of the rows of D, each of shape ().
     """
 
-    couples: bool
+    is_inertial: bool
     follows_acceleration: bool
     is_linear_in_acceleration: bool
     states: Sequence[str]
@@ -230,7 +230,7 @@ class CouplingActuator(Actuator, Protocol):
         ...
 
 
-class SharedActuator(CouplingActuator, Protocol):
+class SharedActuator(InertialActuator, Protocol):
     """A drive of m joints. The names of its inputs, and of the outputs `effort`, begin with that of the joint and a
     dot; reflected, units: by that beginning the reflected inertia [kg m² or kg], and the unit of the joint's position,
     rad or m. `initial` takes positions and velocities (m,)."""

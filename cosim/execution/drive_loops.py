@@ -141,7 +141,7 @@ def closed_loops(state: RigState) -> DriveLoops | None:
     kp, kd = (np.where(np.isfinite(command[gain]), command[gain], 0.0) for gain in ("kp", "kd"))
     known = np.asarray(plant.locked_or_imposed(state.state), dtype=bool)
     dofs = np.flatnonzero(~known & ((kp > 0.0) | (kd > 0.0)))
-    if not len(dofs) or len(known) > MAX_SIZE or plant.coupling:
+    if not len(dofs) or len(known) > MAX_SIZE or plant.inertial_drives:
         return None
     t, sensors = state.tick * tick_model.step, tick_model.encoders.params
     positions = np.asarray(plant.model.equations.chart(plant.motion(t, state.state)[0]), dtype=float)

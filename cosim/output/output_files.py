@@ -96,6 +96,19 @@ def write_file(path: str | Path, content: bytes, what: str) -> None:
         file.write(content)
 
 
+def write_json(path: str | Path, data: object, what: str) -> bool:
+    """Write data as JSON to a file, or to standard output where the path is `-`; whether it was a file. See
+    `write_file`."""
+    import orjson
+
+    text = orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    if str(path) == "-":
+        print(text.decode(), end="")
+        return False
+    write_file(path, text, what)
+    return True
+
+
 @contextmanager
 def writing(path: str | Path, what: str) -> Iterator[BinaryIO]:
     """The open file, for what is written part by part; see `write_file`."""

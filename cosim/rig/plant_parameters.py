@@ -83,7 +83,7 @@ def plant_parameters_of(rig: WiredRig) -> dict[str, PlantParameter]:
         if joint.actuator is not None and name not in rig.plant.real:
             found += _of_parameters(name, joint.actuator.params, "actuator", linear[name])
         if joint.friction is not None:
-            knows_load = joint.actuator is not None and not getattr(rig.plant.actuators.get(name), "couples", False)
+            knows_load = joint.actuator is not None and not getattr(rig.plant.actuators.get(name), "is_inertial", False)
             without = () if knows_load else ("load_friction",)
             found += _of_parameters(name, joint.friction, "friction", linear[name], without)
     for k, noise in enumerate(rig.tick_model.encoders.params.noise):

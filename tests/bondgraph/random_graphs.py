@@ -197,7 +197,7 @@ class _Growing:
 
 
 class LinearSystem:
-    """E ẏ = A y of all bonds of a graph. given: the joints move as they are told, which leaves their equations of
+    """E ẏ = A y of all bonds of a graph. given: the joints move as they are given, which leaves their equations of
     motion and positions out, one for each."""
 
     def __init__(self, graph: RandomGraph, given: bool = False) -> None:
@@ -332,7 +332,7 @@ class LinearSystem:
 
     @property
     def _chosen(self) -> list[int]:
-        """Places of what must be free to begin as it is told: fields, beside the motion of joints and sources."""
+        """Places of what must be free to begin as it is given: fields, beside the motion of joints and sources."""
         fields = [("stored", f"{name}.{port}") for name in self.graph.fields for port in "xy"]
         return [k for name, k in self.column.items() if name in fields or name[0] in ("v", "sin", "cos")]
 

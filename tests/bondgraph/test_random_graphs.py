@@ -56,7 +56,7 @@ def check(graph: RandomGraph, run: Run, system: LinearSystem) -> None:
     assert rank == system.subspace.shape[1]
     expected = system.after(run.t[-1], system.subspace @ z)
     scale = max(np.abs([*start.values()]).max(), np.abs(expected[places]).max())
-    # it begins with what the equations allow, and in as many storages as they leave free with what it was told
+    # it begins with what the equations allow, and in as many storages as they leave free with what it was given
     np.testing.assert_allclose(shown @ z, [*start.values()], rtol=0.0, atol=1e-10 * scale)
     assert kept(graph, run) >= rank - 2 * len(graph.joints) - 2 * len(graph.sources)
     np.testing.assert_allclose([*end.values()], expected[places], rtol=0.0, atol=1e-8 * scale)
@@ -65,15 +65,15 @@ def check(graph: RandomGraph, run: Run, system: LinearSystem) -> None:
 
 
 def kept(graph: RandomGraph, run: Run) -> int:
-    """Storages that begin as they were told."""
+    """Storages that begin as they were given."""
     found = 0
     for name, kind in graph.storages.items():
         if "." in name:
             found += 1  # a field has its states always
             continue
-        told = graph.elements[name]["initial"] * (1.0 if kind == "I" else graph.values[name])
+        wanted = graph.elements[name]["initial"] * (1.0 if kind == "I" else graph.values[name])
         side = "flow" if kind == "I" else "effort"
-        found += bool(np.isclose(run[f"drive/{name}_{side}"][0], told, rtol=1e-12, atol=1e-12))
+        found += bool(np.isclose(run[f"drive/{name}_{side}"][0], wanted, rtol=1e-12, atol=1e-12))
     return found
 
 

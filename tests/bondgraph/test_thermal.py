@@ -110,6 +110,9 @@ PMSM = {
     "type": "pmsm", "pole_pairs": 4, "resistance": 0.5, "inductance_d": 2e-3, "inductance_q": 3e-3, "flux": 0.1,
     "inertia": 4e-3,
 }  # fmt: skip
+STEPPER = {
+    "type": "stepper", "teeth": 10, "resistance": 0.8, "inductance": 3e-3, "torque_constant": 0.9, "inertia": 4e-3,
+}  # fmt: skip
 IRON = {"hysteresis": 0.05, "eddy": 2e-2}
 
 
@@ -136,7 +139,7 @@ def rig_of(motor: Any, thermal: Any = NETWORK, **schedule: Any) -> Rig:
     )
 
 
-@pytest.mark.parametrize("motor", [DC, PMSM], ids=["dc_machine", "pmsm"])
+@pytest.mark.parametrize("motor", [DC, PMSM, STEPPER], ids=["dc_machine", "pmsm", "stepper"])
 def test_a_network_in_a_drive_heats_by_its_losses_and_weakens_its_magnets(motor: dict[str, Any]) -> None:
     run = rig_of(motor).run()
     names = ("winding", "iron", "housing")
@@ -156,6 +159,9 @@ def test_a_network_in_a_drive_heats_by_its_losses_and_weakens_its_magnets(motor:
     drag = 0.05 * w / np.hypot(w, 0.1) + 2e-2 * w
     if motor is DC:
         torque = 0.6 * warm * run["axis/current"]
+    elif motor is STEPPER:
+        a, b, angle = run["axis/current_a"], run["axis/current_b"], 10 * run["axis/position"]
+        torque = 0.9 * warm * (b * np.cos(angle) - a * np.sin(angle))
     else:
         d, q = run["axis/current_d"], run["axis/current_q"]
         torque = 1.5 * 4 * (0.1 * warm - 1e-3 * d) * q
@@ -199,3 +205,9 @@ MISTAKES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_in_networks(name: str, said: Said) -> None:
     said(raised(InputErrors, rig_of, DC, MISTAKES[name]), name)
+
+
+def test_a_machine_without_magnets_has_none_that_weaken(said: Said) -> None:
+    field = {"excitation": 0.5, "field_resistance": 10, "field_inductance": 0.1}
+    machine = {key: value for key, value in DC.items() if key != "torque_constant"} | field
+    said(raised(InputErrors, rig_of, machine))

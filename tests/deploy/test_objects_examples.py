@@ -52,7 +52,7 @@ def test_the_examples_run(examples, target):
         # the recording is the same for all
         shutil.copy(folder / "build" / NATIVE / "arm_sim.csv", folder / "build" / target)
         lines = run(folder, target)
-    assert "compared 5001 ticks of 35 signals, largest difference 0" in lines
+    assert "compared 5001 ticks of 44 signals, largest difference 0" in lines
     assert re.fullmatch(r"2000 ticks, largest tracking error 0\.00[0-9]+ rad", lines[-1])
     emulator = [] if target == NATIVE else [TOOLS[target][1]]
     silent = subprocess.run([*emulator, folder / "build" / target / "bus", "500"], capture_output=True, text=True)
@@ -70,7 +70,7 @@ def test_another_recording_is_reported(examples, tmp_path):
     file.write_text("\n".join(lines) + "\n")
     done = subprocess.run([folder / "main", file], capture_output=True, text=True)
     assert done.returncode == 1
-    assert re.fullmatch(r"compared 5001 ticks of 35 signals, largest difference (1e-06|9\.9+e-07)\n", done.stdout)
+    assert re.fullmatch(r"compared 5001 ticks of 44 signals, largest difference (1e-06|9\.9+e-07)\n", done.stdout)
     file.write_text(file.read_text()[:9000])
     done = subprocess.run([folder / "main", file], capture_output=True, text=True)
     assert done.returncode == 2

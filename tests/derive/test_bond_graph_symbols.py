@@ -13,7 +13,8 @@ import pytest
 
 from cosim.apps.derive.bond_graph_symbols import with_names
 from cosim.mechanics.bondgraph import BondGraph, Law, components
-from cosim.mechanics.bondgraph.graph import CheckedGraph, built
+from cosim.mechanics.bondgraph.components import battery
+from cosim.mechanics.bondgraph.graph import CheckedGraph, DcSource, built
 
 NAMES = [m.name for m in pkgutil.iter_modules(components.__path__) if not m.name.startswith("_")]
 # those that decide of what elements a component is made, or that a law compares with a number
@@ -22,6 +23,8 @@ GIVEN: dict[str, dict[str, Any]] = {
     "dc_machine": {"torque_constant": 0.1},
     "pmsm": {"pole_pairs": 4},
     "gas_orifice": {"conductance": 1e-8},
+    "battery": {"charges": (0.0, 1.0), "voltages": (3.0, 5.0)},
+    "dc_link": {"source": DcSource("battery", battery, battery.Params(50.0, (0.0, 1.0), (3.0, 5.0), 0.5))},
 }
 
 

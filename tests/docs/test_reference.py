@@ -322,7 +322,8 @@ OF_REAL = {
         *(f"load_{name}" for name in ("measured_effort", "measured_velocity", "power", "measured_power")),
         *(f"load_{name}" for name in ("residual_energy", "error", "delay", "inertia_error", "damping_error")),
         *(f"shadow_{name}" for name in ("effort", "drive", "position", "slip")),
-        *("twin_current", "twin_voltage", "twin_motor_torque", "twin_gear_torque", "unit_disagreement", "units_proven"),
+        *("twin_current", "twin_voltage", "twin_motor_torque", "twin_gear_torque"),
+        *("unit_disagreement", "units_proven"),
     )
 }
 

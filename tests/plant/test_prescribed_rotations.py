@@ -11,7 +11,9 @@ import yaml
 from scipy.spatial.transform import Rotation
 
 from cosim import Rig
+from cosim.core.errors import InputErrors
 from cosim.mechanics.integrators.methods import INTEGRATORS
+from tests.kit.refusals import raised
 from tests.kit.rigs import rig_in
 
 ORIENTATIONS = [["10 deg", "40 deg", 0], [0, 0.6, 0, 0.8], [0, 0, "90 deg"]]
@@ -194,3 +196,40 @@ def test_a_loop_that_it_drives(tmp_path, kind):
     assert residual(run) < 1e-6
     assert max(np.abs(run[f"pin/force_{x}"]).max() for x in "xyz") > 1.0
     assert max(value for key, value in run.summary["constraints"]["pin"].items() if key.endswith("_max")) < 1e-8
+
+
+# --- the same from a file ---
+
+
+def test_a_file_of_quaternions_is_the_motion_of_its_rows(tmp_path):
+    """Columns in any order, others beside them, quaternions of either sign; its motion begins where the joint is."""
+    angles = Rotation.from_euler("xyz", [[0, 0, 0], np.deg2rad([10, 40, 0])]).as_quat()
+    turns = [*angles, np.array([0, 0.6, 0, 0.8]), Rotation.from_euler("z", 90, degrees=True).as_quat()]
+    rows = [
+        f"{-qw:.17g},{t},{-qx:.17g},x,{-qy:.17g},{-qz:.17g}"
+        for t, (qx, qy, qz, qw) in zip([0.0, *TIMES], turns, strict=True)
+    ]
+    (tmp_path / "turns.csv").write_text("\n".join(["qw, t, qx, note, qy, qz", *rows, ""]))
+    written = loaded(tmp_path, arm()).run()
+    of_file = {"file": str(tmp_path / "turns.csv"), "interpolation": "squad"}
+    read = loaded(tmp_path, arm(joints={"upper": {"prescribed": of_file}})).run()
+    for signal in ("upper.rx/effort", "upper.ry/velocity", "fore/position"):
+        np.testing.assert_allclose(read[signal], written[signal], atol=1e-9 * np.ptp(written[signal]))
+
+
+FILES = {
+    "a missing column": "t,qx,qy,qz\n0,0,0,0\n1,0,0,1\n",
+    "times that go back": "t,qx,qy,qz,qw\n0,0,0,0,1\n0.5,0,0,0.6,0.8\n0.5,0,0,1,0\n",
+    "a length of 2": "t,qx,qy,qz,qw\n0,0,0,0,1\n0.5,0,0,0,2\n",
+    "no number": "t,qx,qy,qz,qw\n0,0,0,0,1\n0.5,0,0,a,1\n",
+    "one row": "t,qx,qy,qz,qw\n0,0,0,0,1\n",
+    "a time before 0": "t,qx,qy,qz,qw\n-1,0,0,0,1\n0.5,0,0,0.6,0.8\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_wrong_in_a_file_is_named_with_its_line(name, tmp_path, said):
+    (tmp_path / "turns.csv").write_text(FILES[name])
+    of_file = {"file": str(tmp_path / "turns.csv")}
+    caught = raised(InputErrors, loaded, tmp_path, arm(joints={"upper": {"prescribed": of_file}}))
+    said(str(caught).replace(str(tmp_path), "<folder>"))

@@ -13,7 +13,7 @@ from cosim.apps.analysis.measured import MeasuredLoop, measured_lines, relay_lin
 from cosim.apps.analysis.relay import RelayPoint, RelayRequest, measure_relay
 from cosim.apps.analysis.report import Analysis
 from cosim.core.errors import InputError, did_you_mean
-from cosim.output.output_files import check_output, identity, write_file
+from cosim.output.output_files import check_output, identity, write_file, write_json
 from cosim.output.plot.style import save
 from cosim.output.slow_code import named_when_slow
 from cosim.rig.reading.yaml_source import Override, overlay_text
@@ -123,15 +123,9 @@ def _report(
         if json != "-":
             print(f"wrote     plot {plot}")
     if json:
-        import orjson
-
         data = found.as_json() | {"measured": {loop.response.dof: loop.as_json() for loop in measured}}
         data |= {"relay": {point.joint: point.as_json() for point in relays}}
-        text = orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-        if json == "-":
-            print(text.decode(), end="")
-        else:
-            write_file(json, text, "figures")
+        if write_json(json, data, "figures"):
             print(f"wrote     figures {json}")
 
 
@@ -185,12 +179,5 @@ def analyze_supplies(
         write_file(report, found.page().content(), "report")
         if json != "-":
             print(f"wrote     report {report}")
-    if json:
-        import orjson
-
-        text = orjson.dumps(found.as_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-        if json == "-":
-            print(text.decode(), end="")
-        else:
-            write_file(json, text, "figures")
-            print(f"wrote     figures {json}")
+    if json and write_json(json, found.as_json(), "figures"):
+        print(f"wrote     figures {json}")

@@ -24,7 +24,7 @@ from cosim.mechanics.multibody import Model, assembly
 from cosim.mechanics.multibody.description.robot_file import SUFFIXES
 from cosim.mechanics.multibody.part_names import given_names
 from cosim.output import console
-from cosim.output.output_files import write_file
+from cosim.output.output_files import write_json
 
 STATES, SEED = 5, 0
 ATTEMPTS = 20  # random guesses of a configuration with closed loops
@@ -220,8 +220,6 @@ def _moving_bodies(model: Model) -> int:
 
 
 def _write(json: Path, model: Model, compared: list[Compared], refused: dict[str, str]) -> None:
-    import orjson
-
     document = {
         "mechanism": model.mechanism.name,
         "bodies": _moving_bodies(model),
@@ -231,9 +229,5 @@ def _write(json: Path, model: Model, compared: list[Compared], refused: dict[str
         "formulations": [asdict(row) for row in compared],
         "refused": refused,
     }
-    text = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    if str(json) == "-":
-        print(text.decode(), end="")
-        return
-    write_file(json, text, "figures")
-    print(f"wrote    {json}")
+    if write_json(json, document, "figures"):
+        print(f"wrote    {json}")

@@ -9,7 +9,7 @@ from cosim.apps.doctor.assessment import Assessment
 from cosim.apps.doctor.host import cpu_list, read_host, steal_time
 from cosim.apps.doctor.latency import HostInstruments, Instruments, ReportProgress
 from cosim.core.errors import InputError, RunError
-from cosim.output.output_files import write_file
+from cosim.output.output_files import write_json
 
 # s
 SHORTEST_DURATION, LONGEST_DURATION = 0.05, 600.0
@@ -30,15 +30,7 @@ def main(duration: str, cpu: int | None, json: Path | None) -> None:
     quiet = json is not None and str(json) == "-"
     if not quiet:
         print_report(assessment)
-    if json is None:
-        return
-    import orjson
-
-    text = orjson.dumps(to_json(assessment), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    if quiet:
-        print(text.decode(), end="")
-    else:
-        write_file(json, text, "figures")
+    if json is not None and write_json(json, to_json(assessment), "figures"):
         print(f"wrote      {json}")
 
 

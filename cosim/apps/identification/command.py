@@ -11,7 +11,7 @@ from cosim.apps.identification.report import report_page
 from cosim.apps.identification.variables import choose
 from cosim.core.errors import RunError
 from cosim.output import console
-from cosim.output.output_files import check_output, identity, write_file
+from cosim.output.output_files import check_output, identity, write_file, write_json
 from cosim.rig.reading.yaml_source import Override, overlay_text
 from cosim.rig.rig import load_rig
 from cosim.rig.rig_files import input_files
@@ -53,15 +53,8 @@ def identify_rig(
             write_file(target, content(), what)
             if json != "-":
                 print(f"wrote     {what} {target}")
-    if json:
-        import orjson
-
-        text = orjson.dumps(found.as_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-        if json == "-":
-            print(text.decode(), end="")
-        else:
-            write_file(json, text, "figures")
-            print(f"wrote     figures {json}")
+    if json and write_json(json, found.as_json(), "figures"):
+        print(f"wrote     figures {json}")
     if found.failure:
         raise RunError(found.failure, str(recording))
 

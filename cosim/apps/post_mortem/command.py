@@ -16,7 +16,7 @@ from cosim.core.errors import InputError
 from cosim.core.trust.data_only import refused_code
 from cosim.execution.stop_cause import UNKNOWN, StopCause, cause_of
 from cosim.output.console import check_targets, quantity_of
-from cosim.output.output_files import write_file
+from cosim.output.output_files import write_json
 from cosim.output.timing_report import is_timing_line
 from cosim.rig.run.recorded_run import RecordedRun
 from cosim.rig.run.run import open_recording
@@ -41,15 +41,7 @@ def explain_recording(path: Path, last: str, json: str | None) -> None:
         if run.lacks:
             print(f"warning  {path}: {run.lacks}")
         print(*found.lines(), sep="\n")
-    if json is None:
-        return
-    import orjson
-
-    text = orjson.dumps(found.as_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    if json == "-":
-        print(text.decode(), end="")
-    else:
-        write_file(json, text, "explanation")
+    if json is not None and write_json(json, found.as_json(), "explanation"):
         print(f"wrote    explanation {json}")
 
 

@@ -7,7 +7,7 @@ and rates affine in the accelerations a of the joints:
     effort = e − B a,    ẋ = c + D a.
 
 Inertias that turn with one joint at a constant ratio are part of the mechanism: `reflected_inertia`. Where that is not
-all, the plant solves for a with B and D (`CouplingActuator`).
+all, the plant solves for a with B and D (`InertialActuator`).
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class GraphActuator:
         self._moving = {name: ratio for name, ratio in (moving or {}).items() if name in states}
         self._rigid = self._rigid_inertias()
         self.reflected = {before: self._reflected(before) for before in joints.values()}
-        self.follows_acceleration, self.couples = self._couples()
+        self.follows_acceleration, self.is_inertial = self._inertial()
         self.is_linear_in_acceleration = True
-        if self.couples:
+        if self.is_inertial:
             self._check_slope()
 
     @property
@@ -225,7 +225,7 @@ class GraphActuator:
         total = ops.sum(inertias) if inertias else 0.0
         return total if ops.is_symbolic(total) else float(total)
 
-    def _couples(self) -> tuple[bool, bool]:
+    def _inertial(self) -> tuple[bool, bool]:
         """(Whether anything follows the acceleration of a joint, whether the motion does, beyond the reflected
         inertias)."""
         assembly, joints = self.assembly, self.joints

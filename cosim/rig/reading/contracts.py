@@ -65,7 +65,9 @@ def load_shared_actuator(
         if not hasattr(plugin.module, "load_shared"):
             raise InputError(f"'{plugin.type}' is a drive of one joint; give it to a joint, or use a bond graph")
         block = plugin.module.load_shared(plugin.params, joints)
-        _check_members(block, "an actuator", (*BLOCK, "flow", "reflected", "positions", "couples", "by_acceleration"))
+        _check_members(
+            block, "an actuator", (*BLOCK, "flow", "reflected", "positions", "is_inertial", "by_acceleration")
+        )
         return block
 
     return call_checked(make, path, reading)

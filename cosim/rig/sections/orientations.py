@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.core.errors import InputError
-from cosim.core.paths import locate
+from cosim.core.errors import InputError, plural
+from cosim.core.paths import check_file, locate
 from cosim.core.types import Array, param, params
 from cosim.mechanics.multibody.given_rotation import GivenRotation, Interpolation
 from cosim.plugins.trajectories._piecewise import increasing
@@ -53,6 +53,7 @@ def read_orientations(path: Path) -> tuple[list[float], list[Array]]:
     Raises InputError with the line of what is wrong."""
     times, quaternions = list[float](), list[Array]()
     try:
+        check_file(path)
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)
             header = [name.strip() for name in next(rows, [])]
@@ -72,7 +73,7 @@ def read_orientations(path: Path) -> tuple[list[float], list[Array]]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"'{path}' is no CSV file: {error}") from None
     if len(times) < 2:
-        raise InputError(f"{path}: has {len(times)} rows; a motion needs two or more")
+        raise InputError(f"{path}: has {len(times)} {plural(len(times), 'row')}; a motion needs two or more")
     if times[0] < 0.0:
         raise InputError(f"{path}: begins at {times[0]:g} s; the times are 0 or more")
     return times, quaternions

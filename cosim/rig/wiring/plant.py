@@ -209,7 +209,7 @@ def with_friction(mechanism: Mechanism, laws: Mapping[str, JointFriction], owner
 def _check_loads(spec: RigSpec, actuators: Mapping[str, Actuator], reading: Reading) -> None:
     """Record friction of the load of a drive whose effort is known with the acceleration only."""
     for name, law in friction_laws(spec).items():
-        if law.load_friction and getattr(actuators.get(name), "couples", False):
+        if law.load_friction and getattr(actuators.get(name), "is_inertial", False):
             what = f"the load of the drive of '{name}' depends on the acceleration, which this friction changes"
             fix = "put load_friction into a gear_stage of the drive, or take it out"
             reading.fail(("joints", name, "friction", "load_friction"), f"{what}; {fix}")

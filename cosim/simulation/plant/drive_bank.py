@@ -54,8 +54,8 @@ class DriveWithFriction:
         return {"drive": dx} | ({"bristle": rates} if self.law.sticks else {}), found
 
     @property
-    def couples(self) -> bool:
-        return getattr(self.actuator, "couples", False)
+    def is_inertial(self) -> bool:
+        return getattr(self.actuator, "is_inertial", False)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Drive:
 
     def __init__(self, actuator: Actuator | DriveWithFriction, dof: int) -> None:
         self.actuator, self.dof = actuator, dof
-        self._couples = getattr(actuator, "couples", False)
+        self._is_inertial = getattr(actuator, "is_inertial", False)
         self.layout = Layout(actuator.initial(0.0, 0.0))
         self.size = self.layout.size
         self._shapes: list[Shape] = [(self.size + 2,), (1,), (2,), (self.size + 2,)]
@@ -130,7 +130,7 @@ class Drive:
     ) -> tuple[Numeric, Mapping[str, Numeric]]:
         velocity = now[self.size + 1]
         u = {"request": request[0], "position": now[self.size], "velocity": velocity}
-        if self._couples:
+        if self._is_inertial:
             u[ACCELERATION] = (velocity - base[self.size + 1]) / clock[1]
         dx, y = self.actuator.flow(clock[0], self.actuator.params, self.layout.unpack(now[: self.size]), u)
         return self.layout.pack(dx), y

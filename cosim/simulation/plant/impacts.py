@@ -53,8 +53,8 @@ class Impacts:
 
     def _balance(self, t: Numeric, state: State, solve: Callable[..., Solution]) -> Solution:
         """The impulse balance of the mechanism, with the drives that follow its accelerations."""
-        coupling = self.plant.coupling
-        return coupling.impulse(self.plant, t, state, solve) if coupling else solve(self.plant.model.equations)
+        drives = self.plant.inertial_drives
+        return drives.impulse(self.plant, t, state, solve) if drives else solve(self.plant.model.equations)
 
     def arrested(self, t: Numeric, x: State, arrested: Numeric, rebound: Numeric) -> tuple[State, Numeric]:
         """(state, energy [J] lost at every dof (nv,)): arrested dofs leave with −rebound times their velocity,
@@ -83,8 +83,8 @@ class Impacts:
     def _moved(self, t: Numeric, x: State, q: Numeric, v: Numeric) -> State:
         """The state after velocities jumped to v (nv,), and states of drives with them."""
         plant = self.plant
-        if plant.coupling:
-            x = plant.coupling.after_jump(plant, t, x, v - plant.motion(t, x)[1])
+        if plant.inertial_drives:
+            x = plant.inertial_drives.after_jump(plant, t, x, v - plant.motion(t, x)[1])
         return plant.with_motion(x, q, v)
 
     def _kinetic(self, t: Numeric, x: State) -> Numeric:
@@ -92,7 +92,7 @@ class Impacts:
         plant = self.plant
         q, v, _ = plant.motion(t, x)
         energy = plant.model.equations.kinetic_energy(q, v, t)
-        return energy + plant.coupling.stored(plant, t, x) if plant.coupling else energy
+        return energy + plant.inertial_drives.stored(plant, t, x) if plant.inertial_drives else energy
 
     def _with_stops(
         self, s: State, stopping: Numeric, solve: Callable[[Numeric], tuple[Numeric, Numeric, Numeric]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
@@ -20,23 +20,27 @@ from cosim.core.types import ACCELERATION, SETPOINTS, Numeric, SampledActuator, 
 from cosim.mechanics.multibody.assembly import find_consistent_state
 from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.equations import MechanismEquations
+from cosim.mechanics.multibody.model import Model
 from cosim.simulation.plant.indicators import STANDSTILL
+from cosim.simulation.plant.inertial_drives import PlantMotion
 from cosim.simulation.plant.plant_description import PlantDescription
-
-
-class PlantMotion(NamedTuple):
-    """A motion of the plant. known: bool (nv,), dofs whose acceleration is known."""
-
-    t: Numeric
-    x: State
-    q: Numeric
-    v: Numeric
-    known: Numeric
 
 
 @dataclass(frozen=True)
 class Plant(PlantDescription):
     """A plant: its state, and how it moves."""
+
+    # --- what controllers know ---
+
+    @cached_property
+    def controller_model(self) -> Model:
+        """The model that controllers get. Of a drive that is solved together with the mechanism it has as a rotor what
+        the drive adds to the inertia of each of its joints at the start, with the others at rest."""
+        known = self.model.as_known
+        if not self.inertial_drives:
+            return known
+        added, own = self.inertial_drives.inertias(self), known.drive_rotors.values()
+        return known.with_rotor_inertia(ops.array([rotor + more for rotor, more in zip(own, added, strict=True)]))
 
     # --- initial state ---
 
@@ -138,7 +142,11 @@ class Plant(PlantDescription):
         """The rates of `coordinates`, in the same order."""
         q, v, _ = self.motion(t, x)
         parts = [self.model.equations.rate(q, v)[self._state_coordinates]]
-        rates = self.efforts(t, x, request)["rates"] if self.coupling else self.actuator_flows(t, x, request, q, v)[0]
+        rates = (
+            self.efforts(t, x, request)["rates"]
+            if self.inertial_drives
+            else self.actuator_flows(t, x, request, q, v)[0]
+        )
         for name, actuator in self.drives.items():
             parts += [ops.array([rates[name][position]]) for position in actuator.positions]
         return ops.concatenate(parts)
@@ -241,8 +249,8 @@ class Plant(PlantDescription):
         equations = self.model.equations
         free = np.flatnonzero(~np.asarray(self.locked_or_imposed(x), dtype=bool))
         W, mass = np.zeros((self.model.nv, self.model.nv)), np.asarray(equations.mass_matrix(q, t), dtype=float)
-        if self.coupling:
-            mass = mass + self.coupling.matrix(self, t, x, a)
+        if self.inertial_drives:
+            mass = mass + self.inertial_drives.matrix(self, t, x, a)
         W[np.ix_(free, free)] = np.linalg.inv(mass[np.ix_(free, free)])
         if self.model.constraint_rows:
             G = np.asarray(equations.constraint_jacobian(q, t), dtype=float)
@@ -300,7 +308,7 @@ class Plant(PlantDescription):
     def feedback(self, t: Numeric, x: State, request: Numeric) -> tuple[Numeric, Numeric, Numeric]:
         """(position, velocity, effort), (nv,) each, at the drives; the effort of a dof without actuator is 0."""
         q, v, _ = self.motion(t, x)
-        if self.coupling:
+        if self.inertial_drives:
             outputs = self.efforts(t, x, request)["outputs"]
         else:
             _, outputs = self.actuator_flows(t, x, request, q, v)
@@ -328,7 +336,7 @@ class Plant(PlantDescription):
         known = self.locked_or_imposed(x)
         known = known if held is None else ops.logical_or(known, held)
         a = a if acceleration is None else ops.where(known, a, acceleration)
-        rates, outputs = self.actuator_flows(t, x, request, q, v, a if self.coupling else None)
+        rates, outputs = self.actuator_flows(t, x, request, q, v, a if self.inertial_drives else None)
         equations = self.model.equations
         effort = self.actuator_efforts(outputs)
         z = x["bristles"] if self.bristles else np.zeros(0)
@@ -346,9 +354,9 @@ class Plant(PlantDescription):
         multipliers, input_power = np.zeros(0), 0.0
         if acceleration is not None:
             load = equations.inverse_dynamics(q, v, a, t)
-        elif self.coupling:
+        elif self.inertial_drives:
             at = PlantMotion(t, x, q, v, known)
-            found, effort = self.coupling.solved(self, at, request, a, applied - effort)
+            found, effort = self.inertial_drives.solved(self, at, request, a, applied - effort)
             (a, load, multipliers, input_power), applied = found, applied - self.actuator_efforts(outputs) + effort
             rates, outputs = self.actuator_flows(t, x, request, q, v, a)
             effort = self.actuator_efforts(outputs)

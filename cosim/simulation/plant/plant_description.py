@@ -23,9 +23,9 @@ from cosim.mechanics.multibody.mechanism import GivenMotion, Mechanism
 from cosim.mechanics.multibody.misaligned_axes import describe_inexact
 from cosim.simulation.plant.breaks import Breaks, GivenSample, first_time, jumps_at, motion_of, motion_of_rotation
 from cosim.simulation.plant.bristles import Bristles
-from cosim.simulation.plant.coupling_drives import CouplingDrives
 from cosim.simulation.plant.external_efforts import ExternalEfforts
 from cosim.simulation.plant.hybrid_modes import HybridModes
+from cosim.simulation.plant.inertial_drives import InertialDrives
 from cosim.simulation.plant.prescribed_rotation import RotationPlace, TurnedDof
 from cosim.simulation.plant.step_control import StepControl
 
@@ -182,11 +182,6 @@ class PlantDescription:
         return self.full_model.without(redundant, self.start.inexact) if redundant else self.full_model
 
     @cached_property
-    def controller_model(self) -> Model:
-        """The model that controllers get."""
-        return self.model.as_known
-
-    @cached_property
     def other_formulation(self) -> Formulation | None:
         """The formulation that gives the accelerations, None for the separate bodies. Raises InputError if it does not
         exist or cannot treat the mechanism."""
@@ -313,9 +308,9 @@ class PlantDescription:
         return frozenset((*self.actuators, *(dof for drive in self.shared.values() for dof in drive.joints.values())))
 
     @cached_property
-    def coupling(self) -> CouplingDrives:
+    def inertial_drives(self) -> InertialDrives:
         """The drives that are solved together with the mechanism."""
-        return CouplingDrives.of({name: drive for name, drive in self.drives.items() if name not in self.twins})
+        return InertialDrives.of({name: drive for name, drive in self.drives.items() if name not in self.twins})
 
     def _initial_actuators(self) -> dict[str, State]:
         positions, v = self.start_positions, self.start.v

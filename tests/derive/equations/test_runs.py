@@ -16,6 +16,13 @@ FILES = {name: RIGS / f"{name}.yaml" for name in (*SAMPLES, *LOOPS)} | {"sprung_
 RECORDED = ("position", "velocity", "effort", "acceleration")
 
 
+def recorded(run, model, what):
+    """(nv, samples); effort: of the drives, with what their rotors take."""
+    measured = {f"{dof}/effort": f"{dof}/measured_effort" for dof in model.dof_names}
+    names = [f"{dof}/{what}" for dof in model.dof_names]
+    return np.array([run[measured[name] if measured.get(name) in run.signals else name] for name in names])
+
+
 @pytest.mark.parametrize("symbols", [False, True], ids=["numbers", "symbols"])
 @pytest.mark.parametrize("name", FILES)
 def test_accelerations_of_a_run(name, symbols, tmp_path):
@@ -23,7 +30,7 @@ def test_accelerations_of_a_run(name, symbols, tmp_path):
     model = rig.plant.model
     run, d = rig.run(), derivation(FILES[name], symbols=symbols)
     code = python_code(d, tmp_path)
-    values = [np.array([run[f"{dof}/{what}"] for dof in model.dof_names]) for what in RECORDED]
+    values = [recorded(run, model, what) for what in RECORDED]
     for k in (1, len(run.t) // 2, len(run.t) - 1):
         position, velocity, effort, acceleration = (value[:, k] for value in values)
         state = {"q": model.coordinates(position), "v": velocity, "tau": effort, "a": acceleration, "t": [run.t[k]]}
@@ -42,10 +49,10 @@ def test_friction_of_a_run_is_that_of_the_model_and_of_the_derived_file(tmp_path
     (row,) = (line for line in description(d) if line.split()[:2] == ["elbow", "smooth"])
     assert row.endswith("the part of the load")
     for k in range(1, len(run.t), 5):
-        velocity, effort = (np.array([run[f"{dof}/{what}"][k] for dof in model.dof_names]) for what in RECORDED[1:3])
+        velocity, effort = (recorded(run, model, what)[:, k] for what in RECORDED[1:3])
         friction = model.friction_effort(velocity)
         by_terms = sum(evaluated(d, f"{kind}_friction", v=velocity) for kind in ("viscous", "dry"))
         assert by_terms == pytest.approx(friction, rel=1e-12)
         friction[1] += 0.2 * abs(effort[1]) * velocity[1] / np.hypot(velocity[1], 0.01)
-        recorded = [-run[f"{dof}/friction_effort"][k] for dof in model.dof_names[:2]]
-        assert recorded == pytest.approx(friction[:2], rel=1e-12)
+        of_run = [-run[f"{dof}/friction_effort"][k] for dof in model.dof_names[:2]]
+        assert of_run == pytest.approx(friction[:2], rel=1e-12)

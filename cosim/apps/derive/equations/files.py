@@ -43,7 +43,8 @@ def code_lines(model: CodeModel, to: str, file: Path | None) -> list[str]:
 
 
 def _model(d: Derivation) -> CodeModel:
-    example = f"inverse_dynamics({', '.join(d.component('inverse_dynamics').arguments)})"
+    shown = d.dynamics[0]
+    example = f"{function_names(d)[shown.name]}({', '.join(shown.arguments)})"
     joints = {"joints": d.model.dof_names}
     return CodeModel(d.name, d.inputs, d.everything, d.parameters, joints, partial(header, d), example)
 
@@ -179,12 +180,6 @@ def _matlab(d: CodeModel, stem: str) -> list[str]:
         *lines,
         *(line for helper in helpers for line in ("", *helper)),
     ]  # fmt: skip
-
-
-def _example(d: Derivation) -> str:
-    """A call, `inverse_dynamics(q, v, a, p)`."""
-    shown = d.dynamics[0]
-    return f"{function_names(d)[shown.name]}({', '.join(shown.arguments)})"
 
 
 def _quoted(names: Sequence[str]) -> str:

@@ -16,20 +16,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from functools import cached_property, partial
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
 from cosim.core import ops
-from cosim.core.types import Actuator, CouplingActuator, Numeric, State
+from cosim.core.types import Actuator, InertialActuator, Numeric, State
 from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.equations import MechanismEquations
-
-if TYPE_CHECKING:
-    from cosim.simulation.plant.plant import Plant, PlantMotion
+from cosim.mechanics.multibody.model import Model
 
 PASSES = 4  # where B is constant piece by piece
+
+
+class PlantMotion(NamedTuple):
+    """A motion of the plant. known: bool (nv,), dofs whose acceleration is known."""
+
+    t: Numeric
+    x: State
+    q: Numeric
+    v: Numeric
+    known: Numeric
+
+
+class PlantWithDrives(Protocol):
+    """What is used of a `Plant`."""
+
+    @cached_property
+    def model(self) -> Model: ...
+    @cached_property
+    def joints_of(self) -> dict[str, dict[str, int]]: ...
+    def initial(self) -> State: ...
+    def motion(self, t: Numeric, x: State) -> tuple[Numeric, Numeric, Numeric]: ...
+    def inputs_of(
+        self, name: str, request: Numeric, chart: Numeric, v: Numeric, a: Numeric | None
+    ) -> dict[str, Numeric]: ...
+    def actuator_flows(
+        self, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric, a: Numeric | None = None
+    ) -> tuple[dict[str, State], dict[str, State]]: ...
+    def actuator_efforts(self, outputs: Mapping[str, Numeric]) -> Numeric: ...
+    def accelerated(
+        self, equations: MechanismEquations, at: PlantMotion, a: Numeric, applied: Numeric, freely: bool = True
+    ) -> Solution: ...
 
 
 class Slopes(NamedTuple):
@@ -48,10 +77,8 @@ class Slopes(NamedTuple):
         n, first = len(joints), 0
         rest: Numeric = np.zeros((n, n))
         for dofs, block in self.beside:
-            for i, row in enumerate(block):
-                rest = ops.set_at(
-                    rest, [first + i], [ops.set_at(rest[first + i], range(first, first + len(dofs)), row)]
-                )
+            own = range(first, first + len(dofs))
+            rest = ops.set_at(rest, own, [ops.set_at(np.zeros(n), own, row) for row in block])
             first += len(dofs)
         free = respond(efforts).acceleration
         units = [respond(efforts + unit).acceleration - free for unit in np.eye(len(none))[joints]]
@@ -67,15 +94,15 @@ class Slopes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CouplingDrives:
+class InertialDrives:
     """The drives of a plant that are solved together with its mechanism, by name."""
 
-    drives: Mapping[str, CouplingActuator]
+    drives: Mapping[str, InertialActuator]
 
     @classmethod
-    def of(cls, drives: Mapping[str, Actuator]) -> CouplingDrives:
-        coupling = {name: drive for name, drive in drives.items() if getattr(drive, "couples", False)}
-        return cls(cast(Mapping[str, CouplingActuator], coupling))
+    def of(cls, drives: Mapping[str, Actuator]) -> InertialDrives:
+        inertial = {name: drive for name, drive in drives.items() if getattr(drive, "is_inertial", False)}
+        return cls(cast(Mapping[str, InertialActuator], inertial))
 
     def __bool__(self) -> bool:
         return bool(self.drives)
@@ -85,7 +112,7 @@ class CouplingDrives:
         return 1 if all(drive.is_linear_in_acceleration for drive in self.drives.values()) else PASSES
 
     def solved(
-        self, plant: Plant, at: PlantMotion, request: Numeric, a: Numeric, rest: Numeric
+        self, plant: PlantWithDrives, at: PlantMotion, request: Numeric, a: Numeric, rest: Numeric
     ) -> tuple[Solution, Numeric]:
         """(what the equations of motion determine, e − B′ q̈ (nv,)); a (nv,): accelerations of known dofs; rest (nv,):
         efforts beside the drives."""
@@ -103,7 +130,7 @@ class CouplingDrives:
         return found, e
 
     def impulse(
-        self, plant: Plant, t: Numeric, x: State, solve: Callable[[MechanismEquations, Numeric], Solution]
+        self, plant: PlantWithDrives, t: Numeric, x: State, solve: Callable[[MechanismEquations, Numeric], Solution]
     ) -> Solution:
         """The impulse balance of mechanism and drives. solve: (equations, impulses on the dofs (nv,)) -> its solution.
 
@@ -114,7 +141,7 @@ class CouplingDrives:
         equations = plant.model.equations.with_rotors(slopes.diagonal)
         return solve(equations, -slopes.beside_diagonal(lambda impulses: solve(equations, impulses), none))
 
-    def after_jump(self, plant: Plant, t: Numeric, x: State, jump: Numeric) -> State:
+    def after_jump(self, plant: PlantWithDrives, t: Numeric, x: State, jump: Numeric) -> State:
         """The state of a plant whose velocities jump next by `jump` (nv,), with the states of drives after it."""
         q, v, _ = plant.motion(t, x)
         chart, states, none = plant.model.equations.chart(q), dict(x["actuators"]), np.zeros(plant.model.nv)
@@ -126,13 +153,19 @@ class CouplingDrives:
             states[name] = states[name] | {state: states[name][state] + part for state, part in own}
         return x | {"actuators": states}
 
-    def matrix(self, plant: Plant, t: Numeric, x: State, a: Numeric) -> np.ndarray:
+    def matrix(self, plant: PlantWithDrives, t: Numeric, x: State, a: Numeric) -> np.ndarray:
         """B (nv, nv) of a state, without requests to the drives, at accelerations a (nv,)."""
         q, v, _ = plant.motion(t, x)
         slopes = self._slopes(plant, t, x, np.zeros(len(a)), q, v, a)
         return np.array([slopes.times(unit) for unit in np.eye(len(a))], dtype=float).T
 
-    def stored(self, plant: Plant, t: Numeric, x: State) -> Numeric:
+    def inertias(self, plant: PlantWithDrives) -> Numeric:
+        """(nv,) the diagonal of B at the start, without requests and accelerations; numbers or symbols."""
+        x, none = plant.initial(), np.zeros(plant.model.nv)
+        q, v, _ = plant.motion(0.0, x)
+        return self._slopes(plant, 0.0, x, none, q, v, none).diagonal
+
+    def stored(self, plant: PlantWithDrives, t: Numeric, x: State) -> Numeric:
         """The energy in the drives [J]."""
         q, v, _ = plant.motion(t, x)
         none = np.zeros(plant.model.nv)
@@ -140,7 +173,7 @@ class CouplingDrives:
         return ops.sum(outputs[name]["stored"] for name in self.drives)
 
     def _slopes(
-        self, plant: Plant, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric, a: Numeric
+        self, plant: PlantWithDrives, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric, a: Numeric
     ) -> Slopes:
         """B in a state, at accelerations a (nv,)."""
         diagonal: Numeric = np.zeros(plant.model.nv)
@@ -156,6 +189,6 @@ class CouplingDrives:
 
 
 def _respond(
-    plant: Plant, equations: MechanismEquations, at: PlantMotion, a: Numeric, rest: Numeric, efforts: Numeric
+    plant: PlantWithDrives, equations: MechanismEquations, at: PlantMotion, a: Numeric, rest: Numeric, efforts: Numeric
 ) -> Solution:
     return plant.accelerated(equations, at, a, efforts + rest)
