@@ -10,23 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count, islice
+from math import prod
 from types import MappingProxyType
-from typing import Literal, NamedTuple
-
-import sympy
+from typing import Any, Literal, NamedTuple
 
 from cosim.apps.derive.bond_graph_equations import LinearSystem
 from cosim.apps.derive.bond_graph_symbols import Parameter, with_names
 from cosim.apps.derive.symbolic import Formula, formula_symbol, formulas
-from cosim.core.compile.trace import symbols
+from cosim.core import ops
+from cosim.core.compile.trace import column, symbols
 from cosim.core.types import Numeric
 from cosim.mechanics.bondgraph import Assembly
 from cosim.mechanics.bondgraph.assembly import Loop, element_of
-from cosim.mechanics.bondgraph.equations import Function, Linear, Term, Variable
+from cosim.mechanics.bondgraph.equations import Linear, Term, Variable
 from cosim.mechanics.bondgraph.graph import ComponentOrigin
 
 BlockKind = Literal["input", "constant", "state", "gain", "sum", "product", "law", "solve", "output"]
-LARGEST_GAIN = 40  # operations of a law that is looked at whether it is a gain
 
 
 class Block(NamedTuple):
@@ -48,8 +48,7 @@ class Block(NamedTuple):
 @dataclass(frozen=True)
 class BlockDiagram:
     """blocks: each after those that it takes values from, except for states. symbols: of values, in formulas.
-    parameters: of the elements, by their symbols. after: of each state the distance of its element from the beginning
-    of the graph."""
+    parameters: of the elements, by their symbols."""
 
     blocks: Sequence[Block]
     symbols: Mapping[Variable, Formula]
@@ -92,7 +91,7 @@ def signal_name(assembly: Assembly, variable: Variable) -> str:
 
 @dataclass
 class _Drafting:
-    """A diagram as it is made, one equation after the other."""
+    """A diagram as it is made, one equation after the other, with expressions of casadi as formulas."""
 
     assembly: Assembly
     outputs: Mapping[str, Term]
@@ -100,49 +99,32 @@ class _Drafting:
     blocks: list[Block] = field(default_factory=list)
     # of each variable the value at an output of a block that it is, with its sign; 0 where it is 0
     root: dict[Variable, tuple[int, Variable]] = field(default_factory=dict)
+    known: dict[Variable, Numeric] = field(default_factory=dict)  # the same, as an expression
+    symbols: dict[Variable, Numeric] = field(default_factory=dict)  # of the values at outputs of blocks
+    by_hash: dict[int, Variable] = field(default_factory=dict)  # these, by the hash of their symbol
 
     def diagram(self) -> BlockDiagram:
         states = [state.name for state in self.assembly.states if not state.account]
         rates = {name: Variable("rate", name) for name in states}
         needed = self._needed([*rates.values(), *(term.variable for term in self.outputs.values())])
-        self._trace(needed)
-        for variable in (v for v in needed if v not in self.assembly.equations.of):
-            kind = "state" if variable.kind == "state" else "input"
-            self._add(kind, variable, self.names[variable])
+        for name in states:
+            self._block("state", name, Variable("state", name))
+        for variable in (v for v in needed if v not in self.assembly.equations.of and v.kind != "state"):
+            self._block("input", signal_name(self.assembly, variable), variable)
         for step in self.assembly.order:
-            if isinstance(step, Loop):
-                if step.guessed[0] in needed:
-                    self._solve(step)
-                for variable in step.rest:
-                    self._equation(variable, needed)
-            else:
-                self._equation(step, needed)
-        self._close(rates)
-        return self._named_in_formulas()
-
-    def _named_in_formulas(self) -> BlockDiagram:
-        """The diagram with the names of values in its formulas."""
-        symbols_of, final = dict[Variable, Formula](), dict[Formula, Formula]()
-        for variable in (v for block in self.blocks for v in block.gives if v in self.names):
-            name = self.names[variable]
-            symbol = formula_symbol(name if formula_symbol(name) not in final.values() else f"{name}_{variable.of}")
-            symbols_of[variable] = final[self.symbols[variable]] = symbol
-        parameters = {formula_symbol(parameter.name): parameter for parameter in self.numbers}
-        return BlockDiagram([_with_names_of_values(block, final) for block in self.blocks], symbols_of, parameters)
-
-    def _close(self, rates: Mapping[str, Variable]) -> None:
-        """What enters integrators, and the outputs."""
-        own = {block.gives[0]: k for k, block in enumerate(self.blocks) if block.kind == "state"}
-        for name, rate in rates.items():
-            state, value = Variable("state", name), self._positive(*self.root[rate])
-            if state in own:
-                self.blocks[own[state]] = self.blocks[own[state]]._replace(takes=(value,))
-            else:
-                self.blocks.append(Block("state", name, (state,), (value,)))
+            members = (*step.guessed, *step.rest) if isinstance(step, Loop) else (step,)
+            if isinstance(step, Loop) and step.guessed[0] in needed:
+                self._solve(step)
+            for variable in members:
+                if variable in needed and variable not in self.root:
+                    self._equation(variable)
+        for k, name in enumerate(states):
+            value = self._positive(*self.root[rates[name]])
+            self.blocks[k] = self.blocks[k]._replace(takes=(value,))
         for name, term in self.outputs.items():
             sign, value = self.root[term.variable]
-            value = self._positive(int(sign * term.factor), value)
-            self.blocks.append(Block("output", name, (), (value,)))
+            self.blocks.append(Block("output", name, (), (self._positive(int(sign * term.factor), value),)))
+        return self._traced()
 
     def _needed(self, wanted: Iterable[Variable]) -> dict[Variable, None]:
         """The variables that others follow from; of a loop all that it takes from outside too."""
@@ -155,154 +137,150 @@ class _Drafting:
                 continue
             found[variable] = None
             if variable in loops:
-                waiting += [*loops[variable].guessed, *self._outside(loops[variable])]
+                loop = loops[variable]
+                members = (*loop.guessed, *loop.rest)
+                waiting += loop.guessed
+                waiting += (used for v in members for used in of[v].uses if used not in members)
             elif variable in of:
                 waiting += of[variable].uses
         return found
 
-    def _outside(self, loop: Loop) -> list[Variable]:
-        """What a loop takes."""
-        members = (*loop.guessed, *loop.rest)
-        uses = (used for member in members for used in self.assembly.equations.of[member].uses)
-        return [used for used in dict.fromkeys(uses) if used not in members]
-
-    # --- formulas ---
-
-    def _trace(self, needed: Mapping[Variable, None]) -> None:
-        """The formulas of all equations at once."""
-        self.names = {variable: signal_name(self.assembly, variable) for variable in needed}
-        known: dict[Variable, Numeric] = {variable: symbols(name, ())[1] for variable, name in self.names.items()}
-        self.symbols = {variable: sympy.Dummy(name, real=True) for variable, name in self.names.items()}
-        of, entries = self.assembly.equations.of, list[Numeric]()
-        places = dict[Variable | Loop, slice]()
-
-        def place(what: Variable | Loop, found: Iterable[Numeric]) -> None:
-            begin = len(entries)
-            entries.extend(found)
-            places[what] = slice(begin, len(entries))
-
-        for step in self.assembly.order:
-            if isinstance(step, Loop) and step.guessed[0] in needed:
-                within = {v: known[v] for v in self._outside(step)}
-                matrix, right = self.assembly._loop_equations(step, within)
-                n = len(step.guessed)
-                place(step, [*(matrix[i, j] for i in range(n) for j in range(n)), *right])
-        for variable, equation in ((v, of[v]) for v in needed if v in of):
-            if isinstance(equation, Linear):
-                place(variable, [term.factor for term in equation.terms])
-            elif isinstance(equation, Function):
-                place(variable, [equation.value(known)])
+    def _traced(self) -> BlockDiagram:
+        """The diagram with formulas in the names of values and parameters."""
+        named = dict[Formula, Variable]()
+        for block in self.blocks:
+            for variable in block.gives:
+                part = variable.kind == "part"
+                name = f"{block.owner}.{block.kind}" if part else signal_name(self.assembly, variable)
+                names = chain([name], (f"{name}_{k}" for k in count(2)))
+                named[next(symbol for symbol in map(formula_symbol, names) if symbol not in named)] = variable
         inputs = {formula_symbol(parameter.name): symbol for parameter, symbol in self.numbers.items()}
-        inputs |= {self.symbols[variable]: value for variable, value in known.items()}
-        traced = formulas(inputs, entries)
-        self.traced = {what: traced[at] for what, at in places.items()}
-
-    def _in_roots(self, formula: Formula) -> Formula:
-        """The formula in the values that variables are."""
-        used = {symbol: v for v, symbol in self.symbols.items() if v in self.root and symbol in formula.free_symbols}
-        return formula.xreplace({s: self.root[v][0] * self.symbols[self.root[v][1]] for s, v in used.items()})
-
-    def _taken(self, found: Sequence[Formula], uses: Iterable[Variable]) -> tuple[Variable, ...]:
-        """The values in formulas."""
-        free = {symbol for formula in found for symbol in formula.free_symbols}
-        roots = dict.fromkeys(self.root[v][1] for v in uses)
-        return tuple(v for v in roots if self.symbols[v] in free)
+        inputs |= {symbol: self.symbols[variable] for symbol, variable in named.items()}
+        traced = iter(formulas(inputs, [entry for block in self.blocks for entry in _entries(block)]))
+        symbol_of = {variable: symbol for symbol, variable in named.items()}
+        blocks = [_with_formulas(block, list(islice(traced, len(_entries(block)))), symbol_of) for block in self.blocks]
+        parameters = {formula_symbol(parameter.name): parameter for parameter in self.numbers}
+        return BlockDiagram(blocks, symbol_of, parameters)
 
     # --- blocks ---
 
-    def _add(self, kind: BlockKind, variable: Variable, owner: str, **more: object) -> None:
-        self.blocks.append(Block(kind, owner, (variable,), **more))  # pyright: ignore[reportArgumentType]
-        self.root[variable] = 1, variable
+    def _block(self, kind: BlockKind, owner: str, variable: Variable, **more: Any) -> None:
+        self.blocks.append(Block(kind, owner, (variable,), **more))
+        self._gives(variable)
 
-    def _own(self, variable: Variable, what: str) -> Variable:
-        """A value within an equation."""
-        return Variable("part", f"{what} {self.names.get(variable, variable.of)}", variable.order)
+    def _gives(self, variable: Variable) -> None:
+        """A value at an output of a block."""
+        self.symbols[variable] = symbol = symbols(str(variable), ())[0]
+        self.by_hash[symbol.element_hash()] = variable
+        self._is(variable, 1, variable)
+
+    def _is(self, variable: Variable, sign: int, value: Variable) -> None:
+        """The variable is a value, its negative, or 0."""
+        self.root[variable] = sign, value
+        self.known[variable] = sign * self.symbols[value] if sign else 0.0
 
     def _positive(self, sign: int, value: Variable) -> Variable:
-        """The value times its sign."""
+        """The value times its sign, by a block if need be."""
         if sign > 0:
             return value
-        made = Variable("part", f"{sign} {value}")
-        if made not in self.root:
-            if sign:
-                self._add("gain", made, "", takes=(value,), formula=sympy.Integer(-1))
-            else:
-                self._add("constant", made, "", formula=sympy.Integer(0))
+        made = Variable("part", f"{sign} of {value}")
+        if made not in self.root and sign:
+            self._block("gain", "", made, takes=(value,), formula=-1.0)
+        elif made not in self.root:
+            self._block("constant", "", made, formula=0.0)
         return made
 
-    def _equation(self, variable: Variable, needed: Mapping[Variable, None]) -> None:
-        if variable not in needed:
-            return
-        equation, found = self.assembly.equations.of[variable], self.traced[variable]
+    def _equation(self, variable: Variable) -> None:
+        equation = self.assembly.equations.of[variable]
         if isinstance(equation, Linear):
-            self._linear(variable, equation, found)
+            self._linear(variable, equation)
         else:
-            self._law(variable, equation.uses, self._in_roots(found[0]))
+            self._law(variable, equation.value(self.known))
 
-    def _linear(self, variable: Variable, equation: Linear, factors: Sequence[Formula]) -> None:
+    def _linear(self, variable: Variable, equation: Linear) -> None:
+        """A product or a gain for each term that has a factor, and a sum of several."""
+        own, alone = element_of(self.assembly.equations, variable), len(equation.terms) == 1
         terms = list[tuple[int, Variable]]()
-        own = element_of(self.assembly.equations, variable)
-        for k, (term, factor) in enumerate(zip(equation.terms, factors, strict=True)):
-            sign, value = self.root[term.variable]
-            last = len(equation.terms) == 1
-            if term.modulus is not None:
-                other, modulus = self.root[term.modulus]
-                sign *= other
-                if sign:
-                    made = variable if last and factor in (1, -1) else self._own(variable, f"product {k} of")
-                    self._add("product", made, own, takes=(modulus, value))
-                    value = made
-            if factor.could_extract_minus_sign():
+        for k, (factor, *factors) in enumerate(equation.terms):
+            roots = [self.root[v] for v in factors if v is not None]
+            sign, takes = prod(sign for sign, _ in roots), tuple(value for _, value in roots)
+            if not sign:
+                continue
+            value = takes[0]
+            if len(takes) > 1:
+                is_all = alone and sign > 0 and not ops.is_symbolic(factor) and factor == 1.0
+                value = variable if is_all else Variable("part", f"product {k} of {variable}")
+                self._block("product", own, value, takes=takes)
+            if not ops.is_symbolic(factor) and factor < 0.0 and (not alone or factor == -1.0):
                 sign, factor = -sign, -factor
-            if factor != 1 and sign:
-                made = variable if last else self._own(variable, f"term {k} of")
-                factor, sign = (sign * factor, 1) if last else (factor, sign)
-                self._add("gain", made, own, takes=(value,), formula=factor)
+            if ops.is_symbolic(factor) or factor != 1.0:
+                made = variable if alone else Variable("part", f"term {k} of {variable}")
+                if alone:
+                    sign, factor = 1, sign * factor
+                self._block("gain", own, made, takes=(value,), formula=factor)
                 value = made
-            if sign:
-                terms.append((sign, value))
+            terms.append((sign, value))
         if len(terms) > 1:
             signs, takes = zip(*terms, strict=True)
-            self._add("sum", variable, own, takes=takes, signs=signs)
+            self._block("sum", own, variable, takes=takes, signs=signs)
+        elif terms and terms[0][1] != variable:
+            self._is(variable, *terms[0])
+        elif not terms:
+            self._is(variable, 0, variable)
+
+    def _law(self, variable: Variable, value: Numeric) -> None:
+        """A line where it is another value."""
+        import casadi
+
+        takes, entry = self._taken([value]), casadi.SX(column(value))
+        own = str(variable.of) if variable.kind == "signal" else element_of(self.assembly.equations, variable)
+        if entry.is_zero():
+            self._is(variable, 0, variable)
+        elif not takes:
+            self._block("constant", own, variable, formula=entry)
+        elif (sign := _sign_of(entry, self.symbols[takes[0]])) != 0:
+            self._is(variable, sign, takes[0])
         else:
-            self.root[variable] = terms[0] if terms else (0, variable)
-
-    def _law(self, variable: Variable, uses: Iterable[Variable], formula: Formula) -> None:
-        takes, own = self._taken([formula], uses), self._owner(variable)
-        if not takes:
-            if formula == 0:
-                self.root[variable] = 0, variable
-            else:
-                self._add("constant", variable, own, formula=formula)
-            return
-        (one, *others), symbol = takes, self.symbols[takes[0]]
-        if formula in (symbol, -symbol):
-            self.root[variable] = (1 if formula == symbol else -1), one
-            return
-        if not others and sympy.count_ops(formula) < LARGEST_GAIN:
-            factor = sympy.cancel(formula / symbol) if formula.is_polynomial(symbol) else symbol
-            if not factor.has(symbol):
-                self._add("gain", variable, own, takes=takes, formula=factor)
-                return
-        self._add("law", variable, own, takes=takes, formula=formula)
-
-    def _owner(self, variable: Variable) -> str:
-        return self.names[variable] if variable.kind == "signal" else element_of(self.assembly.equations, variable)
+            self._block("law", own, variable, takes=takes, formula=entry)
 
     def _solve(self, loop: Loop) -> None:
-        found, n = [self._in_roots(formula) for formula in self.traced[loop]], len(loop.guessed)
-        rows = [found[k * n : (k + 1) * n] for k in range(n)]
-        system = LinearSystem([self.symbols[v] for v in loop.guessed], rows, found[n * n :])
-        takes = self._taken(found, self._outside(loop))
-        self.blocks.append(Block("solve", "", loop.guessed, takes, system=system))
-        self.root |= {v: (1, v) for v in loop.guessed}
+        matrix, right = self.assembly._loop_equations(loop, self.known)
+        n = len(loop.guessed)
+        entries = [*(matrix[i, j] for i in range(n) for j in range(n)), *(right[i] for i in range(n))]
+        self.blocks.append(Block("solve", "", loop.guessed, self._taken(entries), formula=entries))
+        for variable in loop.guessed:
+            self._gives(variable)
+
+    def _taken(self, entries: Iterable[Numeric]) -> tuple[Variable, ...]:
+        """The values in expressions."""
+        import casadi
+
+        found = casadi.symvar(casadi.SX(casadi.veccat(*(column(entry) for entry in entries))))
+        hashes = {symbol.element_hash() for symbol in found}
+        return tuple(variable for key, variable in self.by_hash.items() if key in hashes)
 
 
-def _with_names_of_values(block: Block, names: Mapping[Formula, Formula]) -> Block:
-    if block.formula is not None:
-        block = block._replace(formula=block.formula.xreplace(names))
-    if block.system is not None:
-        unknown, rows, right = block.system
-        named = [[entry.xreplace(names) for entry in row] for row in (unknown, *rows, right)]
-        block = block._replace(system=LinearSystem(named[0], named[1:-1], named[-1]))
-    return block
+def _sign_of(entry: Numeric, symbol: Numeric) -> int:
+    """±1 for an expression that is a symbol or its negative, else 0."""
+    import casadi
+
+    return next((sign for sign in (1, -1) if casadi.is_equal(entry, casadi.SX(sign * symbol), 1)), 0)
+
+
+def _entries(block: Block) -> list[Numeric]:
+    """The expressions of a block that is being made."""
+    if block.formula is None:
+        return []
+    return block.formula if block.kind == "solve" else [block.formula]
+
+
+def _with_formulas(block: Block, found: list[Formula], symbol_of: Mapping[Variable, Formula]) -> Block:
+    if block.kind == "solve":
+        n = len(block.gives)
+        rows, unknown = [found[k * n : (k + 1) * n] for k in range(n)], [symbol_of[v] for v in block.gives]
+        return block._replace(formula=None, system=LinearSystem(unknown, rows, found[n * n :]))
+    if block.kind == "law" and len(block.takes) == 1:
+        factor = found[0] / symbol_of[block.takes[0]]
+        if symbol_of[block.takes[0]] not in factor.free_symbols:
+            return block._replace(kind="gain", formula=factor)
+    return block._replace(formula=found[0]) if found else block

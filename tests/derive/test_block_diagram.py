@@ -1,0 +1,158 @@
+"""The block diagrams of bond graphs: their blocks are the equations, and lie beside each other without overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import sympy
+
+from cosim.apps.derive.block_diagram import Block, BlockDiagram, block_diagram
+from cosim.apps.derive.bond_graph_equations import of_outputs, outputs_of
+from cosim.apps.derive.bond_graph_report import graph_actuators
+from cosim.core.errors import InputErrors
+from cosim.mechanics.bondgraph import Assembly
+from cosim.mechanics.bondgraph.equations import Term, Variable
+from cosim.plugins.actuators._graph_actuator import GraphActuator
+from tests.bondgraph.test_component_ports import COMPONENTS, PORTS, bonded
+from tests.derive.bond_graphs import GRAPHS
+from tests.kit.samples import FOLDER
+
+
+class Drawn(NamedTuple):
+    """A graph with what its diagram is made for."""
+
+    assembly: Assembly
+    outputs: Mapping[str, Term]
+    diagram: BlockDiagram
+
+
+def of_actuator(actuator: GraphActuator) -> Drawn:
+    outputs = outputs_of(actuator)
+    return Drawn(actuator.assembly, outputs, block_diagram(actuator.assembly, outputs, actuator.origins))
+
+
+@cache
+def of_sample(rig: str, name: str) -> Drawn:
+    return of_actuator(graph_actuators(FOLDER / "drives" / f"{rig}.yaml")[name])
+
+
+@cache
+def of_component(name: str) -> Drawn:
+    """The component bonded to a joint and to sources, as far as these go together."""
+    ports = dict(port.split(":") for port in PORTS[name].split())
+    on_joint = next((port for port, letter in ports.items() if letter in "rt"), None)
+    for storages in product("CI-", repeat=len(ports) - (on_joint is not None)):
+        for inwards in product((True, False), repeat=len(ports)):
+            try:
+                rig = bonded(name, ports, on_joint, dict(zip(ports, inwards, strict=True)), storages)
+            except InputErrors:
+                continue
+            (actuator,) = rig.plant.actuators.values()
+            return of_actuator(actuator)
+    raise AssertionError(name)
+
+
+@cache
+def of_graph(name: str) -> Drawn:
+    """With the efforts and flows of all bonds as outputs."""
+    assembly = GRAPHS[name]()
+    bonds = range(len(assembly.graph.bonds))
+    outputs = {f"{kind}_{k}": Term(1.0, Variable(kind, k)) for kind, k in product("ef", bonds)}
+    return Drawn(assembly, outputs, block_diagram(assembly, outputs))
+
+
+SAMPLES = [
+    (file.stem, name)
+    for file in sorted((FOLDER / "drives").glob("*.yaml"))
+    for name in [*graph_actuators(file)][: 1 if file.stem == "industrial_arm" else None]
+]
+EVERY = [
+    *((of_graph, (name,)) for name in GRAPHS),
+    *((of_component, (name,)) for name in COMPONENTS),
+    *((of_sample, names) for names in SAMPLES),
+]
+
+
+# --- the diagram is the equations -----------------------------------------------------------------------
+
+
+def select(conditions: list[Any], values: list[Any], default: float) -> float:
+    return next((value for condition, value in zip(conditions, values, strict=True) if condition), default)
+
+
+FUNCTIONS: list[Any] = [{"Min": np.minimum, "Max": np.maximum, "select": select}, "numpy"]
+
+
+def value_of(formula: Any, known: Mapping[Any, float]) -> float:
+    used = sorted(formula.free_symbols, key=str)
+    with np.errstate(all="ignore"):
+        return float(
+            sympy.lambdify(used, formula, FUNCTIONS, dummify=True, cse=True)(*(known[symbol] for symbol in used))
+        )
+
+
+def evaluated(diagram: BlockDiagram, given: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """(what enters the integrators, the outputs) of the blocks alone, one after the other, integrators cut. given: by
+    name the inputs and states."""
+    values: dict[Variable, float] = {}
+    numbers: dict[Any, float] = {symbol: parameter.value for symbol, parameter in diagram.parameters.items()}
+
+    def results(block: Block) -> list[float]:
+        taken = [values[variable] for variable in block.takes]
+        own = {diagram.symbols[v]: x for v, x in zip(block.takes, taken, strict=True) if v in diagram.symbols}
+        match block.kind:
+            case "input" | "state":
+                return [given[block.owner]]
+            case "gain":
+                return [value_of(block.formula, numbers) * taken[0]]
+            case "product":
+                return [taken[0] * taken[1]]
+            case "sum":
+                return [sum(sign * x for sign, x in zip(block.signs, taken, strict=True))]
+            case "solve":
+                assert block.system is not None
+                rows = [[value_of(entry, numbers | own) for entry in row] for row in block.system.rows]
+                right = [value_of(entry, numbers | own) for entry in block.system.right]
+                return list(np.linalg.solve(rows, right))
+            case _:
+                return [value_of(block.formula, numbers | own)]
+
+    first = [block for block in diagram.blocks if block.kind == "state"]
+    values |= {block.gives[0]: given[block.owner] for block in first}
+    for block in diagram.blocks:
+        if block.kind not in ("output", "state"):
+            values |= dict(zip(block.gives, results(block), strict=True))
+    return (
+        {block.owner: values[block.takes[0]] for block in first},
+        {block.owner: values[block.takes[0]] for block in diagram.blocks if block.kind == "output"},
+    )
+
+
+def random_state(assembly: Assembly, random: np.random.Generator) -> dict[str, float]:
+    """Of the time, the states near the initial ones, the inputs and their rates."""
+    names = ["t", *assembly.inputs, *assembly.rates_of_inputs]
+    states = {s.name: float(s.initial) * random.uniform(0.9, 1.1) + random.uniform(0.0, 1e-3) for s in assembly.states}
+    return states | dict(zip(names, random.uniform(0.1, 0.5, len(names)), strict=True))
+
+
+def check_equations(drawn: Drawn) -> None:
+    assembly, random = drawn.assembly, np.random.default_rng(2)
+    for _ in range(2):
+        given = random_state(assembly, random)
+        states = {state.name: given[state.name] for state in assembly.states}
+        rates, known = assembly.flow(given["t"], states, given)
+        outputs = of_outputs(drawn.outputs, known)
+        expected = {state.name: float(rates[state.name]) for state in assembly.states if not state.account}
+        found_rates, found = evaluated(drawn.diagram, given)
+        assert found_rates == pytest.approx(expected, rel=1e-12, abs=1e-18)
+        assert found == pytest.approx({n: float(v) for n, v in outputs.items()}, rel=1e-12, abs=1e-18)
+
+
+@pytest.mark.parametrize(("made", "names"), EVERY)
+def test_the_blocks_are_the_equations(made: Callable[..., Drawn], names: tuple[str, ...]) -> None:
+    check_equations(made(*names))
