@@ -12,8 +12,10 @@ import pytest
 import sympy
 
 from cosim.apps.derive.block_diagram import Block, BlockDiagram, block_diagram
+from cosim.apps.derive.block_layout import lay_out_blocks
 from cosim.apps.derive.bond_graph_equations import of_outputs, outputs_of
 from cosim.apps.derive.bond_graph_report import graph_actuators
+from cosim.apps.derive.picture import Box, Point
 from cosim.core.errors import InputErrors
 from cosim.mechanics.bondgraph import Assembly
 from cosim.mechanics.bondgraph.equations import Term, Variable
@@ -156,3 +158,74 @@ def check_equations(drawn: Drawn) -> None:
 @pytest.mark.parametrize(("made", "names"), EVERY)
 def test_the_blocks_are_the_equations(made: Callable[..., Drawn], names: tuple[str, ...]) -> None:
     check_equations(made(*names))
+
+
+# --- its picture ------------------------------------------------------------------------------------
+
+
+def box_of(part: tuple[Point, Point]) -> Box:
+    (x0, y0), (x1, y1) = part
+    assert x0 == x1 or y0 == y1, part
+    return (x0 + x1) / 2, (y0 + y1) / 2, abs(x1 - x0), abs(y1 - y0)
+
+
+def shared(one: list[Box], other: list[Box]) -> np.ndarray:
+    """(n, m, 2): the width and height that each box of one list shares with each of the other; below 0 a distance."""
+    a, b = np.array(one)[:, None, :], np.array(other)[None, :, :]
+    low, high = (
+        np.stack([box[..., :2] + side * box[..., 2:] / 2 for box in np.broadcast_arrays(a, b)]) for side in SIDES
+    )
+    return high.min(axis=0) - low.max(axis=0)
+
+
+SIDES, TOUCH = (-1, 1), 1e-7
+
+
+def is_connected(boxes: list[Box]) -> bool:
+    touching = (shared(boxes, boxes) > -TOUCH).all(axis=2)
+    reached = touching[0]
+    for _ in boxes:
+        reached = touching[reached].any(axis=0)
+    return bool(reached.all())
+
+
+@pytest.mark.parametrize(("made", "names"), EVERY)
+def test_blocks_and_wires_do_not_overlap(made: Callable[..., Drawn], names: tuple[str, ...]) -> None:
+    drawn = made(*names)
+    layout = lay_out_blocks(drawn.assembly, drawn.diagram)
+    assert sorted(b.block.owner for b in layout.blocks) == sorted(b.owner for b in drawn.diagram.blocks)
+    boxes = [box for block in layout.blocks for box in block.boxes]
+    meet = (shared(boxes, boxes) > TOUCH).all(axis=2)
+    assert not np.triu(meet, 1).any()
+    values = [k for k, wire in enumerate(layout.wires) for _ in wire.parts]
+    parts = [box_of(part) for wire in layout.wires for part in wire.parts]
+    assert not inside(parts, boxes).any()
+    beside = shared(parts, parts)
+    other = np.array(values)[:, None] != np.array(values)[None, :]
+    # wires may cross in a point, but lie on each other for no length
+    assert not ((beside.min(axis=2) > -TOUCH) & (beside.max(axis=2) > TOUCH) & other).any()
+
+
+def inside(parts: list[Box], boxes: list[Box]) -> np.ndarray:
+    """(n, m): whether a wire is within the rim of a box."""
+    smaller = [(x, y, width - 1e-5, height - 1e-5) for x, y, width, height in boxes]
+    return (shared(parts, smaller) > -TOUCH).all(axis=2)
+
+
+@pytest.mark.parametrize(("made", "names"), EVERY)
+def test_wires_join_outputs_with_the_inputs_that_take_them(made: Callable[..., Drawn], names: tuple[str, ...]) -> None:
+    """Each goes to the right from its output and comes from the left to its inputs."""
+    drawn = made(*names)
+    layout = lay_out_blocks(drawn.assembly, drawn.diagram)
+    outputs = {v: pin for b in layout.blocks for v, pin in zip(b.block.gives, b.outputs, strict=True)}
+    inputs: dict[Variable, list[Point]] = {}
+    for block in layout.blocks:
+        for value, pin in zip(block.block.takes, block.inputs, strict=True):
+            inputs.setdefault(value, []).append(pin)
+    for wire in layout.wires:
+        assert sorted(wire.ends) == sorted(inputs.pop(wire.value))
+        parts = [tuple(sorted(part)) for part in wire.parts]
+        assert any(start == outputs[wire.value] for start, _ in parts)
+        assert all(any(end == pin for _, end in parts) for pin in wire.ends)
+        assert is_connected([box_of(part) for part in wire.parts])
+    assert not inputs

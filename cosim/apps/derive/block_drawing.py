@@ -8,7 +8,7 @@ from cosim.apps.derive.block_diagram import block_diagram
 from cosim.apps.derive.block_layout import PlacedBlock, Wire, lay_out_blocks
 from cosim.apps.derive.block_shapes import LONG_LAW, PADDING
 from cosim.apps.derive.bond_graph_equations import outputs_of
-from cosim.apps.derive.picture import LINE_HEIGHT, GraphPanel, Point, corners
+from cosim.apps.derive.picture import CHARACTER_WIDTH, LINE_HEIGHT, GraphPanel, Point, corners
 from cosim.output.palette import BLUE, FAINT, INK, SOFT
 from cosim.plugins.actuators._graph_actuator import GraphActuator
 
@@ -75,7 +75,7 @@ def _draw_block(axes: Any, placed: PlacedBlock) -> None:
         right = x + shape.half_width
         middle = y - LINE_HEIGHT * len(titles) / 2
         if shape.labels:
-            left = max(0.0, *(0.067 * len(label) for label in shape.labels)) + 0.08
+            left = CHARACTER_WIDTH * max(map(len, shape.labels)) + 0.08
             _write(axes, (x + left / 2, middle), shape.text, INK)
         else:
             _write(axes, (x, middle), shape.text, INK)

@@ -1,8 +1,8 @@
 """Where the blocks and wires of a block diagram lie in its picture: pure geometry, lengths in inches.
 
-Values go from left to right, in layers (`layered`). Only what leaves an integrator may go back: each value that does
-runs through all layers between, and turns in the channels beside them. Integrators stand in the order in which their
-elements follow each other along the graph. Blocks stand as near to those that use them as they can.
+Values go from left to right, in layers (`layered`), in the order in which their elements follow each other along the
+graph. In each loop some go back: these run through all layers between, and turn in the channels beside them. Blocks
+stand as near to those that use them as they can.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from cosim.apps.derive.block_diagram import Block, BlockDiagram
 from cosim.apps.derive.block_shapes import Shape, shape_of
 from cosim.apps.derive.bond_graph_layout import main_ways, steps_from
-from cosim.apps.derive.layered import Heights, LayeredGraph, Vertex, heights
+from cosim.apps.derive.layered import Heights, LayeredGraph, Vertex, heights, straightened
 from cosim.apps.derive.picture import Box, Point
 from cosim.apps.derive.wire_routing import TRACK, Net, tracks
 from cosim.mechanics.bondgraph import Assembly
@@ -25,6 +25,8 @@ GAP = 0.13  # between blocks of a layer
 WIRE_GAP = 0.085  # between wires, and half of it to a block
 MARGIN = 0.13  # of a channel, beside its tracks
 ARROW = 0.1  # room before an input
+DIGITS = 6  # of heights
+WIDEST = 36.0  # of a diagram that follows the power through the graph
 WIRE_WEIGHT = 0.3  # relative to a block's
 
 
@@ -68,43 +70,45 @@ class BlockLayout(NamedTuple):
 
 
 def lay_out_blocks(assembly: Assembly, diagram: BlockDiagram) -> BlockLayout:
-    """The picture of the diagram of a graph."""
-    return _Layout(diagram, state_order(assembly, diagram)).drawn()
+    """The picture of the diagram of a graph. A wide one has its loops cut at integrators alone: so it is narrower."""
+    along = places_along(assembly, diagram)
+    layouts = (_Layout(diagram, layers_of(diagram, along, shortest)).drawn() for shortest in (False, True))
+    found = next(layouts)
+    return found if max(block.place[0] for block in found.blocks) < WIDEST else next(layouts)
 
 
-def state_order(assembly: Assembly, diagram: BlockDiagram) -> list[int]:
-    """The blocks of states as their elements follow each other along the ways of power through the graph."""
+def places_along(assembly: Assembly, diagram: BlockDiagram) -> list[int]:
+    """Of each block how far its element is from the beginning of the way of power through the graph."""
     graph, distance = assembly.graph, dict[str, int]()
     for way in main_ways(graph):
         distance |= steps_from(graph, way[0])
-    states = [k for k, block in enumerate(diagram.blocks) if block.kind == "state"]
 
-    def place(k: int) -> int:
-        return distance.get(diagram.blocks[k].owner.rpartition(".")[0], 0)
+    def place(block: Block) -> int:
+        name = block.owner if block.owner in distance else block.owner.rpartition(".")[0]
+        return distance.get(name, 0)
 
-    return sorted(states, key=place)
+    return [place(block) for block in diagram.blocks]
 
 
 # --- layers --------------------------------------------------------------------------------------------
 
 
-def layers_of(diagram: BlockDiagram, states: Sequence[int]) -> tuple[list[int], set[tuple[int, int]]]:
-    """(the layer of each block, the pairs of blocks of which the first one gives a value back)."""
+def layers_of(diagram: BlockDiagram, along: Sequence[int], shortest: bool = False) -> list[int]:
+    """The layer of each block. along: as of `places_along`; in each loop a value that goes against it goes back, or of
+    the shortest diagram one that an integrator gives."""
     blocks = diagram.blocks
     source = {value: k for k, block in enumerate(blocks) for value in block.gives}
+    edges = dict.fromkeys((source[value], k) for k, block in enumerate(blocks) for value in block.takes)
+
+    def order_of(edge: tuple[int, int]) -> tuple[bool, bool]:
+        start, end = edge
+        from_state, back = blocks[start].kind == "state", along[end] < along[start]
+        return (from_state, back) if shortest else (back, from_state and along[end] <= along[start])
+
     after: list[dict[int, None]] = [{} for _ in blocks]
-    for k, block in enumerate(blocks):
-        for value in block.takes:
-            if blocks[source[value]].kind != "state":
-                after[source[value]][k] = None
-    back = set[tuple[int, int]]()
-    for state in states:
-        reached = dict.fromkeys(k for k, block in enumerate(blocks) if blocks[state].gives[0] in block.takes)
-        for k in reached:
-            if _leads(after, k, state):
-                back.add((state, k))
-            else:
-                after[state][k] = None
+    for start, end in sorted(edges, key=order_of):
+        if not _leads(after, end, start):
+            after[start][end] = None
     order = _topological(after)
     layer = [0] * len(blocks)
     for k in order:
@@ -114,7 +118,7 @@ def layers_of(diagram: BlockDiagram, states: Sequence[int]) -> tuple[list[int], 
     for k in reversed(order):
         if len(after[k]) > before[k] or (after[k] and not before[k]):
             layer[k] = min(layer[other] for other in after[k]) - 1
-    return layer, back
+    return layer
 
 
 def _leads(after: Sequence[Mapping[int, None]], start: int, end: int) -> bool:
@@ -148,16 +152,15 @@ def _topological(after: Sequence[Mapping[int, None]]) -> list[int]:
 
 @dataclass
 class _Layout:
-    """A layout as it is made. Vertices are the blocks by number, and behind them the passages of wires through layers."""
+    """A layout as it is made: vertices are the blocks by number, and behind them the passages of wires through."""
 
     diagram: BlockDiagram
-    states: Sequence[int]
+    layer: Sequence[int]  # of each block
     passages: dict[tuple[Variable, int, bool], int] = field(default_factory=dict)  # value, layer, back -> vertex
 
     def drawn(self) -> BlockLayout:
         blocks = self.diagram.blocks
         self.shapes = [shape_of(self.diagram, block) for block in blocks]
-        self.layer, _ = layers_of(self.diagram, self.states)
         self.source = {v: Pin(k, i) for k, block in enumerate(blocks) for i, v in enumerate(block.gives)}
         self.users: dict[Variable, list[Pin]] = defaultdict(list)
         for k, block in enumerate(blocks):
@@ -172,8 +175,10 @@ class _Layout:
         found = heights(self._graph(None))
         for _ in range(2):
             self._sort_inputs(found)
-            found = heights(self._graph(found))
+            graph = self._graph(found)
+            found = straightened(graph, heights(graph))
         self._sort_inputs(found)
+        found = straightened(self._graph(found), found)
         return self._placed(found)
 
     def _pass(self, value: Variable) -> None:
@@ -261,11 +266,13 @@ class _Layout:
 
     def _placed(self, found: Heights) -> BlockLayout:
         blocks, n = self.diagram.blocks, len(self.diagram.blocks)
-        y = found.of
-        inputs = {
-            Pin(k, i): y[k] + self._input_height(Pin(k, i)) for k in range(n) for i in range(len(blocks[k].takes))
+        y = {v: round(height, DIGITS) for v, height in found.of.items()}
+        pins = [[Pin(k, i) for i in range(len(block.takes))] for k, block in enumerate(blocks)]
+        inputs = {pin: round(y[pin.block] + self._input_height(pin), DIGITS) for own in pins for pin in own}
+        outputs = {
+            v: round(y[pin.block] + self.shapes[pin.block].outputs[pin.number], DIGITS)
+            for v, pin in self.source.items()
         }
-        outputs = {v: y[pin.block] + self.shapes[pin.block].outputs[pin.number] for v, pin in self.source.items()}
         depths = range(max(self.vertex_layers) + 1)
         width = [max((self.shapes[k].width for k in range(n) if self.layer[k] == d), default=0.0) for d in depths]
         middle, x, left = list[float](), 0.0, list[tuple[dict[Variable, int], float]]()

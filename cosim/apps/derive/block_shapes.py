@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from textwrap import wrap
 from typing import NamedTuple
 
 import sympy
 
 from cosim.apps.derive.block_diagram import Block, BlockDiagram
 from cosim.apps.derive.picture import CHARACTER_WIDTH, LINE_HEIGHT, Box, break_name, text_size
-from cosim.apps.derive.symbolic import Formula, as_text, formula_symbol
+from cosim.apps.derive.symbolic import Formula, as_short_text, formula_symbol
 from cosim.mechanics.bondgraph.equations import Variable
 
 PIN = 0.19  # distance of inputs
@@ -72,7 +72,7 @@ def shape_of(diagram: BlockDiagram, block: Block) -> Shape:
             return Shape(0.15, max(0.15, PIN * len(pins) / 2), ("×",), pins, (0.0,))
         case "gain":
             # a triangle that is as high as the text where this ends
-            text = as_text(block.formula)
+            text = as_short_text(block.formula)
             return Shape(0.5 * (1.34 * text_size(text)[0] + 0.14), GAIN_HEIGHT / 2, (text,), pins, (0.0,))
         case "solve":
             return _solve_shape(diagram, block)
@@ -134,8 +134,19 @@ def written(formula: Formula, names: Mapping[Formula, Formula]) -> tuple[str, ..
     """The lines of a formula, or φ of one that is long."""
     if _larger(formula, LARGEST_WRITTEN):
         return (LONG_LAW,)
-    lines = wrap(as_text(formula.xreplace(dict(names))), LINE_LENGTH)
-    return tuple(lines) if len(lines) <= MOST_LINES else (LONG_LAW,)
+    text = as_short_text(formula.xreplace(dict(names)))
+    lines = _wrapped(text.removeprefix("(").removesuffix(")") if formula.is_Piecewise else text)
+    return lines if len(lines) <= MOST_LINES else (LONG_LAW,)
+
+
+def _wrapped(text: str) -> tuple[str, ...]:
+    """Lines that end after an operator, a comma or a space."""
+    lines = [""]
+    for part in re.findall(r"[^ *(/]*[ *(/]*", text):
+        if lines[-1] and len((lines[-1] + part).rstrip()) > LINE_LENGTH:
+            lines.append("")
+        lines[-1] += part
+    return tuple(line.rstrip() for line in lines)
 
 
 def _larger(formula: Formula, size: int) -> bool:

@@ -13,11 +13,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
 MAX_WIDTH = 24.0  # of a row of layers; further layers continue below, in alternating direction
 SWEEPS = 24
+STRAIGHT = 1e-9  # of heights of an edge
 
 Vertex = int | tuple[int, int]  # a vertex, or a waypoint: (number of an edge, layer)
 
@@ -203,6 +204,25 @@ def _separate(graph: LayeredGraph, row: Sequence[Vertex], wished: Sequence[float
         pools.append((mean, weight, members))
     steps = [mean for mean, _, members in pools for _ in range(members)]
     return [step - offset for step, offset in zip(steps, offsets, strict=True)]
+
+
+def straightened(graph: LayeredGraph, found: Heights) -> Heights:
+    """With as many edges as possible straight: a vertex takes the height that the most of its neighbours in other
+    layers wish, within what the distances in its layer leave."""
+    y, layer = dict(found.of), {v: depth for depth, row in enumerate(found.layers) for v in row}
+    near = {
+        v: [u for u in others if layer[u] != layer[v]]
+        for v, others in _neighbours(_routes(graph).values()).items()
+    }  # fmt: skip
+    for sweep in range(SWEEPS):
+        for row in found.layers if sweep % 2 else reversed(found.layers):
+            for k, v in enumerate(row):
+                low = y[row[k + 1]] + graph.spacing(v, row[k + 1]) if k + 1 < len(row) else -inf
+                high = y[row[k - 1]] - graph.spacing(row[k - 1], v) if k else inf
+                wished = [y[u] + graph.rise(v, u) for u in near.get(v, ())]
+                free = [height for height in wished if low <= height <= high]
+                y[v] = max([*free, y[v]], key=lambda h: sum(abs(h - w) < STRAIGHT for w in wished))
+    return Heights(found.layers, y)
 
 
 def _strips(reaches: Sequence[float]) -> list[list[tuple[int, float]]]:

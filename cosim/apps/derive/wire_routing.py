@@ -31,7 +31,7 @@ class Net(NamedTuple):
     @property
     def is_straight(self) -> bool:
         """Whether it needs no track."""
-        return len(self.left) < 2 and len(self.right) < 2 and self.high - self.low < 1e-6
+        return len(self.left) < 2 and len(self.right) < 2 and self.high == self.low
 
 
 def tracks(nets: Sequence[Net]) -> tuple[list[int], int]:
