@@ -142,7 +142,7 @@ def written(formula: Formula, names: Mapping[Formula, Formula]) -> tuple[str, ..
 def _wrapped(text: str) -> tuple[str, ...]:
     """Lines that end after an operator, a comma or a space."""
     lines = [""]
-    for part in re.findall(r"[^ *(/]*[ *(/]*", text):
+    for part in re.findall(r"[^ */]*[ */]*", text):
         if lines[-1] and len((lines[-1] + part).rstrip()) > LINE_LENGTH:
             lines.append("")
         lines[-1] += part

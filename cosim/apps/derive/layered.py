@@ -98,8 +98,8 @@ def lay_out(
     for strip in _strips([distance(rows, depth) for depth in range(1, len(layers))]):
         # every second strip is mirrored: no crossings where the direction changes
         heights = [side * rows[v] for depth, _ in strip for v in layers[depth]]
-        for depth, distance in strip:
-            x += side * distance
+        for depth, reach in strip:
+            x += side * reach
             for v in layers[depth]:
                 places[v], ahead[v] = (x, floor - max(heights) + side * rows[v]), side
         floor += min(heights) - max(heights) - strip_spacing
