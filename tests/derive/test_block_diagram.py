@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -96,49 +96,66 @@ def select(conditions: list[Any], values: list[Any], default: float) -> float:
 FUNCTIONS: list[Any] = [{"Min": np.minimum, "Max": np.maximum, "select": select}, "numpy"]
 
 
-def value_of(formula: Any, known: Mapping[Any, float]) -> float:
-    used = sorted(formula.free_symbols, key=str)
-    with np.errstate(all="ignore"):
-        return float(
-            sympy.lambdify(used, formula, FUNCTIONS, dummify=True, cse=True)(*(known[symbol] for symbol in used))
-        )
+Sized = tuple[float, float]  # a value, and the size of what it is summed of
+CHANGE = 1e-6  # relative, of a value at an input
 
 
-def evaluated(diagram: BlockDiagram, given: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-    """(what enters the integrators, the outputs) of the blocks alone, one after the other, integrators cut. given: by
-    name the inputs and states."""
-    values: dict[Variable, float] = {}
-    numbers: dict[Any, float] = {symbol: parameter.value for symbol, parameter in diagram.parameters.items()}
+def compiled(formulas: Sequence[Any], taken: Sequence[Any], numbers: Mapping[Any, float]) -> Callable[..., np.ndarray]:
+    """The formulas as a function of what a block takes, in numbers."""
+    function = sympy.lambdify([*taken, *numbers], list(formulas), FUNCTIONS, dummify=True, cse=True)
 
-    def results(block: Block) -> list[float]:
-        taken = [values[variable] for variable in block.takes]
-        own = {diagram.symbols[v]: x for v, x in zip(block.takes, taken, strict=True) if v in diagram.symbols}
-        match block.kind:
-            case "input" | "state":
-                return [given[block.owner]]
-            case "gain":
-                return [value_of(block.formula, numbers) * taken[0]]
-            case "product":
-                return [taken[0] * taken[1]]
-            case "sum":
-                return [sum(sign * x for sign, x in zip(block.signs, taken, strict=True))]
-            case "solve":
-                assert block.system is not None
-                rows = [[value_of(entry, numbers | own) for entry in row] for row in block.system.rows]
-                right = [value_of(entry, numbers | own) for entry in block.system.right]
-                return list(np.linalg.solve(rows, right))
-            case _:
-                return [value_of(block.formula, numbers | own)]
+    def of(x: Sequence[float]) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return np.array(function(*x, *numbers.values()), dtype=float)
 
-    first = [block for block in diagram.blocks if block.kind == "state"]
-    values |= {block.gives[0]: given[block.owner] for block in first}
+    return of
+
+
+def function_of(block: Block, diagram: BlockDiagram) -> Callable[[Sequence[float]], np.ndarray]:
+    """The values that a block gives, from those that it takes."""
+    match block.kind:
+        case "product":
+            return lambda x: np.array([x[0] * x[1]])
+        case "sum":
+            return lambda x: np.array([np.dot(block.signs, x)])
+        case _:
+            formulas = [block.formula] if block.system is None else block.system.formulas
+            free = {symbol for formula in formulas for symbol in formula.free_symbols}
+            numbers = {s: p.value for s, p in diagram.parameters.items() if s in free}
+            if block.kind == "gain":
+                (factor,) = compiled(formulas, [], numbers)([])
+                return lambda x: np.array([factor * x[0]])
+            of = compiled(formulas, [diagram.symbols[v] for v in block.takes], numbers)
+            if block.system is None:
+                return of
+            n = len(block.gives)
+            return lambda x: np.linalg.solve((found := of(x))[: n * n].reshape(n, n), found[n * n :])
+
+
+def answers(function: Callable[[Sequence[float]], np.ndarray], taken: Sequence[Sized]) -> list[Sized]:
+    """What a block gives, with sizes: Σ |∂f/∂x| size of x, and its own."""
+    x = [value for value, _ in taken]
+    found = function(x)
+    sizes = np.abs(found)
+    for k, (value, size) in enumerate(taken):
+        if value:
+            beside = function([*x[:k], value * (1.0 + CHANGE), *x[k + 1 :]])
+            sizes = sizes + np.abs(beside - found) * size / abs(CHANGE * value)
+    return list(zip(found.tolist(), sizes.tolist(), strict=True))
+
+
+def evaluated(diagram: BlockDiagram, given: Mapping[str, float]) -> dict[str, Sized]:
+    """What enters the integrators, with `'`, and the outputs, of the blocks alone, one after the other, integrators
+    cut. given: by name the inputs and states."""
+    values: dict[Variable, Sized] = {}
     for block in diagram.blocks:
-        if block.kind not in ("output", "state"):
-            values |= dict(zip(block.gives, results(block), strict=True))
-    return (
-        {block.owner: values[block.takes[0]] for block in first},
-        {block.owner: values[block.takes[0]] for block in diagram.blocks if block.kind == "output"},
-    )
+        if block.kind in ("input", "state"):
+            values[block.gives[0]] = given[block.owner], abs(given[block.owner])
+        elif block.kind != "output":
+            found = answers(function_of(block, diagram), [values[v] for v in block.takes])
+            values |= dict(zip(block.gives, found, strict=True))
+    ends = {"state": "'", "output": " out"}
+    return {b.owner + ends[b.kind]: values[b.takes[0]] for b in diagram.blocks if b.kind in ends}
 
 
 def random_state(assembly: Assembly, random: np.random.Generator) -> dict[str, float]:
@@ -157,21 +174,14 @@ def by_assembly(one: Drawn, given: Mapping[str, float]) -> dict[str, float]:
 
 
 def check_equations(one: Drawn) -> None:
-    """To 1e-12 of each value, and of its summands where these cancel: of how it answers to relative changes."""
+    """To 1e-12 of each value, or of its summands where these cancel."""
     random = np.random.default_rng(2)
     for _ in range(2):
         given = random_state(one.assembly, random)
-        expected = by_assembly(one, given)
-        beside = by_assembly(one, {name: x * (1.0 + CHANGE * random.normal()) for name, x in given.items()})
-        rates, outputs = evaluated(one.diagram, given)
-        found = {f"{name}'": x for name, x in rates.items()} | {f"{name} out": x for name, x in outputs.items()}
+        expected, found = by_assembly(one, given), evaluated(one.diagram, given)
         assert set(found) == set(expected)
-        for name, value in expected.items():
-            size = max(abs(value), abs(beside[name] - value) / CHANGE)
-            assert found[name] == pytest.approx(value, rel=0.0, abs=1e-12 * size), name
-
-
-CHANGE = 1e-6
+        for name, (value, size) in found.items():
+            assert abs(value - expected[name]) <= 1e-12 * size, name
 
 
 @pytest.mark.parametrize(("made", "names"), EVERY)
