@@ -12,16 +12,20 @@ import numpy as np
 import pytest
 import sympy
 
-from cosim.apps.derive.block_diagram import Block, BlockDiagram, block_diagram
+from cosim.apps.derive.block_diagram import BlockDiagram, DiagramBlock, block_diagram
 from cosim.apps.derive.block_layout import BlockLayout, lay_out_blocks
 from cosim.apps.derive.bond_graph_equations import of_outputs, outputs_of
 from cosim.apps.derive.bond_graph_report import graph_actuators
 from cosim.apps.derive.picture import Box, Point
+from cosim.core import ops
 from cosim.core.errors import InputErrors
-from cosim.mechanics.bondgraph import Assembly
+from cosim.core.plugin_loading import COMPONENT, known_names
+from cosim.mechanics.bondgraph import Assembly, BondGraph, Law, assemble
+from cosim.mechanics.bondgraph.components import play, relay
 from cosim.mechanics.bondgraph.equations import Term, Variable
 from cosim.plugins.actuators._graph_actuator import GraphActuator
 from tests.bondgraph.test_component_ports import COMPONENTS, PORTS, bonded
+from tests.bondgraph.test_pneumatics import filled, sprung
 from tests.derive.bond_graphs import GRAPHS, RIG
 from tests.kit.samples import FOLDER
 
@@ -61,14 +65,31 @@ def of_component(name: str) -> Drawn:
             except InputErrors:
                 continue
             (actuator,) = rig.plant.actuators.values()
+            assert isinstance(actuator, GraphActuator)
             return of_actuator(actuator)
     raise AssertionError(name)
+
+
+WAVE = Law(lambda t: ops.sin(2.0 * t), ("t",))
+# components without power, and of gas
+OTHERS: dict[str, Callable[[], BondGraph]] = {
+    "relay": lambda: relay.build(relay.Params(WAVE, 0.5, -0.2, 1e-3)),
+    "play": lambda: play.build(play.Params(WAVE, 0.6, 1e-3)),
+    "gas_supply gas_orifice gas_chamber": filled,
+    "gas_variable_chamber": lambda: sprung(isothermal=False),
+}
+
+
+def test_every_component_of_the_library_has_a_diagram() -> None:
+    left = set(known_names(COMPONENT)) - {*COMPONENTS, *" ".join(OTHERS).split()}
+    sample = (FOLDER / "drives" / "pneumatic_balancer.yaml").read_text()
+    assert all(f"type: {name}," in sample for name in left), left
 
 
 @cache
 def of_graph(name: str) -> Drawn:
     """With the efforts and flows of all bonds as outputs."""
-    assembly = GRAPHS[name]()
+    assembly = GRAPHS[name]() if name in GRAPHS else assemble(OTHERS[name]())
     bonds = range(len(assembly.graph.bonds))
     outputs = {f"{kind}_{k}": Term(1.0, Variable(kind, k)) for kind, k in product("ef", bonds)}
     return drawn(assembly, outputs, {})
@@ -80,7 +101,7 @@ SAMPLES = [
     for name in [*graph_actuators(file)][: 1 if file.stem == "industrial_arm" else None]
 ]
 EVERY = [
-    *((of_graph, (name,)) for name in GRAPHS),
+    *((of_graph, (name,)) for name in (*GRAPHS, *OTHERS)),
     *((of_component, (name,)) for name in COMPONENTS),
     *((of_sample, names) for names in SAMPLES),
 ]
@@ -111,7 +132,7 @@ def compiled(formulas: Sequence[Any], taken: Sequence[Any], numbers: Mapping[Any
     return of
 
 
-def function_of(block: Block, diagram: BlockDiagram) -> Callable[[Sequence[float]], np.ndarray]:
+def function_of(block: DiagramBlock, diagram: BlockDiagram) -> Callable[[Sequence[float]], np.ndarray]:
     """The values that a block gives, from those that it takes."""
     match block.kind:
         case "product":
@@ -257,7 +278,7 @@ SIDES, TOUCH = (-1, 1), 1e-7
 
 
 def is_connected(boxes: list[Box]) -> bool:
-    touching = (shared(boxes, boxes) > -TOUCH).all(axis=2)
+    touching = np.all(shared(boxes, boxes) > -TOUCH, axis=2)
     reached = touching[0]
     for _ in boxes:
         reached = touching[reached].any(axis=0)
@@ -283,7 +304,7 @@ def test_blocks_and_wires_do_not_overlap(made: Callable[..., Drawn], names: tupl
 def inside(parts: list[Box], boxes: list[Box]) -> np.ndarray:
     """(n, m): whether a wire is within the rim of a box."""
     smaller = [(x, y, width - 1e-5, height - 1e-5) for x, y, width, height in boxes]
-    return (shared(parts, smaller) > -TOUCH).all(axis=2)
+    return np.all(shared(parts, smaller) > -TOUCH, axis=2)
 
 
 @pytest.mark.parametrize(("made", "names"), EVERY)

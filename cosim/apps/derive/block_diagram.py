@@ -29,7 +29,7 @@ from cosim.mechanics.bondgraph.graph import ComponentOrigin
 BlockKind = Literal["input", "constant", "state", "gain", "sum", "product", "law", "solve", "output"]
 
 
-class Block(NamedTuple):
+class DiagramBlock(NamedTuple):
     """One block of a diagram. gives, takes: the values at its outputs and inputs.
 
     signs: of the inputs of a sum. formulas: the factor of a gain; of a law and a constant, its value in the symbols of
@@ -50,7 +50,7 @@ class BlockDiagram:
     """blocks: each after those that it takes values from, except for states. symbols: of values, in formulas.
     parameters: of the elements, by their symbols."""
 
-    blocks: Sequence[Block]
+    blocks: Sequence[DiagramBlock]
     symbols: Mapping[Variable, Formula]
     parameters: Mapping[Formula, Parameter]
 
@@ -96,7 +96,7 @@ class _Drafting:
     assembly: Assembly
     outputs: Mapping[str, Term]
     numbers: Mapping[Parameter, Numeric]
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[DiagramBlock] = field(default_factory=list)
     # of each variable the value at an output of a block that it is, with its sign; 0 where it is 0
     root: dict[Variable, tuple[int, Variable]] = field(default_factory=dict)
     known: dict[Variable, Numeric] = field(default_factory=dict)  # the same, as an expression
@@ -123,7 +123,7 @@ class _Drafting:
             self.blocks[k] = self.blocks[k]._replace(takes=(value,))
         for name, term in self.outputs.items():
             sign, value = self.root[term.variable]
-            self.blocks.append(Block("output", name, (), (self._positive(int(sign * term.factor), value),)))
+            self.blocks.append(DiagramBlock("output", name, (), (self._positive(int(sign * term.factor), value),)))
         return self._traced()
 
     def _needed(self, wanted: Iterable[Variable]) -> dict[Variable, None]:
@@ -165,7 +165,7 @@ class _Drafting:
     # --- blocks ---
 
     def _block(self, kind: BlockKind, owner: str, variable: Variable, **more: Any) -> None:
-        self.blocks.append(Block(kind, owner, (variable,), **more))
+        self.blocks.append(DiagramBlock(kind, owner, (variable,), **more))
         self._gives(variable)
 
     def _gives(self, variable: Variable) -> None:
@@ -247,7 +247,7 @@ class _Drafting:
         matrix, right = self.assembly._loop_equations(loop, self.known)
         n = len(loop.guessed)
         entries = [*(matrix[i, j] for i in range(n) for j in range(n)), *(right[i] for i in range(n))]
-        self.blocks.append(Block("solve", "", loop.guessed, self._taken(entries), formula=entries))
+        self.blocks.append(DiagramBlock("solve", "", loop.guessed, self._taken(entries), formula=entries))
         for variable in loop.guessed:
             self._gives(variable)
 
@@ -267,14 +267,14 @@ def _sign_of(entry: Numeric, symbol: Numeric) -> int:
     return next((sign for sign in (1, -1) if casadi.is_equal(entry, casadi.SX(sign * symbol), 1)), 0)
 
 
-def _entries(block: Block) -> list[Numeric]:
+def _entries(block: DiagramBlock) -> list[Numeric]:
     """The expressions of a block that is being made."""
     if block.formula is None:
         return []
     return block.formula if block.kind == "solve" else [block.formula]
 
 
-def _with_formulas(block: Block, found: list[Formula], symbol_of: Mapping[Variable, Formula]) -> Block:
+def _with_formulas(block: DiagramBlock, found: list[Formula], symbol_of: Mapping[Variable, Formula]) -> DiagramBlock:
     if block.kind == "solve":
         n = len(block.gives)
         rows, unknown = [found[k * n : (k + 1) * n] for k in range(n)], [symbol_of[v] for v in block.gives]

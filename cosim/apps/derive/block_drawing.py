@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cosim.apps.derive.block_diagram import block_diagram
-from cosim.apps.derive.block_layout import PlacedBlock, Wire, lay_out_blocks
+from cosim.apps.derive.block_layout import DrawnWire, PlacedBlock, lay_out_blocks
 from cosim.apps.derive.block_shapes import LONG_LAW, PADDING
 from cosim.apps.derive.bond_graph_equations import outputs_of
 from cosim.apps.derive.picture import CHARACTER_WIDTH, LINE_HEIGHT, GraphPanel, Point, corners
@@ -46,7 +46,7 @@ def block_panel(actuator: GraphActuator, title: str, note: str) -> GraphPanel:
     return GraphPanel(title, note, low, high, draw)
 
 
-def _draw_wire(axes: Any, wire: Wire, color: str) -> None:
+def _draw_wire(axes: Any, wire: DrawnWire, color: str) -> None:
     from matplotlib.patches import Polygon
 
     for part in wire.parts:

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cosim.apps.derive.block_diagram import Block, BlockDiagram
-from cosim.apps.derive.block_shapes import Shape, shape_of
+from cosim.apps.derive.block_diagram import BlockDiagram, DiagramBlock
+from cosim.apps.derive.block_shapes import BlockShape, shape_of
 from cosim.apps.derive.bond_graph_layout import main_ways, steps_from
 from cosim.apps.derive.layered import Heights, LayeredGraph, Vertex, heights, straightened
 from cosim.apps.derive.picture import Box, Point
@@ -21,8 +21,8 @@ from cosim.apps.derive.wire_routing import TRACK, Net, tracks
 from cosim.mechanics.bondgraph import Assembly
 from cosim.mechanics.bondgraph.equations import Variable
 
-GAP = 0.13  # between blocks of a layer
-WIRE_GAP = 0.085  # between wires, and half of it to a block
+BLOCK_DISTANCE = 0.13  # between blocks of a layer
+WIRE_DISTANCE = 0.085  # between wires, and half of it to a block
 MARGIN = 0.13  # of a channel, beside its tracks
 ARROW = 0.1  # room before an input
 DIGITS = 6  # of heights
@@ -37,7 +37,7 @@ class Pin(NamedTuple):
     number: int
 
 
-class Wire(NamedTuple):
+class DrawnWire(NamedTuple):
     """What joins the output of a block with inputs of others. parts: straight, each from one point to another; ends:
     where arrows are; dots: where it branches."""
 
@@ -50,8 +50,8 @@ class Wire(NamedTuple):
 class PlacedBlock(NamedTuple):
     """A block and its place: the middle of its outline. inputs: in the order of what the block takes."""
 
-    block: Block
-    shape: Shape
+    block: DiagramBlock
+    shape: BlockShape
     place: Point
     inputs: tuple[Point, ...]
     outputs: tuple[Point, ...]
@@ -66,7 +66,7 @@ class BlockLayout(NamedTuple):
     """The blocks and wires of a diagram in its picture."""
 
     blocks: list[PlacedBlock]
-    wires: list[Wire]
+    wires: list[DrawnWire]
 
 
 def lay_out_blocks(assembly: Assembly, diagram: BlockDiagram) -> BlockLayout:
@@ -83,7 +83,7 @@ def places_along(assembly: Assembly, diagram: BlockDiagram) -> list[int]:
     for way in main_ways(graph):
         distance |= steps_from(graph, way[0])
 
-    def place(block: Block) -> int:
+    def place(block: DiagramBlock) -> int:
         name = block.owner if block.owner in distance else block.owner.rpartition(".")[0]
         return distance.get(name, 0)
 
@@ -214,21 +214,23 @@ class _Layout:
         def spacing(above: Vertex, below: Vertex) -> float:
             assert isinstance(above, int) and isinstance(below, int)
             if above >= n and below >= n:
-                return WIRE_GAP
-            gap = GAP if above < n and below < n else WIRE_GAP / 2 + 0.03
-            return gap + (self.shapes[above].down if above < n else 0.0) + (self.shapes[below].up if below < n else 0.0)
+                return WIRE_DISTANCE
+            least = BLOCK_DISTANCE if above < n and below < n else WIRE_DISTANCE / 2 + 0.03
+            return (
+                least + (self.shapes[above].down if above < n else 0.0) + (self.shapes[below].up if below < n else 0.0)
+            )
 
-        rises = dict[tuple[Vertex, Vertex], float]()
+        offsets = dict[tuple[Vertex, Vertex], float]()
         if found is not None:
             for one, other in self.edges:
-                rise = self._pin_height(one, other)
-                rises[other, one], rises[one, other] = rise, -rise
+                offset = self._pin_height(one, other)
+                offsets[other, one], offsets[one, other] = offset, -offset
         return LayeredGraph(
             layers=self.vertex_layers,
             edges=dict(enumerate(self.edges)),
             spacing=spacing,
             weight=lambda v: WIRE_WEIGHT if isinstance(v, int) and v >= n else 1.0,
-            rise=lambda v, other: rises.get((v, other), 0.0),
+            offset=lambda v, other: offsets.get((v, other), 0.0),
         )
 
     def _pin_height(self, one: int, other: int) -> float:
@@ -323,7 +325,7 @@ class _Layout:
         sides: Sequence[tuple[float, float]],
         channels: Sequence[tuple[Mapping[Variable, int], float]],
         y: Mapping[Vertex, float],
-    ) -> Wire:
+    ) -> DrawnWire:
         parts, dots, ends = list[tuple[Point, Point]](), list[Point](), list[Point]()
         for (of, depth, _), vertex in self.passages.items():
             if of == value:
@@ -351,4 +353,4 @@ class _Layout:
                 both = any(p[1] == level for p in left) + any(p[1] == level for p in right)
                 if both + (level > levels[0]) + (level < levels[-1]) > 2:
                     dots.append((x, level))
-        return Wire(value, tuple(part for part in parts if part[0] != part[1]), tuple(ends), tuple(dots))
+        return DrawnWire(value, tuple(part for part in parts if part[0] != part[1]), tuple(ends), tuple(dots))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import sympy
 
-from cosim.apps.derive.block_diagram import Block, BlockDiagram
+from cosim.apps.derive.block_diagram import BlockDiagram, DiagramBlock
 from cosim.apps.derive.picture import CHARACTER_WIDTH, LINE_HEIGHT, Box, break_name, text_size
 from cosim.apps.derive.symbolic import Formula, as_short_text, formula_symbol
 from cosim.mechanics.bondgraph.equations import Variable
@@ -21,7 +21,7 @@ LINE_LENGTH, MOST_LINES, LARGEST_WRITTEN = 30, 4, 60  # of a formula: characters
 LONG_LAW = "φ"
 
 
-class Shape(NamedTuple):
+class BlockShape(NamedTuple):
     """The outline of a block and its texts. text: lines in it; title: above them; labels: beside its inputs; given:
     beside its outputs; name: below it. inputs, outputs: the heights of its pins, from above."""
 
@@ -55,7 +55,7 @@ class Shape(NamedTuple):
         return [own, (0.0, -self.half_height - 0.02 - height / 2, width, height)] if self.name else [own]
 
 
-def shape_of(diagram: BlockDiagram, block: Block) -> Shape:
+def shape_of(diagram: BlockDiagram, block: DiagramBlock) -> BlockShape:
     """The shape of a block of a diagram."""
     pins = _spread(len(block.takes))
     match block.kind:
@@ -63,17 +63,17 @@ def shape_of(diagram: BlockDiagram, block: Block) -> Shape:
             lines = tuple(break_name(block.owner).split("\n"))
             width, height = text_size("\n".join(lines))
             out = (0.0,) * len(block.gives)
-            return Shape(width / 2 + 0.12, height / 2 + 0.06, lines, pins, out)
+            return BlockShape(width / 2 + 0.12, height / 2 + 0.06, lines, pins, out)
         case "state":
-            return Shape(SIDE / 2, SIDE / 2, ("∫",), pins, (0.0,), name=tuple(break_name(block.owner).split("\n")))
+            return BlockShape(SIDE / 2, SIDE / 2, ("∫",), pins, (0.0,), name=tuple(break_name(block.owner).split("\n")))
         case "sum":
-            return Shape(0.13, max(0.13, PIN * len(pins) / 2), (), pins, (0.0,))
+            return BlockShape(0.13, max(0.13, PIN * len(pins) / 2), (), pins, (0.0,))
         case "product":
-            return Shape(0.15, max(0.15, PIN * len(pins) / 2), ("×",), pins, (0.0,))
+            return BlockShape(0.15, max(0.15, PIN * len(pins) / 2), ("×",), pins, (0.0,))
         case "gain":
             # a triangle that is as high as the text where this ends
             text = as_short_text(block.formula)
-            return Shape(0.5 * (1.34 * text_size(text)[0] + 0.14), GAIN_HEIGHT / 2, (text,), pins, (0.0,))
+            return BlockShape(0.5 * (1.34 * text_size(text)[0] + 0.14), GAIN_HEIGHT / 2, (text,), pins, (0.0,))
         case "solve":
             return _solve_shape(diagram, block)
         case _:
@@ -95,18 +95,18 @@ def short_name(name: str, owner: str) -> str:
     return name
 
 
-def _short_names(diagram: BlockDiagram, block: Block) -> dict[Variable, str]:
+def _short_names(diagram: BlockDiagram, block: DiagramBlock) -> dict[Variable, str]:
     names = {v: short_name(str(diagram.symbols[v]), block.owner) for v in block.takes}
     clear = len(set(names.values())) == len(names)
     return names if clear else {v: str(diagram.symbols[v]) for v in block.takes}
 
 
-def _law_shape(diagram: BlockDiagram, block: Block) -> Shape:
+def _law_shape(diagram: BlockDiagram, block: DiagramBlock) -> BlockShape:
     names = _short_names(diagram, block)
     lines = written(block.formula, {diagram.symbols[v]: formula_symbol(name) for v, name in names.items()})
     if block.kind == "constant":
         width, height = text_size("\n".join(lines))
-        return Shape(width / 2 + PADDING, height / 2 + PADDING, lines, (), (0.0,))
+        return BlockShape(width / 2 + PADDING, height / 2 + PADDING, lines, (), (0.0,))
     title = break_name(block.owner) if len(block.owner) > LINE_LENGTH else block.owner
     labels = tuple(names.values()) if len(names) > 1 or lines == (LONG_LAW,) else ()
     beside = _width(labels) + 0.08 if labels else 0.0
@@ -114,16 +114,16 @@ def _law_shape(diagram: BlockDiagram, block: Block) -> Shape:
     above = LINE_HEIGHT * len(title.split("\n"))
     height = max(LINE_HEIGHT * len(lines), PIN * len(names) - 0.04) + above + 2 * PADDING
     pins = tuple(pin - above / 2 for pin in _spread(len(names)))
-    return Shape(width / 2, height / 2, lines, pins, (0.0,), title, labels)
+    return BlockShape(width / 2, height / 2, lines, pins, (0.0,), title, labels)
 
 
-def _solve_shape(diagram: BlockDiagram, block: Block) -> Shape:
+def _solve_shape(diagram: BlockDiagram, block: DiagramBlock) -> BlockShape:
     names = tuple(str(diagram.symbols[v]) for v in block.takes)
     given = tuple(str(diagram.symbols[v]) for v in block.gives)
     width = _width(names) + _width(given) + 0.3 + 2 * PADDING
     height = PIN * max(len(names), len(given)) + LINE_HEIGHT + 2 * PADDING
     pins, out = (tuple(pin - LINE_HEIGHT / 2 for pin in _spread(len(some))) for some in (names, given))
-    return Shape(width / 2, height / 2, (), pins, out, "solved for", names, given)
+    return BlockShape(width / 2, height / 2, (), pins, out, "solved for", names, given)
 
 
 def _width(lines: Iterable[str]) -> float:

@@ -29,14 +29,14 @@ class LayeredGraph:
 
     layers: of each vertex. edges: number -> first and last vertex. spacing: between the centres of neighbours in a
     layer, the upper one first. weight: how much the wished height of a vertex counts; it follows the neighbours of its
-    weight or more, so light ones do not deform a chain. rise: by how much a vertex wishes to lie above another one.
+    weight or more, so light ones do not deform a chain. offset: by how much a vertex wishes to lie above another one.
     """
 
     layers: Sequence[int]
     edges: Mapping[int, tuple[int, int]]
     spacing: Callable[[Vertex, Vertex], float]
     weight: Callable[[Vertex], float]
-    rise: Callable[[Vertex, Vertex], float] = lambda vertex, other: 0.0
+    offset: Callable[[Vertex, Vertex], float] = lambda vertex, other: 0.0
 
 
 class EdgeSegment(NamedTuple):
@@ -181,7 +181,7 @@ def _heights_of_vertices(
     beside = {v: [u for u in near[v] if graph.weight(u) >= graph.weight(v)] for v in y}
     for sweep in range(SWEEPS):
         for row in layers if sweep % 2 else reversed(layers):
-            wished = [sum(y[u] + graph.rise(v, u) for u in beside[v]) / max(len(beside[v]), 1) for v in row]
+            wished = [sum(y[u] + graph.offset(v, u) for u in beside[v]) / max(len(beside[v]), 1) for v in row]
             y.update(zip(row, _separate(graph, row, wished), strict=True))
     return y
 
@@ -219,7 +219,7 @@ def straightened(graph: LayeredGraph, found: Heights) -> Heights:
             for k, v in enumerate(row):
                 low = y[row[k + 1]] + graph.spacing(v, row[k + 1]) if k + 1 < len(row) else -inf
                 high = y[row[k - 1]] - graph.spacing(row[k - 1], v) if k else inf
-                wished = [y[u] + graph.rise(v, u) for u in near.get(v, ())]
+                wished = [y[u] + graph.offset(v, u) for u in near.get(v, ())]
                 free = [height for height in wished if low <= height <= high]
                 y[v] = max([*free, y[v]], key=lambda h: sum(abs(h - w) < STRAIGHT for w in wished))
     return Heights(found.layers, y)
