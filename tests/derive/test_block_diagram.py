@@ -17,14 +17,19 @@ from cosim.apps.derive.block_layout import BlockLayout, lay_out_blocks
 from cosim.apps.derive.bond_graph_equations import of_outputs, outputs_of
 from cosim.apps.derive.bond_graph_report import graph_actuators
 from cosim.apps.derive.picture import Box, Point
+from cosim.apps.derive.wire_routing import Net, tracks
 from cosim.core import ops
 from cosim.core.errors import InputErrors
 from cosim.core.plugin_loading import COMPONENT, known_names
-from cosim.mechanics.bondgraph import Assembly, BondGraph, Law, assemble
-from cosim.mechanics.bondgraph.components import play, relay
+from cosim.mechanics.bondgraph import Assembly, Law, assemble
+from cosim.mechanics.bondgraph.components import bldc, cable, dc_machine, induction_machine, play, relay
 from cosim.mechanics.bondgraph.equations import Term, Variable
 from cosim.plugins.actuators._graph_actuator import GraphActuator
+from tests.bondgraph.simulation import bench
+from tests.bondgraph.test_bldc import MOTOR
+from tests.bondgraph.test_cable import fed
 from tests.bondgraph.test_component_ports import COMPONENTS, PORTS, bonded
+from tests.bondgraph.test_induction_machine import ON_THE_NET, SATURABLE
 from tests.bondgraph.test_pneumatics import filled, sprung
 from tests.derive.bond_graphs import GRAPHS, RIG
 from tests.kit.samples import FOLDER
@@ -71,12 +76,16 @@ def of_component(name: str) -> Drawn:
 
 
 WAVE = Law(lambda t: ops.sin(2.0 * t), ("t",))
-# components without power, and of gas
-OTHERS: dict[str, Callable[[], BondGraph]] = {
-    "relay": lambda: relay.build(relay.Params(WAVE, 0.5, -0.2, 1e-3)),
-    "play": lambda: play.build(play.Params(WAVE, 0.6, 1e-3)),
-    "gas_supply gas_orifice gas_chamber": filled,
-    "gas_variable_chamber": lambda: sprung(isothermal=False),
+SHAFT: Any = {"inertia": 1e-4, "torque_constant": 0.05, "viscous": 1e-4}
+# components that the table of ports lacks
+OTHERS: dict[str, Callable[[], Assembly]] = {
+    "relay": lambda: assemble(relay.build(relay.Params(WAVE, 0.5, -0.2, 1e-3))),
+    "play": lambda: assemble(play.build(play.Params(WAVE, 0.6, 1e-3))),
+    "gas_supply gas_orifice gas_chamber": lambda: assemble(filled()),
+    "gas_variable_chamber": lambda: assemble(sprung(isothermal=False)),
+    "bldc": lambda: bench(bldc.build(MOTOR), {"alpha": ("u_alpha", "V"), "beta": ("u_beta", "V")}),
+    "cable": lambda: assemble(fed(dc_machine.Params(0.5, 1e-3, **SHAFT), cable.Params(20.0, 7e-3))),
+    "induction_machine": lambda: bench(induction_machine.build(SATURABLE), ON_THE_NET),
 }
 
 
@@ -89,7 +98,7 @@ def test_every_component_of_the_library_has_a_diagram() -> None:
 @cache
 def of_graph(name: str) -> Drawn:
     """With the efforts and flows of all bonds as outputs."""
-    assembly = GRAPHS[name]() if name in GRAPHS else assemble(OTHERS[name]())
+    assembly = GRAPHS[name]() if name in GRAPHS else OTHERS[name]()
     bonds = range(len(assembly.graph.bonds))
     outputs = {f"{kind}_{k}": Term(1.0, Variable(kind, k)) for kind, k in product("ef", bonds)}
     return drawn(assembly, outputs, {})
@@ -323,3 +332,13 @@ def test_wires_join_outputs_with_the_inputs_that_take_them(made: Callable[..., D
         assert all(any(end == pin for _, end in parts) for pin in wire.ends)
         assert is_connected([box_of(part) for part in wire.parts])
     assert not inputs
+
+
+def test_wires_at_the_same_height_do_not_lie_on_each_other() -> None:
+    """The one from the left ends left of the one to the right; of more wires, in the order with fewer crossings."""
+    below, above = Net((0.0,), (1.0,)), Net((1.0,), (2.0,))  # above comes from where below goes to
+    assert tracks([below, above]) == ([1, 0], 2)
+    assert tracks([above, below]) == ([0, 1], 2)
+    assert tracks([Net((0.0,), (1.0,)), Net((3.0,), (2.0,)), Net((5.0,), (5.0,))]) == ([0, 0, -1], 1)
+    first, second = Net((0.0,), (2.0,)), Net((1.0,), (3.0,))  # both upwards: the lower one right
+    assert tracks([first, second]) == ([1, 0], 2)
