@@ -10,6 +10,7 @@ from cosim.apps.derive.block_shapes import LONG_LAW, PADDING
 from cosim.apps.derive.bond_graph_equations import outputs_of
 from cosim.apps.derive.picture import CHARACTER_WIDTH, LINE_HEIGHT, GraphPanel, Point, corners
 from cosim.output.palette import BLUE, FAINT, INK, SOFT
+from cosim.output.plot import drawable
 from cosim.plugins.actuators._graph_actuator import GraphActuator
 
 OUTLINE: dict[str, Any] = {"facecolor": "white", "edgecolor": INK, "linewidth": 1.0, "zorder": 4}
@@ -107,4 +108,4 @@ def _write(axes: Any, place: Point, lines: Any, color: str, side: str = "center"
     x, y = place
     for k, line in enumerate(lines):
         at = y + LINE_HEIGHT * ((len(lines) - 1) / 2 - k)
-        axes.text(x, at, line, size=7.5, color=color, ha=side, va="center_baseline", zorder=5)
+        axes.text(x, at, drawable(line), size=7.5, color=color, ha=side, va="center_baseline", zorder=5)
