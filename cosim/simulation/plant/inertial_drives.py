@@ -65,6 +65,16 @@ class PlantWithDrives(Protocol):
     def accelerated(self, equations: MechanismEquations, at: PlantMotion, a: Numeric, applied: Numeric) -> Solution: ...
 
 
+def rotor_of(drive: Actuator, position: float) -> Numeric:
+    """What a drive adds to the inertia of its joint at rest in this position, for the model of a joint with a real
+    motor [kg m² or kg]."""
+    if not getattr(drive, "is_inertial", False):
+        return drive.reflected_inertia
+    inertial, u = cast(InertialActuator, drive), {"request": 0.0, "position": position, "velocity": 0.0}
+    B, _ = inertial.by_acceleration(0.0, drive.params, drive.initial(position, 0.0), u)
+    return drive.reflected_inertia + B[0, 0]
+
+
 class Slopes(NamedTuple):
     """B of all drives: its diagonal (nv,), and by drive the dofs and the rest B′ (m, m) of drives of several joints."""
 
