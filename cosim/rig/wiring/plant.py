@@ -30,6 +30,7 @@ from cosim.rig.wiring.prescribed_motion import (
     with_shaped_motion,
 )
 from cosim.simulation.plant.encoder import Encoders
+from cosim.simulation.plant.inertial_drives import rotor_of
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.plant_description import SharedDrive
 from cosim.simulation.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
@@ -52,7 +53,8 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     if reading.errors:
         raise InputErrors(reading.errors)
     mechanism, schedule = spec.mechanism, spec.schedule
-    rotors = {name: actuators.pop(name).reflected_inertia for name in real if name in actuators}
+    starts = {name: spec.joints[name].initial_position or 0.0 for name in real if name in actuators}
+    rotors = {name: rotor_of(actuators.pop(name), position) for name, position in starts.items()}
     plant = Plant(
         with_friction(mechanism.description, friction_laws(spec), spec.owners),
         mechanism.gravity,

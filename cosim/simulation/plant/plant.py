@@ -352,18 +352,16 @@ class Plant(PlantDescription):
             braking = of_brakes["braking_effort"]
             friction, applied = friction - braking, applied + braking
         multipliers, input_power = np.zeros(0), 0.0
+        at = PlantMotion(t, x, q, v, known, freely=held is None)
         if acceleration is not None:
             load = equations.inverse_dynamics(q, v, a, t)
         elif self.inertial_drives:
-            at = PlantMotion(t, x, q, v, known)
             found, effort = self.inertial_drives.solved(self, at, request, a, applied - effort)
             (a, load, multipliers, input_power), applied = found, applied - self.actuator_efforts(outputs) + effort
             rates, outputs = self.actuator_flows(t, x, request, q, v, a)
             effort = self.actuator_efforts(outputs)
         else:
-            a, load, multipliers, input_power = self.accelerated(
-                equations, PlantMotion(t, x, q, v, known), a, applied, freely=held is None
-            )
+            a, load, multipliers, input_power = self.accelerated(equations, at, a, applied)
         effort = ops.where(self.imposed, load + resistance, effort)
         solution = {"q": q, "v": v, "a": a, "effort": effort, "friction": friction, "locking_effort": load - applied}
         solution["external"] = external
@@ -375,12 +373,9 @@ class Plant(PlantDescription):
             | {"bristle_power": self.bristles.stored_power(z, bristle_rates)}
         )
 
-    def accelerated(
-        self, equations: MechanismEquations, at: PlantMotion, a: Numeric, applied: Numeric, freely: bool = True
-    ) -> Solution:
-        """What these equations of motion determine; a (nv,): of known dofs; applied (nv,): efforts; freely: whether
-        another formulation may give the accelerations."""
-        t, x, q, v, known = at
+    def accelerated(self, equations: MechanismEquations, at: PlantMotion, a: Numeric, applied: Numeric) -> Solution:
+        """What these equations of motion determine; a (nv,): of known dofs; applied (nv,): efforts."""
+        t, x, q, v, known, freely = at
         if equations.is_plain_tree:
             a, load = equations.hybrid_dynamics(q, v, a, applied, known, t)
             found = Solution(a, load, np.zeros(0), 0.0)
