@@ -23,8 +23,8 @@ from cosim.mechanics.bondgraph.components._switching import weaken_ripple
 @params
 class Params:
     length: float = param(unit="m", above=0.0, doc="l")
-    resistance: float = param(unit="1", above=0.0, doc="R' of a conductor, in Ω/m, at the temperature it is given for")
-    inductance: float = param(unit="1", min=0.0, default=0.0, doc="L' of a conductor, in H/m")
+    resistance: float = param(unit="ohm/m", above=0.0, doc="R' of a conductor at the temperature it is given for")
+    inductance: float = param(unit="H/m", min=0.0, default=0.0, doc="L' of a conductor")
     conductors: int | None = param(
         min=1, default=None, doc="n, in series; by default 1, in a `drive` as many as its machine needs"
     )
