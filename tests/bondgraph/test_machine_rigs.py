@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy.interpolate import RegularGridInterpolator
+from scipy.linalg import expm
 from scipy.optimize import root_scalar
 from scipy.special import j0, j1
 
@@ -173,3 +174,37 @@ def test_an_encoder_beside_its_centre_makes_the_speed_ripple_once_per_turn(sampl
     disturbing = run["wrong/effort_setpoint"][late].mean() * math.sin(delta) * 2.0 * j1(4.0 * math.radians(1.0))
     loop = math.cos(delta) * 0.1 * (1.0 + 1.0 / (0.05 * s)) + 2.1e-3 * s + 0.02
     assert orders[1] == pytest.approx(abs(disturbing / loop), rel=0.02)
+
+
+# --- the heat of a cycle ---
+
+COUPLED = np.array([[1.0 / 0.7, -1.0 / 0.7], [-1.0 / 0.7, 1.0 / 0.7 + 1.0 / 1.6]])  # W/K of winding and housing
+CAPACITIES = np.array([20.0, 60.0])  # J/K
+
+
+def test_the_winding_warms_up_by_the_mean_losses_of_its_cycle(sample: Sample) -> None:
+    """C Ṫ = P_0 (1 + α T_w) − G T, linear, by its matrix exponential; P_0 = 3/2 R i² of the torque that carries and
+    swings the arm. time_to_limit is of the losses at a tick."""
+    run = sample("drives/duty_cycle").run()
+    t = np.linspace(0.0, 2.0, 4001)
+    angle = math.radians(3.0) * np.sin(math.pi * t)
+    inertia = 0.1 + 9.0 * 0.12**2 + 100.0 * 0.5e-4
+    torque = -inertia * math.pi**2 * angle - 9.0 * 9.81 * 0.12 * np.cos(angle)
+    cold = float(1.5 * 0.8 * np.mean((torque / (10.0 * 1.5 * 4.0 * 0.03)) ** 2))
+    grown = COUPLED - np.array([[0.00393 * cold, 0.0], [0.0, 0.0]])
+    ends = np.linalg.solve(grown, [cold, 0.0])
+    for time in (20.0, 80.0, 200.0):
+        expected = ends - expm(-grown / CAPACITIES[:, None] * time) @ ends
+        at = np.searchsorted(run.t, time - 1e-9)
+        found = [run[f"arm/{name}_temperature"][at] for name in ("winding", "housing")]
+        assert found == pytest.approx(list(expected), rel=5e-3)
+    loss, rises = (
+        run["arm/copper_loss"][-1],
+        np.array([run[f"arm/{n}_temperature"][-1] for n in ("winding", "housing")]),
+    )
+    final = np.linalg.solve(COUPLED, np.array([loss, 0.0]))
+
+    def beyond(time: float) -> float:
+        return (final + expm(-COUPLED / CAPACITIES[:, None] * time) @ (rises - final))[0] - 110.0
+
+    assert run["arm/time_to_limit"][-1] == pytest.approx(root_scalar(beyond, bracket=(1.0, 1e3)).root, rel=1e-6)
