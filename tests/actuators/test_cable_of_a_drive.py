@@ -15,6 +15,7 @@ from cosim.plugins.actuators import drive
 from tests.actuators.test_open_loop_drive import gap_of
 from tests.actuators.test_switched_inverter import LOOPS, MOTORS, ROTOR
 from tests.bondgraph.simulation import Simulation, bench
+from tests.bondgraph.test_flux_tables import L_D, L_Q, MAGNETS, table
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 
@@ -93,6 +94,24 @@ def test_its_loss_is_the_current_in_as_many_conductors_as_the_machine_needs(kind
     else:
         squares = np.sum([run[f"hinge/{name}"] ** 2 for name in names], axis=0)
     assert run["hinge/cable_loss"] == pytest.approx(conductors * MORE_R * squares, rel=1e-9, abs=1e-12)
+
+
+def test_its_loss_heats_no_winding() -> None:
+    """A winding that keeps its heat: C T is the energy of the copper alone."""
+    thermal = {"winding_capacity": 5, "housing_capacity": 100, "winding_to_housing": 1e9, "housing_to_ambient": 1}
+    motor = {**KINDS["pmsm"]["motor"], "thermal": thermal}
+    run = moved("pmsm", "sampled", CHOSEN, motor=motor)
+    assert 5.0 * run["hinge/winding_temperature"] == pytest.approx(run["hinge/copper_energy"], rel=1e-6, abs=1e-9)
+    assert run["hinge/cable_energy"][-1] > 0.5 * run["hinge/copper_energy"][-1]
+
+
+@pytest.mark.parametrize("form", ["continuous", "sampled"])
+def test_its_energy_closes_before_a_machine_by_flux_tables(form: str) -> None:
+    motor = {"type": "pmsm", **ROTOR, **MOTORS["pmsm"], "inductance_d": L_D, "inductance_q": L_Q, "flux": MAGNETS}
+    run = moved("pmsm", form, {**CHOSEN, "tolerance": 1e-11}, motor={**motor, "flux_tables": table()})
+    assert gap_of(run) < 1e-9
+    squares = 1.5 * (run["hinge/current_d"] ** 2 + run["hinge/current_q"] ** 2)
+    assert run["hinge/cable_loss"] == pytest.approx(MORE_R * squares, rel=1e-9, abs=1e-12)
 
 
 def test_its_conductors_may_be_given() -> None:
