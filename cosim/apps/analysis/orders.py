@@ -80,7 +80,7 @@ class SignalOrders:
 def signal_orders(run: Run, signals: Sequence[str], begin: float = 0.0) -> list[SignalOrders]:
     """Of signals of joints, `<joint>/<signal>`, over the angle of their joint from a time [s] on.
 
-    Raises InputError for an unknown signal, one of no joint that turns, and a joint that turns back or too little."""
+    Raises InputError for an unknown signal, one of no rotational joint, and an angle that turns back or is short."""
     found = []
     for signal in signals:
         if signal not in run.signals:
@@ -88,7 +88,7 @@ def signal_orders(run: Run, signals: Sequence[str], begin: float = 0.0) -> list[
         joint = signal.rpartition("/")[0]
         angle = f"{joint}/position"
         if angle not in run.signals or run.units[angle] != "rad":
-            raise InputError(f"'{signal}' is of no joint that turns; name a signal of one", "--orders")
+            raise InputError(f"'{signal}' is of no rotational joint; name a signal of one", "--orders")
         late = run.t >= begin - 1e-12
         values = run[signal][late]
         try:
