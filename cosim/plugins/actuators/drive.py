@@ -57,7 +57,6 @@ class Params:
         doc="`type: dc_machine`, `pmsm`, `linear_motor`, `bldc`, `stepper` or `induction_machine`, with its parameters"
     )
     control: CurrentControl = param(default=CurrentControl(), doc="of the motor's current")
-    cable: cable.Params | None = param(default=None, doc="between the inverter and the motor")
     gears: tuple[Stage, ...] = param(default=(), doc="stages from the motor to the joint")
     friction: friction.Params | None = param(default=None, doc="at the joint")
     loops: ServoLoops | None = param(default=None, doc="sampled loops of position, velocity and current")
@@ -65,6 +64,7 @@ class Params:
     brake: HoldingBrake | None = param(default=None, doc="holding brake at the joint, which the drive switches")
     supply: str | None = param(default=None, doc="name of a supply that it shares with others")
     powers: bool = param(default=False, doc="record its powers and energies by part")
+    cable: cable.Params | None = param(default=None, doc="between the inverter and the motor")
 
     def __post_init__(self) -> None:
         if self.brake is not None and self.loops is None:
