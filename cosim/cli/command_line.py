@@ -234,6 +234,12 @@ def all_commands() -> Commands:
         word("--json", metavar="F.json", help="write the figures; - for stdout"),
         flag("--yes", "switch real motors on for a relay without confirmation"),
         flag("--supplies", "instead: run it, or read a run (F.mcap), and size supply, fuse, resistor, capacitor"),
+        word(
+            "--orders",
+            metavar="A/B,C/D",
+            default="",
+            help="instead: run it, or read a run, and list the waves of signals per turn",
+        ),
         word("--ripple", metavar="X", default="5 %", help="of the link, for its capacitor; default: 5 %%"),
         word("--report", metavar="F.html", help="of --supplies: write a report in one file"),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cosim.apps.analysis.experiment import Kind, Measuring, at_rest, experiment_of
@@ -20,7 +20,7 @@ from cosim.rig.reading.yaml_source import Override, overlay_text
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
 from cosim.rig.run.consent import GivenQuestion
-from cosim.rig.run.run import load_run
+from cosim.rig.run.run import Run, load_run
 
 MOST_DURATIONS = 10.0  # times the duration of a run, at most
 RUNS = (".mcap", ".npz", ".run")
@@ -144,6 +144,39 @@ def write_excitation(
     print(f"wrote     overlay {output}: {joint} for {size}")
 
 
+def _run_of(path: Path, overrides: Sequence[Override], targets: Mapping[str, str | None]) -> Run:
+    """The run of a rig without real motors, or one that is over. targets: option -> the file that it writes."""
+    from cosim.output import console
+
+    with console.busy(f"running {path.stem}"), named_when_slow():
+        if path.suffix in RUNS:
+            if overrides:
+                raise InputError("a run that is over does not change; name the rig instead", str(path))
+            return load_run(path)
+        rig = load_rig(path, overrides)
+        console.check_files(input_files(rig, overrides), targets)
+        if rig.hardware:
+            raise InputError("it has real motors; name a recording of its run instead", str(path))
+        return rig.run()
+
+
+def analyze_orders(
+    path: Path, overrides: Sequence[Override], signals: Sequence[str], begin: float, json: str | None
+) -> None:
+    """Run a rig, or read a run of one, and print the orders of signals by the angle of their joint, from a time [s]."""
+    from cosim.apps.analysis.orders import signal_orders
+
+    target = None if json == "-" else json
+    if target is not None:
+        check_output(target, "--json", (".json",), {identity(path): "the rig itself"})
+    found = signal_orders(_run_of(path, overrides, {"--json": target}), signals, begin)
+    if json != "-":
+        for orders in found:
+            print(*orders.lines(), sep="\n")
+    if json and write_json(json, {orders.signal: orders.as_json() for orders in found}, "figures"):
+        print(f"wrote     figures {json}")
+
+
 def analyze_supplies(
     path: Path,
     overrides: Sequence[Override],
@@ -153,7 +186,6 @@ def analyze_supplies(
 ) -> None:
     """Run a rig, or read a run of one, and print what supply, fuse, resistor and capacitor it needs."""
     from cosim.apps.analysis.supplies import size_supplies
-    from cosim.output import console
 
     targets = {"--report": report, "--json": None if json == "-" else json}
     taken = {identity(path): "the rig itself"}
@@ -161,18 +193,7 @@ def analyze_supplies(
         if given is not None:
             check_output(given, option, (".html", ".htm") if option == "--report" else (".json",), taken)
             taken[identity(Path(given))] = f"the file of {option}"
-    with console.busy(f"running {path.stem}"), named_when_slow():
-        if path.suffix in RUNS:
-            if overrides:
-                raise InputError("a run that is over does not change; name the rig instead", str(path))
-            run = load_run(path)
-        else:
-            rig = load_rig(path, overrides)
-            console.check_files(input_files(rig, overrides), targets)
-            if rig.hardware:
-                raise InputError("it has real motors; name a recording of its run instead", str(path))
-            run = rig.run()
-    found = size_supplies(run, ripple)
+    found = size_supplies(_run_of(path, overrides, targets), ripple)
     if json != "-":
         print(*found.lines(), sep="\n")
     if report:

@@ -82,7 +82,8 @@ def _inside(joint: str) -> str:
 
 def _drive(params: drive.Params, joint: str) -> tuple[BondGraph, dict[str, float]]:
     """(a drive with the ports `link` and `shaft`, its inertias as of `drive.train`)"""
-    alone, inverter, bridge = drive.controlled(params), params.control.inverter, drive.bridge_of(params)
+    alone = drive.with_cable(params, drive.controlled(params))
+    inverter, bridge = params.control.inverter, drive.bridge_of(params)
     assert bridge is not None and bridge.link_fraction is not None  # `check` has seen to it
     _bridge.add_conduction(alone, bridge, inverter)
     motor = on_link(alone, bridge.link_fraction)

@@ -23,7 +23,7 @@ from cosim.core.servo.brake import HoldingBrake
 from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoints
 from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State, param, params
 from cosim.mechanics.bondgraph import Element, Law, power_account
-from cosim.mechanics.bondgraph.components import _bridge, friction
+from cosim.mechanics.bondgraph.components import _bridge, cable, friction
 from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
 from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
 from cosim.mechanics.bondgraph.components._switching import STEPS, ripples_of
@@ -64,6 +64,7 @@ class Params:
     brake: HoldingBrake | None = param(default=None, doc="holding brake at the joint, which the drive switches")
     supply: str | None = param(default=None, doc="name of a supply that it shares with others")
     powers: bool = param(default=False, doc="record its powers and energies by part")
+    cable: cable.Params | None = param(default=None, doc="between the inverter and the motor")
 
     def __post_init__(self) -> None:
         if self.brake is not None and self.loops is None:
@@ -120,7 +121,7 @@ def _assembled(params: Params) -> GraphActuator:
     """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
     that is no stage."""
     check(params)
-    motor = _supplied_motor(params)
+    motor = with_cable(params, _supplied_motor(params))
     if (bridge := bridge_of(params)) is not None:
         _bridge.add_conduction(motor, bridge, params.control.inverter)
         _bridge.add_switching(motor, bridge, params.control.inverter, _bridge.meshes_of(motor), "")
@@ -171,6 +172,8 @@ def check(params: Params) -> None:
     if params.control.currents != "zero_d" and not hasattr(params.motor.module, "axes"):
         what = f"a {params.motor.type} is not controlled along the axes of its magnets; take it out"
         raise SectionError(what, ("control", "currents"))
+    if params.cable is not None and bridge_of(params) is None:
+        raise SectionError(f"the windings of a {params.motor.type} are not known; take it out", ("cable",))
     for number, stage in enumerate(params.gears):
         if stage.type not in Stage.types:
             fix = f"use {Stage.choices()}"
@@ -270,6 +273,18 @@ def controlled(params: Params) -> BondGraph:
     """The motor with its continuous current loop."""
     module = params.motor.module
     return _of_motor("motor", built, module.controlled, params.motor.params, params.control, params.ratio)
+
+
+def with_cable(params: Params, motor: BondGraph) -> BondGraph:
+    """The motor on its inverter behind its cable, if it has one."""
+    if params.cable is not None:
+        bridge = bridge_of(params)
+        assert bridge is not None  # `check` has seen to it
+        meshes = {mesh: mesh.replace("mesh", "winding", 1) for mesh in _bridge.meshes_of(motor)}
+        # of a machine in the axes d and q
+        turning = getattr(params.motor.params, "electrical_ratio", 0.0)
+        cable.add_before(motor, params.cable, meshes, bridge.conductors, turning)
+    return motor
 
 
 def _of_motor(key: str, make: Callable[..., Made], *given: object) -> Made:

@@ -25,13 +25,14 @@ class InverterBridge(NamedTuple):
     """link_fraction: largest size of its voltages in the graph per voltage of the link, None for one whose voltages do
     not scale with the link; scale: of currents and voltages
     in the graph per amplitude; drop, currents: of V, and Σ |i|, per amplitude of the current; resistances: in series
-    with each winding in the graph."""
+    with each winding in the graph; conductors: of a cable, in series with each winding there."""
 
     link_fraction: float | None
     scale: float
     drop: float
     currents: float
     resistances: float
+    conductors: int
 
     def size(self, inverter: Inverter, *currents: Numeric) -> Numeric:
         """The current in the graph, rounded around 0."""
@@ -49,11 +50,11 @@ class InverterBridge(NamedTuple):
         return inverter.switching_frequency * inverter.switching_time * self.currents * size
 
 
-TWO_LEGS = InverterBridge(None, math.sqrt(2.0), 1.0, 2.0, 1.0)  # the third one is open
-FULL_BRIDGE = InverterBridge(1.0, 1.0, 2.0, 2.0, 2.0)
-TWO_PHASES = InverterBridge(1.0, 1.0, 8.0 / math.pi, 8.0 / math.pi, 2.0)
+TWO_LEGS = InverterBridge(None, math.sqrt(2.0), 1.0, 2.0, 1.0, 1)  # the third one is open
+FULL_BRIDGE = InverterBridge(1.0, 1.0, 2.0, 2.0, 2.0, 2)
+TWO_PHASES = InverterBridge(1.0, 1.0, 8.0 / math.pi, 8.0 / math.pi, 2.0, 2)
 THREE_PHASES = InverterBridge(
-    math.sqrt(0.5), math.sqrt(1.5), 4.0 / math.pi, 6.0 / math.pi, 1.0
+    math.sqrt(0.5), math.sqrt(1.5), 4.0 / math.pi, 6.0 / math.pi, 1.0, 1
 )  # u / √3 by space vectors
 
 
