@@ -15,6 +15,7 @@ from cosim.core import ops
 from cosim.core.errors import InputErrors
 from cosim.mechanics.bondgraph import BondGraph, Law, Se, Sf, assemble
 from cosim.mechanics.bondgraph.components import active_front_end, battery, dc_link, dc_machine, diode_bridge, pmsm
+from cosim.mechanics.bondgraph.components._bridge import InverterBridge
 from cosim.mechanics.bondgraph.graph import DcSource
 from cosim.plugins.actuators._supplied_drives import on_link
 from tests.bondgraph.simulation import Simulation
@@ -109,7 +110,7 @@ SERVO = pmsm.Params(4, 0.5, 2.0e-3, 3.0e-3, 0.1, inertia=4e-3, viscous=1e-3)
 WEAK = dc_link.Params(DcSource("diode_bridge", diode_bridge, diode_bridge.Params(100.0, 2.5)), CAPACITANCE)
 
 
-def on_a_link(motor: BondGraph, link: dc_link.Params, share: float, laws: Mapping[str, Law]) -> BondGraph:
+def on_a_link(motor: BondGraph, link: dc_link.Params, bridge: InverterBridge, laws: Mapping[str, Law]) -> BondGraph:
     """A motor with voltages by laws of the time, on an inverter."""
     for name, law in laws.items():
         motor.add(name, Se("electrical", law))
@@ -119,14 +120,14 @@ def on_a_link(motor: BondGraph, link: dc_link.Params, share: float, laws: Mappin
     motor.ports = {"shaft": "rotor"}
     graph = BondGraph()
     graph.include("link", dc_link.build(link))
-    graph.include("motor", on_link(motor, share))
+    graph.include("motor", on_link(motor, bridge, 1.0))
     graph.bond("motor.link", "link.bus")
     return graph
 
 
 def test_a_motor_on_a_link_that_gives_way_follows_its_equations_by_hand() -> None:
     law = Law(lambda t: 140.0 * ops.sin(8.0 * t), ("t",))
-    graph = on_a_link(dc_machine.build(MACHINE), WEAK, dc_machine.BRIDGE.link_fraction, {"u": law})
+    graph = on_a_link(dc_machine.build(MACHINE), WEAK, dc_machine.BRIDGE, {"u": law})
     t = np.linspace(0.0, 0.8, 200)
     found = Simulation(assemble(graph), t, method="DOP853", rtol=1e-10, max_step=1e-3)
 
@@ -146,7 +147,7 @@ def test_a_motor_on_a_link_that_gives_way_follows_its_equations_by_hand() -> Non
 
 def test_three_phases_get_at_most_the_link_over_the_root_of_three() -> None:
     laws = {f"u_{axis}": Law(lambda t, u=u: u + 0.0 * t, ("t",)) for axis, u in (("d", 30.0), ("q", 400.0))}
-    graph = on_a_link(pmsm.build(SERVO), WEAK, pmsm.BRIDGE.link_fraction, laws)
+    graph = on_a_link(pmsm.build(SERVO), WEAK, pmsm.BRIDGE, laws)
     found = Simulation(assemble(graph), [0.0, 0.05], method="DOP853", rtol=1e-10)
     known, assembly = found.known(), found.assembly
     link = float(found["link.capacitor.displacement"][-1] / CAPACITANCE)

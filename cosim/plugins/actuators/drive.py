@@ -24,7 +24,12 @@ from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoint
 from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State, param, params
 from cosim.mechanics.bondgraph import Element, Law, power_account
 from cosim.mechanics.bondgraph.components import _bridge, friction
-from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
+from cosim.mechanics.bondgraph.components._current_control import (
+    CurrentControl,
+    PhaseLimits,
+    SampledCurrentLoop,
+    recorded_limit,
+)
 from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
 from cosim.mechanics.bondgraph.components._switching import STEPS, ripples_of
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage, built
@@ -157,8 +162,8 @@ def _with_loops(params: Params, graph: BondGraph, moving: Mapping[str, float]) -
     def effort(largest: Numeric) -> Numeric:
         return abs(params.ratio) * windings.largest_torque(largest)
 
-    gears, limit = (params.ratio, params.rigid), params.control.current_limit
-    return ServoDrive(params, graph, recorded, loops, current, *gears, effort, limit, params.brake, moving)
+    gears, control = (params.ratio, params.rigid), params.control
+    return ServoDrive(params, graph, recorded, loops, current, *gears, effort, control, params.brake, moving)
 
 
 def check(params: Params) -> None:
@@ -300,20 +305,20 @@ class ServoDrive(GraphActuator):
         ratio: float,
         rigid: bool,
         largest_effort: Callable[[Numeric], Numeric],
-        current_limit: float,
+        control: CurrentControl,
         holding_brake: HoldingBrake | None,
         moving: Mapping[str, Numeric],
     ) -> None:
         """graph, outputs, moving: as of `GraphActuator`; current: None for a continuous loop, whose request is held;
         ratio: turns of the motor per turn of the joint; rigid: whether these are fixed; largest_effort: on the joint
-        by an amplitude of the current [A]; current_limit: amplitude [A], where the graph records none.
+        by an amplitude of the current [A].
 
         Raises GraphError as that does.
         """
         super().__init__(params, graph, outputs, moving)
         self.loops, self.current, self.ratio, self.rigid = loops, current, ratio, rigid
         self.period, self.mode = loops.period, loops.mode
-        self.largest_effort, self.current_limit = largest_effort, current_limit
+        self.largest_effort, self.control = largest_effort, control
         self._every = {name: loops.every(name) for name in ("position", "velocity")}
         self.holding_brake = holding_brake
         self.braking_effort = holding_brake.effort if holding_brake else None
@@ -365,9 +370,9 @@ class ServoDrive(GraphActuator):
         due = {name: _is_first(number, count) for name, count in every.items()}
         last = max(every.values())
         state: State = {"sample": ops.where(number > last - 1.5, 0.0, number + 1.0)}
-        angle, speed, largest = self._shaft(t, p, x, u)
+        angle, speed, of_phase = self._shaft(t, p, x, u)
         velocity_limit = self.loops.velocity.limit if self.loops.velocity else math.inf
-        limits = DriveLimits(velocity_limit, self.largest_effort(largest))
+        limits = DriveLimits(velocity_limit, self.largest_effort(of_phase.current))
         if self.loops.encoder is None:
             measured = Measured(angle / self.ratio, speed / self.ratio, 1.0)
         else:
@@ -385,18 +390,22 @@ class ServoDrive(GraphActuator):
         if self.current is not None:
             motor = {name.removeprefix("motor."): value for name, value in x.items() if name.startswith("motor.")}
             torque = state["effort_setpoint"] / self.ratio
-            state |= self.current.sampled(x, motor, torque, angle, speed, largest)
+            state |= self.current.sampled(x, motor, torque, angle, speed, of_phase)
         return state
 
-    def _shaft(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, ...]:
-        """Angle [rad] and speed [rad/s] of the motor, and the largest amplitude of its current [A]."""
+    def _shaft(
+        self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]
+    ) -> tuple[Numeric, Numeric, PhaseLimits]:
+        """Angle [rad] and speed [rad/s] of the motor, and what its drive can give."""
+        varying = {of: recorded_limit(of) for of in self.control.varying_limits}
         y: Mapping[str, Numeric] = {}
-        if not self.rigid or LIMIT in self.outputs:
+        if not self.rigid or varying:
             y = self.flow(t, p, x, u)[1]
-        largest = y.get(LIMIT, self.current_limit)
+        limits = PhaseLimits(self.control.current_limit, self.control.voltage_limit, math.inf)
+        limits = limits._replace(**{of: y[signal] for of, signal in varying.items()})
         if self.rigid:
-            return self.ratio * u["position"], self.ratio * u["velocity"], largest
-        return x["angle"], y[MOTOR_SPEED], largest
+            return self.ratio * u["position"], self.ratio * u["velocity"], limits
+        return x["angle"], y[MOTOR_SPEED], limits
 
     def _sampled_encoder(self, x: State, angle: Numeric, due: Numeric) -> State:
         """The state of the encoder, which is sampled with the velocity loop."""

@@ -1,0 +1,108 @@
+"""The control of a motor's current knows the voltage of the DC link that its inverter is on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cosim.core import ops
+from cosim.core.types import Numeric
+from cosim.mechanics.bondgraph import BondGraph, Law, Se, Sf, assemble
+from cosim.mechanics.bondgraph.components import bldc, dc_machine, induction_machine, linear_motor, pmsm, stepper
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl
+from cosim.plugins.actuators._supplied_drives import on_link
+from tests.bondgraph.simulation import Simulation
+
+MACHINE = dc_machine.Params(0.8, 3e-3, torque_constant=0.6)
+SERVO = pmsm.Params(4, 0.5, 2.0e-3, 3.0e-3, 0.1)
+LINEAR = linear_motor.Params(0.06, 40.0, 0.8, 2e-3, 3e-3)
+STEPPER = stepper.Params(10, 0.8, 3e-3, 0.9)
+TRAPEZOID = bldc.Params(2, 0.5, 1e-3, 0.25)
+INDUCTION = induction_machine.Params(2, 0.8, 0.5, 30e-3, 1e-3, 1e-3, flux=0.15, excited=True)
+# (module, parameters, effort, travel per second): the motion induces about half the voltage that 100 V of the link give
+MOTORS: dict[str, tuple[Any, Any, float, float]] = {
+    "dc_machine": (dc_machine, MACHINE, 6.0, 90.0),
+    "pmsm": (pmsm, SERVO, 4.0, 90.0),
+    "linear_motor": (linear_motor, LINEAR, 200.0, 1.1),
+    "stepper": (stepper, STEPPER, 5.0, 60.0),
+    "bldc": (bldc, TRAPEZOID, 4.0, 110.0),
+    "induction_machine": (induction_machine, INDUCTION, 4.0, 90.0),
+}
+OBSERVED = ("dc_machine", "pmsm", "linear_motor", "stepper")  # by a disturbance observer
+SAG, BACK, END = 0.03, 0.09, 0.15  # s
+
+
+def sagging(t: Numeric) -> Numeric:
+    """40 % of the voltage from SAG to BACK, by steep ramps [V]."""
+    return 100.0 - 60.0 * (ops.clip((t - SAG) / 2e-3, 0.0, 1.0) - ops.clip((t - BACK) / 2e-3, 0.0, 1.0))
+
+
+def on_voltage(name: str, control: CurrentControl, link: Law, knows: bool = True, params: Any = None) -> BondGraph:
+    """A controlled motor on an inverter whose link has a voltage by a law, free to move. knows: whether its control
+    knows it; params: in place of those of MOTORS."""
+    module, own, *_ = MOTORS[name]
+    bridge = module.BRIDGE
+    motor = module.controlled(params or own, control.on_link(bridge.per_link) if knows else control, 1.0)
+    motor.inputs["request"] = ""
+    graph = BondGraph()
+    graph.include("motor", on_link(motor, bridge, 1.0))
+    graph.add("link", Se("electrical", link))
+    graph.bond("motor.link", "link")
+    return graph
+
+
+def at_speed(name: str, control: CurrentControl, knows: bool = True) -> Simulation:
+    """Through a sag of its link."""
+    _, _, effort, speed = MOTORS[name]
+    graph = on_voltage(name, control, Law(sagging, ("t",)), knows)
+    graph.add("shaft", Sf("translational" if name == "linear_motor" else "rotational", speed))
+    graph.bond("motor.shaft", "shaft")
+    t = np.linspace(0.0, END, 600)
+    return Simulation(assemble(graph), t, lambda _: {"request": effort}, rtol=1e-8, max_step=5e-4)
+
+
+@pytest.mark.parametrize("name", OBSERVED)
+def test_a_sag_of_the_link_winds_up_no_observer(name: str) -> None:
+    """d̂ stays 0 where the winding is as the drive knows it, and the effort returns; a control that does not know the
+    link winds up."""
+    control = CurrentControl(300.0, current_limit=40.0)
+    largest = {}
+    for knows in (True, False):
+        found = at_speed(name, control, knows)
+        missing = [values for state, values in found.states.items() if ".missing" in state]
+        largest[knows] = max(float(np.max(np.abs(values))) for values in missing)
+        assert found.energy_gap() < 1e-7
+    assert len(missing) == (1 if name == "dc_machine" else 2)
+    assert largest[True] < 1e-9 and largest[False] > 5.0
+
+
+def test_the_current_returns_without_overshoot_after_a_sag() -> None:
+    wanted, ends = 10.0, {}
+    for knows in (True, False):
+        found = at_speed("dc_machine", CurrentControl(300.0, current_limit=40.0), knows)
+        current, sags = found["motor.winding.flow"], (found.t > SAG + 5e-3) & (found.t < BACK)
+        assert np.max(current[sags]) < 0.0  # 54 V of the motion are more than 40 V
+        ends[knows] = np.max(current) - wanted
+        assert current[-1] == pytest.approx(wanted, rel=1e-6) or not knows
+    assert ends[True] < 1e-6 * wanted and ends[False] > 0.2 * wanted
+
+
+@pytest.mark.parametrize("knows", [True, False])
+@pytest.mark.parametrize("currents", ["zero_d", "mtpa"])
+def test_a_field_that_is_weakened_at_a_link_that_sags_reaches_the_speed_of_its_closed_form(
+    currents: Any, knows: bool
+) -> None:
+    """At ω = 0.9 U / p (ψ − L_d I) all current weakens the field, and no torque is left. A control that does not know
+    the link goes as far as to ω = U / p ψ, where the motion induces its voltage."""
+    largest, servo = 20.0, pmsm.Params(4, 0.05, 2.0e-3, 3.0e-3, 0.1, inertia=1e-3)
+    control = CurrentControl(300.0, current_limit=largest, currents=currents)
+    graph = on_voltage(
+        "pmsm", control, Law(lambda t: 100.0 - 60.0 * ops.clip(t / 0.05, 0.0, 1.0), ("t",)), knows, servo
+    )
+    found = Simulation(assemble(graph), np.linspace(0.0, 0.6, 50), lambda _: {"request": 8.0}, rtol=1e-8)
+    speed, voltage = found["motor.inertia.flow"], 40.0 / np.sqrt(3.0)
+    weakened, alone = 0.9 * voltage / (4 * (0.1 - 2e-3 * largest)), voltage / (4 * 0.1)
+    print(speed[-5:], weakened, alone)
+    assert speed[-1] == pytest.approx(weakened if knows else alone, rel=1e-3)
