@@ -119,10 +119,13 @@ class Inverter:
         if self.dead_time * self.switching_frequency >= 0.5:
             raise ValueError("the dead time of both switches fills the switching period; lower one of both")
 
+    def lost_voltage(self, link: Numeric) -> Numeric:
+        """Of a half bridge on a link of this voltage [V]."""
+        return self.dead_time * self.switching_frequency * link
+
     def error(self, current: Numeric, link: Numeric) -> Numeric:
         """Of a half bridge on a link of this voltage [V]."""
-        lost = self.dead_time * self.switching_frequency * link
-        return -lost * ops.smooth_sign(current, self.rounding_current)
+        return -self.lost_voltage(link) * ops.smooth_sign(current, self.rounding_current)
 
     def errors(self, i_d: Numeric, i_q: Numeric, angle: Numeric, link: Numeric) -> tuple[Numeric, Numeric]:
         """Of the axes d and q [V] at an electrical angle [rad], of currents as amplitudes of a phase."""
