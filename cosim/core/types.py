@@ -233,10 +233,30 @@ class InertialActuator(Actuator, Protocol):
 class SharedActuator(InertialActuator, Protocol):
     """A drive of m joints. The names of its inputs, and of the outputs `effort`, begin with that of the joint and a
     dot; reflected, units: by that beginning the reflected inertia [kg m² or kg], and the unit of the joint's position,
-    rad or m. `initial` takes positions and velocities (m,)."""
+    rad or m. `initial` takes positions and velocities (m,). One with sampled parts has `sampled`: by that beginning a
+    `SampledPart`."""
 
     reflected: Mapping[str, float]
     units: Mapping[str, str]
+
+
+class SampledPart(Protocol):
+    """The sampled part of an actuator, or of one joint of a `SharedActuator`: see `SampledActuator`."""
+
+    @property
+    def period(self) -> float:
+        """s"""
+        ...
+
+    @property
+    def mode(self) -> str:
+        """What it follows of the command of its joint: effort, velocity or position."""
+        ...
+
+    def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> State:
+        """The held states after the sample at time t; u: inputs of the actuator and SETPOINTS of the joint at that
+        time, whose names begin with that of the joint where it is one of several."""
+        ...
 
 
 # what the sampled part of an actuator gets besides ACTUATOR_INPUTS: the setpoints of its joint's command, and whether

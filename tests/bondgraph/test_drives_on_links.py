@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cosim import Rig
 from cosim.core import ops
 from cosim.core.types import Numeric
 from cosim.mechanics.bondgraph import BondGraph, Law, Se, Sf, assemble
@@ -105,3 +106,82 @@ def test_a_field_that_is_weakened_at_a_link_that_sags_reaches_the_speed_of_its_c
     speed, voltage = found["motor.inertia.flow"], 40.0 / np.sqrt(3.0)
     weakened, alone = 0.9 * voltage / (4 * (0.1 - 2e-3 * largest)), voltage / (4 * 0.1)
     assert speed[-1] == pytest.approx(weakened if knows else alone, rel=1e-2)
+
+
+# --- drives with samples ---
+
+BODIES = [{"name": "arm", "joint": "arm", "axis": [0, 0, 1], "mass": 1, "inertia": [1, 1, 0.05]}]
+INVERTER = {"dead_time": 1e-6, "switching_frequency": 16e3, "supply_voltage": 100, "on_voltage": 0.8}
+PMSM = {"type": "pmsm", "pole_pairs": 4, "resistance": 0.5, "inductance_d": 2e-3, "inductance_q": 3e-3, "flux": 0.1}
+STEPS = {"type": "stepper", "teeth": 10, "resistance": 0.8, "inductance": 3e-3, "torque_constant": 0.9}
+CAGE = {
+    "type": "induction_machine", "pole_pairs": 2, "stator_resistance": 0.8, "rotor_resistance": 0.5,
+    "magnetising_inductance": 30e-3, "stator_leakage": 1e-3, "rotor_leakage": 1e-3, "flux": 0.3, "excited": True,
+}  # fmt: skip
+DC = {"type": "dc_machine", "resistance": 0.8, "inductance": 3e-3, "torque_constant": 0.6}
+HALL = {"type": "bldc", "pole_pairs": 2, "resistance": 0.5, "inductance": 1e-3, "back_emf": 0.25}
+CURRENT = {"rate": 8e3}
+FAST = {"velocity": {"rate": 4e3, "gain": 20, "integral_time": 0.05}, "position": {"rate": 1e3, "gain": 20}}
+ELASTIC = [{"ratio": 5, "stiffness": 2000, "damping": 1}]
+OVERLOAD = {"current_limit": 20, "overload": {"continuous_current": 3, "time_constant": 0.02}}
+# keys of the drive beside the motor
+SAMPLED: dict[str, dict[str, Any]] = {
+    "a dc_machine with effort loops": {"motor": DC, "loops": {"mode": "effort", "current": CURRENT}},
+    "a pmsm with all loops and an encoder": {
+        "motor": PMSM,
+        "gears": ELASTIC,
+        "loops": {"mode": "position", "current": CURRENT, "encoder": {"cpr": 4096}, **FAST},
+    },
+    "a pmsm with a brake": {"motor": PMSM, "brake": {"effort": 2}, "loops": {"current": CURRENT, **FAST}},
+    "a pmsm with an overload": {"motor": PMSM, "control": OVERLOAD, "loops": {"current": CURRENT, **FAST}},
+    "a continuous current below a velocity loop": {
+        "motor": PMSM, "loops": {"mode": "velocity", "velocity": FAST["velocity"]},
+    },
+    "a stepper with loops": {"motor": STEPS, "loops": {"mode": "position", "current": CURRENT, **FAST}},
+    "a bldc with loops": {"motor": HALL, "loops": {"mode": "velocity", "current": CURRENT, **FAST}},
+    "an induction_machine with loops": {"motor": CAGE, "loops": {"mode": "position", "current": CURRENT, **FAST}},
+    "a stepper that counts steps": {"motor": STEPS, "open_loop": {"steps": {"current": 4}, "rate": 4e3}},
+    "an induction_machine at V/f": {
+        "motor": {key: value for key, value in CAGE.items() if key != "excited"},
+        "open_loop": {"volts_per_hertz": {"voltage": 40, "frequency": 50, "boost": 3}, "rate": 4e3},
+    },
+}  # fmt: skip
+
+
+def run_of(drive: Any, link: Any = None, **schedule: Any) -> Any:
+    """A joint that follows a sine, its drive alone or on a link."""
+    schedule = {"step": "1 ms", "duration": "0.1 s", "integrator": "rk4", "substeps": 40, **schedule}
+    controllers = [
+        {
+            "name": "motion",
+            "type": "feedforward_pd",
+            "kp": 100,
+            "kd": 10,
+            "trajectory": {"type": "sine", "amplitude": [0.5], "frequency": [4.0]},
+        }
+    ]
+    rig: dict[str, Any] = {"mechanism": {"gravity": [0, 0, 0], "bodies": BODIES}, "schedule": schedule}
+    rig |= {} if link is None else {"supplies": {"link": link}}
+    actuator = {**drive, **({} if link is None else {"supply": "link"})}
+    return Rig.from_dict({**rig, "joints": {"arm": {"actuator": actuator}}, "controllers": controllers}).run()
+
+
+def drive_of(name: str, **control: Any) -> dict[str, Any]:
+    given = SAMPLED[name]
+    own = {"bandwidth": 300, "current_limit": 12, "inverter": INVERTER, **given.get("control", {}), **control}
+    motor = {"inertia": 4e-3, **given["motor"]}
+    return {"type": "drive", "gears": [{"ratio": 5}], "powers": True, **given, "motor": motor, "control": own}
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_a_sampled_drive_on_a_stiff_link_is_the_one_without_a_supply(name: str) -> None:
+    """On a battery without resistance to speak of."""
+    battery = {"type": "battery", "capacity": "1e6 A*h", "charges": [0, 1], "voltages": [100, 100], "resistance": 1e-6}
+    drive = drive_of(name, voltage_limit=30.0)
+    # an open leg has the time constant L / (1000 R)
+    steps = {"integrator": "rodas4", "substeps": "auto", "tolerance": 1e-9} if "bldc" in name else {}
+    alone, on = run_of(drive, **steps), run_of(drive, {"source": battery, "capacitance": 1e6}, **steps)
+    for signal in ("position", "velocity", "effort", "motor_torque", "electrical_power", "copper_energy"):
+        values = alone[f"arm/{signal}"]
+        assert on[f"arm/{signal}"] == pytest.approx(values, abs=1e-6 * np.ptp(values)), signal
+    assert np.ptp(alone["arm/position"]) > 0.03

@@ -27,6 +27,7 @@ from cosim.mechanics.bondgraph.components._current_control import LINK, TERMINAL
 from cosim.mechanics.bondgraph.graph import GraphError
 from cosim.plugins.actuators import drive
 from cosim.plugins.actuators._graph_actuator import INPUTS, GraphActuator
+from cosim.plugins.actuators._sampled_graph import DriveSampler, SampledGraph
 
 SUPPLY = "supply"
 LOWEST_SHARE = 0.01  # of the voltage of a link without load, below which its inverters fade out
@@ -45,9 +46,12 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
     graph = BondGraph()
     graph.include(SUPPLY, dc_link.build(params.link))
     recorded = {name.removeprefix("source."): f"{SUPPLY}.{name}" for name in dc_link.build(params.link).signals}
-    moving = {}
+    moving, samplers = dict[str, list[float]](), dict[str, DriveSampler]()
     for number, joint in enumerate(joints):
-        own, ratios = _drive(params.drives[joint], joint, LOWEST_SHARE * params.link.source.params.nominal)
+        on = on_supply(params.drives[joint])
+        own, ratios = _drive(on, joint, LOWEST_SHARE * params.link.source.params.nominal)
+        if (sampler := drive.sampler_of(on)) is not None:
+            samplers[joint] = sampler
         graph.include(_inside(joint), own)
         graph.chain(f"{_inside(joint)}.link", f"{SUPPLY}.bus")
         graph.bond(f"{_inside(joint)}.shaft", joint)
@@ -55,7 +59,8 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
         moving |= {f"{_inside(joint)}.{name}": [ratio * one for one in row] for name, ratio in ratios.items()}
         recorded |= {f"{joint}.{name}": f"{_inside(joint)}.{signal}" for name, signal in drive.recorded_of(own).items()}
     try:
-        actuator = GraphActuator(params, graph, recorded, moving, {joint: f"{joint}." for joint in joints})
+        named, inside = ({joint: f"{name(joint)}." for joint in joints} for name in (str, _inside))
+        actuator = SampledGraph(params, graph, recorded, moving, samplers, named, inside)
     except GraphError as error:
         raise SectionError(error.what, ()) from None
     doubts = {joint: drive.doubts_of(params.drives[joint]) for joint in joints}
@@ -66,11 +71,9 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
 def check(params: drive.Params) -> None:
     """Raises InputError for a drive that cannot be on a supply."""
     drive.check(params)
-    for key in ("loops", "open_loop"):
-        if getattr(params, key) is not None:
-            raise SectionError(f"a drive on a supply has continuous loops; take '{key}' or 'supply' out", (key,))
     if params.control.switching is not None:
-        raise SectionError("an inverter on a supply is averaged; take it out", ("control", "inverter", "switched"))
+        what = "a ripple by switching is known of an inverter on a constant voltage, not on a link that it loads itself"
+        raise SectionError(f"{what}; take it or 'supply' out", ("control", "inverter", "switched"))
     if drive.bridge_of(params) is None:
         raise SectionError(f"a '{params.motor.type}' cannot be on a supply; use another motor", ("motor", "type"))
 
@@ -80,11 +83,20 @@ def _inside(joint: str) -> str:
     return f"drive_{joint}"
 
 
+def on_supply(params: drive.Params) -> drive.Params:
+    """The drive with a control that knows its link."""
+    return replace(params, control=params.control.on_link(_bridge_of(params).per_link))
+
+
+def _bridge_of(params: drive.Params) -> _bridge.InverterBridge:
+    bridge = drive.bridge_of(params)
+    assert bridge is not None  # `check` has seen to it
+    return bridge
+
+
 def _drive(params: drive.Params, joint: str, lowest: float) -> tuple[BondGraph, dict[str, float]]:
     """(a drive with the ports `link` and `shaft`, its inertias as of `drive.train`); lowest: as of `on_link`."""
-    inverter, bridge = params.control.inverter, drive.bridge_of(params)
-    assert bridge is not None  # `check` has seen to it
-    alone = drive.controlled(replace(params, control=params.control.on_link(bridge.per_link)))
+    inverter, bridge, alone = params.control.inverter, _bridge_of(params), drive.motor_of(params)
     _bridge.add_conduction(alone, bridge, inverter)
     motor = on_link(alone, bridge, lowest)
     _bridge.add_switching(motor, bridge, inverter, _bridge.meshes_of(alone), TERMINALS)
@@ -94,7 +106,7 @@ def _drive(params: drive.Params, joint: str, lowest: float) -> tuple[BondGraph, 
     if params.powers:
         taken = Law(lambda u, given: -u * given, (f"motor.{TERMINALS}.effort", "motor.intake.flow"))
         drive.add_powers(graph, taken)
-    return with_inputs(graph, {name: f"{joint}.{name}" for name in INPUTS}), moving
+    return with_inputs(graph, {name: f"{joint}.{name}" for name in (*INPUTS, *graph.inputs)}), moving
 
 
 def on_link(motor: BondGraph, bridge: _bridge.InverterBridge, lowest: float) -> BondGraph:
