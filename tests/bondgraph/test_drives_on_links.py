@@ -108,7 +108,7 @@ def test_a_field_that_is_weakened_at_a_link_that_sags_reaches_the_speed_of_its_c
     assert speed[-1] == pytest.approx(weakened if knows else alone, rel=1e-2)
 
 
-# --- drives with samples ---
+# --- rigs ---
 
 BODIES = [{"name": "arm", "joint": "arm", "axis": [0, 0, 1], "mass": 1, "inertia": [1, 1, 0.05]}]
 INVERTER = {"dead_time": 1e-6, "switching_frequency": 16e3, "supply_voltage": 100, "on_voltage": 0.8}
@@ -124,8 +124,10 @@ CURRENT = {"rate": 8e3}
 FAST = {"velocity": {"rate": 4e3, "gain": 20, "integral_time": 0.05}, "position": {"rate": 1e3, "gain": 20}}
 ELASTIC = [{"ratio": 5, "stiffness": 2000, "damping": 1}]
 OVERLOAD = {"current_limit": 20, "overload": {"continuous_current": 3, "time_constant": 0.02}}
-# keys of the drive beside the motor
-SAMPLED: dict[str, dict[str, Any]] = {
+# keys of the drive; the first ones without samples
+DRIVES: dict[str, dict[str, Any]] = {
+    **{f"a {motor['type']}": {"motor": motor} for motor in (DC, PMSM, STEPS, CAGE, HALL)},
+    "a pmsm by mtpa": {"motor": PMSM, "control": {"currents": "mtpa"}},
     "a dc_machine with effort loops": {"motor": DC, "loops": {"mode": "effort", "current": CURRENT}},
     "a pmsm with all loops and an encoder": {
         "motor": PMSM,
@@ -167,14 +169,14 @@ def run_of(drive: Any, link: Any = None, **schedule: Any) -> Any:
 
 
 def drive_of(name: str, **control: Any) -> dict[str, Any]:
-    given = SAMPLED[name]
+    given = DRIVES[name]
     own = {"bandwidth": 300, "current_limit": 12, "inverter": INVERTER, **given.get("control", {}), **control}
     motor = {"inertia": 4e-3, **given["motor"]}
     return {"type": "drive", "gears": [{"ratio": 5}], "powers": True, **given, "motor": motor, "control": own}
 
 
-@pytest.mark.parametrize("name", SAMPLED)
-def test_a_sampled_drive_on_a_stiff_link_is_the_one_without_a_supply(name: str) -> None:
+@pytest.mark.parametrize("name", DRIVES)
+def test_a_drive_on_a_stiff_link_is_the_one_without_a_supply(name: str) -> None:
     """On a battery without resistance to speak of."""
     battery = {"type": "battery", "capacity": "1e6 A*h", "charges": [0, 1], "voltages": [100, 100], "resistance": 1e-6}
     drive = drive_of(name, voltage_limit=30.0)
@@ -185,3 +187,57 @@ def test_a_sampled_drive_on_a_stiff_link_is_the_one_without_a_supply(name: str) 
         values = alone[f"arm/{signal}"]
         assert on[f"arm/{signal}"] == pytest.approx(values, abs=1e-6 * np.ptp(values)), signal
     assert np.ptp(alone["arm/position"]) > 0.03
+
+
+WEAK = {"source": {"type": "diode_bridge", "voltage": 60, "resistance": 1.5}, "capacitance": 1.5e-3}
+CHOPPER = {"threshold": 75, "resistance": 10}
+# integrator and its options -> largest relative residual
+SCHEDULES: dict[str, tuple[dict[str, Any], float]] = {
+    "rk4": ({"integrator": "rk4", "substeps": 160}, 1e-8),
+    "rodas4": ({"integrator": "rodas4", "substeps": "auto", "tolerance": 1e-10}, 1e-8),
+    "rosenbrock": ({"integrator": "rosenbrock", "substeps": 160}, 1e-4),
+}
+
+
+def two_on_a_link(first: Any, second: Any, schedule: Any, **others: Any) -> Rig:
+    """Joints that swing against each other fast, on a link that gives way."""
+    bodies = [{**BODIES[0], "name": name, "parent": "base", "joint": name} for name in ("first", "second")]
+    controllers = [
+        {
+            "name": "motion", "type": "feedforward_pd", "kp": 200, "kd": 20,
+            "trajectory": {"type": "sine", "amplitude": [1.0, -0.8], "frequency": [3.0, 2.5]},
+        }
+    ]  # fmt: skip
+    joints = {"first": {"actuator": {**first, "supply": "link"}}, "second": {"actuator": {**second, "supply": "link"}}}
+    rig = {"mechanism": {"gravity": [0, 0, 0], "bodies": bodies}, "supplies": {"link": {**WEAK, "chopper": CHOPPER}}}
+    schedule = {"step": "1 ms", "duration": "0.3 s", **schedule}
+    return Rig.from_dict({**rig, "joints": joints, "controllers": controllers, "schedule": schedule, **others})
+
+
+@pytest.mark.parametrize("integrator", SCHEDULES)
+def test_drives_of_several_rates_on_a_link_close_the_balance_of_energy(integrator: str) -> None:
+    schedule, bound = SCHEDULES[integrator]
+    names = ("a pmsm with all loops and an encoder", "a dc_machine with effort loops")
+    first, second = (drive_of(name, current_limit=40.0) for name in names)
+    second["loops"] = {"mode": "effort", "current": {"rate": 5e3, "delay": 0}}
+    run = two_on_a_link(first, second, schedule).run()
+    assert abs(run.summary["energy"]["residual_relative"]) < bound
+    u = run["link/voltage"]
+    assert u.min() < 45.0 and u.max() > 62.0  # it gives way, and is charged by the brake
+    assert run["first/voltage_limit"] == pytest.approx(u / np.sqrt(3.0), rel=1e-12)
+    assert run["second/voltage_limit"] == pytest.approx(u, rel=1e-12)
+    amplitude = np.hypot(run["first/voltage_d"], run["first/voltage_q"])
+    assert np.max(amplitude / u) <= (1.0 + 1e-9) / np.sqrt(3.0) and np.max(amplitude / u) > 0.5
+
+
+def test_a_drive_on_a_link_is_switched_off_with_its_brake() -> None:
+    """As a drive alone is: the event, the signal of the brake, and the joint at rest."""
+    first, second = {**drive_of("a pmsm with a brake"), "brake": {"effort": 60}}, drive_of("a pmsm")
+    events = [{"name": "off", "when": {"signal": "second/position", "below": -0.3}, "do": "disable", "of": "first"}]
+    schedule, _ = SCHEDULES["rodas4"]
+    run = two_on_a_link(first, second, schedule, events=events).run()
+    closed = run["first/brake"]
+    off = run.t[np.argmax(run["second/position"] < -0.3)]
+    opens, closes = run.t[np.flatnonzero(np.diff(closed))]
+    assert opens == pytest.approx(0.05, abs=2e-3) and closes == pytest.approx(off + 0.03, abs=2e-3)
+    assert closed[-1] == 1.0 and abs(run["first/velocity"][-1]) < 1e-9 < abs(run["second/velocity"][-1])

@@ -245,6 +245,7 @@ def test_drives_on_a_link_close_the_balance_of_energy(name: str, integrator: str
 # type -> (the motor, and Σ u i of its signals -> electrical power)
 OTHER_MOTORS: dict[str, tuple[dict[str, Any], float]] = {
     "stepper": ({"teeth": 10, "resistance": 0.8, "inductance": 3e-3, "torque_constant": 0.9, "inertia": 4e-3}, 1.0),
+    "bldc": ({"pole_pairs": 2, "resistance": 0.8, "inductance": 2e-3, "back_emf": 0.3, "inertia": 4e-3}, 1.0),
     "linear_motor": (
         {"pole_pitch": 0.06, "force_constant": 40, "resistance": 0.8, "inductance_d": 2e-3, "inductance_q": 3e-3}, 1.5,
     ),
@@ -253,6 +254,16 @@ OTHER_MOTORS: dict[str, tuple[dict[str, Any], float]] = {
         | {"stator_leakage": 1e-3, "rotor_leakage": 1e-3, "inertia": 4e-3, "flux": 0.3, "excited": True}, 1.5,
     ),
 }  # fmt: skip
+
+
+# type -> (names of its phases or axes, Σ |i| of its half bridges per amplitude, square of the amplitude per Σ i²,
+# the largest of its voltages per voltage of the link)
+HALF_BRIDGES: dict[str, tuple[str, float, float, float]] = {
+    "stepper": ("ab", 8.0 / np.pi, 1.0, 1.0),
+    "bldc": ("abc", 2.0, 0.5, 0.5),
+    "linear_motor": ("dq", 6.0 / np.pi, 1.0, 1.0 / np.sqrt(3.0)),
+    "induction_machine": ("dq", 6.0 / np.pi, 1.0, 1.0 / np.sqrt(3.0)),
+}
 
 
 @pytest.mark.parametrize("name", OTHER_MOTORS)
@@ -269,16 +280,16 @@ def test_other_motors_take_their_power_from_the_link(name: str) -> None:
         drive, {**link, "source": {**LINK["source"], "voltage": 30}}, mechanism=mechanism, schedule=schedule
     ).run()
     assert abs(run.summary["energy"]["residual_relative"]) < 1e-8
-    names = "ab" if name == "stepper" else "dq"
-    changes = 8.0 if name == "stepper" else 6.0  # Σ |i| of the half bridges is changes/π times the amplitude
-    u, largest = run["link/voltage"], 1.0 if name == "stepper" else 1.0 / np.sqrt(3.0)
+    names, changes, square, largest = HALF_BRIDGES[name]
+    u = run["link/voltage"]
     for joint in ("first", "second"):
         voltages, currents = (np.array([run[f"{joint}/{of}_{k}"] for k in names]) for of in ("voltage", "current"))
-        amplitude = np.hypot(*currents)
-        switched = 16e3 * 1e-7 * changes / np.pi * amplitude**2 / np.hypot(amplitude, 0.05) * u
+        amplitude = np.sqrt(square * np.sum(currents**2, axis=0))
+        switched = 16e3 * 1e-7 * changes * amplitude**2 / np.hypot(amplitude, 0.05) * u
         power = phases * np.sum(voltages * currents, axis=0) + switched
         assert u * run[f"{joint}/supply_current"] == pytest.approx(power, abs=1e-9 * np.ptp(power))
-        assert np.max(np.hypot(*voltages) / u) == pytest.approx(largest, rel=1e-6)
+        sizes = np.max(np.abs(voltages), axis=0) if name == "bldc" else np.hypot(*voltages)
+        assert np.max(sizes / u) == pytest.approx(largest, rel=1e-6)
 
 
 def test_drives_start_with_the_velocity_of_their_joints() -> None:
@@ -296,18 +307,16 @@ MISTAKES: dict[str, dict[str, Any]] = {
     "an unknown supply": {"drive": {**DRIVE, "supply": "lin"}},
     "nothing on it": {"drive": {**DRIVE, "supply": None}},
     "the name of a joint": {"supplies": {"first": LINK}, "drive": {**DRIVE, "supply": "first"}},
-    "sampled loops": {"drive": {**DRIVE, "loops": {"mode": "effort", "current": {"rate": 16e3}}}},
-    "steps without feedback": {
-        "drive": {
-            **DRIVE,
-            "motor": {"type": "stepper", **OTHER_MOTORS["stepper"][0]},
-            "open_loop": {"steps": {"current": 2}},
-        }
+    "samples that are too slow for its current": {
+        "drive": {**DRIVE, "loops": {"mode": "effort", "current": {"rate": 1e3}}}
     },
-    "legs of which one is open": {
+    "a machine without magnets": {
         "drive": {
             **DRIVE,
-            "motor": {"type": "bldc", "pole_pairs": 2, "resistance": 0.5, "inductance": 1e-3, "back_emf": 0.05},
+            "motor": {
+                **{key: value for key, value in DRIVE["motor"].items() if key != "torque_constant"},
+                **{"excitation": 0.2, "field_resistance": 50, "field_inductance": 2},
+            },
         }
     },
     "a ripple": {"drive": {**DRIVE, "control": {"inverter": {**INVERTER, "switched": True}}}},

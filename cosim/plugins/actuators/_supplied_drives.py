@@ -72,10 +72,14 @@ def check(params: drive.Params) -> None:
     """Raises InputError for a drive that cannot be on a supply."""
     drive.check(params)
     if params.control.switching is not None:
-        what = "a ripple by switching is known of an inverter on a constant voltage, not on a link that it loads itself"
+        what = "the ripple of an inverter is known on a constant voltage, not on a link that it loads itself"
         raise SectionError(f"{what}; take it or 'supply' out", ("control", "inverter", "switched"))
     if drive.bridge_of(params) is None:
-        raise SectionError(f"a '{params.motor.type}' cannot be on a supply; use another motor", ("motor", "type"))
+        what = f"a '{params.motor.type}' does not name its BRIDGE, the inverter on the supply"
+        raise SectionError(f"{what}; use another motor", ("motor", "type"))
+    on = on_supply(params)
+    drive.motor_of(on)
+    drive.sampler_of(on)
 
 
 def _inside(joint: str) -> str:
