@@ -271,19 +271,12 @@ SETPOINTS: Signals = {
 BRAKE = "brake"  # an output of an actuator with a holding brake: 1 where it is closed, 0 where it is open
 
 
-class SampledActuator(Actuator, Protocol):
+class SampledActuator(Actuator, SampledPart, Protocol):
     """An actuator with a sampled part, such as the loops of a drive.
 
     Its held states have the rate 0 in `flow`; they change at whole multiples of the period, before the step that begins
     there. A tick is a whole number of periods. One with a holding brake has `braking_effort` and the output BRAKE.
     """
-
-    period: float  # s
-    mode: str  # what it follows of the command of its joint: effort, velocity or position
-
-    def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> State:
-        """The held states after the sample at time t; u: ACTUATOR_INPUTS and SETPOINTS at that time."""
-        ...
 
 
 class Trajectory(Protocol):

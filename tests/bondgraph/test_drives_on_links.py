@@ -190,7 +190,7 @@ def test_a_drive_on_a_stiff_link_is_the_one_without_a_supply(name: str) -> None:
 
 
 WEAK = {"source": {"type": "diode_bridge", "voltage": 60, "resistance": 1.5}, "capacitance": 1.5e-3}
-CHOPPER = {"threshold": 75, "resistance": 10}
+CHOPPER = {"threshold": 64, "off_threshold": 61.5, "resistance": 10}
 # integrator and its options -> largest relative residual
 SCHEDULES: dict[str, tuple[dict[str, Any], float]] = {
     "rk4": ({"integrator": "rk4", "substeps": 160}, 1e-8),

@@ -92,6 +92,25 @@ def test_a_precharge_charges_as_resistance_and_capacitor_do() -> None:
     assert found.dissipated[-1] == pytest.approx(0.5 * CAPACITANCE * 300.0**2, rel=1e-6)
 
 
+def test_a_chopper_with_hysteresis_switches_as_often_as_its_closed_form() -> None:
+    """A current I charges the capacitor in t_off = C b / I, and with the resistor it is discharged in
+    t_on = R C ln((U_on − R I) / (U_off − R I)); the relay is late by its time constant times ln 2."""
+    current, late = 4.0, 2e-5 * np.log(2.0)
+    chopper = dc_link.Chopper(340.0, 25.0, off_threshold=330.0, switching_time=2e-5)
+    graph = loaded(BRIDGE, Law(lambda load: -load, ("t_load",)), chopper=chopper, voltage=335.0)
+    t = np.linspace(0.0, 0.1, 20_001)
+    found = Simulation(assemble(graph), t, lambda t: {"t_load": -current}, method="DOP853", rtol=1e-8, max_step=1e-5)
+    u = found["link.capacitor.displacement"] / CAPACITANCE
+    on = found["link.switch.state.displacement"] > 0.5
+    above, below = 340.0 + current * late / CAPACITANCE, 330.0 - (330.0 / 25.0 - current) * late / CAPACITANCE
+    assert np.max(u) == pytest.approx(above, abs=0.1) and np.min(u[t > 0.02]) == pytest.approx(below, abs=0.1)
+    cycle = CAPACITANCE * (above - below) / current
+    cycle += 25.0 * CAPACITANCE * np.log((above - 25.0 * current) / (below - 25.0 * current))
+    starts = t[1:][np.diff(on.astype(int)) > 0]
+    assert len(starts) > 10 and np.mean(np.diff(starts)) == pytest.approx(cycle, rel=0.01)
+    assert found.energy_gap() < 1e-9
+
+
 def test_the_energy_in_a_battery_is_the_integral_of_its_voltage() -> None:
     charges, voltages = (0.1, 0.4, 0.9), (200.0, 260.0, 280.0)
     s = np.linspace(0.0, 1.0, 100_001)
@@ -321,6 +340,15 @@ MISTAKES: dict[str, dict[str, Any]] = {
     },
     "a ripple": {"drive": {**DRIVE, "control": {"inverter": {**INVERTER, "switched": True}}}},
     "a chopper that is always on": {"link": {**LINK, "chopper": {"threshold": 90, "resistance": 10}}},
+    "a chopper that switches off above where it switches on": {
+        "link": {**LINK, "chopper": {"threshold": 120, "off_threshold": 125, "resistance": 10}}
+    },
+    "a chopper with a band and a hysteresis": {
+        "link": {**LINK, "chopper": {"threshold": 120, "off_threshold": 115, "band": 5, "resistance": 10}}
+    },
+    "a chopper that does not switch off": {
+        "link": {**LINK, "chopper": {"threshold": 120, "off_threshold": 95, "resistance": 10}}
+    },
     "an unknown source": {"link": {**LINK, "source": {"type": "grid"}}},
     "multirate": {"schedule": {"step": "1 ms", "integrator": "multirate"}},
 }

@@ -33,7 +33,7 @@ class DriveSampler(Protocol):
     reads_signals: bool  # whether a sample needs what the graph records
 
     def initial(self, position: Numeric, velocity: Numeric) -> State:
-        """Its states before the first sample; those of the graph that do not begin as the graph says, too."""
+        """Its states before the first sample; those of its graph that begin otherwise than there, too."""
         ...
 
     def inputs(self, x: State) -> dict[str, Numeric]:
