@@ -9,10 +9,11 @@ import pytest
 
 from cosim import Rig
 from cosim.core import ops
+from cosim.core.servo.cascade import CurrentLoop
 from cosim.core.types import Numeric
 from cosim.mechanics.bondgraph import BondGraph, Law, Se, Sf, assemble
 from cosim.mechanics.bondgraph.components import bldc, dc_machine, induction_machine, linear_motor, pmsm, stepper
-from cosim.mechanics.bondgraph.components._current_control import CurrentControl
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl, PhaseLimits, SampledCurrentLoop
 from cosim.plugins.actuators._supplied_drives import on_link
 from tests.bondgraph.simulation import Simulation
 
@@ -241,3 +242,34 @@ def test_a_drive_on_a_link_is_switched_off_with_its_brake() -> None:
     opens, closes = run.t[np.flatnonzero(np.diff(closed))]
     assert opens == pytest.approx(0.05, abs=2e-3) and closes == pytest.approx(off + 0.03, abs=2e-3)
     assert closed[-1] == 1.0 and abs(run["first/velocity"][-1]) < 1e-9 < abs(run["second/velocity"][-1])
+
+
+@pytest.mark.parametrize("name", DRIVES)
+def test_a_drive_that_is_on_while_its_link_is_charged_from_nothing_closes_the_balance_of_energy(name: str) -> None:
+    """It draws the link nowhere below 0."""
+    source = {"type": "diode_bridge", "voltage": 60, "resistance": 1.5, "precharge": 20, "closes": 54}
+    schedule, bound = SCHEDULES["rodas4"]
+    run = run_of(drive_of(name), {"source": source, "capacitance": 1.5e-3, "voltage": 0}, **schedule)
+    assert abs(run.summary["energy"]["residual_relative"]) < bound
+    assert run["link/voltage"].min() == 0.0 and run["link/voltage"].max() > 5.0
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_a_sampled_loop_winds_up_no_integral_at_a_sag(knows: bool) -> None:
+    """The winding R i + L di/dt = u − e between samples has a closed form; the inverter cuts u to the link."""
+    control = CurrentControl(300.0, current_limit=40.0)
+    loop = SampledCurrentLoop(dc_machine.windings(MACHINE, control), control, CurrentLoop(8e3, 0))
+    speed, wanted, current, state, found = 90.0, 10.0, 0.0, loop.initial(), list[float]()
+    decay = np.exp(-MACHINE.resistance / MACHINE.inductance / 8e3)
+    for sample in range(1600):
+        link = float(sagging(sample / 8e3))
+        limits = PhaseLimits(40.0, link if knows else 1e9, link)
+        torque = 0.6 * wanted
+        state |= loop.sampled(state, {"winding.flow": current}, torque, 0.0, speed, limits)
+        given = np.clip(float(state["voltage"]), -link, link)
+        steady = (given - 0.6 * speed) / MACHINE.resistance
+        current = steady + (current - steady) * decay
+        found.append(current)
+    assert min(found) < -5.0 and found[-1] == pytest.approx(wanted, rel=1e-3 if knows else 0.2)
+    after = np.max(found[round(BACK * 8e3) :]) - wanted
+    assert after < 0.02 * wanted if knows else after > 0.2 * wanted
