@@ -97,8 +97,8 @@ def test_a_chopper_with_hysteresis_switches_as_often_as_its_closed_form(
     current: float, band: float, near: float
 ) -> None:
     """A current I charges the capacitor in t_off = C b / I, and with the resistor it is discharged in
-    t_on = R C ln((U_on − R I) / (U_off − R I)); the relay is late by its time constant times ln 2. A small current, that
-    the resistor balances before the relay is half on, does not keep the link at the threshold."""
+    t_on = R C ln((U_on − R I) / (U_off − R I)); the relay is late by its time constant times ln 2. A small current,
+    that the resistor balances before the relay is half on, does not keep the link at the threshold."""
     late, lower = 2e-5 * np.log(2.0), 340.0 - band
     chopper = dc_link.Chopper(340.0, 25.0, off_threshold=lower, switching_time=2e-5)
     graph = loaded(BRIDGE, Law(lambda load: -load, ("t_load",)), chopper=chopper, voltage=340.0 - band / 2.0)
