@@ -70,7 +70,8 @@ def _parts(rig: Rig) -> Iterator[str]:
     starts = zip(rig.plant.start_positions, rig.plant.model.dof_units, strict=True)
     closes, parameters = bool(rig.plant.model.constraint_rows), rig.parameters
     for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
-        kind = joint.actuator.name if joint.actuator else ""
+        shared = (f"'{drive}'" for drive, of in rig.plant.shared.items() if name in of.joints.values())
+        kind = joint.actuator.name if joint.actuator else next(shared, "")
         role = "prescribed" if name in rig.plant.prescribed_dofs else f"actuated by {kind}" if kind else "passive"
         if name in rig.plant.real:
             yield f"  {name}: real, {real_limits(rig, name)}"

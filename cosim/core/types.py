@@ -233,10 +233,30 @@ class InertialActuator(Actuator, Protocol):
 class SharedActuator(InertialActuator, Protocol):
     """A drive of m joints. The names of its inputs, and of the outputs `effort`, begin with that of the joint and a
     dot; reflected, units: by that beginning the reflected inertia [kg m² or kg], and the unit of the joint's position,
-    rad or m. `initial` takes positions and velocities (m,)."""
+    rad or m. `initial` takes positions and velocities (m,). One with sampled parts has `sampled`: by that beginning a
+    `SampledPart`."""
 
     reflected: Mapping[str, float]
     units: Mapping[str, str]
+
+
+class SampledPart(Protocol):
+    """The sampled part of an actuator, or of one joint of a `SharedActuator`: see `SampledActuator`."""
+
+    @property
+    def period(self) -> float:
+        """s"""
+        ...
+
+    @property
+    def mode(self) -> str:
+        """What it follows of the command of its joint: effort, velocity or position."""
+        ...
+
+    def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> State:
+        """The held states after the sample at time t; u: inputs of the actuator and SETPOINTS of the joint at that
+        time, whose names begin with that of the joint where it is one of several."""
+        ...
 
 
 # what the sampled part of an actuator gets besides ACTUATOR_INPUTS: the setpoints of its joint's command, and whether
@@ -251,19 +271,12 @@ SETPOINTS: Signals = {
 BRAKE = "brake"  # an output of an actuator with a holding brake: 1 where it is closed, 0 where it is open
 
 
-class SampledActuator(Actuator, Protocol):
+class SampledActuator(Actuator, SampledPart, Protocol):
     """An actuator with a sampled part, such as the loops of a drive.
 
     Its held states have the rate 0 in `flow`; they change at whole multiples of the period, before the step that begins
     there. A tick is a whole number of periods. One with a holding brake has `braking_effort` and the output BRAKE.
     """
-
-    period: float  # s
-    mode: str  # what it follows of the command of its joint: effort, velocity or position
-
-    def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> State:
-        """The held states after the sample at time t; u: ACTUATOR_INPUTS and SETPOINTS at that time."""
-        ...
 
 
 class Trajectory(Protocol):

@@ -153,7 +153,7 @@ def test_a_step_of_the_current_has_its_closed_form() -> None:
     motor, line = dc_machine.Params(0.5, 2e-3, inertia=3e-5, torque_constant=0.04), cable.Params(50.0, 6e-3, 5e-6)
     control = CurrentControl(150.0)
     params = drive.Params(ElectricMachine("dc_machine", dc_machine, motor), control, cable=line)
-    held = bench(drive.with_cable(params, drive.controlled(params)), {"shaft": ("speed", "rad/s")}, request="N*m")
+    held = bench(drive.motor_of(params), {"shaft": ("speed", "rad/s")}, request="N*m")
     t = np.array([*np.linspace(0.0, 20e-3, 15), 0.2])
     options: dict[str, Any] = {"method": "DOP853", "rtol": 1e-10, "atol": 1e-12}
     found = Simulation(held, t, lambda _: {"speed": 0.0, "request": 0.08}, **options)

@@ -10,7 +10,7 @@ import pytest
 from cosim import Rig, load_rig
 from cosim.core.errors import InputError
 from cosim.mechanics.bondgraph.components import dc_machine, gear_stage, pmsm, shaft
-from cosim.mechanics.bondgraph.components._current_control import CurrentControl
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl, PhaseLimits
 from cosim.mechanics.bondgraph.graph import ElectricMachine, Stage
 from cosim.plugins.actuators import dc_motor, drive
 from tests.bondgraph.simulation import Simulation, bench
@@ -73,7 +73,8 @@ def test_field_weakening_ends_at_a_finite_i_q() -> None:
     """More is asked for than the voltage can drive: the setpoints do not change without bound, and the largest voltage
     that the motion induces is kept."""
     control, speed, wanted = CurrentControl(400.0, 30.0, 20.0), 500.0, np.linspace(0.0, 40.0, 4001)
-    at = [pmsm.axes(SERVO).setpoints(control, pmsm.SCALE * i, speed, pmsm.SCALE * 30.0) for i in wanted]
+    limits = PhaseLimits(control.current_limit, control.voltage_limit, 0.0)
+    at = [pmsm.axes(SERVO).setpoints(control, pmsm.SCALE * i, speed, limits) for i in wanted]
     i_d, i_q = np.array(at).T / pmsm.SCALE
     assert i_q.max() == pytest.approx(0.98 * 0.9 * 20.0 / (4 * speed * 1.8e-3), rel=1e-12)
     induced = 4 * speed * np.hypot(1.0e-3 * i_d + 0.02, 1.8e-3 * i_q)

@@ -9,46 +9,26 @@ follows, or a strain wave gear. Its loops are continuous, or sampled with `loops
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-import numpy as np
-
-from cosim.core import ops
 from cosim.core.errors import InputError, SectionError
-from cosim.core.layout import zeros_like
-from cosim.core.servo import brake, cascade, encoder
 from cosim.core.servo.brake import HoldingBrake
-from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoints
-from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State, param, params
+from cosim.core.servo.cascade import ServoLoops
+from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import Element, Law, power_account
 from cosim.mechanics.bondgraph.components import _bridge, cable, friction
-from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl, SampledCurrentLoop
 from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
 from cosim.mechanics.bondgraph.components._switching import STEPS, ripples_of
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage, built
 from cosim.plugins.actuators._graph_actuator import JOINT, TORQUES, GraphActuator
-from cosim.plugins.actuators._open_loop_drive import OpenLoopDrive
+from cosim.plugins.actuators._open_loop_drive import FieldReference
+from cosim.plugins.actuators._sampled_graph import DriveSampler, SampledDrive
+from cosim.plugins.actuators._sampled_servo import MOTOR_SPEED, SampledServo
 
 Made = TypeVar("Made")
-MOTOR_SPEED = "motor_speed"  # recorded
-# what the loops hold and what the encoder of the motor measures, at the joint
-SETPOINTS: Signals = {
-    "velocity_setpoint": Signal((), "joint velocity", "what the velocity loop follows", "command", "velocity"),
-    "effort_setpoint": Signal((), "joint effort", "what the current loop follows", "command", "effort"),
-}
-MEASURED: Signals = {
-    "measured_position": Signal((), "joint position", "position by the encoder of the motor", "measured", "position"),
-    "measured_velocity": Signal((), "joint velocity", "velocity by the encoder of the motor", "measured", "velocity"),
-    "referenced": Signal((), "1", "1 once the encoder knows its turn, else 0"),
-}
-OF_A_BRAKE: Signals = {BRAKE: Signal((), "1", "1 where the holding brake is closed, 0 where it is open")}
-
-
-def _is_first(number: Numeric, count: int) -> Numeric:
-    """Whether a sample is the first of so many."""
-    return ops.remainder(number, float(count)) < 0.5 if count > 1 else True
 
 
 @params
@@ -121,7 +101,7 @@ def _assembled(params: Params) -> GraphActuator:
     """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
     that is no stage."""
     check(params)
-    motor = with_cable(params, _supplied_motor(params))
+    motor = motor_of(params)
     if (bridge := bridge_of(params)) is not None:
         _bridge.add_conduction(motor, bridge, params.control.inverter)
         _bridge.add_switching(motor, bridge, params.control.inverter, _bridge.meshes_of(motor), "")
@@ -132,19 +112,22 @@ def _assembled(params: Params) -> GraphActuator:
         ripples = [f"motor.{name}" for name in ripples_of(motor)]
         add_powers(graph, power_account.supplied_by(sources, ripples))
     graph.bond(graph.ports["shaft"], JOINT)
-    drive = _with_loops(params, graph, moving)
+    sampler, recorded = sampler_of(params), recorded_of(graph)
+    if sampler is None:
+        drive = GraphActuator(params, graph, recorded, moving)
+    else:
+        drive = SampledDrive(params, graph, recorded, moving, sampler)
     drive.outputs = {**drive.outputs, **({} if params.motor.linear else TORQUES)}
     return drive
 
 
-def _with_loops(params: Params, graph: BondGraph, moving: Mapping[str, float]) -> GraphActuator:
-    """The graph with sampled loops, or alone. Raises SectionError for a current loop too fast for its samples."""
-    module, loops, field, recorded = params.motor.module, params.loops, params.open_loop, recorded_of(graph)
+def sampler_of(params: Params) -> DriveSampler | None:
+    """What it does at samples. Raises SectionError for a current loop too fast for them."""
+    module, loops, field = params.motor.module, params.loops, params.open_loop
     if field is not None:
-        step = module.step_size(params.motor.params, field)
-        return OpenLoopDrive(params, graph, recorded, field, params.ratio, step, moving)
+        return FieldReference(field, params.ratio, module.step_size(params.motor.params, field))
     if loops is None:
-        return GraphActuator(params, graph, recorded, moving)
+        return None
     windings, current = _of_motor("motor", module.windings, params.motor.params, params.control), None
     if loops.commutation is not None and not windings.electrical_ratio:
         what = f"commutation is of a pmsm or a linear_motor, not of a {params.motor.type}"
@@ -158,8 +141,7 @@ def _with_loops(params: Params, graph: BondGraph, moving: Mapping[str, float]) -
     def effort(largest: Numeric) -> Numeric:
         return abs(params.ratio) * windings.largest_torque(largest)
 
-    gears, limit = (params.ratio, params.rigid), params.control.current_limit
-    return ServoDrive(params, graph, recorded, loops, current, *gears, effort, limit, params.brake, moving)
+    return SampledServo(loops, current, params.ratio, params.rigid, effort, params.control, params.brake)
 
 
 def check(params: Params) -> None:
@@ -258,24 +240,20 @@ def _check_inertias(params: Params) -> None:
         keys, what = ("gears", number), "the output of a stage"
 
 
-def _supplied_motor(params: Params) -> BondGraph:
-    """The motor with its inverter, and with what controls that continuously. Raises SectionError for a motor or a loop
-    that cannot be."""
+def motor_of(params: Params) -> BondGraph:
+    """The motor with its cable, its inverter, and with what controls that continuously. Raises SectionError for a motor
+    or a loop that cannot be."""
     motor, control, loops = params.motor, params.control, params.loops
     if params.open_loop is not None:
-        return _of_motor("open_loop", built, motor.module.with_field, motor.params, control, params.open_loop)
-    if loops is not None and loops.current is not None:
-        return _of_motor("motor", built, motor.module.with_voltages, motor.params, control)
-    return controlled(params)
+        made = _of_motor("open_loop", built, motor.module.with_field, motor.params, control, params.open_loop)
+    elif loops is not None and loops.current is not None:
+        made = _of_motor("motor", built, motor.module.with_voltages, motor.params, control)
+    else:
+        made = _of_motor("motor", built, motor.module.controlled, motor.params, control, params.ratio)
+    return _with_cable(params, made)
 
 
-def controlled(params: Params) -> BondGraph:
-    """The motor with its continuous current loop."""
-    module = params.motor.module
-    return _of_motor("motor", built, module.controlled, params.motor.params, params.control, params.ratio)
-
-
-def with_cable(params: Params, motor: BondGraph) -> BondGraph:
+def _with_cable(params: Params, motor: BondGraph) -> BondGraph:
     """The motor on its inverter behind its cable, if it has one."""
     if params.cable is not None:
         bridge = bridge_of(params)
@@ -293,138 +271,3 @@ def _of_motor(key: str, make: Callable[..., Made], *given: object) -> Made:
         return make(*given)
     except ValueError as error:
         raise SectionError(str(error), (key,)) from None
-
-
-class ServoDrive(GraphActuator):
-    """A drive whose loops are sampled: an assembled bond graph between samples, and the loops at their times. See
-    `SampledActuator` in `cosim.core.types`.
-
-    setpoints ─▶ position loop ─▶ velocity loop ─▶ current loop ─▶ held voltages ─▶ motor ─▶ gears ─▶ joint
-                                                                                     └─▶ encoder
-
-    Its state are the states of the graph, the angle of the motor behind
-    an elastic gear, and what the loops hold."""
-
-    def __init__(
-        self,
-        params: Parameters,
-        graph: BondGraph,
-        outputs: Mapping[str, str],
-        loops: ServoLoops,
-        current: SampledCurrentLoop | None,
-        ratio: float,
-        rigid: bool,
-        largest_effort: Callable[[Numeric], Numeric],
-        current_limit: float,
-        holding_brake: HoldingBrake | None,
-        moving: Mapping[str, Numeric],
-    ) -> None:
-        """graph, outputs, moving: as of `GraphActuator`; current: None for a continuous loop, whose request is held;
-        ratio: turns of the motor per turn of the joint; rigid: whether these are fixed; largest_effort: on the joint
-        by an amplitude of the current [A]; current_limit: amplitude [A], where the graph records none.
-
-        Raises GraphError as that does.
-        """
-        super().__init__(params, graph, outputs, moving)
-        self.loops, self.current, self.ratio, self.rigid = loops, current, ratio, rigid
-        self.period, self.mode = loops.period, loops.mode
-        self.largest_effort, self.current_limit = largest_effort, current_limit
-        self._every = {name: loops.every(name) for name in ("position", "velocity")}
-        self.holding_brake = holding_brake
-        self.braking_effort = holding_brake.effort if holding_brake else None
-        of_encoder = MEASURED if loops.encoder else {}
-        self.outputs: Signals = {**self.outputs, **(OF_A_BRAKE if holding_brake else {}), **SETPOINTS, **of_encoder}
-
-    # --- state ---
-
-    def initial(self, position: Numeric, velocity: Numeric) -> State:
-        angle, p = self.ratio * position, self.loops.encoder
-        graph = super().initial(position, velocity)
-        state = graph if self.rigid else graph | {"angle": ops.array(angle)}
-        return state | self._initially_held(angle, velocity, p)
-
-    def _initially_held(self, angle: Numeric, velocity: Numeric, p: encoder.ShaftEncoder | None) -> State:
-        """Before the first sample."""
-        state = {"sample": np.zeros(()), **cascade.initial()}
-        state |= self.current.initial() if self.current else {}
-        state |= brake.initial() if self.holding_brake else {}
-        of_encoder = encoder.initial(p, angle, self.ratio * velocity) if p else {}
-        return state | {f"encoder_{name}": value for name, value in of_encoder.items()}
-
-    # --- between samples ---
-
-    def flow(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
-        dx, y = super().flow(t, p, x, self._with_held(x, u))
-        rates = zeros_like(x) | dx
-        if not self.rigid:
-            rates["angle"] = y[MOTOR_SPEED]
-        held = {name: x[name] for name in (*SETPOINTS, BRAKE) if name in x}
-        if self.loops.encoder is not None:
-            measured = self._measured(x, self._encoder(x))
-            held |= dict(zip(MEASURED, measured, strict=True))
-        return rates, y | held
-
-    def by_acceleration(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, Numeric]:
-        return super().by_acceleration(t, p, x, self._with_held(x, u))
-
-    def _with_held(self, x: State, u: Mapping[str, Numeric]) -> dict[str, Numeric]:
-        """The inputs of the graph: what the loops hold, and the motion of the joint."""
-        held = {name: x[name] for name in self.assembly.inputs if name in x}
-        return {**u, **held, "request": x["effort_setpoint"]}
-
-    # --- at samples ---
-
-    def update(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> State:
-        """At a sample every loop that is due runs, slow ones first: each follows the output of the one before."""
-        every, number = self._every, x["sample"]
-        due = {name: _is_first(number, count) for name, count in every.items()}
-        last = max(every.values())
-        state: State = {"sample": ops.where(number > last - 1.5, 0.0, number + 1.0)}
-        angle, speed, largest = self._shaft(t, p, x, u)
-        velocity_limit = self.loops.velocity.limit if self.loops.velocity else math.inf
-        limits = DriveLimits(velocity_limit, self.largest_effort(largest))
-        if self.loops.encoder is None:
-            measured = Measured(angle / self.ratio, speed / self.ratio, 1.0)
-        else:
-            seen = self._sampled_encoder(x, angle, due["velocity"])
-            state |= {f"encoder_{name}": value for name, value in seen.items()}
-            measured = self._measured(x, seen)
-            speed = seen["speed"]
-        wanted = Setpoints(u["setpoint_position"], u["setpoint_velocity"], u["request"])
-        of_motion = {name: x[name] for name in cascade.initial()}
-        renewed = due["position"], due["velocity"]
-        following = cascade.followed(self.loops, self.loops.mode, of_motion, wanted, measured, limits, renewed)
-        state |= {name: ops.where(u["enabled"] > 0.5, value, 0.0) for name, value in following.items()}
-        if self.holding_brake is not None:
-            state |= brake.sampled(self.holding_brake, x, u["enabled"], self.period)
-        if self.current is not None:
-            motor = {name.removeprefix("motor."): value for name, value in x.items() if name.startswith("motor.")}
-            torque = state["effort_setpoint"] / self.ratio
-            state |= self.current.sampled(x, motor, torque, angle, speed, largest)
-        return state
-
-    def _shaft(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, ...]:
-        """Angle [rad] and speed [rad/s] of the motor, and the largest amplitude of its current [A]."""
-        y: Mapping[str, Numeric] = {}
-        if not self.rigid or LIMIT in self.outputs:
-            y = self.flow(t, p, x, u)[1]
-        largest = y.get(LIMIT, self.current_limit)
-        if self.rigid:
-            return self.ratio * u["position"], self.ratio * u["velocity"], largest
-        return x["angle"], y[MOTOR_SPEED], largest
-
-    def _sampled_encoder(self, x: State, angle: Numeric, due: Numeric) -> State:
-        """The state of the encoder, which is sampled with the velocity loop."""
-        before, p = self._encoder(x), self.loops.encoder
-        assert p is not None
-        after = encoder.sampled(p, before, angle, self._every["velocity"] * self.period)
-        return {name: ops.where(due, after[name], value) for name, value in before.items()}
-
-    def _encoder(self, x: State) -> State:
-        names = (name for name in x if name.startswith("encoder_"))
-        return {name.removeprefix("encoder_"): x[name] for name in names}
-
-    def _measured(self, x: State, seen: State) -> Measured:
-        p = self.loops.encoder
-        assert p is not None
-        return Measured(encoder.read(p, seen) / self.ratio, seen["speed"] / self.ratio, encoder.known(p, seen))

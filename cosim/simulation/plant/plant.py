@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 
 from cosim.core import ops
 from cosim.core.layout import Layout, zeros_like
-from cosim.core.types import ACCELERATION, SETPOINTS, Numeric, SampledActuator, State
+from cosim.core.types import ACCELERATION, SETPOINTS, Numeric, State
 from cosim.mechanics.multibody.assembly import find_consistent_state
 from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.equations import MechanismEquations
@@ -288,13 +287,14 @@ class Plant(PlantDescription):
         SETPOINTS."""
         q, v, _ = self.motion(t, x)
         chart, states = self.model.equations.chart(q), dict(x["actuators"])
-        for name in dofs:
-            actuator, k = cast(SampledActuator, self.drives[name]), self.model.dof_index(name)
-            u = {"request": request[k], "position": chart[k], "velocity": v[k]}
-            u |= {what: values[k] for what, values in zip(SETPOINTS, setpoints, strict=True)}
+        for dof in dofs:
+            (name, before, part), k = self.sampled_joints[dof], self.model.dof_index(dof)
+            u = self.inputs_of(name, request, chart, v, None)
+            u |= {before + what: values[k] for what, values in zip(SETPOINTS, setpoints, strict=True)}
             if self.modes.switches:
-                u["enabled"] = ops.where(x["modes"]["disabled"][k] > 0.5, 0.0, u["enabled"])
-            states[name] = states[name] | actuator.update(t, actuator.params, states[name], u)
+                disabled = x["modes"]["disabled"][k] > 0.5
+                u[f"{before}enabled"] = ops.where(disabled, 0.0, u[f"{before}enabled"])
+            states[name] = states[name] | part.update(t, self.drives[name].params, states[name], u)
         return x | {"actuators": states}
 
     def actuator_efforts(self, outputs: Mapping[str, Numeric]) -> Numeric:
