@@ -182,7 +182,7 @@ def test_a_motor_on_a_supply(motor: str, said: Said) -> None:
     """It moves as alone where the link has enough voltage, and the energy of both closes; or it is refused."""
     accurate = {"integrator": "rodas4", "substeps": "auto", "tolerance": 1e-8}
     data = {**wheel(motor, False, {"supply": "bus"}, **accurate), "supplies": SUPPLY}
-    if motor in ("bldc", "switched dc_machine"):
+    if motor == "switched dc_machine":
         said(raised(InputError, Rig.from_dict, data))
         return
     run, alone = Rig.from_dict(data).run(), Rig.from_dict(wheel(motor, False, **accurate)).run()
