@@ -12,25 +12,20 @@ import numpy as np
 from cosim.control.load_emulation import is_stable, largest_ratio
 from cosim.core.compile.process_exits import user_code
 from cosim.core.errors import CosimError, InputError, InputErrors, describe_exception, where_raised
-from cosim.core.types import COMMAND, Array, declared
-from cosim.core.units import TURN, format_seconds, quantity_unit
+from cosim.core.types import COMMAND, Array
+from cosim.core.units import format_seconds, quantity_unit
 from cosim.execution.crash import crash_in_words
 from cosim.execution.divergence import fastest_plant, instability
 from cosim.execution.drive_loops import fastest_loop
 from cosim.execution.rig_state import RigState, predicted
 from cosim.mechanics.multibody.description.inertia import IMPOSSIBLE
+from cosim.rig.references import LONGEST_MOTION, doubts_of_references
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickTask
 
-REFERENCE_SAMPLES = 2000  # of a trajectory
-LONGEST_MOTION = 60.0  # s of it that are looked at
 BEFORE_STEP = "guard"  # the last task that changes what the step takes
-REFERENCE_TOLERANCE = 1e-9  # of a reference at its limit
 
-LATE = 10.0  # times the duration of a run: a reference that ends later, and has moved by less than HARDLY of its way
-HARDLY = 0.01
 
-NEAR = TURN / 12.0  # rad: a place to which the way round is no sensible one
 MOTION_SAMPLES = 50
 EFFORT_TOLERANCE = 1e-6  # by which a required effort may exceed its limit
 # a rotor with this many times the largest inertia of the links is a mistake of its unit or its ratio
@@ -114,9 +109,6 @@ def _misfits(rig: WiredRig, state: RigState) -> Iterator[str]:
     yield from rig.plant.misaligned
     yield from doubts_of_drives(rig)
     yield from doubts_of_references(rig)
-    yield from references_outside_the_run(rig)
-    yield from long_ways_round(rig)
-    yield from references_beyond_limits(rig)
     yield from unstable_loads(rig)
     with np.errstate(all="ignore"):
         yield from motors_that_do_not_fit(rig, state)
@@ -127,13 +119,7 @@ def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
     they may keep hidden state, and a first tick that fails is the matter of the run."""
     impossible = [note for note in rig.spec.mechanism.description.notes if IMPOSSIBLE in note]
     if rig.interpret or rig.tick_model.untraceable:
-        beside = (
-            *doubts_of_references(rig),
-            *references_outside_the_run(rig),
-            *long_ways_round(rig),
-            *references_beyond_limits(rig),
-            *unstable_loads(rig),
-        )
+        beside = (*doubts_of_references(rig), *unstable_loads(rig))
         return [], [*impossible, *rig.plant.misaligned, *doubts_of_drives(rig), *beside]
     with suppress(Exception):
         state = first_tick(rig, last=BEFORE_STEP)
@@ -148,71 +134,6 @@ def doubts_of_drives(rig: WiredRig) -> Iterator[str]:
             yield f"joint '{name}': {line}"
     for shared in rig.plant.shared.values():
         yield from getattr(shared.actuator, "doubts", ())
-
-
-def doubts_of_references(rig: WiredRig) -> Iterator[str]:
-    """What trajectories warn of: guesses, oddities, and a start elsewhere."""
-    for trajectory in rig.plant.prescribed.values():
-        yield from declared(trajectory, "doubts", ())
-    for loop in rig.tick_model.loops:
-        yield from declared(loop.trajectory, "doubts", ())
-        if not rig.plant.real:  # the plan of their motion says where it begins
-            yield from declared(loop.trajectory, "elsewhere", ())
-
-
-def references_outside_the_run(rig: WiredRig) -> Iterator[str]:
-    """A line for each reference that hardly moves in the run, and ends long after it."""
-    duration = rig.spec.schedule.duration_ns * 1e-9
-    for loop in rig.tick_model.loops:
-        end = float(loop.trajectory.end)
-        if not LATE * duration < end < math.inf:
-            continue
-        first, now, last = (loop.trajectory.sample(t)["position"] for t in (0.0, duration, end))
-        if np.abs(now - first).max() < HARDLY * np.abs(last - first).max():
-            what = f"the reference of '{loop.name}' ends at {end:.4g} s, the run at {duration:.4g} s"
-            yield f"{what}, before it moves; lengthen schedule.duration, or check the unit of its times"
-
-
-def long_ways_round(rig: WiredRig) -> Iterator[str]:
-    """A line for each reference of a continuous joint that goes nearly a turn to a place that is near."""
-    continuous = {joint.name for joint in rig.spec.mechanism.description.joints if joint.kind == "continuous"}
-    for loop in rig.tick_model.loops:
-        if not math.isfinite(end := float(loop.trajectory.end)):
-            continue
-        ways = loop.trajectory.sample(end)["position"] - loop.trajectory.sample(0.0)["position"]
-        for k, way in zip(loop.index, ways, strict=True):
-            short = math.remainder(way, TURN)
-            if rig.joints[k] in continuous and TURN / 2 < abs(way) < TURN and abs(short) < NEAR:
-                turned, shorter = (f"{math.degrees(angle):.4g}°" for angle in (way, short))
-                what = f"the reference of the continuous joint '{rig.joints[k]}' turns by {turned}"
-                yield f"{what}; the shorter way is {shorter}, by wrap: shortest in its trajectory"
-
-
-def references_beyond_limits(rig: WiredRig) -> Iterator[str]:
-    """A line for each joint whose reference leaves its limits of position or velocity."""
-    limits, units = rig.limits, rig.plant.model.dof_units
-    for loop in rig.tick_model.loops:
-        if not loop.needs_reference("position"):
-            continue
-        end = min(float(loop.trajectory.end), rig.spec.schedule.duration_ns * 1e-9, LONGEST_MOTION)
-        times = np.linspace(0.0, end, REFERENCE_SAMPLES) if end > 0.0 else np.zeros(1)
-        samples = [loop.trajectory.sample(float(t)) for t in times]
-        position, velocity = (np.array([sample[what] for sample in samples]) for what in ("position", "velocity"))
-        for i, k in enumerate(loop.index):
-            bounds = {
-                "position": (position[:, i], limits.lower[k], limits.upper[k]),
-                "velocity": (velocity[:, i], -limits.velocity[k], limits.velocity[k]),
-            }
-            for what, (values, lower, upper) in bounds.items():
-                excess = np.maximum(values - upper, lower - values)
-                worst = int(np.argmax(excess))
-                if excess[worst] > REFERENCE_TOLERANCE:
-                    unit = quantity_unit(f"joint {what}", units[k])
-                    bound = upper if values[worst] > upper else lower
-                    yield (
-                        f"the {what} of the reference of joint '{rig.joints[k]}' is {values[worst]:.4g} {unit}"
-                        f" at {times[worst]:.4g} s, its limit {bound:.4g} {unit}"
-                    )
 
 
 def motors_that_do_not_fit(rig: WiredRig, state: RigState) -> Iterator[str]:
