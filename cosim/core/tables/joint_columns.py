@@ -14,9 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from cosim.core.errors import InputError, did_you_mean, listed
-from cosim.core.tables.table import Table
-from cosim.core.tables.text import name_and_unit
+from cosim.core.errors import InputError, InputErrors, did_you_mean, listed
+from cosim.core.tables.table import Table, name_and_unit
 from cosim.core.units import known_unit
 
 # quantity -> its words, the one of this program first
@@ -69,14 +68,14 @@ def column_of(
 def columns_of(
     table: Table, joints: Sequence[str], quantity: str, named: Mapping[str, str] | None = None, bare: bool = False
 ) -> list[int]:
-    """As `column_of`, of all joints. Raises InputError for the first joint without one, with what to write."""
-    found: list[int] = []
-    for joint in joints:
-        column = column_of(table, joint, quantity, joints, named, bare)
-        if column is None:
-            raise InputError(missing(table, joint, quantity, bare), table.place(table.header))
-        found.append(column)
-    return found
+    """As `column_of`, of all joints. Raises InputErrors for joints without one, with what to write."""
+    found = [column_of(table, joint, quantity, joints, named, bare) for joint in joints]
+    lacking = [joint for joint, column in zip(joints, found, strict=True) if column is None]
+    if lacking:
+        raise InputErrors(
+            InputError(missing(table, joint, quantity, bare), table.place(table.header)) for joint in lacking
+        )
+    return [column for column in found if column is not None]
 
 
 def missing(table: Table, joint: str, quantity: str, bare: bool) -> str:

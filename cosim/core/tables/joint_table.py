@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_mean
+from cosim.core.errors import InputError, SourceLocation, did_you_mean
 from cosim.core.paths import locate
 from cosim.core.tables.files import open_table
 from cosim.core.tables.joint_columns import columns_of, unit_of_column
 from cosim.core.tables.table import Table
-from cosim.core.tables.times import times_of
+from cosim.core.tables.times import check_increasing, times_of
 from cosim.core.types import Array, param, params
 from cosim.core.units import JOINT_DIMENSIONS, UNITS, known_unit
 
 TIME = "t"
-CLOSEST = 1e-6  # s between rows: closer ones are one row with two numbers
 
 
 @params
@@ -68,7 +67,7 @@ def read_joint_table(given: TableFile, folder: Path, joints: Sequence[str], quan
         _factor(table, column, unit_of_column(table, column, units, joint, quantity), quantity, joint)
         for joint, column in zip(joints, columns, strict=True)
     ]
-    _check_increasing(table, times.seconds, rows.lines)
+    check_increasing(table, times.seconds, rows.lines)
     return JointTable(table.path, times.seconds, rows.values * factors, rows.lines, (*table.notes, *times.notes))
 
 
@@ -108,20 +107,3 @@ def _factor(table: Table, column: int, unit: str | None, quantity: str, joint: s
         what = f"a {quantity} is in {' or '.join(allowed)}, this column is in {unit}; give joint '{joint}' another one"
         raise InputError(what, table.place(table.header, table.names[column]))
     return factor
-
-
-def _check_increasing(table: Table, t: Array, lines: np.ndarray) -> None:
-    """Raises InputErrors for times that do not increase, or hardly."""
-    errors = list[InputError]()
-    for row in np.flatnonzero(np.diff(t) < CLOSEST)[:20] + 1:
-        step, place = t[row] - t[row - 1], table.place(int(lines[row]) if len(lines) else None, TIME)
-        at = "" if len(lines) else f"row {row + 1}: "
-        if step <= 0.0:
-            what = (
-                f"time must increase, but {t[row]:.12g} s follows {t[row - 1]:.12g} s; sort the rows, or take one out"
-            )
-        else:
-            what = f"follows the row above after {step:.3g} s, too close for a motion; take one of both out"
-        errors.append(InputError(at + what, place))
-    if errors:
-        raise InputErrors(errors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,9 @@ import numpy as np
 
 from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_mean
 from cosim.core.types import Array
+from cosim.core.units import known_unit
 
+_IN_BRACKETS = re.compile(r"(.*?)[\s_]*[\[(]([^\[\]()]*)[\])]\s*", re.DOTALL)
 MOST_WRONG = 100  # cells of a table that are remembered
 
 
@@ -49,12 +52,13 @@ class Table:
         return SourceLocation(str(self.path), line, key)
 
     def index(self, name: str) -> int:
-        """Of the column. Raises InputError where there is none, or two."""
-        if self.names.count(name) > 1:
-            raise InputError(f"two columns '{name}'; keep one", self.place(self.header))
-        if name not in self.names:
-            raise InputError(f"no column '{name}'{did_you_mean(name, self.names)}", self.place(self.header))
-        return self.names.index(name)
+        """Of the column with this name, or with this name and a unit. Raises InputError where there is none, or two."""
+        found = [k for k, column in enumerate(self.names) if column == name]
+        found = found or [k for k, column in enumerate(self.names) if name_and_unit(column)[0] == name]
+        if len(found) == 1:
+            return found[0]
+        what = f"two columns '{name}'; keep one" if found else f"no column '{name}'{did_you_mean(name, self.names)}"
+        raise InputError(what, self.place(self.header))
 
     def numbers(self, columns: Sequence[int]) -> Rows:
         """The rows of columns whose cells are all finite numbers. Raises InputErrors with the lines of others."""
@@ -78,3 +82,11 @@ class Table:
                 value = rows.values[row, k]
                 got = "an empty cell or nan" if np.isnan(value) else f"{value:g}"
                 yield InputError(f"{said}, got {got}", self.place(self.line_of(rows, int(row)), name))
+
+
+def name_and_unit(name: str) -> tuple[str, str | None]:
+    """`elbow [deg]` as (`elbow`, `deg`); a bracket without a unit belongs to the name."""
+    match = _IN_BRACKETS.fullmatch(name)
+    if match and not match[2].strip().isdecimal() and (unit := known_unit(match[2].strip())) is not None:
+        return match[1].strip(), unit
+    return name, None

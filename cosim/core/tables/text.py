@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.core.errors import InputError, SourceLocation
-from cosim.core.tables.table import MOST_WRONG, Rows, Table, WrongCell
+from cosim.core.tables.table import MOST_WRONG, Rows, Table, WrongCell, name_and_unit
 from cosim.core.units import known_unit
 
 SEPARATORS: tuple[str | None, ...] = ("\t", ";", "|", ",", None)  # None: white space
@@ -34,7 +34,6 @@ SAMPLE = 200  # lines in which the dialect is found
 EMPTY = frozenset({"", "nan", "+nan", "-nan", "na", "n/a", "null", "none", "-", "nil", "#n/a"})
 _DECLARED = re.compile(r'"?sep=(.)"?[,;\s]*', re.IGNORECASE)
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_IN_BRACKETS = re.compile(r"(.*?)[\s_]*[\[(]([^\[\]()]*)[\])]\s*", re.DOTALL)
 _WITH_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _WITH_THOUSANDS = re.compile(r"[+-]?\d{1,3}([.,' \u00a0]\d{3})+([.,]\d+)?")
 _MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -113,8 +112,8 @@ def _layout(lines: Sequence[tuple[int, str]], file: str) -> _Layout:
     found = [layout for mark in declared if (layout := _separated(mark, plain, sample)) is not None]
     if not found:
         place = SourceLocation(file, plain[0][0])
-        what = "has no rows of numbers below a line of names, separated alike by tabs, semicolons, commas or spaces"
-        raise InputError(f"{what}; write a line of names, and as many numbers in each row", place)
+        what = "there are no rows of numbers, separated like a line of names by tabs, semicolons, commas or spaces"
+        raise InputError(f"{what}; write as many numbers in each row as names", place)
     return max(found, key=lambda layout: layout.fit)
 
 
@@ -129,9 +128,14 @@ def _separated(mark: str | None, plain: Sequence[tuple[int, str]], sample: Seque
     first = next((n for n, row in rows if numeric and _fits(row, numeric, comma)), None)
     if first is None:
         return None
-    names = _names_above([(n, row) for n, row in cells if n < first], sample, mark, count, first)
+    above = [(n, _padded(row, count)) for n, row in cells if n < first and len(row) in (count, count - 1)]
+    # a row with a cell that is no number is a row: names are where no number is
+    wordy = [(n, row) for n, row in above if not any(_number(row[k], comma) is not None for k in numeric)]
+    names = _names_above(wordy or above, sample, mark, count, first)
     if count < 2 and (names is None or mark is not None):
         return None
+    if wordy:
+        first = next(n for n, _ in cells if n > wordy[-1][0])
     body = [row for n, row in cells if n >= first]
     fit = sum(len(row) == count for row in body) / len(body)
     if names is None:
@@ -160,11 +164,10 @@ def _names_above(
     first: int,
 ) -> tuple[tuple[str, ...], tuple[str, ...], int] | None:
     """(names, units, line of the names) above the first row, or in the last comment above it."""
-    found = [(n, _padded(row, count)) for n, row in above if len(row) in (count, count - 1)]
-    if found:
-        line, last = found[-1]
-        if len(found) > 1 and any(last) and all(_unit_of(cell) is not None or not cell for cell in last):
-            return _clean(found[-2][1]), tuple(last), found[-2][0]
+    if above:
+        line, last = above[-1]
+        if len(above) > 1 and any(last) and all(_unit_of(cell) is not None or not cell for cell in last):
+            return _clean(above[-2][1]), tuple(last), above[-2][0]
         return _clean(last), (), line
     for n, line in reversed([(n, line) for n, line in sample if n < first and _is_comment(line)]):
         row = split(line.lstrip().lstrip("#%/").strip(), mark)
@@ -198,14 +201,6 @@ def _units_behind(names: Iterable[str]) -> Iterator[tuple[str, str]]:
         _, unit = name_and_unit(name)
         if unit is not None:
             yield name, unit
-
-
-def name_and_unit(name: str) -> tuple[str, str | None]:
-    """`elbow [deg]` as (`elbow`, `deg`); a bracket without a unit belongs to the name."""
-    match = _IN_BRACKETS.fullmatch(name)
-    if match and not match[2].strip().isdecimal() and (unit := known_unit(match[2].strip())) is not None:
-        return match[1].strip(), unit
-    return name, None
 
 
 def _unit_of(cell: str) -> str | None:

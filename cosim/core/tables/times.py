@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.core.errors import InputError, listed
-from cosim.core.tables.table import Table
-from cosim.core.tables.text import name_and_unit
+from cosim.core.errors import InputError, InputErrors, listed
+from cosim.core.tables.table import Table, name_and_unit
 from cosim.core.types import Array
 from cosim.core.units import UNITS
 
@@ -45,6 +44,7 @@ IN_UNIT = {
     **dict.fromkeys(("microseconds", "micros"), "us"),
     **dict.fromkeys(("nanoseconds", "rosbagtimestamp"), "ns"),
 }
+CLOSEST = 1e-6  # s between rows: closer ones are one row with two numbers
 PAIRS = (("secs", "nsecs"), ("sec", "nanosec"), ("sec", "nsec"), ("seconds", "nanoseconds"))
 SINCE_1970 = {"s": (5e8, 5e9), "ms": (5e11, 5e12), "us": (5e14, 5e15), "ns": (5e17, 5e18)}
 RATES = (10.0, 10e3)  # Hz, of logs; a factor of 1000, so that one unit fits
@@ -147,3 +147,20 @@ def _since(first: float, seconds: Array, columns: tuple[int, ...], unit: str) ->
     date = datetime.fromtimestamp(first, tz=UTC).strftime("%Y-%m-%d %H:%M:%S")
     said = f"times since 1970 in {unit}, from {date} UTC" if unit else f"dates, from {date}"
     return Times(seconds, columns, (f"{said}; the first row is taken as t = 0",))
+
+
+def check_increasing(table: Table, t: Array, lines: np.ndarray) -> None:
+    """Raises InputErrors for times that do not increase, or hardly."""
+    errors = list[InputError]()
+    for row in np.flatnonzero(np.diff(t) < CLOSEST)[:20] + 1:
+        step, place = t[row] - t[row - 1], table.place(int(lines[row]) if len(lines) else None, "t")
+        at = "" if len(lines) else f"row {row + 1}: "
+        if step <= 0.0:
+            what = (
+                f"time must increase, but {t[row]:.12g} s follows {t[row - 1]:.12g} s; sort the rows, or take one out"
+            )
+        else:
+            what = f"follows the row above after {step:.3g} s, too close for a motion; take one of both out"
+        errors.append(InputError(at + what, place))
+    if errors:
+        raise InputErrors(errors)
