@@ -22,6 +22,7 @@ NUMBERS = {"accumulator": {"exponent"}, "cylinder": {"extension", "stroke"}, "ga
 GIVEN: dict[str, dict[str, Any]] = {
     "dc_machine": {"torque_constant": 0.1},
     "pmsm": {"pole_pairs": 4},
+    "induction_machine": {"pole_pairs": 2, "stator_leakage": 0.1, "rotor_leakage": 0.1},
     "gas_orifice": {"conductance": 1e-8},
     "battery": {"charges": (0.0, 1.0), "voltages": (3.0, 5.0)},
     "dc_link": {"source": DcSource("battery", battery, battery.Params(50.0, (0.0, 1.0), (3.0, 5.0), 0.5))},
