@@ -30,6 +30,7 @@ from cosim.core.units import known_unit
 
 SEPARATORS: tuple[str | None, ...] = ("\t", ";", "|", ",", None)  # None: white space
 COMMENTS = ("#", "%", "//")
+MISFIT = 0.6  # how well rows fit that have another number of cells than the names; without names they fit less
 SAMPLE = 200  # lines in which the dialect is found
 EMPTY = frozenset({"", "nan", "+nan", "-nan", "na", "n/a", "null", "none", "-", "nil", "#n/a"})
 _DECLARED = re.compile(r'"?sep=(.)"?[,;\s]*', re.IGNORECASE)
@@ -128,10 +129,14 @@ def _separated(mark: str | None, plain: Sequence[tuple[int, str]], sample: Seque
     first = next((n for n, row in rows if numeric and _fits(row, numeric, comma)), None)
     if first is None:
         return None
-    above = [(n, _padded(row, count)) for n, row in cells if n < first and len(row) in (count, count - 1)]
+    blank = not any(row[-1] for n, row in rows if n >= first)  # a separator ends each row
+    above = [(n, row) for n, row in cells if n < first]
+    fitting = [(n, _padded(row, count)) for n, row in above if len(row) == count or (blank and len(row) == count - 1)]
     # a row with a cell that is no number is a row: names are where no number is
-    wordy = [(n, row) for n, row in above if not any(_number(row[k], comma) is not None for k in numeric)]
-    names = _names_above(wordy or above, sample, mark, count, first)
+    wordy = [(n, row) for n, row in fitting if not any(_number(row[k], comma) is not None for k in numeric)]
+    names = _names_above(wordy or fitting, sample, mark, count, first)
+    if names is None and above and len(above[-1][1]) > 1:  # rows have more or fewer cells than there are names
+        return _Layout(MISFIT, mark, comma, _clean(above[-1][1]), (), above[-1][0], first)
     if count < 2 and (names is None or mark is not None):
         return None
     if wordy:
