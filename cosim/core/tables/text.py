@@ -78,8 +78,8 @@ def decoded(data: bytes, place: SourceLocation) -> str:
 def _as(data: bytes, encoding: str, place: SourceLocation) -> str:
     try:
         return data.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise InputError(f"is no text in {encoding.upper()}: {error.reason}; write it again in UTF-8", place) from None
+    except UnicodeDecodeError:
+        raise InputError("is no text; give a table of numbers as text, Parquet, MATLAB, NumPy or MCAP", place) from None
 
 
 # --- the dialect -----------------------------------------------------------------------------------
