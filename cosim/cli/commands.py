@@ -287,9 +287,13 @@ def identify(
     excite: bool,
     duration: str | None,
     anyway: bool,
+    unit: list[str],
+    column: list[str],
+    topic: str | None,
 ) -> None:
     """Find masses, inertias and friction from a recording."""
     from cosim.apps.identification.command import excite_rig, identify_rig
+    from cosim.cli.table_options import table_options
     from cosim.output.console import duration_of, quantity_of
     from cosim.output.slow_code import named_when_slow
 
@@ -308,7 +312,8 @@ def identify(
     words = "a frequency such as 10 or 10 Hz"
     hertz = None if cutoff is None else quantity_of(cutoff, "Hz", "--cutoff", (0.0, math.inf), words)
     with named_when_slow():
-        identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json, method, anyway)
+        table = table_options(unit, column, topic)
+        identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json, method, anyway, table)
 
 
 def tune(

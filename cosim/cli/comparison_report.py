@@ -9,6 +9,7 @@ from cosim.core.errors import shortened
 from cosim.core.units import format_seconds, unit_sign
 from cosim.output.text_table import TextTable
 from cosim.rig.run.comparison import Comparison, partings, size_of
+from cosim.rig.run.measured_log import MeasuredLog
 
 MOST_SIGNALS, MOST_FIELDS, MOST_PARTINGS = 12, 24, 3  # that are listed
 LONGEST_VALUE = 40  # characters of the text of a field
@@ -26,6 +27,9 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
     for name, run in ((a, comparison.a), (b, comparison.b)):
         if run.lacks:
             print(f"warning  {name}: {run.lacks}")
+        if isinstance(run, MeasuredLog):
+            for note in run.notes:
+                print(f"note     {name}: {note}")
     if comparison.shift:
         print(
             f"b is compared {format_seconds(abs(comparison.shift))} {'later' if comparison.shift > 0.0 else 'earlier'}"

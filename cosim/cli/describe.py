@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cosim.control.control_loop import ControlLoop
 from cosim.control.input_shaping import ShapedTrajectory
 from cosim.core.types import Trajectory
 from cosim.core.units import show_time
@@ -15,6 +16,7 @@ from cosim.mechanics.multibody.part_names import whole_of
 from cosim.rig.inspection import first_tick, masses, time_constants, warnings
 from cosim.rig.moving_motors import bus_lines, joined, real_limits, stop_lines
 from cosim.rig.parameter_table import table_of
+from cosim.rig.references import reference_samples
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.schedule import ScheduleSpec
@@ -108,6 +110,7 @@ def _parts(rig: Rig) -> Iterator[str]:
         for loop in rig.tick_model.loops:
             if loop.name == controller.name:
                 yield from _shaping(loop.trajectory)
+                yield from _reference(rig, controller, loop)
         if why := rig.tick_model.untraceable.get(controller.name):
             yield f"  in Python: {why}"
     yield from _left_out(rig)
@@ -163,6 +166,21 @@ def _shaping(trajectory: Trajectory | None) -> Iterator[str]:
             speed = f", its speed changes by up to {100.0 * change:.2g} %" if change else ""
             yield f"    shaped for {frequencies} Hz: the motion is longer by {part.times[-1]:.3g} s{ends}{speed}"
         part = getattr(part, "trajectory", None)
+
+
+def _reference(rig: Rig, controller: ControllerSpec, loop: ControlLoop) -> Iterator[str]:
+    """The largest values of a reference, beside the limits of its joints."""
+    if controller.trajectory is None or not loop.needs_reference("position"):
+        return
+    found = reference_samples(rig, loop)
+    for n, k in enumerate(loop.index):
+        unit = rig.plant.model.dof_units[k]
+        lowest, highest = found.position[:, n].min(), found.position[:, n].max()
+        velocity, acceleration = (np.abs(values[:, n]).max() for values in (found.velocity, found.acceleration))
+        jerk = "jumps of acceleration" if np.isinf(found.jerk[n]) else f"{found.jerk[n]:.4g} {unit}/s^3"
+        limit = f" of {rig.limits.velocity[k]:.4g}" if np.isfinite(rig.limits.velocity[k]) else ""
+        span = f"{lowest:.4g} to {highest:.4g} {unit}, up to {velocity:.4g}{limit} {unit}/s"
+        yield f"  reference of {rig.joints[k]}: {span}, {acceleration:.4g} {unit}/s^2, {jerk}"
 
 
 def _numbers(value: float | list[float]) -> str:

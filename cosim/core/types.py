@@ -282,7 +282,9 @@ class SampledActuator(Actuator, SampledPart, Protocol):
 class Trajectory(Protocol):
     """The reference of n joints as a pure function of time. One with an attribute `is_excitation` that is true has an
     effort that is added to what the controller commands, past it and its filters. One whose position is not smooth
-    has an attribute `breaks`: the times [s] at which its velocity, its acceleration or a later derivative jumps."""
+    has an attribute `breaks`: the times [s] at which its velocity, its acceleration or a later derivative jumps. One
+    with an attribute `blends` that is true begins where the rig starts, and blends into its motion. `doubts`: lines
+    that runs warn of, `elsewhere`: lines about a first position that is not where the rig starts."""
 
     @property
     def end(self) -> float:
@@ -293,6 +295,15 @@ class Trajectory(Protocol):
         """The reference at time t [s], a number or a symbol: `position`, `velocity`, `acceleration` and
         `effort` (an additional feedforward, zero for most kinds), each (n,), SI."""
         ...
+
+
+def declared(trajectory: object, name: str, default: T) -> T:
+    """An optional attribute of a trajectory, or of the one that it is made around, its `trajectory`."""
+    while trajectory is not None:
+        if hasattr(trajectory, name):
+            return getattr(trajectory, name)
+        trajectory = getattr(trajectory, "trajectory", None)
+    return default
 
 
 def breaks_of(given: object) -> Array:

@@ -20,7 +20,7 @@ RPM = TURN / 60.0
 UNITS: dict[str, tuple[str, float]] = {
     "1": ("1", 1.0),
     "%": ("1", 1e-2),
-    **{u: ("s", f) for u, f in {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}.items()},
+    **{u: ("s", f) for u, f in {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}.items()},
     **{u: ("Hz", f) for u, f in {"Hz": 1.0, "kHz": 1e3}.items()},
     "1/s": ("1/s", 1.0),
     **{u: ("rad", f) for u, f in {"rad": 1.0, "mrad": 1e-3, "deg": DEGREE, "turn": TURN}.items()},
@@ -185,6 +185,12 @@ def given_unit(text: str) -> str | None:
     """The unit of a quantity that `parse_quantity` reads, as `UNITS` names it; None without one."""
     match = _QUANTITY.fullmatch(" ".join(text.split()))
     return _canonical(match[2]) if match and match[2] else None
+
+
+def known_unit(text: str) -> str | None:
+    """The unit as `UNITS` names it, in any spelling; None for other words."""
+    unit = _canonical(" ".join(text.split()))
+    return unit if unit in UNITS else None
 
 
 def si_exponents(unit: str) -> dict[str, int] | None:

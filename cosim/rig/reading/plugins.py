@@ -71,6 +71,9 @@ def read_plugin(
     )
     keys = ("type", *besides, *OPTIONS.get(kind, ()))
     params = schema.read(module.Params, data, path, reading.of(joints, n), besides=keys)
+    slide = next((name for name, joint in (joints or {}).items() if joint == "prismatic"), None)
+    if kind is TRAJECTORY and slide is not None and getattr(params, "wrap", None) == "shortest":
+        return reading.fail((*path, "wrap"), f"joint '{slide}' is prismatic and has no turns; take it out")
     return None if params is None or (None in dict(options).values()) else Plugin(data["type"], module, params, options)
 
 

@@ -94,6 +94,7 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
         coggings=_coggings(spec),
         deceleration=spec.guard.deceleration,
         order=spec.schedule.order,
+        blend=schedule.blend,
     )
     return RigParts(spec, plant, guard, limits, tick_model, contexts, loads)
 

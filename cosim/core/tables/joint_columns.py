@@ -1,0 +1,204 @@
+"""Which column of a table is which quantity of which joint, by the names that programs give them.
+
+For a joint `elbow` and its position, in this order: the column that the caller names; `elbow/position`, as recordings
+of this program have it; `elbow`, of the quantity that the table is about; then `elbow.position`, `position.elbow`,
+`position[elbow]`, `elbow_pos`, `q_elbow` and so on, in any case, with a unit (`elbow [deg]`, `elbow_deg`), and behind
+a path (`/joint_states/elbow/position`). A column that is the name of another joint is that joint's.
+
+Columns by number (`q1`, `actual_q_0`) are nobody's, because the order of joints differs between programs: they are to
+be named, except where the table has columns of the names (`name[0]`, `field.name0`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from cosim.core.errors import InputError, InputErrors, did_you_mean, listed
+from cosim.core.tables.table import Table, name_and_unit
+from cosim.core.units import JOINT_DIMENSIONS, UNITS, known_unit
+
+TIME = "t"
+# quantity -> its words, the one of this program first
+WORDS: dict[str, tuple[str, ...]] = {
+    "position": ("position", "positions", "pos", "q", "angle", "pose", "jpos"),
+    "velocity": ("velocity", "velocities", "vel", "qd", "dq", "qdot", "speed", "jvel"),
+    "acceleration": ("acceleration", "accelerations", "acc", "accel", "qdd", "ddq"),
+    "effort": ("effort", "efforts", "torque", "tau", "force", "eff", "moment"),
+    "measured_effort": ("measured_effort", "effort", "efforts", "torque", "tau", "force", "eff"),
+    "current": ("current", "currents", "cur", "i"),
+}
+_BETWEEN = "/._- "  # marks between a joint and a quantity
+_SUFFIX = re.compile(r"_(deg|rad|mm|m|cm|rpm|rads|degs|nm|a|ma|turns?|rev)$")
+_SUFFIXES = {"rads": "rad/s", "degs": "deg/s", "nm": "N*m", "a": "A", "ma": "mA"}
+_NUMBERED = re.compile(r"(?P<path>.*?)(?P<word>[a-z]+)\[?_?(?P<number>\d+)\]?")
+_NAMES = ("name", "names", "joint_name", "joint_names")
+
+
+class TableOptions(NamedTuple):
+    """What a user says about a file, where it does not say it itself. units: of the time `t`, a quantity, a joint or a
+    column; columns: the column of `t`, of a joint or of `<joint>/<quantity>`; topic: of an MCAP file with several;
+    keys: how units, columns and topic are given, for messages."""
+
+    units: Mapping[Any, Any] = {}
+    columns: Mapping[Any, Any] = {}
+    topic: str | None = None
+    keys: tuple[str, str, str] = ("units.", "columns.", "topic")
+
+
+SAID_BY_THE_FILE = TableOptions()
+
+
+@dataclass(frozen=True)
+class JointColumns:
+    """The columns of joints in a table; units, named: see `TableOptions`."""
+
+    table: Table
+    joints: Sequence[str]
+    units: Mapping[str, str]
+    named: Mapping[str, str]
+    key: str  # of the columns, for messages
+
+    @classmethod
+    def of(cls, table: Table, joints: Sequence[str], options: TableOptions) -> JointColumns:
+        """Raises InputError, at the key, for units and columns that do not exist."""
+        in_units, in_columns, _ = options.keys
+        found = dict[str, str]()
+        for key, value in options.units.items():
+            unit, name = known_unit(str(value)), str(key)
+            if unit is None:
+                raise InputError(f"there is no unit '{value}'{did_you_mean(str(value), UNITS)}", f"{in_units}{name}")
+            if name not in (TIME, *joints, *table.names, *WORDS):
+                near = did_you_mean(name, [TIME, *joints, *WORDS, *table.names])
+                raise InputError(f"there is no joint, quantity or column '{name}'{near}", f"{in_units}{name}")
+            found[name] = unit
+        for key, value in options.columns.items():
+            joint = str(key).rpartition("/")[0] or str(key)
+            if joint not in (TIME, *joints) and str(key) not in joints:
+                near = did_you_mean(joint, [TIME, *joints])
+                raise InputError(f"there is no joint '{joint}'{near}", f"{in_columns}{key}")
+            if str(value) not in table.names:
+                near = did_you_mean(str(value), table.names)
+                raise InputError(f"{table.path} has no column '{value}'{near}", f"{in_columns}{key}")
+        named = {str(key): str(value) for key, value in options.columns.items()}
+        return cls(table, joints, found, named, in_columns)
+
+    def column(self, joint: str, quantity: str, bare: bool = False) -> int | None:
+        """None without one. bare: whether the name of the joint alone is this quantity. Raises InputError for two
+        columns that it could be."""
+        table, keys = self.table, (f"{joint}/{quantity}", *((joint,) if bare else ()))
+        for key in keys:
+            if key in self.named:
+                return table.index(self.named[key])
+        for key in keys:
+            if key in table.names:
+                return table.index(key)
+        others = {other.lower() for other in self.joints if other != joint}
+        wanted = {*_spellings(joint.lower(), quantity), *((joint.lower(),) if bare else ())} - others
+        for spellings in (_whole, _without_path):
+            found = [k for k, name in enumerate(table.names) if spellings(name) & wanted and name.lower() not in others]
+            if len(found) > 1:
+                which = listed([table.names[k] for k in found])
+                what = f"the {quantity} of joint '{joint}' could be {which}; name one, or rename the others"
+                raise InputError(what, table.place(table.header))
+            if found:
+                return found[0]
+        return self._by_number(joint, quantity)
+
+    def all(self, joints: Sequence[str], quantity: str, bare: bool = False) -> list[int] | None:
+        """The columns of these joints; None where one has none."""
+        found = [self.column(joint, quantity, bare) for joint in joints]
+        return None if None in found else [column for column in found if column is not None]
+
+    def required(self, joints: Sequence[str], quantity: str, bare: bool = False) -> list[int]:
+        """As `all`. Raises InputErrors for joints without a column, with what to write."""
+        place = self.table.place(self.table.header)
+        if (found := self.all(joints, quantity, bare)) is not None:
+            return found
+        lacking = [joint for joint in joints if self.column(joint, quantity, bare) is None]
+        raise InputErrors(InputError(self.lacking(joint, quantity, bare), place) for joint in lacking)
+
+    def lacking(self, joint: str, quantity: str, bare: bool = False) -> str:
+        """That there is no such column, in words."""
+        wanted, names = joint if bare else f"{joint}/{quantity}", self.table.names
+        stems = {name.rpartition("/")[0] or name: name for name in names}
+        if "did you mean" in (near := did_you_mean(joint, stems)):
+            return f"no column '{wanted}'{near.replace(*_stem_in(near, stems))}"
+        shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
+        return f"no column '{wanted}'; its columns are {shown}; name the right one by {self.key}{joint}"
+
+    def factor(self, joint: str, quantity: str, column: int, dof_unit: str | None = None) -> float:
+        """From the unit of a column to SI, 1 where nobody says it. dof_unit: rad or m, None where unknown. Raises
+        InputError for a unit of another quantity."""
+        unit, table = self._unit(joint, quantity, column), self.table
+        if unit is None:
+            return 1.0
+        dimension, factor = UNITS[unit]
+        allowed = _dimensions(quantity, dof_unit)
+        if allowed and dimension not in allowed:
+            what = f"the {quantity} of joint '{joint}' is in {' or '.join(allowed)}, this column in {unit}"
+            raise InputError(f"{what}; give another column or unit", table.place(table.header, table.names[column]))
+        return factor
+
+    def _unit(self, joint: str, quantity: str, column: int) -> str | None:
+        """The unit that the caller gives, else that of the file; None without one."""
+        name = self.table.names[column]
+        for key in (name, f"{joint}/{quantity}", joint, quantity):
+            if key in self.units:
+                return self.units[key]
+        if name in self.table.units:
+            return self.table.units[name]
+        match = _SUFFIX.search(name.lower())
+        return known_unit(_SUFFIXES.get(match[1], match[1])) if match and name != joint else None
+
+    def _by_number(self, joint: str, quantity: str) -> int | None:
+        """`position[2]` beside a column `name[2]` whose cells are the joint."""
+        numbered = [_NUMBERED.fullmatch(name.lower()) for name in self.table.names]
+        for column, match in enumerate(numbered):
+            if not match or match["word"] not in _NAMES:
+                continue
+            if (cells := self.table.strings(column)) and set(cells) == {joint}:
+                same, words = (match["path"], match["number"]), WORDS.get(quantity, (quantity,))
+                alike = [k for k, of in enumerate(numbered) if of and (of["path"], of["number"]) == same]
+                found = [k for k in alike if (of := numbered[k]) and of["word"] in words]
+                return found[0] if len(found) == 1 else None
+        return None
+
+
+def _stem_in(near: str, stems: Mapping[str, str]) -> tuple[str, str]:
+    """(the stem that a suggestion has, its name)"""
+    stem = near.split("'")[1]
+    return f"'{stem}'", f"'{stems[stem]}'"
+
+
+def _dimensions(quantity: str, dof_unit: str | None) -> tuple[str, ...]:
+    """Of a quantity, empty where any is right."""
+    if quantity == "current":
+        return ("A",)
+    both = JOINT_DIMENSIONS.get(f"joint {quantity.removeprefix('measured_')}", ())
+    return both if dof_unit is None or not both else (both[dof_unit == "m"],)
+
+
+def _spellings(joint: str, quantity: str) -> Iterator[str]:
+    for word in WORDS.get(quantity, (quantity,)):
+        for mark in _BETWEEN:
+            yield f"{joint}{mark}{word}"
+            yield f"{word}{mark}{joint}"
+        yield f"{word}[{joint}]"
+        yield f"{joint}[{word}]"
+
+
+def _whole(name: str) -> set[str]:
+    """The name in small letters, without its unit."""
+    plain = name_and_unit(name)[0].lower().strip()
+    return {plain, _SUFFIX.sub("", plain)}
+
+
+def _without_path(name: str) -> set[str]:
+    """The ends of a name behind each of its marks."""
+    found = set[str]()
+    for plain in _whole(name):
+        found |= {plain[match.end() :] for match in re.finditer(r"[/.]", plain)}
+    return found

@@ -1,0 +1,67 @@
+"""One quantity of joints over time, in SI, from a file that a rig names: waypoints, efforts, measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cosim.core.errors import SourceLocation
+from cosim.core.paths import locate
+from cosim.core.tables.files import open_table
+from cosim.core.tables.joint_columns import TIME, JointColumns, TableOptions
+from cosim.core.tables.times import check_increasing, times_of
+from cosim.core.types import Array, param, params
+
+
+@params
+class TableFile:
+    """The keys of a section that names a file with a table."""
+
+    file: str = param(doc="table, relative to the rig's folder")
+    units: dict | None = param(default=None, doc="unit of `t`, a column or a joint, where the file does not say it")
+    columns: dict | None = param(default=None, doc="column of `t` or of a joint, where its name does not say it")
+    topic: str | None = param(default=None, doc="of an MCAP file with several")
+
+    def path(self, folder: Path) -> Path:
+        return locate(self.file, folder)
+
+    @property
+    def options(self) -> TableOptions:
+        return TableOptions(self.units or {}, self.columns or {}, self.topic)
+
+
+@dataclass(frozen=True)
+class JointTable:
+    """t (k,) [s], increasing; values (k, n), SI; lines (k,): of the file, empty where it has none; notes: what was
+    guessed."""
+
+    path: Path
+    t: Array
+    values: Array
+    lines: np.ndarray
+    notes: tuple[str, ...]
+
+    def place(self, row: int, key: str = "") -> SourceLocation:
+        return SourceLocation(str(self.path), int(self.lines[row]) if len(self.lines) else None, key)
+
+    def row(self, row: int) -> str:
+        """The row in words: its line, or its number."""
+        return f"line {self.lines[row]}" if len(self.lines) else f"row {row + 1}"
+
+
+def read_joint_table(given: TableFile, folder: Path, joints: Sequence[str], quantity: str) -> JointTable:
+    """The quantity, such as `position`, of all joints at increasing times.
+
+    Raises InputError, InputErrors with the lines of what is wrong.
+    """
+    table = open_table(given.path(folder), given.topic)
+    of = JointColumns.of(table, joints, given.options)
+    times = times_of(table, of.units.get(TIME), of.named.get(TIME))
+    columns = of.required(joints, quantity, bare=True)
+    rows = table.numbers(columns)
+    factors = [of.factor(joint, quantity, column) for joint, column in zip(joints, columns, strict=True)]
+    check_increasing(table, times.seconds, rows.lines)
+    return JointTable(table.path, times.seconds, rows.values * factors, rows.lines, (*table.notes, *times.notes))
