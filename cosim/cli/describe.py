@@ -219,11 +219,12 @@ def _tick(rig: Rig) -> Iterator[str]:
     called = [controller.name for controller in by_priority(spec.controllers)]
     order = (name for task in schedule.order for name in (called if task == "controllers" else [task]))
     yield f"each tick of {show_time(schedule.step_ns)}: {' → '.join(order)}"
+    sampled = any(np.isfinite(period) for period in rig.plant.periods.values())
     duration = f"run of {schedule.duration_ns / 1e9:g} s"
     count = (
         f"as many per tick as a tolerance of {schedule.tolerance:g} needs"
         if schedule.adaptive
-        else f"{schedule.substeps} per tick{', a multiple of the samples of drives' if rig.plant.periods else ''}"
+        else f"{schedule.substeps} per tick{', a multiple of the samples of drives' if sampled else ''}"
     )
     yield f"step: {schedule.integrator}, {count}; {duration}" if rig.joints else duration
     if times := [

@@ -8,6 +8,7 @@ a symbol) inside a pure block.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
@@ -251,6 +252,9 @@ SETPOINTS: Signals = {
 BRAKE = "brake"  # an output of an actuator with a holding brake: 1 where it is closed, 0 where it is open
 
 
+EVERY_TICK = math.inf  # period of a sampled actuator that is sampled once in every tick
+
+
 class SampledActuator(Actuator, Protocol):
     """An actuator with a sampled part, such as the loops of a drive.
 
@@ -258,7 +262,7 @@ class SampledActuator(Actuator, Protocol):
     there. A tick is a whole number of periods. One with a holding brake has `braking_effort` and the output BRAKE.
     """
 
-    period: float  # s
+    period: float  # s, or EVERY_TICK
     mode: str  # what it follows of the command of its joint: effort, velocity or position
 
     def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> State:

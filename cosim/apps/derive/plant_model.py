@@ -16,7 +16,7 @@ def read_model(path: Path) -> Model:
     if path.suffix.lower() not in SUFFIXES:
         return model_of(read_rig_plant(path))
     robot = read_robot_file(path)
-    return Model(robot.mechanism, robot.gravity_or(None))
+    return Model(robot.under(robot.gravity_or(None)), robot.gravity_or(None))
 
 
 def model_of(rig: RigSpec | PlantSpec) -> Model:

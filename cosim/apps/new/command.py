@@ -44,8 +44,8 @@ def new_rig(
     given = _arguments(arguments)
     with busy(f"reading {Path(robot).name}"):
         plan, source = _planned(rig, robot, frequency, actuator, floating, given, packages)
-        _write(rig, rig_text(plan, source))
-    for line in _report(rig, plan, source):
+        warned = _write(rig, rig_text(plan, source))
+    for line in _report(rig, plan, source, warned):
         print(line)
 
 
@@ -62,7 +62,8 @@ def _planned(
     file = _locate(robot, packages)
     format = format_of(file)
     robot_file = read_robot(file, format, arguments, [Path(expand(folder)) for folder in packages])
-    mechanism, gravity = robot_file.mechanism, robot_file.gravity_or(None)
+    gravity = robot_file.gravity_or(None)
+    mechanism = robot_file.under(gravity)
     if arguments and format != "urdf":
         raise InputError("xacro arguments are for a URDF or xacro file; take them out", "--arg")
     fixed = all(joint.kind == "fixed" for joint in mechanism.joints)
@@ -123,12 +124,12 @@ def _from(rig: Path, written: str, target: Path) -> str:
     return Path(os.path.relpath(absolute, folder) if near else absolute).as_posix()
 
 
-def _write(rig: Path, text: str) -> None:
-    """Write the rig and check it; a rig with errors does not replace what was there."""
+def _write(rig: Path, text: str) -> tuple[str, ...]:
+    """Write the rig and check it; a rig with errors does not replace what was there. Returns what it warns of."""
     before = rig.read_bytes() if rig.is_file() else None
     write_file(rig, text.encode(), "rig")
     try:
-        load_rig(rig)
+        return load_rig(rig).spec.mechanism.warnings
     except CosimError:
         if before is None:
             rig.unlink()
@@ -137,7 +138,7 @@ def _write(rig: Path, text: str) -> None:
         raise
 
 
-def _report(rig: Path, plan: Plan, source: ModelSource) -> Iterator[str]:
+def _report(rig: Path, plan: Plan, source: ModelSource, warned: Sequence[str]) -> Iterator[str]:
     moving, name = len(plan.moving), shlex.quote(str(rig))
     motors = sum(joint.rotor > 0.0 for joint in plan.moving)
     parts = [f"{moving} {plural(moving, 'joint')} that {'moves' if moving == 1 else 'move'}"]
@@ -154,7 +155,7 @@ def _report(rig: Path, plan: Plan, source: ModelSource) -> Iterator[str]:
     if plan.mechanism.notes:
         notes = len(plan.mechanism.notes)
         yield f"notes    {notes} on the robot file: {plan.mechanism.notes[0]}" + "; …" * (notes > 1)
-    for line in plan.mechanism.warnings:
+    for line in warned:
         yield f"warning  {line}"
     yield f"next     cosim check {name}"
     yield f"         cosim run {name} --plot {shlex.quote(rig.stem)}.png"

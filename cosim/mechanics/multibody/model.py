@@ -20,7 +20,7 @@ from cosim.mechanics.multibody.constraint_rows import body_constraints, body_for
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.loop_cutting import cut_loops
-from cosim.mechanics.multibody.description.mjcf import read_mjcf
+from cosim.mechanics.multibody.description.mjcf.reader import read_mjcf
 from cosim.mechanics.multibody.description.urdf import read_urdf
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.elastic_joints import MODES
@@ -158,7 +158,8 @@ class Model:
         """
         robot = read_mjcf(path)
         robot.warn()
-        return cls(robot.mechanism, robot.gravity_or(gravity))
+        chosen = robot.gravity_or(gravity)
+        return cls(robot.under(chosen), chosen)
 
     def with_rotor_inertia(self, rotor_inertia: RotorInertia) -> Model:
         """The same mechanism with rotors: (nv,) inertia reflected to each dof."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cosim.core.errors import InputError, SourceLocation, did_you_mean, listed
 from cosim.core.paths import irregular
-from cosim.mechanics.multibody.description.mjcf import read_mjcf
+from cosim.mechanics.multibody.description.mjcf.reader import read_mjcf
 from cosim.mechanics.multibody.description.robot_file import RobotFile
 from cosim.mechanics.multibody.description.urdf import OTHER_ROOTS, read_text, read_urdf
 from cosim.mechanics.multibody.description.xmltree import parse_xml
