@@ -69,7 +69,9 @@ class Servo:
 
     def flow(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         control = limited(self._control(x, u), p.min_control, p.max_control)
-        q, v, w = u["position"], u["velocity"], x.get(ACTIVATION, control)
+        q, v, w = u["position"], u["velocity"], control
+        if p.activation != "none":  # a step may end beyond the limit that it reaches
+            w = limited(x[ACTIVATION], p.min_activation, p.max_activation)
         force = (p.gain + p.gain_position * q + p.gain_velocity * v) * w
         force = force + p.bias + p.bias_position * q + p.bias_velocity * v
         effort = self._switched(x) * limited(force, p.min_effort, p.max_effort)
