@@ -53,7 +53,7 @@ CASES = {
     "position, gear": ('<position joint="h" kp="40" gear="2.5" forcerange="-3 5"/>', "position", lambda u: 2.5 * u),
     "position, turned": ('<position joint="h" kp="40" gear="-2" kv="1"/>', "position", lambda u: -2 * u),
     "velocity": ('<velocity joint="h" kv="6" gear="-2" ctrlrange="-0.3 0.9"/>', "velocity", lambda u: -2 * u),
-    "integrated velocity": ('<intvelocity joint="h" kp="60" kv="2" actrange="-0.05 0.1"/>', "velocity", lambda u: u),
+    "integrated velocity": ('<intvelocity joint="h" kp="60" kv="2" actrange="-0.5 0.2"/>', "velocity", lambda u: u),
     "damper": ('<damper joint="h" kv="2" gear="1.5" ctrlrange="0 4"/>', "effort", lambda u: u),
     "cylinder": ('<cylinder joint="h" area="3" timeconst="0.02" bias="0.5 -1 -0.2"/>', "effort", lambda u: u / 3),
     "general": (
@@ -129,6 +129,14 @@ def test_a_run_equals_mujoco_with_short_steps(name, tmp_path):
     assert np.abs(found - (2 * fine - coarse)).max() < 0.02 * np.abs(found - fine).max() < 2e-5
 
 
+def test_an_activation_stays_within_its_limits(tmp_path):
+    """To the part of a step in which it reaches them."""
+    actuator = '<intvelocity joint="h" kp="60" kv="2" actrange="-0.05 0.08"/>'
+    expected = reference_of(actuator, "velocity", lambda u: u, STEP / 16)
+    found = positions(run_of(tmp_path, actuator, "velocity"))
+    assert np.abs(found - expected).max() < 0.6 * STEP
+
+
 # actuators, attributes of the joint -> limit of its effort, and the range where that differs by direction
 LIMITS = {
     "none": ("", "", math.inf, None),
@@ -156,11 +164,8 @@ LIMITS = {
 def test_effort_limits(name, tmp_path):
     actuators, more, limit, by_direction = LIMITS[name]
     text = model_text(actuators)
-    text = (
-        text.replace("<mujoco>", f"<mujoco>{more}")
-        if more.startswith("<")
-        else text.replace('name="h"', f'name="h" {more}')
-    )
+    place = "<mujoco>" if more.startswith("<") else 'name="h"'
+    text = text.replace(place, f"{place} {more}")
     (tmp_path / "model.xml").write_text(text)
     robot = read_mjcf(tmp_path / "model.xml")
     (joint,) = (joint for joint in robot.mechanism.joints if joint.name == "h")
