@@ -1,8 +1,11 @@
 """A model of an MJCF file beside MuJoCo's own, in the same state, for comparisons of accelerations."""
 
+from dataclasses import replace
+
 import mujoco
 import numpy as np
 
+from cosim.core.errors import InputError
 from cosim.mechanics.multibody.assembly import close_loops, consistent_velocities
 from cosim.mechanics.multibody.description.mjcf.reader import read_mjcf
 from cosim.mechanics.multibody.model import Model
@@ -23,7 +26,13 @@ class Pair:
         self.data = mujoco.MjData(self.reference)
         robot = read_mjcf(path)
         gravity = robot.gravity_or(None)
-        self.model = Model(robot.under(gravity), gravity)
+        mechanism = robot.under(gravity)
+        joints = tuple(replace(joint, friction=0.0) for joint in mechanism.joints)  # MuJoCo's is a constraint
+        self.model = Model(replace(mechanism, joints=joints), gravity)
+        self.start = self.model.neutral()
+        for joint, values in robot.start.positions.items():
+            own = [k for k, name in enumerate(self.model.coordinate_names) if name.partition(".")[0] == joint]
+            self.start[own] = values[: len(own)]
 
     def number(self, joint):
         found = mujoco.mj_name2id(self.reference, mujoco.mjtObj.mjOBJ_JOINT, joint)
@@ -35,7 +44,13 @@ class Pair:
         q, v = self.model.random_configuration(random), random.uniform(-speed, speed, self.model.nv)
         if not self.model.constraint_rows:
             return q, v
-        q = close_loops(self.model, q, kept)
+        for _ in range(5):  # loops may not reach a random state
+            try:
+                q = close_loops(self.model, q, kept)
+                return q, consistent_velocities(self.model, q, v, kept)
+            except InputError:
+                q = self.model.random_configuration(random)
+        q = close_loops(self.model, self.start, kept)
         return q, consistent_velocities(self.model, q, v, kept)
 
     def accelerations(self, q, v, tau):

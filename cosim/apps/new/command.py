@@ -69,15 +69,19 @@ def _planned(
     fixed = all(joint.kind == "fixed" for joint in mechanism.joints)
     grounded = format == "urdf" and not floating and not fixed
     whole = with_floating_base(mechanism) if format == "urdf" and not grounded else mechanism
-    plan = replace(
-        plan_rig(whole, bandwidth, actuator, hold=not floating and not fixed, gravity=gravity), mechanism=mechanism
-    )
+    options = {"hold": not floating and not fixed, "gravity": gravity, "of_file": robot_file.actuators}
+    able = sum(bool(each.type) for each in robot_file.actuators)
+    if actuator == "file" and not able:
+        raise InputError("the robot file has no actuators that a rig can have; choose another type", "--actuator")
+    plan = replace(plan_rig(whole, bandwidth, actuator, **options), mechanism=mechanism)
     keys: dict[str, str | Mapping[str, str] | list[str]] = {format: _from(rig, robot, file)}
     if packages:
         keys["packages"] = [_from(rig, folder, Path(folder)) for folder in packages]
+    if actuator == "file":
+        keys["actuators"] = "file"
     if arguments:
         keys["xacro_arguments"] = arguments
-    return plan, ModelSource(keys, floating or fixed, robot_file.gravity)
+    return plan, ModelSource(keys, floating or fixed, robot_file.gravity, 0 if actuator == "file" else able)
 
 
 def _check_names(rig: Path, robot: str, force: bool) -> None:
@@ -155,6 +159,9 @@ def _report(rig: Path, plan: Plan, source: ModelSource, warned: Sequence[str]) -
     if plan.mechanism.notes:
         notes = len(plan.mechanism.notes)
         yield f"notes    {notes} on the robot file: {plan.mechanism.notes[0]}" + "; …" * (notes > 1)
+    if source.actuators:
+        have = f"{source.actuators} {plural(source.actuators, 'actuator')}"
+        yield f"drives   the file has {have} that a rig can have; take them with --actuator file"
     for line in warned:
         yield f"warning  {line}"
     yield f"next     cosim check {name}"

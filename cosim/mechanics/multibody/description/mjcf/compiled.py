@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -48,7 +50,11 @@ class CompiledModel:
         sys.audit(UNTRACKED, file)
         try:
             check_file(file)
-            return cls(mujoco, mujoco.MjModel.from_xml_path(file), file)
+            with _warnings(mujoco) as warned:
+                found = cls(mujoco, mujoco.MjModel.from_xml_path(file), file)
+            for line in warned:
+                found.diagnostics.note(f"MuJoCo: {line}", SourceLocation(file))
+            return found
         except NotAFile as error:
             raise InputErrors([InputError(f"cannot be read: {error.strerror}", SourceLocation(file))]) from None
         except ValueError as error:
@@ -104,6 +110,13 @@ class CompiledModel:
         row = self.array(name, number)
         return float(row[0]) if row.size else 0.0
 
+    def posed(self) -> Any:
+        """MuJoCo's data of the file's own pose, with its contacts."""
+        data = self.mujoco.MjData(self.model)
+        with _warnings(self.mujoco):
+            self.mujoco.mj_fwdPosition(self.model, data)
+        return data
+
     # --- joints and sites ---
 
     def kind(self, joint: int) -> str:
@@ -131,6 +144,18 @@ class CompiledModel:
         model = self.model
         pose = Pose(rotation_of(model.site_quat[number]), np.array(model.site_pos[number]))
         return self.name("BODY", model.site_bodyid[number]), pose
+
+
+@contextmanager
+def _warnings(mujoco: ModuleType) -> Iterator[list[str]]:
+    """What MuJoCo warns of, which it would else print, and append to a file in the working directory."""
+    warned: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: warned.append(" ".join(str(text).split())))
+    try:
+        yield warned
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
 def _import(file: str) -> ModuleType:

@@ -15,8 +15,7 @@ def contacts_of(compiled: CompiledModel) -> None:
     model = compiled.model
     if compiled.disables("CONTACT") or compiled.disables("CONSTRAINT"):
         return
-    data = compiled.mujoco.MjData(model)
-    compiled.mujoco.mj_fwdPosition(model, data)
+    data = compiled.posed()
     if data.ncon:
         first = data.contact[0]
         names = " and ".join(f"'{compiled.name('BODY', model.geom_bodyid[geom])}'" for geom in first.geom)

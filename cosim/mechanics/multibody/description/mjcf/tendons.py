@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cosim.core.errors import listed
 from cosim.mechanics.multibody.description.mjcf.compiled import CompiledModel
 from cosim.mechanics.multibody.mechanism import AppliedForce, Pose, Spring
 from cosim.mechanics.multibody.spring_laws import LengthLaw, along_cord, along_joints
@@ -29,15 +30,12 @@ def springs_of(compiled: CompiledModel) -> tuple[list[Spring], list[AppliedForce
     """The springs between two sites, and the laws of all other tendons that pull."""
     springs: list[Spring] = []
     forces: list[AppliedForce] = []
+    _warn_of_limits(compiled)
     for tendon in range(compiled.model.ntendon):
         law, element = _law(compiled, tendon), compiled.name("TENDON", tendon)
         for attribute, what in LOST.items():
             if compiled.number(attribute, tendon):
                 compiled.warn(what, "tendon", element)
-        if compiled.model.tendon_limited[tendon] and not compiled.disables("LIMIT"):
-            lower, upper = compiled.model.tendon_range[tendon]
-            what = f"the limits of its length, {lower:.6g} to {upper:.6g}, are not taken; give limits of the joints"
-            compiled.warn(what, "tendon", element)
         if not law.acts:
             continue
         weights, place = weights_of(compiled, tendon), compiled.place("tendon", element)
@@ -53,6 +51,15 @@ def springs_of(compiled: CompiledModel) -> tuple[list[Spring], list[AppliedForce
         elif found is not None:
             forces.append(found)
     return springs, forces
+
+
+def _warn_of_limits(compiled: CompiledModel) -> None:
+    limited = [] if compiled.disables("LIMIT") else np.flatnonzero(compiled.model.tendon_limited)
+    names = [compiled.name("TENDON", int(tendon)) for tendon in limited]
+    if names:
+        one = len(names) == 1
+        which = f"the length of tendon '{names[0]}' is" if one else f"the lengths of the tendons {listed(names)} are"
+        compiled.warn(f"{which} not limited here; give limits or stops of the joints")
 
 
 def _path(compiled: CompiledModel, tendon: int) -> range:
