@@ -51,18 +51,18 @@ def along_joints(coefficients: Sequence[float], law: LengthLaw) -> ForceLaw:
 
 
 def along_cord(segments: Sequence[tuple[int, int, float]], constant: float, law: LengthLaw) -> ForceLaw:
-    """On the points of a cord, by its length. segments: (first frame, second frame, share of the length) of its
+    """On the points of a cord, by its length. segments: (first frame, second frame, part of the length) of its
     straight pieces; constant: the length of what does not change [m]. Points that coincide have no force."""
 
     def wrenches(frames: Sequence[FrameState], q: Numeric, v: Numeric, t: Numeric) -> Numeric:
         length, rate, pulls = constant, 0.0, []
-        for first, second, share in segments:
+        for first, second, part in segments:
             apart = frames[second].position - frames[first].position
             distance = ops.sqrt(apart @ apart)
             direction = apart / ops.where(distance > 0.0, distance, 1.0)
-            length = length + share * distance
-            rate = rate + share * (direction @ (frames[second].linear - frames[first].linear))
-            pulls.append(share * direction)
+            length = length + part * distance
+            rate = rate + part * (direction @ (frames[second].linear - frames[first].linear))
+            pulls.append(part * direction)
         tension = law.force(length, rate)
         found: list[Numeric] = [np.zeros(3) for _ in frames]
         for (first, second, _), pull in zip(segments, pulls, strict=True):

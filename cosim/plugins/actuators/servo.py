@@ -15,7 +15,6 @@ from typing import Literal
 import numpy as np
 
 from cosim.core import ops
-from cosim.core.errors import InputError
 from cosim.core.types import (
     ACTUATOR_INPUTS,
     ACTUATOR_OUTPUTS,
@@ -51,8 +50,14 @@ class Params:
     min_activation: float = param(default=-math.inf, doc="least w, in SI")
     max_activation: float = param(default=math.inf, doc="greatest w, in SI")
 
+    def __post_init__(self) -> None:
+        for what in ("effort", "control", "activation"):
+            lower, upper = getattr(self, f"min_{what}"), getattr(self, f"max_{what}")
+            if not ops.is_symbolic(lower) and not ops.is_symbolic(upper) and lower > upper:
+                raise ValueError(f"min_{what} {lower:.6g} is above max_{what} {upper:.6g}; swap them")
 
-class Servo:
+
+class AffineServo:
     """A servo whose control is the effort that is requested."""
 
     inputs, outputs = ACTUATOR_INPUTS, OUTPUTS
@@ -96,7 +101,7 @@ class Servo:
         return 1.0
 
 
-class FollowingServo(Servo):
+class FollowingServo(AffineServo):
     """A servo that follows the position or the velocity of the command of its joint, once per tick."""
 
     period = EVERY_TICK
@@ -128,10 +133,5 @@ def limited(value: Numeric, lower: float, upper: float) -> Numeric:
     return value if ops.is_infinite(lower) else ops.maximum(value, lower)
 
 
-def load(params: Params) -> Servo:
-    """Raises InputError for a lower limit above its upper one."""
-    for what in ("effort", "control", "activation"):
-        lower, upper = getattr(params, f"min_{what}"), getattr(params, f"max_{what}")
-        if not ops.is_symbolic(lower) and not ops.is_symbolic(upper) and lower > upper:
-            raise InputError(f"min_{what} {lower:.6g} is above max_{what} {upper:.6g}; swap them")
-    return Servo(params) if params.mode == "effort" else FollowingServo(params)
+def load(params: Params) -> AffineServo:
+    return AffineServo(params) if params.mode == "effort" else FollowingServo(params)

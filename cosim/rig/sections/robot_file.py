@@ -1,5 +1,5 @@
 """What a rig takes of its robot file beside the mechanism, where the rig itself gives nothing: gravity, the state in
-which it begins, limits, and actuators if they are asked for."""
+which it begins, limits, and actuators where it names them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def gravity_of(section: Mapping[str, Any], file: RobotFile | None) -> tuple[floa
 
 
 def with_file(spec: MechanismSpec, section: Mapping[str, Any], at: tuple, reading: Reading) -> MechanismSpec:
-    """With the state and the actuators of the robot file that the rig asks for; errors are recorded."""
+    """With the state and the actuators of the robot file that the rig takes; errors are recorded."""
     file, taken = spec.file or RobotFile(spec.description), []
     if section.get("gravity") is None and spec.gravity != GRAVITY:
         taken.append(f"gravity {', '.join(f'{g:g}' for g in spec.gravity)} m/s^2")

@@ -64,7 +64,7 @@ def damping_on(compiled: CompiledModel, joint: int, terms: int) -> np.ndarray:
     return found
 
 
-def driven_joints(compiled: CompiledModel) -> set[str]:
+def actuated_joints(compiled: CompiledModel) -> set[str]:
     """The joints that an actuator acts on directly."""
     return {compiled.joint(joint) for k in range(compiled.model.nu) if (joint := on_joint(compiled, k)) >= 0}
 
@@ -195,7 +195,7 @@ def _through(mimics: Mapping[str, Mimic], gears: Mapping[str, float]) -> _Transm
             offset, name, gear = offset + gear * mimic.offset, mimic.joint, gear * mimic.multiplier
         total[name] = total.get(name, 0.0) + gear
     if len(total) > 1:
-        return f"it acts on the joints {', '.join(total)} at once"
+        return f"it acts on several joints, {', '.join(total)}"
     ((name, gear),) = total.items()
     return _Transmission(name, gear, offset) if gear else "its gear is 0"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, combination, gear
-from cosim.mechanics.multibody.description.mjcf.actuators import driven_joints
+from cosim.mechanics.multibody.description.mjcf.actuators import actuated_joints
 from cosim.mechanics.multibody.description.mjcf.compiled import CompiledModel, rotation_of
 from cosim.mechanics.multibody.description.mjcf.tendons import weights_of
 from cosim.mechanics.multibody.mechanism import Constraint, Joint, LoopJoint, Mimic, Pose
@@ -32,7 +32,7 @@ class Equalities:
 
     def __post_init__(self) -> None:
         compiled, model = self.compiled, self.compiled.model
-        driven = driven_joints(compiled)
+        actuated = actuated_joints(compiled)
         active = (
             [] if compiled.disables("EQUALITY") or compiled.disables("CONSTRAINT") else np.flatnonzero(model.eq_active0)
         )
@@ -40,7 +40,7 @@ class Equalities:
             if compiled.is_a(model.eq_type[number], "mjtEq", "EQ_CONNECT", "EQ_WELD"):
                 self._loop(number)
             elif compiled.is_a(model.eq_type[number], "mjtEq", "EQ_JOINT"):
-                self._joints(number, driven)
+                self._joints(number, actuated)
             elif compiled.is_a(model.eq_type[number], "mjtEq", "EQ_TENDON"):
                 self._tendons(number)
             else:
@@ -77,7 +77,7 @@ class Equalities:
         joint = Joint(name, "fixed" if welds else "spherical", parent, child, pose, place=place)
         self.loops.append(LoopJoint(joint, child_pose))
 
-    def _joints(self, number: int, driven: set[str]) -> None:
+    def _joints(self, number: int, actuated: set[str]) -> None:
         """q₁ − r₁ = p(q₂ − r₂), with the references r."""
         compiled, model = self.compiled, self.compiled.model
         first, second = int(model.eq_obj1id[number]), int(model.eq_obj2id[number])
@@ -86,19 +86,19 @@ class Equalities:
         names = tuple(map(compiled.joint, joints))
         shifted = _shifted(coefficients, compiled.reference(first), compiled.reference(second) if second >= 0 else 0.0)
         linear = second >= 0 and not shifted[2:].any() and shifted[1] != 0.0
-        if linear and self._may_follow(names[0], names[1], driven):
+        if linear and self._may_follow(names[0], names[1], actuated):
             self.mimics[names[0]] = Mimic(names[1], float(shifted[1]), float(shifted[0]))
             return
         unit = compiled.units[names[0]]
         bent = combination([1.0], [1.0] * (second >= 0), shifted.tolist(), unit)
         self._constraint(number, gear(float(shifted[1]), float(shifted[0]), unit) if linear else bent, names)
 
-    def _may_follow(self, joint: str, leader: str, driven: set[str]) -> bool:
+    def _may_follow(self, joint: str, leader: str, actuated: set[str]) -> bool:
         """Whether a joint may do without a coordinate of its own: no actuator acts on it, and it does not lead."""
         chain = leader
         while chain in self.mimics:
             chain = self.mimics[chain].joint
-        return joint not in self.mimics and joint not in driven and chain != joint
+        return joint not in self.mimics and joint not in actuated and chain != joint
 
     def _tendons(self, number: int) -> None:
         """L₁ − r₁ = p(L₂ − r₂) of lengths of fixed tendons."""

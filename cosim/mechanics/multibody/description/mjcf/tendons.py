@@ -86,10 +86,10 @@ def _cord(compiled: CompiledModel, tendon: int, law: LengthLaw) -> Spring | Appl
     place = compiled.place("tendon", element)
     frames: list[tuple[str, Pose]] = []
     segments: list[tuple[int, int, float]] = []
-    constant, share, before = 0.0, 1.0, None
+    constant, part, before = 0.0, 1.0, None
     for k in _path(compiled, tendon):
         if compiled.is_a(model.wrap_type[k], "mjtWrap", "WRAP_PULLEY"):
-            share, before = 1.0 / float(model.wrap_prm[k]), None
+            part, before = 1.0 / float(model.wrap_prm[k]), None
             continue
         if not compiled.is_a(model.wrap_type[k], "mjtWrap", "WRAP_SITE"):
             what = "it wraps around a geom; its spring, damping and friction are not taken"
@@ -98,9 +98,9 @@ def _cord(compiled: CompiledModel, tendon: int, law: LengthLaw) -> Spring | Appl
         body, pose = compiled.site(model.wrap_objid[k])
         here = body, Pose(np.eye(3), pose.position)
         if before is not None and before[0] == body:  # of constant length
-            constant += share * float(np.linalg.norm(pose.position - before[1].position))
+            constant += part * float(np.linalg.norm(pose.position - before[1].position))
         elif before is not None:
-            segments.append((len(frames), len(frames) + 1, share))
+            segments.append((len(frames), len(frames) + 1, part))
             frames += [before, here]
         before = here
     if not segments:
