@@ -387,9 +387,9 @@ def all_commands() -> Commands:
         word("--bandwidth", metavar="F", default="5 Hz", help="of the control of each joint; default: 5 Hz"),
         word(
             "--actuator",
-            choices=("auto", "ideal", "dc_motor"),
+            choices=("auto", "ideal", "dc_motor", "file"),
             default="auto",
-            help="type of the actuators; auto, the default: motors where friction is strong",
+            help="of all joints; auto, the default: motors where friction is strong; file: those of an MJCF file",
         ),
         flag("--floating", "the base is free instead of fixed"),
         word(

@@ -404,7 +404,7 @@ def new(
     rig: Path,
     robot: str,
     bandwidth: str,
-    actuator: Literal["auto", "ideal", "dc_motor"],
+    actuator: Literal["auto", "ideal", "dc_motor", "file"],
     floating: bool,
     arguments: list[str],
     packages: list[str],

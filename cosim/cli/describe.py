@@ -35,7 +35,10 @@ def describe(rig: Rig) -> None:
     """Print the description of a valid rig."""
     state = first_tick(rig)
     missing = missing_connections(rig.spec.drivers, rig.contexts)
-    notes = (*time_constants(rig, state), *(f"warning: {line}" for line in (*warnings(rig, state), *missing)))
+    notes = (
+        *time_constants(rig, state),
+        *(f"warning: {line}" for line in (*rig.spec.mechanism.warnings, *warnings(rig, state), *missing)),
+    )
     print(f"{rig.spec.path}: OK")
     for line in (*_mechanism(rig), *_parts(rig), *notes, *_tick(rig), *(stop_lines(rig) if rig.hardware else ())):
         print(f"  {line}")
@@ -62,6 +65,8 @@ def _mechanism(rig: Rig) -> Iterator[str]:
     few = ", ".join(f"{name} {mass:.4g} kg" for name, mass in list(by_link.items())[:MOST_MASSES])
     more = len(by_link) - MOST_MASSES
     yield f"  mass {sum(by_link.values()):.4g} kg: {few}{f' and {more} more' if more > 0 else ''}"
+    if spec.mechanism.taken:
+        yield f"  of the robot file: {'; '.join(spec.mechanism.taken)}"
     for note in (*description.notes, *filter(None, [rig.plant.immobile])):
         yield f"  note: {note}"
 
@@ -233,11 +238,12 @@ def _tick(rig: Rig) -> Iterator[str]:
     called = [controller.name for controller in by_priority(spec.controllers)]
     order = (name for task in schedule.order for name in (called if task == "controllers" else [task]))
     yield f"each tick of {show_time(schedule.step_ns)}: {' → '.join(order)}"
+    sampled = any(np.isfinite(period) for period in rig.plant.periods.values())
     duration = f"run of {schedule.duration_ns / 1e9:g} s"
     count = (
         f"as many per tick as a tolerance of {schedule.tolerance:g} needs"
         if schedule.adaptive
-        else f"{schedule.substeps} per tick{', a multiple of the samples of drives' if rig.plant.periods else ''}"
+        else f"{schedule.substeps} per tick{', a multiple of the samples of drives' if sampled else ''}"
     )
     yield f"step: {schedule.integrator}, {count}; {duration}" if rig.joints else duration
     if times := [

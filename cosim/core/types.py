@@ -8,6 +8,7 @@ a symbol) inside a pure block.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import (
@@ -245,7 +246,7 @@ class SampledPart(Protocol):
 
     @property
     def period(self) -> float:
-        """s"""
+        """s, or EVERY_TICK"""
         ...
 
     @property
@@ -269,6 +270,9 @@ SETPOINTS: Signals = {
 
 
 BRAKE = "brake"  # an output of an actuator with a holding brake: 1 where it is closed, 0 where it is open
+
+
+EVERY_TICK = math.inf  # period of a sampled actuator that is sampled once in every tick
 
 
 class SampledActuator(Actuator, SampledPart, Protocol):

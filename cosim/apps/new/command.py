@@ -12,7 +12,7 @@ from cosim.apps.new.plan import Actuators, Plan, plan_rig
 from cosim.apps.new.rig_text import ModelSource, rig_text
 from cosim.core.errors import CosimError, InputError, plural
 from cosim.core.paths import PACKAGE, expand, locate
-from cosim.mechanics.multibody.description.robot_file import YAML, check_robot_file, format_of, read_robot
+from cosim.mechanics.multibody.description.robot_formats import YAML, check_robot_file, format_of, read_robot
 from cosim.mechanics.multibody.mechanism import with_floating_base
 from cosim.output.console import busy, quantity_of
 from cosim.output.output_files import check_output, write_file
@@ -44,8 +44,8 @@ def new_rig(
     given = _arguments(arguments)
     with busy(f"reading {Path(robot).name}"):
         plan, source = _planned(rig, robot, frequency, actuator, floating, given, packages)
-        _write(rig, rig_text(plan, source))
-    for line in _report(rig, plan, source):
+        warned = _write(rig, rig_text(plan, source))
+    for line in _report(rig, plan, source, warned):
         print(line)
 
 
@@ -61,19 +61,27 @@ def _planned(
     """The figures of the rig, and the keys of its mechanism."""
     file = _locate(robot, packages)
     format = format_of(file)
-    mechanism = read_robot(file, format, arguments, [Path(expand(folder)) for folder in packages])
+    robot_file = read_robot(file, format, arguments, [Path(expand(folder)) for folder in packages])
+    gravity = robot_file.gravity_or(None)
+    mechanism = robot_file.under(gravity)
     if arguments and format != "urdf":
         raise InputError("xacro arguments are for a URDF or xacro file; take them out", "--arg")
     fixed = all(joint.kind == "fixed" for joint in mechanism.joints)
     grounded = format == "urdf" and not floating and not fixed
     whole = with_floating_base(mechanism) if format == "urdf" and not grounded else mechanism
-    plan = replace(plan_rig(whole, bandwidth, actuator, hold=not floating and not fixed), mechanism=mechanism)
+    options = {"hold": not floating and not fixed, "gravity": gravity, "of_file": robot_file.actuators}
+    able = sum(bool(each.type) for each in robot_file.actuators)
+    if actuator == "file" and not able:
+        raise InputError("the robot file has no actuators that a rig can have; choose another type", "--actuator")
+    plan = replace(plan_rig(whole, bandwidth, actuator, **options), mechanism=mechanism)
     keys: dict[str, str | Mapping[str, str] | list[str]] = {format: _from(rig, robot, file)}
     if packages:
         keys["packages"] = [_from(rig, folder, Path(folder)) for folder in packages]
+    if actuator == "file":
+        keys["actuators"] = "file"
     if arguments:
         keys["xacro_arguments"] = arguments
-    return plan, ModelSource(keys, floating or fixed)
+    return plan, ModelSource(keys, floating or fixed, robot_file.gravity, 0 if actuator == "file" else able)
 
 
 def _check_names(rig: Path, robot: str, force: bool) -> None:
@@ -120,12 +128,12 @@ def _from(rig: Path, written: str, target: Path) -> str:
     return Path(os.path.relpath(absolute, folder) if near else absolute).as_posix()
 
 
-def _write(rig: Path, text: str) -> None:
-    """Write the rig and check it; a rig with errors does not replace what was there."""
+def _write(rig: Path, text: str) -> tuple[str, ...]:
+    """Write the rig and check it; a rig with errors does not replace what was there. Returns what it warns of."""
     before = rig.read_bytes() if rig.is_file() else None
     write_file(rig, text.encode(), "rig")
     try:
-        load_rig(rig)
+        return load_rig(rig).spec.mechanism.warnings
     except CosimError:
         if before is None:
             rig.unlink()
@@ -134,7 +142,7 @@ def _write(rig: Path, text: str) -> None:
         raise
 
 
-def _report(rig: Path, plan: Plan, source: ModelSource) -> Iterator[str]:
+def _report(rig: Path, plan: Plan, source: ModelSource, warned: Sequence[str]) -> Iterator[str]:
     moving, name = len(plan.moving), shlex.quote(str(rig))
     motors = sum(joint.rotor > 0.0 for joint in plan.moving)
     parts = [f"{moving} {plural(moving, 'joint')} that {'moves' if moving == 1 else 'move'}"]
@@ -151,5 +159,10 @@ def _report(rig: Path, plan: Plan, source: ModelSource) -> Iterator[str]:
     if plan.mechanism.notes:
         notes = len(plan.mechanism.notes)
         yield f"notes    {notes} on the robot file: {plan.mechanism.notes[0]}" + "; …" * (notes > 1)
+    if source.actuators:
+        have = f"{source.actuators} {plural(source.actuators, 'actuator')}"
+        yield f"drives   the file has {have} that a rig can have; take them with --actuator file"
+    for line in warned:
+        yield f"warning  {line}"
     yield f"next     cosim check {name}"
     yield f"         cosim run {name} --plot {shlex.quote(rig.stem)}.png"

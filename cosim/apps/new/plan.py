@@ -8,19 +8,21 @@ follows from them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from cosim.core.types import Array
 from cosim.core.units import DEGREE, RPM
+from cosim.mechanics.multibody.description.robot_file import FileActuator
 from cosim.mechanics.multibody.equations import FRICTION_SPEED
-from cosim.mechanics.multibody.mechanism import Joint, Mechanism
+from cosim.mechanics.multibody.mechanism import GRAVITY, Joint, Mechanism
 from cosim.mechanics.multibody.model import Model
 from cosim.rig.sections.dofs import dofs_of
 
-Actuators = Literal["auto", "ideal", "dc_motor"]
+Actuators = Literal["auto", "ideal", "dc_motor", "file"]
 
 USUAL_STEP = 1e-3  # s, of a rig whose bandwidth permits it
 STEPS_PER_PERIOD = 100  # at least, of the bandwidth
@@ -88,6 +90,7 @@ class JointPlan:
     effort: PlannedValue
     velocity: PlannedValue
     rotor: float  # reflected inertia of its dc_motor [kg m² or kg]; 0: its actuator is ideal
+    of_file: FileActuator | None = None  # the actuator of the robot file that it has
 
     @property
     def name(self) -> str:
@@ -101,7 +104,15 @@ class JointPlan:
     def replaced(self) -> dict[str, PlannedValue]:
         """The limits of the file that the rig replaces, by their key."""
         figures = {"lower": self.lower, "upper": self.upper, "velocity": self.velocity, "effort": self.effort}
-        return {key: figure for key, figure in figures.items() if figure.reason}
+        taken = {key: figure for key, figure in figures.items() if figure.reason}
+        if self.of_file is not None:
+            taken.pop("effort", None)  # its actuator knows
+        return taken
+
+    @property
+    def follows(self) -> str:
+        """What of its command an actuator of the robot file follows."""
+        return "effort" if self.of_file is None else str(self.of_file.keys.get("mode", "effort"))
 
 
 @dataclass(frozen=True)
@@ -137,14 +148,21 @@ class _Motion:
     goal: float
 
 
-def plan_rig(mechanism: Mechanism, bandwidth: float, actuator: Actuators = "auto", hold: bool = True) -> Plan:
+def plan_rig(
+    mechanism: Mechanism,
+    bandwidth: float,
+    actuator: Actuators = "auto",
+    hold: bool = True,
+    gravity: tuple[float, float, float] = GRAVITY,
+    of_file: Sequence[FileActuator] = (),
+) -> Plan:
     """The figures of a rig for the mechanism.
 
     bandwidth: of the control [Hz]; actuator: of all joints, or `auto`: motors where friction is strong, else ideal;
-    hold: latch joints of several dofs.
+    hold: latch joints of several dofs; gravity: [m/s²]; of_file: the actuators of the robot file, for `file`.
     Raises InputErrors for links that can move without inertia.
     """
-    model, dofs = Model(mechanism), dofs_of(mechanism)
+    model, dofs = Model(mechanism, gravity), dofs_of(mechanism)
     units = dict(zip(model.dof_names, model.dof_units, strict=True))
     motions = [
         _motion(joint, units[name]) for name, joint in dofs.single.items() if name in units and name not in dofs.by_name
@@ -153,13 +171,23 @@ def plan_rig(mechanism: Mechanism, bandwidth: float, actuator: Actuators = "auto
     friction = _friction_slope(model)
     mobility = np.diag(np.linalg.inv(mass)) if model.nv else np.zeros(0)  # of a dof while all others are free
     rotors, joints = np.zeros(model.nv), []
+    able = of_file if actuator == "file" else ()
+    given = {name: each for each in able if each.type for name in each.joints}
+    stiffness = np.zeros(model.nv)
     for motion in motions:
         k = model.dof_index(motion.joint.name)
-        motor = actuator == "dc_motor" or (actuator == "auto" and friction[k] * mobility[k] * USUAL_STEP > STIFF_RATE)
+        servo = given.get(motion.joint.name)
+        if servo is not None:
+            friction[k] += max(-float(servo.keys.get("bias_velocity", 0.0)), 0.0)
+            stiffness[k] = max(-float(servo.keys.get("bias_position", 0.0)), 0.0)
+        stiff = friction[k] * mobility[k] * USUAL_STEP > STIFF_RATE
+        motor = servo is None and (actuator == "dc_motor" or (actuator == "auto" and stiff))
         least = friction[k] * SMALLEST_STEP / STIFF_RATE if motor else None
-        joints.append(_sized(motion, float(required[k]), float(mass[k, k]), least))
+        joints.append(replace(_sized(motion, float(required[k]), float(mass[k, k]), least), of_file=servo))
         rotors[k] = joints[-1].rotor
-    step, integrator = _integration(bandwidth, _friction_rate(friction, mass + np.diag(rotors)))
+    moved = mass + np.diag(rotors)
+    rate = max(_friction_rate(friction, moved), math.sqrt(_friction_rate(stiffness, moved)))
+    step, integrator = _integration(bandwidth, rate)
     held = tuple(dofs.multi_dof_joints) if hold else ()
     return Plan(mechanism, tuple(joints), held, bandwidth, step, integrator)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -19,10 +19,13 @@ STIFF_COMMENT = "  # implicit, for the strong friction of light joints"
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where the mechanism comes from: its keys in the section `mechanism`, and whether the base is free."""
+    """Where the mechanism comes from: its keys in the section `mechanism`, whether the base is free, the gravity of
+    the file [m/s²], and how many actuators of it the rig could have and does not take."""
 
     keys: Mapping[str, str | Mapping[str, str] | list[str]]
     floating: bool
+    gravity: tuple[float, float, float] | None = None
+    actuators: int = 0
 
 
 def rig_text(plan: Plan, source: ModelSource) -> str:
@@ -52,6 +55,8 @@ def _mechanism(plan: Plan, source: ModelSource) -> Iterator[str]:
         else:
             pairs = (f"{yaml_text(name)}: {json.dumps(text)}" for name, text in value.items())
             yield f"  {key}: {{{', '.join(pairs)}}}"
+    if source.gravity is not None:
+        yield f"  gravity: [{', '.join(f'{g:.9g}' for g in source.gravity)}]  # m/s^2, of the file"
     if "urdf" not in source.keys:
         return
     if source.floating:
@@ -65,7 +70,7 @@ def _joints(plan: Plan) -> Iterator[str]:
     if not plan.joints and not plan.held:
         return
     yield ""
-    motors = [joint.rotor > 0.0 for joint in plan.moving]
+    motors = [joint.rotor > 0.0 for joint in plan.moving if joint.of_file is None]
     if not all(motors):
         yield "# An ideal actuator gives the commanded effort; 'dc_motor' adds motor, gear and current loop."
     if any(motors):
@@ -88,7 +93,10 @@ def _joint(plan: JointPlan) -> Iterator[str]:
         yield from _limits(plan)
         return
     effort = f"{plan.effort.value:.6g} {plan.usual.effort_unit}"
-    if not plan.rotor:
+    if plan.of_file is not None:
+        follows = "" if plan.follows == "effort" else f", follows the {plan.follows} of the reference"
+        yield f"    # actuator '{one_line(plan.of_file.name)}' of the file: {plan.of_file.type}{follows}"
+    elif not plan.rotor:
         yield f"    actuator: {{type: ideal, max_effort: {effort}}}"
     else:
         keys = [
@@ -146,19 +154,35 @@ def _end(plan: Plan) -> Iterator[str]:
 
 
 def _controller(plan: Plan) -> Iterator[str]:
+    """Joints whose actuators follow the reference get it as it is, the others are controlled by their efforts."""
+    following = [joint for joint in plan.moving if joint.follows != "effort"]
+    others = [joint for joint in plan.moving if joint.follows == "effort"]
     yield ""
     yield "controllers:"
-    yield "  - name: motion"
-    yield "    type: computed_torque"
-    if len(plan.moving) < len(plan.joints):
-        yield f"    joints: [{', '.join(yaml_text(joint.name) for joint in plan.moving)}]"
-    yield f"    bandwidth: {plan.bandwidth:g} Hz  # of every joint; the model supplies the inertia"
-    yield "    damping: 1"
+    if others:
+        yield from _motion("motion", "computed_torque", others, plan)
+        yield f"    bandwidth: {plan.bandwidth:g} Hz  # of every joint; the model supplies the inertia"
+        yield "    damping: 1"
+        yield from _trajectory(others)
+    if following:
+        yield from _motion("reference", "passthrough", following, plan)
+        yield "    kp: 1  # has no effect: the actuators follow the reference with gains of their own"
+        yield from _trajectory(following)
+
+
+def _motion(name: str, type: str, joints: Sequence[JointPlan], plan: Plan) -> Iterator[str]:
+    yield f"  - name: {name}"
+    yield f"    type: {type}"
+    if len(joints) < len(plan.joints):
+        yield f"    joints: [{', '.join(yaml_text(joint.name) for joint in joints)}]"
+
+
+def _trajectory(joints: Sequence[JointPlan]) -> Iterator[str]:
     yield "    trajectory:"
     yield "      type: quintic"
     yield f"      duration: {DURATION:g} s"
     yield f"      delay: {DELAY:g} s"
     yield "      back: true"
     yield "      goal:"
-    for joint in plan.moving:
+    for joint in joints:
         yield f"        {yaml_text(joint.name)}: {_position(joint, joint.goal)}"

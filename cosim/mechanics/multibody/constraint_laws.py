@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from cosim.core import ops
 from cosim.core.types import Numeric
 from cosim.core.units import quantity_unit
@@ -153,6 +155,21 @@ def gear(ratio: float, offset: float = 0.0, unit: str = "rad") -> ConstraintLaw:
     positive velocity; −ratio · λ acts on the second one."""
     row = ReactionSpec("effort", quantity_unit("joint effort", unit), unit)
     return ConstraintLaw((row,), lambda frames, q, t: ops.array([q[0] - ratio * q[1] - offset]), named_rows=True)
+
+
+def combination(
+    first: Sequence[float], second: Sequence[float], coefficients: Sequence[float], unit: str = "rad"
+) -> ConstraintLaw:
+    """Σ wᵢ qᵢ of the first joints = c₀ + c₁ x + c₂ x² + …, x = Σ wⱼ qⱼ of the joints after them: gears whose ratio
+    varies, cords over pulleys. first, second: weights by joint; unit: of the first sum."""
+    curve, count = polynomial(coefficients), len(first)
+    weights, others = np.array(first, dtype=float), np.array(second, dtype=float)
+
+    def residual(frames: Sequence[FrameState], q: Numeric, t: Numeric) -> Numeric:
+        x = others @ q[count:] if others.size else 0.0
+        return ops.array([weights @ q[:count] - curve(x)])
+
+    return ConstraintLaw((ReactionSpec("effort", quantity_unit("joint effort", unit), unit),), residual)
 
 
 def coupling(

@@ -19,10 +19,12 @@ from cosim.mechanics.multibody.coordinates import ROTATION, rotation_of
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
-from cosim.mechanics.multibody.description.robot_file import check_robot_file, read_robot
+from cosim.mechanics.multibody.description.robot_file import NamedState, RobotFile
+from cosim.mechanics.multibody.description.robot_formats import check_robot_file, read_robot
 from cosim.mechanics.multibody.description.topology import build_mechanism
 from cosim.mechanics.multibody.given_rotation import GivenRotation
 from cosim.mechanics.multibody.mechanism import (
+    GRAVITY,
     GROUND_LINK,
     ROOT_JOINT,
     GeneralMotion,
@@ -45,6 +47,7 @@ from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
 from cosim.rig.sections.orientations import OrientationKeys
 from cosim.rig.sections.reactions import NamesOrAll, joints_with_reactions
+from cosim.rig.sections.robot_file import gravity_of, with_file
 from cosim.rig.sections.torsion_springs import read_torsion_springs
 
 FORMATS = ("urdf", "mjcf")  # keys that name a robot file
@@ -85,8 +88,10 @@ class MechanismFile:
     packages: tuple[str, ...] | None = param(default=None)
     bodies: list | None = param(default=None)
     numbers: dict | None = param(default=None)
-    gravity: tuple[float, float, float] = param(unit="m/s^2", default=(0.0, 0.0, -9.81))
+    gravity: Vector | None = param(unit="m/s^2", default=None)
     floating_base: bool = param(default=False)
+    actuators: Literal["file"] | None = param(default=None)
+    keyframe: str | None = param(default=None)
     moving_base: MovingBaseKeys | None = param(default=None)
     elastic: list | None = param(default=None)
     loops: list | None = param(default=None)
@@ -112,23 +117,36 @@ class MechanismSpec:
     urdf: Path | None  # its robot file, URDF, xacro or MJCF; None: given inline
     loop_closure: LoopClosureKeys
     formulation: str = SEPARATE_BODIES
+    file: RobotFile | None = None  # what the robot file states
+    start: NamedState | None = None  # of the robot file, in which the rig begins unless it gives another
+    drives: bool = False  # whether the rig takes the actuators of the robot file
+    taken: tuple[str, ...] = ()  # what of the robot file is no mechanics and acts in the rig, for `cosim check`
+    doubts: tuple[str, ...] = ()  # what of the robot file the rig does not take, and changes the motion
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of the robot file is lost and changes the motion."""
+        return (*self.description.warnings, *self.doubts)
 
 
 def ground_alone(name: str, reading: Reading) -> MechanismSpec:
     """The mechanism of the rig called `name` that has none: the ground, on which nothing is."""
     links = [Link(BASE, place=reading.place(()))]
     description = build_mechanism(name, links, [], Diagnostics())
-    return MechanismSpec(description, MechanismFile().gravity, None, LoopClosureKeys())
+    return MechanismSpec(description, GRAVITY, None, LoopClosureKeys())
 
 
 @dataclass(frozen=True)
 class _Tree:
-    """Links and joints without loops and springs; ground: the fixed link."""
+    """Links and joints without loops and springs; ground: the fixed link; file: what the robot file states, of a rig
+    with one."""
 
     name: str
     ground: str
     links: list[Link]
     joints: list[Joint]
+    file: RobotFile | None = None
+    own: Mechanism | None = None  # of the robot file, with its couplings
 
 
 def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> MechanismSpec | None:
@@ -167,7 +185,8 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
     formulation = section.get("formulation", SEPARATE_BODIES)
     if find_module(FORMULATION, formulation, (*at, "formulation"), reading) is None:
         return None
-    return MechanismSpec(description, section.get("gravity", ()), robot, closure, formulation)
+    found = MechanismSpec(description, gravity_of(section, tree.file), robot, closure, formulation, tree.file)
+    return with_file(found, section, at, reading)
 
 
 def _tree_of_bodies(section: dict[str, YamlValue], name: str, reading: Reading, findings: Diagnostics) -> _Tree:
@@ -218,12 +237,14 @@ def _tree_of_robot(
         what = "floating_base is for a URDF; a free base of an MJCF file has a <freejoint>"
         reading.fail(("mechanism", "floating_base"), what)
     findings.raise_errors()
-    mechanism = read_robot(file, format, xacro_arguments_of(section), packages)
+    robot = read_robot(file, format, xacro_arguments_of(section), packages)
+    mechanism = robot.under(gravity_of(section, robot))
     findings.notes.extend(mechanism.notes)
+    findings.warnings.extend(mechanism.warnings)
     links, joints = list(mechanism.links), list(mechanism.joints)
     floating, moving_base = section.get("floating_base"), section.get("moving_base")
     if not floating and moving_base is None:
-        return _Tree(mechanism.name, mechanism.root, links, joints)
+        return _Tree(mechanism.name, mechanism.root, links, joints, robot, mechanism)
     key = ("mechanism", "floating_base" if floating else "moving_base")
     place = reading.place(key)
     if floating and moving_base is not None:
@@ -237,7 +258,7 @@ def _tree_of_robot(
     else:
         ground = _on_moving_base(ground, moving_base, reading)
         root = Joint(ROOT_JOINT, "fixed", MOVING_BASE, mechanism.root, Pose.identity(), place=place)
-    return _Tree(mechanism.name, GROUND_LINK, ground.links + links, [*ground.joints, root, *joints])
+    return _Tree(mechanism.name, GROUND_LINK, ground.links + links, [*ground.joints, root, *joints], robot, mechanism)
 
 
 def _on_moving_base(tree: _Tree, keys: MovingBaseKeys, reading: Reading) -> _Tree:
@@ -260,14 +281,15 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     tree = replace(tree, links=bending, joints=new_joints)
     links = {link.name: link for link in tree.links}
     parts = Parts(tree.ground, links, {joint.name: joint for joint in tree.joints})
-    loops = read_loops(*items("loops"), parts, reading, findings)
+    file = tree.own or Mechanism(tree.name, tree.ground, (), ())
+    loops = [*file.loops, *read_loops(*items("loops"), parts, reading, findings)]
     own = {loop.joint.name: loop.joint for loop in loops if loop.coordinates}
     parts = Parts(tree.ground, links, {**parts.joints, **own})
-    constraints = read_constraints(*items("constraints"), parts, reading)
-    springs = read_springs(*items("springs"), parts, reading)
+    constraints = [*file.constraints, *read_constraints(*items("constraints"), parts, reading)]
+    springs = [*file.springs, *read_springs(*items("springs"), parts, reading)]
     torsion_springs = read_torsion_springs(*items("torsion_springs"), parts, reading)
     frames = read_frames(*items("frames"), parts, reading)
-    forces = read_forces(*items("forces"), parts, reading)
+    forces = [*file.forces, *read_forces(*items("forces"), parts, reading)]
     asked = section.get("reactions") or NamesOrAll()
     reactions = joints_with_reactions(asked, tree.joints, loops, ("mechanism", "reactions"), reading)
     mechanism = build_mechanism(

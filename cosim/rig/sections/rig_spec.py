@@ -40,6 +40,7 @@ from cosim.rig.sections.joints import (
 from cosim.rig.sections.keep import KeepSpec, read_keep
 from cosim.rig.sections.mechanism import MechanismSpec, ground_alone, read_mechanism
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec, read_couplings, read_parts
+from cosim.rig.sections.robot_file import settings_with_file, with_doubts
 from cosim.rig.sections.scenario import ScenarioContext, ScenarioSpec, read_scenarios
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
 from cosim.rig.sections.supplies import read_supplies
@@ -194,7 +195,7 @@ def read_rig_plant(path: Path) -> PlantSpec:
         mechanism = _mechanism(source.data, top, top.get("name") or path.stem, reading)
         if mechanism is not None:
             dofs = dofs_of(mechanism.description)
-            settings = top.get("joints") or {}
+            settings = settings_with_file(top.get("joints") or {}, mechanism, dofs)
             graphs = reading.mapping(top.get("bond_graphs"), ("bond_graphs",))
             shared = {dof for joints in joints_of(graphs).values() for dof in joints.values()}
             entries = read_entries(settings, dofs.single, dofs.multi_dof_joints, dofs.by_name, reading, shared)
@@ -242,7 +243,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     size = size_of(mechanism, len(dofs.owners)) if dofs else None
     if size and not check_size(size, schedule, reading):
         raise InputErrors(reading.errors)  # each further section would take its time
-    settings = top.get("joints") or {}
+    settings = settings_with_file(top.get("joints") or {}, mechanism, dofs)
     graphs = reading.mapping(top.get("bond_graphs"), ("bond_graphs",))
     shared = {dof for dofs in joints_of(graphs).values() for dof in dofs.values()}
     entries = read_entries(settings, joints, multi_dof, by_name, reading, shared)
@@ -277,7 +278,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         name=name,
         path=path,
         description=top.get("description", ""),
-        mechanism=mechanism,
+        mechanism=with_doubts(mechanism, specs) if mechanism else mechanism,
         joints=specs,
         multi_dof_joints=read_multi_dof_joints(settings, multi_dof, reading),
         bond_graphs=(*shared_drives, *supplied),

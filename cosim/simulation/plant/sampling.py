@@ -6,11 +6,15 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
+from cosim.core.types import EVERY_TICK
+
 TOLERANCE = 1e-9  # relative, of a tick that is a whole number of periods
 
 
 def samples_per_tick(period: float, step_ns: int) -> int | None:
     """How many periods [s] a tick has, None if that is no whole number."""
+    if period == EVERY_TICK:
+        return 1
     ratio = step_ns * 1e-9 / period
     count = round(ratio)
     return count if count and abs(ratio - count) <= TOLERANCE * count else None
