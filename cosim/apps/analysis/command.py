@@ -171,7 +171,7 @@ def analyze_supplies(
             console.check_files(input_files(rig, overrides), targets)
             if rig.hardware:
                 raise InputError("it has real motors; name a recording of its run instead", str(path))
-            run = rig.run()
+            run = rig.run(keep="all")
     found = size_supplies(run, ripple)
     if json != "-":
         print(*found.lines(), sep="\n")

@@ -27,6 +27,11 @@ class Chopper:
     resistance: float = param(unit="ohm", above=0.0, doc="R of the brake resistor")
     band: float = param(unit="V", above=0.0, default=10.0, doc="b, above the threshold, from which it is always on")
 
+    @property
+    def full(self) -> float:
+        """The voltage [V] from which it is always on, and can do no more."""
+        return self.threshold + self.band
+
     def current(self, voltage: Numeric) -> Numeric:
         return ops.clip((voltage - self.threshold) / self.band, 0.0, 1.0) * voltage / self.resistance
 
@@ -41,8 +46,22 @@ class Params:
         unit="V", min=0.0, default=None, doc="of the capacitor at the start; by default as without load"
     )
     chopper: Chopper | None = param(default=None, doc="brake chopper; without it the voltage rises")
+    largest_voltage: float | None = param(
+        unit="V", above=0.0, default=None, doc="of the link, above which a run warns; by default 1.5 times the source's"
+    )
+    lowest_voltage: float | None = param(
+        unit="V", above=0.0, default=None, doc="of the link, below which a run warns; by default half the source's"
+    )
 
     def __post_init__(self) -> None:
+        if self.largest_voltage is not None:
+            if self.largest_voltage <= max(self.source.params.nominal, self.start):
+                raise ValueError("the link is above its largest_voltage without load; raise it")
+            if self.chopper is not None and self.chopper.threshold >= self.largest_voltage:
+                raise ValueError("the chopper is off up to the largest_voltage; lower its threshold")
+        if self.lowest_voltage is not None and self.lowest_voltage >= min(self.source.params.nominal, self.start):
+            what = "the link is below its lowest_voltage without load"
+            raise ValueError(f"{what}; lower it, or take it out of a link that is charged in the run")
         if self.chopper is not None and self.chopper.threshold <= self.source.params.nominal:
             raise ValueError(
                 "the supply alone keeps the chopper on; raise its threshold above the voltage of the source"
