@@ -2,9 +2,9 @@
 
     d/dt (C u² / 2) = p − clip((u − U_on) / b, 0, 1) u² / R
 
-with the power p into the link, of its drives and its source, as a run has it. R is too large where u goes
-beyond U_on + b, in which it is always on. At R = (U_on + b)² / max p it cannot; the capacitor takes a peak of the power that is
-shorter than it needs to rise by b, so R may be larger. Steps are implicit (backward Euler), so they do not overshoot.
+with the power p into the link, of its drives and its source, as a run has it. R is too large where u goes beyond
+U_on + b, from which it is always on. At R = (U_on + b)² / max p it does not; as the capacitor takes what is shorter
+than its rise by b, R may be larger. Steps are implicit (backward Euler), so they do not overshoot.
 """
 
 from __future__ import annotations

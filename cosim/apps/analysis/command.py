@@ -21,6 +21,7 @@ from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
 from cosim.rig.run.consent import GivenQuestion
 from cosim.rig.run.run import load_run
+from cosim.rig.run.run_warnings import give, invalid_results
 
 MOST_DURATIONS = 10.0  # times the duration of a run, at most
 RUNS = (".mcap", ".npz", ".run")
@@ -166,12 +167,15 @@ def analyze_supplies(
             if overrides:
                 raise InputError("a run that is over does not change; name the rig instead", str(path))
             run = load_run(path)
+            give(run.warnings)
         else:
             rig = load_rig(path, overrides)
             console.check_files(input_files(rig, overrides), targets)
             if rig.hardware:
                 raise InputError("it has real motors; name a recording of its run instead", str(path))
             run = rig.run(keep="all")
+    if (invalid := invalid_results(run, run.summary)) is not None:
+        raise invalid
     found = size_supplies(run, ripple)
     if json != "-":
         print(*found.lines(), sep="\n")

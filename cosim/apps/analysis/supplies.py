@@ -48,6 +48,7 @@ class SupplySizing:
         return {
             "rig": self.run.rig.name,
             "duration_s": float(self.run.t[-1]),
+            "warnings": self.run.warnings,
             "supplies": {
                 name: {group: values(figures) for group, figures in groups.items()}
                 for name, groups in self.supplies.items()
@@ -96,7 +97,8 @@ def _check_kept(run: Run) -> None:
     fix = "run the rig with keep=all, or name the rig itself"
     ticks = run.summary["ticks"] + 1
     if len(run.t) != ticks:
-        raise InputError(f"this run has kept {len(run.t)} of its {ticks} ticks, so its means are not known; {fix}", OPTION)
+        what = f"this run has kept {len(run.t)} of its {ticks} ticks, so its means are not known"
+        raise InputError(f"{what}; {fix}", OPTION)
     wanted = [f"{name}/{what}" for name in run.rig.supplies for what in ("voltage", "current")]
     wanted += [f"{joint}/supply_current" for supply in run.rig.supplies.values() for joint in supply.joints]
     if missing := [name for name in wanted if name not in run]:

@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cosim.apps.analysis.brake_resistor import largest_resistance
 from cosim.apps.analysis.samples import PAUSE, Array, braking, largest_integral, mean, rms
 from cosim.core.units import UNITS, show_quantity
-from cosim.mechanics.bondgraph.power_account import RETURNED
+from cosim.mechanics.bondgraph.power_account import ELECTRICAL, RETURNED
 from cosim.rig.run.run import Run
 from cosim.rig.run.run_metadata import SupplyMetadata
 
@@ -66,7 +67,7 @@ class LinkInRun:
         return np.sum(list(self.drives.values()), axis=0)
 
     @cached_property
-    def feeds(self) -> Array:
+    def feeds(self) -> NDArray[np.bool_]:
         """Whether the source conducts, and the drives take most of its current: it does not charge the capacitor."""
         return (self.i > 0.0) & (self.taken >= PASSED_ON * self.i)
 
@@ -95,12 +96,18 @@ def of_axis(run: Run, name: str) -> list[SizingFigure]:
 
 
 def _of_source(link: LinkInRun) -> list[SizingFigure]:
-    power = link.u * link.i
+    power, given = link.u * link.i, link.run.summary["powers"].get(link.name, {})
+    average, how = mean(link.t, power), f"over the run, {AT_TICKS}"
+    if ELECTRICAL in given:
+        average, how = (
+            (given[ELECTRICAL] - given.get("supply", 0.0)) / link.t[-1],
+            "energy over the duration of the run",
+        )
     return [
         SizingFigure("current_peak", "peak current", float(link.i.max()), "A", "largest current of the source"),
         SizingFigure("current_rms", "RMS current", rms(link.t, link.i), "A", "over the run"),
         SizingFigure("power_peak", "peak power", float(power.max()), "W", "voltage of the link times current"),
-        SizingFigure("power_mean", "mean power", mean(link.t, power), "W", "over the run"),
+        SizingFigure("power_mean", "mean power", average, "W", how),
     ]
 
 
@@ -145,9 +152,8 @@ def _of_fuse(link: LinkInRun) -> list[SizingFigure]:
     how = f"RMS current at {FUSE_LOAD:.0%} of it, next step"
     found = [SizingFigure("rated_current", "rated current", rated(current), "A", f"{how}; between source and link")]
     if link.supply.source == BRIDGE:
-        found.append(
-            SizingFigure("line_rated_current", "rated current in a line", rated(LINE * current), "A", f"{how}; of three")
-        )
+        size = rated(LINE * current)
+        found.append(SizingFigure("line_rated_current", "rated current in a line", size, "A", f"{how}; of three"))
     for window in (w for w in WINDOWS if w < t[-1]):
         heat = float(largest_integral(t, i * i, window))
         what = f"I²t in {window:g} s"
@@ -158,9 +164,7 @@ def _of_fuse(link: LinkInRun) -> list[SizingFigure]:
 def _of_resistor(link: LinkInRun) -> list[SizingFigure]:
     t, p = link.t, link.run[f"{link.name}/chopper_loss"]
     stops = braking(t, p)
-    count = SizingFigure(
-        "stops", "times of braking", float(len(stops)), "1", f"with pauses above {PAUSE:g} s between"
-    )
+    count = SizingFigure("stops", "times of braking", float(len(stops)), "1", f"with pauses above {PAUSE:g} s between")
     if not stops:
         return [count._replace(source="the chopper was never on")]
     energies = link.run[f"{link.name}/chopper_energy"]
@@ -219,7 +223,7 @@ def _of_capacitor(link: LinkInRun, ripple: float) -> list[SizingFigure]:
 def _of_energy(link: LinkInRun) -> list[SizingFigure]:
     powers, source = link.run.summary["powers"].get(link.name, {}), link.supply.source
     parts = (
-        ("taken", "electrical", "from the source, less returned"),
+        ("taken", ELECTRICAL, "from the source, less returned"),
         *((("returned", RETURNED, "returned to the source"),) if source != BRIDGE else ()),
         ("chopper", "chopper", "in the brake resistor"),
         ("supply", "supply", "lost in the supply"),

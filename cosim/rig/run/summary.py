@@ -260,9 +260,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "energy": _energy(signals) if not rig.hardware and _has(signals, "energy", _ENERGIES) else None,
         "powers": _powers(rig, signals),
         "supplies": {
-            name: _supply(signals[link], rig.step_ns)
-            for name, link in links_of(rig).items()
-            if link in signals
+            name: _supply(signals[link], rig.step_ns) for name, link in links_of(rig).items() if link in signals
         },
         "bonds": {name: _part_bond(signals, name, simulated) for name in rig.bonds if _has(signals, name, _BOND)},
         "real_joints": {name: _drive(signals, name, _DRIVE) for name in rig.joints if _has(signals, name, _DRIVE)},
