@@ -99,10 +99,8 @@ def _of_source(link: LinkInRun) -> list[SizingFigure]:
     power, given = link.u * link.i, link.run.summary["powers"].get(link.name, {})
     average, how = mean(link.t, power), f"over the run, {AT_TICKS}"
     if ELECTRICAL in given:
-        average, how = (
-            (given[ELECTRICAL] - given.get("supply", 0.0)) / link.t[-1],
-            "energy over the duration of the run",
-        )
+        energy = given[ELECTRICAL] - given.get("supply", 0.0)
+        average, how = energy / link.t[-1], "energy over the duration of the run"
     return [
         SizingFigure("current_peak", "peak current", float(link.i.max()), "A", "largest current of the source"),
         SizingFigure("current_rms", "RMS current", rms(link.t, link.i), "A", "over the run"),

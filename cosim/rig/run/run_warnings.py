@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cosim.core.errors import RunError, RunWarning
+from cosim.rig.run.link_voltages import supply_warnings
 from cosim.rig.run.recorded_run import RecordedRun
-from cosim.rig.run.run_metadata import SupplyMetadata
 from cosim.rig.run.summary import RunSummary
 
 # relative energy residual, of the whole or of a bond, above which a run warns
@@ -21,9 +21,6 @@ VIOLATED = 1e-4
 DEFLECTED = 0.25  # of the length of an elastic link, from which on it is warned of
 TURNED = 0.95 * math.pi  # rad, from which on a torsion spring may have jumped to the other way round
 MOST_SUBSTEPS = 1000  # that a warning recommends
-# of the voltage of a link without load: above the first and below the second a run warns, by default
-RISEN, SUNK = 1.5, 0.5
-SATURATED = 1.005  # of the voltage from which a chopper is always on
 OFTEN = 0.01  # steps of the drives without convergence, per tick
 NOT_KNOWN = "its cause is not known; compare with half the schedule.step, or with cosim run --reference"
 
@@ -50,7 +47,7 @@ def result_warnings(run: RecordedRun, summary: RunSummary) -> list[str]:
         *coarse_coupling_warnings(summary),
         *deflection_warnings(summary, run.rig.full_deflection),
         *torsion_warnings(summary),
-        *supply_warnings(summary, run.rig.supplies),
+        *supply_warnings(summary["supplies"], run.rig.supplies),
     ]
 
 
@@ -165,36 +162,6 @@ def torsion_warnings(summary: RunSummary) -> list[str]:
         for name, spring in summary["torsion_springs"].items()
         if spring["angle_max"] > TURNED
     ]
-
-
-# --- supplies ---
-
-
-def supply_warnings(summary: RunSummary, supplies: Mapping[str, SupplyMetadata]) -> list[str]:
-    """Links whose voltage left its range, and choppers that could not hold it."""
-    found = []
-    for name, supply in supplies.items():
-        if (figures := summary["supplies"].get(name)) is None:
-            continue
-        highest, lowest, start = (figures[key] for key in ("voltage_max", "voltage_min", "voltage_start"))
-        when = "" if figures["t_max_s"] is None else f" at {figures['t_max_s']:.4g} s"
-        risen = f"the link '{name}' rises to {highest:.4g} V{when}"
-        saturated = supply.full is not None and highest > SATURATED * supply.full
-        if saturated:
-            what = f"its chopper is always on above {supply.full:.4g} V and cannot burn what comes back"
-            found.append(f"{risen}: {what}; lower its resistance, see cosim analyze --supplies")
-        if supply.largest is not None and highest > supply.largest:
-            fix = "brake more slowly, or give it another chopper or capacitor"
-            found.append(f"{risen}, above its largest_voltage of {supply.largest:.4g} V; {fix}")
-        elif supply.largest is None and supply.full is None and highest > RISEN * supply.voltage:
-            what = f"{highest / supply.voltage:.2g} times its voltage without load, as it has no chopper"
-            found.append(f"{risen}, {what}; give it one, or its largest_voltage if it withstands that")
-        least = SUNK * supply.voltage if supply.lowest is None else supply.lowest
-        if lowest < least <= start:
-            what = f"its lowest_voltage of {least:.4g} V" if supply.lowest else f"half its {supply.voltage:.4g} V"
-            fix = "use a stronger source, or take less"
-            found.append(f"the link '{name}' sinks to {lowest:.4g} V, below {what}; {fix}")
-    return found
 
 
 # --- what failed beside the run ---

@@ -10,6 +10,7 @@ from cosim.core.errors import plural
 from cosim.mechanics.bondgraph.power_account import ELECTRICAL, ENERGY, LOSSES, RETURNED
 from cosim.output.events import AlarmCount
 from cosim.output.signal_statistics import BLOCK, SignalFigures, SignalStatistics
+from cosim.rig.run.link_voltages import SupplySummary, link_voltages, links_of
 from cosim.rig.run.proven_units import SIGNAL, UnitsSummary, proven_units
 from cosim.rig.run.recorded_run import RecordedRun, StreamSummary
 from cosim.rig.run.run_metadata import ConstraintMetadata, RunMetadata
@@ -160,16 +161,6 @@ class TorsionSpringSummary(TypedDict):
     energy_max: float
 
 
-class SupplySummary(TypedDict):
-    """Voltage of the link of a supply [V]: at the start, the lowest and the largest one, and when this was first
-    there [s]; None in runs that did not follow it."""
-
-    voltage_start: float
-    voltage_min: float
-    voltage_max: float
-    t_max_s: float | None
-
-
 class SpeedSummary(TypedDict):
     ticks_per_second: float
     real_time_factor: float
@@ -259,9 +250,7 @@ def summary_of(run: RecordedRun) -> RunSummary:
         # measured motion does not conserve it
         "energy": _energy(signals) if not rig.hardware and _has(signals, "energy", _ENERGIES) else None,
         "powers": _powers(rig, signals),
-        "supplies": {
-            name: _supply(signals[link], rig.step_ns) for name, link in links_of(rig).items() if link in signals
-        },
+        "supplies": link_voltages(rig, signals),
         "bonds": {name: _part_bond(signals, name, simulated) for name in rig.bonds if _has(signals, name, _BOND)},
         "real_joints": {name: _drive(signals, name, _DRIVE) for name in rig.joints if _has(signals, name, _DRIVE)},
         "load_motors": {name: _load(signals, name) for name in rig.joints if _has(signals, name, (*_LOAD, *_TRACKING))},
@@ -326,11 +315,6 @@ def timed_signals(rig: RunMetadata) -> tuple[str, ...]:
     of_constraints = (name for constraint in rig.constraints.values() for name in constraint.sizes)
     of_joints = (name for sizes in rig.reactions.values() for name in sizes)
     return (*of_constraints, *of_joints, *links_of(rig).values())
-
-
-def links_of(rig: RunMetadata) -> dict[str, str]:
-    """Supply -> the signal of the voltage of its link."""
-    return {name: f"{name}/voltage" for name in rig.supplies}
 
 
 def sampled_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, str]:
@@ -437,13 +421,9 @@ def _peaks(signals: Figures, names: Sequence[str], step_ns: int) -> dict[str, Pe
     found: dict[str, PeakSummary] = {}
     for name in names:
         if name in signals:
-            found[name] = {"peak": signals[name].peak, "t_s": _time(signals[name], step_ns)}
+            tick = signals[name].peak_tick
+            found[name] = {"peak": signals[name].peak, "t_s": None if tick is None else tick * step_ns * 1e-9}
     return found
-
-
-def _time(figures: SignalFigures, step_ns: int) -> float | None:
-    """When the peak was first there [s]."""
-    return None if figures.peak_tick is None else figures.peak_tick * step_ns * 1e-9
 
 
 def _bond(signals: Figures, name: str, whats: Sequence[str]) -> BondSummary:
@@ -503,15 +483,6 @@ def _powers(rig: RunMetadata, signals: Figures) -> dict[str, dict[str, float]]:
         owner, _, what = name.rpartition("/")
         found.setdefault(owner, {})[what.removesuffix(ENERGY)] = signals[name].last
     return found
-
-
-def _supply(voltage: SignalFigures, step_ns: int) -> SupplySummary:
-    return {
-        "voltage_start": voltage.first,
-        "voltage_min": voltage.min,
-        "voltage_max": voltage.max,
-        "t_max_s": _time(voltage, step_ns),
-    }
 
 
 def _energy(signals: Figures) -> EnergySummary:

@@ -54,6 +54,8 @@ class Params:
     )
 
     def __post_init__(self) -> None:
+        if not hasattr(self.source.params, "nominal"):
+            raise ValueError(f"a '{self.source.type}' feeds no link; use a source of {DcSource.choices()}")
         if self.largest_voltage is not None:
             if self.largest_voltage <= max(self.source.params.nominal, self.start):
                 raise ValueError("the link is above its largest_voltage without load; raise it")
