@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cosim.cli.command_tree import names_in
-from cosim.core.errors import CosimError, InputError
+from cosim.core.errors import CosimError, InputError, RunWarning
 
 if TYPE_CHECKING:
     from cosim.apps.analysis.relay import RelayRequest
@@ -83,6 +85,7 @@ def run(
         print(f"warning: {line}", file=sys.stderr if json == "-" else sys.stdout)
     if room := scarce_room(loaded, record, ticks_of(loaded, seconds)):
         print(f"warning: {room}", file=sys.stderr if json == "-" else sys.stdout)
+    warnings.simplefilter("ignore", RunWarning)  # those of the run are printed with its summary
     consent = None
     if loaded.hardware and not wait:  # else a client arms it
         from cosim.cli.confirm import MotorConsent
@@ -94,12 +97,17 @@ def run(
     with console.run_display(loaded.run_spec.name, loaded.run_spec.schedule.pacing is not None, quiet) as shown:
         try:
             given = {"wait": wait, "consent": consent, "allow_turns": allow_turns}
+            if compared:  # wherever it differs
+                given["keep"] = replace(loaded.run_spec.keep, every=1, last=None, signals=())
             finished = loaded.run(seconds, record, shown, clear_faults, **given)
         except StoppedRun as stopped:
             finished, fault = stopped.run, stopped
     fault = fault or invalid_results(finished, finished.summary)
     if json != "-":
         print_summary(finished)
+    else:
+        for line in finished.warnings[len(unstable) + len(misfits) :]:
+            print(f"warning: {line}", file=sys.stderr)
     if compared and fault is None and json != "-":
         from cosim.cli.reference_run import print_errors, reference_of, step_line
 

@@ -13,6 +13,8 @@ from cosim.core.types import Trajectory
 from cosim.core.units import show_time
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.multibody.part_names import whole_of
+from cosim.plugins.actuators._supplied_drives import SuppliedDrives
+from cosim.plugins.actuators.drive import largest_voltage
 from cosim.rig.inspection import first_tick, masses, time_constants, warnings
 from cosim.rig.moving_motors import bus_lines, joined, real_limits, stop_lines
 from cosim.rig.parameter_table import table_of
@@ -91,6 +93,7 @@ def _parts(rig: Rig) -> Iterator[str]:
         yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}{limits}"
         if name in rig.plant.prescribed:
             yield from _shaping(rig.plant.prescribed[name])
+    yield from _supplies(rig)
     for loop in description.loops:
         kept = ", keeps its coordinates" if loop.coordinates else ""
         yield f"  loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}"
@@ -122,6 +125,19 @@ def _parts(rig: Rig) -> Iterator[str]:
     for event in spec.events:
         bound = f"{event.signal} {'above' if event.factor > 0 else 'below'} {event.bound:g}"
         yield f"event {event.name}: {f'at {event.at:g} s' if event.at is not None else f'on {bound}'}"
+
+
+def _supplies(rig: Rig) -> Iterator[str]:
+    """Links, and what their drives get of them."""
+    for drive in rig.spec.bond_graphs:
+        if isinstance(of := drive.plugin.params, SuppliedDrives):
+            nominal = of.link.source.params.nominal
+            yield f"  supply {drive.name}: {of.link.source.type}, {nominal:.4g} V without load"
+            for joint, params in of.drives.items():
+                limit, given = params.control.voltage_limit, largest_voltage(params, nominal)
+                if given is not None and given < limit < np.inf:
+                    what = f"its voltage_limit of {limit:.4g} V is above the {given:.4g} V that the link gives"
+                    yield f"    {joint}: {what} as amplitude of a phase"
 
 
 def _coupled(rig: Rig) -> Iterator[str]:

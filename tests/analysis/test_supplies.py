@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.apps.analysis.supplies import braking, largest_integral, mean, rated, rms, size_supplies
+from cosim.apps.analysis.samples import braking, largest_integral, mean, rms
+from cosim.apps.analysis.supplies import size_supplies
+from cosim.apps.analysis.supply_figures import rated
 from cosim.core.errors import InputError
 from tests.kit.samples import FOLDER
 

@@ -21,6 +21,7 @@ from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
 from cosim.rig.run.consent import GivenQuestion
 from cosim.rig.run.run import Run, load_run
+from cosim.rig.run.run_warnings import give, invalid_results
 
 MOST_DURATIONS = 10.0  # times the duration of a run, at most
 RUNS = (".mcap", ".npz", ".run")
@@ -145,19 +146,25 @@ def write_excitation(
 
 
 def _run_of(path: Path, overrides: Sequence[Override], targets: Mapping[str, str | None]) -> Run:
-    """The run of a rig without real motors, or one that is over. targets: option -> the file that it writes."""
+    """The run of a rig without real motors, with all its signals, or one that is over. targets: option -> the file that
+    it writes. Raises InputError, and RunError for a run whose results are wrong."""
     from cosim.output import console
 
     with console.busy(f"running {path.stem}"), named_when_slow():
         if path.suffix in RUNS:
             if overrides:
                 raise InputError("a run that is over does not change; name the rig instead", str(path))
-            return load_run(path)
-        rig = load_rig(path, overrides)
-        console.check_files(input_files(rig, overrides), targets)
-        if rig.hardware:
-            raise InputError("it has real motors; name a recording of its run instead", str(path))
-        return rig.run()
+            run = load_run(path)
+            give(run.warnings)
+        else:
+            rig = load_rig(path, overrides)
+            console.check_files(input_files(rig, overrides), targets)
+            if rig.hardware:
+                raise InputError("it has real motors; name a recording of its run instead", str(path))
+            run = rig.run(keep="all")
+    if (invalid := invalid_results(run, run.summary)) is not None:
+        raise invalid
+    return run
 
 
 def analyze_orders(

@@ -63,6 +63,7 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
         actuator = SampledGraph(params, graph, recorded, moving, samplers, named, inside)
     except GraphError as error:
         raise SectionError(error.what, ()) from None
+    actuator.for_joint = {joint: drive.for_other_joints(params.drives[joint]) for joint in joints}
     doubts = {joint: drive.doubts_of(params.drives[joint]) for joint in joints}
     actuator.doubts = tuple(f"joint '{joint}': {line}" for joint, lines in doubts.items() for line in lines)
     return actuator

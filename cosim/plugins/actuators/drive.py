@@ -88,13 +88,17 @@ def load(params: Params) -> GraphActuator:
     actuator.doubts = doubts_of(params)
     if inverter is not None:
         actuator.longest_step = 1.0 / (STEPS * inverter.switching_frequency)
-    if not params.linear:
-        actuator.for_other_joints = "end its 'gears' with a ball_screw, rack or belt, or use a linear_motor"
-    elif params.gears:
-        actuator.for_other_joints = f"take the {params.gears[-1].type} out of its 'gears'"
-    else:
-        actuator.for_other_joints = "use a motor that turns, such as pmsm"
+    actuator.for_other_joints = for_other_joints(params)
     return actuator
+
+
+def for_other_joints(params: Params) -> str:
+    """The fix for a joint that moves in the other domain."""
+    if not params.linear:
+        return "end its 'gears' with a ball_screw, rack or belt, or use a linear_motor"
+    if params.gears:
+        return f"take the {params.gears[-1].type} out of its 'gears'"
+    return "use a motor that turns, such as pmsm"
 
 
 def _assembled(params: Params) -> GraphActuator:
@@ -199,8 +203,26 @@ def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]
 
 
 def doubts_of(params: Params) -> tuple[str, ...]:
-    """What a user should know of the parameters of its motor."""
-    return tuple(getattr(params.motor.params, "doubts", ()))
+    """What a user should know of the parameters of its motor, and of its inverter."""
+    return (*getattr(params.motor.params, "doubts", ()), *_beyond_inverter(params))
+
+
+def _beyond_inverter(params: Params) -> tuple[str, ...]:
+    """Where its control counts on a voltage that the inverter does not have."""
+    inverter, limit, given = params.control.inverter, params.control.voltage_limit, largest_voltage(params)
+    if inverter is None or params.supply is not None or given is None or not given < limit < math.inf:
+        return ()
+    what = f"control.voltage_limit of {limit:.4g} V is above the {given:.4g} V that the inverter gives"
+    return (f"{what} as amplitude of a phase at its supply_voltage of {inverter.supply_voltage:.4g} V; lower it",)
+
+
+def largest_voltage(params: Params, link: float | None = None) -> float | None:
+    """The amplitude of a phase [V] that its inverter gives; None where that is not known. link: its voltage [V], by
+    default the inverter's own."""
+    bridge, inverter = bridge_of(params), params.control.inverter
+    if link is None and inverter is not None:
+        link = inverter.supply_voltage
+    return None if link is None or bridge is None or bridge.per_link is None else bridge.per_link * link
 
 
 def bridge_of(params: Params) -> _bridge.InverterBridge | None:

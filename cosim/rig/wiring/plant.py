@@ -14,7 +14,7 @@ from cosim.mechanics.integrators.methods import INTEGRATORS
 from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 from cosim.rig.reading.contracts import load_actuator, load_shared_actuator
-from cosim.rig.reading.schema import Reading
+from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.sections.rig_spec import PlantSpec, RigSpec
 from cosim.rig.wiring.emulated_plant import twins_of
 from cosim.rig.wiring.initial_state import (
@@ -123,20 +123,25 @@ def _check_motion(plant: Plant, sections: Mapping[str, str], reading: Reading) -
     several joints by name."""
     words = {"rad": "torque", "m": "force"}
     units = dict(zip(plant.full_model.dof_names, plant.full_model.dof_units, strict=True))
-    driven = [
-        (("joints", name, "actuator"), name, getattr(actuator, "moves", units[name]), actuator)
-        for name, actuator in plant.actuators.items()
+    driven: list[tuple[KeyPath, str, str, str]] = [
+        (("joints", name, "actuator"), name, getattr(of, "moves", units[name]), _for_other_joints(of))
+        for name, of in plant.actuators.items()
     ]
     for name, drive in plant.shared.items():
-        of = drive.actuator
-        driven += [((sections[name], name), dof, of.units[before], of) for before, dof in drive.joints.items()]
-    for place, name, moves, actuator in driven:
+        of, fixes = drive.actuator, getattr(drive.actuator, "for_joint", {})
+        for before, dof in drive.joints.items():
+            place = ("joints", dof, "actuator") if dof in fixes else (sections[name], name)
+            driven.append((place, dof, of.units[before], fixes.get(dof) or _for_other_joints(of)))
+    for place, name, moves, fix in driven:
         if moves != units[name]:
             what = f"it moves the joint by a {words[moves]}, and '{name}' moves by a {words[units[name]]}"
-            fix = getattr(actuator, "for_other_joints", "give it another actuator")
             reading.fail(place, f"{what}; {fix}")
     if reading.errors:
         raise InputErrors(reading.errors)
+
+
+def _for_other_joints(actuator: object) -> str:
+    return getattr(actuator, "for_other_joints", "give it another actuator")
 
 
 def _check_redundancy(plant: Plant, spec: RigSpec, reading: Reading) -> None:

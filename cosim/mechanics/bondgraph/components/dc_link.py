@@ -53,10 +53,18 @@ class Chopper:
         """The voltage [V] below which it is off."""
         return self.threshold if self.off_threshold is None else self.off_threshold
 
+    @property
+    def full(self) -> float:
+        """The voltage [V] from which it is always on, and can do no more."""
+        return self.threshold + (self._band if self.off_threshold is None else 0.0)
+
+    @property
+    def _band(self) -> float:
+        return BAND if self.band is None else self.band
+
     def add(self, graph: BondGraph) -> None:
         """The resistor at the junction `bus`, and what switches it."""
-        band = BAND if self.band is None else self.band
-        share = Law(lambda u: ops.clip((u - self.threshold) / band, 0.0, 1.0), (BUS,))
+        share = Law(lambda u: ops.clip((u - self.threshold) / self._band, 0.0, 1.0), (BUS,))
         if self.off_threshold is not None:
             by_voltage = Law(lambda u: u, (BUS,))
             thresholds = relay.Params(by_voltage, self.threshold, self.off_threshold, self.switching_time)
@@ -77,8 +85,24 @@ class Params:
         unit="V", min=0.0, default=None, doc="of the capacitor at the start; by default as without load"
     )
     chopper: Chopper | None = param(default=None, doc="brake chopper; without it the voltage rises")
+    largest_voltage: float | None = param(
+        unit="V", above=0.0, default=None, doc="of the link, above which a run warns; by default 1.5 times the source's"
+    )
+    lowest_voltage: float | None = param(
+        unit="V", above=0.0, default=None, doc="of the link, below which a run warns; by default half the source's"
+    )
 
     def __post_init__(self) -> None:
+        if not hasattr(self.source.params, "nominal"):
+            raise ValueError(f"a '{self.source.type}' feeds no link; use a source of {DcSource.choices()}")
+        if self.largest_voltage is not None:
+            if self.largest_voltage <= max(self.source.params.nominal, self.start):
+                raise ValueError("the link is above its largest_voltage without load; raise it")
+            if self.chopper is not None and self.chopper.threshold >= self.largest_voltage:
+                raise ValueError("the chopper is off up to the largest_voltage; lower its threshold")
+        if self.lowest_voltage is not None and self.lowest_voltage >= min(self.source.params.nominal, self.start):
+            what = "the link is below its lowest_voltage without load"
+            raise ValueError(f"{what}; lower it, or take it out of a link that is charged in the run")
         if self.chopper is not None and self.chopper.lowest <= self.source.params.nominal:
             raise ValueError(
                 "the supply alone keeps the chopper on; raise its thresholds above the voltage of the source"
