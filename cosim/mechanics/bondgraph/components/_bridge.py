@@ -38,11 +38,6 @@ class InverterBridge(NamedTuple):
     resistances: float
     conductors: int
 
-    @property
-    def per_link(self) -> float | None:
-        """Largest amplitude of a phase per voltage of the link."""
-        return None if self.link_fraction is None else self.link_fraction / self.scale
-
     def size(self, inverter: Inverter, *currents: Numeric) -> Numeric:
         """The current in the graph, rounded around 0."""
         least = self.scale * inverter.rounding_current
