@@ -150,3 +150,30 @@ def test_bases_that_are_wrong(said):
     said(refusal(read, f"mechanism: {{urdf: two.urdf, floating_base: true, moving_base: {{x: {SLIDE}}}}}\n"))
     Path("two.urdf").write_text(URDF.format(root="world"))
     said(refusal(read, "mechanism: {urdf: two.urdf, floating_base: true}\n"))
+
+
+MACRO = """\
+<robot xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:macro name="arm">
+    <link name="arm"><inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="hinge" type="continuous"><parent link="body"/><child link="arm"/><axis xyz="0 0 1"/></joint>
+  </xacro:macro>
+</robot>
+"""
+ROBOT = """\
+<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:include filename="$(find parts)/arm.xacro"/><link name="body"/><xacro:arm/>
+</robot>
+"""
+
+
+@pytest.mark.parametrize("named", ["bench/rig.yaml", "./bench/../bench/rig.yaml", "{}/bench/rig.yaml"])
+@pytest.mark.parametrize("robot", ["robots/robot.xacro", "package://robots/robot.xacro"])
+@pytest.mark.parametrize("packages", ["..", "../bench", "."])
+def test_paths_are_relative_to_the_rig_and_not_to_the_working_directory(packages, robot, named, tmp_path):
+    for file, text in {"bench/robots/robot.xacro": ROBOT, "bench/parts/arm.xacro": MACRO}.items():
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text(text)
+    Path("bench/rig.yaml").write_text(f"mechanism: {{urdf: '{robot}', packages: ['{packages}']}}\n")
+    spec = read_rig(named.format(tmp_path)).mechanism
+    assert [link.mass for link in spec.description.links] == [0, 2]
