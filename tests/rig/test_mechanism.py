@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cosim.rig.sections.joint_definition import TYPES
 from cosim.rig.sections.mechanism import LoopClosureKeys
 from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.refusals import refusal
@@ -53,6 +54,17 @@ def test_a_spring_in_a_joint():
     assert (found.stiffness, found.rest) == (3, pytest.approx(math.pi / 2))
     found = joint("type: prismatic, stiffness: 2 N/mm, unloaded_position: 5 mm")
     assert (found.stiffness, found.rest) == (2000, 0.005)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_joint_that_is_called_like_a_type_has_its_type_written_out(kind):
+    """Without it the joint would be a hinge of this name."""
+    loop = "  loops: [{{name: {}, parent: a, child: base{}}}]\n"
+    for written in (body(f"joint: {kind}"), body("") + loop.format(kind, "")):
+        assert f"write 'type: {kind}'" in refusal(read, written)
+    assert joint(f"joint: {kind}, type: revolute").name == kind
+    assert read(body("") + loop.format(kind, ", type: revolute")).description.loops[0].joint.kind == "revolute"
+    assert read(body("").replace("name: a", f"name: {kind}")).description.joints[0].kind == "revolute"  # a body
 
 
 def test_the_pitch_of_a_screw_is_given_per_turn():
@@ -155,7 +167,9 @@ def test_bases_that_are_wrong(said):
 MACRO = """\
 <robot xmlns:xacro="http://www.ros.org/wiki/xacro">
   <xacro:macro name="arm">
-    <link name="arm"><inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <link name="arm"><inertial>
+      <mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>
+    </inertial></link>
     <joint name="hinge" type="continuous"><parent link="body"/><child link="arm"/><axis xyz="0 0 1"/></joint>
   </xacro:macro>
 </robot>
