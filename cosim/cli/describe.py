@@ -33,7 +33,10 @@ def describe(rig: Rig) -> None:
     """Print the description of a valid rig."""
     state = first_tick(rig)
     missing = missing_connections(rig.spec.drivers, rig.contexts)
-    notes = (*time_constants(rig, state), *(f"warning: {line}" for line in (*warnings(rig, state), *missing)))
+    notes = (
+        *time_constants(rig, state),
+        *(f"warning: {line}" for line in (*rig.spec.mechanism.warnings, *warnings(rig, state), *missing)),
+    )
     print(f"{rig.spec.path}: OK")
     for line in (*_mechanism(rig), *_parts(rig), *notes, *_tick(rig), *(stop_lines(rig) if rig.hardware else ())):
         print(f"  {line}")
@@ -60,6 +63,8 @@ def _mechanism(rig: Rig) -> Iterator[str]:
     few = ", ".join(f"{name} {mass:.4g} kg" for name, mass in list(by_link.items())[:MOST_MASSES])
     more = len(by_link) - MOST_MASSES
     yield f"  mass {sum(by_link.values()):.4g} kg: {few}{f' and {more} more' if more > 0 else ''}"
+    if spec.mechanism.taken:
+        yield f"  of the robot file: {'; '.join(spec.mechanism.taken)}"
     for note in (*description.notes, *filter(None, [rig.plant.immobile])):
         yield f"  note: {note}"
 

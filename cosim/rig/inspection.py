@@ -118,7 +118,8 @@ def _misfits(rig: WiredRig, state: RigState) -> Iterator[str]:
 def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
     """(what is unstable, what does not fit) in a rig that is about to run. Controllers in Python are not called, for
     they may keep hidden state, and a first tick that fails is the matter of the run."""
-    impossible = [note for note in rig.spec.mechanism.description.notes if IMPOSSIBLE in note]
+    mechanism = rig.spec.mechanism
+    impossible = [*(note for note in mechanism.description.notes if IMPOSSIBLE in note), *mechanism.warnings]
     if rig.interpret or rig.tick_model.untraceable:
         beside = (*references_beyond_limits(rig), *unstable_loads(rig))
         return [], [*impossible, *rig.plant.misaligned, *doubts_of_drives(rig), *beside]

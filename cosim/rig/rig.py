@@ -155,7 +155,8 @@ class Rig(WiredRig):
             kept = keep_of(keep)
         seconds, asked = _seconds(duration), (consent, allow_turns)
         unstable, misfits = self.warnings if look else ([], [])
-        give([*unstable, *misfits])
+        of_file = self.run_spec.mechanism.warnings  # which were given when the rig was loaded
+        give([*unstable, *(line for line in misfits if line not in of_file)])
         try:
             run = run_session(self, seconds, record, progress, clear_faults, kept, wait, changes, *asked)
         except StoppedRun as stopped:
@@ -249,14 +250,17 @@ class Rig(WiredRig):
     ) -> Rig:
         """The rig with the sections `data`, as they would stand in a file of this folder.
 
-        See `load_rig` for the other arguments. Raises InputErrors with all errors, each with its key.
+        See `load_rig` for the other arguments and for what it warns of. Raises InputErrors with all errors, each with
+        its key.
         """
         from cosim.rig.reading.schema import show
         from cosim.rig.reading.yaml_source import source_of
 
         if not isinstance(data, Mapping):
             raise InputError(f"expected a mapping of the sections of a rig, got {show(data)}", "from_dict")
-        return _tracked(lambda: _read(source_of(data, folder), (), realtime), interpret, cls)
+        rig = _tracked(lambda: _read(source_of(data, folder), (), realtime), interpret, cls)
+        give(rig.run_spec.mechanism.warnings, 3)
+        return rig
 
 
 def load_rig(
@@ -265,8 +269,16 @@ def load_rig(
     """The rig of a file, after overrides like `controllers.arm.kp=200`.
 
     realtime: run in real time, with the settings of `schedule.realtime` or its defaults.
-    Raises InputErrors with all errors, each with its line.
+    Raises InputErrors with all errors, each with its line. Warns (`cosim.errors.RunWarning`) of what of a robot file is
+    lost and changes the motion.
     """
+    rig = _loaded(path, overrides, interpret, realtime)
+    give(rig.run_spec.mechanism.warnings, 3)
+    return rig
+
+
+def _loaded(path: str | Path, overrides: Iterable[Override], interpret: bool | None, realtime: bool) -> Rig:
+    """See `load_rig`."""
     if not isinstance(path, str | Path):
         from cosim.rig.reading.schema import show
 

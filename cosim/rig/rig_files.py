@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from cosim.core.errors import CosimError, InputError
 from cosim.core.paths import expand, locate
-from cosim.mechanics.multibody.description.robot_file import SUFFIXES as ROBOTS
-from cosim.mechanics.multibody.description.robot_file import format_of, read_robot
+from cosim.mechanics.multibody.description.robot_formats import SUFFIXES as ROBOTS
+from cosim.mechanics.multibody.description.robot_formats import format_of, read_robot
 from cosim.rig.reading.input_tracking import InputTracker, modules_of_user
 from cosim.rig.reading.yaml_source import Override, load_yaml, overlays_of
 from cosim.rig.sections.rig_spec import read_rig

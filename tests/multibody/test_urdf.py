@@ -315,7 +315,7 @@ def test_ur5_frames_and_mass_centres_are_those_of_the_dh_table(q):
 
 
 def test_ur5_has_the_makers_names_masses_and_limits():
-    mechanism = read_urdf(UR5)
+    mechanism = read_urdf(UR5).mechanism
     moving = [part for part in mechanism.joints if part.kind != "fixed"]
     names = "shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3"
     assert [part.name for part in moving] == [f"{name}_joint" for name in names]

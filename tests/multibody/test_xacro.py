@@ -66,12 +66,12 @@ def test_a_file_of_a_package_is_included_by_its_address(write, tmp_path, near):
     robot = tmp_path / "scara_description" / near
     robot.parent.mkdir(parents=True, exist_ok=True)
     robot.write_text(text)
-    assert [joint.name for joint in read_urdf(robot, packages=[tmp_path]).joints] == ["j1", "j2"]
+    assert [joint.name for joint in read_urdf(robot, packages=[tmp_path]).mechanism.joints] == ["j1", "j2"]
 
 
 def test_macros_includes_expressions_and_arguments(write):
     write(macros_x=MACRO, scara_x=SCARA.replace("INCLUDED", "macros.xacro"))
-    mechanism = read_urdf("scara.xacro")
+    mechanism = read_urdf("scara.xacro").mechanism
     assert [(j.name, j.parent, j.child, j.pose.position[0]) for j in mechanism.joints] == [
         ("j1", "base", "l1", 0.5),
         ("j2", "l1", "l2", 0.25),
@@ -79,13 +79,13 @@ def test_macros_includes_expressions_and_arguments(write):
     (first, _) = mechanism.joints
     assert (first.upper, first.max_velocity) == (np.pi, np.pi)
     assert (mechanism.name, mechanism.notes, len(mechanism.links)) == ("scara", (), 3)
-    assert [j.pose.position[0] for j in read_urdf("scara.xacro", {"reach": "0.3"}).joints] == [0.3]
+    assert [j.pose.position[0] for j in read_urdf("scara.xacro", {"reach": "0.3"}).mechanism.joints] == [0.3]
 
 
 def test_a_urdf_with_xacro_in_it_is_expanded_whatever_it_is_called(write):
     """Half a robot without its macros ran before, because unknown elements are ignored."""
     write(macros_x=MACRO, robot_u=SCARA.replace("INCLUDED", "macros.xacro"))
-    assert len(read_urdf("robot.urdf").joints) == 2
+    assert len(read_urdf("robot.urdf").mechanism.joints) == 2
 
 
 def test_a_plain_file_is_read_without_the_package(monkeypatch):
@@ -110,7 +110,7 @@ def test_packages_are_found(write, where, tmp_path, monkeypatch):
     packages = {"below": [tmp_path / "ws"], "manifest": [tmp_path / "elsewhere"]}.get(where, [])
     if where.endswith("PATH"):
         monkeypatch.setenv(where, str(tmp_path / "ros"))
-    assert len(read_urdf("ws/robot/urdf/scara.xacro", None, packages).joints) == 2
+    assert len(read_urdf("ws/robot/urdf/scara.xacro", None, packages).mechanism.joints) == 2
 
 
 @pytest.mark.parametrize("found", ["given", "ROS_PACKAGE_PATH"])
@@ -130,7 +130,7 @@ def test_a_package_in_a_relative_folder_is_found_from_an_include(write, found, m
 
 def test_warnings_of_xacro_are_notes(write, capfd):
     write(a_x=f'<robot name="r" {XACRO}>\n<xacro:property name="pi" value="3"/>\n<link name="a"/>\n</robot>')
-    assert read_urdf("a.xacro").notes == ("a.xacro:1: xacro: redefining global symbol: pi",)
+    assert read_urdf("a.xacro").mechanism.notes == ("a.xacro:1: xacro: redefining global symbol: pi",)
     assert capfd.readouterr() == ("", "")
 
 
@@ -141,7 +141,7 @@ def robot(*lines):
 def test_an_optional_include_may_be_missing(write):
     optional = '<xacro:include filename="{}" optional="true"/>'
     write(a_x=robot(optional.format("b.xacro"), optional.format("$(find arms)/b.xacro")))
-    assert len(read_urdf("a.xacro").links) == 1
+    assert len(read_urdf("a.xacro").mechanism.links) == 1
 
 
 LEG = "<xacro:macro name='leg' params='{}'>", "{}", "</xacro:macro>", "<xacro:leg/>"

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from cosim import load_rig
+from cosim.errors import RunWarning
 from tests.new.robots import ARM, LIMIT, joint, link, one_joint, robot
 
 
@@ -152,9 +153,10 @@ def test_a_rig_of_an_mjcf_file(new, command, said):
     code, out, err = new(MJCF, file="crane.xml")
     assert (code, err) == (0, [])
     said(out)
-    assert yaml.safe_load(Path("rig.yaml").read_text())["mechanism"] == {"mjcf": "crane.xml"}
-    assert "    note: crane.xml: dropped: 1 actuator, contacts" in command("check", "rig.yaml")[1]
-    rig = load_rig("rig.yaml")
+    assert yaml.safe_load(Path("rig.yaml").read_text())["mechanism"] == {"mjcf": "crane.xml", "gravity": [0, 0, -9.81]}
+    assert "  warning: crane.xml: dropped: 1 actuator" in command("check", "rig.yaml")[1]
+    with pytest.warns(RunWarning):
+        rig = load_rig("rig.yaml")
     assert rig.spec.joints["slew"].limits["effort"] == 30.0
     run = rig.run()
     assert run.summary["joints"]["slew"]["error_max"] < 1e-4

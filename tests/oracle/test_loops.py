@@ -193,7 +193,7 @@ SIZES = {pin.ContactType.CONTACT_3D: 3, pin.ContactType.CONTACT_6D: 6}
 def test_robots_held_by_hand_and_foot(file, ends):
     """Contacts of three and of six rows, accelerations and reactions."""
     random = np.random.default_rng(len(ends))
-    mechanism = with_floating_base(read_urdf(ROBOTS / file))
+    mechanism = with_floating_base(read_urdf(ROBOTS / file).mechanism)
     q = Model(mechanism).random_configuration(random)
     loops = tuple(cut(mechanism, q, f"c{k}", *end, random) for k, end in enumerate(ends))
     model = Model(dataclasses.replace(mechanism, loops=loops))

@@ -1,16 +1,18 @@
 """Mechanisms from MJCF files accelerate as MuJoCo computes from the same file."""
 
 import math
+import warnings
 from pathlib import Path
 
 import mujoco
 import numpy as np
 import pytest
 
-from cosim.core.errors import InputErrors
+from cosim import load_rig
+from cosim.core.errors import InputErrors, RunWarning
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.description.mjcf import read_mjcf
-from cosim.mechanics.multibody.description.robot_file import format_of
+from cosim.mechanics.multibody.description.robot_formats import format_of
 from tests.kit.refusals import raised
 
 TOLERANCE = 1e-9
@@ -67,7 +69,7 @@ class Pair:
         self.reference.opt.density = self.reference.opt.viscosity = 0.0
         self.reference.body_gravcomp[:] = 0.0
         self.data = mujoco.MjData(self.reference)
-        self.model = Model(read_mjcf(path), gravity=self.reference.opt.gravity.tolist())
+        self.model = Model(read_mjcf(path).mechanism, gravity=self.reference.opt.gravity.tolist())
 
     def number(self, joint):
         found = mujoco.mj_name2id(self.reference, mujoco.mjtObj.mjOBJ_JOINT, joint)
@@ -124,7 +126,7 @@ def test_accelerations(name, tmp_path):
 def test_what_joints_have(tmp_path):
     path = written(tmp_path, FILES["chain"])
     assert format_of(path) == "mjcf"
-    mechanism = read_mjcf(path)
+    mechanism = read_mjcf(path).mechanism
     joints = {joint.name: joint for joint in mechanism.joints if joint.kind != "fixed"}
     assert list(joints) == ["h1", "s1", "h2", "h3"]
     assert (joints["h1"].damping, joints["h1"].rotor_inertia, joints["h1"].lower) == (0.2, 0.3, -math.inf)
@@ -140,7 +142,7 @@ def test_what_is_dropped_is_noted(tmp_path, said):
       <tendon><fixed name="t"><joint joint="x" coef="1"/></fixed></tendon>
       <equality><joint joint1="x" joint2="y"/></equality>
       <actuator><motor joint="x"/></actuator>"""
-    said(read_mjcf(written(tmp_path, body, more)).notes)
+    said(read_mjcf(written(tmp_path, body, more)).mechanism.warnings)
 
 
 @pytest.mark.parametrize(
@@ -155,3 +157,56 @@ def test_a_file_that_mujoco_refuses(tmp_path, text, message):
     path.write_text(text)
     (line,) = str(raised(InputErrors, read_mjcf, path)).splitlines()
     assert line.startswith(str(path)) and f"MuJoCo cannot compile the file: {message}" in line
+
+
+MOON = """<mujoco model="moon"><option gravity="0 0 -1.62" density="1.2"/><worldbody>
+  <body name="a"><joint name="h" axis="0 1 0"/><inertial pos="0.3 0 0" mass="2" diaginertia="0.01 0.02 0.02"/></body>
+</worldbody></mujoco>"""
+RIG = "mechanism: {{mjcf: model.xml{more}}}\nschedule: {{step: 1 ms, duration: 10 ms}}\n"
+
+
+def rig_of(folder, text, more=""):
+    """The file of a rig with an MJCF file."""
+    (folder / "model.xml").write_text(text)
+    file = folder / "rig.yaml"
+    file.write_text(RIG.format(more=more))
+    return file
+
+
+@pytest.mark.parametrize(("more", "gravity"), [("", 1.62), (", gravity: [0, 0, -5]", 5.0)])
+def test_the_gravity_of_the_file_acts_unless_the_rig_gives_one(tmp_path, more, gravity):
+    with pytest.warns(RunWarning, match="forces of the fluid"):
+        rig = load_rig(rig_of(tmp_path, MOON, more))
+    assert rig.plant.model.gravity.tolist() == [0.0, 0.0, -gravity]
+    acceleration = rig.plant.model.forward_dynamics([0.0], [0.0], [0.0])
+    assert acceleration == pytest.approx([gravity * 2.0 * 0.3 / (0.02 + 2.0 * 0.09)])
+
+
+def test_a_flag_of_the_file_takes_gravity_away(tmp_path):
+    text = MOON.replace("<worldbody>", '<option><flag gravity="disable"/></option><worldbody>')
+    (tmp_path / "model.xml").write_text(text)
+    with pytest.warns(RunWarning):
+        assert Model.from_mjcf(tmp_path / "model.xml").gravity.tolist() == [0.0, 0.0, 0.0]
+    with pytest.warns(RunWarning):
+        assert Model.from_mjcf(tmp_path / "model.xml", gravity=[0, 0, -2]).gravity.tolist() == [0.0, 0.0, -2.0]
+
+
+def test_what_is_lost_is_warned_of_once_and_kept_with_the_run(tmp_path):
+    file = rig_of(tmp_path, MOON)
+    for _ in range(2):  # the second one is restored from the cache
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run = load_rig(file).run()
+        assert [str(one.message) for one in caught] == list(run.warnings)
+        assert len(run.warnings) == 1 and "dropped: forces of the fluid" in run.warnings[0]
+        assert caught[0].filename == __file__
+
+
+def test_what_is_lost_is_said_by_every_command(tmp_path, command, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rig = rig_of(tmp_path, MOON).name
+    for arguments in (["run", rig], ["check", rig], ["new", "new.yaml", "model.xml"]):
+        code, out, _ = command(*arguments)
+        assert code == 0 and "dropped: forces of the fluid" in str(out)
+    assert "gravity 0, 0, -1.62 m/s^2" in str(command("check", rig)[1])
+    assert "gravity: [0, 0, -1.62]" in (tmp_path / "new.yaml").read_text()

@@ -21,7 +21,7 @@ from cosim.apps.derive.tables import SIGNS, counted, quantity, table
 from cosim.core.errors import InputError, did_you_mean, listed
 from cosim.core.units import unit_sign
 from cosim.mechanics.bondgraph import Assembly, Element, Law
-from cosim.mechanics.multibody.description.robot_file import SUFFIXES
+from cosim.mechanics.multibody.description.robot_formats import SUFFIXES
 from cosim.plugins.actuators._graph_actuator import GraphActuator
 
 MAX_PRINTED_BONDS = 20  # of an incidence matrix

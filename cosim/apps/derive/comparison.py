@@ -21,7 +21,7 @@ from cosim.core.compile.compiled import INTERPRET_VARIABLE, interpreting
 from cosim.core.errors import InputError, RunError
 from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, dependent_row, known_formulations
 from cosim.mechanics.multibody import Model, assembly
-from cosim.mechanics.multibody.description.robot_file import SUFFIXES
+from cosim.mechanics.multibody.description.robot_formats import SUFFIXES
 from cosim.mechanics.multibody.part_names import given_names
 from cosim.output import console
 from cosim.output.output_files import write_json

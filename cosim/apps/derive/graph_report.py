@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,8 @@ from cosim.apps.derive.graph_drawing import plot_graph
 from cosim.apps.derive.tables import SIGNS, counted, table
 from cosim.core.errors import InputError, InputErrors
 from cosim.core.types import Actuator
-from cosim.mechanics.multibody.description.robot_file import SUFFIXES, check_robot_file, format_of, read_robot
+from cosim.mechanics.multibody.description.robot_file import RobotFile
+from cosim.mechanics.multibody.description.robot_formats import SUFFIXES, check_robot_file, format_of, read_robot
 from cosim.mechanics.multibody.description.structure import FundamentalLoop, Structure, freedoms, mobility, structure_of
 from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 from cosim.output import console
@@ -62,11 +64,19 @@ def read_mechanism(path: Path) -> Mechanism:
     """The mechanism of a robot file, by its suffix, or a rig. Raises InputError as their readers do."""
     if path.suffix.lower() not in SUFFIXES:
         return read_rig_with_joints(path).mechanism.description
+    return read_robot_file(path).mechanism
+
+
+def read_robot_file(path: Path) -> RobotFile:
+    """What a robot file states; what of it is lost is printed. Raises InputError as its reader does."""
     try:
         check_robot_file(path)
     except InputError as error:
         raise InputError(error.what, str(path)) from None
-    return read_robot(path, format_of(path))
+    robot = read_robot(path, format_of(path))
+    for line in robot.mechanism.warnings:
+        print(f"warning: {line}", file=sys.stderr)
+    return robot
 
 
 def graph_lines(mechanism: Mechanism, structure: Structure) -> list[str]:

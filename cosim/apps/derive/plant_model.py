@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cosim.apps.derive.graph_report import actuators_of, read_mechanism
+from cosim.apps.derive.graph_report import actuators_of, read_robot_file
 from cosim.mechanics.multibody import Model
-from cosim.mechanics.multibody.description.robot_file import SUFFIXES
+from cosim.mechanics.multibody.description.robot_formats import SUFFIXES
 from cosim.rig.sections.rig_spec import PlantSpec, RigSpec, read_rig_plant
 from cosim.rig.wiring.plant import friction_laws, with_friction
 
 
 def read_model(path: Path) -> Model:
-    """The model of a robot file, or of a rig with its gravity. Raises InputErrors for errors in the file."""
-    return Model(read_mechanism(path)) if path.suffix.lower() in SUFFIXES else model_of(read_rig_plant(path))
+    """The model of a robot file or a rig, with its gravity. Raises InputErrors for errors in the file."""
+    if path.suffix.lower() not in SUFFIXES:
+        return model_of(read_rig_plant(path))
+    robot = read_robot_file(path)
+    return Model(robot.mechanism, robot.gravity_or(None))
 
 
 def model_of(rig: RigSpec | PlantSpec) -> Model:

@@ -12,7 +12,7 @@ from cosim.apps.new.plan import Actuators, Plan, plan_rig
 from cosim.apps.new.rig_text import ModelSource, rig_text
 from cosim.core.errors import CosimError, InputError, plural
 from cosim.core.paths import PACKAGE, expand, locate
-from cosim.mechanics.multibody.description.robot_file import YAML, check_robot_file, format_of, read_robot
+from cosim.mechanics.multibody.description.robot_formats import YAML, check_robot_file, format_of, read_robot
 from cosim.mechanics.multibody.mechanism import with_floating_base
 from cosim.output.console import busy, quantity_of
 from cosim.output.output_files import check_output, write_file
@@ -61,19 +61,22 @@ def _planned(
     """The figures of the rig, and the keys of its mechanism."""
     file = _locate(robot, packages)
     format = format_of(file)
-    mechanism = read_robot(file, format, arguments, [Path(expand(folder)) for folder in packages])
+    robot_file = read_robot(file, format, arguments, [Path(expand(folder)) for folder in packages])
+    mechanism, gravity = robot_file.mechanism, robot_file.gravity_or(None)
     if arguments and format != "urdf":
         raise InputError("xacro arguments are for a URDF or xacro file; take them out", "--arg")
     fixed = all(joint.kind == "fixed" for joint in mechanism.joints)
     grounded = format == "urdf" and not floating and not fixed
     whole = with_floating_base(mechanism) if format == "urdf" and not grounded else mechanism
-    plan = replace(plan_rig(whole, bandwidth, actuator, hold=not floating and not fixed), mechanism=mechanism)
+    plan = replace(
+        plan_rig(whole, bandwidth, actuator, hold=not floating and not fixed, gravity=gravity), mechanism=mechanism
+    )
     keys: dict[str, str | Mapping[str, str] | list[str]] = {format: _from(rig, robot, file)}
     if packages:
         keys["packages"] = [_from(rig, folder, Path(folder)) for folder in packages]
     if arguments:
         keys["xacro_arguments"] = arguments
-    return plan, ModelSource(keys, floating or fixed)
+    return plan, ModelSource(keys, floating or fixed, robot_file.gravity)
 
 
 def _check_names(rig: Path, robot: str, force: bool) -> None:
@@ -151,5 +154,7 @@ def _report(rig: Path, plan: Plan, source: ModelSource) -> Iterator[str]:
     if plan.mechanism.notes:
         notes = len(plan.mechanism.notes)
         yield f"notes    {notes} on the robot file: {plan.mechanism.notes[0]}" + "; …" * (notes > 1)
+    for line in plan.mechanism.warnings:
+        yield f"warning  {line}"
     yield f"next     cosim check {name}"
     yield f"         cosim run {name} --plot {shlex.quote(rig.stem)}.png"

@@ -16,7 +16,7 @@ import numpy as np
 from cosim.core.types import Array
 from cosim.core.units import DEGREE, RPM
 from cosim.mechanics.multibody.equations import FRICTION_SPEED
-from cosim.mechanics.multibody.mechanism import Joint, Mechanism
+from cosim.mechanics.multibody.mechanism import GRAVITY, Joint, Mechanism
 from cosim.mechanics.multibody.model import Model
 from cosim.rig.sections.dofs import dofs_of
 
@@ -137,14 +137,20 @@ class _Motion:
     goal: float
 
 
-def plan_rig(mechanism: Mechanism, bandwidth: float, actuator: Actuators = "auto", hold: bool = True) -> Plan:
+def plan_rig(
+    mechanism: Mechanism,
+    bandwidth: float,
+    actuator: Actuators = "auto",
+    hold: bool = True,
+    gravity: tuple[float, float, float] = GRAVITY,
+) -> Plan:
     """The figures of a rig for the mechanism.
 
     bandwidth: of the control [Hz]; actuator: of all joints, or `auto`: motors where friction is strong, else ideal;
-    hold: latch joints of several dofs.
+    hold: latch joints of several dofs; gravity: [m/s²].
     Raises InputErrors for links that can move without inertia.
     """
-    model, dofs = Model(mechanism), dofs_of(mechanism)
+    model, dofs = Model(mechanism, gravity), dofs_of(mechanism)
     units = dict(zip(model.dof_names, model.dof_units, strict=True))
     motions = [
         _motion(joint, units[name]) for name, joint in dofs.single.items() if name in units and name not in dofs.by_name

@@ -19,10 +19,12 @@ STIFF_COMMENT = "  # implicit, for the strong friction of light joints"
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where the mechanism comes from: its keys in the section `mechanism`, and whether the base is free."""
+    """Where the mechanism comes from: its keys in the section `mechanism`, whether the base is free, and the gravity
+    that the file states [m/s²]."""
 
     keys: Mapping[str, str | Mapping[str, str] | list[str]]
     floating: bool
+    gravity: tuple[float, float, float] | None = None
 
 
 def rig_text(plan: Plan, source: ModelSource) -> str:
@@ -52,6 +54,8 @@ def _mechanism(plan: Plan, source: ModelSource) -> Iterator[str]:
         else:
             pairs = (f"{yaml_text(name)}: {json.dumps(text)}" for name, text in value.items())
             yield f"  {key}: {{{', '.join(pairs)}}}"
+    if source.gravity is not None:
+        yield f"  gravity: [{', '.join(f'{g:.9g}' for g in source.gravity)}]  # m/s^2, of the file"
     if "urdf" not in source.keys:
         return
     if source.floating:

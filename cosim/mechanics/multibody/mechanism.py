@@ -25,6 +25,7 @@ NOWHERE = SourceLocation("<inline>")
 
 GROUND_LINK = "world"
 ROOT_JOINT = "root_joint"
+GRAVITY = (0.0, 0.0, -9.81)  # m/s², in the ground frame, where none is given
 _EXACT = 1e-15  # rounding error of sin and cos of a right angle
 
 
@@ -257,7 +258,8 @@ class Frame:
 @dataclass(frozen=True)
 class Mechanism:
     """A tree of links and joints, loops, constraints, springs, frames and forces; `notes` are remarks that are not
-    errors. reactions: joints of the tree whose wrenches are recorded; a fixed one is then not merged."""
+    errors, `warnings` say what of its file is lost and changes the motion. reactions: joints of the tree whose wrenches
+    are recorded; a fixed one is then not merged."""
 
     name: str
     root: str
@@ -271,6 +273,7 @@ class Mechanism:
     forces: tuple[AppliedForce, ...] = ()
     reactions: tuple[str, ...] = ()
     torsion_springs: tuple[TorsionSpring, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def with_floating_base(mechanism: Mechanism) -> Mechanism:

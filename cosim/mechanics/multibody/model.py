@@ -20,6 +20,7 @@ from cosim.mechanics.multibody.constraint_rows import body_constraints, body_for
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.loop_cutting import cut_loops
+from cosim.mechanics.multibody.description.mjcf import read_mjcf
 from cosim.mechanics.multibody.description.urdf import read_urdf
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.elastic_joints import MODES
@@ -28,15 +29,12 @@ from cosim.mechanics.multibody.inertial_parameters import inertial_parameters
 from cosim.mechanics.multibody.inverse_kinematics import InverseKinematics, solve_pose
 from cosim.mechanics.multibody.joint_springs import joint_springs
 from cosim.mechanics.multibody.massless import assumed_inertia
-from cosim.mechanics.multibody.mechanism import Mechanism, with_floating_base
+from cosim.mechanics.multibody.mechanism import GRAVITY, Mechanism, with_floating_base
 from cosim.mechanics.multibody.model_functions import CompiledFunctions
 from cosim.mechanics.multibody.part_names import given_names, whole_of
+from cosim.mechanics.multibody.rotors import RotorInertia, rotors_of
 from cosim.mechanics.multibody.torsion_springs import ball_springs, torsion_spring_dampers
 from cosim.mechanics.multibody.tree import Tree, build_tree, check_inertia_of_motion
-
-GRAVITY = (0.0, 0.0, -9.81)
-
-RotorInertia = Mapping[str, float] | Sequence[float] | Array  # by dof name, or (nv,)
 
 # from this many independent constraint rows on, elimination where the loops close is faster
 NESTED_FROM = 4
@@ -137,27 +135,30 @@ class Model:
         rotors = [[0.0 if j.mimic else next(given) for _ in range(k.nv)] for j, k in pairs]
         return tree.with_rotors([ops.array(r) for r in rotors])
 
-    def _rotors(self, rotor_inertia: RotorInertia) -> Numeric:
-        if isinstance(rotor_inertia, Mapping):
-            places = [self.dof_index(name) for name in rotor_inertia]
-            by_dof = ops.set_at(np.zeros(self.nv), places, list(rotor_inertia.values()))
-            if ops.is_symbolic(by_dof):
-                return by_dof
-            rotor_inertia = by_dof
-        rotors = np.asarray(rotor_inertia, dtype=float)
-        if rotors.shape != (self.nv,) or not np.all((rotors >= 0.0) & np.isfinite(rotors)):
-            raise ValueError(f"rotor_inertia must be {self.nv} numbers that are not negative, got {rotor_inertia}")
-        return rotors
+    def _rotors(self, rotor_inertia: RotorInertia | None) -> Numeric:
+        return rotors_of(rotor_inertia, self.nv, self.dof_index)
 
     @classmethod
-    def from_urdf(cls, path: str | Path, floating_base: bool = False, gravity: Sequence[float] = GRAVITY) -> Model:
+    def from_urdf(cls, path: str | Path, floating_base: bool = False, gravity: Sequence[float] | None = None) -> Model:
         """The model of a URDF file. Its root link is the ground; with `floating_base` a free joint `root_joint`
-        connects the root link to the ground.
+        connects the root link to the ground. gravity: (3,) [m/s²], by default (0, 0, -9.81).
 
-        Raises InputErrors with every error in the file and its line.
+        Raises InputErrors with every error in the file and its line. Warns (`RunWarning`) of what is lost.
         """
-        mechanism = read_urdf(path)
-        return cls(with_floating_base(mechanism) if floating_base else mechanism, gravity)
+        robot = read_urdf(path)
+        robot.warn()
+        mechanism = with_floating_base(robot.mechanism) if floating_base else robot.mechanism
+        return cls(mechanism, robot.gravity_or(gravity))
+
+    @classmethod
+    def from_mjcf(cls, path: str | Path, gravity: Sequence[float] | None = None) -> Model:
+        """The model of an MJCF file, compiled by the package `mujoco`. gravity: (3,) [m/s²], by default the file's.
+
+        Raises InputErrors with the error of MuJoCo. Warns (`RunWarning`) of what is lost.
+        """
+        robot = read_mjcf(path)
+        robot.warn()
+        return cls(robot.mechanism, robot.gravity_or(gravity))
 
     def with_rotor_inertia(self, rotor_inertia: RotorInertia) -> Model:
         """The same mechanism with rotors: (nv,) inertia reflected to each dof."""
@@ -166,8 +167,7 @@ class Model:
     @property
     def drive_rotors(self) -> dict[str, Numeric]:
         """Dof -> inertia of the rotors that were given beside those of the description."""
-        given = np.zeros(self.nv) if self._rotor_inertia is None else self._rotors(self._rotor_inertia)
-        return dict(zip(self.dof_names, given, strict=True))
+        return dict(zip(self.dof_names, self._rotors(self._rotor_inertia), strict=True))
 
     def without(self, redundant: Sequence[int], inexact: Mapping[int, float] | None = None) -> Model:
         """The same model without the redundant constraint rows in its solution; inexact: see `ConstraintSet`."""

@@ -31,10 +31,10 @@ def warnings_of(run: RecordedRun, summary: RunSummary) -> list[str]:
     return [*run.unstable, *run.misfits, *lost, *event_warnings(summary), *result_warnings(run, summary)]
 
 
-def give(lines: Iterable[str]) -> None:
-    """Give warnings to the program that called `Rig.run`."""
+def give(lines: Iterable[str], callers: int = 4) -> None:
+    """Give warnings to the program. callers: calls from there to here; the default is for `Rig.run`."""
     for line in lines:
-        warnings.warn(line, RunWarning, stacklevel=4)  # the caller of `Rig.run`
+        warnings.warn(line, RunWarning, stacklevel=callers)
 
 
 def result_warnings(run: RecordedRun, summary: RunSummary) -> list[str]:

@@ -19,10 +19,12 @@ from cosim.mechanics.multibody.coordinates import ROTATION, rotation_of
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
-from cosim.mechanics.multibody.description.robot_file import check_robot_file, read_robot
+from cosim.mechanics.multibody.description.robot_file import RobotFile
+from cosim.mechanics.multibody.description.robot_formats import check_robot_file, read_robot
 from cosim.mechanics.multibody.description.topology import build_mechanism
 from cosim.mechanics.multibody.given_rotation import GivenRotation
 from cosim.mechanics.multibody.mechanism import (
+    GRAVITY,
     GROUND_LINK,
     ROOT_JOINT,
     GeneralMotion,
@@ -86,7 +88,7 @@ class MechanismFile:
     packages: tuple[str, ...] | None = param(default=None)
     bodies: list | None = param(default=None)
     numbers: dict | None = param(default=None)
-    gravity: tuple[float, float, float] = param(unit="m/s^2", default=(0.0, 0.0, -9.81))
+    gravity: Vector | None = param(unit="m/s^2", default=None)
     floating_base: bool = param(default=False)
     moving_base: MovingBaseKeys | None = param(default=None)
     elastic: list | None = param(default=None)
@@ -113,23 +115,31 @@ class MechanismSpec:
     urdf: Path | None  # its robot file, URDF, xacro or MJCF; None: given inline
     loop_closure: LoopClosureKeys
     formulation: str = SEPARATE_BODIES
+    taken: tuple[str, ...] = ()  # what of the robot file is no mechanics and acts in the rig, for `cosim check`
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of the robot file is lost and changes the motion."""
+        return self.description.warnings
 
 
 def ground_alone(name: str, reading: Reading) -> MechanismSpec:
     """The mechanism of the rig called `name` that has none: the ground, on which nothing is."""
     links = [Link(BASE, place=reading.place(()))]
     description = build_mechanism(name, links, [], Diagnostics())
-    return MechanismSpec(description, MechanismFile().gravity, None, LoopClosureKeys())
+    return MechanismSpec(description, GRAVITY, None, LoopClosureKeys())
 
 
 @dataclass(frozen=True)
 class _Tree:
-    """Links and joints without loops and springs; ground: the fixed link."""
+    """Links and joints without loops and springs; ground: the fixed link; file: what the robot file states, of a rig
+    with one."""
 
     name: str
     ground: str
     links: list[Link]
     joints: list[Joint]
+    file: RobotFile | None = None
 
 
 def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> MechanismSpec | None:
@@ -171,7 +181,12 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
     formulation = section.get("formulation", SEPARATE_BODIES)
     if find_module(FORMULATION, formulation, (*at, "formulation"), reading) is None:
         return None
-    return MechanismSpec(description, section.get("gravity", ()), robot, closure, formulation)
+    gravity, taken = section.get("gravity"), []
+    if gravity is None:
+        gravity = GRAVITY if tree.file is None else tree.file.gravity_or(None)
+        if gravity != GRAVITY:
+            taken.append(f"gravity {', '.join(f'{g:g}' for g in gravity)} m/s^2")
+    return MechanismSpec(description, gravity, robot, closure, formulation, tuple(taken))
 
 
 def _tree_of_bodies(section: dict[str, YamlValue], name: str, reading: Reading, findings: Diagnostics) -> _Tree:
@@ -222,12 +237,14 @@ def _tree_of_robot(
         what = "floating_base is for a URDF; a free base of an MJCF file has a <freejoint>"
         reading.fail(("mechanism", "floating_base"), what)
     findings.raise_errors()
-    mechanism = read_robot(file, format, xacro_arguments_of(section), packages)
+    robot = read_robot(file, format, xacro_arguments_of(section), packages)
+    mechanism = robot.mechanism
     findings.notes.extend(mechanism.notes)
+    findings.warnings.extend(mechanism.warnings)
     links, joints = list(mechanism.links), list(mechanism.joints)
     floating, moving_base = section.get("floating_base"), section.get("moving_base")
     if not floating and moving_base is None:
-        return _Tree(mechanism.name, mechanism.root, links, joints)
+        return _Tree(mechanism.name, mechanism.root, links, joints, robot)
     key = ("mechanism", "floating_base" if floating else "moving_base")
     place = reading.place(key)
     if floating and moving_base is not None:
@@ -241,7 +258,7 @@ def _tree_of_robot(
     else:
         ground = _on_moving_base(ground, moving_base, reading)
         root = Joint(ROOT_JOINT, "fixed", MOVING_BASE, mechanism.root, Pose.identity(), place=place)
-    return _Tree(mechanism.name, GROUND_LINK, ground.links + links, [*ground.joints, root, *joints])
+    return _Tree(mechanism.name, GROUND_LINK, ground.links + links, [*ground.joints, root, *joints], robot)
 
 
 def _on_moving_base(tree: _Tree, keys: MovingBaseKeys, reading: Reading) -> _Tree:

@@ -29,6 +29,7 @@ KNOWN = "known"  # name of this data among the cached parts
 WARNINGS = "warnings"  # name of what the rig warns of, which depends on its parameters
 _SPEC = ("name", "path", "description", "drivers")
 _SECTIONS = {
+    "mechanism": ("warnings",),
     "schedule": ("step_ns", "rate", "duration_ns", "blend", "pacing"),
     "keep": ("signals", "every", "last", "budget", "file"),
     "telemetry": (

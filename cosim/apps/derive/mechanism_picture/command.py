@@ -10,18 +10,19 @@ import numpy as np
 
 from cosim.apps.derive.equations.command import mount_of
 from cosim.apps.derive.equations.composition import compose
-from cosim.apps.derive.graph_report import check_file, read_mechanism
+from cosim.apps.derive.graph_report import check_file
 from cosim.apps.derive.mechanism_picture.pen import Pen
 from cosim.apps.derive.mechanism_picture.planar import draw_planar
 from cosim.apps.derive.mechanism_picture.sketch import Sketch, sketch_of
 from cosim.apps.derive.mechanism_picture.spatial import draw_spatial
 from cosim.apps.derive.mechanism_picture.stage import PosedSketch, Projection, stage_of, view_of
+from cosim.apps.derive.plant_model import read_model
 from cosim.apps.derive.tables import counted
 from cosim.core import ops
 from cosim.core.errors import InputError, shortened
 from cosim.core.units import parse_quantity
 from cosim.mechanics.multibody.assembly import close_loops
-from cosim.mechanics.multibody.description.robot_file import SUFFIXES, format_of
+from cosim.mechanics.multibody.description.robot_formats import SUFFIXES, format_of
 from cosim.mechanics.multibody.model import Model
 from cosim.output.plot import save
 from cosim.output.scene.build import scene_of
@@ -85,7 +86,7 @@ def _read(path: Path) -> Subject:
         rig = load_rig(path)
         rig.require_joints("cosim derive")
         return Subject(rig.plant.model, rig.plant.start.q, list(scene_of_rig(rig).shapes), rig)
-    model = Model(read_mechanism(path))
+    model = read_model(path)
     visuals = read_visuals(path, {}, ())[0] if format_of(path) == "urdf" else {}
     return Subject(model, model.neutral(), list(scene_of(model, model.neutral(), (), visuals).shapes))
 

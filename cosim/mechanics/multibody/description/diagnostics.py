@@ -1,4 +1,4 @@
-"""Errors and notes collected while a mechanism is read."""
+"""Errors, warnings and notes collected while a mechanism is read."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
 
 @dataclass
 class Diagnostics:
-    """Collected errors, which a reader reports together at its end, and notes."""
+    """Collected errors, which a reader reports together at its end; warnings of what is lost and changes the motion,
+    with the fix; and notes."""
 
     errors: ErrorList = field(default_factory=ErrorList)
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def error(self, what: str, place: SourceLocation) -> None:
         self.errors.append(InputError(what, place))
 
     def note(self, what: str, place: SourceLocation) -> None:
         self.notes.append(f"{place}: {what}")
+
+    def warn(self, what: str, place: SourceLocation) -> None:
+        self.warnings.append(f"{place}: {what}")
 
     def raise_errors(self) -> None:
         """Raises InputErrors with every error in the order of their lines, if there is one."""

@@ -22,12 +22,13 @@ from cosim.core.errors import InputError, InputErrors, SourceLocation, plural
 from cosim.core.paths import UNTRACKED, NotAFile, check_file
 from cosim.core.trust.data_only import MJCF, refuse_code
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.robot_file import RobotFile
 from cosim.mechanics.multibody.description.topology import build_mechanism
-from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Pose, Torsion
+from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Pose, Torsion
 
 INSTALL = "pip install mujoco"
 KINDS = ("free", "spherical", "prismatic", "revolute")  # by MuJoCo's number of the joint type
-GRAVITY = (0.0, 0.0, -9.81)
+DISABLE_GRAVITY = 1 << 7  # mjDSBL_GRAVITY
 _LINE = re.compile(r"line (\d+)")
 
 # count of the compiled model -> what is dropped
@@ -42,8 +43,8 @@ NOT_READ = {
 }
 
 
-def read_mjcf(path: str | Path) -> Mechanism:
-    """The mechanism in the MJCF file at `path`; armature is the rotor inertia of its joints.
+def read_mjcf(path: str | Path) -> RobotFile:
+    """What the MJCF file at `path` states; armature is the rotor inertia of its joints.
 
     Raises InputErrors for a file that MuJoCo refuses, and where the package `mujoco` is missing.
     """
@@ -63,11 +64,21 @@ def read_mjcf(path: str | Path) -> Mechanism:
         raise InputErrors([InputError(f"MuJoCo cannot compile the file: {text}", place)]) from None
     reader = _Reader(mujoco, model, file)
     for what in _dropped(model):
-        reader.diagnostics.note(what, SourceLocation(file))
+        reader.diagnostics.warn(what, SourceLocation(file))
+    if np.any((np.asarray(model.geom_contype) != 0) | (np.asarray(model.geom_conaffinity) != 0)):
+        reader.diagnostics.note("dropped: contacts", SourceLocation(file))
     for body in range(1, model.nbody):
         reader.add_body(body)
     name = model.names[: model.names.index(b"\0")].decode() or Path(file).stem
-    return build_mechanism(name, reader.links, reader.joints, reader.diagnostics)
+    mechanism = build_mechanism(name, reader.links, reader.joints, reader.diagnostics)
+    return RobotFile(mechanism, gravity_of(model))
+
+
+def gravity_of(model: Any) -> tuple[float, float, float]:
+    """The gravity of the file [m/s²], 0 where a flag disables it."""
+    disabled = model.opt.disableflags & DISABLE_GRAVITY
+    x, y, z = (0.0, 0.0, 0.0) if disabled else model.opt.gravity.tolist()
+    return x, y, z
 
 
 def _import(file: str) -> ModuleType:
@@ -79,19 +90,15 @@ def _import(file: str) -> ModuleType:
 
 
 def _dropped(model: Any) -> Iterator[str]:
-    """Notes on what the file has and the mechanism does not."""
+    """What the file has and the mechanism does not."""
     counts = {word: int(getattr(model, key, 0)) for key, word in NOT_READ.items()}
     dropped = [f"{n} {plural(n, word)}" for word, n in counts.items() if n]
-    if np.any((np.asarray(model.geom_contype) != 0) | (np.asarray(model.geom_conaffinity) != 0)):
-        dropped.append("contacts")
     if model.opt.density or model.opt.viscosity:
         dropped.append("forces of the fluid")
     if any(np.any(getattr(model, key, 0.0)) for key in ("dof_dampingpoly", "jnt_stiffnesspoly")):
         dropped.append("nonlinear damping and stiffness")
     if dropped:
         yield f"dropped: {', '.join(dropped)}"
-    if not np.allclose(model.opt.gravity, GRAVITY):
-        yield f"gravity of the file is {', '.join(f'{g:g}' for g in model.opt.gravity)} m/s^2; give mechanism.gravity"
 
 
 @dataclass

@@ -1,58 +1,63 @@
-"""Robot files of every format: finding the file, recognising its format, reading."""
+"""What a robot file states: the mechanism, and what a rig takes over beside it, whatever the format."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass, field
 
-from cosim.core.errors import InputError, SourceLocation, did_you_mean, listed
-from cosim.core.paths import irregular
-from cosim.mechanics.multibody.description.mjcf import read_mjcf
-from cosim.mechanics.multibody.description.urdf import OTHER_ROOTS, read_text, read_urdf
-from cosim.mechanics.multibody.description.xmltree import parse_xml
-from cosim.mechanics.multibody.mechanism import Mechanism
-
-SUFFIXES = (".urdf", ".xacro", ".xml", ".mjcf")
-YAML = (".yaml", ".yml")
-MOST_BYTES = 3_000_000  # bytes
-# root element -> format, a key of the section `mechanism`
-ROOTS = {"robot": "urdf", "mujoco": "mjcf"}
+from cosim.core.errors import RunWarning, SourceLocation
+from cosim.mechanics.multibody.mechanism import GRAVITY, NOWHERE, Mechanism
 
 
-def check_robot_file(path: Path, shown: str = "") -> None:
-    """Raises InputError for what is no robot file, without a place. shown: its name in messages."""
-    named = f" '{shown}'" if shown else ""
-    if path.is_dir():
-        files = [file.relative_to(path).as_posix() for file in sorted(path.rglob("*")) if file.suffix in SUFFIXES]
-        fix = f"name a file in it: {listed(files)}" if files else "it holds no robot file; name another"
-        raise InputError(f"{named[1:]} is a folder; {fix}".lstrip())
-    if not path.exists():
-        near = sorted(file.name for file in path.parent.glob("*") if file.suffix in SUFFIXES)
-        raise InputError(f"no such file{named}{did_you_mean(path.name, near)}")
-    if kind := irregular(path):
-        raise InputError(f"{named[1:]} is {kind}; name a robot file".lstrip())
-    if path.suffix.lower() in YAML:
-        raise InputError(f"{named[1:]} is YAML, a robot file is XML; name a URDF, xacro or MJCF file".lstrip())
-    if path.stat().st_size > MOST_BYTES:
-        size = f"{path.stat().st_size / 1e6:.3g} MB, a robot file has at most {MOST_BYTES / 1e6:.3g} MB"
-        raise InputError(f"{named[1:]} has {size}; take out what is no link and no joint".lstrip())
+@dataclass(frozen=True)
+class FileActuator:
+    """An actuator of a robot file.
+
+    joints: joint -> its effort per effort of the actuator, one or several; type, keys: the actuator of a rig that
+    equals it, and its keys in SI, "" where none does and only what the keys say is known.
+    """
+
+    name: str
+    joints: Mapping[str, float]
+    type: str = ""
+    keys: Mapping[str, float | str] = field(default_factory=dict)
+    place: SourceLocation = NOWHERE
 
 
-def format_of(path: Path) -> str:
-    """`urdf` or `mjcf`, by the root element. Raises InputError for other files."""
-    root = parse_xml(read_text(path), str(path))
-    if root.tag not in ROOTS:
-        expected = "expected the element <robot> of URDF or <mujoco> of MJCF"
-        raise InputError(
-            OTHER_ROOTS.get(root.tag, f"{expected}, got <{root.tag}>"), SourceLocation(str(path), root.line)
-        )
-    return ROOTS[root.tag]
+@dataclass(frozen=True)
+class NamedState:
+    """A state of a robot file. positions, velocities: joint -> its coordinates and the velocities of its dofs, as in
+    `joints.<joint>.initial`, rotations as quaternions qx, qy, qz, qw; joints that are not named are at 0."""
+
+    name: str
+    positions: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    velocities: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    place: SourceLocation = NOWHERE
 
 
-def read_robot(
-    path: Path, format: str, xacro_arguments: Mapping[str, str] | None = None, packages: Sequence[Path] = ()
-) -> Mechanism:
-    """The mechanism in a robot file of this format; see `read_urdf` and `read_mjcf`."""
-    if format == "mjcf":
-        return read_mjcf(path)
-    return read_urdf(path, xacro_arguments, packages)
+@dataclass(frozen=True)
+class RobotFile:
+    """A robot file that was read.
+
+    mechanism: with its notes and its warnings of what is lost and changes the motion; gravity: (3,) [m/s²], None where
+    the file has none; start: the state in which the robot begins unless a rig gives another; states: others by name;
+    limits: joint -> limits of a rig that are no mechanics, such as soft limits, by their key.
+    """
+
+    mechanism: Mechanism
+    gravity: tuple[float, float, float] | None = None
+    actuators: tuple[FileActuator, ...] = ()
+    start: NamedState | None = None
+    states: tuple[NamedState, ...] = ()
+    limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def gravity_or(self, given: Sequence[float] | None) -> tuple[float, float, float]:
+        """The gravity that was given, else the file's, else the usual one."""
+        x, y, z = (self.gravity or GRAVITY) if given is None else given
+        return x, y, z
+
+    def warn(self, stacklevel: int = 3) -> None:
+        """Warn the program that called the caller of what is lost."""
+        for line in self.mechanism.warnings:
+            warnings.warn(line, RunWarning, stacklevel=stacklevel)

@@ -65,7 +65,8 @@ def build_mechanism(
     diagnostics.raise_errors()
     couplings = tuple(loops), tuple(constraints), tuple(springs), tuple(frames), tuple(forces)
     found = Mechanism(escaped(name), root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
-    return dataclasses.replace(found, torsion_springs=tuple(torsion_springs))
+    warned = tuple(dict.fromkeys(diagnostics.warnings))
+    return dataclasses.replace(found, torsion_springs=tuple(torsion_springs), warnings=warned)
 
 
 def _later_links(links: Sequence[Link]) -> set[tuple[str, SourceLocation]]:

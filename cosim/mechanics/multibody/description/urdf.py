@@ -19,6 +19,7 @@ from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
 from cosim.core.paths import find_package, read_file
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix, merged_inertials
+from cosim.mechanics.multibody.description.robot_file import RobotFile
 from cosim.mechanics.multibody.description.topology import build_mechanism
 from cosim.mechanics.multibody.description.xacro import MACRO, expand_xacro, uses_xacro
 from cosim.mechanics.multibody.description.xmltree import XmlElement, parse_xml
@@ -61,13 +62,13 @@ SIMILARITY = 0.8  # from which a name counts as a misspelling of a known one
 
 def read_urdf(
     path: str | Path, xacro_arguments: Mapping[str, str] | None = None, packages: Sequence[Path] = ()
-) -> Mechanism:
-    """The mechanism in the URDF or xacro file at `path`.
+) -> RobotFile:
+    """What the URDF or xacro file at `path` states.
 
     xacro_arguments: values of its arguments; packages: folders in which `$(find PACKAGE)` searches first. Raises
     InputError (InputErrors for errors in the file).
     """
-    return parse_urdf(read_text(path), str(path), xacro_arguments, packages)
+    return parse_robot(read_text(path), str(path), xacro_arguments, packages)
 
 
 def read_text(path: str | Path) -> bytes:
@@ -80,13 +81,18 @@ def read_text(path: str | Path) -> bytes:
         raise InputError(f"cannot be read: {error.strerror}", SourceLocation(str(path))) from None
 
 
-def parse_urdf(
+def parse_urdf(text: str | bytes, file: str = "<string>") -> Mechanism:
+    """The mechanism in the URDF `text`, see `parse_robot`."""
+    return parse_robot(text, file).mechanism
+
+
+def parse_robot(
     text: str | bytes,
     file: str = "<string>",
     xacro_arguments: Mapping[str, str] | None = None,
     packages: Sequence[Path] = (),
-) -> Mechanism:
-    """The mechanism in the URDF `text`; `file` is its name in messages. Text with xacro is expanded, see `read_urdf`.
+) -> RobotFile:
+    """What the URDF `text` states; `file` is its name in messages. Text with xacro is expanded, see `read_urdf`.
 
     Lengths in m, angles in rad, masses in kg as in URDF; the inertia of a link is expressed along the axes of the
     link frame. A link without <inertial>, or with zero mass and zero inertia, is massless.
@@ -114,7 +120,7 @@ def parse_urdf(
     known = [link for part in links if (link := _link(part)).name]
     connected = [_joint(part) for part in joints]
     _check_inertias(links, merged_inertials(known, connected))
-    return build_mechanism(robot.attributes.get("name") or "robot", known, connected, diagnostics)
+    return RobotFile(build_mechanism(robot.attributes.get("name") or "robot", known, connected, diagnostics))
 
 
 def _uncalled(macros: Sequence[str]) -> str:

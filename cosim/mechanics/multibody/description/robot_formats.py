@@ -1,0 +1,58 @@
+"""Robot files of every format: finding the file, recognising its format, reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cosim.core.errors import InputError, SourceLocation, did_you_mean, listed
+from cosim.core.paths import irregular
+from cosim.mechanics.multibody.description.mjcf import read_mjcf
+from cosim.mechanics.multibody.description.robot_file import RobotFile
+from cosim.mechanics.multibody.description.urdf import OTHER_ROOTS, read_text, read_urdf
+from cosim.mechanics.multibody.description.xmltree import parse_xml
+
+SUFFIXES = (".urdf", ".xacro", ".xml", ".mjcf")
+YAML = (".yaml", ".yml")
+MOST_BYTES = 3_000_000  # bytes
+# root element -> format, a key of the section `mechanism`
+ROOTS = {"robot": "urdf", "mujoco": "mjcf"}
+
+
+def check_robot_file(path: Path, shown: str = "") -> None:
+    """Raises InputError for what is no robot file, without a place. shown: its name in messages."""
+    named = f" '{shown}'" if shown else ""
+    if path.is_dir():
+        files = [file.relative_to(path).as_posix() for file in sorted(path.rglob("*")) if file.suffix in SUFFIXES]
+        fix = f"name a file in it: {listed(files)}" if files else "it holds no robot file; name another"
+        raise InputError(f"{named[1:]} is a folder; {fix}".lstrip())
+    if not path.exists():
+        near = sorted(file.name for file in path.parent.glob("*") if file.suffix in SUFFIXES)
+        raise InputError(f"no such file{named}{did_you_mean(path.name, near)}")
+    if kind := irregular(path):
+        raise InputError(f"{named[1:]} is {kind}; name a robot file".lstrip())
+    if path.suffix.lower() in YAML:
+        raise InputError(f"{named[1:]} is YAML, a robot file is XML; name a URDF, xacro or MJCF file".lstrip())
+    if path.stat().st_size > MOST_BYTES:
+        size = f"{path.stat().st_size / 1e6:.3g} MB, a robot file has at most {MOST_BYTES / 1e6:.3g} MB"
+        raise InputError(f"{named[1:]} has {size}; take out what is no link and no joint".lstrip())
+
+
+def format_of(path: Path) -> str:
+    """`urdf` or `mjcf`, by the root element. Raises InputError for other files."""
+    root = parse_xml(read_text(path), str(path))
+    if root.tag not in ROOTS:
+        expected = "expected the element <robot> of URDF or <mujoco> of MJCF"
+        raise InputError(
+            OTHER_ROOTS.get(root.tag, f"{expected}, got <{root.tag}>"), SourceLocation(str(path), root.line)
+        )
+    return ROOTS[root.tag]
+
+
+def read_robot(
+    path: Path, format: str, xacro_arguments: Mapping[str, str] | None = None, packages: Sequence[Path] = ()
+) -> RobotFile:
+    """What a robot file of this format states; see `read_urdf` and `read_mjcf`."""
+    if format == "mjcf":
+        return read_mjcf(path)
+    return read_urdf(path, xacro_arguments, packages)
