@@ -125,7 +125,8 @@ def test_a_package_in_a_relative_folder_is_found_from_an_include(write, found, m
     )
     if found != "given":
         monkeypatch.setenv(found, "ws")
-    assert len(read_urdf("ws/robots/scara.xacro", None, [Path("ws")] if found == "given" else ()).joints) == 2
+    packages = [Path("ws")] if found == "given" else []
+    assert len(read_urdf("ws/robots/scara.xacro", None, packages).mechanism.joints) == 2
 
 
 def test_warnings_of_xacro_are_notes(write, capfd):
