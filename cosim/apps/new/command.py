@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cosim.apps.new.plan import Actuators, Plan, plan_rig
+from cosim.apps.new.plan import BESIDE, Actuators, Plan, plan_rig
 from cosim.apps.new.rig_text import ModelSource, rig_text
 from cosim.core.errors import CosimError, InputError, plural
 from cosim.core.paths import PACKAGE, expand, locate
@@ -69,7 +69,8 @@ def _planned(
     grounded = format == "urdf" and not floating and not fixed
     whole = with_floating_base(mechanism) if format == "urdf" and not grounded else mechanism
     plan = replace(
-        plan_rig(whole, bandwidth, actuator, hold=not floating and not fixed, gravity=gravity), mechanism=mechanism
+        plan_rig(whole, bandwidth, actuator, hold=not floating and not fixed, gravity=gravity, file=robot_file),
+        mechanism=mechanism,
     )
     keys: dict[str, str | Mapping[str, str] | list[str]] = {format: _from(rig, robot, file)}
     if packages:
@@ -147,7 +148,7 @@ def _report(rig: Path, plan: Plan, source: ModelSource) -> Iterator[str]:
     if "urdf" in source.keys:
         parts += ["base free" if source.floating else "base fixed"]
     yield f"wrote    {rig}: {plan.mechanism.name}, {', '.join(parts)}"
-    replaced = [joint.name for joint in plan.joints if joint.replaced]
+    replaced = [joint.name for joint in plan.joints if any(each.reason != BESIDE for each in joint.replaced.values())]
     if replaced:
         what = f"{plural(len(replaced), 'limit')} of {len(replaced)} {plural(len(replaced), 'joint')}"
         yield f"chosen   {what} that the robot file does not have or that cannot be; see the comments"
