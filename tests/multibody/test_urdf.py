@@ -204,8 +204,10 @@ def test_a_robot_without_a_name_is_called_robot():
 def test_a_locked_range_stands_and_a_continuous_joint_has_no_range():
     locked = parse_urdf(two_links(AXIS + '<limit lower="1" upper="1" velocity="1" effort="1"/>')).joints[0]
     assert (locked.lower, locked.upper) == (1, 1)
-    wheel = parse_urdf(two_links(AXIS + LIMIT, "continuous")).joints[0]
+    mechanism = parse_urdf(two_links(AXIS + LIMIT, "continuous"))
+    (wheel,) = mechanism.joints
     assert (wheel.lower, wheel.upper, wheel.max_velocity) == (-math.inf, math.inf, 3)
+    assert "'j': the range -1 to 2 of a continuous joint is left out" in mechanism.warnings[0]
 
 
 FILES = {

@@ -17,6 +17,7 @@ import numpy as np
 
 from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
 from cosim.core.paths import find_package, read_file
+from cosim.core.units import TURN
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix, merged_inertials
 from cosim.mechanics.multibody.description.robot_file import RobotFile
@@ -353,6 +354,11 @@ def _limits(part: _ElementReader, kind: str) -> tuple[float, float, float, float
         if len(given) < 2:
             taken = "the other one is 0" if given else "taken as unlimited"
             part.note(element, f"<limit> without {'both' if given else 'any'} of lower and upper; {taken}")
+    elif element.attributes.keys() & {"lower", "upper"} and kind == "continuous":
+        lowest, highest = (part.number(element, bound, default=0.0) or 0.0 for bound in ("lower", "upper"))
+        if 0.0 < highest - lowest < TURN:
+            what = f"the range {lowest:g} to {highest:g} of a continuous joint is left out; 'revolute' has one"
+            part.warn(element, what)
     if lower > upper:
         part.warn(
             element, f"<limit> lower {lower:g} is above upper {upper:g}; taken as {upper:g} to {lower:g}, swap them"

@@ -19,7 +19,6 @@ from cosim.mechanics.multibody.description.robot_file import FileActuator, Named
 from cosim.mechanics.multibody.description.xmltree import XmlElement
 from cosim.mechanics.multibody.mechanism import Joint
 
-SIMPLE = "SimpleTransmission"
 TRUE = ("true", "1", "yes")
 IDEAL = "ideal"  # the actuator of a rig whose effort on a joint is that of a motor without inertia behind a gear
 # plug-ins of Gazebo that move the robot, by a part of their names
@@ -103,7 +102,7 @@ class _Reader:
         """The gear between motors and joints: motion of a motor = ratio · motion of the joint."""
         name = element.attributes.get("name", "")
         place = replace(element.place, key=f"transmission '{name}'")
-        kind = (_word(element, "type") or _word(element, "plugin")).rpartition("/")[2] or SIMPLE
+        kind = (_word(element, "type") or _word(element, "plugin")).rpartition("/")[2] or "transmission"
         joints = [joint for joint in _named(element, "joint") if joint in self.known]
         missing = [joint for joint in _named(element, "joint") if joint not in self.known]
         if missing:
@@ -111,7 +110,7 @@ class _Reader:
             return
         if not joints:
             return
-        if kind != SIMPLE or len(joints) > 1:
+        if len(joints) > 1:
             what = (
                 f"the motors of a {kind} act on {_quoted(joints)} together, and here each joint has a drive of its own"
             )
