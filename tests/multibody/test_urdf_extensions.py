@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cosim.core.errors import RunWarning
-from cosim.mechanics.multibody.description.urdf import parse_robot
+from cosim.mechanics.multibody.description.urdf import parse_robot, read_urdf
 from cosim.mechanics.multibody.model import Model
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -129,14 +129,23 @@ LOST = {
     "a mimic of ros2_control": control('<param name="mimic">j</param>'),
     "a limit in words": control(interface("command", "effort", max="much")),
     "soft limits without a range": "",
+    "friction where onshape-to-robot has it": "",
+    "a loop of onshape-to-robot": '<link name="closing_rod_1"/><link name="closing_rod_2"/>'
+    + "".join(
+        f'<joint name="frame_{k}" type="fixed"><parent link="{link}"/><child link="closing_rod_{k}"/></joint>'
+        for k, link in ((1, "a"), (2, "c"))
+    ),
+}
+INSIDE = {
+    "soft limits without a range": soft(1, -1),
+    "friction where onshape-to-robot has it": '<joint_properties friction="0.1" damping="0.0"/>',
 }
 
 
 @pytest.mark.parametrize("case", LOST)
 def test_what_is_lost_is_warned_of(case, said, tmp_path):
-    inside = {"i": soft(1, -1)} if case == "soft limits without a range" else {}
     kind = "planar" if case == "a spring of several dofs" else "revolute"
-    text = robot(LOST[case], **inside, kind=kind)
+    text = robot(LOST[case], i=INSIDE.get(case, ""), kind=kind)
     (warning,) = parse_robot(text, "r.urdf").mechanism.warnings
     said(warning)
     (tmp_path / "r.urdf").write_text(text)
@@ -155,3 +164,48 @@ LEFT_ALONE = """
 def test_contacts_solvers_sensors_and_control_of_gazebo_are_left_alone():
     found = read(LEFT_ALONE)
     assert (found.mechanism.warnings, found.mechanism.notes, found.actuators) == ((), (), ())
+
+
+FUSION = {
+    "gripper.xacro": """<?xml version="1.0" ?>
+<robot name="gripper" xmlns:xacro="http://www.ros.org/wiki/xacro">
+<xacro:include filename="$(find gripper_description)/urdf/gripper.trans" />
+<xacro:include filename="$(find gripper_description)/urdf/gripper.gazebo" />
+<link name="base_link"/>
+<link name="finger_v1_1"><inertial><origin xyz="0 0 0.1" rpy="0 0 0"/><mass value="0.4"/>
+<inertia ixx="0.001" iyy="0.001" izz="1e-06" ixy="0.0" iyz="-0.0" ixz="0.0"/></inertial></link>
+<link name="screw_1"><inertial><origin xyz="0 0 0" rpy="0 0 0"/><mass value="0.0002"/>
+<inertia ixx="0.0" iyy="0.0" izz="0.0" ixy="0.0" iyz="0.0" ixz="0.0"/></inertial></link>
+<joint name="Revolute 1" type="continuous"><origin xyz="0 0 0.1" rpy="0 0 0"/><parent link="base_link"/>
+<child link="finger_v1_1"/><axis xyz="0.0 1.0 -0.0"/></joint>
+<joint name="Rigid 2" type="fixed"><origin xyz="0 0 0.1" rpy="0 0 0"/><parent link="finger_v1_1"/>
+<child link="screw_1"/></joint>
+</robot>""",
+    "gripper.trans": """<?xml version="1.0" ?>
+<robot name="gripper" xmlns:xacro="http://www.ros.org/wiki/xacro" >
+<xacro:property name="gear" value="${2*6}" />
+<transmission name="Revolute 1_tran"><type>transmission_interface/SimpleTransmission</type>
+<joint name="Revolute 1"><hardwareInterface>hardware_interface/EffortJointInterface</hardwareInterface></joint>
+<actuator name="Revolute 1_actr"><mechanicalReduction>${gear}</mechanicalReduction></actuator></transmission>
+</robot>""",
+    "gripper.gazebo": """<?xml version="1.0" ?>
+<robot name="gripper" xmlns:xacro="http://www.ros.org/wiki/xacro" >
+<xacro:property name="body_color" value="Gazebo/Silver" />
+<gazebo><plugin name="control" filename="libgazebo_ros_control.so"/></gazebo>
+<gazebo reference="finger_v1_1"><material>${body_color}</material><mu1>0.2</mu1><gravity>true</gravity></gazebo>
+</robot>""",
+}
+
+
+def test_a_package_as_fusion2urdf_writes_it(tmp_path):
+    """xacro with files of transmissions and of Gazebo; joints with blanks in their names, links that are points."""
+    folder = tmp_path / "gripper_description" / "urdf"
+    folder.mkdir(parents=True)
+    for name, text in FUSION.items():
+        (folder / name).write_text(text)
+    found = read_urdf(folder / "gripper.xacro")
+    assert (found.mechanism.warnings, found.mechanism.notes) == ((), ())
+    (motor,) = found.actuators
+    assert (motor.name, motor.joints) == ("Revolute 1_actr", {"Revolute 1": 12.0})
+    inertia = 0.001 + 0.4 * 0.1**2 + 0.0002 * 0.1**2
+    assert Model(found.mechanism).mass_matrix(np.zeros(1)) == pytest.approx(inertia, rel=1e-14)

@@ -26,6 +26,7 @@ MOVING_PLUGINS = re.compile(
     r"mimic|underactuated|disable_?link|lift_?drag|buoyancy|hydrodynamics|wind|motor_?model|propeller|thruster|planar_move",
     re.IGNORECASE,
 )
+CLOSING = re.compile(r"^(closing_.+)_1$")  # the first frame of a closed loop
 # interface of ros2_control -> limits of a rig for its minimum and maximum
 LIMITS_OF = {"position": ("lower", "upper"), "velocity": ("velocity", "velocity"), "effort": ("effort", "effort")}
 LIMITS_OF_JOINT = {"lower": "lower", "upper": "upper", "velocity": "max_velocity", "effort": "max_effort"}
@@ -87,7 +88,10 @@ def read_extensions(robot: XmlElement, joints: Sequence[Joint], diagnostics: Dia
                 reader.add_control(element)
             case "gazebo":
                 reader.add_gazebo(element)
+            case "joint":
+                reader.warn_of_properties(element)
     reader.warn_of_groups()
+    reader.warn_of_closings([element for element in robot.children if element.tag == "link"])
     return found
 
 
@@ -228,6 +232,24 @@ class _Reader:
             return
         self.found.joints[k] = replace(self.found.joints[k], stiffness=stiffness, rest=reference or 0.0)
 
+    def warn_of_properties(self, element: XmlElement) -> None:
+        """onshape-to-robot writes friction and damping of a joint where nothing reads them."""
+        for properties in (child for child in element.children if child.tag == "joint_properties"):
+            given = [key for key in ("friction", "damping") if _other_than_zero(properties.attributes.get(key, ""))]
+            if given:
+                place = replace(element.place, key=f"joint '{element.attributes.get('name', '')}'")
+                what = f"{' and '.join(given)} of <joint_properties> {'are' if len(given) > 1 else 'is'} left out"
+                self.diagnostics.warn(f"{what}; write <dynamics> in its place", place)
+
+    def warn_of_closings(self, links: Sequence[XmlElement]) -> None:
+        """onshape-to-robot names frames that coincide where a loop is closed."""
+        named = {link.attributes.get("name", ""): link for link in links}
+        for name, link in named.items():
+            other = CLOSING.sub(r"\g<1>_2", name)
+            if other != name and other in named:
+                what = f"it is to coincide with link '{other}'; a joint of mechanism.loops between them closes the loop"
+                self.diagnostics.warn(what, replace(link.place, key=f"link '{name}'"))
+
     def _lost(self, what: str, part: str, place: SourceLocation) -> None:
         self.groups.setdefault(what, (place, []))[1].append(part)
 
@@ -248,6 +270,13 @@ class _Reader:
             return value
         self.diagnostics.warn(f"{what}: expected a number, got '{text.strip()}'; it is left out", place)
         return None
+
+
+def _other_than_zero(text: str) -> bool:
+    try:
+        return float(text or 0.0) != 0.0
+    except ValueError:
+        return True
 
 
 def _plugin(element: XmlElement, called: str) -> str:
