@@ -26,7 +26,7 @@ MOVING_PLUGINS = re.compile(
     r"mimic|underactuated|disable_?link|lift_?drag|buoyancy|hydrodynamics|wind|motor_?model|propeller|thruster|planar_move",
     re.IGNORECASE,
 )
-CLOSING = re.compile(r"^(closing_.+)_1$")  # the first frame of a closed loop
+LOOP_CLOSURE_FRAME = re.compile(r"^(closing_.+)_1$")  # the first frame of a closed loop
 # interface of ros2_control -> limits of a rig for its minimum and maximum
 LIMITS_OF = {"position": ("lower", "upper"), "velocity": ("velocity", "velocity"), "effort": ("effort", "effort")}
 LIMITS_OF_JOINT = {"lower": "lower", "upper": "upper", "velocity": "max_velocity", "effort": "max_effort"}
@@ -79,7 +79,7 @@ class Extensions:
 def read_extensions(robot: XmlElement, joints: Sequence[Joint], diagnostics: Diagnostics) -> Extensions:
     """What the extensions of a robot with these joints state; warnings are recorded."""
     found = Extensions(list(joints))
-    reader = _Reader(found, {joint.name: joint for joint in joints}, diagnostics)
+    reader = _ExtensionReader(found, {joint.name: joint for joint in joints}, diagnostics)
     for element in robot.children:
         match element.tag:
             case "transmission":
@@ -91,12 +91,12 @@ def read_extensions(robot: XmlElement, joints: Sequence[Joint], diagnostics: Dia
             case "joint":
                 reader.warn_of_properties(element)
     reader.warn_of_groups()
-    reader.warn_of_closings([element for element in robot.children if element.tag == "link"])
+    reader.warn_of_loop_closures([element for element in robot.children if element.tag == "link"])
     return found
 
 
 @dataclass
-class _Reader:
+class _ExtensionReader:
     found: Extensions
     known: Mapping[str, Joint]
     diagnostics: Diagnostics
@@ -241,11 +241,11 @@ class _Reader:
                 what = f"{' and '.join(given)} of <joint_properties> {'are' if len(given) > 1 else 'is'} left out"
                 self.diagnostics.warn(f"{what}; write <dynamics> in its place", place)
 
-    def warn_of_closings(self, links: Sequence[XmlElement]) -> None:
+    def warn_of_loop_closures(self, links: Sequence[XmlElement]) -> None:
         """onshape-to-robot names frames that coincide where a loop is closed."""
         named = {link.attributes.get("name", ""): link for link in links}
         for name, link in named.items():
-            other = CLOSING.sub(r"\g<1>_2", name)
+            other = LOOP_CLOSURE_FRAME.sub(r"\g<1>_2", name)
             if other != name and other in named:
                 what = f"it is to coincide with link '{other}'; a joint of mechanism.loops between them closes the loop"
                 self.diagnostics.warn(what, replace(link.place, key=f"link '{name}'"))
