@@ -13,7 +13,6 @@ from cosim.apps.new.rig_text import ModelSource, rig_text
 from cosim.core.errors import CosimError, InputError, plural
 from cosim.core.paths import PACKAGE, expand, locate
 from cosim.mechanics.multibody.description.robot_formats import YAML, check_robot_file, format_of, read_robot
-from cosim.mechanics.multibody.description.urdf_extensions import IDEAL
 from cosim.mechanics.multibody.mechanism import with_floating_base
 from cosim.output.console import busy, quantity_of
 from cosim.output.output_files import check_output, write_file
@@ -70,7 +69,8 @@ def _planned(
     fixed = all(joint.kind == "fixed" for joint in mechanism.joints)
     grounded = format == "urdf" and not floating and not fixed
     whole = with_floating_base(mechanism) if format == "urdf" and not grounded else mechanism
-    able = sum(each.type not in ("", IDEAL) for each in robot_file.actuators)
+    # a transmission of a URDF is no drive
+    able = 0 if format == "urdf" else sum(bool(each.type) for each in robot_file.actuators)
     if actuator == "file" and not able:
         raise InputError("the robot file has no actuators that a rig can have; choose another type", "--actuator")
     options = {"hold": not floating and not fixed, "gravity": gravity, "file": robot_file}
