@@ -273,18 +273,15 @@ def test_what_a_rig_keeps_does_not_matter(keep: Any, command, sample, said) -> N
 
 def test_warnings_of_the_run_are_passed_on(command) -> None:
     """Those before it and those of its results, on stderr as `cosim run` has them, and in the figures."""
-    poor = (
-        "--set",
-        "schedule.step=10 ms",
-        "--set",
-        "controllers.turn.kd=3000",
-        "--set",
+    values = (
+        "joints.arm.limits={velocity: 400 deg/s}", "guard.actions={velocity: warn}",
         "supplies.link.chopper.resistance=300 ohm",
-    )
+    )  # fmt: skip
+    poor = [word for value in values for word in ("--set", value)]
     code, out, err = command("analyze", RIG, "--supplies", "--json", "-", *poor)
     told = command("run", RIG, "--json", "-", *poor)
     assert (code, told[0]) == (0, 0) and err == told[2]
-    assert any("kd" in line for line in err) and any("chopper is always on" in line for line in err)
+    assert any("reference of joint" in line for line in err) and any("chopper is always on" in line for line in err)
     assert [f"warning: {line}" for line in json.loads(out)["warnings"]] == err
 
 
