@@ -3,6 +3,7 @@ hand."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from scipy.integrate import solve_ivp
 
 from cosim import Rig
 from cosim.core import ops
-from cosim.core.errors import InputErrors
+from cosim.core.errors import InputErrors, RunWarning
 from cosim.mechanics.bondgraph import BondGraph, Law, Se, Sf, assemble
 from cosim.mechanics.bondgraph.components import active_front_end, battery, dc_link, dc_machine, diode_bridge, pmsm
 from cosim.mechanics.bondgraph.components._bridge import InverterBridge
@@ -326,6 +327,42 @@ def test_drives_start_with_the_velocity_of_their_joints() -> None:
     assert run["first/motor_speed"][0] == pytest.approx(10.0) and run["second/motor_speed"][0] == pytest.approx(-5.0)
 
 
+STIFF = {"type": "diode_bridge", "voltage": 100, "resistance": 0.2}
+SMALL = {"source": STIFF, "capacitance": 2e-4}
+BURNS = {"threshold": 110, "resistance": 5}
+# name -> a link, and how many warnings of it a run has
+RANGES: dict[str, tuple[dict[str, Any], int]] = {
+    "no chopper": (SMALL, 1),
+    "a capacitor that takes it all": ({**SMALL, "capacitance": 0.1}, 0),
+    "a link that withstands it": ({**SMALL, "largest_voltage": 1e4}, 0),
+    "above its largest voltage": ({**SMALL, "chopper": BURNS, "largest_voltage": 110.5}, 1),
+    "a chopper that holds it": ({**SMALL, "chopper": BURNS}, 0),
+    "a chopper that is always on": ({**SMALL, "chopper": {**BURNS, "resistance": 100}}, 1),
+    "both": ({**SMALL, "chopper": {**BURNS, "resistance": 100}, "largest_voltage": 150}, 2),
+    "below its lowest voltage": ({**SMALL, "capacitance": 0.1, "lowest_voltage": 99.9}, 1),
+    "below half its source": ({**SMALL, "chopper": BURNS, "source": {**STIFF, "resistance": 4}}, 1),
+    "charged in the run": ({**SMALL, "capacitance": 0.1, "voltage": 20}, 0),
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_a_run_warns_of_a_link_that_leaves_its_range(name: str, said: Said) -> None:
+    """Whatever the rig keeps, as the summary has the range."""
+    link, count = RANGES[name]
+    schedule = {"step": "1 ms", "duration": "0.4 s", "integrator": "rodas4", "substeps": "auto"}
+    rig = rig_of(link=link, schedule=schedule)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RunWarning)
+        run, final = rig.run(), rig.run(keep="final")
+    u, found = run["link/voltage"], run.summary["supplies"]["link"]
+    assert (found["voltage_start"], found["voltage_min"], found["voltage_max"]) == (u[0], u.min(), u.max())
+    assert found["t_max_s"] == pytest.approx(run.t[u.argmax()])
+    assert final.summary["supplies"] == run.summary["supplies"] and final.warnings == run.warnings
+    assert len(run.warnings) == count
+    if count:
+        said("\n".join(run.warnings))
+
+
 MISTAKES: dict[str, dict[str, Any]] = {
     "an unknown supply": {"drive": {**DRIVE, "supply": "lin"}},
     "nothing on it": {"drive": {**DRIVE, "supply": None}},
@@ -354,6 +391,18 @@ MISTAKES: dict[str, dict[str, Any]] = {
         "link": {**LINK, "chopper": {"threshold": 120, "off_threshold": 95, "resistance": 10}}
     },
     "an unknown source": {"link": {**LINK, "source": {"type": "grid"}}},
+    "no source": {"link": {**LINK, "source": None}},
+    "a source without type": {"link": {**LINK, "source": {}}},
+    "a source that is no text": {"link": {**LINK, "source": {"type": 5}}},
+    "a source that feeds no link": {"link": {**LINK, "source": {"type": "gear_stage", "ratio": 3}}},
+    "no motor": {"drive": {**DRIVE, "motor": None}},
+    "a drive of the other domain": {"drive": {**DRIVE, "gears": [{"type": "ball_screw", "lead": 0.01}]}},
+    "a largest voltage below the source's": {"link": {**LINK, "largest_voltage": 90}},
+    "a largest voltage below the chopper": {
+        "link": {**LINK, "largest_voltage": 120, "chopper": {"threshold": 130, "resistance": 10}}
+    },
+    "a lowest voltage above the source's": {"link": {**LINK, "lowest_voltage": 110}},
+    "a lowest voltage of a link that is charged": {"link": {**LINK, "voltage": 0, "lowest_voltage": 80}},
     "multirate": {"schedule": {"step": "1 ms", "integrator": "multirate"}},
 }
 

@@ -124,10 +124,11 @@ def _taken_back(link: LinkInRun) -> list[SizingFigure]:
 
 def _of_battery(link: LinkInRun) -> list[SizingFigure]:
     charge = link.run[f"{link.name}/state_of_charge"]
-    used = mean(link.t, link.i) * (link.t[-1] - link.t[0])
+    assert link.supply.capacity is not None
+    used = link.supply.capacity * float(charge[0] - charge[-1])
     return [
         *_taken_back(link),
-        SizingFigure("charge", "charge used", used / 3600.0, "A·h", "current over the run, less what came back"),
+        SizingFigure("charge", "charge used", used / 3600.0, "A·h", "integrated over the run, less what came back"),
         SizingFigure("charge_min", "lowest state of charge", float(charge.min()), "1", "of its capacity"),
         SizingFigure("charge_end", "state of charge at the end", float(charge[-1]), "1", "of its capacity"),
         SizingFigure("terminals_min", "lowest voltage", float(link.u.min()), "V", "at its terminals, the link"),

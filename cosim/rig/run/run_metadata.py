@@ -32,7 +32,7 @@ class ConstraintMetadata:
 class SupplyMetadata:
     """A supply of drives. source: its type; voltage: of the link without load [V]; capacitance [F]; joints: on it;
     threshold, full: voltages [V] from which its chopper is on and always on, None without one; largest, lowest: of the
-    link [V], None where they are not given."""
+    link [V], None where they are not given; capacity: of a battery [C]."""
 
     source: str
     voltage: float
@@ -42,6 +42,7 @@ class SupplyMetadata:
     full: float | None
     largest: float | None
     lowest: float | None
+    capacity: float | None
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,7 @@ def _supplies(rig: WiredRig) -> dict[str, SupplyMetadata]:
             None if chopper is None else chopper.full,
             link.largest_voltage,
             link.lowest_voltage,
+            getattr(link.source.params, "capacity", None),
         )
     return found
 
