@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,9 +16,15 @@ from cosim.mechanics.bondgraph.graph import BondGraph
 from cosim.plugins.actuators._graph_actuator import GraphActuator
 
 ROTOR_ANGLE = "motor.rotor.displacement"  # a state, where the motor's torque depends on it
+FULL_STEPS = 4  # of an electrical turn
 FIELD_SIGNALS: Signals = {
     "field_position": Signal((), "joint position", "where the field of the motor stands", "command", "position"),
     "field_velocity": Signal((), "joint velocity", "velocity of the field of the motor", "command", "velocity"),
+}
+# of a field that moves in steps: an electrical turn has 4 of them, and a rotor that slips loses whole electrical turns
+STEP_SIGNALS: Signals = {
+    "lost_steps": Signal((), "1", "full steps by which the rotor is behind the field, in whole electrical turns"),
+    "out_of_step": Signal((), "1", "1 where the rotor has lost steps, else 0"),
 }
 
 
@@ -43,7 +50,15 @@ class OpenLoopDrive(GraphActuator):
         super().__init__(params, graph, outputs, moving)
         self.loop, self.ratio, self.step = loop, ratio, step
         self.period, self.mode = 1.0 / loop.rate, loop.mode
-        self.outputs: Signals = {**self.outputs, **FIELD_SIGNALS}
+        self.outputs: Signals = {**self.outputs, **FIELD_SIGNALS, **({} if step is None else STEP_SIGNALS)}
+
+    def samples_per_turn(self, velocity: float) -> float:
+        """Samples of a field that moves in steps per electrical turn, 4 full steps, at a velocity of the joint; ∞ of a
+        field that turns continuously."""
+        if self.step is None or self.loop.steps is None or not velocity:
+            return math.inf
+        turn = FULL_STEPS * self.loop.steps.microsteps * self.step
+        return turn / (min(abs(velocity), self.loop.limit) * abs(self.ratio) * self.period)
 
     def initial(self, position: Numeric, velocity: Numeric) -> State:
         """Its steps count from the angle of the rotor at the start."""
@@ -59,7 +74,15 @@ class OpenLoopDrive(GraphActuator):
         dx, y = super().flow(t, p, x, inputs)
         field = {"field_position": inputs["field_angle"], "field_velocity": x["field_speed"]}
         rates = zeros_like(x) | dx | {"reference": x["field_speed"]}
-        return rates, y | {name: value / self.ratio for name, value in field.items()}
+        return rates, y | {name: value / self.ratio for name, value in field.items()} | self._steps(x)
+
+    def _steps(self, x: State) -> dict[str, Numeric]:
+        """STEP_SIGNALS: beyond half an electrical turn the field draws the rotor into the next one."""
+        if self.step is None or self.loop.steps is None:
+            return {}
+        turn = FULL_STEPS * self.loop.steps.microsteps * self.step
+        lost = FULL_STEPS * ops.quantised((x["field_angle"] - x[ROTOR_ANGLE]) / turn, 1.0)
+        return {"lost_steps": lost, "out_of_step": ops.minimum(ops.abs(lost), 1.0)}
 
     def by_acceleration(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, Numeric]:
         return super().by_acceleration(t, p, x, self._with_field(x, u))

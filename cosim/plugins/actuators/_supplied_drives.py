@@ -59,6 +59,11 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
         raise SectionError(error.what, ()) from None
     doubts = {joint: drive.doubts_of(params.drives[joint]) for joint in joints}
     actuator.doubts = tuple(f"joint '{joint}': {line}" for joint, lines in doubts.items() for line in lines)
+    actuator.temperatures = {
+        f"{joint}.{name}": limit
+        for joint in joints
+        for name, limit in drive.temperatures_of(params.drives[joint]).items()
+    }
     return actuator
 
 

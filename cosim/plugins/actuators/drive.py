@@ -104,7 +104,7 @@ class Params:
 def load(params: Params) -> GraphActuator:
     """The drive, with what the substeps of its plant may be. Raises as `_assembled` does."""
     actuator, inverter = _assembled(params), params.control.switching
-    actuator.doubts = doubts_of(params)
+    actuator.doubts, actuator.temperatures = doubts_of(params), temperatures_of(params)
     if inverter is not None:
         actuator.longest_step = 1.0 / (STEPS * inverter.switching_frequency)
     if not params.linear:
@@ -216,6 +216,12 @@ def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]
 def doubts_of(params: Params) -> tuple[str, ...]:
     """What a user should know of the parameters of its motor."""
     return tuple(getattr(params.motor.params, "doubts", ()))
+
+
+def temperatures_of(params: Params) -> dict[str, float | None]:
+    """Recorded rise of each thermal node of its motor -> its limit [K], None without one."""
+    thermal = getattr(params.motor.params, "thermal", None)
+    return {} if thermal is None else {f"{node.name}_temperature": node.limit for node in thermal.network_nodes}
 
 
 def bridge_of(params: Params) -> _bridge.InverterBridge | None:

@@ -59,6 +59,7 @@ class RunMetadata:
     bonds: tuple[str, ...] = ()  # of parts
     drawing: str = ""  # of the mechanism, see `write_drawing`; only where it is for other programs
     reactions: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of joints that record them: their sizes
+    temperatures: dict[str, float | None] = field(default_factory=dict)  # rises in drives -> their limits [K]
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -124,7 +125,16 @@ def _run_metadata_of(rig: WiredRig) -> RunMetadata:
         formulation=spec.mechanism.formulation,
         full_deflection=rig.plant.full_model.full_deflection,
         reactions={joint: names.sizes for joint, names in reactions.items()},
+        temperatures=_temperatures(rig),
     )
+
+
+def _temperatures(rig: WiredRig) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for name, drive in rig.plant.drives.items():
+        for what, limit in getattr(drive, "temperatures", {}).items():
+            found[what.replace(".", "/", 1) if name in rig.plant.shared else f"{name}/{what}"] = limit
+    return {name: limit for name, limit in found.items() if name in rig.tick_model.signals.names}
 
 
 def _role(rig: WiredRig, name: str) -> Role:
