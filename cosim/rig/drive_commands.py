@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cosim.rig.wiring.wired_rig import WiredRig
 
 OF_MODE = {"velocity": "it stands still", "position": "it is held at 0"}
-FIX = "use a controller, or an interface, that commands it, or mode: effort"
+FIX = "use a controller, or an interface, that commands it, or another mode"
 _NUMBER = re.compile(r"_[0-9]+$")  # of an element of a symbol
 POSITIONS = ("position", "reference_position")  # inputs
 
@@ -44,14 +44,17 @@ def commands_without_effect(rig: WiredRig) -> Iterator[str]:
     modes = modes_of_drives(rig)
     for loop in rig.tick_model.loops if modes else ():
         joints = {i: rig.joints[k] for i, k in enumerate(loop.index) if rig.joints[k] in modes}
-        command = equations_of(loop.block) if joints else None
-        for i, name in joints.items() if command is not None else ():
+        traceable = joints and loop.name not in rig.tick_model.untraceable  # others may keep hidden state
+        command = equations_of(loop.block) if traceable else None
+        if command is None:
+            continue
+        for i, name in joints.items():
             mode, begin = modes[name], f"controller '{loop.name}' commands joint '{name}'"
             if _is_zero(command[mode][i]) and (mode == "velocity" or any(not _is_zero(c[i]) for c in command.values())):
                 yield f"{begin} no {mode}, which its drive in mode {mode} follows: {OF_MODE[mode]}; {FIX}"
             elif mode == "velocity" and not _is_zero(command["kp"][i]) and not _uses(command[mode][i], POSITIONS):
                 what = "a stiffness kp, without effect on its drive in mode velocity: errors of the position stay"
-                yield f"{begin} with {what}; use mode: position or effort, or interface: velocity"
+                yield f"{begin} with {what}; use another mode, or interface: velocity"
 
 
 def equations_of(block: Controller) -> Mapping[str, Array] | None:

@@ -74,5 +74,6 @@ def _coarse_fields(rig: WiredRig) -> Iterator[str]:
                 continue
             unit = quantity_unit("joint velocity", rig.plant.model.dof_units[k])
             what = f"the field of joint '{rig.joints[k]}' has {samples:.3g} samples per electrical turn"
-            fix = f"raise open_loop.rate {FEWEST_SAMPLES / samples:.2g} times"
+            enough = FEWEST_SAMPLES / samples * 1e-3 / rig.plant.periods[rig.joints[k]]
+            fix = f"raise open_loop.rate to {enough:.3g} kHz"
             yield f"{what} at {top:.4g} {unit}, so that it loses steps earlier; {fix}"
