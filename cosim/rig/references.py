@@ -1,4 +1,4 @@
-"""What the references of a rig ask for before it runs, and where that is beyond limits of joints or of their drives."""
+"""What the references of a rig require before it runs, and where that is beyond limits of joints or of their drives."""
 
 from __future__ import annotations
 
