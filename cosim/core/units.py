@@ -53,7 +53,7 @@ UNITS: dict[str, tuple[str, float]] = {
     **{u: ("C", f) for u, f in {"C": 1.0, "A*h": 3600.0}.items()},
     **{u: ("F", f) for u, f in {"F": 1.0, "mF": 1e-3, "uF": 1e-6, "nF": 1e-9}.items()},
     "V/C": ("V/C", 1.0),
-    "V*s": ("V*s", 1.0),
+    **{u: ("V*s", f) for u, f in {"V*s": 1.0, "mV*s": 1e-3}.items()},
     "N*m*s": ("N*m*s", 1.0),
     "N*s": ("N*s", 1.0),
     "N/A": ("N/A", 1.0),
@@ -79,6 +79,7 @@ UNITS: dict[str, tuple[str, float]] = {
     **{u: ("m/rad", f) for u, f in {"m/rad": 1.0, "mm/turn": 1e-3 / TURN}.items()},
     "rad/m": ("rad/m", 1.0),
     "K/W": ("K/W", 1.0),
+    "W/K": ("W/K", 1.0),
     **{u: ("J/K", f) for u, f in {"J/K": 1.0, "kJ/K": 1e3}.items()},
     "K/J": ("K/J", 1.0),
     "K*s": ("K*s", 1.0),
@@ -141,17 +142,21 @@ SPELLINGS: dict[str, str] = {
     **dict.fromkeys(("mΩ", "mOhm"), "mohm"),
     **dict.fromkeys(("kΩ", "kOhm"), "kohm"),
     "Wb": "V*s",
+    "mWb": "mV*s",
+    **{f"{prefix}Vs": f"{prefix}V*s" for prefix in ("", "m")},
     **{f"{prefix}Nm": f"{prefix}N*m" for prefix in ("", "m")},
     "Ncm": "N*cm",
     "Nms": "N*m*s",
     "Ns": "N*s",
     "kgm": "kg*m",
+    **{f"{mass}cm": f"{mass}*cm" for mass in ("kg", "g")},
 }
 _SHOWN = {"*": "·", "^2": "²", "^3": "³", "^4": "⁴", "ohm": "Ω", "degC": "°C"}
 _SIGNS = str.maketrans(
     {"·": "*", "⋅": "*", "²": "^2", "³": "^3", "⁴": "^4", "µ": "u", "μ": "u", "\u2126": "Ω"}  # µ: U+00B5 and U+03BC
 )
 _WORD = re.compile(r"°(?!C)|[^\W\d_]+")
+_BARE_EXPONENT = re.compile(r"(?<=[^\W\d_])(?=[2-4]\b)")  # `kgcm2`
 # what is written as a unit, and its parts: `N·m·s/rad`, of which `N`, `N·m` and `N·m·s` begin it
 _WRITTEN = re.compile(r"(?:°C?|[^\W\d_]+)(?:\^[0-9]+|[²³⁴])?(?:[*/·⋅](?:°C?|[^\W\d_]+)(?:\^[0-9]+|[²³⁴])?)*")
 _PART_OF_UNIT = re.compile(r"[*/·⋅]?(?:°C?|[^\W\d_]+)(?:\^[0-9]+|[²³⁴])?")
@@ -249,14 +254,17 @@ def unit_at(text: str, begin: int) -> tuple[int, float]:
     for end in reversed([begin + length for length in ends]):
         unit = _canonical(text[begin:end])
         if unit in UNITS and not _IN_WORD.match(text, end):
+            if UNITS[unit][0] == "degC":  # its zero is another one: a factor does not convert it
+                raise ValueError(f"'{unit_sign(unit)}' is no unit of an expression; give K, of a rise or above 0 K")
             return end, UNITS[unit][1]
     what = shortened(_UP_TO_SPACE.match(text, begin)[0])  # type: ignore[index]
     raise ValueError(f"there is no unit '{what}'; write * between a number and a name")
 
 
 def _canonical(unit: str) -> str:
-    """The unit as `UNITS` names it, where it is one: `N·m`, `N m` and `Nm` are `N*m`."""
+    """The unit as `UNITS` names it, where it is one: `N·m`, `N m` and `Nm` are `N*m`, `cm2` is `cm^2`."""
     text = re.sub(r" ?([*/^]) ?", r"\1", unit.translate(_SIGNS)).replace(" ", "*")
+    text = _BARE_EXPONENT.sub("^", text)
     return _WORD.sub(lambda word: SPELLINGS.get(word[0], word[0]), text)
 
 

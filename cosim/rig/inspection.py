@@ -19,6 +19,7 @@ from cosim.execution.divergence import fastest_plant, instability
 from cosim.execution.drive_loops import fastest_loop
 from cosim.execution.rig_state import RigState, predicted
 from cosim.mechanics.multibody.description.inertia import IMPOSSIBLE
+from cosim.rig.drive_commands import commands_without_effect
 from cosim.rig.references import LONGEST_MOTION, doubts_of_references
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickTask
@@ -108,6 +109,7 @@ def warnings(rig: WiredRig, state: RigState) -> Iterator[str]:
 def _misfits(rig: WiredRig, state: RigState) -> Iterator[str]:
     yield from rig.plant.misaligned
     yield from doubts_of_drives(rig)
+    yield from commands_without_effect(rig)
     yield from doubts_of_references(rig)
     yield from unstable_loads(rig)
     with np.errstate(all="ignore"):
@@ -120,7 +122,7 @@ def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
     mechanism = rig.spec.mechanism
     impossible = [*(note for note in mechanism.description.notes if IMPOSSIBLE in note), *mechanism.warnings]
     if rig.interpret or rig.tick_model.untraceable:
-        beside = (*doubts_of_references(rig), *unstable_loads(rig))
+        beside = (*commands_without_effect(rig), *doubts_of_references(rig), *unstable_loads(rig))
         return [], [*impossible, *rig.plant.misaligned, *doubts_of_drives(rig), *beside]
     with suppress(Exception):
         state = first_tick(rig, last=BEFORE_STEP)

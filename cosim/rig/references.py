@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,9 @@ from cosim.rig.wiring.wired_rig import WiredRig
 REFERENCE_SAMPLES = 2000  # of a trajectory
 LONGEST_MOTION = 60.0  # s of it that are looked at
 REFERENCE_TOLERANCE = 1e-9  # of a reference at its limit
+# samples of a stepping field per electrical turn: with fewer the speed at which it loses its steps is more than 5 %
+# lower than that of a field that turns smoothly
+FEWEST_SAMPLES = 20.0
 BESIDE = 1e-7  # s from a break, where its sides are sampled
 LATE = 10.0  # times the duration of a run: a reference that ends later, and has moved by less than HARDLY of its way
 HARDLY = 0.01
@@ -28,6 +31,7 @@ def doubts_of_references(rig: WiredRig) -> Iterator[str]:
     yield from _outside_the_run(rig)
     yield from _long_ways_round(rig)
     yield from _beyond_limits(rig)
+    yield from _coarse_fields(rig)
 
 
 def _said_by_themselves(rig: WiredRig) -> Iterator[str]:
@@ -130,3 +134,28 @@ def _beyond_limits(rig: WiredRig) -> Iterator[str]:
                         f"the {what} of the reference of joint '{rig.joints[k]}' is {values[worst]:.4g} {unit}"
                         f" at {times[worst]:.4g} s, its limit {bound:.4g} {unit}"
                     )
+
+
+def _coarse_fields(rig: WiredRig) -> Iterator[str]:
+    """A line for each joint whose step motor is to turn so fast that its field jumps in large angles."""
+    for loop in rig.tick_model.loops:
+        if not loop.needs_reference("velocity"):
+            continue
+        velocity = reference_samples(rig, loop).velocity
+        for i, k in enumerate(loop.index):
+            samples_of = _samples_per_turn(rig, rig.joints[k])
+            top = float(np.abs(velocity[:, i]).max())
+            if samples_of is None or not (samples := samples_of(top)) < FEWEST_SAMPLES:
+                continue
+            unit = quantity_unit("joint velocity", rig.plant.model.dof_units[k])
+            what = f"the field of joint '{rig.joints[k]}' has {samples:.3g} samples per electrical turn"
+            enough = FEWEST_SAMPLES / samples * 1e-3 / rig.plant.periods[rig.joints[k]]
+            fix = f"raise open_loop.rate to {enough:.3g} kHz"
+            yield f"{what} at {top:.4g} {unit}, so that it loses steps earlier; {fix}"
+
+
+def _samples_per_turn(rig: WiredRig, joint: str) -> Callable[[float], float] | None:
+    """Of the field of a step motor; None for other drives."""
+    sampled = getattr(rig.plant.actuators.get(joint), "sampled", {})
+    samplers = [getattr(one, "sampler", None) for one in sampled.values()]
+    return next((each.samples_per_turn for each in samplers if hasattr(each, "samples_per_turn")), None)

@@ -125,3 +125,22 @@ def test_check_notes(command, said, mechanism):
     Path("rig.yaml").write_text(mechanism + "controllers: [{name: hold, type: pid, kp: 1, ki: 0, kd: 0}]\n")
     out = command.prints("check", "rig.yaml")
     said(line for line in out.splitlines() if "leave" in line or "driven" in line)
+
+
+PAIR = """
+mechanism:
+  bodies:
+    - {name: upper, joint: shoulder, axis: [0, 1, 0], mass: 1, inertia: [1, 1, 1]}
+    - {name: fore, joint: elbow, axis: [0, 1, 0], mass: 1, inertia: [1, 1, 1]}
+joints:
+  all: {actuator: {type: drive, motor: {type: dc_machine, resistance: 1, inductance: 1e-3, torque_constant: 1}}}
+  elbow: {actuator: {gears: [{ratio: 20}]}}
+"""
+
+
+def test_a_section_of_a_joint_in_place_of_all(rig_of, said):
+    """The section for all joints is not merged, which the line says where a type is missing; not elsewhere."""
+    said(refusal(rig_of, PAIR), "of all")
+    said(refusal(rig_of, PAIR.replace("  all: {", "  shoulder: {")), "of another joint")
+    merged = PAIR.replace("actuator: {type", "actuator: &motor {type").replace("{gears", "{<<: *motor, gears")
+    assert {joint.actuator.type for joint in rig_of(merged).spec.joints.values()} == {"drive"}

@@ -44,8 +44,8 @@ class DriveSampler(Protocol):
         """Of its states that move between samples; y: what the graph records."""
         ...
 
-    def recorded(self, x: State) -> dict[str, Numeric]:
-        """The values of `signals`."""
+    def recorded(self, x: State, graph: State) -> dict[str, Numeric]:
+        """The values of `signals`; graph: states of the drive in its graph."""
         ...
 
     def sampled(self, x: State, graph: State, u: Mapping[str, Numeric], y: Mapping[str, Numeric]) -> State:
@@ -145,7 +145,7 @@ class SampledGraph(GraphActuator):
         for before, one in self.sampled.items():
             held = one.held(x)
             rates |= one.named(one.sampler.rates(held, one.own(y, before)))
-            y = y | one.named(one.sampler.recorded(held))
+            y = y | one.named(one.sampler.recorded(held, one.own(x, one.inside)))
         return rates, y
 
     def by_acceleration(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, Numeric]:

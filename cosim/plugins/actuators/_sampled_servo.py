@@ -93,7 +93,7 @@ class SampledServo:
     def rates(self, x: State, y: Mapping[str, Numeric]) -> State:
         return {} if self.rigid else {"angle": y[MOTOR_SPEED]}
 
-    def recorded(self, x: State) -> dict[str, Numeric]:
+    def recorded(self, x: State, graph: State) -> dict[str, Numeric]:
         held = {name: x[name] for name in (*SETPOINTS, BRAKE) if name in x}
         if self.loops.encoder is not None:
             held |= dict(zip(MEASURED, self._measured(x, self._encoder(x)), strict=True))

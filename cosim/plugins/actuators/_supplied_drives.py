@@ -66,6 +66,11 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
     actuator.for_joint = {joint: drive.for_other_joints(params.drives[joint]) for joint in joints}
     doubts = {joint: drive.doubts_of(params.drives[joint]) for joint in joints}
     actuator.doubts = tuple(f"joint '{joint}': {line}" for joint, lines in doubts.items() for line in lines)
+    actuator.temperatures = {
+        f"{joint}.{name}": limit
+        for joint in joints
+        for name, limit in drive.temperatures_of(params.drives[joint]).items()
+    }
     return actuator
 
 

@@ -85,7 +85,7 @@ class Params:
 def load(params: Params) -> GraphActuator:
     """The drive, with what the substeps of its plant may be. Raises as `_assembled` does."""
     actuator, inverter = _assembled(params), params.control.switching
-    actuator.doubts = doubts_of(params)
+    actuator.doubts, actuator.temperatures = doubts_of(params), temperatures_of(params)
     if inverter is not None:
         actuator.longest_step = 1.0 / (STEPS * inverter.switching_frequency)
     actuator.for_other_joints = for_other_joints(params)
@@ -223,6 +223,12 @@ def largest_voltage(params: Params, link: float | None = None) -> float | None:
     if link is None and inverter is not None:
         link = inverter.supply_voltage
     return None if link is None or bridge is None or bridge.per_link is None else bridge.per_link * link
+
+
+def temperatures_of(params: Params) -> dict[str, float | None]:
+    """Recorded rise of each thermal node of its motor -> its limit [K], None without one."""
+    thermal = getattr(params.motor.params, "thermal", None)
+    return {} if thermal is None else {f"{node.name}_temperature": node.limit for node in thermal.network_nodes}
 
 
 def bridge_of(params: Params) -> _bridge.InverterBridge | None:

@@ -53,12 +53,14 @@ def read_plugin(
     joints: Mapping[str, str | None] | None,
     n: int | None = None,
     besides: Iterable[str] = (),
+    hint: str = "",
 ) -> Plugin | None:
     """The plug-in that the section `data` at `path` names; None after an error, recorded in `reading`.
 
-    joints, n: as in `schema.Reading`; besides: as in `schema.read`. The parameters are the further keys of the section.
+    joints, n: as in `schema.Reading`; besides: as in `schema.read`; hint: as in
+    `read_type`. The parameters are the further keys of the section.
     """
-    module = read_type(kind, data, path, reading)
+    module = read_type(kind, data, path, reading, hint)
     if module is None:
         return None
     foreign: Mapping[str, str] = getattr(module, "FOREIGN_KEYS", {})  # key -> what is wrong with it in this type
@@ -77,14 +79,17 @@ def read_plugin(
     return None if params is None or (None in dict(options).values()) else Plugin(data["type"], module, params, options)
 
 
-def read_type(kind: PluginKind, data: Mapping[str, YamlValue], path: tuple, reading: Reading) -> ModuleType | None:
-    """The module that the section `data` at `path` names; None after an error, recorded in `reading`."""
+def read_type(
+    kind: PluginKind, data: Mapping[str, YamlValue], path: tuple, reading: Reading, hint: str = ""
+) -> ModuleType | None:
+    """The module that the section `data` at `path` names; None after an error, recorded in `reading`. hint: added
+    where there is no type."""
     name = data.get("type")
     if isinstance(name, str):
         return find_module(kind, name, (*path, "type"), reading)
     wrong = f"expected text, got {schema.show(name)}" if "type" in data else "missing key 'type'"
     at = (*path, "type") if "type" in data else path
-    return reading.fail(at, f"{wrong}; known: {', '.join(known_names(kind))}")
+    return reading.fail(at, f"{wrong}; known: {', '.join(known_names(kind))}{hint if 'type' not in data else ''}")
 
 
 def find_module(kind: PluginKind, name: str, path: tuple, reading: Reading) -> ModuleType | None:

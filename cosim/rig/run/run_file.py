@@ -302,7 +302,12 @@ def _run_metadata(data: Any) -> RunMetadata:
     if metadata.step_ns <= 0:
         raise WrongShape(f"step_ns: expected a number above 0, got {metadata.step_ns}")
     rows = {f"{name}/{row}" for name, constraint in metadata.constraints.items() for row in constraint.rows}
-    for names, known in (rows, metadata.units), (metadata.redundant, rows), (metadata.full_deflection, metadata.roles):
+    for names, known in (
+        (rows, metadata.units),
+        (metadata.redundant, rows),
+        (metadata.full_deflection, metadata.roles),
+        (metadata.temperatures, metadata.units),
+    ):
         if unknown := [name for name in names if name not in known]:
             raise WrongShape(f"there is no '{unknown[0]}'")
     return metadata

@@ -77,6 +77,7 @@ class RunMetadata:
     drawing: str = ""  # of the mechanism, see `write_drawing`; only where it is for other programs
     reactions: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of joints that record them: their sizes
     supplies: dict[str, SupplyMetadata] = field(default_factory=dict)
+    temperatures: dict[str, float | None] = field(default_factory=dict)  # rises in drives -> their limits [K]
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -143,6 +144,7 @@ def _run_metadata_of(rig: WiredRig) -> RunMetadata:
         full_deflection=rig.plant.full_model.full_deflection,
         reactions={joint: names.sizes for joint, names in reactions.items()},
         supplies=_supplies(rig),
+        temperatures=_temperatures(rig),
     )
 
 
@@ -166,6 +168,14 @@ def _supplies(rig: WiredRig) -> dict[str, SupplyMetadata]:
             getattr(link.source.params, "capacity", None),
         )
     return found
+
+
+def _temperatures(rig: WiredRig) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for name, drive in rig.plant.drives.items():
+        for what, limit in getattr(drive, "temperatures", {}).items():
+            found[what.replace(".", "/", 1) if name in rig.plant.shared else f"{name}/{what}"] = limit
+    return {name: limit for name, limit in found.items() if name in rig.tick_model.signals.names}
 
 
 def _role(rig: WiredRig, name: str) -> Role:

@@ -98,12 +98,13 @@ class MultiDofJointSpec:
 
 
 class JointEntry(NamedTuple):
-    """The settings of one joint, merged with those for all joints, and their locations; inherited: the keys that it
-    has from those for all joints."""
+    """The settings of one joint, merged with those for all joints, and their locations. inherited: the keys that it has
+    from those for all joints; replaced: keys of its own that stand in place of sections for all joints."""
 
     data: dict[str, YamlValue]
     reading: Reading
     inherited: frozenset[str] = frozenset()
+    replaced: frozenset[str] = frozenset()
 
 
 # sections that are merged with `all` key by key: path of the parent -> keys
@@ -179,7 +180,7 @@ def _merged(entry: JointEntry, defaults: dict[str, YamlValue], name: str, path: 
             inner = _merged(JointEntry(own[key], reading), defaults[key], name, (*path, key))
             data[key], reading = inner.data, inner.reading
     located = reading.inherited_at(("joints", name, *path), ("joints", "all", *path), inherited)
-    return JointEntry(data, located, frozenset(inherited))
+    return JointEntry(data, located, frozenset(inherited), frozenset(set(own) & set(defaults)))
 
 
 def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None, commanded: bool) -> JointSpec:
@@ -190,7 +191,8 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
     values = read_fields(_JointFile, entry.data, at, reading.of(kinds))
 
     def plugin(kind: PluginKind, key: str, section: Mapping[str, YamlValue] | None) -> Plugin | None:
-        return None if section is None else read_plugin(kind, section, (*at, key), reading, kinds)
+        lost = f"; joints.all.{key} is not merged: repeat it, or use an anchor of YAML" if key in entry.replaced else ""
+        return None if section is None else read_plugin(kind, section, (*at, key), reading, kinds, hint=lost)
 
     if entry.data.get("actuator") is not None and entry.data.get("prescribed") is not None:
         what = f"joint '{name}' is prescribed, its effort is computed; take out 'actuator' or 'prescribed'"
