@@ -24,6 +24,10 @@ OTHERS = {
     b"\x80\x05": "is a pickle, which could run code; write it as CSV or Parquet",
     b"\x1f\x8b": "is packed by gzip; unpack it",
     b"(\xb5/\xfd": "is packed by zstd; unpack it",
+    b"{": "is JSON; write its numbers as CSV, Parquet or NumPy",
+    b"<!": "is a page of HTML; save the table alone, as CSV",
+    b"<html": "is a page of HTML; save the table alone, as CSV",
+    b"<?xml": "is XML; write its numbers as CSV, Parquet or NumPy",
 }
 HEAD = 16  # bytes, in which a format is recognised
 

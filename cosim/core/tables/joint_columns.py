@@ -53,16 +53,18 @@ SAID_BY_THE_FILE = TableOptions()
 
 @dataclass(frozen=True)
 class JointColumns:
-    """The columns of joints in a table; units, named: see `TableOptions`."""
+    """The columns of joints in a table; units, named: see `TableOptions`. about: the quantity that they mean where they
+    give a joint alone."""
 
     table: Table
     joints: Sequence[str]
     units: Mapping[str, str]
     named: Mapping[str, str]
-    key: str  # of the columns, for messages
+    keys: tuple[str, str, str]  # of units, columns and topic, for messages
+    about: str = "position"
 
     @classmethod
-    def of(cls, table: Table, joints: Sequence[str], options: TableOptions) -> JointColumns:
+    def of(cls, table: Table, joints: Sequence[str], options: TableOptions, about: str = "position") -> JointColumns:
         """Raises InputError, at the key, for units and columns that do not exist."""
         in_units, in_columns, _ = options.keys
         found = dict[str, str]()
@@ -79,20 +81,21 @@ class JointColumns:
             if joint not in (TIME, *joints) and str(key) not in joints:
                 near = did_you_mean(joint, [TIME, *joints])
                 raise InputError(f"there is no joint '{joint}'{near}", f"{in_columns}{key}")
-            if str(value) not in table.names:
-                near = did_you_mean(str(value), table.names)
-                raise InputError(f"{table.path} has no column '{value}'{near}", f"{in_columns}{key}")
+            try:
+                table.index(str(value))
+            except InputError as error:
+                raise InputError(f"{table.path} has {error.what}", f"{in_columns}{key}") from None
         named = {str(key): str(value) for key, value in options.columns.items()}
-        return cls(table, joints, found, named, in_columns)
+        return cls(table, joints, found, named, options.keys, about)
 
     def column(self, joint: str, quantity: str, bare: bool = False) -> int | None:
         """None without one. bare: whether the name of the joint alone is this quantity. Raises InputError for two
         columns that it could be."""
-        table, keys = self.table, (f"{joint}/{quantity}", *((joint,) if bare else ()))
-        for key in keys:
+        table = self.table
+        for key in self._keys(joint, quantity):
             if key in self.named:
                 return table.index(self.named[key])
-        for key in keys:
+        for key in (f"{joint}/{quantity}", *((joint,) if bare else ())):
             if key in table.names:
                 return table.index(key)
         others = {other.lower() for other in self.joints if other != joint}
@@ -101,7 +104,7 @@ class JointColumns:
             found = [k for k, name in enumerate(table.names) if spellings(name) & wanted and name.lower() not in others]
             if len(found) > 1:
                 which = listed([table.names[k] for k in found])
-                what = f"the {quantity} of joint '{joint}' could be {which}; name one, or rename the others"
+                what = f"the {quantity} of joint '{joint}' could be {which}; name one by {self.keys[1]}{next(self._keys(joint, quantity))}"
                 raise InputError(what, table.place(table.header))
             if found:
                 return found[0]
@@ -126,8 +129,9 @@ class JointColumns:
         stems = {name.rpartition("/")[0] or name: name for name in names}
         if "did you mean" in (near := did_you_mean(joint, stems)):
             return f"no column '{wanted}'{near.replace(*_stem_in(near, stems))}"
+        key = joint if quantity.removeprefix("measured_") == self.about else wanted
         shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
-        return f"no column '{wanted}'; its columns are {shown}; name the right one by {self.key}{joint}"
+        return f"no column '{wanted}'; its columns are {shown}; name the right one by {self.keys[1]}{key}"
 
     def factor(self, joint: str, quantity: str, column: int, dof_unit: str | None = None) -> float:
         """From the unit of a column to SI, 1 where nobody says it. dof_unit: rad or m, None where unknown. Raises
@@ -145,13 +149,22 @@ class JointColumns:
     def _unit(self, joint: str, quantity: str, column: int) -> str | None:
         """The unit that the caller gives, else that of the file; None without one."""
         name = self.table.names[column]
-        for key in (name, f"{joint}/{quantity}", joint, quantity):
+        for key in (name, *self._keys(joint, quantity), quantity, quantity.removeprefix("measured_")):
             if key in self.units:
                 return self.units[key]
-        if name in self.table.units:
+        if name in self.table.units and name_and_unit(joint)[1] is None:  # brackets of a joint's name are no unit
             return self.table.units[name]
         match = _SUFFIX.search(name.lower())
         return known_unit(_SUFFIXES.get(match[1], match[1])) if match and name != joint else None
+
+    def _keys(self, joint: str, quantity: str) -> Iterator[str]:
+        """By which a user gives the column or the unit of this quantity."""
+        plain = quantity.removeprefix("measured_")
+        yield f"{joint}/{quantity}"
+        if plain != quantity:
+            yield f"{joint}/{plain}"
+        if plain == self.about:
+            yield joint
 
     def _by_number(self, joint: str, quantity: str) -> int | None:
         """`position[2]` beside a column `name[2]` whose cells are the joint."""

@@ -36,7 +36,7 @@ def read_log(of: JointColumns, wanted: Sequence[Measured]) -> JointLog:
     """These columns of a table. Raises InputError, InputErrors for cells that are no numbers."""
     table = of.table
     times, rows = (
-        times_of(table, of.units.get(TIME), of.named.get(TIME), log=True),
+        times_of(table, of.units.get(TIME), of.named.get(TIME), log=True, keys=of.keys),
         table.numbers([m.column for m in wanted]),
     )
     factors = [of.factor(m.joint, m.quantity, m.column, m.dof_unit) for m in wanted]

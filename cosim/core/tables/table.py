@@ -15,6 +15,7 @@ from cosim.core.types import Array
 from cosim.core.units import known_unit
 
 _IN_BRACKETS = re.compile(r"(.*?)[\s_]*[\[(]([^\[\]()]*)[\])]\s*", re.DOTALL)
+_NUMBER = re.compile(r"#[1-9]\d{0,5}")
 MOST_WRONG = 100  # cells of a table that are remembered
 
 
@@ -52,13 +53,20 @@ class Table:
         return SourceLocation(str(self.path), line, key)
 
     def index(self, name: str) -> int:
-        """Of the column with this name, or with this name and a unit. Raises InputError where there is none, or two."""
+        """Of the column with this name, or with this name and a unit, or of `#2`, the second one. Raises InputError
+        where there is none, or two."""
         found = [k for k, column in enumerate(self.names) if column == name]
         found = found or [k for k, column in enumerate(self.names) if name_and_unit(column)[0] == name]
+        if not found and _NUMBER.fullmatch(name) and int(name[1:]) <= len(self.names):
+            found = [int(name[1:]) - 1]
         if len(found) == 1:
             return found[0]
-        what = f"two columns '{name}'; keep one" if found else f"no column '{name}'{did_you_mean(name, self.names)}"
-        raise InputError(what, self.place(self.header))
+        if found:
+            numbers = " or ".join(f"#{k + 1}" for k in found[:4])
+            raise InputError(
+                f"{len(found)} columns '{name}'; name one by its number, {numbers}", self.place(self.header)
+            )
+        raise InputError(f"no column '{name}'{did_you_mean(name, self.names)}", self.place(self.header))
 
     def numbers(self, columns: Sequence[int]) -> Rows:
         """The rows of columns whose cells are all finite numbers. Raises InputErrors with the lines of others."""
