@@ -6,6 +6,8 @@ that has few digits the numbers are as it rounds them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 JOINTS = ("shoulder", "elbow")
@@ -20,7 +22,7 @@ class Foreign(NamedTuple):
 
     text: str
     encoding: str = "utf-8"
-    keys: dict[str, Any] = {}
+    keys: Mapping[str, Any] = MappingProxyType({})
     numbers: tuple[tuple[float, ...], ...] = POSITION
     factor: float | tuple[float, float] = 1.0
     noted: tuple[str, ...] = ()
@@ -41,7 +43,9 @@ READ: dict[str, Foreign] = {
         "t;shoulder;elbow\r\n0;0;-0,25\r\n0,1;0,5;0,125\r\n0,2;1;0,75\r\n0,3;0,875;1,5\r\n", "utf-8-sig"
     ),
     "Excel, Unicode text": Foreign(
-        "t\tshoulder\telbow\r\n0\t0\t-0,25\r\n0,1\t0,5\t0,125\r\n0,2\t1\t0,75\r\n0,3\t0,875\t1,5\r\n", "utf-16", suffix=".txt"
+        "t\tshoulder\telbow\r\n0\t0\t-0,25\r\n0,1\t0,5\t0,125\r\n0,2\t1\t0,75\r\n0,3\t0,875\t1,5\r\n",
+        "utf-16",
+        suffix=".txt",
     ),
     "UTF-16 without a mark": Foreign(
         "t\tshoulder\telbow\r\n0\t0\t-0.25\r\n0.1\t0.5\t0.125\r\n0.2\t1\t0.75\r\n0.3\t0.875\t1.5\r\n", "utf-16-be"
@@ -64,19 +68,26 @@ READ: dict[str, Foreign] = {
         "X_Dimension\tTime\tTime\t\r\nX0\t0.0E+0\t0.0E+0\t\r\nDelta_X\t0.100000\t0.100000\t\r\n***End_of_Header***\t\t\t\r\n"
         "X_Value\tshoulder\telbow\tComment\r\n0.000000\t0.000000\t-0.250000\t\r\n0.100000\t0.500000\t0.125000\t\r\n"
         "0.200000\t1.000000\t0.750000\t\r\n0.300000\t0.875000\t1.500000\t\r\n",
-        keys={"columns": {"t": "X_Value"}}, suffix=".lvm",
+        keys={"columns": {"t": "X_Value"}},
+        suffix=".lvm",
     ),
     "LabVIEW, spreadsheet": Foreign(
         "Time\tshoulder\telbow\r\n0.000\t0.000\t-0.250\r\n0.100\t0.500\t0.125\r\n0.200\t1.000\t0.750\r\n"
-        "0.300\t0.875\t1.500\r\n", suffix=".xls.txt",
+        "0.300\t0.875\t1.500\r\n",
+        suffix=".xls.txt",
     ),
     "Vector CANape": Foreign(
         "time;shoulder;elbow\r\ns;deg;deg\r\n0,000000;0,00;-15,00\r\n0,100000;30,00;7,50\r\n0,200000;60,00;45,00\r\n"
-        "0,300000;52,50;90,00\r\n", "cp1252", numbers=DEGREES, factor=DEG,
+        "0,300000;52,50;90,00\r\n",
+        "cp1252",
+        numbers=DEGREES,
+        factor=DEG,
     ),
     "Vector CANape, degree signs": Foreign(
-        "Time [s];shoulder [°];elbow [°]\r\n0,0;0,00;-15,00\r\n0,1;30,00;7,50\r\n0,2;60,00;45,00\r\n0,3;52,50;90,00\r\n",
-        "cp1252", numbers=DEGREES, factor=DEG,
+        "Time [s];shoulder [°];elbow [°]\n0,0;0,00;-15,00\n0,1;30,00;7,50\n0,2;60,00;45,00\n0,3;52,50;90,00\n",
+        "cp1252",
+        numbers=DEGREES,
+        factor=DEG,
     ),
     "Vector CANoe, comments": Foreign(
         "// CANoe logging\r\n// 2024-03-05\r\nTime[s];shoulder[rad];elbow[rad]\r\n0.0;0;-0.25\r\n0.1;0.5;0.125\r\n"
@@ -89,7 +100,8 @@ READ: dict[str, Foreign] = {
     "MATLAB, save -ascii": Foreign(
         "   0.0000000e+00   0.0000000e+00  -2.5000000e-01\n   1.0000000e-01   5.0000000e-01   1.2500000e-01\n"
         "   2.0000000e-01   1.0000000e+00   7.5000000e-01\n   3.0000000e-01   8.7500000e-01   1.5000000e+00\n",
-        keys={"columns": {"t": "#1", "shoulder": "#2", "elbow": "#3"}}, suffix=".txt",
+        keys={"columns": {"t": "#1", "shoulder": "#2", "elbow": "#3"}},
+        suffix=".txt",
     ),
     "MATLAB, writematrix": Foreign(
         "0,0,-0.25\n0.1,0.5,0.125\n0.2,1,0.75\n0.3,0.875,1.5\n",
@@ -104,13 +116,15 @@ READ: dict[str, Foreign] = {
     ),
     "Simulink, Data Inspector": Foreign(
         "time,shoulder,elbow\n,Unit: deg,Unit: deg\n0,0,-15\n0.1,30,7.5\n0.2,60,45\n0.3,52.5,90\n",
-        numbers=DEGREES, factor=DEG,
+        numbers=DEGREES,
+        factor=DEG,
     ),
     "numpy, savetxt": Foreign(
         "# t shoulder elbow\n0.000000000000000000e+00 0.000000000000000000e+00 -2.500000000000000000e-01\n"
         "1.000000000000000056e-01 5.000000000000000000e-01 1.250000000000000000e-01\n"
         "2.000000000000000111e-01 1.000000000000000000e+00 7.500000000000000000e-01\n"
-        "2.999999999999999889e-01 8.750000000000000000e-01 1.500000000000000000e+00\n", suffix=".txt",
+        "2.999999999999999889e-01 8.750000000000000000e-01 1.500000000000000000e+00\n",
+        suffix=".txt",
     ),
     "numpy, savetxt with commas": Foreign(
         "# t, shoulder, elbow\n0.0,0.0,-0.25\n0.1,0.5,0.125\n0.2,1.0,0.75\n0.3,0.875,1.5\n"
@@ -124,7 +138,8 @@ READ: dict[str, Foreign] = {
     "pandas, an index of times in ns": Foreign(
         ",shoulder,elbow\n2024-03-05 10:11:12.000000000,0.0,-0.25\n2024-03-05 10:11:12.100000000,0.5,0.125\n"
         "2024-03-05 10:11:12.200000000,1.0,0.75\n2024-03-05 10:11:12.300000000,0.875,1.5\n",
-        keys={"columns": {"t": ""}}, noted=(f"dates, from 2024-03-05 10:11:12; {ZERO}",),
+        keys={"columns": {"t": ""}},
+        noted=(f"dates, from 2024-03-05 10:11:12; {ZERO}",),
     ),
     "pandas, a Timedelta": Foreign(
         "time,shoulder,elbow\n0 days 00:00:00,0.0,-0.25\n0 days 00:00:00.100000,0.5,0.125\n"
@@ -186,27 +201,36 @@ READ: dict[str, Foreign] = {
     "KUKA, trace": Foreign(
         "Zeit [s];Istposition A1 [Grad];Istposition A2 [Grad]\r\n0,0;0,0;-15,0\r\n0,1;30,0;7,5\r\n0,2;60,0;45,0\r\n"
         "0,3;52,5;90,0\r\n",
-        "cp1252", keys={"columns": {"shoulder": "Istposition A1 [Grad]", "elbow": "Istposition A2 [Grad]"},
-                        "units": {"shoulder": "deg", "elbow": "deg"}}, numbers=DEGREES, factor=DEG,
+        "cp1252",
+        keys={
+            "columns": {"shoulder": "Istposition A1 [Grad]", "elbow": "Istposition A2 [Grad]"},
+            "units": {"shoulder": "deg", "elbow": "deg"},
+        },
+        numbers=DEGREES,
+        factor=DEG,
     ),
     "ABB, signal log": Foreign(
         "Time (ms);J1 (deg);J2 (deg)\n0;0;-15\n100;30;7.5\n200;60;45\n300;52.5;90\n",
-        keys={"columns": {"shoulder": "J1 (deg)", "elbow": "J2 (deg)"}}, numbers=DEGREES, factor=DEG,
+        keys={"columns": {"shoulder": "J1 (deg)", "elbow": "J2 (deg)"}},
+        numbers=DEGREES,
+        factor=DEG,
     ),
     "Fanuc, joint log in rows of a number": Foreign(
         "Tick,Time[ms],shoulder[deg],elbow[deg]\n1,0,0,-15\n2,100,30,7.5\n3,200,60,45\n4,300,52.5,90\n",
-        numbers=DEGREES, factor=DEG,
+        numbers=DEGREES,
+        factor=DEG,
     ),
     "Arduino, serial plotter with names": Foreign(
-        "millis:0 shoulder:0.00 elbow:-0.25\nmillis:100 shoulder:0.50 elbow:0.125\nmillis:200 shoulder:1.00 elbow:0.75\n"
-        "millis:300 shoulder:0.875 elbow:1.5\n", suffix=".txt",
+        "millis:0 shoulder:0.00 elbow:-0.25\nmillis:100 shoulder:0.50 elbow:0.125\nmillis:200 shoulder:1 elbow:0.75\n"
+        "millis:300 shoulder:0.875 elbow:1.5\n",
+        suffix=".txt",
     ),
     "Arduino, monitor": Foreign(
         "millis\tshoulder\telbow\r\n0\t0.00\t-0.25\r\n100\t0.50\t0.125\r\n200\t1.00\t0.75\r\n300\t0.875\t1.5\r\n",
         suffix=".log",
     ),
     "Tektronix": Foreign(
-        'Model,MDO34\nFirmware Version,1.2\n\nHorizontal Units,s\nSample Interval,0.1\nRecord Length,4\n\nLabels,,\n'
+        "Model,MDO34\nFirmware Version,1.2\n\nHorizontal Units,s\nSample Interval,0.1\nRecord Length,4\n\nLabels,,\n"
         "TIME,CH1,CH2\n0.0,0.0,-0.25\n0.1,0.5,0.125\n0.2,1.0,0.75\n0.3,0.875,1.5\n",
         keys={"columns": {"shoulder": "CH1", "elbow": "CH2"}},
     ),
@@ -214,7 +238,9 @@ READ: dict[str, Foreign] = {
         '"time","shoulder","elbow","der(shoulder)"\n0,0,-0.25,0\n0.1,0.5,0.125,0\n0.2,1,0.75,0\n0.3,0.875,1.5,0\n'
     ),
     "OpenModelica, events": Foreign(
-        '"time","shoulder","elbow"\n0,0,-0.25\n0.1,0.5,0.125\n0.1,0.5,0.125\n0.2,1,0.75\n0.3,0.875,1.5\n'
+        '"time","shoulder","elbow","der(elbow)"\n0,0,-0.25,3\n0.1,0.5,0.125,3\n0.1,0.5,0.125,4\n0.2,1,0.75,4\n'
+        "0.3,0.875,1.5,4\n",
+        noted=("left out 1 row equal to the row above",),
     ),
     "Dymola, names of components": Foreign(
         "time,robot.shoulder.phi,robot.elbow.phi\n0,0,-0.25\n0.1,0.5,0.125\n0.2,1,0.75\n0.3,0.875,1.5\n",
@@ -222,20 +248,27 @@ READ: dict[str, Foreign] = {
     ),
     "OpenSim, STO": Foreign(
         "Coordinates\nversion=1\nnRows=4\nnColumns=3\ninDegrees=yes\nendheader\ntime\tshoulder\telbow\n0\t0\t-15\n0.1\t30\t7.5\n"
-        "0.2\t60\t45\n0.3\t52.5\t90\n", keys={"units": {"position": "deg"}}, numbers=DEGREES, factor=DEG, suffix=".sto",
+        "0.2\t60\t45\n0.3\t52.5\t90\n",
+        keys={"units": {"position": "deg"}},
+        numbers=DEGREES,
+        factor=DEG,
+        suffix=".sto",
     ),
     "Markdown": Foreign(
         "| t | shoulder | elbow |\n|---|---|---|\n| 0 | 0 | -0.25 |\n| 0.1 | 0.5 | 0.125 |\n| 0.2 | 1 | 0.75 |\n"
-        "| 0.3 | 0.875 | 1.5 |\n", suffix=".md",
+        "| 0.3 | 0.875 | 1.5 |\n",
+        suffix=".md",
     ),
     "gnuplot, aligned": Foreign(
-        "#  t      shoulder   elbow\n   0.0    0.0       -0.25\n   0.1    0.5        0.125\n\n   0.2    1.0        0.75\n"
-        "   0.3    0.875      1.5\n", suffix=".dat",
+        "#  t      shoulder   elbow\n   0.0    0.0       -0.25\n   0.1    0.5        0.125\n\n   0.2    1.0    0.75\n"
+        "   0.3    0.875      1.5\n",
+        suffix=".dat",
     ),
     "old Macintosh": Foreign("t,shoulder,elbow\r0,0,-0.25\r0.1,0.5,0.125\r0.2,1,0.75\r0.3,0.875,1.5\r"),
     "Fortran": Foreign(
         " t shoulder elbow\n 0.0D+00 0.0D+00 -0.25D+00\n 0.1D+00 0.5D+00 0.125D+00\n 0.2D+00 0.1D+01 0.75D+00\n"
-        " 0.3D+00 0.875D+00 0.15D+01\n", suffix=".dat",
+        " 0.3D+00 0.875D+00 0.15D+01\n",
+        suffix=".dat",
     ),
     "Windows performance, quoted all": Foreign(
         '"t","shoulder","elbow"\r\n"0","0","-0.25"\r\n"0.1","0.5","0.125"\r\n"0.2","1","0.75"\r\n"0.3","0.875","1.5"\r\n'
@@ -245,7 +278,8 @@ READ: dict[str, Foreign] = {
     ),
     "times in us since 1970": Foreign(
         "timestamp,shoulder,elbow\n1709633472000000,0,-0.25\n1709633472100000,0.5,0.125\n1709633472200000,1,0.75\n"
-        "1709633472300000,0.875,1.5\n", noted=(f"times since 1970 in us, from 2024-03-05 10:11:12 UTC; {ZERO}",),
+        "1709633472300000,0.875,1.5\n",
+        noted=(f"times since 1970 in us, from 2024-03-05 10:11:12 UTC; {ZERO}",),
     ),
     "times in ms": Foreign("time_ms,shoulder,elbow\n0,0,-0.25\n100,0.5,0.125\n200,1,0.75\n300,0.875,1.5\n"),
     "clock times": Foreign(
@@ -260,10 +294,13 @@ READ: dict[str, Foreign] = {
         't,"shoulder\n[deg]","elbow\n[deg]"\n0,0,-15\n0.1,30,7.5\n0.2,60,45\n0.3,52.5,90\n', numbers=DEGREES, factor=DEG
     ),
     "mixed units": Foreign(
-        "t [ms],shoulder [mrad],elbow_deg\n0,0,-15\n100,30,7.5\n200,60,45\n300,52.5,90\n", numbers=DEGREES,
+        "t [ms],shoulder [mrad],elbow_deg\n0,0,-15\n100,30,7.5\n200,60,45\n300,52.5,90\n",
+        numbers=DEGREES,
         factor=(1e-3, DEG),
     ),
-    "minus signs of typography": Foreign("t,shoulder,elbow\n0,0,\u22120.25\n0.1,0.5,0.125\n0.2,1,0.75\n0.3,0.875,1.5\n"),
+    "minus signs of typography": Foreign(
+        "t,shoulder,elbow\n0,0,\u22120.25\n0.1,0.5,0.125\n0.2,1,0.75\n0.3,0.875,1.5\n"
+    ),
     "rosbags, positions by joint in ROS 2 style": Foreign(
         "header.stamp.sec,header.stamp.nanosec,name[0],name[1],position[0],position[1]\n"
         "1709633472,0,elbow,shoulder,-0.25,0\n1709633472,100000000,elbow,shoulder,0.125,0.5\n"
@@ -277,7 +314,7 @@ REFUSED: dict[str, Foreign] = {
     "Rigol": Foreign(
         "X,CH1,CH2,Start,Increment,\nSequence,Volt,Volt,0.000000e+00,1.000000e-01\n0,0.00e+00,-2.50e-01,,\n"
         "1,5.00e-01,1.25e-01,,\n2,1.00e+00,7.50e-01,,\n3,8.75e-01,1.50e+00,,\n",
-        keys={"columns": {"t": "X", "shoulder": "CH1", "elbow": "CH2"}}, 
+        keys={"columns": {"t": "X", "shoulder": "CH1", "elbow": "CH2"}},
     ),
     "Keysight": Foreign(
         "x-axis,1,2\nsecond,Volt,Volt\n+0.00E+00,+0.00E+00,-2.5E-01\n+1.00E-01,+5.00E-01,+1.25E-01\n"

@@ -47,6 +47,7 @@ IN_UNIT = {
 AT_ZERO = "the first row is taken as t = 0"
 _PLAIN = re.compile(r"[^:\sA-Za-z]*([eEdD][+-]?\d+)?\s*$|.*nan", re.IGNORECASE)  # a number, or nothing
 _FRACTION = re.compile(r"(?<=:\d\d)[.,](\d+)")
+_DECIMAL = re.compile(r"([0-9]{1,25})(?:[.,]([0-9]{0,25}))?")
 _CLOCK = re.compile(r"(?:(-?\d+) days?,? ?)?(\d+):(\d\d)(?::(\d\d(?:[.,]\d+)?))?")
 CLOSEST = 1e-6  # s between rows: closer ones are one row with two numbers
 PAIRS = (("secs", "nsecs"), ("sec", "nanosec"), ("sec", "nsec"), ("seconds", "nanoseconds"))
@@ -87,8 +88,8 @@ def times_of(
         units = listed([u for u, (dimension, _) in UNITS.items() if dimension == "s"])
         raise InputError(f"a time in {known}; use {units}", table.place(table.header, table.names[column]))
     if (since := _unit_since_1970(raw, known)) is not None:
-        whole = _whole_numbers(texts, raw)
-        return _since(raw[0] * UNITS[since][1], whole * UNITS[since][1], columns, since)
+        after = _since_first(texts, raw)
+        return _since(raw[0] * UNITS[since][1], after * UNITS[since][1], columns, since)
     if known is None and log and (found := _unit_of_a_log(raw)) is not None:
         what = f"the times, {np.median(np.diff(raw)):g} apart, are taken as {found}"
         return Times(raw * UNITS[found][1], columns, (f"{what}; to be certain, give {keys[0]}t",))
@@ -178,12 +179,15 @@ def _unit_since_1970(raw: Array, known: str | None) -> str | None:
     return None
 
 
-def _whole_numbers(texts: Sequence[str] | None, raw: Array) -> Array:
+def _since_first(texts: Sequence[str] | None, raw: Array) -> Array:
     """The differences to the first one, exact: a float has no ns of a time since 1970."""
-    if texts and all(text.isdecimal() for text in texts):
-        first = int(texts[0])
-        return np.array([float(int(text) - first) for text in texts])
-    return raw - raw[0]
+    found = [_DECIMAL.fullmatch(text) for text in texts or ()]
+    if not found or not all(found):
+        return raw - raw[0]
+    parts = [(match[1], match[2] or "") for match in found if match]
+    digits = max(len(fraction) for _, fraction in parts)
+    whole = [int(number + fraction.ljust(digits, "0")) for number, fraction in parts]
+    return np.array([float(number - whole[0]) for number in whole]) / 10.0**digits
 
 
 def _unit_of_a_log(raw: Array) -> str | None:
