@@ -50,7 +50,7 @@ def open_table(path: str | Path, topic: str | None = None, key: str = "") -> Tab
             return read_text(path, read_file(path))
         return reader(path)
     except FileNotFoundError:
-        near = [file.name for file in path.parent.glob("*")] if path.parent.is_dir() else []
+        near = sorted(file.name for file in path.parent.glob("*") if file.is_file())
         raise InputError(f"no such file{did_you_mean(path.name, near)}", place) from None
     except OSError as error:
         raise InputError(f"cannot be read: {unreadable(error)}", place) from None

@@ -135,6 +135,8 @@ class JointColumns:
         """That there is no such column, in words."""
         wanted, names = joint if bare else f"{joint}/{quantity}", self.table.names
         key = joint if quantity.removeprefix("measured_") == self.about else wanted
+        if others := [name for name in names if name.rpartition("/")[0] == joint]:
+            return f"no column '{wanted}', but {listed(others)}; name the right one by {self.keys[1]}{key}"
         stems = {name.rpartition("/")[0] or name: name for name in names}
         if "did you mean" in (near := did_you_mean(joint, stems)):
             return f"no column '{wanted}'{near.replace(*_stem_in(near, stems))} name it by {self.keys[1]}{key}"
