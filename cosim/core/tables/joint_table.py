@@ -73,8 +73,9 @@ def read_joint_table(given: TableFile, folder: Path, joints: Sequence[str], quan
     """
     table = open_table(given.path(folder), given.topic)
     of = JointColumns.of(table, joints, given.options, about=quantity)
-    times = times_of(table, of.units.get(TIME), of.named.get(TIME), keys=of.keys)
     columns = of.required(joints, quantity, bare=True)
+    table = table.with_rows_of(columns)
+    times = times_of(table, of.units.get(TIME), of.named.get(TIME), keys=of.keys)
     rows = table.numbers(columns)
     factors = [
         of.factor(joint, quantity, column, given.dof_unit(joint)) for joint, column in zip(joints, columns, strict=True)

@@ -34,11 +34,10 @@ class JointLog(NamedTuple):
 
 def read_log(of: JointColumns, wanted: Sequence[Measured]) -> JointLog:
     """These columns of a table. Raises InputError, InputErrors for cells that are no numbers."""
-    table = of.table
-    times, rows = (
-        times_of(table, of.units.get(TIME), of.named.get(TIME), log=True, keys=of.keys),
-        table.numbers([m.column for m in wanted]),
-    )
+    columns = [m.column for m in wanted]
+    table = of.table.with_rows_of(columns)
+    times = times_of(table, of.units.get(TIME), of.named.get(TIME), log=True, keys=of.keys)
+    rows = table.numbers(columns)
     factors = [of.factor(m.joint, m.quantity, m.column, m.dof_unit) for m in wanted]
     order, notes = _in_order(times.seconds)
     t, values = times.seconds[order], (rows.values * factors)[order]

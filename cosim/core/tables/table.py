@@ -48,6 +48,11 @@ class Table:
     strings: Callable[[int], list[str] | None] = field(default=lambda _: None)
     notes: tuple[str, ...] = ()
     header: int | None = None  # line of the names
+    having: Callable[[Sequence[int]], Table] | None = None  # of a table of which not all rows have all columns
+
+    def with_rows_of(self, columns: Sequence[int]) -> Table:
+        """The rows that have these columns. Raises InputError where there is none."""
+        return self if self.having is None else self.having(columns)
 
     def place(self, line: int | None = None, key: str = "") -> SourceLocation:
         return SourceLocation(str(self.path), line, key)
