@@ -29,6 +29,7 @@ OTHERS = {
     b"<html": "is a page of HTML; save the table alone, as CSV",
     b"<?xml": "is XML; write its numbers as CSV, Parquet or NumPy",
 }
+LARGEST_TEXT = 1 << 29  # bytes; reading takes about 20 times as many in memory
 HEAD = 16  # bytes, in which a format is recognised
 
 
@@ -47,6 +48,8 @@ def open_table(path: str | Path, topic: str | None = None, key: str = "") -> Tab
             for begin, what in OTHERS.items():
                 if head.startswith(begin):
                     raise InputError(what, place)
+            if (size := path.stat().st_size) > LARGEST_TEXT:
+                raise InputError(f"has {size:,} bytes of text; write it as Parquet, or a part of it", place)
             return read_text(path, read_file(path))
         return reader(path)
     except FileNotFoundError:

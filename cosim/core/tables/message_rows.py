@@ -125,12 +125,12 @@ def _is_list(value: Any) -> bool:
 
 def _fields(message: Any) -> Mapping[str, Any]:
     """Of a message of any of the decoders; empty for what is none."""
+    if hasattr(message, "DESCRIPTOR"):  # of which some are a Mapping too, in part
+        return {field.name: getattr(message, field.name) for field in message.DESCRIPTOR.fields}
     if isinstance(message, Mapping):
-        return message
+        return {str(name): value for name, value in message.items()}
     if message is None or isinstance(message, (str, bytes, Real)):
         return {}
-    if hasattr(message, "DESCRIPTOR"):
-        return {field.name: getattr(message, field.name) for field in message.DESCRIPTOR.fields}
     slots = getattr(type(message), "__slots__", ()) or getattr(message, "__dict__", ())
     return {name.lstrip("_"): getattr(message, name) for name in slots if not callable(getattr(message, name))}
 
