@@ -17,7 +17,7 @@ DEGREES = ((0.0, -15.0), (30.0, 7.5), (60.0, 45.0), (52.5, 90.0))
 
 
 class Foreign(NamedTuple):
-    """A file, and what a user says of it beside `file`. factor: from its numbers, which are `numbers`, to SI; noted:
+    """A file, and what a user gives beside `file`. factor: from its numbers, which are `numbers`, to SI; noted:
     what is said to have been guessed, without the name of the file."""
 
     text: str

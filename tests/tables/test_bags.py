@@ -95,7 +95,7 @@ def test_two_publishers_on_one_topic(tmp_path: Path) -> None:
     assert_motion(table)
     assert table.notes == (left, SAID)
     assert len(waypoints(path, GRIPPER).t) == 2 * ROWS
-    assert refusal(waypoints, path, (*ARM, *GRIPPER)).endswith("at once; give columns of one message")
+    assert refusal(waypoints, path, (*ARM, *GRIPPER)).endswith("together; give columns of one message")
 
 
 def test_topics_are_chosen_by_their_joints_or_by_name(tmp_path: Path, said: Any) -> None:

@@ -39,8 +39,7 @@ _NAMES = ("name", "names", "joint_name", "joint_names")
 
 
 class TableOptions(NamedTuple):
-    """What a user says about a file, where it does not say it itself. units: of the time `t`, a quantity, a joint or a
-    column; columns: the column of `t`, of a joint or of `<joint>/<quantity>`; topic: of an MCAP file with several;
+    """What a user gives, where a file does not have it. units: of the time `t`, a quantity, a joint or a column; columns: the column of `t`, of a joint or of `<joint>/<quantity>`; topic: of an MCAP file with several;
     keys: how units, columns and topic are given, for messages."""
 
     units: Mapping[Any, Any] = {}
@@ -144,7 +143,7 @@ class JointColumns:
         return f"no column '{wanted}'; its columns are {shown}; name the right one by {self.keys[1]}{key}"
 
     def factor(self, joint: str, quantity: str, column: int, dof_unit: str | None = None) -> float:
-        """From the unit of a column to SI, 1 where nobody says it. dof_unit: rad or m, None where unknown. Raises
+        """From the unit of a column to SI, 1 where nobody gives it. dof_unit: rad or m, None where unknown. Raises
         InputError for a unit of another quantity."""
         unit, table = self._unit(joint, quantity, column), self.table
         if unit is None:

@@ -33,14 +33,14 @@ OF_JOINTS = ("JointState", "JointTrajectory", "DynamicJointState")  # types of m
 
 
 class _Topics(NamedTuple):
-    """channels, schemas: by their ids; counts: of the messages of the channels."""
+    """channels, schemas: by their ids; numbers: of the messages of the channels."""
 
     channels: dict[int, Channel]
     schemas: dict[int, Schema]
-    counts: Counter[int]
+    numbers: Counter[int]
 
     def named(self, topic: str) -> list[int]:
-        return [number for number, channel in self.channels.items() if channel.topic == topic and self.counts[number]]
+        return [number for number, channel in self.channels.items() if channel.topic == topic and self.numbers[number]]
 
     def of_joints(self, number: int) -> bool:
         schema = self.schemas.get(self.channels[number].schema_id)
@@ -120,7 +120,7 @@ def _table(path: Path, found: Sequence[tuple[int, MessageRow]], cut: tuple[str, 
         wanted = [names[k] for k in columns if names[k] != "t"]
         left = [(log, row) for log, row in found if all(name in row.numbers for name in wanted)]
         if not left:
-            raise InputError(f"no message has {listed(wanted)} at once; give columns of one message", str(path))
+            raise InputError(f"no message has {listed(wanted)} together; give columns of one message", str(path))
         table = _table(path, left, cut)
         out = len(found) - len(left)
         said = f"left out {out} of {len(found)} messages, which lack some of the columns"
@@ -133,7 +133,7 @@ def _table(path: Path, found: Sequence[tuple[int, MessageRow]], cut: tuple[str, 
 
 
 def _chosen(path: Path, topics: _Topics, wanted: str | None) -> str:
-    names = list(dict.fromkeys(channel.topic for n, channel in topics.channels.items() if topics.counts[n]))
+    names = list(dict.fromkeys(channel.topic for n, channel in topics.channels.items() if topics.numbers[n]))
     if wanted is not None:
         if wanted not in names:
             raise InputError(f"has no topic '{wanted}' with messages{did_you_mean(wanted, names)}", str(path))
@@ -155,11 +155,11 @@ def _topics(path: Path) -> _Topics:
         with open_file(path) as file:
             summary = SeekingReader(file, record_size_limit=_size(file)).get_summary()
         if summary is not None and summary.statistics is not None:
-            counts = Counter(summary.statistics.channel_message_counts)
-            return _Topics(dict(summary.channels), dict(summary.schemas), counts)
+            numbers = Counter(summary.statistics.channel_message_counts)
+            return _Topics(dict(summary.channels), dict(summary.schemas), numbers)
     except Exception:  # of the package, for whatever bytes there may be: a file that is cut off
         pass
-    channels, schemas, counts = dict[int, "Channel"](), dict[int, "Schema"](), Counter[int]()
+    channels, schemas, found = dict[int, "Channel"](), dict[int, "Schema"](), Counter[int]()
     for record in _records(path, []):
         kind = type(record).__name__
         if kind == "Schema":
@@ -167,8 +167,8 @@ def _topics(path: Path) -> _Topics:
         elif kind == "Channel":
             channels[record.id] = record  # pyright: ignore
         elif kind == "Message":
-            counts[record.channel_id] += 1  # pyright: ignore
-    return _Topics(channels, schemas, counts)
+            found[record.channel_id] += 1  # pyright: ignore
+    return _Topics(channels, schemas, found)
 
 
 def _messages(path: Path, channels: Sequence[int], cut: list[str]) -> Iterator[Message]:
@@ -179,7 +179,7 @@ def _messages(path: Path, channels: Sequence[int], cut: list[str]) -> Iterator[M
 
 
 def _records(path: Path, cut: list[str]) -> Iterator[McapRecord]:
-    """The records of a file up to where it is cut off, which is told in `cut`. Chunks are unpacked one by one."""
+    """The records of a file up to where it is cut off, which is reported in `cut`. Chunks are unpacked one by one."""
     from mcap.records import Chunk
     from mcap.stream_reader import StreamReader, breakup_chunk
 

@@ -1,4 +1,4 @@
-"""A table of numbers in a file of another program: its columns, what the file says of their units, and its rows."""
+"""A table of numbers in a file of another program: its columns, the units that the file gives them, and its rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """names: of the columns, as in the file; units: of columns, by name, where the file says; read: the rows of columns
+    """names: of the columns, as in the file; units: of columns, by name, as far as it has them; read: the rows of columns
     by their indices; strings: the cells of one column as text, None where it has none; notes: what was guessed."""
 
     path: Path

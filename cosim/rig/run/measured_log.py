@@ -24,7 +24,7 @@ COMPARED = {
     "current": ("current",),
 }
 TABLES = (".csv", ".tsv", ".txt", ".log", ".dat", ".parquet", ".mat", ".npy")  # suffixes that no run has
-GAP = 10.0  # times the median time between rows: nothing is known of what lies between
+MISSING_ROWS = 10.0  # times the median time between rows: nothing is known of what lies between
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -54,7 +54,9 @@ def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE
         raise InputError(of.lacking(run.joints[0], "position"), table.place(table.header))
     log = read_log(of, list(found.values()))
     steps = np.diff(log.t)
-    gaps = tuple((float(log.t[k]), float(log.t[k + 1])) for k in np.flatnonzero(steps > GAP * np.median(steps)))
+    gaps = tuple(
+        (float(log.t[k]), float(log.t[k + 1])) for k in np.flatnonzero(steps > MISSING_ROWS * np.median(steps))
+    )
     rig = dataclasses.replace(
         run.rig, name=Path(path).stem, path=str(path), units={name: run.units[name] for name in found}
     )
