@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from scipy.io import savemat
 
 from cosim.core.errors import InputError
-from cosim.core.tables import Table, open_table
-from cosim.core.tables.joint_columns import JointColumns, TableOptions
+from cosim.core.tables import FileTable, open_table
+from cosim.core.tables.joint_columns import NamedColumns, TableOptions
 from cosim.core.tables.text import read_text
 from cosim.core.units import UNITS
 from tests.tables.bags import T0, joint_state, write_cdr, write_json
@@ -70,7 +70,7 @@ def test_a_table_in_any_dialect(dialect: Dialect, values: list[tuple[float, floa
     data = dialect.write(["t", f"a [{unit}]", "b_deg"], rows)
     try:
         table = read_text(Path("a.csv"), data)
-        of = JointColumns.of(table, ("a", "b"), TableOptions())
+        of = NamedColumns.of(table, ("a", "b"), TableOptions())
         columns = of.required(("a", "b"), "position", bare=True)
         found = table.numbers([0, *columns]).values
     except InputError:
@@ -103,7 +103,7 @@ def test_a_faulty_row_is_named(dialect: Dialect, row: int, fault: str) -> None:
 
 def every_number(path: Path) -> None:
     """What any reader of a table does with it."""
-    table: Table = open_table(path)
+    table: FileTable = open_table(path)
     columns = range(len(table.names))
     for k in columns:
         table.strings(k)

@@ -13,9 +13,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from mcap.writer import CompressionType
 
 from cosim.core.tables import open_table
-from cosim.core.tables.joint_columns import JointColumns, TableOptions
+from cosim.core.tables.joint_columns import NamedColumns, TableOptions
 from cosim.core.tables.joint_table import JointTable, TableFile, read_joint_table
-from cosim.core.tables.log import JointLog, Measured, read_log
+from cosim.core.tables.log import JointLog, MeasuredColumn, read_log
 from tests.kit.refusals import refusal
 from tests.tables.bags import (
     ARRAY,
@@ -41,9 +41,9 @@ def waypoints(path: Path, joints: tuple[str, ...] = ARM, **keys: Any) -> JointTa
 
 
 def log(path: Path, joints: tuple[str, ...] = ARM, quantity: str = "position") -> JointLog:
-    of = JointColumns.of(open_table(path), joints, TableOptions())
+    of = NamedColumns.of(open_table(path), joints, TableOptions())
     columns = of.required(joints, quantity)
-    return read_log(of, [Measured(joint, quantity, k, "rad") for joint, k in zip(joints, columns, strict=True)])
+    return read_log(of, [MeasuredColumn(joint, quantity, k, "rad") for joint, k in zip(joints, columns, strict=True)])
 
 
 def states(stamped: bool = True) -> list[tuple[str, int, dict[str, Any]]]:

@@ -13,9 +13,9 @@ import pytest
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.core.errors import SourceLocation
 from cosim.core.tables import open_table
-from cosim.core.tables.joint_columns import JointColumns, TableOptions
+from cosim.core.tables.joint_columns import NamedColumns, TableOptions
 from cosim.core.tables.joint_table import TableFile, read_joint_table
-from cosim.core.tables.log import Measured, read_log
+from cosim.core.tables.log import MeasuredColumn, read_log
 from cosim.plugins.trajectories import waypoints
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.tables import read_tables
@@ -106,9 +106,9 @@ def as_log(foreign: Foreign) -> TableOptions:
 def test_a_log(name: str, tmp_path: Path) -> None:
     foreign = READ[name]
     table = open_table(written(tmp_path, foreign))
-    of = JointColumns.of(table, JOINTS, as_log(foreign))
+    of = NamedColumns.of(table, JOINTS, as_log(foreign))
     columns = of.required(JOINTS, "position", bare=True)
-    log = read_log(of, [Measured(joint, "position", k, "rad") for joint, k in zip(JOINTS, columns, strict=True)])
+    log = read_log(of, [MeasuredColumn(joint, "position", k, "rad") for joint, k in zip(JOINTS, columns, strict=True)])
     assert_times(log.t, foreign)
     np.testing.assert_allclose(log.values, numbers(foreign), rtol=EXACT)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from cosim.core.errors import InputError
-from cosim.core.tables.table import Rows, Table
+from cosim.core.tables.table import FileTable, TableRows
 from cosim.core.types import Array
 from cosim.core.units import known_unit
 
@@ -29,14 +29,14 @@ DAMAGED = "write it again"
 NO_LINES = np.zeros(0, np.int64)
 
 
-def of_columns(path: Path, columns: Mapping[str, Array], units: Mapping[str, str] | None = None) -> Table:
+def of_columns(path: Path, columns: Mapping[str, Array], units: Mapping[str, str] | None = None) -> FileTable:
     """A table of arrays (k,)."""
     names, arrays = tuple(columns), list(columns.values())
 
-    def read(chosen: Sequence[int]) -> Rows:
-        return Rows(np.column_stack([np.asarray(arrays[k], dtype=float) for k in chosen]), NO_LINES)
+    def read(chosen: Sequence[int]) -> TableRows:
+        return TableRows(np.column_stack([np.asarray(arrays[k], dtype=float) for k in chosen]), NO_LINES)
 
-    return Table(path, names, read, dict(units or {}))
+    return FileTable(path, names, read, dict(units or {}))
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def _reading(path: Path, kind: str, fix: str) -> Iterator[None]:
         raise InputError(f"cannot be read as {kind}: {words[:LONGEST_REASON]}; {fix}", str(path)) from None
 
 
-def read_numpy(path: Path) -> Table:
+def read_numpy(path: Path) -> FileTable:
     """Of a `.npz`, or of a `.npy` whose elements have named fields. Raises InputError."""
     with _reading(path, "NumPy", "save arrays of numbers by numpy.savez"):
         found = np.load(path, allow_pickle=False)
@@ -70,7 +70,7 @@ def read_numpy(path: Path) -> Table:
         return _table(arrays, path) if saved is None else saved
 
 
-def _of_saved_run(arrays: Mapping[str, np.ndarray], path: Path) -> Table | None:
+def _of_saved_run(arrays: Mapping[str, np.ndarray], path: Path) -> FileTable | None:
     """Of a run of this program, whose signals are named in its description; None for other files."""
     about, t, values = (arrays.get(name) for name in ("run", "t", "values"))
     if about is None or t is None or values is None or about.dtype != np.uint8 or values.ndim != 2:
@@ -87,7 +87,7 @@ def _of_saved_run(arrays: Mapping[str, np.ndarray], path: Path) -> Table | None:
     return of_columns(path, {"t": t, **dict(zip(names, values.T, strict=True))}, {"t": "s"} | known)
 
 
-def read_matlab(path: Path) -> Table:
+def read_matlab(path: Path) -> FileTable:
     """Of a `.mat` up to version 7; the exports of this program have their names. Raises InputError."""
     from scipy.io import loadmat
 
@@ -96,7 +96,7 @@ def read_matlab(path: Path) -> Table:
         return _table({name: np.asarray(value) for name, value in found.items() if not name.startswith("__")}, path)
 
 
-def read_parquet(path: Path) -> Table:
+def read_parquet(path: Path) -> FileTable:
     """Units of columns are in the metadata `unit` of their fields. Raises InputError."""
     try:
         import pyarrow
@@ -108,15 +108,15 @@ def read_parquet(path: Path) -> Table:
         fields = [field for field in file.schema_arrow if _is_number(pyarrow.types, field.type)]
         units = {f.name: unit for f in fields if (unit := known_unit((f.metadata or {}).get(b"unit", b"?").decode()))}
 
-    def read(chosen: Sequence[int]) -> Rows:
+    def read(chosen: Sequence[int]) -> TableRows:
         names = [fields[k].name for k in chosen]
         if (size := 8 * file.metadata.num_rows * len(names)) > LARGEST:
             raise InputError(f"has {size:,} bytes of numbers, more than {LARGEST:,}; write a part of it", str(path))
         with _reading(path, "Parquet", DAMAGED):
             columns = file.read(columns=list(dict.fromkeys(names)))
-            return Rows(np.column_stack([_numbers(columns[name]) for name in names]), NO_LINES)
+            return TableRows(np.column_stack([_numbers(columns[name]) for name in names]), NO_LINES)
 
-    return Table(path, tuple(field.name for field in fields), read, units)
+    return FileTable(path, tuple(field.name for field in fields), read, units)
 
 
 def _is_number(types: Any, kind: Any) -> bool:
@@ -131,7 +131,7 @@ def _numbers(column: Any) -> Array:
     return found.astype(float)
 
 
-def _table(arrays: Mapping[str, np.ndarray], path: Path) -> Table:
+def _table(arrays: Mapping[str, np.ndarray], path: Path) -> FileTable:
     words = {name: np.atleast_1d(a).astype(str).tolist() for name, a in arrays.items() if a.dtype.kind in "UO"}
     numbers = {name: a for name, a in arrays.items() if a.dtype.kind in "fiub" and 1 <= a.ndim <= 2 and a.size}
     if not numbers:

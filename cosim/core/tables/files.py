@@ -9,7 +9,7 @@ from cosim.core.errors import InputError, SourceLocation, did_you_mean
 from cosim.core.paths import open_file, read_file, unreadable
 from cosim.core.tables.arrays import read_matlab, read_numpy, read_parquet
 from cosim.core.tables.messages import read_messages
-from cosim.core.tables.table import Table
+from cosim.core.tables.table import FileTable
 from cosim.core.tables.text import read_text
 
 # how files begin that are no tables -> what to do
@@ -33,7 +33,7 @@ LARGEST_TEXT = 1 << 29  # bytes; reading takes about 20 times as many in memory
 HEAD = 16  # bytes, in which a format is recognised
 
 
-def open_table(path: str | Path, topic: str | None = None, key: str = "") -> Table:
+def open_table(path: str | Path, topic: str | None = None, key: str = "") -> FileTable:
     """The table in a file: text (`cosim.core.tables.text`), Parquet, MATLAB, NumPy, or MCAP, recordings of this program
     among them. topic: of MCAP, None where one is to be found; key: of the message about a file that cannot be read.
 
@@ -59,7 +59,7 @@ def open_table(path: str | Path, topic: str | None = None, key: str = "") -> Tab
         raise InputError(f"cannot be read: {unreadable(error)}", place) from None
 
 
-def _reader(head: bytes, path: Path, topic: str | None) -> Callable[[Path], Table] | None:
+def _reader(head: bytes, path: Path, topic: str | None) -> Callable[[Path], FileTable] | None:
     """None for text, and for other formats."""
     if head.startswith(b"\x89MCAP0\r\n") or (path.suffix == ".mcap" and not head.isascii()):
         return lambda path: read_messages(path, topic)

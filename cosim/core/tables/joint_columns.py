@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cosim.core.errors import InputError, InputErrors, did_you_mean, listed
-from cosim.core.tables.table import Table, name_and_unit
+from cosim.core.tables.table import FileTable, name_and_unit
 from cosim.core.units import JOINT_DIMENSIONS, UNITS, known_unit
 
 TIME = "t"
@@ -39,8 +39,9 @@ _NAMES = ("name", "names", "joint_name", "joint_names")
 
 
 class TableOptions(NamedTuple):
-    """What a user gives, where a file does not have it. units: of the time `t`, a quantity, a joint or a column; columns: the column of `t`, of a joint or of `<joint>/<quantity>`; topic: of an MCAP file with several;
-    keys: how units, columns and topic are given, for messages."""
+    """What a user gives, where a file does not have it. units: of the time `t`, a quantity, a joint or a column;
+    columns: the column of `t`, of a joint or of `<joint>/<quantity>`; topic: of an MCAP file with several; keys: how
+    units, columns and topic are given, for messages."""
 
     units: Mapping[Any, Any] = {}
     columns: Mapping[Any, Any] = {}
@@ -62,11 +63,11 @@ class _Owner(NamedTuple):
 
 
 @dataclass(frozen=True)
-class JointColumns:
+class NamedColumns:
     """The columns of joints in a table; units, named: see `TableOptions`. about: the quantity that they mean where they
     give a joint alone."""
 
-    table: Table
+    table: FileTable
     joints: Sequence[str]
     units: Mapping[str, str]
     named: Mapping[str, str]
@@ -75,7 +76,9 @@ class JointColumns:
     _known: dict[tuple[str, bool], dict[int, _Owner]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(cls, table: Table, joints: Sequence[str], options: TableOptions, about: str = "position") -> JointColumns:
+    def of(
+        cls, table: FileTable, joints: Sequence[str], options: TableOptions, about: str = "position"
+    ) -> NamedColumns:
         """Raises InputError, at the key, for units and columns that do not exist."""
         in_units, in_columns, _ = options.keys
         found = dict[str, str]()

@@ -13,7 +13,7 @@ import numpy as np
 from cosim.core.errors import SourceLocation, plural
 from cosim.core.paths import locate
 from cosim.core.tables.files import open_table
-from cosim.core.tables.joint_columns import TIME, JointColumns, TableOptions
+from cosim.core.tables.joint_columns import TIME, NamedColumns, TableOptions
 from cosim.core.tables.times import check_increasing, times_of
 from cosim.core.types import Array, param, params
 
@@ -72,7 +72,7 @@ def read_joint_table(given: TableFile, folder: Path, joints: Sequence[str], quan
     Raises InputError, InputErrors with the lines of what is wrong.
     """
     table = open_table(given.path(folder), given.topic)
-    of = JointColumns.of(table, joints, given.options, about=quantity)
+    of = NamedColumns.of(table, joints, given.options, about=quantity)
     columns = of.required(joints, quantity, bare=True)
     table = table.with_rows_of(columns)
     times = times_of(table, of.units.get(TIME), of.named.get(TIME), keys=of.keys)

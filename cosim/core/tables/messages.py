@@ -21,7 +21,7 @@ from cosim.core.recordings.index import recordings_of
 from cosim.core.recordings.reader import FOREIGN, RecordedSamples
 from cosim.core.tables.arrays import NO_LINES
 from cosim.core.tables.message_rows import MessageRow, decoder, rows_of
-from cosim.core.tables.table import Rows, Table
+from cosim.core.tables.table import FileTable, TableRows
 
 if TYPE_CHECKING:
     from mcap.records import Channel, McapRecord, Message, Schema
@@ -47,7 +47,7 @@ class _Topics(NamedTuple):
         return schema is not None and schema.name.replace(".", "/").rpartition("/")[2] in OF_JOINTS
 
 
-def read_messages(path: Path, topic: str | None = None) -> Table:
+def read_messages(path: Path, topic: str | None = None) -> FileTable:
     """topic: None for the only one that has joints, or the only one with numbers. Raises InputError."""
     try:
         samples = RecordedSamples(recordings_of(path))
@@ -59,23 +59,23 @@ def read_messages(path: Path, topic: str | None = None) -> Table:
     return _foreign(path, topic)
 
 
-def _of_samples(path: Path, samples: RecordedSamples) -> Table:
-    def read(chosen: Sequence[int]) -> Rows:
+def _of_samples(path: Path, samples: RecordedSamples) -> FileTable:
+    def read(chosen: Sequence[int]) -> TableRows:
         columns = np.array([k - 1 for k in chosen if k], dtype=np.intp)
         values = np.empty((samples.count, len(chosen)))
         values[:, [n for n, k in enumerate(chosen) if k]] = samples.values(0, samples.count, columns)
         for n, k in enumerate(chosen):
             if not k:
                 values[:, n] = samples.t[:]
-        return Rows(values, NO_LINES)
+        return TableRows(values, NO_LINES)
 
-    return Table(path, ("t", *samples.names), read, notes=tuple(samples.losses))
+    return FileTable(path, ("t", *samples.names), read, notes=tuple(samples.losses))
 
 
 # --- other programs --------------------------------------------------------------------------------
 
 
-def _foreign(path: Path, wanted: str | None) -> Table:
+def _foreign(path: Path, wanted: str | None) -> FileTable:
     topics = _topics(path)
     topic = _chosen(path, topics, wanted)
     numbers = topics.named(topic)
@@ -95,7 +95,7 @@ def _foreign(path: Path, wanted: str | None) -> Table:
     return _table(path, found, tuple(cut))
 
 
-def _table(path: Path, found: Sequence[tuple[int, MessageRow]], cut: tuple[str, ...]) -> Table:
+def _table(path: Path, found: Sequence[tuple[int, MessageRow]], cut: tuple[str, ...]) -> FileTable:
     """Of rows with their times in the log [ns]; cut: what is said of the file."""
     names = ("t", *dict.fromkeys(name for _, row in found for name in row.numbers if name != "t"))
     stamped = all(row.stamp for _, row in found)
@@ -103,11 +103,11 @@ def _table(path: Path, found: Sequence[tuple[int, MessageRow]], cut: tuple[str, 
     notes = (*cut, *unstamped)
     times = [row.stamp if stamped and row.stamp else log for log, row in found]
 
-    def read(chosen: Sequence[int]) -> Rows:
+    def read(chosen: Sequence[int]) -> TableRows:
         columns = [names[k] for k in chosen]
         own = ((t * 1e-9, row.numbers) for t, (_, row) in zip(times, found, strict=True))
         values = [[of.get(name, t if name == "t" else np.nan) for name in columns] for t, of in own]
-        return Rows(np.array(values).reshape(len(found), len(columns)), NO_LINES)
+        return TableRows(np.array(values).reshape(len(found), len(columns)), NO_LINES)
 
     def strings(column: int) -> list[str] | None:
         """Times with all their digits."""
@@ -115,7 +115,7 @@ def _table(path: Path, found: Sequence[tuple[int, MessageRow]], cut: tuple[str, 
             return None
         return [f"{t // 1_000_000_000}.{t % 1_000_000_000:09d}" for t in times]
 
-    def having(columns: Sequence[int]) -> Table:
+    def having(columns: Sequence[int]) -> FileTable:
         """The rows that have these columns."""
         wanted = [names[k] for k in columns if names[k] != "t"]
         left = [(log, row) for log, row in found if all(name in row.numbers for name in wanted)]
@@ -129,7 +129,7 @@ def _table(path: Path, found: Sequence[tuple[int, MessageRow]], cut: tuple[str, 
         )
         return replace(kept, notes=(*table.notes, said)) if out else kept
 
-    return Table(path, names, read, {"t": "s"}, strings, notes, having=having)
+    return FileTable(path, names, read, {"t": "s"}, strings, notes, having=having)
 
 
 def _chosen(path: Path, topics: _Topics, wanted: str | None) -> str:

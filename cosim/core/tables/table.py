@@ -27,7 +27,7 @@ class WrongCell(NamedTuple):
     what: str
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """The k rows of n columns: values (k, n) as they are written, NaN in cells without a number; wrong: those that are
     neither empty nor `nan`, the first ones; lines (k,): of the file, empty where it has none."""
 
@@ -37,20 +37,20 @@ class Rows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
-    """names: of the columns, as in the file; units: of columns, by name, as far as it has them; read: the rows of columns
+class FileTable:
+    """A table in a file. names, units: of its columns, the latter by name, where it has them; read: the rows of columns
     by their indices; strings: the cells of one column as text, None where it has none; notes: what was guessed."""
 
     path: Path
     names: tuple[str, ...]
-    read: Callable[[Sequence[int]], Rows]
+    read: Callable[[Sequence[int]], TableRows]
     units: dict[str, str] = field(default_factory=dict)
     strings: Callable[[int], list[str] | None] = field(default=lambda _: None)
     notes: tuple[str, ...] = ()
     header: int | None = None  # line of the names
-    having: Callable[[Sequence[int]], Table] | None = None  # of a table of which not all rows have all columns
+    having: Callable[[Sequence[int]], FileTable] | None = None  # of a table of which not all rows have all columns
 
-    def with_rows_of(self, columns: Sequence[int]) -> Table:
+    def with_rows_of(self, columns: Sequence[int]) -> FileTable:
         """The rows that have these columns. Raises InputError where there is none."""
         return self if self.having is None else self.having(columns)
 
@@ -73,17 +73,17 @@ class Table:
             )
         raise InputError(f"no column '{name}'{did_you_mean(name, self.names)}", self.place(self.header))
 
-    def numbers(self, columns: Sequence[int]) -> Rows:
+    def numbers(self, columns: Sequence[int]) -> TableRows:
         """The rows of columns whose cells are all finite numbers. Raises InputErrors with the lines of others."""
         rows = self.read(columns)
         if errors := list(self._faults(rows, columns)):
             raise InputErrors(errors)
         return rows
 
-    def line_of(self, rows: Rows, row: int) -> int | None:
+    def line_of(self, rows: TableRows, row: int) -> int | None:
         return int(rows.lines[row]) if len(rows.lines) else None
 
-    def _faults(self, rows: Rows, columns: Sequence[int]) -> Iterator[InputError]:
+    def _faults(self, rows: TableRows, columns: Sequence[int]) -> Iterator[InputError]:
         known = set[tuple[int, str]]()
         for row, column, what in rows.wrong:
             known |= {(row, column)} if column else {(row, self.names[k]) for k in columns}

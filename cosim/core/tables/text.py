@@ -24,7 +24,7 @@ import numpy as np
 from cosim.core.errors import InputError, SourceLocation
 from cosim.core.tables.cells import is_empty, misread, number, split, unit_in
 from cosim.core.tables.dialect import Dialect, Lines, dialect_of, is_blank, is_comment
-from cosim.core.tables.table import MOST_WRONG, Rows, Table, WrongCell, name_and_unit
+from cosim.core.tables.table import MOST_WRONG, FileTable, TableRows, WrongCell, name_and_unit
 
 LONGEST_CELL = 4  # lines
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -33,7 +33,7 @@ _MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xef\xbb\
           (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))  # fmt: skip
 
 
-def read_text(path: Path, data: bytes) -> Table:
+def read_text(path: Path, data: bytes) -> FileTable:
     """Raises InputError for what is no text, has no names or no rows."""
     text = decoded(data, SourceLocation(str(path)))
     lines = [(n, line) for n, line in _lines(text) if not is_blank(line)]
@@ -43,7 +43,7 @@ def read_text(path: Path, data: bytes) -> Table:
     dialect = dialect_of(lines, str(path))
     body = _Body(dialect, [(n, line) for n, line in lines if n >= dialect.first and not is_comment(line)])
     units = {**_units_below(dialect), **dict(_units_behind(dialect.names))}
-    return Table(path, dialect.names, body.rows, units, body.strings, header=dialect.header)
+    return FileTable(path, dialect.names, body.rows, units, body.strings, header=dialect.header)
 
 
 def decoded(data: bytes, place: SourceLocation) -> str:
@@ -122,7 +122,7 @@ class _Body:
     dialect: Dialect
     lines: Lines
 
-    def rows(self, columns: Sequence[int]) -> Rows:
+    def rows(self, columns: Sequence[int]) -> TableRows:
         fast = self._at_once(columns)
         return self._one_by_one(columns) if fast is None else fast
 
@@ -137,7 +137,7 @@ class _Body:
     def _numbers_of_lines(self) -> np.ndarray:
         return np.array([n for n, _ in self.lines], dtype=np.int64)
 
-    def _at_once(self, columns: Sequence[int]) -> Rows | None:
+    def _at_once(self, columns: Sequence[int]) -> TableRows | None:
         """None for rows that are not all alike."""
         mark = self.dialect.separator
         text = [line for _, line in self.lines]
@@ -156,9 +156,9 @@ class _Body:
             return None
         if len(values) != len(text) or (mark is None and any(len(line.split()) != cells for line in text)):
             return None
-        return Rows(values, self._numbers_of_lines)
+        return TableRows(values, self._numbers_of_lines)
 
-    def _one_by_one(self, columns: Sequence[int]) -> Rows:
+    def _one_by_one(self, columns: Sequence[int]) -> TableRows:
         dialect, wrong = self.dialect, list[WrongCell]()
         values = np.full((len(self.lines), len(columns)), np.nan)
         count = len(dialect.names)
@@ -173,4 +173,4 @@ class _Body:
                     values[row, k] = value
                 elif not is_empty(cells[column]):
                     wrong.append(WrongCell(row, dialect.names[column], misread(cells[column], dialect.comma)))
-        return Rows(values, self._numbers_of_lines, tuple(islice(wrong, MOST_WRONG)))
+        return TableRows(values, self._numbers_of_lines, tuple(islice(wrong, MOST_WRONG)))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.core.errors import InputError, InputErrors, listed
-from cosim.core.tables.table import Table, name_and_unit
+from cosim.core.tables.table import FileTable, name_and_unit
 from cosim.core.types import Array
 from cosim.core.units import UNITS, given_unit, parse_quantity
 
@@ -64,7 +64,7 @@ class Times(NamedTuple):
 
 
 def times_of(
-    table: Table,
+    table: FileTable,
     unit: str | None = None,
     name: str | None = None,
     log: bool = False,
@@ -96,7 +96,7 @@ def times_of(
     return Times(raw * UNITS[known or "s"][1], columns, ())
 
 
-def _columns(table: Table, name: str | None, key: str) -> tuple[int, ...]:
+def _columns(table: FileTable, name: str | None, key: str) -> tuple[int, ...]:
     """The column of times, or both of seconds and nanoseconds."""
     if name is not None:
         return (table.index(name),)
@@ -122,7 +122,7 @@ def _word(column: str) -> str:
     return name_and_unit(column)[0].strip("%#/ ").lower().replace(" ", "_").removeprefix("field.")
 
 
-def _written_out(table: Table, texts: Sequence[str], column: int) -> Times:
+def _written_out(table: FileTable, texts: Sequence[str], column: int) -> Times:
     """Of dates, times of the day, or times with a unit in each cell. Raises InputErrors for other texts."""
     if (dates := _dates(texts)) is not None:
         return _since(dates[0], dates[1], (column,), "")
@@ -204,7 +204,7 @@ def _since(first: float, seconds: Array, columns: tuple[int, ...], unit: str) ->
     return Times(seconds, columns, (f"{said}; {AT_ZERO}",))
 
 
-def check_increasing(table: Table, t: Array, lines: np.ndarray) -> None:
+def check_increasing(table: FileTable, t: Array, lines: np.ndarray) -> None:
     """Raises InputErrors for times that do not increase, or hardly."""
     errors = list[InputError]()
     for row in np.flatnonzero(np.diff(t) < CLOSEST)[:20] + 1:
