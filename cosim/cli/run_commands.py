@@ -77,7 +77,7 @@ def _assignment(text: str) -> tuple[str, float | list[float] | str]:
 
 
 def compare(a: Path, b: Path, unit: list[str], column: list[str], topic: str | None, align: bool) -> None:
-    """Compare two runs, or a run with a table of measurements, and find where they part."""
+    """Compare two runs, or a run with a log, and show where they part."""
     from cosim.cli.comparison_report import print_comparison
     from cosim.cli.table_options import table_options
     from cosim.rig.run.comparison import compare as compared

@@ -103,7 +103,11 @@ def families() -> dict[str, type]:
 def keys(cls: type) -> dict[str, dataclasses.Field]:
     """The fields that a table shows: of a family's joints without the wiring that all share."""
     shared = dataclasses.fields(wiring.JointParams) if cls in families().values() else ()
-    return {field.name: field for field in dataclasses.fields(cls) if field.name not in {f.name for f in shared}}
+    return {
+        field.name: field
+        for field in dataclasses.fields(cls)
+        if field.init and field.name not in {f.name for f in shared}
+    }
 
 
 CLASSES = {heading: cls for heading, (cls, _) in SECTIONS.items()} | plugins() | families()

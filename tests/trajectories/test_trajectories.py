@@ -320,7 +320,7 @@ def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "binary.csv").write_bytes(b"\x80\x04\x95\0\0")
     for name, what in {
-        "none.csv": "no such file; known: binary.csv, folder.csv",
+        "none.csv": "no such file; known: binary.csv",
         "folder.csv": "cannot be read: it is a folder; give a file",
         "binary.csv": "is a pickle, which could run code; write it as CSV or Parquet",
     }.items():

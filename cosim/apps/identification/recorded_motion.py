@@ -10,8 +10,8 @@ import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.core.tables import open_table
-from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, JointColumns, TableOptions
-from cosim.core.tables.log import Measured, read_log
+from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, NamedColumns, TableOptions
+from cosim.core.tables.log import MeasuredColumn, read_log
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
 
@@ -94,7 +94,7 @@ def read_motion(
     Raises InputError for a file of another rig, without a signal, too short, without motion, or with gaps.
     """
     joints, table = actuated_joints(rig), open_table(path, options.topic)
-    of = JointColumns.of(table, rig.joints, options)
+    of = NamedColumns.of(table, rig.joints, options)
     what = next((what for what in POSITIONS if of.all(joints, what) is not None), POSITIONS[-1])
     source = next((source for source in sources if of.all(joints, source) is not None), sources[0])
     positions = of.required(joints, what)
@@ -105,12 +105,13 @@ def read_motion(
     drives = of.required(joints, source)
     dofs = [rig.plant.model.dof_units[rig.plant.model.dof_index(joint)] for joint in joints]
     wanted = [
-        Measured(*of_joint)
+        MeasuredColumn(*of_joint)
         for quantity, columns in ((what, positions), (source, drives))
         for of_joint in zip(joints, [quantity] * len(joints), columns, dofs, strict=True)
     ]
     log = read_log(of, wanted)
-    motion = RecordedMotion(str(path), joints, log.t, *np.split(log.values, 2, axis=1), source, log.notes)
+    position, drive = np.split(log.values, 2, axis=1)
+    motion = RecordedMotion(str(path), joints, log.t, position, drive, source, log.notes)
     _check(motion, log.lines)
     return motion
 

@@ -6,36 +6,55 @@ length, are the table. With `names` or `joints`, n words, the columns of an arra
 
 from __future__ import annotations
 
+import json
 import re
+import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cosim.core.errors import InputError
-from cosim.core.tables.table import Rows, Table
+from cosim.core.tables.table import FileTable, TableRows
 from cosim.core.types import Array
 from cosim.core.units import known_unit
 
 WORDS = ("joints", "joint_names", "names", "name", "columns", "labels")  # arrays that name columns
+LARGEST = 1 << 31  # bytes of numbers
+LONGEST_REASON = 200  # characters
+DAMAGED = "write it again"
 NO_LINES = np.zeros(0, np.int64)
 
 
-def of_columns(path: Path, columns: Mapping[str, Array], units: Mapping[str, str] | None = None) -> Table:
+def of_columns(path: Path, columns: Mapping[str, Array], units: Mapping[str, str] | None = None) -> FileTable:
     """A table of arrays (k,)."""
     names, arrays = tuple(columns), list(columns.values())
 
-    def read(chosen: Sequence[int]) -> Rows:
-        return Rows(np.column_stack([np.asarray(arrays[k], dtype=float) for k in chosen]), NO_LINES)
+    def read(chosen: Sequence[int]) -> TableRows:
+        return TableRows(np.column_stack([np.asarray(arrays[k], dtype=float) for k in chosen]), NO_LINES)
 
-    return Table(path, names, read, dict(units or {}))
+    return FileTable(path, names, read, dict(units or {}))
 
 
-def read_numpy(path: Path) -> Table:
-    """Of a `.npz`, or of a `.npy` whose elements have named fields. Raises InputError."""
+@contextmanager
+def _reading(path: Path, kind: str, fix: str) -> Iterator[None]:
+    """Raises InputError where the package that reads a file raises anything, as it may for damaged ones."""
     try:
+        with warnings.catch_warnings(action="ignore"):  # of the package, before it raises
+            yield
+    except InputError:
+        raise
+    except Exception as error:
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"cannot be read as {kind}: {words[:LONGEST_REASON]}; {fix}", str(path)) from None
+
+
+def read_numpy(path: Path) -> FileTable:
+    """Of a `.npz`, or of a `.npy` whose elements have named fields. Raises InputError."""
+    with _reading(path, "NumPy", "save arrays of numbers by numpy.savez"):
         found = np.load(path, allow_pickle=False)
         if isinstance(found, np.ndarray):
             if found.dtype.names is None:
@@ -43,44 +62,61 @@ def read_numpy(path: Path) -> Table:
                 raise InputError(what, str(path))
             return _table({name: found[name] for name in found.dtype.names}, path)
         with found:
-            return _table({name: found[name] for name in found.files}, path)
-    except (ValueError, EOFError, KeyError) as error:
-        why = "an array of Python objects" if "pickle" in str(error) else str(error)
-        raise InputError(f"cannot be read: {why}; save arrays of numbers by numpy.savez", str(path)) from None
+            size = sum(each.file_size for each in found.zip.infolist())
+            if size > LARGEST:
+                raise InputError(f"has {size:,} bytes of arrays, more than {LARGEST:,}; save a part of it", str(path))
+            arrays = {name: found[name] for name in found.files}
+        saved = _of_saved_run(arrays, path)
+        return _table(arrays, path) if saved is None else saved
 
 
-def read_matlab(path: Path) -> Table:
+def _of_saved_run(arrays: Mapping[str, np.ndarray], path: Path) -> FileTable | None:
+    """Of a run of this program, whose signals are named in its description; None for other files."""
+    about, t, values = (arrays.get(name) for name in ("run", "t", "values"))
+    if about is None or t is None or values is None or about.dtype != np.uint8 or values.ndim != 2:
+        return None
+    try:
+        described = json.loads(about.tobytes())
+        units = dict(described["rig"]["units"])
+        names = list(described.get("kept") or units)
+    except (ValueError, KeyError, TypeError):
+        return None
+    if len(names) != values.shape[1]:
+        return None
+    known = {name: unit for name, text in units.items() if (unit := known_unit(str(text)))}
+    return of_columns(path, {"t": t, **dict(zip(names, values.T, strict=True))}, {"t": "s"} | known)
+
+
+def read_matlab(path: Path) -> FileTable:
     """Of a `.mat` up to version 7; the exports of this program have their names. Raises InputError."""
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
 
-    try:
+    with _reading(path, "a MATLAB file", "save it by '-v7'"):
         found = loadmat(path, squeeze_me=True, chars_as_strings=True)
-    except (ValueError, TypeError, NotImplementedError, MatReadError) as error:
-        raise InputError(f"cannot be read as a MATLAB file: {error}; save it by '-v7'", str(path)) from None
-    return _table({name: np.asarray(value) for name, value in found.items() if not name.startswith("__")}, path)
+        return _table({name: np.asarray(value) for name, value in found.items() if not name.startswith("__")}, path)
 
 
-def read_parquet(path: Path) -> Table:
+def read_parquet(path: Path) -> FileTable:
     """Units of columns are in the metadata `unit` of their fields. Raises InputError."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise InputError("Parquet needs pyarrow; run 'pip install \"cosim[export]\"'", str(path)) from None
-    try:
-        file = pyarrow.parquet.ParquetFile(path)
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise InputError(f"cannot be read as Parquet: {error}", str(path)) from None
-    fields = [field for field in file.schema_arrow if _is_number(pyarrow.types, field.type)]
-    units = {f.name: unit for f in fields if (unit := known_unit((f.metadata or {}).get(b"unit", b"?").decode()))}
+    with _reading(path, "Parquet", DAMAGED):
+        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+        fields = [field for field in file.schema_arrow if _is_number(pyarrow.types, field.type)]
+        units = {f.name: unit for f in fields if (unit := known_unit((f.metadata or {}).get(b"unit", b"?").decode()))}
 
-    def read(chosen: Sequence[int]) -> Rows:
+    def read(chosen: Sequence[int]) -> TableRows:
         names = [fields[k].name for k in chosen]
-        columns = file.read(columns=list(dict.fromkeys(names)))
-        return Rows(np.column_stack([_numbers(columns[name]) for name in names]), NO_LINES)
+        if (size := 8 * file.metadata.num_rows * len(names)) > LARGEST:
+            raise InputError(f"has {size:,} bytes of numbers, more than {LARGEST:,}; write a part of it", str(path))
+        with _reading(path, "Parquet", DAMAGED):
+            columns = file.read(columns=list(dict.fromkeys(names)))
+            return TableRows(np.column_stack([_numbers(columns[name]) for name in names]), NO_LINES)
 
-    return Table(path, tuple(field.name for field in fields), read, units)
+    return FileTable(path, tuple(field.name for field in fields), read, units)
 
 
 def _is_number(types: Any, kind: Any) -> bool:
@@ -95,7 +131,7 @@ def _numbers(column: Any) -> Array:
     return found.astype(float)
 
 
-def _table(arrays: Mapping[str, np.ndarray], path: Path) -> Table:
+def _table(arrays: Mapping[str, np.ndarray], path: Path) -> FileTable:
     words = {name: np.atleast_1d(a).astype(str).tolist() for name, a in arrays.items() if a.dtype.kind in "UO"}
     numbers = {name: a for name, a in arrays.items() if a.dtype.kind in "fiub" and 1 <= a.ndim <= 2 and a.size}
     if not numbers:

@@ -12,12 +12,13 @@ be named, except where the table has columns of the names (`name[0]`, `field.nam
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cosim.core.errors import InputError, InputErrors, did_you_mean, listed
-from cosim.core.tables.table import Table, name_and_unit
+from cosim.core.tables.table import FileTable, name_and_unit
 from cosim.core.units import JOINT_DIMENSIONS, UNITS, known_unit
 
 TIME = "t"
@@ -31,16 +32,16 @@ WORDS: dict[str, tuple[str, ...]] = {
     "current": ("current", "currents", "cur", "i"),
 }
 _BETWEEN = "/._- "  # marks between a joint and a quantity
-_SUFFIX = re.compile(r"_(deg|rad|mm|m|cm|rpm|rads|degs|nm|a|ma|turns?|rev)$")
+_SUFFIX = re.compile(r"_(deg|rad|mm|m|cm|rpm|rads|degs|nm|a|ma|turns?|rev)$", re.IGNORECASE)
 _SUFFIXES = {"rads": "rad/s", "degs": "deg/s", "nm": "N*m", "a": "A", "ma": "mA"}
 _NUMBERED = re.compile(r"(?P<path>.*?)(?P<word>[a-z]+)\[?_?(?P<number>\d+)\]?")
 _NAMES = ("name", "names", "joint_name", "joint_names")
 
 
 class TableOptions(NamedTuple):
-    """What a user says about a file, where it does not say it itself. units: of the time `t`, a quantity, a joint or a
-    column; columns: the column of `t`, of a joint or of `<joint>/<quantity>`; topic: of an MCAP file with several;
-    keys: how units, columns and topic are given, for messages."""
+    """What a user gives, where a file does not have it. units: of the time `t`, a quantity, a joint or a column;
+    columns: the column of `t`, of a joint or of `<joint>/<quantity>`; topic: of an MCAP file with several; keys: how
+    units, columns and topic are given, for messages."""
 
     units: Mapping[Any, Any] = {}
     columns: Mapping[Any, Any] = {}
@@ -51,18 +52,33 @@ class TableOptions(NamedTuple):
 SAID_BY_THE_FILE = TableOptions()
 
 
-@dataclass(frozen=True)
-class JointColumns:
-    """The columns of joints in a table; units, named: see `TableOptions`."""
+class _Owner(NamedTuple):
+    """joint: whose column it is; depth: 1 behind a path, else 0; whole: brackets at the end are of the name; stripped:
+    of a unit such as `_deg`."""
 
-    table: Table
+    joint: str
+    depth: int
+    whole: bool
+    stripped: bool
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """The columns of joints in a table; units, named: see `TableOptions`. about: the quantity that they mean where they
+    give a joint alone."""
+
+    table: FileTable
     joints: Sequence[str]
     units: Mapping[str, str]
     named: Mapping[str, str]
-    key: str  # of the columns, for messages
+    keys: tuple[str, str, str]  # of units, columns and topic, for messages
+    about: str = "position"
+    _known: dict[tuple[str, bool], dict[int, _Owner]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of(cls, table: Table, joints: Sequence[str], options: TableOptions) -> JointColumns:
+    def of(
+        cls, table: FileTable, joints: Sequence[str], options: TableOptions, about: str = "position"
+    ) -> NamedColumns:
         """Raises InputError, at the key, for units and columns that do not exist."""
         in_units, in_columns, _ = options.keys
         found = dict[str, str]()
@@ -79,33 +95,30 @@ class JointColumns:
             if joint not in (TIME, *joints) and str(key) not in joints:
                 near = did_you_mean(joint, [TIME, *joints])
                 raise InputError(f"there is no joint '{joint}'{near}", f"{in_columns}{key}")
-            if str(value) not in table.names:
-                near = did_you_mean(str(value), table.names)
-                raise InputError(f"{table.path} has no column '{value}'{near}", f"{in_columns}{key}")
+            try:
+                table.index(str(value))
+            except InputError as error:
+                raise InputError(f"{table.path} has {error.what}", f"{in_columns}{key}") from None
         named = {str(key): str(value) for key, value in options.columns.items()}
-        return cls(table, joints, found, named, in_columns)
+        return cls(table, joints, found, named, options.keys, about)
 
     def column(self, joint: str, quantity: str, bare: bool = False) -> int | None:
         """None without one. bare: whether the name of the joint alone is this quantity. Raises InputError for two
         columns that it could be."""
-        table, keys = self.table, (f"{joint}/{quantity}", *((joint,) if bare else ()))
-        for key in keys:
+        table = self.table
+        for key in self._keys(joint, quantity):
             if key in self.named:
                 return table.index(self.named[key])
-        for key in keys:
+        for key in (f"{joint}/{quantity}", *((joint,) if bare else ())):
             if key in table.names:
                 return table.index(key)
-        others = {other.lower() for other in self.joints if other != joint}
-        wanted = {*_spellings(joint.lower(), quantity), *((joint.lower(),) if bare else ())} - others
-        for spellings in (_whole, _without_path):
-            found = [k for k, name in enumerate(table.names) if spellings(name) & wanted and name.lower() not in others]
-            if len(found) > 1:
-                which = listed([table.names[k] for k in found])
-                what = f"the {quantity} of joint '{joint}' could be {which}; name one, or rename the others"
-                raise InputError(what, table.place(table.header))
-            if found:
-                return found[0]
-        return self._by_number(joint, quantity)
+        owned = [(owner.depth, k) for k, owner in self._owners(quantity, bare).items() if owner.joint == joint]
+        found = [k for depth, k in owned if depth == min(owned)[0]]
+        if len(found) > 1:
+            which, key = listed([table.names[k] for k in found]), next(self._keys(joint, quantity))
+            what = f"the {quantity} of joint '{joint}' could be {which}; name one by {self.keys[1]}{key}"
+            raise InputError(what, table.place(table.header))
+        return found[0] if found else self._by_number(joint, quantity)
 
     def all(self, joints: Sequence[str], quantity: str, bare: bool = False) -> list[int] | None:
         """The columns of these joints; None where one has none."""
@@ -123,14 +136,17 @@ class JointColumns:
     def lacking(self, joint: str, quantity: str, bare: bool = False) -> str:
         """That there is no such column, in words."""
         wanted, names = joint if bare else f"{joint}/{quantity}", self.table.names
+        key = joint if quantity.removeprefix("measured_") == self.about else wanted
+        if others := [name for name in names if name.rpartition("/")[0] == joint]:
+            return f"no column '{wanted}', but {listed(others)}; name the right one by {self.keys[1]}{key}"
         stems = {name.rpartition("/")[0] or name: name for name in names}
         if "did you mean" in (near := did_you_mean(joint, stems)):
-            return f"no column '{wanted}'{near.replace(*_stem_in(near, stems))}"
+            return f"no column '{wanted}'{near.replace(*_stem_in(near, stems))} name it by {self.keys[1]}{key}"
         shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
-        return f"no column '{wanted}'; its columns are {shown}; name the right one by {self.key}{joint}"
+        return f"no column '{wanted}'; its columns are {shown}; name the right one by {self.keys[1]}{key}"
 
     def factor(self, joint: str, quantity: str, column: int, dof_unit: str | None = None) -> float:
-        """From the unit of a column to SI, 1 where nobody says it. dof_unit: rad or m, None where unknown. Raises
+        """From the unit of a column to SI, 1 where nobody gives it. dof_unit: rad or m, None where unknown. Raises
         InputError for a unit of another quantity."""
         unit, table = self._unit(joint, quantity, column), self.table
         if unit is None:
@@ -145,13 +161,45 @@ class JointColumns:
     def _unit(self, joint: str, quantity: str, column: int) -> str | None:
         """The unit that the caller gives, else that of the file; None without one."""
         name = self.table.names[column]
-        for key in (name, f"{joint}/{quantity}", joint, quantity):
+        for key in (name, *self._keys(joint, quantity), quantity, quantity.removeprefix("measured_")):
             if key in self.units:
                 return self.units[key]
-        if name in self.table.units:
+        owner = next((o for bare in (True, False) if (o := self._owners(quantity, bare).get(column))), None)
+        if name in self.table.units and not (owner and owner.whole and name_and_unit(name)[1]):
             return self.table.units[name]
         match = _SUFFIX.search(name.lower())
-        return known_unit(_SUFFIXES.get(match[1], match[1])) if match and name != joint else None
+        spelled = owner is not None and not owner.stripped  # what looks like a unit is of the name of the joint
+        return known_unit(_SUFFIXES.get(match[1], match[1])) if match and not spelled else None
+
+    def _owners(self, quantity: str, bare: bool) -> dict[int, _Owner]:
+        """Column -> whose quantity it is; of several joints the one with the longest name."""
+        if (quantity, bare) not in self._known:
+            spelled = self._spellings(quantity, bare)
+            owners = ((k, _owner(name, spelled)) for k, name in enumerate(self.table.names))
+            self._known[quantity, bare] = {k: owner for k, owner in owners if owner is not None}
+        return self._known[quantity, bare]
+
+    def _spellings(self, quantity: str, bare: bool) -> dict[str, str]:
+        """Spelling -> joint, empty of one that is of no quantity, or of two joints. In small letters those that differ
+        by more than these."""
+        found = dict[str, str]()
+        for joint in self.joints:
+            found |= dict.fromkeys(_spellings(joint, quantity), joint)
+        found |= {joint: joint if bare else "" for joint in self.joints}
+        small = Counter(joint.lower() for joint in self.joints)
+        for spelling, joint in list(found.items()):
+            if spelling.lower() not in found:
+                found[spelling.lower()] = joint if small[joint.lower()] < 2 else ""
+        return found
+
+    def _keys(self, joint: str, quantity: str) -> Iterator[str]:
+        """By which a user gives the column or the unit of this quantity."""
+        plain = quantity.removeprefix("measured_")
+        yield f"{joint}/{quantity}"
+        if plain != quantity:
+            yield f"{joint}/{plain}"
+        if plain == self.about:
+            yield joint
 
     def _by_number(self, joint: str, quantity: str) -> int | None:
         """`position[2]` beside a column `name[2]` whose cells are the joint."""
@@ -185,20 +233,21 @@ def _spellings(joint: str, quantity: str) -> Iterator[str]:
     for word in WORDS.get(quantity, (quantity,)):
         for mark in _BETWEEN:
             yield f"{joint}{mark}{word}"
-            yield f"{word}{mark}{joint}"
-        yield f"{word}[{joint}]"
-        yield f"{joint}[{word}]"
+            if not joint.isdecimal():  # `position_1` is the one with this number, in whatever order
+                yield f"{word}{mark}{joint}"
+        if not joint.isdecimal():
+            yield f"{word}[{joint}]"
+            yield f"{joint}[{word}]"
 
 
-def _whole(name: str) -> set[str]:
-    """The name in small letters, without its unit."""
-    plain = name_and_unit(name)[0].lower().strip()
-    return {plain, _SUFFIX.sub("", plain)}
-
-
-def _without_path(name: str) -> set[str]:
-    """The ends of a name behind each of its marks."""
-    found = set[str]()
-    for plain in _whole(name):
-        found |= {plain[match.end() :] for match in re.finditer(r"[/.]", plain)}
-    return found
+def _owner(name: str, spelled: Mapping[str, str]) -> _Owner | None:
+    """Of a column, by its name, the name without its unit, and the ends behind its path; None without one."""
+    for whole, text in ((True, name), (False, name_and_unit(name)[0].strip())):
+        for depth, begin in enumerate([0, *(match.end() for match in re.finditer(r"[/.]", text))]):
+            end = text[begin:]
+            for stripped in (False, True):
+                spelling = _SUFFIX.sub("", end) if stripped else end
+                for each in (spelling, spelling.lower()):
+                    if each in spelled:
+                        return _Owner(spelled[each], min(depth, 1), whole, stripped and spelling != end)
+    return None

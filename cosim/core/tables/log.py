@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.core.errors import listed
-from cosim.core.tables.joint_columns import TIME, JointColumns
+from cosim.core.tables.joint_columns import TIME, NamedColumns
 from cosim.core.tables.times import CLOSEST, times_of
 from cosim.core.types import Array
 
 
-class Measured(NamedTuple):
+class MeasuredColumn(NamedTuple):
     """A column that is read. dof_unit: of the positions of the joint, rad or m."""
 
     joint: str
@@ -32,13 +32,12 @@ class JointLog(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_log(of: JointColumns, wanted: Sequence[Measured]) -> JointLog:
+def read_log(of: NamedColumns, wanted: Sequence[MeasuredColumn]) -> JointLog:
     """These columns of a table. Raises InputError, InputErrors for cells that are no numbers."""
-    table = of.table
-    times, rows = (
-        times_of(table, of.units.get(TIME), of.named.get(TIME), log=True),
-        table.numbers([m.column for m in wanted]),
-    )
+    columns = [m.column for m in wanted]
+    table = of.table.with_rows_of(columns)
+    times = times_of(table, of.units.get(TIME), of.named.get(TIME), log=True, keys=of.keys)
+    rows = table.numbers(columns)
     factors = [of.factor(m.joint, m.quantity, m.column, m.dof_unit) for m in wanted]
     order, notes = _in_order(times.seconds)
     t, values = times.seconds[order], (rows.values * factors)[order]

@@ -1,4 +1,4 @@
-"""Positions of joints that turn freely, which are the same a turn further: the way between them that is chosen."""
+"""Positions of continuous joints, which are the same a turn further: the way between them that is chosen."""
 
 from __future__ import annotations
 

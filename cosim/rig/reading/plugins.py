@@ -12,6 +12,7 @@ from cosim.control.input_shaping import Shaping
 from cosim.core.compile.process_exits import user_code
 from cosim.core.errors import InputError, InputErrors, SectionError, where_raised
 from cosim.core.plugin_loading import TRAJECTORY, PluginKind, find, known_names
+from cosim.core.tables.joint_table import TableFile
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import YamlValue
@@ -67,16 +68,21 @@ def read_plugin(
     for key in (key for key in data if key in foreign):
         return reading.fail((*path, key), foreign[key])
     options = tuple(
-        (key, schema.read(cls, data[key], (*path, key), reading))
+        (key, _of_joints(schema.read(cls, data[key], (*path, key), reading), joints))
         for key, cls in OPTIONS.get(kind, {}).items()
         if data.get(key) is not None
     )
     keys = ("type", *besides, *OPTIONS.get(kind, ()))
-    params = schema.read(module.Params, data, path, reading.of(joints, n), besides=keys)
+    params = _of_joints(schema.read(module.Params, data, path, reading.of(joints, n), besides=keys), joints)
     slide = next((name for name, joint in (joints or {}).items() if joint == "prismatic"), None)
     if kind is TRAJECTORY and slide is not None and getattr(params, "wrap", None) == "shortest":
         return reading.fail((*path, "wrap"), f"joint '{slide}' is prismatic and has no turns; take it out")
     return None if params is None or (None in dict(options).values()) else Plugin(data["type"], module, params, options)
+
+
+def _of_joints(params: Any, joints: Mapping[str, str | None] | None) -> Any:
+    """The parameters; those of a table know the kinds of their joints."""
+    return params.of_joints(joints) if isinstance(params, TableFile) and joints else params
 
 
 def read_type(

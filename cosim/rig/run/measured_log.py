@@ -12,8 +12,8 @@ import numpy as np
 from cosim.core.errors import InputError
 from cosim.core.recordings.reader import FOREIGN
 from cosim.core.tables import open_table
-from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, JointColumns, TableOptions
-from cosim.core.tables.log import Measured, read_log
+from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, NamedColumns, TableOptions
+from cosim.core.tables.log import MeasuredColumn, read_log
 from cosim.rig.run.run import Run, load_run
 
 # quantity of a log -> the signals of a joint that it is compared with, the first one that the run has
@@ -24,7 +24,7 @@ COMPARED = {
     "current": ("current",),
 }
 TABLES = (".csv", ".tsv", ".txt", ".log", ".dat", ".parquet", ".mat", ".npy")  # suffixes that no run has
-GAP = 10.0  # times the median time between rows: nothing is known of what lies between
+MISSING_ROWS = 10.0  # times the median time between rows: nothing is known of what lies between
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -42,19 +42,21 @@ def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE
     """The quantities of the joints of a run in a table, in the units of its signals. Raises InputError for a file
     without any, see `open_table`."""
     table = open_table(path, options.topic)
-    of = JointColumns.of(table, run.joints, options)
-    found = dict[str, Measured]()
+    of = NamedColumns.of(table, run.joints, options)
+    found = dict[str, MeasuredColumn]()
     for joint in run.joints:
         for quantity, signals in COMPARED.items():
             signal = next((name for name in signals if f"{joint}/{name}" in run), None)
             column = None if signal is None else of.column(joint, quantity)
             if column is not None:
-                found[f"{joint}/{signal}"] = Measured(joint, quantity, column, run.units[f"{joint}/position"])
+                found[f"{joint}/{signal}"] = MeasuredColumn(joint, quantity, column, run.units[f"{joint}/position"])
     if not found:
         raise InputError(of.lacking(run.joints[0], "position"), table.place(table.header))
     log = read_log(of, list(found.values()))
     steps = np.diff(log.t)
-    gaps = tuple((float(log.t[k]), float(log.t[k + 1])) for k in np.flatnonzero(steps > GAP * np.median(steps)))
+    gaps = tuple(
+        (float(log.t[k]), float(log.t[k + 1])) for k in np.flatnonzero(steps > MISSING_ROWS * np.median(steps))
+    )
     rig = dataclasses.replace(
         run.rig, name=Path(path).stem, path=str(path), units={name: run.units[name] for name in found}
     )

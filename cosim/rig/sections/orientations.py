@@ -8,7 +8,7 @@ import numpy as np
 
 from cosim.core.errors import InputError, SourceLocation, plural
 from cosim.core.paths import locate
-from cosim.core.tables import Table, open_table
+from cosim.core.tables import FileTable, open_table
 from cosim.core.tables.times import check_increasing, times_of
 from cosim.core.types import Array, param, params
 from cosim.mechanics.multibody.given_rotation import GivenRotation, Interpolation
@@ -63,7 +63,7 @@ def read_orientations(path: Path) -> tuple[list[float], list[Array]]:
     return t.tolist(), quaternions
 
 
-def _component(table: Table, name: str) -> int:
+def _component(table: FileTable, name: str) -> int:
     """Of a column such as `qx`, or `/pose/orientation/x`."""
     ends = tuple(f"orientation{mark}{name[1]}" for mark in "/.")
     found = [k for k, column in enumerate(table.names) if column.endswith(ends)]
