@@ -45,11 +45,11 @@ def _said_by_themselves(rig: WiredRig) -> Iterator[str]:
 
 
 def _outside_the_run(rig: WiredRig) -> Iterator[str]:
-    """A line for each reference that hardly moves in the run, and ends long after it."""
+    """A line for each reference out of a table that hardly moves in the run, and ends long after it."""
     duration = rig.spec.schedule.duration_ns * 1e-9
     for loop in rig.tick_model.loops:
-        end = float(loop.trajectory.end)
-        if not LATE * duration < end < math.inf:
+        end, of_table = float(loop.trajectory.end), declared(loop.trajectory, "elsewhere", None) is not None
+        if not of_table or not LATE * duration < end < math.inf:
             continue
         first, now, last = (loop.trajectory.sample(t)["position"] for t in (0.0, duration, end))
         if np.abs(now - first).max() < HARDLY * np.abs(last - first).max():
