@@ -40,6 +40,7 @@ from cosim.rig import emulate
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
 from cosim.rig.run.drive_figures import LostStepsSummary, TemperatureSummary
+from cosim.rig.run.link_voltages import SupplySummary
 from cosim.rig.run.proven_units import UnitsSummary
 from cosim.rig.run.recorded_run import StreamSummary
 from cosim.rig.run.run_metadata import channels_of
@@ -377,6 +378,7 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"powers.<name>.{key}" for key in (ELECTRICAL, RETURNED, "<part>")}
     fields |= {f"temperatures.<joint>.<node>.{key}" for key in get_type_hints(TemperatureSummary)}
     fields |= {f"lost_steps.<joint>.{key}" for key in get_type_hints(LostStepsSummary)}
+    fields |= {f"supplies.<name>.{key}" for key in get_type_hints(SupplySummary)}
     fields |= {f"bonds.<name>.{key}" for key in get_type_hints(PartBondSummary)}
     fields |= {f"torsion_springs.<name>.{key}" for key in get_type_hints(TorsionSpringSummary)}
     fields |= {f"real_joints.<joint>.{key}" for key in get_type_hints(DriveBondSummary)}

@@ -17,7 +17,7 @@ from cosim.apps.analysis.samples import Array
 from cosim.core.types import Array as Values
 
 CANDIDATES = 30  # resistances that are integrated beside each other
-MOST = 1000.0  # times the resistance that holds any such power
+LARGEST_FACTOR = 1000.0  # times the resistance that holds any such power
 PASSES = 2  # of ever closer candidates
 STEPS = 4  # per tick
 ITERATIONS = 3  # of Newton's method, within the band
@@ -31,7 +31,7 @@ def largest_resistance(t: Array, power: Array, start: float, capacitance: float,
     end = int(np.flatnonzero(power > 0.0)[-1]) + 2  # behind it the link only sinks
     t, power = t[:end], power[:end]
     low = full * full / peak
-    high = MOST * low
+    high = LARGEST_FACTOR * low
     for _ in range(PASSES):
         candidates = np.geomspace(low, high, CANDIDATES)
         holds = ~_exceeds(t, power, start, capacitance, on, full, candidates)
