@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.control.input_shaping import Shaping
+from cosim.control.repetition import Repetition
 from cosim.core.compile.process_exits import user_code
 from cosim.core.errors import InputError, InputErrors, SectionError, where_raised
 from cosim.core.plugin_loading import TRAJECTORY, PluginKind, find, known_names
@@ -39,9 +40,9 @@ def name_of(type: str) -> str:
     return Path(type).stem if type.endswith(".py") else type
 
 
-# keys that every type of a kind takes, with the dataclass of their section
+# keys that every type of a kind takes, with the dataclass of their section, in the order in which they act
 OPTIONS: Mapping[PluginKind, Mapping[str, type]] = {
-    TRAJECTORY: {"shaping": Shaping, "feedforward": FeedforwardTable},
+    TRAJECTORY: {"repeat": Repetition, "shaping": Shaping, "feedforward": FeedforwardTable},
 }
 
 
@@ -67,13 +68,17 @@ def read_plugin(
     for key in (key for key in data if key in foreign):
         return reading.fail((*path, key), foreign[key])
     options = tuple(
-        (key, schema.read(cls, data[key], (*path, key), reading))
+        (key, schema.read(cls, getattr(cls, "in_full", _as_written)(data[key]), (*path, key), reading))
         for key, cls in OPTIONS.get(kind, {}).items()
         if data.get(key) is not None
     )
     keys = ("type", *besides, *OPTIONS.get(kind, ()))
     params = schema.read(module.Params, data, path, reading.of(joints, n), besides=keys)
     return None if params is None or (None in dict(options).values()) else Plugin(data["type"], module, params, options)
+
+
+def _as_written(data: YamlValue) -> YamlValue:
+    return data
 
 
 def read_type(
