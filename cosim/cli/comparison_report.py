@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from cosim.core.errors import shortened
-from cosim.core.units import format_seconds, unit_sign
+from cosim.core.units import format_seconds, show_percent, unit_sign
 from cosim.output.text_table import TextTable
 from cosim.rig.run.comparison import Comparison, partings, size_of
 from cosim.rig.run.measured_log import MeasuredLog
@@ -51,7 +51,7 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
     for parting in partings(comparison)[:MOST_PARTINGS]:
         size = f"{parting.difference:+.3g} {unit_sign(parting.unit)}"
         print(
-            f"parts    at {parting.t:.6g} s: {parting.signal} by {size}, {100.0 * parting.relative:.3g} % of its size"
+            f"parts    at {parting.t:.6g} s: {parting.signal} by {size}, {show_percent(parting.relative)} of its size"
         )
     differing = differing_signals(comparison)
     if differing:

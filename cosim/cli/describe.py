@@ -10,7 +10,7 @@ import numpy as np
 from cosim.control.control_loop import ControlLoop
 from cosim.control.input_shaping import ShapedTrajectory
 from cosim.core.types import Trajectory
-from cosim.core.units import show_time
+from cosim.core.units import show_percent, show_time
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.multibody.part_names import whole_of
 from cosim.plugins.actuators._supplied_drives import SuppliedDrives
@@ -184,7 +184,7 @@ def _shaping(trajectory: Trajectory | None) -> Iterator[str]:
         if isinstance(part, ShapedTrajectory):
             frequencies = ", ".join(f"{frequency:.4g}" for frequency in part.frequencies)
             ends = f" and ends at {part.end:.4g} s" if np.isfinite(part.end) else ""
-            speed = f", its speed changes by up to {100.0 * change:.2g} %" if change else ""
+            speed = f", its speed changes by up to {show_percent(change, 2)}" if change else ""
             yield f"    shaped for {frequencies} Hz: the motion is longer by {part.times[-1]:.3g} s{ends}{speed}"
         part = getattr(part, "trajectory", None)
 

@@ -230,6 +230,12 @@ def show_quantity(value: float, unit: str, digits: int = 4) -> str:
     return " ".join(filter(None, (f"{value / UNITS[unit][1]:.{digits}g}", unit_sign(unit))))
 
 
+def show_percent(fraction: float, digits: int = 3) -> str:
+    """A fraction in percent: `7.3 %`, and `120 %` where so few digits would need an exponent."""
+    text = f"{100.0 * fraction:.{digits}g}"
+    return f"{100.0 * fraction:.0f} %" if "e+" in text else f"{text} %"
+
+
 def unit_sign(unit: str) -> str:
     """A unit as it is written by hand: `N·m`, `m/s²`, `°C`; empty for a pure number."""
     for sign, shown in _SHOWN.items():

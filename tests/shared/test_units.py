@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from cosim.core.units import SPELLINGS, UNITS, format_seconds, parse_quantity, quantity_unit, unit_sign
+from cosim.core.units import SPELLINGS, UNITS, format_seconds, parse_quantity, quantity_unit, show_percent, unit_sign
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -136,3 +136,8 @@ def test_a_unit_is_read_as_it_is_shown(unit):
 def test_units_of_quantities_of_a_joint_follow_the_unit_of_its_position():
     assert [quantity_unit("joint effort", unit) for unit in ("rad", "m")] == ["N*m", "N"]
     assert quantity_unit("degC", "m") == "degC"
+
+
+def test_percentages_have_no_exponent_of_ten():
+    shown = {(0.073, 2): "7.3 %", (0.999, 2): "100 %", (1.2, 2): "120 %", (45.6, 3): "4560 %", (1e-7, 3): "1e-05 %"}
+    assert {(value, digits): show_percent(value, digits) for value, digits in shown} == shown

@@ -54,6 +54,18 @@ def check_time(rig: Rig, at: float) -> None:
         raise InputError(f"{what}, or lengthen schedule.duration", "--at")
 
 
+def check_measurable(found: Analysis, rig: Rig) -> None:
+    """Raises InputError where there is no loop to measure."""
+    if found.loops:
+        return
+    what = "there is no loop to measure from a measured position to the effort requested of a drive"
+    fix = "give a controller that feeds a position back, or take it out"
+    if closing := sorted(rig.plant.drive_controlled):
+        what = f"{what}: the drive of joint '{closing[0]}' closes its loops itself"
+        fix = "use mode: effort of the drive and its gains in a controller, or take it out"
+    raise InputError(f"{what}; {fix}", "--measure")
+
+
 def analyze_rig(
     path: Path,
     at: float,
@@ -73,6 +85,8 @@ def analyze_rig(
         rig.require_joints("cosim analyze")
         check_time(rig, at)
         found = analyze(rig, at, joints)
+    if measuring.kind is not None:
+        check_measurable(found, rig)
     with console.busy(f"measuring {path.stem}"):
         measured = measuring.loops(path, overrides, found.rig, [loop.dof for loop in found.loops])
     _report(found, rig.run_spec.name, plot, json, measured)
@@ -98,6 +112,7 @@ def analyze_with_relay(
         model = load_rig(path, [*overrides, NO_DRIVERS]) if rig.hardware else rig
         console.check_inputs(input_files(rig, overrides), [plot] if plot else [], json)
         found = analyze(model, 0.0, joints)
+    check_measurable(found, model)
     points = measure_relay(rig, model, [loop.dof for loop in found.loops], request, ask)
     _report(found, rig.run_spec.name, plot, json, relays=points)
 

@@ -10,7 +10,7 @@ from typing import Any
 from cosim.apps.analysis.frequency import ClosedLoopMode, FrequencyResponse
 from cosim.apps.analysis.linearisation import LinearRig
 from cosim.apps.analysis.loops import DiskMargin, LoopFigures, Margins
-from cosim.core.units import TURN, format_seconds
+from cosim.core.units import TURN, format_seconds, show_percent
 from cosim.output.text_table import TextTable
 
 SHOWN = 10  # modes
@@ -150,7 +150,7 @@ def _seconds(seconds: float) -> str:
 
 def _percent(fraction: float) -> str:
     shown = 0.0 if abs(fraction) < ROUNDING else fraction
-    return f"{100.0 * shown:.2g} %" if math.isfinite(fraction) else NONE
+    return show_percent(shown, 2) if math.isfinite(fraction) else NONE
 
 
 def _finite(data: Any) -> Any:

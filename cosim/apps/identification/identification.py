@@ -32,6 +32,7 @@ from cosim.apps.identification.variables import DEFAULT, VariableBlock, Variable
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, TableOptions
 from cosim.core.types import Array
+from cosim.core.units import show_percent
 from cosim.rig.rig import Rig
 
 EQUATION_ERROR, OUTPUT_ERROR = METHODS = ("equation-error", "output-error")
@@ -98,7 +99,7 @@ def _failure(found: Identification, chosen: Variables, training: float) -> str:
 
 
 def _percent(fraction: float) -> str:
-    return f"{100.0 * max(fraction, 0.0):.3g} %"
+    return show_percent(max(fraction, 0.0))
 
 
 # --- equation error ---

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.control.input_shaping import Shaping
+from cosim.control.repetition import Repetition
 from cosim.core.compile.process_exits import user_code
 from cosim.core.errors import InputError, InputErrors, SectionError, where_raised
 from cosim.core.plugin_loading import TRAJECTORY, PluginKind, find, known_names
@@ -40,9 +41,9 @@ def name_of(type: str) -> str:
     return Path(type).stem if type.endswith(".py") else type
 
 
-# keys that every type of a kind takes, with the dataclass of their section
+# keys that every type of a kind takes, with the dataclass of their section, in the order in which they act
 OPTIONS: Mapping[PluginKind, Mapping[str, type]] = {
-    TRAJECTORY: {"shaping": Shaping, "feedforward": FeedforwardTable},
+    TRAJECTORY: {"repeat": Repetition, "shaping": Shaping, "feedforward": FeedforwardTable},
 }
 
 
@@ -68,7 +69,7 @@ def read_plugin(
     for key in (key for key in data if key in foreign):
         return reading.fail((*path, key), foreign[key])
     options = tuple(
-        (key, _of_joints(schema.read(cls, data[key], (*path, key), reading), joints))
+        (key, _of_joints(_option(cls, data[key], (*path, key), reading), joints))
         for key, cls in OPTIONS.get(kind, {}).items()
         if data.get(key) is not None
     )
@@ -78,6 +79,11 @@ def read_plugin(
     if kind is TRAJECTORY and slide is not None and getattr(params, "wrap", None) == "shortest":
         return reading.fail((*path, "wrap"), f"joint '{slide}' is prismatic and has no turns; take it out")
     return None if params is None or (None in dict(options).values()) else Plugin(data["type"], module, params, options)
+
+
+def _option(cls: type, data: YamlValue, path: tuple, reading: Reading) -> Any:
+    """The parameters of an option, some of which may be written in short. None after an error."""
+    return schema.read(cls, cls.in_full(data) if hasattr(cls, "in_full") else data, path, reading)
 
 
 def _of_joints(params: Any, joints: Mapping[str, str | None] | None) -> Any:

@@ -287,7 +287,8 @@ def speed_text(summary: RunSummary) -> str:
     count, chosen = summary["substeps"], summary["step_count"]
     substeps = "" if count == 1 else f", {count} substeps"
     if chosen is not None:
-        substeps = f", {chosen['mean']:.3g} substeps on average, {chosen['max']} at most"
+        mean = f"{chosen['mean']:.3g}" if chosen["mean"] < 999.5 else f"{chosen['mean']:,.0f}"
+        substeps = f", {mean} substeps on average, {chosen['max']} at most"
     how = "" if summary["integrator"] is None else f" ({summary['integrator']}{substeps})"
     ticks = f"{n} {plural(n, 'tick')} of {summary['step_s'] * 1e3:g} ms{how}"
     speed = summary["speed"]
