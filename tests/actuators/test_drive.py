@@ -339,3 +339,33 @@ def test_a_recorded_signal_that_is_none_is_named_where_it_stands() -> None:
     assert str(raised.value).startswith(
         "<dict> joints.hinge.actuator.signals.p: there is no signal 'pump.prt.effort'; did you mean 'pump."
     )
+
+
+SYNCHRONOUS = {"resistance": 0.5, "inductance_d": 1e-3, "inductance_q": 1e-3}
+# type -> (its parameters, largest amplitude of a phase per voltage of the link)
+MOTORS: dict[str, tuple[dict[str, Any], float]] = {
+    "pmsm": ({**SYNCHRONOUS, "pole_pairs": 4, "flux": 0.01, "inertia": 1e-4}, 1.0 / math.sqrt(3.0)),
+    "induction_machine": (
+        {"pole_pairs": 2, "stator_resistance": 0.8, "rotor_resistance": 0.5, "magnetising_inductance": 30e-3}
+        | {"stator_leakage": 1e-3, "rotor_leakage": 1e-3, "inertia": 1e-3, "flux": 0.02, "excited": True},
+        1.0 / math.sqrt(3.0),
+    ),
+    "stepper": ({"teeth": 50, "resistance": 0.8, "inductance": 3e-3, "torque_constant": 0.3, "inertia": 1e-4}, 1.0),
+    "dc_machine": ({key: value for key, value in MOTOR.items() if key != "type"}, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", MOTORS)
+def test_a_voltage_limit_beyond_the_inverter_is_a_doubt(name: str) -> None:
+    motor, share = MOTORS[name]
+    for factor in (0.99, 1.01):
+        limit = factor * share * INVERTER["supply_voltage"]
+        control = {"bandwidth": "50 Hz", "voltage_limit": limit, "inverter": INVERTER}
+        actuator = {"type": "drive", "motor": {"type": name, **motor}, "control": control}
+        if limit > INVERTER["supply_voltage"]:
+            with pytest.raises(InputError, match="at most its supply_voltage"):
+                one_joint(actuator)
+            continue
+        doubts = [line for line in one_joint(actuator).warnings[1] if "voltage_limit" in line]
+        assert len(doubts) == (factor > 1.0)
+        assert all(f"{limit:.4g} V is above the {limit / factor:.4g} V" in line for line in doubts)
