@@ -352,6 +352,9 @@ REFUSED: dict[str, Foreign] = {
     "a unit of nothing": Foreign("t,shoulder,elbow\n0,0,1\n0.1,0.5,1\n", keys={"units": {"elbo": "deg"}}),
     "a column that is none": Foreign("t,shoulder,elbow\n0,0,1\n0.1,0.5,1\n", keys={"columns": {"elbow": "elbo"}}),
     "a column of no joint": Foreign("t,shoulder,elbow\n0,0,1\n0.1,0.5,1\n", keys={"columns": {"wrist": "elbow"}}),
+    "a quantity that is none": Foreign(
+        "t,shoulder,elbow\n0,0,1\n0.1,0.5,1\n", keys={"columns": {"elbow/positon": "elbow"}}
+    ),
     "a number of no column": Foreign("t,shoulder,elbow\n0,0,1\n0.1,0.5,1\n", keys={"columns": {"elbow": "#4"}}),
     "a date of two orders": Foreign("time,shoulder,elbow\n05.03.2024 10:11:12,0,1\n05.03.2024 10:11:13,0.5,1\n"),
     "dates and numbers": Foreign("time,shoulder,elbow\n2024-03-05 10:11:12,0,1\n0.5,0.5,1\n"),

@@ -16,6 +16,7 @@ from cosim.core.tables import open_table
 from cosim.core.tables.joint_columns import NamedColumns, TableOptions
 from cosim.core.tables.joint_table import TableFile, read_joint_table
 from cosim.core.tables.log import MeasuredColumn, read_log
+from cosim.core.units import UNITS
 from cosim.plugins.trajectories import waypoints
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.tables import read_tables
@@ -127,7 +128,7 @@ def test_comparison_with_a_log(name: str, tmp_path: Path) -> None:
     if named != options.columns and not set(JOINTS) & set(options.columns):
         words = refusal(measured_log, path, run, options)
         assert words.startswith(f"{path}:{table.header}: no column 'shoulder/position'; did you mean 'shoulder")
-        assert words.endswith("? name it by --column shoulder")
+        assert words.endswith("? name it by --column shoulder=COLUMN")
     options = options._replace(columns=named)
     log = measured_log(path, run, options)  # type: ignore[arg-type]
     assert_times(log.t, foreign)
@@ -166,3 +167,42 @@ def test_every_table_is_another_one() -> None:
     every = [*READ.values(), *REFUSED.values()]
     assert len(READ) >= 60 and len(REFUSED) >= 40
     assert len({(foreign.data, str(foreign.keys)) for foreign in every}) == len(every)
+
+
+NAMES: dict[str, tuple[str, tuple[str, ...], list[int | None]]] = {
+    "the longest name owns a column": ("left/elbow/position", ("elbow", "left/elbow"), [None, 1]),
+    "a path": ("/robot/elbow/position", ("elbow", "left elbow"), [1, None]),
+    "names that differ by their case": ("ELBOW_pos", ("elbow", "Elbow"), [None, None]),
+    "another case": ("ELBOW_pos", ("elbow", "wrist"), [1, None]),
+    "a joint that looks like another one with its unit": ("arm_deg", ("arm", "arm_deg"), [None, 1]),
+    "a joint that looks like a quantity of another": ("elbow_pos", ("elbow", "elbow_pos"), [None, 1]),
+    "a number is no joint": ("position[1]", ("1", "2"), [None, None]),
+    "a joint of digits": ("1/position", ("1", "2"), [1, None]),
+    "a quantity of the only joint": ("position", ("elbow",), [1]),
+    "a quantity of nobody": ("position", ("elbow", "wrist"), [None, None]),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_whose_column_it_is(case: str, tmp_path: Path) -> None:
+    column, joints, expected = NAMES[case]
+    path = tmp_path / "a.csv"
+    path.write_text(f'"t","{column}"\n0,1\n1,2\n')
+    of = NamedColumns.of(open_table(path), joints, TableOptions())
+    assert [of.column(joint, "position", bare=True) for joint in joints] == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "joint", "unit"),
+    [
+        ("arm_deg", "arm", "deg"), ("arm_deg", "arm_deg", None), ("arm [deg]", "arm", "deg"),
+        ("arm [deg]", "arm [deg]", None), ("x/arm_deg", "arm_deg", None), ("arm_deg_rad", "arm_deg", "rad"),
+        ("Arm (°)", "arm", "deg"),
+    ],
+)  # fmt: skip
+def test_what_looks_like_a_unit_may_be_of_the_name(column: str, joint: str, unit: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f'"t","{column}"\n0,1\n1,2\n')
+    of = NamedColumns.of(open_table(path), (joint, "other"), TableOptions())
+    assert of.column(joint, "position", bare=True) == 1
+    assert of.factor(joint, "position", 1, "rad") == UNITS[unit or "rad"][1]

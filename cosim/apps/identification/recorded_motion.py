@@ -101,7 +101,8 @@ def read_motion(
     if of.all(joints, source) is None:
         lacking = next(joint for joint in joints if of.column(joint, source) is None)
         others = "" if len(sources) == 1 else f", nor {' or '.join(sources[1:])} of all joints"
-        raise InputError(f"no column '{lacking}/{source}'{others}; record what drives each joint", str(path))
+        fix = f"record what drives each joint, or name it by {of.way(f'{lacking}/{source}')}"
+        raise InputError(f"no column '{lacking}/{source}'{others}; {fix}", str(path))
     drives = of.required(joints, source)
     dofs = [rig.plant.model.dof_units[rig.plant.model.dof_index(joint)] for joint in joints]
     wanted = [

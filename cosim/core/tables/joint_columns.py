@@ -11,8 +11,8 @@ be named, except where the table has columns of the names (`name[0]`, `field.nam
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from cosim.core.tables.table import FileTable, name_and_unit
 from cosim.core.units import JOINT_DIMENSIONS, UNITS, known_unit
 
 TIME = "t"
+ALIKE = 0.75  # of a name that may be meant
 # quantity -> its words, the one of this program first
 WORDS: dict[str, tuple[str, ...]] = {
     "position": ("position", "positions", "pos", "q", "angle", "pose", "jpos"),
@@ -35,6 +36,7 @@ _BETWEEN = "/._- "  # marks between a joint and a quantity
 _SUFFIX = re.compile(r"_(deg|rad|mm|m|cm|rpm|rads|degs|nm|a|ma|turns?|rev)$", re.IGNORECASE)
 _SUFFIXES = {"rads": "rad/s", "degs": "deg/s", "nm": "N*m", "a": "A", "ma": "mA"}
 _NUMBERED = re.compile(r"(?P<path>.*?)(?P<word>[a-z]+)\[?_?(?P<number>\d+)\]?")
+_OF_SIGNAL = re.compile(r"^(measured|command|reference)_")
 _NAMES = ("name", "names", "joint_name", "joint_names")
 
 
@@ -50,6 +52,25 @@ class TableOptions(NamedTuple):
 
 
 SAID_BY_THE_FILE = TableOptions()
+
+
+class _Spellings(NamedTuple):
+    """Spelling -> joint as it is, and in small letters, empty there where two joints have it."""
+
+    exact: Mapping[str, str]
+    small: Mapping[str, str]
+
+    @classmethod
+    def of(cls, exact: Mapping[str, str]) -> _Spellings:
+        small = dict[str, str]()
+        for spelling, joint in exact.items():
+            low = spelling.lower()
+            small[low] = joint if small.get(low, joint) == joint else ""
+        return cls(exact, small)
+
+    def joint(self, spelling: str) -> str | None:
+        """None for no spelling."""
+        return self.exact.get(spelling, self.small.get(spelling.lower()))
 
 
 class _Owner(NamedTuple):
@@ -86,15 +107,18 @@ class NamedColumns:
             unit, name = known_unit(str(value)), str(key)
             if unit is None:
                 raise InputError(f"there is no unit '{value}'{did_you_mean(str(value), UNITS)}", f"{in_units}{name}")
-            if name not in (TIME, *joints, *table.names, *WORDS):
+            if name not in (TIME, *joints, *table.names, *WORDS) and not _names_a_quantity(name, joints):
                 near = did_you_mean(name, [TIME, *joints, *WORDS, *table.names])
                 raise InputError(f"there is no joint, quantity or column '{name}'{near}", f"{in_units}{name}")
             found[name] = unit
         for key, value in options.columns.items():
-            joint = str(key).rpartition("/")[0] or str(key)
-            if joint not in (TIME, *joints) and str(key) not in joints:
-                near = did_you_mean(joint, [TIME, *joints])
-                raise InputError(f"there is no joint '{joint}'{near}", f"{in_columns}{key}")
+            if str(key) not in (TIME, *joints) and not _names_a_quantity(str(key), joints):
+                joint, _, quantity = str(key).rpartition("/")
+                if joint in joints:
+                    what = f"there is no quantity '{quantity}'{did_you_mean(quantity, WORDS)}"
+                else:
+                    what = f"there is no joint '{joint or quantity}'{did_you_mean(joint or quantity, [TIME, *joints])}"
+                raise InputError(what, f"{in_columns}{key}")
             try:
                 table.index(str(value))
             except InputError as error:
@@ -116,7 +140,7 @@ class NamedColumns:
         found = [k for depth, k in owned if depth == min(owned)[0]]
         if len(found) > 1:
             which, key = listed([table.names[k] for k in found]), next(self._keys(joint, quantity))
-            what = f"the {quantity} of joint '{joint}' could be {which}; name one by {self.keys[1]}{key}"
+            what = f"the {quantity} of joint '{joint}' could be {which}; name one by {self.way(key)}"
             raise InputError(what, table.place(table.header))
         return found[0] if found else self._by_number(joint, quantity)
 
@@ -138,12 +162,17 @@ class NamedColumns:
         wanted, names = joint if bare else f"{joint}/{quantity}", self.table.names
         key = joint if quantity.removeprefix("measured_") == self.about else wanted
         if others := [name for name in names if name.rpartition("/")[0] == joint]:
-            return f"no column '{wanted}', but {listed(others)}; name the right one by {self.keys[1]}{key}"
-        stems = {name.rpartition("/")[0] or name: name for name in names}
-        if "did you mean" in (near := did_you_mean(joint, stems)):
-            return f"no column '{wanted}'{near.replace(*_stem_in(near, stems))} name it by {self.keys[1]}{key}"
+            return f"no column '{wanted}', but {listed(others)}; name the right one by {self.way(key)}"
+        stems = {name_and_unit(name.rpartition("/")[0] or name)[0]: name for name in names}
+        if near := difflib.get_close_matches(joint, stems, n=1, cutoff=ALIKE):
+            return f"no column '{wanted}'; did you mean '{stems[near[0]]}'? name it by {self.way(key)}"
         shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
-        return f"no column '{wanted}'; its columns are {shown}; name the right one by {self.keys[1]}{key}"
+        return f"no column '{wanted}'; its columns are {shown}; name the right one by {self.way(key)}"
+
+    def way(self, key: str) -> str:
+        """How the column of a joint is given, for messages."""
+        in_columns = self.keys[1]
+        return f"{in_columns}{key}{'=COLUMN' if in_columns.startswith('--') else ''}"
 
     def factor(self, joint: str, quantity: str, column: int, dof_unit: str | None = None) -> float:
         """From the unit of a column to SI, 1 where nobody gives it. dof_unit: rad or m, None where unknown. Raises
@@ -174,22 +203,19 @@ class NamedColumns:
     def _owners(self, quantity: str, bare: bool) -> dict[int, _Owner]:
         """Column -> whose quantity it is; of several joints the one with the longest name."""
         if (quantity, bare) not in self._known:
-            spelled = self._spellings(quantity, bare)
+            spelled = _Spellings.of(self._spellings(quantity, bare))
             owners = ((k, _owner(name, spelled)) for k, name in enumerate(self.table.names))
             self._known[quantity, bare] = {k: owner for k, owner in owners if owner is not None}
         return self._known[quantity, bare]
 
     def _spellings(self, quantity: str, bare: bool) -> dict[str, str]:
-        """Spelling -> joint, empty of one that is of no quantity, or of two joints. In small letters those that differ
-        by more than these."""
+        """Spelling -> joint, empty of one that is of no quantity."""
         found = dict[str, str]()
+        if len(self.joints) == 1:  # a quantity alone is that of the only joint
+            found |= dict.fromkeys(WORDS.get(quantity, (quantity,)), self.joints[0])
         for joint in self.joints:
             found |= dict.fromkeys(_spellings(joint, quantity), joint)
         found |= {joint: joint if bare else "" for joint in self.joints}
-        small = Counter(joint.lower() for joint in self.joints)
-        for spelling, joint in list(found.items()):
-            if spelling.lower() not in found:
-                found[spelling.lower()] = joint if small[joint.lower()] < 2 else ""
         return found
 
     def _keys(self, joint: str, quantity: str) -> Iterator[str]:
@@ -215,10 +241,10 @@ class NamedColumns:
         return None
 
 
-def _stem_in(near: str, stems: Mapping[str, str]) -> tuple[str, str]:
-    """(the stem that a suggestion has, its name)"""
-    stem = near.split("'")[1]
-    return f"'{stem}'", f"'{stems[stem]}'"
+def _names_a_quantity(key: str, joints: Sequence[str]) -> bool:
+    """Whether a key of a user is `<joint>/<quantity>`."""
+    joint, _, quantity = key.rpartition("/")
+    return joint in joints and _OF_SIGNAL.sub("", quantity) in WORDS
 
 
 def _dimensions(quantity: str, dof_unit: str | None) -> tuple[str, ...]:
@@ -240,14 +266,13 @@ def _spellings(joint: str, quantity: str) -> Iterator[str]:
             yield f"{joint}[{word}]"
 
 
-def _owner(name: str, spelled: Mapping[str, str]) -> _Owner | None:
+def _owner(name: str, spelled: _Spellings) -> _Owner | None:
     """Of a column, by its name, the name without its unit, and the ends behind its path; None without one."""
     for whole, text in ((True, name), (False, name_and_unit(name)[0].strip())):
         for depth, begin in enumerate([0, *(match.end() for match in re.finditer(r"[/.]", text))]):
             end = text[begin:]
             for stripped in (False, True):
                 spelling = _SUFFIX.sub("", end) if stripped else end
-                for each in (spelling, spelling.lower()):
-                    if each in spelled:
-                        return _Owner(spelled[each], min(depth, 1), whole, stripped and spelling != end)
+                if (joint := spelled.joint(spelling)) is not None:
+                    return _Owner(joint, min(depth, 1), whole, stripped and spelling != end)
     return None
