@@ -311,6 +311,12 @@ MISTAKES: dict[str, dict[str, Any]] = {
     },
     "a ripple": {"drive": {**DRIVE, "control": {"inverter": {**INVERTER, "switched": True}}}},
     "a chopper that is always on": {"link": {**LINK, "chopper": {"threshold": 90, "resistance": 10}}},
+    "a battery that falls with its charge": {
+        "link": {
+            "source": {"type": "battery", "capacity": 3600, "charges": [0, 1], "voltages": [52, 48], "resistance": 0.1},
+            "capacitance": 1e-3,
+        }
+    },
     "an unknown source": {"link": {**LINK, "source": {"type": "grid"}}},
     "multirate": {"schedule": {"step": "1 ms", "integrator": "multirate"}},
 }

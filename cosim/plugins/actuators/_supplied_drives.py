@@ -25,6 +25,7 @@ from cosim.mechanics.bondgraph import TF, BondGraph, Element, Law
 from cosim.mechanics.bondgraph.components import _bridge, dc_link
 from cosim.mechanics.bondgraph.graph import GraphError
 from cosim.plugins.actuators import drive
+from cosim.plugins.actuators._drive_doubts import doubts_of
 from cosim.plugins.actuators._graph_actuator import INPUTS, GraphActuator
 
 SUPPLY, TERMINALS = "supply", "terminals"
@@ -57,7 +58,7 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
         actuator = GraphActuator(params, graph, recorded, moving, {joint: f"{joint}." for joint in joints})
     except GraphError as error:
         raise SectionError(error.what, ()) from None
-    doubts = {joint: drive.doubts_of(params.drives[joint]) for joint in joints}
+    doubts = {joint: doubts_of(params.drives[joint]) for joint in joints}
     actuator.doubts = tuple(f"joint '{joint}': {line}" for joint, lines in doubts.items() for line in lines)
     actuator.temperatures = {
         f"{joint}.{name}": limit

@@ -28,6 +28,7 @@ from cosim.mechanics.bondgraph.components._current_control import LIMIT, Current
 from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
 from cosim.mechanics.bondgraph.components._switching import STEPS, ripples_of
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage, built
+from cosim.plugins.actuators._drive_doubts import doubts_of
 from cosim.plugins.actuators._graph_actuator import JOINT, TORQUES, GraphActuator
 from cosim.plugins.actuators._open_loop_drive import OpenLoopDrive
 
@@ -150,7 +151,8 @@ def _with_loops(params: Params, graph: BondGraph, moving: Mapping[str, float]) -
         raise SectionError(f"{what}; take it out", ("loops", "commutation"))
     if loops.current is not None:
         try:
-            current = SampledCurrentLoop(windings, params.control, loops.current, loops.commutation)
+            field = loops.field if windings.electrical_ratio else None
+            current = SampledCurrentLoop(windings, params.control, loops.current, field)
         except ValueError as error:
             raise SectionError(str(error), ("control", "bandwidth")) from None
 
@@ -211,11 +213,6 @@ def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]
         graph.include("friction", built(friction.build, replace(params.friction, linear=params.linear)))
         graph.bond("shaft", "friction.body")
     return graph, moving
-
-
-def doubts_of(params: Params) -> tuple[str, ...]:
-    """What a user should know of the parameters of its motor."""
-    return tuple(getattr(params.motor.params, "doubts", ()))
 
 
 def temperatures_of(params: Params) -> dict[str, float | None]:
