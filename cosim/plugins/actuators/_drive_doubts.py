@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 REVERSED = math.pi / 2.0  # electrical, error of the field angle from which on the torque acts against the request
 # of the holding torque, a detent torque from which on a rotor has several rests at one angle of the field: the detent
 # torque repeats four times per electrical turn, so that its stiffness is as large
-RESTS = 0.25
+QUARTER = 0.25
 
 
 def doubts_of(params: Params) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def _of_the_detent(params: Params) -> Iterator[str]:
     if params.open_loop is not None and params.open_loop.steps is not None:
         current = params.open_loop.steps.current
     holding = constant * current if constant else math.inf
-    if detent and math.isfinite(holding) and detent > RESTS * holding:
+    if detent and math.isfinite(holding) and detent > QUARTER * holding:
         what = (
             f"its detent torque of {detent:.3g} N·m is more than a quarter of its holding torque of {holding:.3g} N·m"
         )
