@@ -143,3 +143,31 @@ def test_a_limit_of_the_guard_on_a_rise_is_refused(said: Said) -> None:
     joint = {"limits": {"temperature": 80}}
     said(raised(InputErrors, rig_of, drive, {"type": "feedforward_pd", "kp": 1, "kd": 1}, joint=joint))
     assert rig_of({"motor": SERVO}, {"type": "feedforward_pd", "kp": 1, "kd": 1}, joint=joint)
+
+
+@pytest.mark.parametrize(("detent", "doubted"), [(0.11, False), (0.12, True)])
+@pytest.mark.parametrize("own", [{"open_loop": {"steps": {"current": 1.5}}}, {"control": {"current_limit": 1.5}}])
+def test_a_detent_torque_that_holds_the_rotor_between_microsteps(
+    own: dict[str, Any], detent: float, doubted: bool
+) -> None:
+    """M = T_h sin(φ − N θ) − M_d sin 4 N θ has one rest at each φ up to M_d = T_h / 4, 0.1125 N·m here."""
+    theta = np.linspace(-math.pi, math.pi, 200001)  # N θ
+    torque = 0.45 * np.sin(math.pi / 4 - theta) - detent * np.sin(4 * theta)
+    rests = np.sum((torque[:-1] > 0.0) & (torque[1:] <= 0.0))
+    assert (rests > 1) == doubted
+    rig = rig_of({"motor": {**STEPPER, "detent": detent}, **own}, {"type": "passthrough", "kp": 1})
+    assert any("detent torque" in line for line in warnings_before_run(rig)[1]) == doubted
+
+
+def test_a_field_that_is_off_by_more_than_a_quarter_of_an_electrical_turn(said: Said) -> None:
+    motor = {
+        "type": "pmsm", "pole_pairs": 20, "resistance": 1, "inductance_d": 1e-3, "inductance_q": 1e-3, "flux": 0.01,
+        "inertia": 1e-4,
+    }  # fmt: skip
+    found = []
+    for e in (0.078, 0.079):  # 1.57 rad
+        loops = {"mode": "effort", "current": {}, "commutation": {"eccentricity": e}}
+        rig = rig_of({"motor": motor, "loops": loops}, {"type": "feedforward_pd", "kp": 1, "kd": 1})
+        found.append(warnings_before_run(rig)[1])
+    assert not found[0]
+    said(found[1])

@@ -390,6 +390,12 @@ MISTAKES: dict[str, dict[str, Any]] = {
     "a chopper that does not switch off": {
         "link": {**LINK, "chopper": {"threshold": 120, "off_threshold": 95, "resistance": 10}}
     },
+    "a battery that falls with its charge": {
+        "link": {
+            "source": {"type": "battery", "capacity": 3600, "charges": [0, 1], "voltages": [52, 48], "resistance": 0.1},
+            "capacitance": 1e-3,
+        }
+    },
     "an unknown source": {"link": {**LINK, "source": {"type": "grid"}}},
     "no source": {"link": {**LINK, "source": None}},
     "a source without type": {"link": {**LINK, "source": {}}},

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cosim import Rig
+from cosim import Rig, analyze
 from cosim.apps.analysis.linearisation import linearise
 from cosim.core.errors import RunWarning
-from cosim.execution.servo_loops import servo_loops, unstable_servo_loops
+from cosim.execution.servo_loops import gain_margins, servo_loops, unstable_servo_loops
 from cosim.rig.inspection import BEFORE_STEP, first_tick, warnings_before_run
 from tests.kit.messages import Said
 
@@ -116,3 +116,16 @@ def test_a_run_with_unstable_loops_of_a_drive_warns() -> None:
         RunWarning, match=r"the gain 500 N\*m\*s/rad of the velocity loop in the drive of joint 'axis_0'"
     ):
         assert rig_of(drive(gain=500)).run().unstable
+
+
+@pytest.mark.parametrize("name", ["elastic, velocity", "rigid, position", "a DC machine"])
+def test_the_gain_margin_of_a_loop_of_a_drive_is_where_the_tick_becomes_unstable(name: str) -> None:
+    """By the derivative of the tick with other gains."""
+    margins = gain_margins(first_tick(rig_of(*CASES[name]), BEFORE_STEP))
+    assert [loop for _, loop, _ in margins] == (["velocity"] if "velocity" in name else ["position", "velocity"])
+    for _, loop, gain in margins:
+        for factor, stable in ((0.97, True), (1.03, False)):
+            drives = copy.deepcopy(CASES[name])
+            drives[0]["loops"][loop]["gain"] *= factor * gain
+            assert (np.abs(np.linalg.eigvals(linearise(rig_of(*drives)).A)).max() < 1.0 + 1e-5) == stable
+    assert analyze(rig_of(*CASES[name])).as_json()["drives"][0]["gain_margin"] == pytest.approx(margins[0].gain)

@@ -13,9 +13,11 @@ from cosim.apps.analysis.measured import MeasuredLoop, measured_lines, relay_lin
 from cosim.apps.analysis.relay import RelayPoint, RelayRequest, measure_relay
 from cosim.apps.analysis.report import Analysis
 from cosim.core.errors import InputError, did_you_mean
+from cosim.execution.servo_loops import LoopMargin, gain_margins
 from cosim.output.output_files import check_output, identity, write_file, write_json
 from cosim.output.plot.style import save
 from cosim.output.slow_code import named_when_slow
+from cosim.rig.inspection import BEFORE_STEP, first_tick
 from cosim.rig.reading.yaml_source import Override, overlay_text
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
@@ -43,7 +45,13 @@ def analyze(rig: Rig, at: float = 0.0, joints: Sequence[str] = ()) -> Analysis:
     together = disk_margin(feedback_of(linear, closed), linear.step) if several else None
     shown = [omega for loop in loops for omega in loop.frequencies]
     response = respond(linear, shown if together is None else [*shown, together.frequency])
-    return Analysis(linear, response, modes_of(linear), loops, together)
+    drives = tuple((linear.dofs[dof], loop, gain) for dof, loop, gain in own_margins(rig, at))
+    return Analysis(linear, response, modes_of(linear), loops, together, drives)
+
+
+def own_margins(rig: Rig, at: float) -> list[LoopMargin]:
+    """Of the loops that drives close themselves, at the start of a run; they are linear but for the posture."""
+    return gain_margins(first_tick(rig, BEFORE_STEP)) if not at and rig.plant.drive_controlled else []
 
 
 def check_time(rig: Rig, at: float) -> None:

@@ -26,6 +26,7 @@ from cosim.mechanics.bondgraph.components import _bridge, dc_link
 from cosim.mechanics.bondgraph.components._current_control import LINK, TERMINALS
 from cosim.mechanics.bondgraph.graph import GraphError
 from cosim.plugins.actuators import drive
+from cosim.plugins.actuators._drive_doubts import doubts_of
 from cosim.plugins.actuators._graph_actuator import INPUTS, GraphActuator
 from cosim.plugins.actuators._sampled_graph import DriveSampler, SampledGraph
 
@@ -64,7 +65,7 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
     except GraphError as error:
         raise SectionError(error.what, ()) from None
     actuator.for_joint = {joint: drive.for_other_joints(params.drives[joint]) for joint in joints}
-    doubts = {joint: drive.doubts_of(params.drives[joint]) for joint in joints}
+    doubts = {joint: doubts_of(params.drives[joint], None) for joint in joints}
     actuator.doubts = tuple(f"joint '{joint}': {line}" for joint, lines in doubts.items() for line in lines)
     actuator.temperatures = {
         f"{joint}.{name}": limit

@@ -23,6 +23,7 @@ from cosim.mechanics.bondgraph.components._current_control import CurrentControl
 from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
 from cosim.mechanics.bondgraph.components._switching import STEPS, ripples_of
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage, built
+from cosim.plugins.actuators._drive_doubts import doubts_of
 from cosim.plugins.actuators._graph_actuator import JOINT, TORQUES, GraphActuator
 from cosim.plugins.actuators._open_loop_drive import FieldReference
 from cosim.plugins.actuators._sampled_graph import DriveSampler, SampledDrive
@@ -85,7 +86,7 @@ class Params:
 def load(params: Params) -> GraphActuator:
     """The drive, with what the substeps of its plant may be. Raises as `_assembled` does."""
     actuator, inverter = _assembled(params), params.control.switching
-    actuator.doubts, actuator.temperatures = doubts_of(params), temperatures_of(params)
+    actuator.doubts, actuator.temperatures = doubts_of(params, largest_voltage(params)), temperatures_of(params)
     if inverter is not None:
         actuator.longest_step = 1.0 / (STEPS * inverter.switching_frequency)
     actuator.for_other_joints = for_other_joints(params)
@@ -138,7 +139,8 @@ def sampler_of(params: Params) -> DriveSampler | None:
         raise SectionError(f"{what}; take it out", ("loops", "commutation"))
     if loops.current is not None:
         try:
-            current = SampledCurrentLoop(windings, params.control, loops.current, loops.commutation)
+            field = loops.field if windings.electrical_ratio else None
+            current = SampledCurrentLoop(windings, params.control, loops.current, field)
         except ValueError as error:
             raise SectionError(str(error), ("control", "bandwidth")) from None
 
@@ -200,20 +202,6 @@ def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]
         graph.include("friction", built(friction.build, replace(params.friction, linear=params.linear)))
         graph.bond("shaft", "friction.body")
     return graph, moving
-
-
-def doubts_of(params: Params) -> tuple[str, ...]:
-    """What a user should know of the parameters of its motor, and of its inverter."""
-    return (*getattr(params.motor.params, "doubts", ()), *_beyond_inverter(params))
-
-
-def _beyond_inverter(params: Params) -> tuple[str, ...]:
-    """Where its control counts on a voltage that the inverter does not have."""
-    inverter, limit, given = params.control.inverter, params.control.voltage_limit, largest_voltage(params)
-    if inverter is None or params.supply is not None or given is None or not given < limit < math.inf:
-        return ()
-    what = f"control.voltage_limit of {limit:.4g} V is above the {given:.4g} V that the inverter gives"
-    return (f"{what} as amplitude of a phase at its supply_voltage of {inverter.supply_voltage:.4g} V; lower it",)
 
 
 def largest_voltage(params: Params, link: float | None = None) -> float | None:
