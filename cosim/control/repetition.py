@@ -19,7 +19,7 @@ MOST_BREAKS = 100_000
 
 
 @params
-class Repetition:
+class RepeatOption:
     times: int | None = param(min=1, default=None, doc="how often the motion is made; forever without it")
     period: float | None = param(
         unit="s", above=0, default=None, doc="from one begin to the next; default: the end of the motion"

@@ -45,7 +45,7 @@ class SampledLoop(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ServoLoops:
+class SampledDrives:
     """n drives of the rig. mobility: (n, n) accelerations per effort; viscous: (n,) friction per velocity."""
 
     drives: tuple[SampledLoop, ...]
@@ -170,7 +170,7 @@ def gain_margins(state: RigState) -> list[LoopMargin]:
     ]
 
 
-def _gain_margin(loops: ServoLoops, k: int, loop: str) -> float:
+def _gain_margin(loops: SampledDrives, k: int, loop: str) -> float:
     low, high = 1.0, LARGER
     while not loops.growth({(k, loop): high})[0] > 1.0 + LEAST_GROWTH:
         low, high = high, LARGER * high
@@ -186,12 +186,12 @@ def _shown(state: RigState, dof: int, loop: str, gain: float) -> str:
     return state.show(gain, "damping", dof) if loop == "velocity" else f"{float(f'{gain:.3g}'):.6g} 1/s"
 
 
-def _grows(state: RigState, loops: ServoLoops, growth: float) -> bool:
+def _grows(state: RigState, loops: SampledDrives, growth: float) -> bool:
     per_tick = growth ** (state.tick_model.step / float(loops.hyper_period))
     return growth > 1.0 + LEAST_GROWTH and state.explains(per_tick)
 
 
-def _largest_factor(loops: ServoLoops, k: int, loop: str) -> float | None:
+def _largest_factor(loops: SampledDrives, k: int, loop: str) -> float | None:
     """Of the gain of a loop of drive k, at which nothing grows; None where there is none. Under a position loop a gain
     that is far too low is unstable too."""
 
@@ -209,7 +209,7 @@ def _largest_factor(loops: ServoLoops, k: int, loop: str) -> float | None:
     return low
 
 
-def servo_loops(state: RigState) -> ServoLoops | None:
+def servo_loops(state: RigState) -> SampledDrives | None:
     """The loops that simulated drives close; None without any, of too many, and of drives whose states follow the
     accelerations of joints."""
     plant = state.tick_model.plant
@@ -226,7 +226,7 @@ def servo_loops(state: RigState) -> ServoLoops | None:
         drives = tuple(_linearised(_own(state, k), k, float(positions[k]), t) for k in dofs)
     finally:
         ops.quantisation.off = before
-    loops = ServoLoops(drives, np.asarray(mobility, dtype=float), _viscous(state)[dofs])
+    loops = SampledDrives(drives, np.asarray(mobility, dtype=float), _viscous(state)[dofs])
     return loops if loops.count <= MOST_SAMPLES else None
 
 

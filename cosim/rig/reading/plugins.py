@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.control.input_shaping import Shaping
-from cosim.control.repetition import Repetition
+from cosim.control.repetition import RepeatOption
 from cosim.core.compile.process_exits import user_code
 from cosim.core.errors import InputError, InputErrors, SectionError, where_raised
 from cosim.core.plugin_loading import TRAJECTORY, PluginKind, find, known_names
@@ -43,7 +43,7 @@ def name_of(type: str) -> str:
 
 # keys that every type of a kind takes, with the dataclass of their section, in the order in which they act
 OPTIONS: Mapping[PluginKind, Mapping[str, type]] = {
-    TRAJECTORY: {"repeat": Repetition, "shaping": Shaping, "feedforward": FeedforwardTable},
+    TRAJECTORY: {"repeat": RepeatOption, "shaping": Shaping, "feedforward": FeedforwardTable},
 }
 
 

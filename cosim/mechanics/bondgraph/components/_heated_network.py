@@ -36,7 +36,7 @@ HALVINGS = 10  # of the shortest time; then a secant, whose error is of its squa
 LARGEST = 1e50  # of what a network that runs away has reached before: its square is finite
 
 
-class Step(NamedTuple):
+class NetworkStep(NamedTuple):
     """The exact solution over a step. seconds; G: (n, n); h: (n,) K."""
 
     seconds: float
@@ -47,9 +47,9 @@ class Step(NamedTuple):
         return y + self.G @ y + self.h
 
     @property
-    def doubled(self) -> Step:
+    def doubled(self) -> NetworkStep:
         G, h = 2.0 * self.G + self.G @ self.G, 2.0 * self.h + self.G @ self.h
-        return Step(2.0 * self.seconds, *(ops.clip(of, -LARGEST, LARGEST) for of in (G, h)))
+        return NetworkStep(2.0 * self.seconds, *(ops.clip(of, -LARGEST, LARGEST) for of in (G, h)))
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class HeatedNetwork:
         fastest, slowest = self._time_constants
         return math.ceil(math.log2(LONGEST * slowest / (SHORTEST * fastest)))
 
-    def _shortest_step(self, rises: list[Numeric], losses: tuple[Numeric, ...], air: Numeric) -> Step:
+    def _shortest_step(self, rises: list[Numeric], losses: tuple[Numeric, ...], air: Numeric) -> NetworkStep:
         """By the series of the exponential, whose fourth term is beyond rounding."""
         power, slope = self._heating(rises, losses)
         rate = (ops.array(power) - self._conductances @ ops.array([rise - air for rise in rises])) / self._capacities
@@ -122,7 +122,7 @@ class HeatedNetwork:
         ) / self._capacities.reshape(-1, 1)
         seconds = SHORTEST * self._time_constants[0] / 2.0**HALVINGS
         X, h = seconds * A, seconds * rate
-        return Step(seconds, X + X @ X / 2.0 + X @ X @ X / 6.0, h + X @ h / 2.0 + X @ X @ h / 6.0)
+        return NetworkStep(seconds, X + X @ X / 2.0 + X @ X @ X / 6.0, h + X @ h / 2.0 + X @ X @ h / 6.0)
 
     def _heating(self, rises: list[Numeric], losses: tuple[Numeric, ...]) -> tuple[list[Numeric], Numeric]:
         """(losses in each node [W], their slope by the temperature of the windings [W/K])"""
@@ -135,7 +135,7 @@ class HeatedNetwork:
         return power, alpha * ops.sum(hot) / (1.0 + alpha * rises[self._names.index(WINDING)])
 
 
-def _first_time(shortest: Step, octaves: int, beyond: Callable[[Numeric], Numeric]) -> Numeric:
+def _first_time(shortest: NetworkStep, octaves: int, beyond: Callable[[Numeric], Numeric]) -> Numeric:
     """The first time at which `beyond` is 0 or more: on four times of each octave, then between two of them by halves
     and a secant."""
     steps = [shortest]
