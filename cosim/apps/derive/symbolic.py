@@ -21,6 +21,7 @@ from cosim.core.compile.trace import column
 from cosim.core.errors import CompileError
 from cosim.core.types import Numeric
 
+LONGEST = 5_000  # operations of an expression
 LARGEST_SIMPLIFIED = 1000  # operations of a formula beyond which it stays as it is
 LARGEST_EXPANDED = 200  # operations of a formula whose products of sums are written as sums
 LARGEST_CANCELLED = 400  # operations of a formula whose common factors are searched for
@@ -54,7 +55,8 @@ def formula_symbol(name: str) -> Formula:
 def formulas(inputs: Mapping[Formula, Numeric], expressions: Sequence[Numeric]) -> list[Formula]:
     """The expressions (scalars) as formulas. inputs: symbol of sympy -> symbol of casadi, a scalar.
 
-    Raises CompileError for an operation without a formula.
+    Raises CompileError for an operation without a formula, and for expressions that are too long when each of their
+    parts is written out wherever it is used.
     """
     import casadi
 
@@ -63,7 +65,7 @@ def formulas(inputs: Mapping[Formula, Numeric], expressions: Sequence[Numeric]) 
         {"live_variables": False},
     )  # fmt: skip
     names, symbols = casadi_names(), list(inputs)
-    value: dict[int, Formula] = {}
+    value, size = dict[int, Formula](), dict[int, int]()
     found: list[Formula] = [sympy.Integer(0)] * len(expressions)
     for k in range(f.n_instructions()):
         name, operands, results = names[f.instruction_id(k)], f.instruction_input(k), f.instruction_output(k)
@@ -75,6 +77,10 @@ def formulas(inputs: Mapping[Formula, Numeric], expressions: Sequence[Numeric]) 
             case "OUTPUT":
                 found[results[0]] = _number(value[operands[0]])
             case _:
+                size[results[0]] = 1 + sum(size.get(i, 1) for i in operands)
+                if size[results[0]] > LONGEST:
+                    what = f"a law has more than {LONGEST:,} operations when it is written out"
+                    raise CompileError(f"{what}, as tables and their like have; formulas of it are of no use")
                 value[results[0]] = applied(name, [value[i] for i in operands])
     return found
 
