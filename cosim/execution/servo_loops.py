@@ -141,7 +141,7 @@ def unstable_servo_loops(state: RigState) -> list[Cause]:
                 continue  # the velocity loop is stable by itself
         if (factor := _largest_factor(loops, k, loop)) is None:
             break
-        gain = float(getattr(_own(state, dof).loops, loop).gain)
+        gain = float(getattr(_loops_of(_own(state, dof)), loop).gain)
         was, allowed = (_shown(state, dof, loop, value) for value in (gain, rounded_down(factor * gain)))
         what = f"the gain {was} of the {loop} loop in the drive of joint '{name}' is unstable"
         return [Cause(dof, f"{what}; lower joints.{name}.actuator.loops.{loop}.gain to at most {allowed}")]
@@ -214,7 +214,7 @@ def servo_loops(state: RigState) -> SampledDrives | None:
     accelerations of joints."""
     plant = state.tick_model.plant
     known = np.asarray(plant.locked_or_imposed(state.state), dtype=bool)
-    names = [name for name in plant.drive_controlled if hasattr(plant.actuators.get(name), "loops")]
+    names = [name for name in plant.drive_controlled if _loops_of(plant.actuators.get(name)) is not None]
     dofs = sorted(k for k in map(plant.model.dof_index, names) if not known[k])
     if not dofs or len(known) > MAX_SIZE or plant.inertial_drives:
         return None
@@ -232,6 +232,12 @@ def servo_loops(state: RigState) -> SampledDrives | None:
 
 def _own(state: RigState, dof: int) -> Any:
     return state.tick_model.plant.actuators[state.name(dof)]
+
+
+def _loops_of(actuator: Any) -> Any:
+    """The loops of the drive of one joint; None of other actuators."""
+    samplers = (one.sampler for one in getattr(actuator, "sampled", {}).values())
+    return next((sampler.loops for sampler in samplers if hasattr(sampler, "loops")), None)
 
 
 def _viscous(state: RigState) -> Array:
@@ -259,17 +265,18 @@ def _linearised(actuator: Any, dof: int, position: float, t: float) -> SampledLo
         x = layout.unpack(z[:m])
         return layout.pack({**x, **of.update(t, of.params, x, u)})
 
-    count = max(actuator.loops.every(name) for name in ("position", "velocity"))
+    loops = _loops_of(actuator)
+    count = max(loops.every(name) for name in ("position", "velocity"))
     found = []
     patterns: dict[tuple[bool, bool], Mapping[str, Array]] = {}
     for k in range(count):
-        due = tuple(k % actuator.loops.every(name) == 0 for name in ("position", "velocity"))
+        due = tuple(k % loops.every(name) == 0 for name in ("position", "velocity"))
         at = np.concatenate([resting, [position, 0.0]])
         at[number] = k
         if due not in patterns:
             patterns[due] = {
                 loop: _differences(partial(sampled, _without(actuator, loop)), at, number)
-                for loop in ("", *(loop for loop in actuator.loops.loops if loop != "current"))
+                for loop in ("", *(loop for loop in loops.loops if loop != "current"))
             }
         found.append(patterns[due])
     A = _differences(flow, np.concatenate([moving, [position, MOVING]]), number)
@@ -281,7 +288,10 @@ def _without(actuator: Any, loop: str) -> Any:
     if not loop:
         return actuator
     other = copy.copy(actuator)
-    other.loops = replace(actuator.loops, **{loop: replace(getattr(actuator.loops, loop), gain=0.0)})
+    ((before, one),) = actuator.sampled.items()
+    sampler = copy.copy(one.sampler)
+    sampler.loops = replace(sampler.loops, **{loop: replace(getattr(sampler.loops, loop), gain=0.0)})
+    other.sampled = {before: replace(one, graph=other, sampler=sampler)}
     return other
 
 

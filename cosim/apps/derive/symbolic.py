@@ -21,7 +21,7 @@ from cosim.core.compile.trace import column
 from cosim.core.errors import CompileError
 from cosim.core.types import Numeric
 
-LONGEST = 5_000  # operations of an expression
+LONGEST = 20_000  # operations of an expression
 LARGEST_SIMPLIFIED = 1000  # operations of a formula beyond which it stays as it is
 LARGEST_EXPANDED = 200  # operations of a formula whose products of sums are written as sums
 LARGEST_CANCELLED = 400  # operations of a formula whose common factors are searched for
