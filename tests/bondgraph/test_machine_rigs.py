@@ -184,7 +184,7 @@ CAPACITIES = np.array([20.0, 60.0])  # J/K
 
 def test_the_winding_warms_up_by_the_mean_losses_of_its_cycle(sample: Sample) -> None:
     """C Ṫ = P_0 (1 + α T_w) − G T, linear, by its matrix exponential; P_0 = 3/2 R i² of the torque that carries and
-    swings the arm. time_to_limit is of the losses at a tick."""
+    swings the arm. time_to_limit is of the losses at a tick, which grow with the resistance."""
     run = sample("drives/duty_cycle").run()
     t = np.linspace(0.0, 2.0, 4001)
     angle = math.radians(3.0) * np.sin(math.pi * t)
@@ -202,9 +202,11 @@ def test_the_winding_warms_up_by_the_mean_losses_of_its_cycle(sample: Sample) ->
         run["arm/copper_loss"][-1],
         np.array([run[f"arm/{n}_temperature"][-1] for n in ("winding", "housing")]),
     )
-    final = np.linalg.solve(COUPLED, np.array([loss, 0.0]))
+    cold = loss / (1.0 + 0.00393 * rises[0])
+    grown = COUPLED - np.array([[0.00393 * cold, 0.0], [0.0, 0.0]])
+    final = np.linalg.solve(grown, np.array([cold, 0.0]))
 
     def beyond(time: float) -> float:
-        return (final + expm(-COUPLED / CAPACITIES[:, None] * time) @ (rises - final))[0] - 110.0
+        return (final + expm(-grown / CAPACITIES[:, None] * time) @ (rises - final))[0] - 110.0
 
     assert run["arm/time_to_limit"][-1] == pytest.approx(root_scalar(beyond, bracket=(1.0, 1e3)).root, rel=1e-6)
