@@ -411,9 +411,9 @@ def all_commands() -> Commands:
         word("--joint", metavar="NAME", help="of --bondgraph: only the graph of this joint, or of this name"),
         word(
             "--form",
-            choices=("loop-free", "circuit"),
+            choices=("loop-free", "circuit", "blocks"),
             default="loop-free",
-            help="of --bondgraph: the graph, the default, or its circuit, is drawn",
+            help="of --bondgraph: the graph, the default, its circuit or its block diagram is drawn",
         ),
         word(
             "--to",

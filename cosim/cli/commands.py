@@ -425,7 +425,7 @@ def derive(
     picture: bool,
     tables: bool,
     joint: str | None,
-    form: Literal["loop-free", "circuit"],
+    form: Literal["loop-free", "circuit", "blocks"],
     to: Literal["text", "latex", "c", "python", "matlab"],
     json: Path | None,
     symbols: bool,
