@@ -18,7 +18,12 @@ from cosim.mechanics.bondgraph.graph import CheckedGraph, DcSource, built
 
 NAMES = [m.name for m in pkgutil.iter_modules(components.__path__) if not m.name.startswith("_")]
 # those that decide of what elements a component is made, or that a law compares with a number
-NUMBERS = {"accumulator": {"exponent"}, "cylinder": {"extension", "stroke"}, "gas_cylinder": {"extension", "stroke"}}
+NUMBERS = {
+    "accumulator": {"exponent"},
+    "cylinder": {"extension", "stroke"},
+    "gas_cylinder": {"extension", "stroke"},
+    "induction_machine": {"saturation_flux", "saturation_exponent"},
+}
 GIVEN: dict[str, dict[str, Any]] = {
     "dc_machine": {"torque_constant": 0.1},
     "pmsm": {"pole_pairs": 4},

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from cosim.apps.derive.acyclic import in_order, leads
 from cosim.apps.derive.block_diagram import BlockDiagram, DiagramBlock
 from cosim.apps.derive.block_shapes import BlockShape, shape_of
 from cosim.apps.derive.bond_graph_layout import main_ways, steps_from
@@ -105,46 +106,20 @@ def layers_of(diagram: BlockDiagram, along: Sequence[int], shortest: bool = Fals
         from_state, back = blocks[start].kind == "state", along[end] < along[start]
         return (from_state, back) if shortest else (back, from_state and along[end] <= along[start])
 
-    after: list[dict[int, None]] = [{} for _ in blocks]
+    after: dict[int, dict[int, None]] = {k: {} for k in range(len(blocks))}
     for start, end in sorted(edges, key=order_of):
-        if not _leads(after, end, start):
+        if not leads(after, end, start):
             after[start][end] = None
-    order = _topological(after)
+    order = in_order(after)
     layer = [0] * len(blocks)
     for k in order:
         for other in after[k]:
             layer[other] = max(layer[other], layer[k] + 1)
-    before = [sum(k in others for others in after) for k in range(len(blocks))]
+    before = [sum(k in others for others in after.values()) for k in range(len(blocks))]
     for k in reversed(order):
         if len(after[k]) > before[k] or (after[k] and not before[k]):
             layer[k] = min(layer[other] for other in after[k]) - 1
     return layer
-
-
-def _leads(after: Sequence[Mapping[int, None]], start: int, end: int) -> bool:
-    waiting, seen = [start], {start}
-    while waiting:
-        k = waiting.pop()
-        if k == end:
-            return True
-        new = [other for other in after[k] if other not in seen]
-        seen.update(new)
-        waiting += new
-    return False
-
-
-def _topological(after: Sequence[Mapping[int, None]]) -> list[int]:
-    count = [0] * len(after)
-    for others in after:
-        for other in others:
-            count[other] += 1
-    order = [k for k, number in enumerate(count) if not number]
-    for k in order:
-        for other in after[k]:
-            count[other] -= 1
-            if not count[other]:
-                order.append(other)
-    return order
 
 
 # --- places --------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from cosim.apps.derive.acyclic import in_order, leads
+
 CLEARANCE = 0.07  # between parallel wires
 TRACK = 0.11  # distance of tracks
 
@@ -46,11 +48,11 @@ def tracks(nets: Sequence[Net]) -> tuple[list[int], int]:
         one, other = (a, b) if first <= second else (b, a)
         wishes.append((-abs(first - second), one, other))
     for _, one, other in sorted(wishes):
-        if _reaches(after, other, one):
+        if leads(after, other, one):
             one, other = other, one
         after[one].add(other)
     place = dict.fromkeys(bent, 0)
-    for k in _sorted(after):
+    for k in in_order(after):
         for other in after[k]:
             place[other] = max(place[other], place[k] + 1)
     return [place.get(k, -1) for k in range(len(nets))], max(place.values(), default=-1) + 1
@@ -66,29 +68,3 @@ def _cost(first: Net, second: Net) -> float:
     crossings = sum(second.low < y < second.high for y in first.right)
     crossings += sum(first.low < y < first.high for y in second.left)
     return crossings + 1000.0 * sum(abs(y - z) < 0.6 * CLEARANCE for y in first.right for z in second.left)
-
-
-def _reaches(after: dict[int, set[int]], start: int, end: int) -> bool:
-    waiting, seen = [start], {start}
-    while waiting:
-        for other in after[waiting.pop()] - seen:
-            if other == end:
-                return True
-            seen.add(other)
-            waiting.append(other)
-    return False
-
-
-def _sorted(after: dict[int, set[int]]) -> list[int]:
-    """Each before those right of it."""
-    before = dict.fromkeys(after, 0)
-    for others in after.values():
-        for other in others:
-            before[other] += 1
-    order = [k for k, count in before.items() if not count]
-    for k in order:
-        for other in sorted(after[k]):
-            before[other] -= 1
-            if not before[other]:
-                order.append(other)
-    return order
