@@ -296,8 +296,9 @@ def run_real_time(
             scheduler.arm()
         except CosimError as error:
             raise NotMeasured(str(error)) from error
+        scheduler.start(round(seconds / rig.tick_model.step))
+        scheduler.read()  # the ticks run: whatever is beside them from now on, this start is not delayed by it
         with beside():
-            scheduler.start(round(seconds / rig.tick_model.step))
             while scheduler.read() is not None:
                 pass
         drivers = [group.hardware for group in scheduler.engine.hardware_manager.groups]

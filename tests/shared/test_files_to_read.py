@@ -31,6 +31,7 @@ OWN = {
     "cosim/rig/foreign_rig.py": "cache, regular files",
     "cosim/rig/reading/input_tracking.py": "what was opened before, regular files",
     "cosim/rig/rig_files.py": "what was opened before",
+    "cosim/core/tables/arrays.py": "what was opened before",
     "cosim/rig/unpacked_rig.py": "modules that were imported",
     "cosim/apps/scenario/command.py": "results of its processes",
     "cosim/execution/timing/privileges.py": "/proc",

@@ -52,7 +52,7 @@ def build(params: Params) -> BondGraph:
     resistance, inductance = params.in_series()
     graph.add("resistance", R("electrical", resistance))
     graph.bond("conductor", "resistance")
-    if inductance:
+    if params.inductance:
         graph.add("inductance", I("electrical", inductance))
         graph.bond("conductor", "inductance")
     return graph
@@ -71,9 +71,9 @@ def add_before(
         axis = winding.removeprefix("winding")
         motor.add(f"cable_resistance{axis}", replace(R("electrical", resistance), part="cable"))
         motor.bond(mesh, f"cable_resistance{axis}")
-        if inductance:
+        if params.inductance:
             _add_inductance(motor, winding, f"cable_inductance{axis}", inductance)
-    if inductance and electrical_ratio:
+    if params.inductance and electrical_ratio:
         d, q = meshes
         turning = Law(lambda speed: -electrical_ratio * inductance * speed, ("rotor.flow",))
         motor.add("cable_turning", GY("electrical", "electrical", turning))
