@@ -1,6 +1,6 @@
 """The equation error of a rig: what a recorded motion requires of each joint, less what drives it.
 
-    e = (ID(q, v, q̈) + friction + springs − effort of the drive) / gain of the drive
+    e = (ID(q, v, q̈) + friction − effort of the drive) / gain of the drive
 
 It is in the unit of the recorded signal, which has the noise: a drive of another gain explains nothing by itself. It
 is a function of numbers of the rig. Its derivatives are exact, and both are machine code for all samples together.
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cosim.apps.identification.blocks import GAIN, OFFSET
 from cosim.apps.identification.recorded_motion import MotionSamples
 from cosim.core import ops
 from cosim.core.compile import ArrayPort, BatchFunction, Interpreted, compile_for_batches
@@ -77,7 +78,8 @@ def _has_gear(params: Any) -> bool:
 
 @dataclass(frozen=True)
 class EquationError:
-    """Of the numbers `names` of a rig; source: the signal that drives the joints."""
+    """Of the numbers `names` of a rig, and of gains and offsets of its signals, see `blocks.GAIN`; source: the signal
+    that drives the joints."""
 
     rig: Rig
     names: tuple[str, ...]
@@ -85,15 +87,33 @@ class EquationError:
 
     def of_sample(self, values: Numeric, q: Numeric, v: Numeric, a: Numeric, drive: Numeric) -> Numeric:
         """e (nv,) of one sample; values (n,) of the numbers."""
-        plant, params = plant_with(self.rig, self.names, values)
+        count = self._count_of_rig
+        plant, params = plant_with(self.rig, self._of_rig, values[:count])
+        corrections = {name: values[count + k] for k, name in enumerate(self._of_signals)}
         equations, fixed = plant.model.equations, _drives(self.rig)
-        required = equations.inverse_dynamics(q, v, a) + equations.friction_effort(v)
-        errors = []
+        gains, efforts = [], []
         for k, name in enumerate(self.rig.joints):
-            gain = self._gain(params[name], fixed[name])
-            motor = gain * drive[k]
-            errors.append((required[k] + self._friction(params[name], motor, v[k]) - motor) / gain)
-        return ops.array(errors)
+            gains.append(self._gain(params[name], fixed[name]) * corrections.get(GAIN + name, 1.0))
+            motor = gains[k] * (drive[k] - corrections.get(OFFSET + name, 0.0))
+            efforts.append(motor - self._friction(params[name], motor, v[k]))
+        # as in the plant: the dry friction of a law grows with the effort of the drive
+        dry = {
+            k: law.sliding_effort(v[k], law.load_friction * ops.abs(efforts[k]))
+            for k, law in equations.friction_laws.items()
+        }
+        required = equations.inverse_dynamics(q, v, a) + equations.friction_effort(v, dry)
+        return ops.array(
+            [(required[k] - effort) / gain for k, (effort, gain) in enumerate(zip(efforts, gains, strict=True))]
+        )
+
+    @property
+    def _of_rig(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if not name.startswith((GAIN, OFFSET)))
+
+    @property
+    def _of_signals(self) -> tuple[str, ...]:
+        """The last ones of `names`."""
+        return self.names[len(self._of_rig) :]
 
     def _gain(self, params: Any, fixed: Any) -> Numeric:
         """Effort of the motor at the joint per unit of the signal; fixed: the parameters that the drive itself has,
@@ -109,7 +129,7 @@ class EquationError:
 
     @cached_property
     def _compiled(self) -> BatchFunction | Interpreted:
-        nv, n = self.rig.plant.model.nv, self._count
+        nv, n = self.rig.plant.model.nv, self.count
         shapes = [(n + nv,), (nv,), (nv,), (nv,)]
 
         def error(z: Numeric, q: Numeric, v: Numeric, a: Numeric) -> Numeric:
@@ -127,14 +147,19 @@ class EquationError:
         ports = [ArrayPort(name, (n if name == "values" else nv,)) for name in names]
         return compile_for_batches(both, ports, "equation_error")
 
-    @property
-    def _count(self) -> int:
+    @cached_property
+    def _count_of_rig(self) -> int:
         known = table_of(self.rig).per_run
-        return sum(known[name].values.size for name in self.names)
+        return sum(known[name].values.size for name in self._of_rig)
+
+    @property
+    def count(self) -> int:
+        """Of all values."""
+        return self._count_of_rig + len(self._of_signals)
 
     def evaluate(self, values: Array, samples: MotionSamples, delay: float = 0.0) -> tuple[Array, Array, Array]:
-        """(e (k, nv), ∂e/∂values (k, nv, n), ∂e/∂delay (k, nv)); the drive acts `delay` [s] after it was recorded."""
+        """(e (k, nv), ∂e/∂values (k, nv, n), ∂e/∂drive (k, nv)); the drive acts `delay` [s] after it was recorded."""
         drive = samples.drive - (delay - samples.delay) * samples.drive_rate
         found = self._compiled(values, samples.position, samples.velocity, samples.acceleration, drive)
         error, slope, by_drive = (np.asarray(part) for part in found)
-        return error, slope, -by_drive * samples.drive_rate
+        return error, slope, by_drive

@@ -1,5 +1,4 @@
-"""What a motion can determine, before anything is solved: the derivatives of the equation error at the numbers of the
-rig.
+"""What a motion can determine: the derivatives of the errors at the found numbers.
 
 A quantity is not identifiable where even a change of the order of itself would be hidden by the noise, were all others
 known. It is found only in combination where changes of others hide it.
@@ -7,46 +6,72 @@ known. It is found only in combination where changes of others hide it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.apps.identification.variables import DELAY, Variables
+from cosim.apps.identification.blocks import DELAY, GAIN, OFFSET, VARIABLES, BodyBlock, body_scales
+from cosim.apps.identification.variables import Variables
 from cosim.core.types import Array
 
 UNSEEN = 0.5  # standard deviation, relative to the quantity itself, with all others known
 UNSURE = 0.3  # … with all others unknown
 PRIOR = 1e-4  # of variables, where all are unknown: one of 1 would hold what the motion leaves open near the rig
+NOTICED = 0.05  # of the drives: an effect of this size counts
 WORDS = {"com": "centre of mass"}
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A part of a block (by its number and title) that has a meaning of its own: a number of the rig, which values of
-    the block it is, and what counts as a change of the order of itself."""
+    """A part of a block (by its number and title) that has a meaning of its own: a number of the rig, and which values
+    of the block it is."""
 
     block: int
     owner: str
     number: str
     title: str
     where: slice
-    scale: float
 
 
 def quantities_of(variables: Variables) -> list[Quantity]:
     found = []
     for number, block in enumerate(variables.blocks):
         first = 0
-        for name, length in zip(block.numbers or (block.title,), block.lengths or (1,), strict=True):
-            where = slice(first, first + length)
-            found.append(Quantity(number, block.title, name, _title(name), where, float(block.scale[first])))
+        for name, length in zip(block.numbers or (block.title,), block.lengths or (block.start.size,), strict=True):
+            found.append(Quantity(number, block.title, name, _title(name), slice(first, first + length)))
             first += length
+    return found
+
+
+def scales_of(variables: Variables, values: Array, by_beta: Array, drive: Array) -> list[Array]:
+    """Of each block what counts as a change of the order of its values: of a body its mass, size and both together; of
+    other numbers the larger one of the found value and the rig's, or a part of what would need as much of the drives as
+    all else. values (n,): found; by_beta (k, nv, size): slopes of the errors; drive (nv,): root mean squares."""
+    effects = np.sqrt(np.mean(np.sum((by_beta / drive[:, None]) ** 2, axis=1), axis=0))
+    kinds = [block.title.rpartition(".")[2] for block in variables.blocks]
+    strongest = dict[str, float]()  # of all joints: one that rests needs no other size of a friction
+    for kind, place in zip(kinds, variables.places, strict=True):
+        strongest[kind] = max(strongest.get(kind, 0.0), float(effects[place].max()))
+    found = []
+    for kind, block, place in zip(kinds, variables.blocks, variables.number_places, strict=True):
+        own = values[place]
+        if isinstance(block, BodyBlock) and own.size == VARIABLES:
+            found.append(body_scales(own))
+        elif block.title == DELAY or own.size > 1:
+            found.append(block.scale)
+        else:
+            least = 0.0 if block.divides else NOTICED / max(strongest[kind], 1e-300)
+            found.append(np.maximum(np.abs([own, block.rig]).max(axis=0), least))
     return found
 
 
 def _title(number: str) -> str:
     if number == DELAY:
         return "the delay of the drives"
+    if number.startswith((OFFSET, GAIN)):
+        what, _, joint = number.partition(".")
+        return f"the {what} of the recorded signal of {joint}"
     owner, _, what = number.rpartition(".")
     of = owner.removeprefix("mechanism.").removeprefix("joints.").removesuffix(".actuator").removesuffix(".friction")
     return f"the {WORDS.get(what, what.replace('_', ' '))} of {of}"
@@ -69,19 +94,19 @@ class Seen:
         return ~self.unseen & (self.together > UNSURE)
 
 
-def look(variables: Variables, slope: Array, by_values: Array, covariance: Array) -> Seen:
-    """slope (m, size): of the errors over their noise by x, at 0; by_values (n, size): ∂values/∂x; covariance
-    (size, size): of x with PRIOR."""
+def look(variables: Variables, slope: Array, by_values: Array, covariance: Array, scales: Sequence[Array]) -> Seen:
+    """slope (m, size): of the errors over their noise by the variables; by_values (n, size): ∂values/∂variables;
+    covariance (n, n): of the values; scales: see `scales_of`."""
     quantities = quantities_of(variables)
-    of_values = by_values @ covariance @ by_values.T
     alone, together = [], []
     for quantity in quantities:
         block = variables.places[quantity.block]
         values = variables.number_places[quantity.block]
         where = slice(values.start + quantity.where.start, values.start + quantity.where.stop)
         # of the change of the variables of its block that changes nothing else of it
-        change = np.linalg.pinv(by_values[values, block])[:, quantity.where] * quantity.scale
+        scale = float(scales[quantity.block][quantity.where.start])
+        change = np.linalg.pinv(by_values[values, block])[:, quantity.where] * scale
         strongest = np.linalg.norm(slope[:, block] @ change, 2)
         alone.append(1.0 / max(strongest, 1e-300))
-        together.append(np.sqrt(np.linalg.norm(of_values[where, where], 2)) / quantity.scale)
+        together.append(np.sqrt(np.linalg.norm(covariance[where, where], 2)) / scale)
     return Seen(tuple(quantities), np.array(alone), np.array(together))

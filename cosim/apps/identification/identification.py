@@ -1,24 +1,22 @@
-"""The numbers of a rig that a recording determines, with their intervals, checked on a part that was not used."""
+"""The numbers of a rig that recordings determine, with their intervals, checked on what was not used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from cosim.apps.identification.equation_error import (
-    EquationError,
-    check_identifiable_rig,
-    has_equation_error,
-    sources_of,
-)
-from cosim.apps.identification.fit import Fit, Reduced, SampledError, fit, noise_at_start
-from cosim.apps.identification.identifiability import PRIOR, Seen, look
-from cosim.apps.identification.output_error import ClosedLoop, OutputFit, fit_outputs, noise_of
+from cosim.apps.identification.equation_error import check_identifiable_rig, has_equation_error, sources_of
+from cosim.apps.identification.estimate import Estimate
+from cosim.apps.identification.fit import Fit, fit
+from cosim.apps.identification.identifiability import Seen, look, scales_of
+from cosim.apps.identification.loads import Load, load_block
+from cosim.apps.identification.output_error import ClosedLoop, fit_outputs, noise_of
+from cosim.apps.identification.recorded_errors import LoadedEquation, RecordedErrors
 from cosim.apps.identification.recorded_motion import (
-    MotionSamples,
     RecordedMotion,
     actuated_joints,
     default_cutoff,
@@ -26,38 +24,58 @@ from cosim.apps.identification.recorded_motion import (
     samples_of,
     unit_of_time,
 )
-from cosim.apps.identification.results import Identification, JointCheck, Unexplained, doubtful, rms_of
-from cosim.apps.identification.suspicions import LEAST_EXPLAINED, cause_of
-from cosim.apps.identification.variables import DEFAULT, VariableBlock, Variables, choose
+from cosim.apps.identification.results import Identification, Unexplained
+from cosim.apps.identification.suspicions import cause_of
+from cosim.apps.identification.variables import DEFAULT, Variables, choose
+from cosim.apps.identification.verdict import failure_of
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, TableOptions
 from cosim.core.types import Array
-from cosim.core.units import show_percent
 from cosim.rig.rig import Rig
 
 EQUATION_ERROR, OUTPUT_ERROR = METHODS = ("equation-error", "output-error")
-TRAINING = 0.7  # fraction of the recording that numbers are found from; the rest checks them
+TRAINING = 0.7  # fraction of a recording that numbers are found from, where no others check them
 FEWEST = 20  # samples of training in which joints move
+SAME_ROWS = 0.5  # of the rows in which a joint moves, in which it must also move in another unit
 DELAYS = 2  # further searches, each with the drives shifted by the delay found so far
+
+
+@dataclass(frozen=True)
+class MotionFile:
+    """A recording, or a table, and the load that the machine carried in it."""
+
+    path: str | Path
+    load: Load | None = None
+
+    @staticmethod
+    def of(given: str | Path | MotionFile) -> MotionFile:
+        return given if isinstance(given, MotionFile) else MotionFile(given)
+
+
+class ReadFile(NamedTuple):
+    file: MotionFile
+    motion: RecordedMotion
 
 
 def identify(
     rig: Rig,
-    recording: str | Path,
+    recordings: str | Path | MotionFile | Sequence[str | Path | MotionFile],
     wanted: Sequence[str] = DEFAULT,
     cutoff: float | None = None,
     training: float = TRAINING,
     method: str | None = None,
     table: TableOptions = SAID_BY_THE_FILE,
+    check: Sequence[str | Path | MotionFile] = (),
 ) -> Identification:
-    """Find numbers of a rig from a recording of its motion, or a table, see `cosim.core.tables`.
+    """Find numbers of a rig from recordings of its motion, or tables, see `cosim.core.tables`.
 
-    wanted: `inertia`, `friction`, `torque_constant`, `rotor_inertia`, `elasticity`, `delay`, or names and patterns of
-    `Rig.numbers`; cutoff [Hz]: of the filter of equation errors; training: the first fraction of the recording, from
-    which numbers are found; method: `equation-error`, of the equations of motion, or `output-error`, of simulated runs
-    (default: the former where the rig has one); table: what the file does not say. Raises InputError for a rig whose
-    equations are not known, for a recording of another rig, one that is too short or has no motion or no signal of a
-    joint, one of another motion than the rig's (of simulated runs), and for a motion that determines none of them.
+    recordings: one or several, all in one fit; wanted: words of `variables.WORDS` or names and patterns of
+    `Rig.numbers`; cutoff [Hz]: of the filter of equation errors; check: recordings that the numbers predict, and are
+    not found from; training: without these, the first fraction of each recording, from which numbers are found; method:
+    `equation-error`, of the equations of motion, or `output-error`, of simulated runs of one recording (default: the
+    former where the rig has one); table: what the files do not say. Raises InputError for a rig whose equations are not
+    known, for a recording of another rig, one that is too short or has no motion or no signal of a joint, one of
+    another motion than the rig's (of simulated runs), and for motions that determine none of the numbers.
     """
     if method is None:
         method = EQUATION_ERROR if has_equation_error(rig) else OUTPUT_ERROR
@@ -69,130 +87,224 @@ def identify(
         raise InputError("no joint has a simulated drive, so nothing drives the motion; add one", str(rig.spec.path))
     if not 0.1 <= training <= 0.95:
         raise InputError(f"is {training:g}; give a fraction from 0.1 to 0.95", "--training")
-    motion = read_motion(rig, recording, sources_of(rig), table)
+    given = [recordings] if isinstance(recordings, str | Path | MotionFile) else list(recordings)
+    if not given:
+        raise InputError("there is no recording; give at least one", "recordings")
+    files, checks = ([MotionFile.of(each) for each in part] for part in (given, check))
+    read = [ReadFile(file, read_motion(rig, file.path, sources_of(rig), table)) for file in (*files, *checks)]
     chosen = choose(rig, wanted)
-    by_method = by_equation_error if method == EQUATION_ERROR else by_output_error
-    found = by_method(rig, motion, chosen, cutoff, training)
-    return replace(found, failure=_failure(found, chosen, training))
+    if method == OUTPUT_ERROR:
+        if len(read) > 1 or files[0].load:
+            raise InputError("simulated runs have one recording without a load; give one", "--method output-error")
+        found = by_output_error(rig, read[0], chosen, cutoff, training)
+    else:
+        found = by_equation_error(rig, read[: len(files)], read[len(files) :], chosen, cutoff, training)
+    return replace(found, failure=failure_of(found, lambda: _cause(found, chosen, read[0], training)))
 
 
-def _failure(found: Identification, chosen: Variables, training: float) -> str:
-    """See `Identification.failure`, with the likely cause."""
-    joints = doubtful(found.checks)
-    if not joints:
-        return ""
-    worst = min(joints, key=lambda check: check.explained)
+def _cause(found: Identification, chosen: Variables, read: ReadFile, training: float) -> str:
+    """The sign or the unit that explains a recording, in words; see `cause_of`."""
+    if found.method == EQUATION_ERROR:
+        given = FittedRecordings.of(found.rig, [read], [], chosen, found.cutoff, training)
+        return cause_of(found.rig, read.motion, given.compared_with)
 
-    def explained(motion: RecordedMotion) -> Array:
-        if has_equation_error(found.rig):
-            checks = by_equation_error(found.rig, motion, chosen, found.cutoff, training).checks
-        else:
-            checks = _rig_itself(found.rig, motion, chosen, training)
-        return np.array([check.explained for check in checks])
+    def compare(motion: RecordedMotion) -> tuple[Array, Array]:
+        now = np.array([check.explained for check in found.checks])
+        return now, _explained_by_rig(found.rig, motion, chosen, training)
 
-    cause = cause_of(found.rig, found.motion, explained, worst.explained)
-    signal, least = f"{worst.joint}/{found.motion.source}", f", {_percent(LEAST_EXPLAINED)} are needed"
-    what = f"the numbers explain {_percent(worst.explained)} of the mean square of {signal} in the part that checks"
-    if worst.explained >= LEAST_EXPLAINED:
-        return f"{what}, but {cause}" if cause else ""
-    return f"{what}{least}; {cause or 'no other sign or unit explains it, so check both in the drives and the rig'}"
-
-
-def _percent(fraction: float) -> str:
-    return show_percent(max(fraction, 0.0))
+    return cause_of(found.rig, read.motion, compare)
 
 
 # --- equation error ---
 
 
+@dataclass(frozen=True)
+class FittedRecordings:
+    """Recordings with their errors. training: how many of the samples of each the numbers are found from."""
+
+    rig: Rig
+    variables: Variables
+    errors: tuple[RecordedErrors, ...]
+    motions: tuple[RecordedMotion, ...]
+    training: tuple[int, ...]
+    cutoff: float
+
+    @staticmethod
+    def of(
+        rig: Rig,
+        training: Sequence[ReadFile],
+        checks: Sequence[ReadFile],
+        chosen: Variables,
+        cutoff: float | None,
+        fraction: float,
+    ) -> FittedRecordings:
+        """Raises InputError for recordings in which no joint moves long enough."""
+        read = [*training, *checks]
+        if cutoff is None:
+            cutoff = min(default_cutoff(each.motion) for each in read)
+        loads = {load: load_block(rig, load) for each in read if (load := each.file.load)}
+        variables = Variables((*chosen.blocks, *loads.values()))
+        source = read[0].motion.source
+        equations = {load: LoadedEquation(rig, variables, source, block) for load, block in loads.items()}
+        equations |= {None: LoadedEquation(rig, variables, source)}
+        errors = [RecordedErrors(equations[each.file.load], samples_of(each.motion, cutoff)) for each in read]
+        counts = [len(of.samples) if checks else round(fraction * len(of.samples)) for of in errors[: len(training)]]
+        counts += [0] * len(checks)
+        motions = tuple(each.motion for each in read)
+        found = FittedRecordings(rig, variables, tuple(errors), motions, tuple(counts), float(cutoff))
+        moving = sum(int(of.samples.moving.sum(axis=0).max(initial=0)) for of in found.parts)
+        if moving < FEWEST:
+            what = f"has {moving} samples in which a joint moves steadily, {FEWEST} are needed"
+            fix = unit_of_time(motions[0]) or "record a longer or a faster motion"
+            raise InputError(f"{what}; {fix}", motions[0].path)
+        return found
+
+    @property
+    def parts(self) -> list[RecordedErrors]:
+        """What the numbers are found from."""
+        return [of.part(slice(0, n)) for of, n in zip(self.errors, self.training, strict=True) if n]
+
+    def fit(self) -> tuple[FittedRecordings, Fit]:
+        """All numbers, again with the drives of the recordings shifted where the delay is one of them."""
+        of, found = self, fit(self.variables, self.parts)
+        for _ in range(DELAYS if self.variables.delayed else 0):
+            of = self.delayed(found.delay(self.variables))
+            found = fit(of.variables, of.parts)
+        return of, found
+
+    def delayed(self, seconds: float) -> FittedRecordings:
+        pairs = zip(self.errors, self.motions, strict=True)
+        shifted = [replace(of, samples=samples_of(motion, self.cutoff, seconds)) for of, motion in pairs]
+        return replace(self, errors=tuple(shifted))
+
+    def seen(self, found: Fit) -> Seen:
+        """What the recordings determine of the numbers."""
+        parts = self.parts
+        drive = np.sqrt(np.mean(np.concatenate([of.samples.drive for of in parts]) ** 2, axis=0))
+        by_beta = np.concatenate([of(found.beta)[1] for of in parts])
+        scales = scales_of(self.variables, found.values, by_beta, np.maximum(drive, 1e-12))
+        return look(self.variables, found.slope, found.by_values, found.covariance, scales)
+
+    def compared_with(self, motion: RecordedMotion) -> tuple[Array, Array] | None:
+        """Fractions (n,) of the mean squares of the drives that the numbers explain in the part of the first recording
+        that checks, and of another motion in its place, on the rows in which joints move in both; None where one that
+        moves here hardly does there. NaN of joints at rest."""
+        here, there = self.errors[0], replace(self.errors[0], samples=samples_of(motion, self.cutoff))
+        common = here.samples.moving & there.samples.moving
+        if (common.sum(axis=0) < SAME_ROWS * here.samples.moving.sum(axis=0)).any():
+            return None
+        found, rest = [], slice(self.training[0], None)
+        for errors in (here, there):
+            of = replace(errors, samples=replace(errors.samples, moving=common))
+            fitted = fit(self.variables, [of.part(slice(0, self.training[0]))])
+            drive, left = of.samples.smoothed(of.samples.drive)[rest], of.unexplained(fitted.beta)[rest]
+            squares = [np.sum(np.where(common[rest], values, 0.0) ** 2, axis=0) for values in (left, drive)]
+            with np.errstate(invalid="ignore", divide="ignore"):
+                found.append(1.0 - squares[0] / squares[1])
+        return found[0], found[1]
+
+    def unexplained(self, found: Fit) -> tuple[Unexplained, ...]:
+        """Of each recording, at the numbers of the rig and at the found ones."""
+        of_rig = self.variables.linear_of_values(self.variables.rig)
+        left = []
+        for of, motion, count in zip(self.errors, self.motions, self.training, strict=True):
+            samples = of.samples
+            before, after = of.unexplained(of_rig), of.unexplained(found.beta)
+            t, speed, drive = samples.t[samples.kept], samples.velocity[samples.kept], samples.smoothed(samples.drive)
+            rows = t, speed, drive, before, after, samples.moving
+            left.append(Unexplained(motion.path, motion.joints, *rows, count))
+        return tuple(left)
+
+
 def by_equation_error(
-    rig: Rig, motion: RecordedMotion, chosen: Variables, cutoff: float | None, training: float
+    rig: Rig,
+    training: Sequence[ReadFile],
+    checks: Sequence[ReadFile],
+    chosen: Variables,
+    cutoff: float | None,
+    fraction: float,
 ) -> Identification:
     """See `identify`."""
-    cutoff = default_cutoff(motion) if cutoff is None else cutoff
-    samples = samples_of(motion, cutoff)
-    count = round(training * len(samples))
-    moving = int(samples.moving[:count].sum(axis=0).max(initial=0))
-    if moving < FEWEST:
-        what = f"has {moving} samples in which a joint moves steadily, {FEWEST} are needed"
-        fix = unit_of_time(motion) or "record a longer or a faster motion"
-        raise InputError(f"{what}; {fix}", motion.path)
-    equation = EquationError(rig, chosen.names, motion.source)
-    seen, variables = _visible(chosen, equation, samples.part(slice(0, count)), motion.path)
-    equation = EquationError(rig, variables.names, motion.source)
-    found = fit(SampledError(variables, equation, samples.part(slice(0, count))))
-    for _ in range(DELAYS if variables.delayed else 0):
-        samples = samples_of(motion, cutoff, float(variables.values(found.x)[-1]))
-        found = fit(SampledError(variables, equation, samples.part(slice(0, count))))
-    everywhere = SampledError(variables, equation, replace(samples, moving=np.ones_like(samples.moving)))
-    before, after = (everywhere(x)[0] for x in (variables.of_rig, found.x))
-    drive = samples.smoothed(samples.drive)
-    left = Unexplained(motion.joints, samples.t[samples.kept], drive, before, after, samples.moving, count)
-    about = f"{motion.source} of {len(motion.joints)} joints below {cutoff:g} Hz"
-    return Identification(rig, motion, EQUATION_ERROR, about, float(cutoff), seen, variables, found, left)
+    given = FittedRecordings.of(rig, training, checks, chosen, cutoff, fraction)
+    recordings, found = given.fit()
+    seen, variables = recordings.seen(found), recordings.variables
+    kept = seen_blocks(variables, seen, training[0].motion.path)
+    held = [k for k in range(len(variables.blocks)) if k not in kept]
+    if held:
+        found = fit(variables, recordings.parts, held)
+    joints = training[0].motion.joints
+    about = f"{training[0].motion.source} of {len(joints)} joints below {given.cutoff:g} Hz"
+    left = recordings.unexplained(found)
+    estimate = Estimate(found.values, found.covariance, found.clusters).part(variables.value_columns(kept))
+    shares = dict(zip(joints, found.left / found.noise, strict=True))
+    blocks = Variables(tuple(variables.blocks[k] for k in kept))
+    return Identification(
+        rig, recordings.motions, EQUATION_ERROR, about, given.cutoff, seen, blocks, estimate, left, shares
+    )
 
 
-def _visible(chosen: Variables, equation: EquationError, samples: MotionSamples, place: str) -> tuple[Seen, Variables]:
-    """What the motion determines of the chosen variables, and the variables of which it determines anything. Raises
-    InputError for none."""
-    error, start = SampledError(chosen, equation, samples), np.zeros(chosen.size)
-    noise = noise_at_start(error)
-    reduced = Reduced.at(error, start, noise)
-    seen = look(chosen, reduced(start)[1][: -chosen.size], chosen.slope(start), reduced.covariance(start, PRIOR))
-    return seen, _seen_of(chosen, seen, place)
-
-
-def _seen_of(chosen: Variables, seen: Seen, place: str) -> Variables:
+def seen_blocks(variables: Variables, seen: Seen, place: str) -> list[int]:
+    """The blocks of which the motion determines anything. Raises InputError for none."""
     visible = {q.owner for q, unseen in zip(seen.quantities, seen.unseen, strict=True) if not unseen}
-    kept = tuple(block for block in chosen.blocks if block.title in visible)
+    kept = [k for k, block in enumerate(variables.blocks) if block.title in visible]
     if not kept:
         titles = " or ".join(quantity.title for quantity in seen.quantities[:3])
         raise InputError(f"{titles} is not identifiable from this motion; move the joints farther and faster", place)
-    return Variables(kept)
+    return kept
 
 
 # --- output error ---
 
 
 def by_output_error(
-    rig: Rig, motion: RecordedMotion, chosen: Variables, cutoff: float | None, training: float
+    rig: Rig, read: ReadFile, chosen: Variables, cutoff: float | None, training: float
 ) -> Identification:
     """See `identify`. Begins at what the equation error finds, where the rig has one."""
+    motion = read.motion
     rows = round(training * len(motion.t))
     loops = [ClosedLoop(rig, chosen, motion, known) for known in (False, True)]
     loops[0].check(rows)
-    start = _start(rig, motion, chosen, cutoff, training)
+    start = _start(rig, read, chosen, cutoff, training)
     if start.any():  # near the numbers, the right controllers are the ones that are nearer to the recording
         loops = [min(loops, key=lambda loop: _misfit_at(loop, start, rows))]
     fits = [fit_outputs(loop, start, rows) for loop in loops]
     best = int(np.argmin([of.misfit for of in fits]))
     loop, found = loops[best], fits[best]
-    seen = look(chosen, found.slope.reshape(-1, chosen.size), chosen.slope(found.fit.x), found.loose)
-    variables = _seen_of(chosen, seen, motion.path)
+    by_values, values = chosen.slope(found.x), np.asarray(chosen.values(found.x), dtype=float)
+    slope = found.slope.reshape(-1, chosen.size)
+    scales = [block.scale for block in chosen.blocks]
+    seen = look(chosen, slope, by_values, by_values @ found.loose @ by_values.T, scales)
+    kept = seen_blocks(chosen, seen, motion.path)
     about = f"positions and {motion.source} of {len(motion.joints)} joints in simulated runs"
     about += " with controllers that know the numbers" if loop.known else ""
-    kept = _kept(chosen, variables, found.fit)
-    left = _unexplained(loop, found, rows)
-    return Identification(rig, motion, OUTPUT_ERROR, about, None, seen, variables, kept, left)
+    estimate = Estimate(values, by_values @ found.covariance @ by_values.T).part(chosen.value_columns(kept))
+    blocks = Variables(tuple(chosen.blocks[k] for k in kept))
+    left = (_unexplained(loop, found.x, rows),)
+    return Identification(rig, (motion,), OUTPUT_ERROR, about, None, seen, blocks, estimate, left)
 
 
-def _start(rig: Rig, motion: RecordedMotion, chosen: Variables, cutoff: float | None, training: float) -> Array:
+def _start(rig: Rig, read: ReadFile, chosen: Variables, cutoff: float | None, training: float) -> Array:
     """(size,) of the chosen variables: what the equation error finds; 0 for a rig or a motion without one."""
     x = np.zeros(chosen.size)
     if not has_equation_error(rig):
         return x
     try:
-        near = by_equation_error(rig, motion, chosen, cutoff, training)
+        near = by_equation_error(rig, [read], [], chosen, cutoff, training)
     except InputError:
         return x
-    found = {block.title: near.fit.x[place] for block, place in _placed(near.variables)}
-    for block, place in _placed(chosen):
-        x[place] = found.get(block.title, x[place])
+    values = dict(zip(near.variables.titles, near.variables.split(near.estimate.values), strict=True))
+    for block, place in zip(chosen.blocks, chosen.places, strict=True):
+        if block.title in values:
+            x[place] = block.variables_of(values[block.title])
     return x
 
 
-def _placed(variables: Variables) -> Iterator[tuple[VariableBlock, slice]]:
-    return zip(variables.blocks, variables.places, strict=True)
+def _explained_by_rig(rig: Rig, motion: RecordedMotion, chosen: Variables, training: float) -> Array:
+    """(n,) fractions of the mean squares of the drives that a run with the numbers of the rig explains."""
+    loop, rows = ClosedLoop(rig, chosen, motion, True), round(training * len(motion.t))
+    drive, start = loop.means(motion.drive), rows // loop.together
+    left = loop.errors(chosen.of_rig[None], len(motion.t))[0][:, len(motion.joints) :]
+    return 1.0 - np.sum(left[start:] ** 2, axis=0) / np.sum(drive[start:] ** 2, axis=0)
 
 
 def _misfit_at(loop: ClosedLoop, x: Array, rows: int) -> float:
@@ -203,25 +315,11 @@ def _misfit_at(loop: ClosedLoop, x: Array, rows: int) -> float:
     return float(np.sum(np.log(noise_of(loop, errors))))
 
 
-def _kept(chosen: Variables, kept: Variables, found: Fit) -> Fit:
-    """The fit of some of the variables."""
-    titles = {block.title for block in kept.blocks}
-    places = np.concatenate([np.arange(p.start, p.stop) for block, p in _placed(chosen) if block.title in titles])
-    return Fit(found.x[places], found.covariance[np.ix_(places, places)], found.noise)
-
-
-def _rig_itself(rig: Rig, motion: RecordedMotion, chosen: Variables, training: float) -> list[JointCheck]:
-    """What a run with the numbers of the rig explains."""
-    loop, rows = ClosedLoop(rig, chosen, motion, True), round(training * len(motion.t))
-    drive, start = loop.means(motion.drive), rows // loop.together
-    left = loop.errors(chosen.of_rig[None], len(motion.t))[0][:, len(motion.joints) :]
-    sizes = ((rms_of(of[start:, k]) for of in (drive, left, left, drive + left)) for k in range(len(motion.joints)))
-    return [JointCheck(joint, *of) for joint, of in zip(motion.joints, sizes, strict=True)]
-
-
-def _unexplained(loop: ClosedLoop, found: OutputFit, rows: int) -> Unexplained:
+def _unexplained(loop: ClosedLoop, x: Array, rows: int) -> Unexplained:
     motion, n = loop.motion, len(loop.motion.joints)
-    x = np.vstack([loop.variables.of_rig, found.fit.x])
-    before, after = loop.errors(x, len(motion.t))[:, :, n:]
-    t, drive = loop.means(motion.t), loop.means(motion.drive)
-    return Unexplained(motion.joints, t, drive, before, after, np.ones(drive.shape, bool), rows // loop.together)
+    both = np.vstack([loop.variables.of_rig, x])
+    before, after = loop.errors(both, len(motion.t))[:, :, n:]
+    speed = np.gradient(motion.position, motion.step, axis=0)
+    t, speed, drive = (loop.means(of) for of in (motion.t, speed, motion.drive))
+    counted = np.ones(drive.shape, bool)
+    return Unexplained(motion.path, motion.joints, t, speed, drive, before, after, counted, rows // loop.together)

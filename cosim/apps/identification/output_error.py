@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cosim.apps.identification.fit import SETTLED_CHANGE, Fit, search
+from cosim.apps.identification.fit import SETTLED_CHANGE, search
 from cosim.apps.identification.identifiability import PRIOR
 from cosim.apps.identification.recorded_motion import RecordedMotion, unit_of_time
 from cosim.apps.identification.suspicions import of_positions, unit_of_positions
@@ -190,18 +190,20 @@ class ClosedLoop:
 
 @dataclass(frozen=True)
 class OutputFit:
-    """The fit, the errors (n, c) that are left over their noise (c,), and their derivatives (n, c, size); loose: the
-    covariance (size, size) with PRIOR."""
+    """The variables x (size,), their covariance (size, size), the errors (n, c) that are left over their noise (c,),
+    and their derivatives (n, c, size); loose: the covariance with PRIOR."""
 
-    fit: Fit
+    x: Array
+    covariance: Array
     loose: Array
+    noise: Array
     errors: Array
     slope: Array
 
     @property
     def misfit(self) -> float:
         """Of the errors themselves: the sum of the logarithms of their noises."""
-        return float(np.sum(np.log(self.fit.noise)))
+        return float(np.sum(np.log(self.noise)))
 
 
 def noise_of(loop: ClosedLoop, errors: Array) -> Array:
@@ -230,7 +232,7 @@ def fit_outputs(loop: ClosedLoop, start: Array, rows: int) -> OutputFit:
     errors, slope = errors / noise, slope / noise[:, None]
     step = loop.motion.step * loop.together
     sure, loose = (covariance(errors, slope, step, prior) for prior in (1.0, PRIOR))
-    return OutputFit(Fit(x, sure, noise), loose, errors, slope)
+    return OutputFit(x, sure, loose, noise, errors, slope)
 
 
 def covariance(errors: Array, slope: Array, step: float, prior: float = 1.0) -> Array:

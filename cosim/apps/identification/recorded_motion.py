@@ -26,7 +26,8 @@ WIDTH = 0.1325  # standard deviation of the filter's Gaussian, in periods of the
 REACH = 5.0  # standard deviations that the filter reaches
 LIGHT = 5.0  # cut-off before the equations are evaluated, of the cut-off of their results
 ROWS_PER_LIGHT = 4.0  # rows per period of the former at which they are evaluated
-CUTOFF = 10.0  # Hz, by default
+CUTOFF, SLOWEST = 10.0, 2.0  # Hz, by default: the most and the least
+NOISE_OF_ACCELERATION = 0.05  # of the acceleration itself, that the default leaves
 SLOW = 0.03  # rad/s or m/s, below which dry friction depends on more than the direction
 
 
@@ -72,6 +73,13 @@ class MotionSamples:
     def part(self, which: slice) -> MotionSamples:
         """Of the kept rows."""
         return replace(self, kept=self.kept[which], moving=self.moving[which])
+
+    def first(self, rows: int) -> MotionSamples:
+        """The first rows, none smoothed, and all kept."""
+        columns = ("t", "position", "velocity", "acceleration", "drive", "drive_rate")
+        few = {name: getattr(self, name)[:rows] for name in columns}
+        count = len(few["t"])
+        return replace(self, **few, width=0.0, kept=np.arange(count), moving=np.ones(few["drive"].shape, dtype=bool))
 
     def smoothed(self, values: Array) -> Array:
         """(n, …) of values (k, …) that follow from the rows."""
@@ -206,5 +214,18 @@ def _keep_moving(velocity: Array, reach: int) -> Array:
 
 
 def default_cutoff(motion: RecordedMotion) -> float:
-    """[Hz]"""
-    return min(CUTOFF, 1.0 / (RATE_PER_CUTOFF * motion.step))
+    """[Hz] at which the noise of the positions makes a small part of the accelerations of the joint in the middle, which
+    biases inertias by its square; at most CUTOFF.
+
+    White noise of σ per row has third differences of √20 σ. Behind a Gaussian of standard deviation s its second
+    derivative has the variance 3 σ² h / (8 √π s⁵), with rows h apart.
+    """
+    most = min(CUTOFF, 1.0 / (RATE_PER_CUTOFF * motion.step))
+    moves = np.std(motion.position, axis=0) > STILL
+    noise = np.std(np.diff(motion.position[:, moves], 3, axis=0), axis=0) / np.sqrt(20.0)
+    slow = samples_of(motion, min(SLOWEST, most)).acceleration[:, moves]
+    allowed = NOISE_OF_ACCELERATION * np.sqrt(np.mean(slow**2, axis=0))
+    with np.errstate(divide="ignore"):
+        width = (3.0 * noise**2 * motion.step / (8.0 * np.sqrt(np.pi) * allowed**2)) ** 0.2
+        found = float(np.median(WIDTH / width))
+    return min(most, max(found, SLOWEST))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cosim.apps.identification.results import Identification
-from cosim.core.units import quantity_unit, unit_sign
+from cosim.apps.identification.results import Identification, Unexplained
+from cosim.core.errors import listed
+from cosim.core.units import unit_sign
 from cosim.output.palette import BLUE, FAINT, RUST
 from cosim.output.report_page import ReportPage
 from cosim.output.svg_chart import SvgChart
@@ -14,10 +15,10 @@ WIDE, HIGH = 960, 190  # pixels of a chart
 
 
 def report_page(found: Identification) -> ReportPage:
-    motion = found.motion
     page = ReportPage(f"Identification of {found.rig.run_spec.name}")
+    paths = listed([of.path for of in found.unexplained if of.training])
     page.text(
-        f"From {motion.path}: {motion.t[-1] - motion.t[0]:.4g} s, {found.about.replace('_', ' ')};"
+        f"From {paths}: {found.about.replace('_', ' ')};"
         f" {found.sample_numbers[0]} samples for training, {found.sample_numbers[1]} for validation.",
         note=True,
     )
@@ -43,18 +44,19 @@ def report_page(found: Identification) -> ReportPage:
         "Their recorded signals, and the part of them that the numbers of the rig and the found numbers leave"
         " unexplained. The grey part was used to find the numbers."
     )
-    page.charts(draw_drives(found))
+    for left in found.unexplained:
+        if len(found.unexplained) > 1:
+            page.text(left.path, note=True)
+        page.charts(draw_drives(found, left))
     return page
 
 
-def draw_drives(found: Identification) -> list[SvgChart]:
-    left = found.unexplained
-    units = dict(zip(found.rig.joints, found.rig.plant.model.dof_units, strict=True))
+def draw_drives(found: Identification, left: Unexplained) -> list[SvgChart]:
     charts = []
     for k, name in enumerate(left.joints):
-        unit = found.unit or unit_sign(quantity_unit("joint effort", units[name]))
-        chart = SvgChart(f"{name} [{unit}]", "time [s]", WIDE, HIGH)
-        chart.shade(float(left.t[0]), float(left.t[left.training - 1]))
+        chart = SvgChart(f"{name} [{unit_sign(found.unit_of(name))}]", "time [s]", WIDE, HIGH)
+        if left.training:
+            chart.shade(float(left.t[0]), float(left.t[left.training - 1]))
         chart.line(left.t, np.asarray(left.drive[:, k]), FAINT, "drive", width=1.0)
         chart.line(left.t, np.asarray(left.before[:, k]), RUST, "unexplained, rig", width=1.0)
         chart.line(left.t, np.asarray(left.after[:, k]), BLUE, "unexplained, found", width=1.2)

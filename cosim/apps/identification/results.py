@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from cosim.apps.identification.blocks import DELAY, GAIN, OFFSET, VariableBlock
 from cosim.apps.identification.equation_error import CURRENT
-from cosim.apps.identification.fit import Fit
+from cosim.apps.identification.estimate import Estimate
 from cosim.apps.identification.identifiability import Quantity, Seen
 from cosim.apps.identification.recorded_motion import RecordedMotion
-from cosim.apps.identification.suspicions import DOUBTFUL
-from cosim.apps.identification.variables import DELAY, VariableBlock, Variables
+from cosim.apps.identification.variables import Variables
+from cosim.core.errors import listed
 from cosim.core.types import Array
+from cosim.core.units import quantity_unit, show_percent
 from cosim.output.text_table import TextTable
 from cosim.rig.parameter_table import table_of
 from cosim.rig.rig import Rig
@@ -24,8 +26,8 @@ from cosim.rig.rig import Rig
 POSSIBLE_DELAYS = (0, 1)  # ticks by which encoders of rigs can be late
 # of a centre of mass and of an inertia
 NAMES_OF_ELEMENTS = {3: ("x", "y", "z"), 6: ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")}
-EXPECTED_FRACTION = 0.2  # of the drive of a joint, below which it is noise or of another unit
-INTERVAL_DEVIATIONS = 1.96  # standard deviations of an interval of 95 %
+BOUNDED = 1.02  # times what the least squares without bounds leave: more is said
+FARTHER = 1.2  # times the speed or the drive in training: more is said
 
 
 @dataclass(frozen=True)
@@ -43,37 +45,36 @@ class FoundNumber:
 
 @dataclass(frozen=True)
 class JointCheck:
-    """The root mean square of the signal of the drive of a joint in the part that checks, of what the numbers of the
-    rig and the found ones leave unexplained of it, and of what the rig's expect it to be."""
+    """Root mean squares where numbers are checked: of the signal of the drive of a joint, and of what the numbers of
+    the rig and the found ones leave unexplained of it; trained: the part of the drive that these leave in training."""
 
     joint: str
     drive: float
     before: float
     after: float
-    expected: float
+    trained: float
+
+    @property
+    def part(self) -> float:
+        """Of the drive that is left unexplained; NaN of a joint at rest."""
+        return self.after / self.drive if self.drive else float("nan")
 
     @property
     def explained(self) -> float:
         """The fraction of the mean square that the found numbers explain, at most 1; NaN of a joint at rest."""
-        return 1.0 - (self.after / self.drive) ** 2 if self.drive else float("nan")
-
-
-def doubtful(checks: Sequence[JointCheck]) -> list[JointCheck]:
-    """The joints whose drives are hardly explained, though the rig expects something of them: at rest they may have
-    noise only."""
-    return [
-        check for check in checks if check.explained < DOUBTFUL and check.expected > EXPECTED_FRACTION * check.drive
-    ]
+        return 1.0 - self.part**2
 
 
 @dataclass(frozen=True)
 class Unexplained:
-    """Of the n joints with drives, at k times: t (k,) [s], their signals (k, n), and what the numbers of the rig and
-    the found ones leave unexplained of them, `before` and `after` (k, n); counted (k, n): bool, where it counts;
-    training: the first samples, from which numbers were found."""
+    """Of a recording and the n joints with drives, at k times: t (k,) [s], speeds and signals of the drives (k, n), and
+    what the numbers of the rig and the found ones leave unexplained of these, `before` and `after` (k, n); counted (k,
+    n): bool, where it counts; training: the first samples, from which numbers were found."""
 
+    path: str
     joints: tuple[str, ...]
     t: Array
+    speed: Array
     drive: Array
     before: Array
     after: Array
@@ -82,22 +83,33 @@ class Unexplained:
 
 
 @dataclass(frozen=True)
-class Identification:
-    """The result of an identification: the numbers that were fitted to a motion, with what they leave unexplained.
+class Residual:
+    """|measured − predicted| / |measured| of all joints together, and of each; over all samples."""
 
-    method: one of METHODS; about: what was compared; seen: of all quantities that were looked for; fit: of the
-    variables of those that are not unseen.
+    whole: float
+    joints: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Identification:
+    """The result of an identification: the numbers that were fitted to motions, with what they leave unexplained.
+
+    motions: those in training first; method: one of METHODS; about: what was compared; seen: of all quantities that
+    were looked for; variables: of those that are not unseen, with their estimate; unexplained: of each recording;
+    bounded: of each joint what the numbers leave in training, as a multiple of what the least squares of the same
+    numbers leave, which may be impossible ones.
     """
 
     rig: Rig
-    motion: RecordedMotion
+    motions: tuple[RecordedMotion, ...]
     method: str
     about: str
     cutoff: float | None  # Hz, of the filter of equation errors
     seen: Seen
     variables: Variables
-    fit: Fit
-    unexplained: Unexplained
+    estimate: Estimate
+    unexplained: tuple[Unexplained, ...]
+    bounded: Mapping[str, float] = field(default_factory=dict)
     failure: str = ""  # why the numbers are not to be used: they explain too little of the part that checks
 
     @property
@@ -108,30 +120,44 @@ class Identification:
     def unsure(self) -> list[Quantity]:
         return [q for q, unsure in zip(self.seen.quantities, self.seen.unsure, strict=True) if unsure]
 
-    @cached_property
+    @property
     def values(self) -> Array:
         """(n,) of the numbers of `variables`."""
-        return np.asarray(self.variables.values(self.fit.x), dtype=float)
+        return self.estimate.values
 
-    @cached_property
-    def deviations(self) -> Array:
-        """(n,) standard deviations."""
-        slope = self.variables.slope(self.fit.x)
-        return np.sqrt(np.diag(slope @ self.fit.covariance @ slope.T))
+    @property
+    def source(self) -> str:
+        """The signal of what drives the joints."""
+        return self.motions[0].source
 
     @cached_property
     def numbers(self) -> list[FoundNumber]:
         states = self._states()
         found = []
-        units = {name: number.unit for name, number in table_of(self.rig).per_run.items()} | {DELAY: "s"}
         for block, where in zip(self.variables.blocks, self.variables.number_places, strict=True):
-            rows = zip(_names(block), block.rig, self.values[where], self.deviations[where], strict=True)
-            for (name, element), before, value, deviation in rows:
+            of_block = self.estimate.values[where], self.estimate.intervals[where]
+            for (name, element), before, value, interval in zip(_names(block), block.rig, *of_block, strict=True):
                 full = name if element is None else f"{name}.{element}"
                 state = states.get((block.title, name), "found")
-                interval = INTERVAL_DEVIATIONS * float(deviation)
-                found.append(FoundNumber(full, float(before), float(value), interval, units[name], state))
+                found.append(FoundNumber(full, float(before), float(value), float(interval), self._unit(name), state))
         return found
+
+    def _unit(self, name: str) -> str:
+        known = table_of(self.rig).per_run
+        if name in known:
+            return known[name].unit
+        if name == DELAY:
+            return "s"
+        if name.startswith(OFFSET):
+            return self.unit_of(name.removeprefix(OFFSET))
+        return "1" if name.startswith(GAIN) else "kg, m, kg*m^2"
+
+    def unit_of(self, joint: str) -> str:
+        """Of the signal of the drive of a joint."""
+        if self.source == CURRENT:
+            return "A"
+        units = dict(zip(self.rig.joints, self.rig.plant.model.dof_units, strict=True))
+        return quantity_unit("joint effort", units[joint])
 
     def _states(self) -> dict[tuple[str, str], str]:
         """(title of a block, number) -> its state."""
@@ -144,32 +170,63 @@ class Identification:
 
     @cached_property
     def checks(self) -> list[JointCheck]:
-        """Of every joint with a drive, in the part that was not used."""
-        left, rest = self.unexplained, slice(self.unexplained.training, None)
+        """Of every joint with a drive, in what was not used."""
         found = []
-        for k, joint in enumerate(left.joints):
-            rows = left.counted[rest, k]
-            drive, before, after = (of[rest, k][rows] for of in (left.drive, left.before, left.after))
-            found.append(JointCheck(joint, *map(rms_of, (drive, before, after, drive + before))))
+        for k, joint in enumerate(self.motions[0].joints):
+            rest = [_rms(self._counted(what, k, training=False)) for what in ("drive", "before", "after")]
+            drive, after = (_rms(self._counted(what, k, training=True)) for what in ("drive", "after"))
+            found.append(JointCheck(joint, *rest, trained=after / drive if drive else float("nan")))
         return found
 
-    @property
-    def unit(self) -> str:
-        """Of the signals of drives where it is the same for all joints, else empty."""
-        return "A" if self.motion.source == CURRENT else ""
+    def _counted(self, what: str, joint: int, training: bool) -> Array:
+        """Values of a field of `unexplained` where they count, of a joint in all recordings."""
+        parts = []
+        for of in self.unexplained:
+            part = slice(0, of.training) if training else slice(of.training, None)
+            parts.append(getattr(of, what)[part, joint][of.counted[part, joint]])
+        return np.concatenate(parts)
+
+    def residual(self, training: bool) -> Residual:
+        """In training, or in what was not used."""
+        left, drive = 0.0, 0.0
+        for of in self.unexplained:
+            part = slice(0, of.training) if training else slice(of.training, None)
+            left, drive = left + np.sum(of.after[part] ** 2, axis=0), drive + np.sum(of.drive[part] ** 2, axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            of_joints = np.sqrt(left / drive)
+        whole = float(np.sqrt(np.sum(left) / np.sum(drive))) if np.any(drive) else float("nan")
+        return Residual(whole, dict(zip(self.motions[0].joints, map(float, of_joints), strict=True)))
 
     @property
     def sample_numbers(self) -> tuple[int, int]:
         """Samples for training, and for validation."""
-        return self.unexplained.training, len(self.unexplained.t) - self.unexplained.training
+        training = sum(of.training for of in self.unexplained)
+        return training, sum(len(of.t) for of in self.unexplained) - training
+
+    @cached_property
+    def extrapolations(self) -> dict[str, str]:
+        """Of joints that are faster, or driven harder, in what checks than in training: in words."""
+        found = {}
+        for k, joint in enumerate(self.motions[0].joints):
+            for what, signal in (("fast", "speed"), ("hard", "drive")):
+                trained, checked = (np.abs(self._counted(signal, k, of)).max(initial=0.0) for of in (True, False))
+                if trained > 0.0 and checked > FARTHER * trained:
+                    found.setdefault(joint, f"{checked / trained:.3g} times as {what} as in training")
+        return found
+
+    def extrapolation(self, joint: str) -> str:
+        """In words, as a continuation of a sentence, or ""."""
+        return f", where it is not {self.extrapolations[joint]}" if joint in self.extrapolations else ""
 
     # --- what it prints, and writes ---
 
     def lines(self) -> Iterator[str]:
+        yield from dict.fromkeys(f"note      {note}" for motion in self.motions for note in motion.notes)
         part, rest = self.sample_numbers
-        yield from (f"note      {note}" for note in self.motion.notes)
+        duration = sum(motion.t[-1] - motion.t[0] for motion in self.motions)
+        paths = listed([of.path for of in self.unexplained if of.training])
         yield (
-            f"{self.rig.run_spec.name} from {self.motion.path}: {self.motion.t[-1] - self.motion.t[0]:.4g} s,"
+            f"{self.rig.run_spec.name} from {paths}: {duration:.4g} s,"
             f" {self.about}; {part} samples for training, {rest} for validation"
         )
         table = TextTable(["number"], ["in the rig", "found", "95 %", "unit", ""])
@@ -183,11 +240,19 @@ class Identification:
                 "" if number.state == "found" else number.state,
             )
         yield from table.lines()
-        unit = f", {self.unit}" if self.unit else ""
-        checks = TextTable(["joint"], [f"drive{unit}", "unexplained before", "after"])
+        unit = ", A" if self.source == CURRENT else ""
+        checks = TextTable(["joint"], [f"drive{unit}", "unexplained before", "after", "of the drive"])
         for check in self.checks:
-            checks.add_row(check.joint, *(f"{value:.3g}" for value in (check.drive, check.before, check.after)))
+            row = *(f"{value:.3g}" for value in (check.drive, check.before, check.after)), show_percent(check.part)
+            checks.add_row(check.joint, *row)
         yield from checks.lines()
+        of_training, of_rest = (show_percent(self.residual(training).whole) for training in (True, False))
+        yield f"residual  {of_training} of the drives in training, {of_rest} in what checks"
+        for joint, share in self.bounded.items():
+            if share > BOUNDED:
+                yield f"bounded   {joint}: {share:.3g} times what the least squares leave that no machine need fit"
+        for joint, what in self.extrapolations.items():
+            yield f"beyond    {joint} is {what}"
         for quantity in self.unseen:
             yield f"unseen    {quantity.title} is not identifiable from this motion"
         if self.late_ticks is not None and self.late_ticks not in POSSIBLE_DELAYS:
@@ -201,8 +266,9 @@ class Identification:
         """SI; intervals are half-widths at 95 %."""
         return {
             "rig": self.rig.run_spec.name,
-            "recording": self.motion.path,
-            "signal": self.motion.source,
+            "recording": self.motions[0].path,
+            "recordings": [motion.path for motion in self.motions],
+            "signal": self.source,
             "method": self.method,
             "cutoff_hz": self.cutoff,
             "samples": dict(zip(("training", "validation"), self.sample_numbers, strict=True)),
@@ -220,10 +286,17 @@ class Identification:
                 check.joint: {"drive": check.drive, "before": check.before, "after": check.after}
                 for check in self.checks
             },
+            **{name: self._residual_as_json(training) for name, training in (("training", True), ("check", False))},
+            "clusters": self.estimate.clusters,
+            "bounded": dict(self.bounded),
             "failure": self.failure or None,
             "unseen": [quantity.title for quantity in self.unseen],
             "in_combination": [quantity.title for quantity in self.unsure],
         }
+
+    def _residual_as_json(self, training: bool) -> dict[str, Any]:
+        residual = self.residual(training)
+        return {"relative_residual": residual.whole, "joints": residual.joints}
 
     def overlay(self) -> dict[str, Any]:
         """Keys of the rig with the found numbers, as in `cosim run RIG --overlay`."""
@@ -237,11 +310,13 @@ class Identification:
             elif owner.endswith(".actuator"):
                 joint, section = owner.split(".")[1:]
                 drives.setdefault(owner, self._section(joint, section))[what] = values[0]
-            elif block.title != DELAY:
+            elif block.title in table_of(self.rig).per_run:
                 found[block.title] = values[0]
         if self.late_ticks in POSSIBLE_DELAYS:
             late = {"delay": self.late_ticks}
-            drives |= {f"joints.{name}.encoder": self._section(name, "encoder") | late for name in self.motion.joints}
+            drives |= {
+                f"joints.{name}.encoder": self._section(name, "encoder") | late for name in self.motions[0].joints
+            }
         return found | drives
 
     @property
@@ -273,5 +348,5 @@ def _names(block: VariableBlock) -> Iterator[tuple[str, str | None]]:
         yield from ((name, element) for element in NAMES_OF_ELEMENTS.get(length, (None,)))
 
 
-def rms_of(values: Array) -> float:
+def _rms(values: Array) -> float:
     return float(np.sqrt(np.mean(values**2))) if values.size else float("nan")

@@ -14,8 +14,7 @@ from cosim.core.units import show_percent
 from cosim.rig.rig import Rig
 
 LEAST_EXPLAINED = 0.5  # of the mean square of a drive: numbers that explain less of it explain nothing
-DOUBTFUL = 0.95  # of numbers that explain less signs and units are tried …
-BETTER_UNEXPLAINED = 0.1  # … and found to be wrong if others leave so much less unexplained
+BETTER_UNEXPLAINED = 0.1  # of what is left unexplained: others that leave so much less are the likely ones
 FITTING_ERROR = 0.1  # position error of a run in another unit, as a fraction of the motion
 
 
@@ -59,17 +58,22 @@ def _of_signs(motion: RecordedMotion) -> Iterator[Suspicion]:
             yield Suspicion(text, "turn it", replace(motion, position=motion.position * signs))
 
 
-def cause_of(rig: Rig, motion: RecordedMotion, explained: Callable[[RecordedMotion], Array], now: float) -> str:
-    """The suspicion under which the most is explained, in words, empty if none explains much more than `now`;
-    explained: of a motion, the fraction (n,) of the mean square of each drive, NaN where a joint does not move."""
-    best, cause = max(LEAST_EXPLAINED, 1.0 - BETTER_UNEXPLAINED * (1.0 - now)), ""
+def cause_of(rig: Rig, motion: RecordedMotion, compare: Callable[[RecordedMotion], tuple[Array, Array] | None]) -> str:
+    """The suspicion under which the most is explained, in words, empty if none explains much more than the recording
+    as it is. compare: of a motion, the fractions (n,) of the mean square of each drive that are explained of the
+    recording as it is, and of that motion, on the same rows, NaN where a joint does not move; None where the joints do
+    not move in the same rows."""
+    best, cause = LEAST_EXPLAINED, ""
     for suspicion in suspicions_of(rig, motion):
         try:
-            found = explained(suspicion.motion)
+            both = compare(suspicion.motion)
         except InputError:  # such a motion is none
             continue
-        if (least := float(np.min(found, initial=1.0, where=np.isfinite(found)))) > best:
-            best, cause = least, f"it would be {show_percent(least)} if {suspicion.text}; {suspicion.fix}"
+        if both is None:
+            continue
+        now, then = (float(np.min(of, initial=1.0, where=np.isfinite(of))) for of in both)
+        if then > max(best, 1.0 - BETTER_UNEXPLAINED * (1.0 - now)):
+            best, cause = then, f"it would be {show_percent(then)} if {suspicion.text}; {suspicion.fix}"
     return cause
 
 

@@ -12,15 +12,16 @@ from cosim.core.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Numeric, State, 
 @params
 class Params:
     max_effort: float = param(unit="joint effort", min=0.0, default=math.inf, doc="saturation of the effort")
+    rotor_inertia: float = param(unit="joint inertia", min=0.0, default=0.0, doc="of its rotor, as it acts on the joint")
 
 
 class Ideal:
     inputs, outputs = ACTUATOR_INPUTS, ACTUATOR_OUTPUTS
-    reflected_inertia = 0.0
     positions = ()
 
     def __init__(self, params: Params) -> None:
         self.params = params
+        self.reflected_inertia = params.rotor_inertia
 
     def initial(self, position: Numeric, velocity: Numeric) -> State:
         return {}

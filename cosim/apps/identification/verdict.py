@@ -1,0 +1,52 @@
+"""Whether found numbers are to be used: what they explain of the recordings that check them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cosim.apps.identification.results import Identification, JointCheck
+from cosim.apps.identification.suspicions import LEAST_EXPLAINED
+from cosim.core.units import show_percent
+
+DOUBTFUL = 0.95  # of numbers that explain less, signs and units are tried
+WORSE = 1.05  # times what the rig leaves unexplained
+UNSTABLE = 2.0  # times the part of the drive that is left in training …
+NOTICEABLE = 0.1  # … where that is so much of the drive
+
+
+def failure_of(found: Identification, cause: Callable[[], str]) -> str:
+    """Why the numbers are not to be used, with the likely cause, or ""."""
+    moving = [check for check in found.checks if check.drive > 0.0 and check.explained == check.explained]
+    unexplained = [check for check in moving if check.explained < LEAST_EXPLAINED]
+    doubtful = min(moving, key=lambda check: check.explained, default=None)
+    if doubtful is not None and doubtful.explained < DOUBTFUL:
+        likely = cause()
+        what = f"the numbers explain {_percent(doubtful.explained)} of the mean square of {_signal(found, doubtful)} in"
+        what += " the part that checks"
+        if unexplained:
+            others = "".join(
+                f", {_percent(of.explained)} of {_signal(found, of)}" for of in unexplained if of != doubtful
+            )
+            what += f"{others}, {_percent(LEAST_EXPLAINED)} are needed"
+            return f"{what}; {likely or 'no other sign or unit explains it, so check both in the drives and the rig'}"
+        if likely:
+            return f"{what}, but {likely}"
+    for check in moving:
+        if check.after > WORSE * check.before:
+            what = f"of {_signal(found, check)} the found numbers leave {check.after:.3g} in the part that checks, and"
+            return f"{what} those of the rig {check.before:.3g}; train with a motion that is more like it"
+    for check in moving:
+        trained, checked = check.trained, check.after / check.drive
+        if checked > max(UNSTABLE * trained, NOTICEABLE):
+            what = f"of {_signal(found, check)} {_percent(checked)} are left in the part that checks, and"
+            what += f" {_percent(trained)} in training{found.extrapolation(check.joint)}"
+            return f"{what}; train with a motion that is more like it"
+    return ""
+
+
+def _signal(found: Identification, check: JointCheck) -> str:
+    return f"{check.joint}/{found.source}"
+
+
+def _percent(fraction: float) -> str:
+    return show_percent(max(fraction, 0.0))
