@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim.apps.identification.variables import numbers_of_inertia, pseudo_inertia, upper_factor
+from cosim.apps.identification.blocks import numbers_of_inertia, pseudo_inertia, upper_factor
 from cosim.mechanics.multibody.description.inertia import inertia_matrix
 
 BODIES = [

@@ -173,6 +173,8 @@ class ProjectedErrors:
         matrix, values = self._by_bounded, np.zeros(len(self.bounded))
         scale = np.linalg.norm(matrix, axis=0)
         seen = scale > 0.0
+        if not seen.any():
+            return values
         values[seen] = nnls(matrix[:, seen] / scale[seen], -right)[0] / scale[seen]
         return values
 
