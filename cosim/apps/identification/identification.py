@@ -30,7 +30,7 @@ from cosim.apps.identification.results import Identification, JointCheck, Unexpl
 from cosim.apps.identification.suspicions import LEAST_EXPLAINED, cause_of
 from cosim.apps.identification.variables import DEFAULT, VariableBlock, Variables, choose
 from cosim.core.errors import InputError, did_you_mean
-from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, TableOptions
+from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.core.types import Array
 from cosim.core.units import show_percent
 from cosim.rig.rig import Rig
@@ -116,6 +116,7 @@ def by_equation_error(
     if moving < FEWEST:
         what = f"has {moving} samples in which a joint moves steadily, {FEWEST} are needed"
         fix = unit_of_time(motion) or "record a longer or a faster motion"
+        fix += ", without gaps" if motion.gaps else ""
         raise InputError(f"{what}; {fix}", motion.path)
     equation = EquationError(rig, chosen.names, motion.source)
     seen, variables = _visible(chosen, equation, samples.part(slice(0, count)), motion.path)

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from cosim.apps.identification.equation_error import has_equation_error
 from cosim.apps.identification.fit import SETTLED_CHANGE, Fit, search
 from cosim.apps.identification.identifiability import PRIOR
 from cosim.apps.identification.recorded_motion import RecordedMotion, unit_of_time
@@ -59,7 +60,11 @@ class ClosedLoop:
     _evaluated: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Raises InputError for a recording whose rows lie between the ticks of the rig."""
+        """Raises InputError for a recording whose rows lie between the ticks of the rig, or are means of uneven ones."""
+        if self.motion.window:
+            what = "rows are uneven, and simulated runs are compared row by row; record all ticks"
+            fix = ", or use --method equation-error" if has_equation_error(self.rig) else ""
+            raise InputError(f"{what}{fix}", self.motion.path)
         model = self.rig.tick_model
         encoders = model.encoders.exact()  # noise and increments have no derivative, and average out
         self._runner = self.rig.with_ticks(replace(model, encoders=encoders))

@@ -12,8 +12,9 @@ import numpy as np
 from cosim.core.errors import InputError
 from cosim.core.recordings.reader import FOREIGN
 from cosim.core.tables import open_table
-from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, NamedColumns, TableOptions
+from cosim.core.tables.joint_columns import NamedColumns
 from cosim.core.tables.log import MeasuredColumn, read_log
+from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.rig.run.run import Run, load_run
 
 # quantity of a log -> the signals of a joint that it is compared with, the first one that the run has
@@ -42,7 +43,7 @@ def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE
     """The quantities of the joints of a run in a table, in the units of its signals. Raises InputError for a file
     without any, see `open_table`."""
     table = open_table(path, options.topic)
-    of = NamedColumns.of(table, run.joints, options)
+    of = NamedColumns.of(table, run.joints, options, by_order=True)
     found = dict[str, MeasuredColumn]()
     for joint in run.joints:
         for quantity, signals in COMPARED.items():
