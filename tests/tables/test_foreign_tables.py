@@ -25,7 +25,7 @@ from cosim.rig.run.measured_log import measured_log
 from tests.kit.refusals import refusal
 from tests.tables.foreign_texts import JOINTS, READ, REFUSED, Foreign, T
 
-OPTIONS = ("--unit ", "--column ", "--topic")
+OPTIONS = ("--unit ", "--column ", "--topic", "--gain ")
 EXACT = 1e-15  # relative: one rounding of a factor
 
 

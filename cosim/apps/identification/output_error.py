@@ -60,7 +60,7 @@ class ClosedLoop:
     _evaluated: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Raises InputError for a recording whose rows lie between the ticks of the rig, or are means of uneven ones."""
+        """Raises InputError for a recording whose rows are uneven, or lie between the ticks of the rig."""
         if self.motion.window:
             what = "rows are uneven, and simulated runs are compared row by row; record all ticks"
             fix = ", or use --method equation-error" if has_equation_error(self.rig) else ""

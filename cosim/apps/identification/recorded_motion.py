@@ -106,6 +106,8 @@ def read_motion(
         lacking = next(joint for joint in joints if of.column(joint, source) is None)
         others = "" if len(sources) == 1 else f", nor {' or '.join(sources[1:])} of all joints"
         fix = f"record what drives each joint, or name it by {of.way(f'{lacking}/{source}')}"
+        if source == "effort" and of.all(joints, "current") is not None:
+            fix += f", or take it from the current by {of.keys[3]}effort, such as '14.87 N*m/A'"
         raise InputError(f"no column '{lacking}/{source}'{others}; {fix}", str(path))
     drives = of.required(joints, source)
     dofs = [rig.plant.model.dof_units[rig.plant.model.dof_index(joint)] for joint in joints]
@@ -160,9 +162,6 @@ def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> Mot
     first, second = (WIDTH / (f * motion.step) for f in (light, cutoff))
     reach = int(np.ceil(REACH * second))
     second = float(np.sqrt(max(second**2 - first**2, 0.0)))  # both together have the cut-off
-    touched = (
-        (REACH * (first + second) + 2.0) * motion.step + 0.5 * motion.window + abs(delay)
-    )  # [s], in which a sample has rows
     if len(motion.t) < 4 * reach + 8:
         need = (4 * reach + 8) * motion.step
         what = f"has {motion.t[-1] - motion.t[0]:.3g} s; a cut-off of {cutoff:g} Hz needs {need:.3g} s"
@@ -184,6 +183,7 @@ def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> Mot
     columns = (motion.t, position, velocity, acceleration, drive, rate)
     rows = [np.ascontiguousarray(values[::thin]) for values in columns]
     edge = -(-(reach + 1) // thin)
+    touched = (REACH * first + reach + thin + 2.0) * motion.step + 0.5 * motion.window + abs(delay)
     kept = np.arange(edge, len(rows[0]) - edge, apart)
     kept = kept[_beside_gaps(rows[0][kept], motion.gaps, touched)]
     moving = _keep_moving(rows[2], -(-reach // thin))[kept]
@@ -191,7 +191,7 @@ def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> Mot
 
 
 def _beside_gaps(t: Array, gaps: Sequence[tuple[float, float]], reach: float) -> Array:
-    """bool (k,): whether nothing within `reach` [s] of a time is in a gap."""
+    """bool (k,): whether nothing within the reach [s] of the filters from a time is in a gap."""
     beside = np.ones(len(t), dtype=bool)
     for begin, end in gaps:
         first, last = np.searchsorted(t, [begin - reach, end + reach])

@@ -6,7 +6,8 @@ own; the step is the interval within which half of the recorded time lies, the m
 
 A mean over T passes sin(π f T) / (π f T) of a frequency f: −3 dB at 0.443 / T. All signals pass alike.
 
-An interval of more than three steps is a gap, of which nothing is known; it is given beside the rows, not bridged.
+An interval of more than four steps is a gap: a mean lies in it that has no row. Nothing is known of what is there, so
+gaps are given beside the rows, and what needs the motion there leaves it out.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from cosim.core.units import show_percent
 
 JITTER = 1e-3  # of intervals between rows that are equally far apart, as a fraction of their median
 STEPS_PER_MEAN = 2.0
-PAUSE = 10.0  # medians: longer intervals are gaps and no part of the step, shorter ones may be pauses between bursts
-GAP = 3.0  # steps: nothing is known of what lies in a longer interval
+PAUSE = 20.0  # medians: longer intervals are gaps and no part of the step, shorter ones may be pauses between bursts
+GAP = 4.0  # steps: in a longer interval lies a mean without a row
 MOST_MISSING = 0.2  # of the rows
 PASS_BAND = 0.443  # of the rate of means: where they pass half of the power
 

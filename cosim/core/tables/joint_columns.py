@@ -138,7 +138,8 @@ class NamedColumns:
         for quantity, of in found.items():
             key = next((k for joint, _ in of for k in self._keys(joint, quantity) if k in self.named), None)
             if any(self._of_current(joint, quantity) for joint, _ in of) and key is None:
-                yield f"{listed([names[column] for _, column in of])} are currents, times their gains the {quantity}"
+                columns = in_short([names[column] for _, column in of])
+                yield f"{columns} are currents; times their gains they are the {quantity}"
             source = "current" if self._of_current(of[0][0], quantity) else quantity
             ordered = self._by_order(source) if self.by_order and key is None else None
             if ordered and any(column in ordered for _, column in of):

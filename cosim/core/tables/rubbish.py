@@ -120,7 +120,7 @@ def _is_far(t: Array, values: Array, least: Array) -> np.ndarray:
     for column, bound in zip(values.T, least, strict=True):
         distance, moved = np.zeros(len(t)), np.zeros(len(t))
         for piece in pieces:
-            rows = np.pad(column[piece], AROUND // 2, mode="reflect")
+            rows = np.pad(column[piece], AROUND // 2, mode="edge")  # no spike where a side is unknown
             windows = np.lib.stride_tricks.sliding_window_view(rows, AROUND)
             apart = np.abs(windows - np.median(windows, axis=1)[:, None])
             distance[piece] = apart[:, AROUND // 2]
