@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -60,7 +61,7 @@ def given_columns(table: FileTable, joints: Sequence[str], options: TableOptions
         if of_one or names_a_quantity(name, joints):
             single[name] = names[0]
         else:
-            lists |= _for_each(joints, name, names, "columns", place)
+            lists |= _for_each(joints, name, names, "column", place)
     return lists | single
 
 
@@ -80,7 +81,7 @@ def given_gains(joints: Sequence[str], options: TableOptions, about: str) -> dic
                 raise InputError(f"{len(gains)} gains of one joint; give one", place)
             single[name] = gains[0]
         else:
-            lists |= _for_each(joints, name, gains * len(joints) if len(gains) == 1 else gains, "gains", place)
+            lists |= _for_each(joints, name, gains * len(joints) if len(gains) == 1 else gains, "gain", place)
     return lists | single
 
 
@@ -100,4 +101,6 @@ def _check_key(name: str, joints: Sequence[str], place: str, *others: str) -> No
     if joint in joints:
         raise InputError(f"there is no quantity '{quantity}'{did_you_mean(quantity, WORDS)}", place)
     unknown = joint or quantity
+    if close := difflib.get_close_matches(name, WORDS, n=1):
+        raise InputError(f"there is no joint or quantity '{name}'; did you mean '{close[0]}'?", place)
     raise InputError(f"there is no joint '{unknown}'{did_you_mean(unknown, [*others, *joints])}", place)

@@ -90,11 +90,11 @@ def times_of(
     if (since := _unit_since_1970(raw, known)) is not None:
         after = _since_first(texts, raw)
         return _since(raw[0] * UNITS[since][1], after * UNITS[since][1], columns, since)
+    made = (table.clock,) if table.clock and table.names[column] == "t" else ()
     if known is None and log and (found := _unit_of_a_log(raw)) is not None:
         what = f"the times, {np.median(np.diff(raw)):g} apart, are taken as {found}"
-        return Times(raw * UNITS[found][1], columns, (f"{what}; to be certain, give {keys[0]}t",))
-    made = table.clock if table.names[column] == "t" else ""
-    return Times(raw * UNITS[known or "s"][1], columns, (made,) if made else ())
+        return Times(raw * UNITS[found][1], columns, (*made, f"{what}; to be certain, give {keys[0]}t"))
+    return Times(raw * UNITS[known or "s"][1], columns, made)
 
 
 def numeric_times(table: FileTable, name: str | None = None, key: str = "columns.") -> tuple[int, ...]:
