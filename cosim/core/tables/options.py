@@ -101,6 +101,6 @@ def _check_key(name: str, joints: Sequence[str], place: str, *others: str) -> No
     if joint in joints:
         raise InputError(f"there is no quantity '{quantity}'{did_you_mean(quantity, WORDS)}", place)
     unknown = joint or quantity
-    if close := difflib.get_close_matches(name, WORDS, n=1):
+    if not joint and (close := difflib.get_close_matches(name, WORDS, n=1)):
         raise InputError(f"there is no joint or quantity '{name}'; did you mean '{close[0]}'?", place)
     raise InputError(f"there is no joint '{unknown}'{did_you_mean(unknown, [*others, *joints])}", place)
