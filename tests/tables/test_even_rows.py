@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import quad
 
 from cosim.core.tables import open_table
-from cosim.core.tables.even_rows import GAP, EvenRows, even_rows, is_even, means_between, typical_interval
+from cosim.core.tables.even_rows import LONG, EvenRows, even_rows, is_even, means_between, typical_interval
 from cosim.core.tables.joint_columns import NamedColumns
 from cosim.core.tables.log import JointLog, MeasuredColumn, read_log
 from cosim.core.tables.options import TableOptions
@@ -68,7 +68,7 @@ def test_the_motion_is_the_recorded_one(jitter: str, gaps: str, rubbish: str, su
     steps = np.diff(log.t)
     d = np.array([steps[max(a - 1, 0) : b].max() for a, b in zip(begins, ends, strict=True)])
     assert (error <= np.abs(position(log.t, 2)).max() * d**2 / 8 + 1e-8)[known].all()
-    longest = GAP * typical_interval(steps)
+    longest = LONG * typical_interval(steps)
     inside = [(a, b) for a, b in itertools.pairwise(log.t) if b - a > longest]
     np.testing.assert_allclose(np.reshape(rows.gaps, (-1, 2)), np.reshape(inside, (-1, 2)), atol=1e-12)
     assert len(rows.gaps) >= len(GAPS[gaps])

@@ -1,4 +1,4 @@
-"""Columns of all joints at once: those that a user lists in the order of the joints, and those that are numbered so.
+"""Columns of all joints together: those that a user lists in the order of the joints, and those that are numbered so.
 
 A list is `q1..q6`, `q1,q2,q3`, `#2..#7`, or the name of an array (k, n), whose columns are `<name>[0]`, ….
 

@@ -24,7 +24,7 @@ from cosim.core.units import show_percent
 JITTER = 1e-3  # of intervals between rows that are equally far apart, as a fraction of their median
 STEPS_PER_MEAN = 2.0
 PAUSE = 20.0  # medians: longer intervals are gaps and no part of the step, shorter ones may be pauses between bursts
-GAP = 4.0  # steps: in a longer interval lies a mean without a row
+LONG = 4.0  # steps: in a longer interval lies a mean without a row
 MOST_MISSING = 0.2  # of the rows
 PASS_BAND = 0.443  # of the rate of means: where they pass half of the power
 
@@ -53,7 +53,7 @@ def even_rows(t: Array, values: Array, row: Callable[[int], str], place: str) ->
         return EvenRows(t, values, 0.0, (), ())
     intervals = np.diff(t)
     step = typical_interval(intervals)
-    after = np.flatnonzero(intervals > GAP * step)
+    after = np.flatnonzero(intervals > LONG * step)
     missing = float(np.sum(intervals[after] - step) / (t[-1] - t[0]))
     if missing > MOST_MISSING:
         what = f"{show_percent(missing)} of the rows are missing, {show_percent(MOST_MISSING)} may be"
@@ -64,7 +64,7 @@ def even_rows(t: Array, values: Array, row: Callable[[int], str], place: str) ->
     gaps = tuple((float(t[k]), float(t[k + 1])) for k in after)
     notes = [_words(t, intervals, step, window)]
     if len(after):
-        said = f"{len(after)} {plural(len(after), 'gap')} of more than {GAP * step:.3g} s, {show_percent(missing)} of"
+        said = f"{len(after)} {plural(len(after), 'gap')} of more than {LONG * step:.3g} s, {show_percent(missing)} of"
         notes.append(f"{said} the rows, the largest {_largest(t, after, row)}; rows near a gap do not count")
     return EvenRows(0.5 * (edges[:-1] + edges[1:]), means_between(edges, t, values), window, gaps, tuple(notes))
 

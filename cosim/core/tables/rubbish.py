@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.core.errors import InputError, plural
-from cosim.core.tables.even_rows import GAP, typical_interval
+from cosim.core.tables.even_rows import LONG, typical_interval
 from cosim.core.tables.table import FileTable, TableRows
 from cosim.core.types import Array
 from cosim.core.units import show_percent
@@ -101,15 +101,15 @@ def sound_rows(table: FileTable, columns: Sequence[int], factors: Array, times: 
     return SoundRows(table.only(np.flatnonzero(~bad)), values[~bad], places.of(~bad), notes)
 
 
-def spikes(t: Array, values: Array, turning: Array) -> np.ndarray:
-    """bool (k,): rows with a spike in positions (k, n) at increasing times (k,); turning (n,): angles, whose jumps by a
-    turn are no spikes."""
+def spikes(t: Array, values: Array, angles: Array) -> np.ndarray:
+    """bool (k,): rows with a spike in positions (k, n) at increasing times (k,); angles (n,): bool, which may jump by
+    a turn and are no spike then."""
     if len(t) < SHORTEST:
         return np.zeros(len(t), dtype=bool)
-    far = _is_far(t, values, np.where(turning, 4.0 * np.pi, 0.0))
+    far = _is_far(t, values, np.where(angles, 4.0 * np.pi, 0.0))
     smooth = values[~far].copy()
-    smooth[:, turning] = np.unwrap(smooth[:, turning], axis=0)
-    far[~far] = _is_far(t[~far], smooth, np.zeros(len(turning)))
+    smooth[:, angles] = np.unwrap(smooth[:, angles], axis=0)
+    far[~far] = _is_far(t[~far], smooth, np.zeros(len(angles)))
     return far
 
 
@@ -133,7 +133,7 @@ def _is_far(t: Array, values: Array, least: Array) -> np.ndarray:
 def _pieces(t: Array) -> list[slice]:
     """Rows without a gap between them."""
     steps = np.diff(t)
-    ends = np.flatnonzero(steps > GAP * typical_interval(steps)) + 1
+    ends = np.flatnonzero(steps > LONG * typical_interval(steps)) + 1
     return [slice(a, b) for a, b in zip([0, *ends], [*ends, len(t)], strict=True)]
 
 
