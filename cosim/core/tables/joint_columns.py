@@ -107,7 +107,7 @@ class NamedColumns:
 
     def _of_current(self, joint: str, quantity: str) -> bool:
         """Whether the gain of a quantity takes it from the current."""
-        gain = self._gain(joint, quantity)
+        gain = self.gain(joint, quantity)
         return gain is not None and gain.per is not None and quantity != "current" and UNITS[gain.per][0] == "A"
 
     def _by_name(self, joint: str, quantity: str, bare: bool) -> int | None:
@@ -132,20 +132,27 @@ class NamedColumns:
 
     def said(self, wanted: Iterable[tuple[str, str, int]]) -> Iterator[str]:
         """What was guessed of these joints, quantities and columns."""
-        names, found = self.table.names, dict[str, list[tuple[str, int]]]()
+        found = dict[str, list[tuple[str, int]]]()
         for joint, quantity, column in wanted:
             found.setdefault(quantity, []).append((joint, column))
         for quantity, of in found.items():
-            key = next((k for joint, _ in of for k in self._keys(joint, quantity) if k in self.named), None)
-            if any(self._of_current(joint, quantity) for joint, _ in of) and key is None:
-                columns = in_short([names[column] for _, column in of])
-                yield f"{columns} are currents; times their gains they are the {quantity}"
-            source = "current" if self._of_current(of[0][0], quantity) else quantity
-            ordered = self._by_order(source) if self.by_order and key is None else None
-            if ordered and any(column in ordered for _, column in of):
-                which, columns = listed(self.joints), in_short([names[k] for k in ordered])
-                said = f"{columns} are taken as the {source} of {which}, in this order"
-                yield f"{said}; to be certain, give {self.keys[1]}{quantity}{self._sign}{columns}"
+            if any(key in self.named for joint, _ in of for key in self._keys(joint, quantity)):
+                continue
+            yield from self._said_of(quantity, [joint for joint, _ in of], [column for _, column in of])
+
+    def _said_of(self, quantity: str, joints: Sequence[str], columns: Sequence[int]) -> Iterator[str]:
+        """Of joints whose columns nobody names."""
+        one, names = len(columns) == 1, in_short([self.table.names[k] for k in columns])
+        current = any(self._of_current(joint, quantity) for joint in joints)
+        if current:
+            are = "is a current; times its gain it is" if one else "are currents; times their gains they are"
+            yield f"{names} {are} the {quantity}"
+        source = "current" if current else quantity
+        if self.by_order and (ordered := self._by_order(source)) and set(columns) <= set(ordered):
+            said = f"{names} {'is' if one else 'are'} taken as the {source} of {listed(joints)}"
+            said += "" if one else ", in this order"
+            names = in_short([self.table.names[k] for k in ordered])
+            yield f"{said}; to be certain, give {self.keys[1]}{quantity}{self._sign}{names}"
 
     @property
     def _sign(self) -> str:
@@ -188,7 +195,7 @@ class NamedColumns:
         source = "current" if self._of_current(joint, quantity) else quantity
         unit, table = self._unit(joint, source, column), self.table
         allowed = dimensions_of(quantity, dof_unit)
-        if (gain := self._gain(joint, quantity)) is not None:
+        if (gain := self.gain(joint, quantity)) is not None:
             key = next(key for key in self._keys(joint, quantity) if key in self.gains)
             try:
                 factor = gain.factor(unit, allowed)
@@ -207,7 +214,8 @@ class NamedColumns:
             raise InputError(f"{what}; give another column or unit", table.place(table.header, table.names[column]))
         return factor * to_si if gain is not None else to_si
 
-    def _gain(self, joint: str, quantity: str) -> Gain | None:
+    def gain(self, joint: str, quantity: str) -> Gain | None:
+        """The one that the caller gives."""
         return next((self.gains[key] for key in self._keys(joint, quantity) if key in self.gains), None)
 
     def _unit(self, joint: str, quantity: str, column: int) -> str | None:

@@ -29,6 +29,7 @@ FAR_IN_TIME = 1e6  # middle halves of all times, from their median
 AROUND = 7  # rows, in which a spike is seen
 OTHERS = 4  # index of the distance, by size, that is of the motion
 SPIKE = 10.0  # distances
+WRAPPED = 4.0 * np.pi  # rad: an angle that goes farther to and fro does not jump by a turn
 SHORTEST = 20  # rows: in fewer no spike can be told
 MOST_RANGES = 8  # of lines that a message names
 
@@ -106,10 +107,11 @@ def spikes(t: Array, values: Array, angles: Array) -> np.ndarray:
     a turn and are no spike then."""
     if len(t) < SHORTEST:
         return np.zeros(len(t), dtype=bool)
-    far = _is_far(t, values, np.where(angles, 4.0 * np.pi, 0.0))
-    smooth = values[~far].copy()
-    smooth[:, angles] = np.unwrap(smooth[:, angles], axis=0)
-    far[~far] = _is_far(t[~far], smooth, np.zeros(len(angles)))
+    bounds = np.where(angles, WRAPPED, 0.0)
+    wide = np.ptp(values, axis=0) > bounds
+    far = _is_far(t, values[:, wide], bounds[wide])
+    smooth = np.unwrap(values[~far][:, angles], axis=0)
+    far[~far] = _is_far(t[~far], smooth, np.zeros(smooth.shape[1]))
     return far
 
 

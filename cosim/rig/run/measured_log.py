@@ -41,7 +41,7 @@ class MeasuredLog(Run):
 
 def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE_FILE) -> MeasuredLog:
     """The quantities of the joints of a run in a table, in the units of its signals. Raises InputError for a file
-    without any, see `open_table`."""
+    without any, or without one that has a gain, see `open_table`."""
     table = open_table(path, options.topic)
     of = NamedColumns.of(table, run.joints, options, by_order=True)
     found = dict[str, MeasuredColumn]()
@@ -49,6 +49,8 @@ def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE
         for quantity, signals in COMPARED.items():
             signal = next((name for name in signals if f"{joint}/{name}" in run), None)
             column = None if signal is None else of.column(joint, quantity)
+            if column is None and of.gain(joint, quantity) is not None:
+                raise InputError(of.lacking(joint, quantity), table.place(table.header))
             if column is not None:
                 found[f"{joint}/{signal}"] = MeasuredColumn(joint, quantity, column, run.units[f"{joint}/position"])
     if not found:
