@@ -130,6 +130,17 @@ def test_lists_in_the_order_of_the_joints(case: str, quantity: str, tmp_path: Pa
         assert columns_of(path, quantity, columns) == [expected[0], 1, expected[2]]
 
 
+def test_what_is_guessed_beside_a_name_is_said(tmp_path: Path) -> None:
+    path = table_of(tmp_path, [*numbered("i#"), "x"])
+    given = {"columns": {"elbow/effort": "x"}, "gains": {"effort": "2 N*m/A"}}
+    log = log_of(path, "effort", **given)
+    np.testing.assert_array_equal(log.values[0], [2, 8, 6])
+    assert log.notes == (
+        "i1,i3 are currents; times their gains they are the effort",
+        "i1,i3 are taken as the current of shoulder, wrist, in this order; to be certain, give --column effort=i1..i3",
+    )
+
+
 def test_a_list_of_the_only_joint(tmp_path: Path) -> None:
     path = table_of(tmp_path, ["a", "a,b", "q1..q2"])
     for k, name in enumerate(("a", "a,b", "q1..q2"), 1):

@@ -134,10 +134,9 @@ class NamedColumns:
         """What was guessed of these joints, quantities and columns."""
         found = dict[str, list[tuple[str, int]]]()
         for joint, quantity, column in wanted:
-            found.setdefault(quantity, []).append((joint, column))
+            if not any(key in self.named for key in self._keys(joint, quantity)):
+                found.setdefault(quantity, []).append((joint, column))
         for quantity, of in found.items():
-            if any(key in self.named for joint, _ in of for key in self._keys(joint, quantity)):
-                continue
             yield from self._said_of(quantity, [joint for joint, _ in of], [column for _, column in of])
 
     def _said_of(self, quantity: str, joints: Sequence[str], columns: Sequence[int]) -> Iterator[str]:
