@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,11 +112,6 @@ def test_an_even_log_stays_to_the_bit(rig, tmp_path):
     np.testing.assert_array_equal(motion.position[:, 0], columns["pivot/position"])
     np.testing.assert_array_equal(motion.drive[:, 0], columns["pivot/effort"])
     assert (motion.window, motion.gaps, motion.notes) == (0.0, (), ())
-
-
-def test_rows_that_no_simulated_run_has(rig, tmp_path, said):
-    path: Path = pendulum.write(tmp_path / "f.csv", thinned(0, "jitter"))
-    said(refusal(identify, rig, path, method="output-error"))
 
 
 def test_gaps_that_leave_too_little(rig, tmp_path, said):

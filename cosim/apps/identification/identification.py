@@ -214,7 +214,7 @@ def _kept(chosen: Variables, kept: Variables, found: Fit) -> Fit:
 def _rig_itself(rig: Rig, motion: RecordedMotion, chosen: Variables, training: float) -> list[JointCheck]:
     """What a run with the numbers of the rig explains."""
     loop, rows = ClosedLoop(rig, chosen, motion, True), round(training * len(motion.t))
-    drive, start = loop.means(motion.drive), rows // loop.together
+    drive, start = loop.means(motion.drive), loop.count(rows)
     left = loop.errors(chosen.of_rig[None], len(motion.t))[0][:, len(motion.joints) :]
     sizes = ((rms_of(of[start:, k]) for of in (drive, left, left, drive + left)) for k in range(len(motion.joints)))
     return [JointCheck(joint, *of) for joint, of in zip(motion.joints, sizes, strict=True)]
@@ -225,4 +225,4 @@ def _unexplained(loop: ClosedLoop, found: OutputFit, rows: int) -> Unexplained:
     x = np.vstack([loop.variables.of_rig, found.fit.x])
     before, after = loop.errors(x, len(motion.t))[:, :, n:]
     t, drive = loop.means(motion.t), loop.means(motion.drive)
-    return Unexplained(motion.joints, t, drive, before, after, np.ones(drive.shape, bool), rows // loop.together)
+    return Unexplained(motion.joints, t, drive, before, after, np.ones(drive.shape, bool), loop.count(rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,8 +33,9 @@ SLOW = 0.03  # rad/s or m/s, below which dry friction depends on more than the d
 @dataclass(frozen=True)
 class RecordedMotion:
     """Of n joints with drives at k equally spaced times: t (k,) [s], position (k, n), drive (k, n): the signal `source`
-    of each joint, SI; window [s]: over which rows are means of uneven ones, 0 for rows as they were; gaps: (begin, end)
-    [s] between which nothing was recorded; notes: what was guessed or changed."""
+    of each joint, SI; window [s]: over which rows are means of uneven ones, 0 for rows as they were; logged [s]: times
+    of the latter, empty without; gaps: (begin, end) [s] between which nothing was recorded; notes: what was guessed or
+    changed."""
 
     path: str
     joints: tuple[str, ...]
@@ -43,6 +44,7 @@ class RecordedMotion:
     drive: Array
     source: str
     window: float = 0.0
+    logged: Array = field(default_factory=lambda: np.zeros(0))
     gaps: tuple[tuple[float, float], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -124,7 +126,8 @@ def read_motion(
     if np.ptp(position, axis=0).max() < STILL:
         raise InputError("no joint moves; record a motion, such as one from 'cosim identify --excite'", str(path))
     notes = (*log.notes, *rows.notes)
-    return RecordedMotion(str(path), joints, rows.t, position, drive, source, rows.window, rows.gaps, notes)
+    logged = log.t if rows.window else np.zeros(0)
+    return RecordedMotion(str(path), joints, rows.t, position, drive, source, rows.window, logged, rows.gaps, notes)
 
 
 def unit_of_time(motion: RecordedMotion) -> str:
