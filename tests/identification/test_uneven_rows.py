@@ -106,7 +106,7 @@ def test_the_numbers_of_an_uneven_log_lie_in_their_intervals(rig, tmp_path, jitt
 def test_an_even_log_stays_to_the_bit(rig, tmp_path):
     columns = pendulum.motion()
     path = tmp_path / "f.npz"
-    np.savez(path, **columns)
+    np.savez(path, **columns)  # type: ignore[arg-type]
     motion = read_motion(rig, path, SOURCES)
     np.testing.assert_array_equal(motion.t, columns["t"])
     np.testing.assert_array_equal(motion.position[:, 0], columns["pivot/position"])

@@ -132,7 +132,7 @@ def test_lists_in_the_order_of_the_joints(case: str, quantity: str, tmp_path: Pa
 
 def test_what_is_guessed_beside_a_name_is_said(tmp_path: Path) -> None:
     path = table_of(tmp_path, [*numbered("i#"), "x"])
-    given = {"columns": {"elbow/effort": "x"}, "gains": {"effort": "2 N*m/A"}}
+    given: dict[str, Any] = {"columns": {"elbow/effort": "x"}, "gains": {"effort": "2 N*m/A"}}
     log = log_of(path, "effort", **given)
     np.testing.assert_array_equal(log.values[0], [2, 8, 6])
     assert log.notes == (
