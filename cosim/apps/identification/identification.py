@@ -29,7 +29,7 @@ from cosim.apps.identification.suspicions import cause_of
 from cosim.apps.identification.variables import DEFAULT, Variables, choose
 from cosim.apps.identification.verdict import failure_of
 from cosim.core.errors import InputError, did_you_mean
-from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, TableOptions
+from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
 
@@ -156,6 +156,7 @@ class FittedRecordings:
         if moving < FEWEST:
             what = f"has {moving} samples in which a joint moves steadily, {FEWEST} are needed"
             fix = unit_of_time(motions[0]) or "record a longer or a faster motion"
+            fix += ", without gaps" if motions[0].gaps else ""
             raise InputError(f"{what}; {fix}", motions[0].path)
         return found
 
@@ -302,7 +303,7 @@ def _start(rig: Rig, read: ReadFile, chosen: Variables, cutoff: float | None, tr
 def _explained_by_rig(rig: Rig, motion: RecordedMotion, chosen: Variables, training: float) -> Array:
     """(n,) fractions of the mean squares of the drives that a run with the numbers of the rig explains."""
     loop, rows = ClosedLoop(rig, chosen, motion, True), round(training * len(motion.t))
-    drive, start = loop.means(motion.drive), rows // loop.together
+    drive, start = loop.means(motion.drive), loop.count(rows)
     left = loop.errors(chosen.of_rig[None], len(motion.t))[0][:, len(motion.joints) :]
     return 1.0 - np.sum(left[start:] ** 2, axis=0) / np.sum(drive[start:] ** 2, axis=0)
 
@@ -322,4 +323,4 @@ def _unexplained(loop: ClosedLoop, x: Array, rows: int) -> Unexplained:
     speed = np.gradient(motion.position, motion.step, axis=0)
     t, speed, drive = (loop.means(of) for of in (motion.t, speed, motion.drive))
     counted = np.ones(drive.shape, bool)
-    return Unexplained(motion.path, motion.joints, t, speed, drive, before, after, counted, rows // loop.together)
+    return Unexplained(motion.path, motion.joints, t, speed, drive, before, after, counted, loop.count(rows))
