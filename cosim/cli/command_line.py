@@ -286,22 +286,29 @@ def all_commands() -> Commands:
         "identify",
         commands.identify,
         rig,
-        word("recording", metavar="F.mcap", nargs="?", type=Path, help="the recording, or a table (.csv)"),
+        word(
+            "recordings",
+            metavar="F.mcap",
+            nargs="*",
+            help="recordings, or tables (.csv), all in one fit; F.csv:load='2 kg@tool' of one with a load on a link",
+        ),
         overrides,
         overlay,
+        word("--check", metavar="F.mcap", nargs="+", default=[], help="recordings that check the numbers"),
         word(
             "--fit",
             metavar="A,B",
             default="",
-            help="inertia, friction, torque_constant, rotor_inertia, elasticity, delay, or numbers of the rig; default:"
-            " inertia,friction",
+            help="inertia, friction, torque_constant, rotor_inertia, elasticity, delay, offset, gain, or numbers of the"
+            " rig; default: inertia,friction",
         ),
+        flag("--offset", "find a constant offset of each recorded signal of drives too"),
         word(
             "--method",
             choices=("equation-error", "output-error"),
             help="errors of the equations of motion, or of simulated runs; default: the former where the rig allows it",
         ),
-        word("--cutoff", metavar="HZ", help="of the filter of the equation errors; default: 10 Hz"),
+        word("--cutoff", metavar="HZ", help="of the filter of the equation errors; default: from the noise, 2 to 10 Hz"),
         *TABLE,
         word("--training", metavar="X", type=float, default=0.7, help="first fraction, to fit; default: 0.7"),
         word("-o", dest="output", metavar="F.yaml", help="write an overlay; with --excite the motion (.csv)"),

@@ -281,11 +281,16 @@ def learn(
         learn_rig(rig, overrides, save, iterations, gain, frequency, recording)
 
 
+PER_JOINT = "per-joint"  # gains of the recorded signals, to be found
+
+
 def identify(
     rig: Path,
-    recording: Path | None,
+    recordings: list[str],
     overrides: list[Override],
+    check: list[str],
     fit: str,
+    offset: bool,
     method: Literal["equation-error", "output-error"] | None,
     cutoff: str | None,
     training: float,
@@ -307,14 +312,18 @@ def identify(
     from cosim.output.slow_code import named_when_slow
 
     wanted = names_in(fit) or ["inertia", "friction"]
+    if offset:
+        wanted = [*wanted, "offset"]
+    if PER_JOINT in gain:
+        wanted, gain = [*wanted, "gain"], [each for each in gain if each != PER_JOINT]
     if excite:
-        extra = {"F.mcap": recording, "--report": report, "--json": json, "--cutoff": cutoff, "--method": method}
+        extra = {"F.mcap": recordings or None, "--check": check or None, "--report": report, "--json": json, "--cutoff": cutoff, "--method": method}
         for option in (option for option, value in extra.items() if value is not None):
             raise InputError("is for a recording; --excite designs a motion", option)
         with named_when_slow():
             excite_rig(rig, overrides, wanted, 20.0 if duration is None else duration_of(duration), output)
         return
-    if recording is None:
+    if not recordings:
         raise InputError("give a recording, or --excite for a motion to record", "cosim identify")
     if duration is not None:
         raise InputError("is for --excite", "--duration")
@@ -322,7 +331,9 @@ def identify(
     hertz = None if cutoff is None else quantity_of(cutoff, "Hz", "--cutoff", (0.0, math.inf), words)
     with named_when_slow():
         table = table_options(unit, column, topic, gain)
-        identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json, method, anyway, table)
+        identify_rig(
+            rig, recordings, check, overrides, wanted, hertz, training, output, report, json, method, anyway, table
+        )
 
 
 def tune(

@@ -138,7 +138,7 @@ def test_without_currents_the_commanded_effort_counts(arm_file, recording):
     path = recording.parent / "commands.csv"
     export_run(selection_of(run, names, None, None), "csv", path)
     found = identify(load_rig(arm_file), path)
-    assert found.motion.source == "command_effort"
+    assert found.motions[0].source == "command_effort"
     assert numbers(found)["joints.elbow.actuator.coulomb"].value == pytest.approx(1.3, rel=0.03)
 
 
@@ -178,7 +178,7 @@ def test_a_rig_of_ideal_drives_takes_joint_frictions(tmp_path, arm_file):
     )
     rig.run(record=tmp_path / "ideal.mcap")
     found = identify(load_rig(tmp_path / "ideal.yaml"), tmp_path / "ideal.mcap", ["friction"])
-    assert found.motion.source == "effort"
+    assert found.motions[0].source == "effort"
     known = numbers(found)
     assert known["mechanism.elbow.damping"].value == pytest.approx(0.4, rel=0.03)
     assert known["mechanism.elbow.friction"].value == pytest.approx(0.3, rel=0.03)

@@ -126,9 +126,9 @@ def test_uneven_rows_with_a_gap_and_rubbish(arm_file, noisy, tmp_path, late):
         np.savetxt(tmp_path / "f.csv", np.column_stack(rows), delimiter=",", header=head, comments="")
         wanted = ["friction", "torque_constant", *(["delay"] if late else [])]
         found = identify(rig, tmp_path / "f.csv", wanted, method="output-error")
-        assert found.motion.window == pytest.approx(6e-3, rel=0.1)
-        assert any("1 gap" in note for note in found.motion.notes)
-        assert any("no motion has" in note for note in found.motion.notes)
+        assert found.motions[0].window == pytest.approx(6e-3, rel=0.1)
+        assert any("1 gap" in note for note in found.motions[0].notes)
+        assert any("no motion has" in note for note in found.motions[0].notes)
         errors.append(list(off(found, FRICTION | ({"delay": late} if late else {})).values()))
         assert max(check.after / check.before for check in found.checks) < 0.4
     assert np.abs(errors).max() < 2.0
@@ -143,7 +143,7 @@ def test_uneven_rows_without_noise_give_the_numbers_themselves(arm_file, tmp_pat
     table = table[np.cumsum(np.random.default_rng(0).integers(2, 30, 720))]
     np.savetxt(tmp_path / "f.csv", table, delimiter=",", header=head, comments="")
     found = identify(rig, tmp_path / "f.csv", ["friction", "torque_constant"], method="output-error")
-    assert found.motion.window > 0.03
+    assert found.motions[0].window > 0.03
     known = {number.name: number.value for number in found.numbers}
     assert [known[name] for name in FRICTION] == pytest.approx(list(FRICTION.values()), rel=1e-4)
 

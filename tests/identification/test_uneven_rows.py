@@ -90,10 +90,10 @@ def test_the_numbers_of_an_uneven_log_lie_in_their_intervals(rig, tmp_path, jitt
     path = pendulum.write(tmp_path / "f.csv", thinned(0, jitter))
     found = identify(rig, path)
     assert not found.failure
-    assert [note for note in found.motion.notes if "uneven" in note]
-    assert [note for note in found.motion.notes if note.startswith("1 gap")]
+    assert [note for note in found.motions[0].notes if "uneven" in note]
+    assert [note for note in found.motions[0].notes if note.startswith("1 gap")]
     assert any(line.startswith("note      rows are uneven") for line in found.lines())
-    assert found.as_json()["notes"] == list(found.motion.notes)
+    assert found.as_json()["notes"] == list(found.motions[0].notes)
     numbers = {number.name: number for number in found.numbers}
     for name, true in (("damping", pendulum.DAMPING), ("friction", pendulum.FRICTION)):
         number = numbers[f"mechanism.pivot.{name}"]

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cosim.apps.identification.excitation import excite, overlay_of
-from cosim.apps.identification.identification import identify
+from cosim.apps.identification.identification import MotionFile, identify
+from cosim.apps.identification.loads import load_of
 from cosim.apps.identification.report import report_page
 from cosim.apps.identification.variables import choose
 from cosim.core.errors import RunError
@@ -18,12 +19,14 @@ from cosim.rig.rig import load_rig
 from cosim.rig.rig_files import input_files
 
 OVERLAY, TABLE = (".yaml", ".yml"), (".csv",)
+LOAD = ":load="  # behind a path
 SUFFIXES = {"--report": (".html", ".htm"), "--json": (".json",)}  # of each option; of others OVERLAY
 
 
 def identify_rig(
     path: Path,
-    recording: Path,
+    recordings: Sequence[str],
+    check: Sequence[str],
     overrides: Sequence[Override],
     wanted: Sequence[str],
     cutoff: float | None,
@@ -35,15 +38,18 @@ def identify_rig(
     anyway: bool = False,
     table: TableOptions = SAID_BY_THE_FILE,
 ) -> None:
-    """Print what a recording determines, and write the overlay, the report and the figures. Raises RunError, after the
-    latter are written, for numbers that explain too little; their overlay is written `anyway` only."""
+    """Print what recordings determine, and write the overlay, the report and the figures. Raises RunError, after the
+    latter are written, for numbers that explain too little; their overlay is written `anyway` only.
+
+    recordings, check: paths, one with a load as in `A.csv:load=2 kg@tool`."""
+    files, checks = ([motion_file(text) for text in texts] for texts in (recordings, check))
     targets = {"-o": output, "--report": report, "--json": None if json == "-" else json}
-    _check_outputs(path, recording, targets)
+    _check_outputs(path, [file.path for file in (*files, *checks)], targets)
     with console.busy(f"identifying {path.stem}"):
         rig = load_rig(path, overrides)
         rig.require_joints("cosim identify")
         console.check_files(input_files(rig, overrides), targets)
-        found = identify(rig, recording, wanted, cutoff, training, method, table)
+        found = identify(rig, files, wanted, cutoff, training, method, table, checks)
     if json != "-":
         print(*found.lines(), sep="\n")
     if found.failure and not anyway:
@@ -58,15 +64,21 @@ def identify_rig(
     if json and write_json(json, found.as_json(), "figures"):
         print(f"wrote     figures {json}")
     if found.failure:
-        raise RunError(found.failure, str(recording))
+        raise RunError(found.failure, found.motions[-1 if checks else 0].path)
 
 
-def _check_outputs(rig: Path, recording: Path | None, targets: Mapping[str, str | None]) -> None:
+def motion_file(text: str) -> MotionFile:
+    """Of a path, or of one with a load. Raises InputError."""
+    path, separator, load = text.rpartition(LOAD)
+    return MotionFile(path, load_of(load, text)) if separator else MotionFile(text)
+
+
+def _check_outputs(rig: Path, recordings: Sequence[str | Path], targets: Mapping[str, str | None]) -> None:
     """Raises InputError for files that cannot be written, or that would overwrite the inputs or each other."""
-    taken = {identity(rig): "the rig itself"} | ({identity(recording): "the recording"} if recording else {})
+    taken = {identity(rig): "the rig itself"} | {identity(Path(path)): "the recording" for path in recordings}
     for option, given in targets.items():
         if given is not None:
-            suffixes = TABLE if recording is None and option == "-o" else SUFFIXES.get(option, OVERLAY)
+            suffixes = TABLE if not recordings and option == "-o" else SUFFIXES.get(option, OVERLAY)
             check_output(given, option, suffixes, taken)
             taken[identity(Path(given))] = f"the file of {option}"
 
@@ -78,7 +90,7 @@ def excite_rig(
     table = Path(output or f"{path.stem}_motion.csv")
     overlay = table.with_suffix(".yaml")
     targets = {"-o": str(table), "the overlay": str(overlay)}
-    _check_outputs(path, None, targets)
+    _check_outputs(path, [], targets)
     with console.busy(f"designing a motion of {path.stem}"):
         rig = load_rig(path, overrides)
         rig.require_joints("cosim identify")

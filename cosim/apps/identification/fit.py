@@ -59,6 +59,11 @@ class Fit:
     by_values: Array
     slope: Array
 
+    @property
+    def deviations(self) -> Array:
+        """(n,) of the numbers."""
+        return np.sqrt(np.diag(self.covariance))
+
     def delay(self, variables: Variables) -> float:
         """s"""
         values = dict(zip(variables.titles, variables.split(self.values), strict=True))
@@ -224,7 +229,7 @@ def linear_blocks(
     base, found = slopes(beta), []
     for k in blocks:
         block, place = variables.blocks[k], variables.places[k]
-        if isinstance(block, BodyBlock) or block.size > 1 or block.title == DELAY:
+        if isinstance(block, BodyBlock) or block.size > 1 or block.divides or block.title == DELAY:
             continue
         changed = beta.copy()
         changed[place] = 2.0 * beta[place] + block.scale

@@ -18,6 +18,7 @@ from cosim.core.types import Array
 UNSEEN = 0.5  # standard deviation, relative to the quantity itself, with all others known
 UNSURE = 0.3  # … with all others unknown
 PRIOR = 1e-4  # of variables, where all are unknown: one of 1 would hold what the motion leaves open near the rig
+SURE = 3.0  # standard deviations: a found value that is larger says how large the number is
 NOTICED = 0.05  # of the drives: an effect of this size counts
 WORDS = {"com": "centre of mass"}
 
@@ -44,10 +45,11 @@ def quantities_of(variables: Variables) -> list[Quantity]:
     return found
 
 
-def scales_of(variables: Variables, values: Array, by_beta: Array, drive: Array) -> list[Array]:
+def scales_of(variables: Variables, values: Array, deviations: Array, by_beta: Array, drive: Array) -> list[Array]:
     """Of each block what counts as a change of the order of its values: of a body its mass, size and both together; of
-    other numbers the larger one of the found value and the rig's, or a part of what would need as much of the drives as
-    all else. values (n,): found; by_beta (k, nv, size): slopes of the errors; drive (nv,): root mean squares."""
+    other numbers the found value where it is sure, and at least the rig's, in place of a 0 what would need a part of
+    the drives. values (n,): found, with their standard deviations; by_beta (k, nv, size): slopes of the errors; drive
+    (nv,): root mean squares."""
     effects = np.sqrt(np.mean(np.sum((by_beta / drive[:, None]) ** 2, axis=1), axis=0))
     kinds = [block.title.rpartition(".")[2] for block in variables.blocks]
     strongest = dict[str, float]()  # of all joints: one that rests needs no other size of a friction
@@ -61,8 +63,9 @@ def scales_of(variables: Variables, values: Array, by_beta: Array, drive: Array)
         elif block.title == DELAY or own.size > 1:
             found.append(block.scale)
         else:
-            least = 0.0 if block.divides else NOTICED / max(strongest[kind], 1e-300)
-            found.append(np.maximum(np.abs([own, block.rig]).max(axis=0), least))
+            usual = NOTICED / max(strongest[kind], 1e-300) if block.rig[0] == 0.0 else np.abs(block.rig)
+            sure = np.abs(own) > SURE * deviations[place]  # else the found value says nothing
+            found.append(np.maximum(np.where(sure, np.abs(own), 0.0), usual))
     return found
 
 

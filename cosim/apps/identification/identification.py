@@ -104,7 +104,7 @@ def identify(
 
 def _cause(found: Identification, chosen: Variables, read: ReadFile, training: float) -> str:
     """The sign or the unit that explains a recording, in words; see `cause_of`."""
-    if found.method == EQUATION_ERROR:
+    if has_equation_error(found.rig):
         given = FittedRecordings.of(found.rig, [read], [], chosen, found.cutoff, training)
         return cause_of(found.rig, read.motion, given.compared_with)
 
@@ -183,7 +183,7 @@ class FittedRecordings:
         parts = self.parts
         drive = np.sqrt(np.mean(np.concatenate([of.samples.drive for of in parts]) ** 2, axis=0))
         by_beta = np.concatenate([of(found.beta)[1] for of in parts])
-        scales = scales_of(self.variables, found.values, by_beta, np.maximum(drive, 1e-12))
+        scales = scales_of(self.variables, found.values, found.deviations, by_beta, np.maximum(drive, 1e-12))
         return look(self.variables, found.slope, found.by_values, found.covariance, scales)
 
     def compared_with(self, motion: RecordedMotion) -> tuple[Array, Array] | None:
@@ -237,7 +237,7 @@ def by_equation_error(
     about = f"{training[0].motion.source} of {len(joints)} joints below {given.cutoff:g} Hz"
     left = recordings.unexplained(found)
     estimate = Estimate(found.values, found.covariance, found.clusters).part(variables.value_columns(kept))
-    shares = dict(zip(joints, found.left / found.noise, strict=True))
+    shares = dict(zip(joints, (found.left / found.noise).tolist(), strict=True))
     blocks = Variables(tuple(variables.blocks[k] for k in kept))
     return Identification(
         rig, recordings.motions, EQUATION_ERROR, about, given.cutoff, seen, blocks, estimate, left, shares
@@ -305,7 +305,8 @@ def _explained_by_rig(rig: Rig, motion: RecordedMotion, chosen: Variables, train
     loop, rows = ClosedLoop(rig, chosen, motion, True), round(training * len(motion.t))
     drive, start = loop.means(motion.drive), loop.count(rows)
     left = loop.errors(chosen.of_rig[None], len(motion.t))[0][:, len(motion.joints) :]
-    return 1.0 - np.sum(left[start:] ** 2, axis=0) / np.sum(drive[start:] ** 2, axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return 1.0 - np.sum(left[start:] ** 2, axis=0) / np.sum(drive[start:] ** 2, axis=0)
 
 
 def _misfit_at(loop: ClosedLoop, x: Array, rows: int) -> float:

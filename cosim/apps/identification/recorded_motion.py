@@ -219,8 +219,8 @@ def _keep_moving(velocity: Array, reach: int) -> Array:
 
 
 def default_cutoff(motion: RecordedMotion) -> float:
-    """[Hz] at which the noise of the positions makes a small part of the accelerations of the joint in the middle, which
-    biases inertias by its square; at most CUTOFF.
+    """[Hz] at which the noise of the positions makes a small part of the accelerations of the joint in the middle,
+    which biases inertias by its square; at most CUTOFF.
 
     White noise of σ per row has third differences of √20 σ. Behind a Gaussian of standard deviation s its second
     derivative has the variance 3 σ² h / (8 √π s⁵), with rows h apart.

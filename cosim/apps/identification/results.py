@@ -271,7 +271,7 @@ class Identification:
             "signal": self.source,
             "method": self.method,
             "cutoff_hz": self.cutoff,
-            "notes": list(self.motion.notes),
+            "notes": list(dict.fromkeys(note for motion in self.motions for note in motion.notes)),
             "samples": dict(zip(("training", "validation"), self.sample_numbers, strict=True)),
             "numbers": {
                 number.name: {
