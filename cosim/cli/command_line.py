@@ -308,7 +308,7 @@ def all_commands() -> Commands:
             choices=("equation-error", "output-error"),
             help="errors of the equations of motion, or of simulated runs; default: the former where the rig allows it",
         ),
-        word("--cutoff", metavar="HZ", help="of the filter of the equation errors; default: from the noise, 2 to 10 Hz"),
+        word("--cutoff", metavar="HZ", help="of the filter of the errors; default: from the noise, 2 to 10 Hz"),
         *TABLE,
         word("--training", metavar="X", type=float, default=0.7, help="first fraction, to fit; default: 0.7"),
         word("-o", dest="output", metavar="F.yaml", help="write an overlay; with --excite the motion (.csv)"),

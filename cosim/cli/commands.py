@@ -315,9 +315,10 @@ def identify(
     if offset:
         wanted = [*wanted, "offset"]
     if PER_JOINT in gain:
-        wanted, gain = [*wanted, "gain"], [each for each in gain if each != PER_JOINT]
+        wanted, gain = [*wanted, "gain"], [of for of in gain if of != PER_JOINT]
     if excite:
-        extra = {"F.mcap": recordings or None, "--check": check or None, "--report": report, "--json": json, "--cutoff": cutoff, "--method": method}
+        extra = {"F.mcap": recordings or None, "--check": check or None, "--report": report, "--json": json}
+        extra |= {"--cutoff": cutoff, "--method": method}
         for option in (option for option, value in extra.items() if value is not None):
             raise InputError("is for a recording; --excite designs a motion", option)
         with named_when_slow():

@@ -289,8 +289,8 @@ def test_closed_loops(tmp_path):
 def test_the_command(arm_file, noisy, tmp_path, command):
     overlay, report, figures = (tmp_path / name for name in ("found.yaml", "found.html", "found.json"))
     words = ["--method", "output-error", "--fit", "friction", "-o", overlay, "--report", report, "--json", figures]
-    code, out, _ = command("identify", arm_file, noisy[0], *words)
-    assert code == 0
+    code, out, error = command("identify", arm_file, noisy[0], *words)
+    assert (code, error) == (0, [])
     assert "positions and current of 2 joints in simulated runs" in out
     data = json.loads(figures.read_text())
     assert (data["method"], data["cutoff_hz"]) == ("output-error", None)

@@ -28,8 +28,8 @@ def rig_file(tmp_path):
 
 CAUSES = [
     ({"pivot/effort": -1.0}, "2.88 %", "it would be 100 % if pivot/effort has the other sign; turn it"),
-    ({"pivot/position": 180 / np.pi}, "31.9 %", "it would be 100 % if the positions are in degrees; give rad"),
-    ({"pivot/position": 0.5 / np.pi}, "26.1 %", "it would be 100 % if the positions are in revolutions; give rad"),
+    ({"pivot/position": 180 / np.pi}, "0 %", "it would be 100 % if the positions are in degrees; give rad"),
+    ({"pivot/position": 0.5 / np.pi}, "19.2 %", "it would be 100 % if the positions are in revolutions; give rad"),
 ]
 
 

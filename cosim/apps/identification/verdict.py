@@ -9,7 +9,7 @@ from cosim.apps.identification.suspicions import LEAST_EXPLAINED
 from cosim.core.units import show_percent
 
 DOUBTFUL = 0.95  # of numbers that explain less, signs and units are tried
-WORSE = 1.05  # times what the rig leaves unexplained
+WORSE = 1.2  # times what the rig leaves unexplained
 UNSTABLE = 2.0  # times the part of the drive that is left in training …
 NOTICEABLE = 0.1  # … where that is so much of the drive
 

@@ -12,7 +12,7 @@ from cosim.core.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Numeric, State, 
 @params
 class Params:
     max_effort: float = param(unit="joint effort", min=0.0, default=math.inf, doc="saturation of the effort")
-    rotor_inertia: float = param(unit="joint inertia", min=0.0, default=0.0, doc="of its rotor, as it acts on the joint")
+    rotor_inertia: float = param(unit="joint inertia", min=0.0, default=0.0, doc="of a rotor, at the joint")
 
 
 class Ideal:
