@@ -10,11 +10,13 @@ import pytest
 from cosim import load_rig
 from cosim.apps.identification.blocks import about_centre, about_frame
 from cosim.apps.identification.equation_error import sources_of
-from cosim.apps.identification.fit import fit, search
+from cosim.apps.identification.fit import fit
 from cosim.apps.identification.intervals import deviations_of_interval, jackknife
+from cosim.apps.identification.levenberg import search
 from cosim.apps.identification.recorded_errors import LoadedEquation, RecordedErrors, triangle
 from cosim.apps.identification.recorded_motion import (
     CUTOFF,
+    SLOWEST,
     WIDTH,
     RecordedMotion,
     default_cutoff,
@@ -58,8 +60,8 @@ def test_the_cutoff_leaves_a_small_part_of_noise_in_accelerations(noise):
         return
     samples = samples_of(replace(motion, position=noisy), cutoff)
     rest = np.std(samples.smoothed(samples.acceleration)) / np.std(clean * (2 * np.pi * 0.8) ** 2)
-    assert rest < 0.06
-    assert cutoff == CUTOFF or rest > 0.04
+    assert rest < 0.036
+    assert cutoff in (CUTOFF, SLOWEST) or rest > 0.024
 
 
 def test_the_search_ends_at_the_least_sum():
@@ -68,7 +70,7 @@ def test_the_search_ends_at_the_least_sum():
     def residual(x):
         return np.array([10.0 * (x[1] - x[0] ** 2), 1.0 - x[0]]), np.array([[-20.0 * x[0], 10.0], [-1.0, 0.0]])
 
-    np.testing.assert_allclose(search(residual, np.array([-1.2, 1.0])), [1.0, 1.0], atol=1e-3)
+    np.testing.assert_allclose(search(residual, np.array([-1.2, 1.0])), [1.0, 1.0], atol=1e-5)
 
 
 def test_numbers_about_the_frame_and_about_the_centre_are_the_same_body():
@@ -112,7 +114,7 @@ def test_no_start_matters(arm, heavy, recording):
     left = [fitted(rig, recording, ["inertia", "friction"])[1] for rig in (arm, *heavy)]
     for other in left[1:]:
         np.testing.assert_allclose(other.noise, left[0].noise, rtol=1e-3)
-        assert (other.left < 1.05 * other.noise).all()
+        assert (other.left < 1.02 * other.noise).all()
 
 
 def test_possible_numbers_leave_what_the_least_squares_leave(arm, recording):

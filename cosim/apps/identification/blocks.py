@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -146,6 +147,24 @@ class BodyBlock(VariableBlock):
     def of_rig(self) -> Array:
         return np.zeros(self.size)
 
+    def in_frame(self, beta: Numeric) -> Numeric:
+        """(10,) mass, first moment and inertia about the frame."""
+        return beta
+
+    @cached_property
+    def _in_rig(self) -> Array:
+        return np.asarray(numbers_of_factor(self.factor), dtype=float)
+
+    @property
+    def mass(self) -> float:
+        """In the rig [kg]."""
+        return float(self._in_rig[0])
+
+    @property
+    def length(self) -> float:
+        """How far its mass is from its frame in the rig [m]."""
+        return float(body_scales(self._in_rig)[1])
+
 
 class InertiaBlock(BodyBlock):
     """The inertia of a link about its centre of mass, which is known, as is its mass."""
@@ -162,7 +181,10 @@ class InertiaBlock(BodyBlock):
         return self.body(x)[4:]
 
     def variables_of(self, values: Array) -> Array:
-        return super().variables_of(np.concatenate([numbers_of_factor(self.factor)[:4], values]))
+        return super().variables_of(np.concatenate([self._in_rig[:4], values]))
+
+    def in_frame(self, beta: Numeric) -> Numeric:
+        return about_frame(np.concatenate([self._in_rig[:4], beta]))
 
 
 class LinkBlock(BodyBlock):
@@ -190,10 +212,10 @@ class LoadBlock(LinkBlock):
         return about_frame(values)[1:]
 
     def values_of_linear(self, beta: Numeric) -> Numeric:
-        return about_centre(self.on_link(beta))
+        return about_centre(self.in_frame(beta))
 
-    def on_link(self, beta: Numeric) -> Numeric:
-        """(10,) what the load adds to the β of its link."""
+    def in_frame(self, beta: Numeric) -> Numeric:
+        """What the load adds to its link."""
         return ops.concatenate([self.start[:1], beta])
 
 
@@ -202,6 +224,13 @@ def body_scales(numbers: Array) -> Array:
     mass, com, moments = float(numbers[0]), numbers[1:4], numbers[4:7]
     size = float(np.sqrt(com @ com + 0.5 * moments.sum() / mass))  # how far its mass is from its frame, m
     return np.concatenate([[mass], np.full(3, size), np.full(6, mass * size**2)])
+
+
+def beta_scales(block: BodyBlock) -> Array:
+    """(size,) changes of the order of the β of a body in the rig themselves."""
+    mass, length = block.mass, block.length
+    whole = np.concatenate([[mass], np.full(3, mass * length), np.full(6, mass * length**2)])
+    return whole[-block.size :]
 
 
 def about_frame(numbers: Numeric) -> Numeric:
@@ -221,6 +250,21 @@ def _shift(mass: Numeric, com: Numeric) -> Numeric:
     """(6,) inertia of a point mass."""
     square = com[0] * com[0] + com[1] * com[1] + com[2] * com[2]
     return ops.array([mass * ((square if i == j else 0.0) - com[i] * com[j]) for i, j in ELEMENTS])
+
+
+def pseudo_inertia_in_frame(beta: Array) -> Array:
+    """P (4, 4) of mass, first moment and inertia about the frame (10,)."""
+    inertia = symmetric(beta[4:])
+    spread = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    return np.block([[spread, beta[1:4, None]], [beta[None, 1:4], beta[:1, None]]])
+
+
+def symmetric(elements: Array) -> Array:
+    """(3, 3) of (6,)."""
+    matrix = np.zeros((3, 3))
+    for value, (i, j) in zip(elements, ELEMENTS, strict=True):
+        matrix[i, j] = matrix[j, i] = value
+    return matrix
 
 
 def pseudo_inertia(mass: float, com: Array, inertia: Array) -> Array:
@@ -243,10 +287,7 @@ def upper_factor(mass: float, com: Array, inertia: Array) -> Array:
 
 def upper_factor_of_numbers(numbers: Array) -> Array:
     """U₀ of mass, centre of mass and inertia (10,)."""
-    inertia = np.zeros((3, 3))
-    for value, (i, j) in zip(numbers[4:], ELEMENTS, strict=True):
-        inertia[i, j] = inertia[j, i] = value
-    return upper_factor(float(numbers[0]), numbers[1:4], inertia)
+    return upper_factor(float(numbers[0]), numbers[1:4], symmetric(numbers[4:]))
 
 
 def numbers_of_inertia(factor: Array, x: Numeric) -> Numeric:

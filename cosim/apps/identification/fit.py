@@ -2,40 +2,36 @@
 
 The error is linear in the values β: in masses, first moments and inertias about the frames of links, in frictions,
 rotor inertias and offsets. First Σ (e / σ)² has its least value over all β, possible or not, which depends on no start
-and on no unit. What it leaves is σ of each joint, and the floor that any fit of these numbers has.
+and on no unit. What it leaves is σ of each joint, and the floor that any fit of these numbers has. Then the least value
+over what a machine can have, see `possible`: a convex problem as well. A small weight on changes decides what the
+motion leaves open, which stays as it is in the rig.
 
-Then the least value over what a machine can have: bodies with positive definite pseudo-inertias, no negative friction.
-Only the variables x of bodies, and of numbers that are not linear, are searched (Levenberg 1944, Marquardt 1963); all
-others follow from them exactly, by least squares with bounds (variable projection: Golub and Pereyra, SIAM Journal on
-Numerical Analysis 10, 1973, with Kaufman's derivative, BIT 15, 1975; bounds: Lawson and Hanson, Solving Least Squares
-Problems, 1974). A Σ x² of a small weight decides what the motion leaves open, which stays as it is in the rig.
-
-The errors are reduced to triangles once; they are made anew until nothing changes for numbers that are not linear.
+The errors are reduced to triangles once. For numbers that are not linear they are made anew around the values found
+last, until nothing changes (Gauss and Newton's method).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from cosim.apps.identification.blocks import DELAY, BodyBlock
+from cosim.apps.identification.blocks import DELAY, BodyBlock, ShiftBlock, beta_scales
 from cosim.apps.identification.intervals import jackknife
+from cosim.apps.identification.possible import Bounds, least_squares_within
 from cosim.apps.identification.recorded_errors import RecordedErrors, clusters_of, triangle, triangles_of
 from cosim.apps.identification.variables import Variables
 from cosim.core.types import Array
 
-STEPS = 400  # of a search
-ROUNDS = 8  # of reductions
+ROUNDS = 12  # of reductions
 WEIGHINGS = 4  # rounds of weights of the joints
-SETTLED_CHANGE = 1e-4  # change of the variables in a round after which there is no other
-ENOUGH_DECREASE = 3e-5  # relative decrease of the sum in a step at which a search ends
+SETTLED_CHANGE = 1e-4  # relative change of numbers that are not linear in a round after which there is no other
+AT_BOUND = 1e-6  # of one sample, the effect of a number by which it is above its least value: it has that
+FARTHEST = 0.7  # relative change of these in a round
 QUIET = 1e-3  # least noise, as a fraction of the signal of a drive: no model is closer
-LONGEST_STEP = 2.0  # of a variable: by e² for a logarithm
-DAMPING = 1e-3  # first one, of the diagonal
-PRIOR = 1e-3  # of Σ x², in units of one sample
+PRIOR = 1e-4  # weight of a change of the order of a body itself, in units of one sample
 DEFICIENT = 1e-6  # relative singular value below which a combination of β is not determined
 MANY = 5  # recordings: with so many, each is one cluster
 SAME_SLOPE = 1e-9  # relative change of a slope that is none
@@ -44,12 +40,11 @@ PROBED = 50  # rows at which slopes are compared
 
 @dataclass(frozen=True)
 class Fit:
-    """x (size,), β (size,) and the numbers (n,) that follow, their covariance (n, n) and the clusters from which it is;
-    noise (nv,): what the least squares without bounds leave, and left (nv,) what the numbers leave, root mean squares
-    in the unit of the signals of drives; by_values (n, size): of the values by the variables z, which are x where
-    searched, else β, 0 for held ones; slope (k, size): of the errors over their noise by z."""
+    """β (size,) and the numbers (n,) that follow, their covariance (n, n) and the clusters from which it is; noise
+    (nv,): what the least squares without bounds leave, and left (nv,) what the numbers leave, root mean squares in the
+    unit of the signals of drives; by_values (n, size): of the values by β, 0 of held ones; slope (k, size): of the
+    errors over their noise by β, 0 of held ones."""
 
-    x: Array
     beta: Array
     values: Array
     covariance: Array
@@ -119,71 +114,6 @@ class LinearProblem:
         return beta, noise
 
 
-class ProjectedErrors:
-    """The errors over σ as a function of searched variables, with all linear values eliminated; and Σ x²."""
-
-    def __init__(self, problem: LinearProblem, noise: Array, searched: Sequence[int], linear: Sequence[int]) -> None:
-        """searched, linear: blocks; all others are held."""
-        self.variables = variables = problem.variables
-        bounded = [k for k in linear if np.isfinite(variables.blocks[k].least)]
-        self.searched = variables.columns(searched)
-        self.bounded = variables.columns(bounded)
-        self.unbounded = variables.columns([k for k in linear if k not in bounded])
-        self.beta = problem.beta.copy()  # the begin of all columns below
-        self.beta[self.bounded] = [variables.blocks[k].least for k in bounded]
-        self.beta[self.unbounded] = 0.0
-        rows = problem.rows(noise, self.beta)
-        order = np.concatenate([self.unbounded, self.bounded, self.searched, [rows.shape[1] - 1]])
-        R, first, second = triangle(rows[:, order]), len(self.unbounded), len(self.unbounded) + len(self.bounded)
-        self._of_unbounded = R[:first]  # they make these rows 0, and no others have them
-        rest = R[first:]
-        self._by_bounded, self._by_searched, self._right = rest[:, first:second], rest[:, second:-1], rest[:, -1]
-
-    def __call__(self, x: Array) -> tuple[Array, Array]:
-        """(errors and x below them, their derivatives)."""
-        change, slope = self._change(x)
-        right = self._right + self._by_searched @ change
-        values = self._bounded_values(right)
-        errors, by_x = right + self._by_bounded @ values, self._by_searched @ slope
-        if (active := values > 0.0).any():
-            basis = np.linalg.qr(self._by_bounded[:, active])[0]
-            by_x = by_x - basis @ (basis.T @ by_x)
-        weight = np.sqrt(PRIOR)
-        return np.concatenate([errors, weight * x]), np.concatenate([by_x, weight * np.eye(x.size)])
-
-    def solution(self, x: Array) -> Array:
-        """β (size,)."""
-        change, _ = self._change(x)
-        values = self._bounded_values(self._right + self._by_searched @ change)
-        found = self.beta.copy()
-        found[self.searched] += change
-        found[self.bounded] += values
-        if first := len(self.unbounded):
-            R = self._of_unbounded
-            right = R[:, first:] @ np.concatenate([values, change, [1.0]])
-            found[self.unbounded] -= least_squares(R[:, :first], right)
-        return found
-
-    def _change(self, x: Array) -> tuple[Array, Array]:
-        """(of β, its slope) of the searched variables."""
-        whole = np.zeros(self.variables.size)
-        whole[self.searched] = x
-        beta, slope = np.asarray(self.variables.linear(whole), dtype=float), self.variables.linear_slope(whole)
-        return (beta - self.beta)[self.searched], slope[np.ix_(self.searched, self.searched)]
-
-    def _bounded_values(self, right: Array) -> Array:
-        """Above their least ones."""
-        from scipy.optimize import nnls
-
-        matrix, values = self._by_bounded, np.zeros(len(self.bounded))
-        scale = np.linalg.norm(matrix, axis=0)
-        seen = scale > 0.0
-        if not seen.any():
-            return values
-        values[seen] = nnls(matrix[:, seen] / scale[seen], -right)[0] / scale[seen]
-        return values
-
-
 def least_squares(matrix: Array, right: Array) -> Array:
     """The least x with the least |matrix x − right|, with columns of very different units."""
     scale = np.maximum(np.linalg.norm(matrix, axis=0), 1e-300)
@@ -191,36 +121,77 @@ def least_squares(matrix: Array, right: Array) -> Array:
 
 
 def fit(variables: Variables, recordings: Sequence[RecordedErrors], held: Collection[int] = ()) -> Fit:
-    """held: blocks that stay as they are in the rig."""
-    x, beta = np.zeros(variables.size), np.asarray(variables.linear(np.zeros(variables.size)), dtype=float)
+    """held: blocks that stay as they are in the rig. Raises RunError where the possible numbers are not found."""
     free = [k for k in range(len(variables.blocks)) if k not in held]
-    linear = linear_blocks(variables, recordings, beta, free)
-    searched = [k for k in free if k not in linear]
-    settled = all(isinstance(variables.blocks[k], BodyBlock) for k in searched)  # in one round
-    for _ in range(1 if settled else ROUNDS):
+    start = np.asarray(variables.linear(np.zeros(variables.size)), dtype=float)
+    others = nonlinear_blocks(variables, recordings, start, free)
+    columns, stepped = variables.columns(free), variables.columns(others)
+    beta = variables.linear_of_values(variables.rig)
+    beta[stepped] = start[stepped]
+    weights, steps = _weights(variables, others, start), _steps(variables, others, start)
+    for _ in range(ROUNDS if others else 1):
         problem = LinearProblem.at(variables, recordings, beta)
         _, noise = problem.without_bounds(free)
-        errors = ProjectedErrors(problem, noise, searched, linear)
-        before = x[errors.searched]
-        x[errors.searched] = search(errors, before)
-        beta = errors.solution(x[errors.searched])
-        if np.abs(x[errors.searched] - before).max(initial=0.0) < SETTLED_CHANGE:
+        before, beta = beta, beta.copy()
+        rows = problem.rows(noise, before)[:, [*columns, -1]]
+        bounds = _bounds(variables, free, others, before, steps)
+        beta[columns] += least_squares_within(rows, weights[columns], bounds)
+        bounded = np.flatnonzero(np.isfinite(bounds.lower))
+        lowest, effects = (before[columns] + bounds.lower)[bounded], np.linalg.norm(rows[:, bounded], axis=0)
+        at_bound = (beta[columns[bounded]] - lowest) * effects < AT_BOUND
+        beta[columns[bounded[at_bound]]] = lowest[at_bound]
+        if (np.abs(beta - before)[stepped] < SETTLED_CHANGE * steps[stepped]).all():
             break
     values = np.asarray(variables.values_of_linear(beta), dtype=float)
-    slope = np.zeros((variables.size, variables.size))
-    slope[:, errors.searched] = variables.linear_slope(x)[:, errors.searched]
-    others = np.concatenate([errors.bounded, errors.unbounded])
-    slope[others, others] = 1.0
-    spread = covariance(problem, noise, beta, slope, errors.searched)
-    by_z = variables.values_slope(beta) @ slope
-    left, rows = problem.left(beta), problem.rows(noise, beta)[:, :-1] @ slope
-    return Fit(x, beta, values, by_z @ spread @ by_z.T, len(problem.triangles), noise, left, by_z, rows)
+    is_free = np.isin(np.arange(variables.size), columns)
+    spread = covariance(problem, noise, beta, weights, is_free)
+    by_beta = np.where(is_free, variables.values_slope(beta), 0.0)
+    left, slope = problem.left(beta), np.where(is_free, problem.rows(noise, beta)[:, :-1], 0.0)
+    return Fit(beta, values, by_beta @ spread @ by_beta.T, len(problem.triangles), noise, left, by_beta, slope)
 
 
-def linear_blocks(
+def _weights(variables: Variables, others: Sequence[int], start: Array) -> Array:
+    """(size,) of changes of β: bodies and numbers that are not linear stay near the rig where nothing moves them."""
+    found = np.zeros(variables.size)
+    for k, (block, place) in enumerate(zip(variables.blocks, variables.places, strict=True)):
+        if isinstance(block, BodyBlock):
+            found[place] = PRIOR / beta_scales(block) ** 2
+        elif k in others:
+            found[place] = PRIOR / _steps(variables, [k], start)[place] ** 2
+    return found
+
+
+def _steps(variables: Variables, others: Sequence[int], start: Array) -> Array:
+    """(size,) changes of the order of the values themselves of numbers that are not linear."""
+    found = np.zeros(variables.size)
+    for k in others:
+        block, place = variables.blocks[k], variables.places[k]
+        found[place] = block.scale if isinstance(block, ShiftBlock) else np.abs(start[place])
+    return found
+
+
+def _bounds(variables: Variables, free: Sequence[int], others: Sequence[int], beta: Array, steps: Array) -> Bounds:
+    """Of changes from β: least values, bodies, and for numbers that are not linear how far these errors hold."""
+    lower, upper, bodies, first = [], [], [], 0
+    for k in free:
+        block, place = variables.blocks[k], variables.places[k]
+        own = beta[place]
+        if isinstance(block, BodyBlock):
+            bodies.append((block, own, np.arange(first, first + block.size)))
+        farthest = np.full(block.size, np.inf)
+        if k in others:
+            farthest = FARTHEST * (steps[place] if isinstance(block, ShiftBlock) else own)
+        least = np.full(block.size, -np.inf) if isinstance(block, BodyBlock | ShiftBlock) else block.least - own
+        lower.append(np.maximum(least, -farthest))
+        upper.append(farthest)
+        first += block.size
+    return Bounds(np.concatenate(lower), np.concatenate(upper), bodies)
+
+
+def nonlinear_blocks(
     variables: Variables, recordings: Sequence[RecordedErrors], beta: Array, blocks: Sequence[int]
 ) -> list[int]:
-    """Those of one value on which the slope of the error by it does not depend."""
+    """Those on which the slope of the error by them depends."""
     probed = [replace(of, samples=of.samples.first(PROBED)) for of in recordings]
 
     def slopes(beta: Array) -> Array:
@@ -229,52 +200,25 @@ def linear_blocks(
     base, found = slopes(beta), []
     for k in blocks:
         block, place = variables.blocks[k], variables.places[k]
-        if isinstance(block, BodyBlock) or block.size > 1 or block.divides or block.title == DELAY:
+        if isinstance(block, BodyBlock):
             continue
         changed = beta.copy()
         changed[place] = 2.0 * beta[place] + block.scale
         before, after = base[..., place], slopes(changed)[..., place]
-        if np.abs(after - before).max() <= SAME_SLOPE * np.abs(before).max():
+        if block.divides or block.title == DELAY or np.abs(after - before).max() > SAME_SLOPE * np.abs(before).max():
             found.append(k)
     return found
 
 
-def covariance(problem: LinearProblem, noise: Array, beta: Array, slope: Array, searched: Array) -> Array:
-    """(size, size) of the variables z, which are x where searched, else β; slope: ∂β/∂z, 0 for held ones."""
+def covariance(problem: LinearProblem, noise: Array, beta: Array, weights: Array, free: Array) -> Array:
+    """(size, size) of β, 0 of those that are not free: bool (size,)."""
     change = np.append(beta - problem.beta, 1.0)
     normals, scores = [], []
     for of_cluster in problem.triangles:
         rows = (of_cluster / noise[:, None, None]).reshape(-1, len(change))
-        by_z = rows[:, :-1] @ slope
-        normals.append(by_z.T @ by_z)
-        scores.append(by_z.T @ (rows @ change))
-    prior = np.zeros(len(beta))
-    prior[searched] = PRIOR
-    return jackknife(np.array(normals), np.array(scores), prior)
-
-
-def search(
-    residual: Callable[[Array], tuple[Array, Array]], x: Array, damping: float = DAMPING, settled: float = 0.0
-) -> Array:
-    """The x that minimises the sum of squares of a residual (m,) with its derivatives (m, n), by Levenberg and
-    Marquardt's method. damping: the first one; settled: decrease of the sum at which the search ends."""
-    found, slope = residual(x)
-    value = float(found @ found)
-    for _ in range(STEPS):
-        normal, gradient = slope.T @ slope, slope.T @ found
-        while damping < 1e12:
-            step = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient)
-            step *= min(1.0, LONGEST_STEP / np.abs(step).max(initial=LONGEST_STEP))
-            with np.errstate(over="ignore", invalid="ignore"):
-                tried, tried_slope = residual(x + step)
-                new = float(tried @ tried)
-            if new < value:
-                break
-            damping *= 8.0
-        else:
-            return x
-        x, found, slope, damping = x + step, tried, tried_slope, max(damping / 8.0, 1e-14)
-        if value - new < max(ENOUGH_DECREASE * value, settled):
-            return x
-        value = new
-    return x
+        slopes = rows[:, :-1][:, free]
+        normals.append(slopes.T @ slopes)
+        scores.append(slopes.T @ (rows @ change))
+    found = np.zeros((len(beta), len(beta)))
+    found[np.ix_(free, free)] = jackknife(np.array(normals), np.array(scores), weights[free])
+    return found

@@ -50,20 +50,23 @@ def scales_of(variables: Variables, values: Array, deviations: Array, by_beta: A
     other numbers the found value where it is sure, and at least the rig's, in place of a 0 what would need a part of
     the drives. values (n,): found, with their standard deviations; by_beta (k, nv, size): slopes of the errors; drive
     (nv,): root mean squares."""
-    effects = np.sqrt(np.mean(np.sum((by_beta / drive[:, None]) ** 2, axis=1), axis=0))
+    effects = np.sqrt(np.mean(by_beta**2, axis=0))  # (nv, size), of 1 of each
     kinds = [block.title.rpartition(".")[2] for block in variables.blocks]
     strongest = dict[str, float]()  # of all joints: one that rests needs no other size of a friction
     for kind, place in zip(kinds, variables.places, strict=True):
-        strongest[kind] = max(strongest.get(kind, 0.0), float(effects[place].max()))
+        strongest[kind] = max(strongest.get(kind, 0.0), float(effects[:, place].max()))
+    own_drives = drive[np.argmax(effects, axis=0)]
     found = []
-    for kind, block, place in zip(kinds, variables.blocks, variables.number_places, strict=True):
+    places = zip(kinds, variables.blocks, variables.places, variables.number_places, strict=True)
+    for kind, block, column, place in places:
         own = values[place]
         if isinstance(block, BodyBlock) and own.size == VARIABLES:
             found.append(body_scales(own))
         elif block.title == DELAY or own.size > 1:
             found.append(block.scale)
         else:
-            usual = NOTICED / max(strongest[kind], 1e-300) if block.rig[0] == 0.0 else np.abs(block.rig)
+            usual = NOTICED * own_drives[column] / max(strongest[kind], 1e-300)
+            usual = usual if block.rig[0] == 0.0 else np.abs(block.rig)
             sure = np.abs(own) > SURE * deviations[place]  # else the found value says nothing
             found.append(np.maximum(np.where(sure, np.abs(own), 0.0), usual))
     return found

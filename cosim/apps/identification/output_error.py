@@ -23,8 +23,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cosim.apps.identification.fit import SETTLED_CHANGE, search
 from cosim.apps.identification.identifiability import PRIOR
+from cosim.apps.identification.levenberg import search
 from cosim.apps.identification.recorded_motion import RecordedMotion, unit_of_time
 from cosim.apps.identification.suspicions import of_positions, unit_of_positions
 from cosim.apps.identification.variables import Variables
@@ -39,6 +39,7 @@ RUNS = 64  # side by side; more take too much memory
 START = 1e-3  # rad or m, by which a recording may begin elsewhere than the rig without being a run from there
 ROUNDING = 1e-6  # of times, in steps of the rig
 STRAYED = 0.5  # position error of another motion, as a fraction of the motion
+SETTLED_CHANGE = 1e-4  # of the variables in a round after which there is no other
 ROUNDS = 5  # of searches, with noises estimated anew
 SETTLED = 1e-2  # decrease of the sum at which a search ends
 DAMPING = 1e-6  # first one: the start is near

@@ -58,7 +58,7 @@ class LoadedEquation:
         for block, place in zip(self.variables.blocks, self.variables.places, strict=True):
             _spread(block.numbers, block.lengths, block.values_of_linear(beta[place]), given)
             if self.load and block is self.load:
-                own = self.load.on_link(beta[place])
+                own = self.load.in_frame(beta[place])
         if self.load:
             link = ops.concatenate([given.get(name, self._known[name].values) for name in self._of_link])
             _spread(self._of_link, LINK.values(), about_centre(about_frame(link) + own), given)

@@ -27,7 +27,8 @@ REACH = 5.0  # standard deviations that the filter reaches
 LIGHT = 5.0  # cut-off before the equations are evaluated, of the cut-off of their results
 ROWS_PER_LIGHT = 4.0  # rows per period of the former at which they are evaluated
 CUTOFF, SLOWEST = 10.0, 2.0  # Hz, by default: the most and the least
-NOISE_OF_ACCELERATION = 0.05  # of the acceleration itself, that the default leaves
+PASSED, NEARLY_ALL = 2.0, 0.99  # times the frequencies below which so much of the power of the speeds is
+NOISE_OF_ACCELERATION = 0.03  # of the acceleration itself, that the default leaves
 SLOW = 0.03  # rad/s or m/s, below which dry friction depends on more than the direction
 
 
@@ -220,7 +221,7 @@ def _keep_moving(velocity: Array, reach: int) -> Array:
 
 def default_cutoff(motion: RecordedMotion) -> float:
     """[Hz] at which the noise of the positions makes a small part of the accelerations of the joint in the middle,
-    which biases inertias by its square; at most CUTOFF.
+    which biases inertias by its square; at most CUTOFF, and well above the frequencies of the motion.
 
     White noise of σ per row has third differences of √20 σ. Behind a Gaussian of standard deviation s its second
     derivative has the variance 3 σ² h / (8 √π s⁵), with rows h apart.
@@ -233,4 +234,12 @@ def default_cutoff(motion: RecordedMotion) -> float:
     with np.errstate(divide="ignore"):
         width = (3.0 * noise**2 * motion.step / (8.0 * np.sqrt(np.pi) * allowed**2)) ** 0.2
         found = float(np.median(WIDTH / width))
-    return min(most, max(found, SLOWEST))
+    return min(most, max(found, SLOWEST, PASSED * _highest_frequency(motion)))
+
+
+def _highest_frequency(motion: RecordedMotion) -> float:
+    """[Hz] below which nearly all of the power of the speeds is, of the joint in the middle."""
+    speed = np.diff(motion.position, axis=0)
+    power = np.cumsum(np.abs(np.fft.rfft(speed - speed.mean(axis=0), axis=0)) ** 2, axis=0)
+    rows = np.argmax(power > NEARLY_ALL * power[-1], axis=0)
+    return float(np.median(rows) / (len(speed) * motion.step))
