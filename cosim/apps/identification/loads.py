@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.apps.identification.blocks import LoadBlock, body_scales, upper_factor_of_numbers
+from cosim.apps.identification.blocks import LINK, LoadBlock, body_scales, upper_factor_of_numbers
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.units import parse_quantity
 from cosim.rig.rig import Rig
@@ -57,4 +57,5 @@ def load_block(rig: Rig, load: Load) -> LoadBlock:
     moment = 0.4 * load.mass * radius**2
     numbers = np.array([load.mass, *com, moment, moment, moment, 0.0, 0.0, 0.0])
     factor = upper_factor_of_numbers(numbers)
-    return LoadBlock(title, (), numbers, numbers, body_scales(numbers), factor, f"mechanism.{link}")
+    names = tuple(f"{title}.{what}" for what in LINK)
+    return LoadBlock(title, names, numbers, numbers, body_scales(numbers), factor, f"mechanism.{link}")

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cosim.apps.identification.blocks import DELAY, LINK, LoadBlock, about_centre, about_frame
+from cosim.apps.identification.blocks import DELAY, LINK, LoadBlock, VariableBlock, about_centre, about_frame
 from cosim.apps.identification.equation_error import EquationError
 from cosim.apps.identification.recorded_motion import MotionSamples
 from cosim.apps.identification.variables import Variables
@@ -40,9 +40,15 @@ class LoadedEquation:
     @cached_property
     def equation(self) -> EquationError:
         """Of the variables, and of the link with the load."""
-        of_rig = [name for name in self.variables.names if name in self._known and name not in self._of_link]
-        of_signals = [name for name in self.variables.names if name not in self._known]
+        names = [name for block in self._own_blocks for name in block.numbers]
+        of_rig = [name for name in names if name in self._known and name not in self._of_link]
+        of_signals = [name for name in names if name not in self._known]
         return EquationError(self.rig, (*self._of_link, *of_rig, *of_signals), self.source)
+
+    @property
+    def _own_blocks(self) -> list[VariableBlock]:
+        """Those of the rig and its signals."""
+        return [block for block in self.variables.blocks if not isinstance(block, LoadBlock)]
 
     @cached_property
     def _known(self) -> dict[str, PlantParameter]:
@@ -56,9 +62,10 @@ class LoadedEquation:
         """(n,) of the numbers of the equation."""
         given, own = dict[str, Numeric](), np.zeros(0)
         for block, place in zip(self.variables.blocks, self.variables.places, strict=True):
-            _spread(block.numbers, block.lengths, block.values_of_linear(beta[place]), given)
-            if self.load and block is self.load:
-                own = self.load.in_frame(beta[place])
+            if not isinstance(block, LoadBlock):
+                _spread(block.numbers, block.lengths, block.values_of_linear(beta[place]), given)
+            elif block is self.load:
+                own = block.in_frame(beta[place])
         if self.load:
             link = ops.concatenate([given.get(name, self._known[name].values) for name in self._of_link])
             _spread(self._of_link, LINK.values(), about_centre(about_frame(link) + own), given)

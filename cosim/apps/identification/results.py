@@ -27,6 +27,7 @@ POSSIBLE_DELAYS = (0, 1)  # ticks by which encoders of rigs can be late
 # of a centre of mass and of an inertia
 NAMES_OF_ELEMENTS = {3: ("x", "y", "z"), 6: ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")}
 BOUNDED = 1.02  # times what the least squares without bounds leave: more is said
+UNITS_OF_LOAD = {"mass": "kg", "com": "m", "inertia": "kg*m^2"}
 FARTHER = 1.2  # times the speed or the drive in training: more is said
 
 
@@ -150,7 +151,7 @@ class Identification:
             return "s"
         if name.startswith(OFFSET):
             return self.unit_of(name.removeprefix(OFFSET))
-        return "1" if name.startswith(GAIN) else "kg, m, kg*m^2"
+        return "1" if name.startswith(GAIN) else UNITS_OF_LOAD[name.rpartition(".")[2]]
 
     def unit_of(self, joint: str) -> str:
         """Of the signal of the drive of a joint."""

@@ -1,0 +1,152 @@
+"""Several recordings in one fit, others that check it, loads, offsets and gains."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from cosim import load_rig, open_recording
+from cosim.apps.identification.blocks import about_centre, about_frame
+from cosim.apps.identification.identification import MotionFile, identify
+from cosim.apps.identification.loads import Load, load_of
+from cosim.core.errors import InputError
+from cosim.rig.reading.yaml_source import read_overlay
+from tests.identification.conftest import TRUTH
+from tests.identification.test_mistakes import table_of
+from tests.kit.refusals import refusal
+
+OTHER = "controllers.track.trajectory={type: sine, amplitude: [1.0, 0.6], frequency: [0.31, 0.83], ramp: 1}"
+FAST = "controllers.track.trajectory={type: sine, amplitude: [0.8, 1.1], frequency: [0.5, 0.82], ramp: 1}"
+LOAD = np.array([1.2, 0.35, 0.02, -0.05, 2e-3, 3e-3, 4e-3, 0.0, 0.0, 0.0])  # mass, centre, inertia in the frame of fore
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("several")
+
+
+def recorded(arm_file, truth, folder, name, *overrides):
+    path = folder / f"{name}.mcap"
+    if not path.exists():
+        load_rig(arm_file, [*read_overlay(truth), *overrides]).run(record=path)
+    return path
+
+
+@pytest.fixture
+def others(arm_file, truth, folder):
+    return [recorded(arm_file, truth, folder, name, words) for name, words in (("other", OTHER), ("fast", FAST))]
+
+
+@pytest.fixture
+def loaded(arm_file, truth, folder):
+    """The same arm with a load on its fore arm."""
+    fore = TRUTH["mechanism.numbers.fore"]
+    own = np.array([fore["mass"], *fore["com"], *fore["inertia"], 0.0, 0.0, 0.0])
+    both = np.asarray(about_centre(about_frame(own) + about_frame(LOAD)), dtype=float).tolist()
+    text = f"mechanism.numbers.fore={{mass: {both[0]}, com: {both[1:4]}, inertia: {both[4:]}}}"
+    return recorded(arm_file, truth, folder, "loaded", text)
+
+
+def signals(path):
+    """Columns of a table of a recording."""
+    run = open_recording(path)
+    names = [f"{joint}/{what}" for joint in run.joints for what in ("position", "current")]
+    return {"t": np.asarray(run.t)} | {name: run[name].copy() for name in names}
+
+
+def numbers(found):
+    return {number.name: number for number in found.numbers}
+
+
+def test_several_recordings_are_one_fit(arm, recording, others):
+    alone, together = identify(arm, recording), identify(arm, [recording, others[0]], check=[others[1]])
+    assert together.failure == ""
+    training, rest = together.sample_numbers
+    assert training > 1.5 * alone.sample_numbers[0]
+    assert [of.training == len(of.t) for of in together.unexplained] == [True, True, False]
+    assert rest == len(together.unexplained[2].t)
+    assert together.residual(training=False).whole < 0.01
+    name = "joints.elbow.actuator.coulomb"
+    assert numbers(together)[name].value == pytest.approx(1.3, rel=5e-3)
+    assert together.estimate.clusters == 2 * alone.estimate.clusters or together.estimate.clusters >= 10
+
+
+def test_what_is_faster_than_in_training_is_said(arm, recording, others):
+    found = identify(arm, recording, ["friction"], check=[others[1]])
+    assert "elbow" in found.extrapolations
+    assert any(line.startswith("beyond    elbow is ") for line in found.lines())
+
+
+def test_a_known_load_is_found_with_its_arm(arm, recording, loaded):
+    """The load changes its link in one recording; centre of mass and inertia of both are found."""
+    found = identify(
+        arm, [recording, MotionFile(loaded, Load(1.2, "fore"))], ["inertia", "friction"], check=[recording]
+    )
+    values = found.variables.split(found.values)[-1]
+    assert found.variables.titles[-1] == "load of 1.2 kg@fore"
+    moment = values[0] * values[1:4]
+    np.testing.assert_allclose(moment[[0, 2]], 1.2 * LOAD[[1, 3]], atol=0.01)
+    assert found.residual(training=True).whole < 0.01
+    assert numbers(found)["load of 1.2 kg@fore.mass"].value == 1.2
+    assert not any(name.startswith("load") for name in found.overlay())
+    without = identify(arm, [recording, loaded], ["inertia", "friction"], check=[recording])
+    assert without.residual(training=True).whole > 3.0 * found.residual(training=True).whole
+
+
+def test_a_load_makes_gains_known(arm, recording, loaded, folder):
+    """Currents that are 20 % too small at one joint: with a load of known mass its gain is found."""
+
+    def smaller(path):
+        columns = signals(path)
+        columns["elbow/current"] *= 0.8
+        return table_of(folder / f"{path.stem}.csv", columns)
+
+    files = [smaller(recording), MotionFile(smaller(loaded), Load(1.2, "fore"))]
+    found = identify(arm, files, ["inertia", "friction", "gain"], check=[files[0]])
+    assert numbers(found)["gain.elbow"].value == pytest.approx(1.25, rel=0.02)
+    assert numbers(found)["gain.shoulder"].value == pytest.approx(1.0, rel=0.02)
+
+
+def test_an_offset_of_a_signal_is_found(arm, recording, folder):
+    columns = signals(recording)
+    columns["elbow/current"] += 0.3
+    path = table_of(folder / "offset.csv", columns)
+    found = identify(arm, path, ["inertia", "friction", "offset"])
+    number = numbers(found)["offset.elbow"]
+    assert (number.unit, number.before) == ("A", 0.0)
+    assert number.value == pytest.approx(0.3, abs=max(0.01, number.interval))
+    assert not any("offset" in key for key in found.overlay())
+
+
+def test_the_command_takes_several_files(arm_file, recording, others, loaded, command, folder):
+    figures = folder / "f.json"
+    words = [others[0], f"{loaded}:load=1.2 kg@fore", "--check", others[1], "--offset", "--json", figures]
+    code, out, error = command("identify", arm_file, recording, *words)
+    assert (code, error) == (0, [])
+    data = json.loads(figures.read_text())
+    assert data["recordings"] == [str(path) for path in (recording, others[0], loaded, others[1])]
+    assert data["check"]["relative_residual"] < 0.02
+    assert set(data["check"]["joints"]) == {"shoulder", "elbow"}
+    assert data["training"]["relative_residual"] < 0.02
+    assert "residual  " in out
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("fore", "give a mass and the link"),
+        ("2 m@fore", "unit 'm' does not fit"),
+        ("-1 kg@fore", "give a mass above 0"),
+    ],
+)
+def test_a_load_that_is_none_is_refused(text, wrong):
+    with pytest.raises(InputError, match=wrong):
+        load_of(text, "a.csv")
+
+
+def test_a_load_on_no_link_is_refused(arm, recording):
+    assert "no link or frame 'for' carries the load; did you mean 'fore'?" in refusal(
+        identify, arm, MotionFile(recording, Load(1.0, "for"))
+    )
