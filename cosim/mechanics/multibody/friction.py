@@ -25,7 +25,7 @@ SLOW = 1e-30  # speed over v_s that counts as rest: |v / v_s|^α has no derivati
 class FrictionLoad(NamedTuple):
     """By what F_c and F_s grow, and by what F_s grows beyond F_c [N m or N], each 0 or more."""
 
-    sliding: Numeric = 0.0
+    kinetic: Numeric = 0.0
     static: Numeric = 0.0
 
 
@@ -58,9 +58,9 @@ class Friction:
     def dry_friction(self, v: Numeric, load: FrictionLoad = UNLOADED) -> Numeric:
         """g(v)"""
         if self.model == "smooth" or (self.static is None and ops.is_zero(load.static)):
-            return self.coulomb + load.sliding
+            return self.coulomb + load.kinetic
         breakaway = (0.0 if self.static is None else self.static - self.coulomb) + load.static
-        return self.coulomb + load.sliding + breakaway * self.stribeck(v)
+        return self.coulomb + load.kinetic + breakaway * self.stribeck(v)
 
     def stribeck(self, v: Numeric) -> Numeric:
         """How much of the breakaway is left at a speed: 1 at rest, 0 well above v_s."""

@@ -68,11 +68,7 @@ class JointDrives:
     def laws(self) -> dict[int, JointFriction]:
         """Dof -> the law of its dry friction, where that depends on more than the velocity."""
         bristles = self.plant.bristles
-        return {
-            k: law
-            for k, law in bristles.laws.items()
-            if k not in bristles.real and (law.sticks or law.of_drive)
-        }
+        return {k: law for k, law in bristles.laws.items() if k not in bristles.real and (law.sticks or law.of_drive)}
 
     @property
     def blocks(self) -> dict[str, Any]:
