@@ -20,7 +20,7 @@ REFUSED = {
     "drives/backlash", "drives/bldc_hall", "drives/dc_link", "drives/dc_start", "drives/differential_wrist",
     "drives/duty_cycle", "drives/electromechanical", "drives/excavator", "drives/field_weakening",
     "drives/gear_efficiency", "drives/hydraulic_boom", "drives/hydraulic_full", "drives/induction_axis",
-    "drives/lossy_gear", "drives/pneumatic_balancer", "drives/servo_axis", "drives/stepper_axis",
+    "drives/lossy_gear", "drives/pneumatic_balancer", "drives/position_servo", "drives/servo_axis", "drives/stepper_axis",
     "drives/switched_inverter", "drives/two_motors", "drives/two_stage_gear", "dynamometer/bench",
     "dynamometer/bench_modbus", "dynamometer/elbow", "dynamometer/elbow_modbus", "flywheel_vesc", "leg_mit",
     "mechanisms/hoist", "mechanisms/release", "mechanisms/solar_array_fixed", "mechanisms/solar_array_free",

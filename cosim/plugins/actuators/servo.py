@@ -81,7 +81,7 @@ class Params:
         return math.ceil(self._longest / self.period - 1e-9)
 
 
-class Servo:
+class PositionServo:
     """A servo that follows the position of the command of its joint."""
 
     inputs, outputs = ACTUATOR_INPUTS, OUTPUTS
@@ -138,8 +138,8 @@ def _delayed(commands: list[Numeric], samples: Numeric) -> Numeric:
     )
 
 
-def load(params: Params) -> Servo:
+def load(params: Params) -> PositionServo:
     """Raises TypeError for a delay that may change where commands are kept for the rig's alone."""
     if ops.is_symbolic(params.delay) and params.longest_delay is None:
         raise TypeError("commands are kept for the delay of the rig alone; give longest_delay")
-    return Servo(params)
+    return PositionServo(params)
