@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
+from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.apps.identification.servo_fit import ZERO, ServoNumbers, ServoSearch, fit_servo, fitted_numbers
+from cosim.apps.identification.command import identify_rig
+from cosim.apps.identification.servo_fit import (
+    ZERO,
+    ServoNumbers,
+    ServoSearch,
+    fit_servo,
+    fitted_numbers,
+    open_runs,
+)
 from cosim.apps.identification.servo_runs import ServoRuns, read_index
 from cosim.core.errors import InputError, InputErrors
+from cosim.plugins.actuators.servo import PositionServo
+from cosim.rig.reading.yaml_source import read_overlay
 from tests.kit.refusals import raised
 
 RIG = """
@@ -106,7 +119,7 @@ def test_a_wrong_zero_turns_gravity_alone(runs):
 
 def test_the_numbers_are_found(runs):
     found = fit_servo(runs, laws=("M1",), budget=400, kept_out=np.array([False, False, False, True]))
-    stage = found.chosen
+    stage = found.taken
     assert found.candidates <= 400 and stage.errors.max() < 1e-3
     numbers = stage.numbers.rig_numbers("arm")
     for name, value in TRUE.items():
@@ -171,3 +184,70 @@ def test_a_rig_without_a_servo(folder, said):
     other = ["joints.arm.actuator={type: ideal}"]
     line = str(raised((InputError, InputErrors), ServoRuns, folder / "rig.yaml", runs[:1], (), other))
     said(line.replace(str(folder), "<folder>"))
+
+
+# --- the command ---
+
+
+def test_the_command_writes_an_overlay_that_moves_as_recorded(folder, capsys, monkeypatch):
+    monkeypatch.setattr("cosim.apps.identification.servo_command.fit_servo", lambda runs, optional: fit_servo(
+        runs, optional, laws=("M1",), budget=300))  # fmt: skip
+    identify_rig(folder / "rig.yaml", folder / "index.csv", [], ["inertia", "friction"], None, 0.7,
+                 str(folder / "found.yaml"), None, str(folder / "found.json"))  # fmt: skip
+    text, figures = capsys.readouterr().out, json.loads((folder / "found.json").read_text())
+    assert "wrote     overlay" in text and figures["taken"]["law"] == "M1" and figures["joint"] == "arm"
+    rig = load_rig(folder / "rig.yaml", read_overlay(folder / "found.yaml"))
+    drive = cast(PositionServo, rig.plant.actuators["arm"]).params
+    assert drive.torque_constant == pytest.approx(TRUE["joints.arm.actuator.torque_constant"], rel=0.05)
+    assert drive.delay == pytest.approx(TRUE["joints.arm.actuator.delay"], abs=5e-4)
+
+
+OPTIONS = {
+    "--method": {"method": "equation-error"},
+    "--report": {"report": "r.html"},
+    "--fit": {"wanted": ["elasticity"]},
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_that_an_index_does_not_take(folder, option, said):
+    given = {"wanted": [], "cutoff": None, "training": 0.7, "output": None, "report": None, "json": None}
+    said(
+        str(raised(InputError, identify_rig, folder / "rig.yaml", folder / "index.csv", [], **given | OPTIONS[option]))
+    )
+
+
+# --- a real servo ---
+
+RECORDINGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "xl330"
+XL330 = """
+mechanism:
+  gravity: [0, 0, -9.80665]
+  bodies: [{name: arm, axis: [0, -1, 0], mass: 0.49 kg, com: [0, 0, -0.1], inertia: [1e-6, 1e-6, 1e-6]}]
+joints:
+  arm:
+    actuator: {type: servo, torque_constant: 0.38, resistance: 3.5, supply_voltage: 7.3, kp: 100, gain: 2.877e-3,
+               armature: 1.8e-3, period: 5 ms, longest_delay: 60 ms}
+    friction: {model: stribeck, creep_speed: 0.002, coulomb: 0.01, viscous: 0.004}
+controllers: [{name: goal, type: passthrough, kp: 1, trajectory: {type: sine, amplitude: 1, frequency: 1}}]
+schedule: {step: 5 ms, duration: 2 s, integrator: rodas4}
+"""
+
+
+def test_a_real_servo_moves_as_simulated_in_runs_that_were_kept_out(tmp_path):
+    """A Dynamixel XL330 (Rhoban/bam, Apache-2.0): mean absolute error of the position over 6 s of the motions that the fit
+    has not seen, where the goal itself is 0.3 rad away."""
+    if not RECORDINGS.is_dir():
+        pytest.skip(f"needs the recordings in {RECORDINGS}, which are no part of the repository")
+    with open(RECORDINGS / "index.csv", newline="") as file, open(tmp_path / "index.csv", "w", newline="") as index:
+        rows = csv.writer(index)
+        rows.writerow(["file", "joints.arm.actuator.kp"])
+        rows.writerows([str(RECORDINGS / row["file"]), row["kp"]] for row in csv.DictReader(file))
+    (tmp_path / "rig.yaml").write_text(XL330)
+    runs = open_runs(tmp_path / "rig.yaml", read_index(tmp_path / "index.csv"))
+    found = fit_servo(runs, budget=1200)
+    by_law = {stage.law: stage for stage in found.stages}
+    assert by_law["M4"].other_error < 0.06 and by_law["M4"].fitted_error < 0.045
+    assert by_law["M4"].fitted_error < 0.9 * by_law["M1"].fitted_error
+    still = np.nanmean([np.abs(run.goal - run.position).mean() for run in runs.runs])
+    assert found.taken.fitted_error < 0.3 * still

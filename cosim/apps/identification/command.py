@@ -8,8 +8,9 @@ from pathlib import Path
 from cosim.apps.identification.excitation import excite, overlay_of
 from cosim.apps.identification.identification import identify
 from cosim.apps.identification.report import report_page
+from cosim.apps.identification.servo_command import identify_servo, is_index
 from cosim.apps.identification.variables import choose
-from cosim.core.errors import RunError
+from cosim.core.errors import InputError, RunError
 from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, TableOptions
 from cosim.output import console
 from cosim.output.output_files import check_output, identity, write_file, write_json
@@ -37,6 +38,12 @@ def identify_rig(
 ) -> None:
     """Print what a recording determines, and write the overlay, the report and the figures. Raises RunError, after the
     latter are written, for numbers that explain too little; their overlay is written `anyway` only."""
+    if is_index(recording):
+        for option, given in (("--report", report), ("--cutoff", cutoff)):
+            if given is not None:
+                raise InputError("is for one recording, not for an index of short runs; leave it out", option)
+        identify_servo(path, recording, overrides, wanted, method, output, json)
+        return
     targets = {"-o": output, "--report": report, "--json": None if json == "-" else json}
     _check_outputs(path, recording, targets)
     with console.busy(f"identifying {path.stem}"):

@@ -15,11 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
-from cosim.apps.identification.servo_runs import ServoRuns
+from cosim.apps.identification.servo_runs import ServoRun, ServoRuns, servo_joint
+from cosim.core.errors import InputError
 from cosim.core.types import Array
+from cosim.rig.reading.yaml_source import Override
+from cosim.rig.rig import load_rig
 
 BUDGET = 2000  # candidates, each of which simulates all runs
 CHANGE = 4e-3  # of a variable, for derivatives
@@ -33,17 +37,17 @@ KEPT_OUT = 3  # every third run is kept out of the fit
 SIMPLER = 1.03  # by how much the error of a simpler law may be larger
 LOOSE = 0.5  # a combination is open if changing it by a factor e changes positions by less than this part of the error
 LOST = 100.0  # rad: a run with a larger error counts as one without end
+OF_ALL = 0.12  # part of the budget for the law that is taken, with all runs
+SCOUTING = 0.6  # part of the budget of a law for the searches from its starts
 SPREAD = 0.3  # of the variables where a search begins again
+# part of the budget of each law: what the first one finds, others hardly leave
+SHARES = {"M1": 0.3, "M2": 0.1, "M4": 0.2, "M5": 0.3, "M6": 0.1}
 # law -> where its searches begin, as factors of what the law before has found or what FIRST has
 STARTS: dict[str, tuple[dict[str, float], ...]] = {
-    "M1": (
-        {},
-        {"torque_constant": 0.5, "resistance": 0.5},
-        {"torque_constant": 2.0, "resistance": 2.0},
-        {"coulomb": 3.0},
-    ),
-    "M2": ({}, {"breakaway": 8.0, "stribeck_speed": 0.2}, {"breakaway": 4.0, "stribeck_speed": 0.05, "coulomb": 0.5}),
+    "M1": ({}, {"coulomb": 3.0}, {"torque_constant": 0.5, "resistance": 0.5}),
+    "M2": ({}, {"breakaway": 8.0, "stribeck_speed": 0.2}),
     "M4": ({}, {"both_load_friction": 3.0, "both_static_load_friction": 3.0, "coulomb": 0.5}),
+    "M5": ({}, {"external_load_friction": 5.0, "load_friction": 0.2, "viscous": 0.3}),
 }
 # law -> the numbers of friction that it adds to the one before
 LAWS: dict[str, tuple[str, ...]] = {
@@ -109,29 +113,26 @@ class ServoStage:
 
 @dataclass(frozen=True)
 class ServoFit:
-    """joint; stages: from the simplest law on; candidates: simulations of all runs; chosen: the stage to take."""
+    """joint; stages: from the simplest law on; taken: the law of one of them, fitted to all runs; candidates:
+    simulations of all runs."""
 
     joint: str
     stages: tuple[ServoStage, ...]
+    taken: ServoStage
     candidates: int
-
-    @property
-    def chosen(self) -> ServoStage:
-        """The simplest law whose error on runs that were kept out is hardly larger than the least."""
-        least = min(stage.other_error for stage in self.stages)
-        return next(stage for stage in self.stages if stage.other_error <= SIMPLER * least)
 
     def lines(self) -> Iterator[str]:
         """For people."""
         yield "law   error in the fit   of runs kept out"
         for stage in self.stages:
-            mark = "  taken" if stage is self.chosen else ""
+            mark = "  taken" if stage.law == self.taken.law else ""
             yield f"{stage.law:4}  {stage.fitted_error:12.4g} rad  {stage.other_error:12.4g} rad{mark}"
-        for name, value in self.chosen.numbers.rig_numbers(self.joint).items():
+        yield f"{self.taken.law} fitted to all runs: mean absolute error {self.taken.fitted_error:.4g} rad"
+        for name, value in self.taken.numbers.rig_numbers(self.joint).items():
             yield f"  {name} {value:.5g}"
-        if ZERO in self.chosen.numbers.values:
-            yield f"  zero of the recorded positions {self.chosen.numbers.values[ZERO]:.4g} rad"
-        for combination in self.chosen.open:
+        if ZERO in self.taken.numbers.values:
+            yield f"  zero of the recorded positions {self.taken.numbers.values[ZERO]:.4g} rad"
+        for combination in self.taken.open:
             yield f"  not determined: {combination}"
 
 
@@ -225,19 +226,20 @@ class ServoSearch:
     def best(
         self, start: dict[str, float], names: Sequence[str], starts: Sequence[dict[str, float]], end: int
     ) -> ServoNumbers:
-        """The best numbers of searches from several starts, factors of the first one, and from near the best of them
-        until `end` candidates were simulated."""
+        """The best numbers of short searches from several starts, factors of the first one, of a search on from the
+        best of them, and of others from near it until `end` candidates were simulated."""
         rng, first = np.random.default_rng(0), self.candidates
         found: list[tuple[float, ServoNumbers]] = []
         for number, factors in enumerate(starts):
-            self.budget = first + round((end - first) * (number + 1) / (len(starts) + 1))
+            self.budget = first + round(SCOUTING * (end - first) * (number + 1) / len(starts))
             cost, numbers = self.minimise({k: v * factors.get(k, 1.0) for k, v in start.items()}, names)
             found.append((cost, numbers))
-        self.budget = end
+        self.budget, spread = end, 0.0
         while self.affords(names):
             _, near = min(found, key=lambda pair: pair[0])
-            moved = self.at(near.values, names, SPREAD * rng.standard_normal((1, len(names))))[0]
+            moved = self.at(near.values, names, spread * rng.standard_normal((1, len(names))))[0]
             found.append(self.minimise(moved.values, names))
+            spread = SPREAD
         return min(found, key=lambda pair: pair[0])[1]
 
     def _derivatives(self, start: dict[str, float], names: Sequence[str], x: Array) -> tuple[Array, Array]:
@@ -277,6 +279,21 @@ def fitted_numbers(joint: str, optional: Sequence[str] = ()) -> tuple[str, ...]:
     return tuple(ServoNumbers(every).rig_numbers(joint))
 
 
+def open_runs(
+    path: Path, runs: Sequence[ServoRun], optional: Sequence[str] = (), overrides: Sequence[Override] = ()
+) -> ServoRuns:
+    """The runs of a rig for a fit. Raises InputError for a rig without a law of friction at its servo, or with one that
+    has no static friction."""
+    rig = load_rig(path, overrides)
+    joint = servo_joint(rig)
+    law = rig.spec.joints[joint].friction
+    if law is None or law.model == "smooth":
+        what = f"joints.{joint}.friction" + ("" if law is None else ".model")
+        raise InputError(f"the friction of the gears is looked for; give {what}: stribeck", str(path))
+    static = [f"joints.{joint}.friction.static={law.coulomb!r}"] if law.static is None else []
+    return ServoRuns(path, runs, fitted_numbers(joint, optional), [*overrides, *static])
+
+
 def fit_servo(
     runs: ServoRuns,
     optional: Sequence[str] = (),
@@ -285,25 +302,39 @@ def fit_servo(
     kept_out: Array | None = None,
     zero: bool = True,
 ) -> ServoFit:
-    """Fit the laws, each from the one before. optional: `gain`, `max_speed`; budget: most candidates; kept_out (runs,):
-    which are kept out of the fit, by default every third one; zero: whether recorded positions may have a wrong
-    zero."""
+    """Fit the laws, each from the one before, and once more to all runs the simplest one whose error of runs that are
+    kept out is hardly larger than the least. optional: `gain`, `max_speed`; budget: most candidates; kept_out (runs,):
+    which are kept out, by default every third one; zero: whether recorded positions may have a wrong zero."""
     others = np.arange(len(runs.runs)) % KEPT_OUT == KEPT_OUT - 1 if kept_out is None else kept_out
     search = ServoSearch(runs, ~others, budget)
     start, names = _start(search, optional, zero)
-    stages: list[ServoStage] = []
-    for number, law in enumerate(laws):
+    stages: list[tuple[ServoStage, list[str]]] = []
+    shares = np.cumsum([SHARES[law] for law in laws])
+    for law, share in zip(laws, shares / shares[-1], strict=True):
         names = [*names, *LAWS[law]]
         if law == "M5":
             names = [of for of in names if not of.startswith("both_")]
             start |= {of: max(start[f"both_{of.replace('external_', '')}"], 1e-4) for of in LOADS}
         start |= {of: FIRST[of] for of in LAWS[law] if of not in start}
-        end = round(budget * (number + 1) / len(laws)) - 2 * len(names) - 2  # … of which the last ones are for `open`
-        numbers = search.best(start, names, STARTS.get(law, ({},)), end)
-        errors = search.run_errors(search.errors([numbers]))[0]
-        stages.append(ServoStage(law, numbers, errors, others, search.left_open(numbers, names)))
-        start = dict(numbers.values)
-    return ServoFit(runs.joint, tuple(stages), search.candidates)
+        spent = round((1.0 - OF_ALL) * budget * share) - _cost_of_stage(names)
+        stages.append((_stage(search, law, search.best(start, names, STARTS.get(law, ({},)), spent), names), names))
+        start = dict(stages[-1][0].numbers.values)
+    least = min(stage.other_error for stage, _ in stages)
+    chosen, names = next(pair for pair in stages if pair[0].other_error <= SIMPLER * least)
+    search.fitted = np.ones(len(others), dtype=bool)
+    numbers = search.best(dict(chosen.numbers.values), names, ({},), budget - _cost_of_stage(names))
+    taken = _stage(search, chosen.law, numbers, names)
+    return ServoFit(runs.joint, tuple(stage for stage, _ in stages), taken, search.candidates)
+
+
+def _stage(search: ServoSearch, law: str, numbers: ServoNumbers, names: Sequence[str]) -> ServoStage:
+    errors = search.run_errors(search.errors([numbers]))[0]
+    return ServoStage(law, numbers, errors, ~search.fitted, search.left_open(numbers, names))
+
+
+def _cost_of_stage(names: Sequence[str]) -> int:
+    """Candidates."""
+    return 2 * len(names) + 2
 
 
 def _start(search: ServoSearch, optional: Sequence[str], zero: bool) -> tuple[dict[str, float], list[str]]:

@@ -28,6 +28,7 @@ from cosim.execution.rollouts import Rollouts
 from cosim.plugins.actuators.servo import GOAL, PositionServo
 from cosim.rig.parameter_table import table_of
 from cosim.rig.parametrised_rig import holding_bristles, parametrised, plant_with
+from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 from cosim.simulation.tick.tick_model import TickModel, TickTask
 
@@ -117,12 +118,12 @@ class ServoRuns:
     path: Path
     runs: Sequence[ServoRun]
     fitted: Sequence[str]
-    overrides: Sequence[str] = ()
+    overrides: Sequence[Override] = ()
     simulated: int = field(default=0, init=False)  # runs, so far
 
     def __post_init__(self) -> None:
         self.rig = self._load()
-        self.joint = _servo_joint(self.rig)
+        self.joint = servo_joint(self.rig)
         known = table_of(self.rig).per_run
         for name in self.fitted:
             if name not in known:
@@ -245,7 +246,7 @@ class ServoRuns:
         return memory
 
 
-def _servo_joint(rig: Rig) -> str:
+def servo_joint(rig: Rig) -> str:
     """The joint with the servo. Raises InputError for another rig."""
     found = [name for name, drive in rig.plant.actuators.items() if isinstance(drive, PositionServo)]
     if len(found) != 1 or len(rig.joints) != 1 or rig.plant.modes:
