@@ -235,8 +235,7 @@ schedule: {step: 5 ms, duration: 2 s, integrator: rodas4}
 
 
 def test_a_real_servo_moves_as_simulated_in_runs_that_were_kept_out(tmp_path):
-    """A Dynamixel XL330 (Rhoban/bam, Apache-2.0): mean absolute error of the position over 6 s of the motions that the fit
-    has not seen, where the goal itself is 0.3 rad away."""
+    """A Dynamixel XL330 (Rhoban/bam, Apache-2.0): mean absolute error of the position over the 6 s of each run."""
     if not RECORDINGS.is_dir():
         pytest.skip(f"needs the recordings in {RECORDINGS}, which are no part of the repository")
     with open(RECORDINGS / "index.csv", newline="") as file, open(tmp_path / "index.csv", "w", newline="") as index:

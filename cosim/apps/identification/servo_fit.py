@@ -38,16 +38,17 @@ SIMPLER = 1.03  # by how much the error of a simpler law may be larger
 LOOSE = 0.5  # a combination is open if changing it by a factor e changes positions by less than this part of the error
 LOST = 100.0  # rad: a run with a larger error counts as one without end
 OF_ALL = 0.12  # part of the budget for the law that is taken, with all runs
-SCOUTING = 0.6  # part of the budget of a law for the searches from its starts
-SPREAD = 0.3  # of the variables where a search begins again
+SPREAD = 0.8  # of the variables of friction where a search begins again …
+SCANNED = 40  # … at the best of so many candidates
 # part of the budget of each law: what the first one finds, others hardly leave
 SHARES = {"M1": 0.3, "M2": 0.1, "M4": 0.2, "M5": 0.3, "M6": 0.1}
-# law -> where its searches begin, as factors of what the law before has found or what FIRST has
-STARTS: dict[str, tuple[dict[str, float], ...]] = {
-    "M1": ({}, {"coulomb": 3.0}, {"torque_constant": 0.5, "resistance": 0.5}),
-    "M2": ({}, {"breakaway": 8.0, "stribeck_speed": 0.2}),
-    "M4": ({}, {"both_load_friction": 3.0, "both_static_load_friction": 3.0, "coulomb": 0.5}),
-    "M5": ({}, {"external_load_friction": 5.0, "load_friction": 0.2, "viscous": 0.3}),
+# law -> where further searches begin, as factors of the best numbers so far
+KICKS: dict[str, tuple[dict[str, float], ...]] = {
+    "M1": (),
+    "M2": (),
+    "M4": (),
+    "M5": ({"external_load_friction": 5.0, "load_friction": 0.2, "viscous": 0.3},),
+    "M6": (),
 }
 # law -> the numbers of friction that it adds to the one before
 LAWS: dict[str, tuple[str, ...]] = {
@@ -57,6 +58,7 @@ LAWS: dict[str, tuple[str, ...]] = {
     "M5": ("external_load_friction", "static_external_load_friction", "load_friction", "static_load_friction"),
     "M6": ("quadratic_load_friction", "quadratic_external_load_friction"),
 }
+FRICTION = frozenset(name for names in LAWS.values() for name in names)
 # where the search of a number begins that the rig has as 0, and shares of one number in two
 FIRST = {
     "breakaway": 0.3, "stribeck_speed": 1.0, "stribeck_exponent": 1.3, "both_load_friction": 0.05,
@@ -68,6 +70,7 @@ QUADRATIC = ("quadratic_load_friction", "quadratic_external_load_friction")
 OF_DRIVE = ("torque_constant", "resistance", "armature")
 OPTIONAL = ("gain", "max_speed")
 DELAY, ZERO = "delay", "zero"
+EXPONENTS = (0.5, 4.0)  # with more, friction jumps at the Stribeck speed, which steps of 5 ms do not survive
 UNIT = {DELAY: 0.01, ZERO: 0.02}  # s, rad, of a variable that is no logarithm
 
 
@@ -164,7 +167,7 @@ class ServoSearch:
             numbers = start | changed
             numbers[DELAY] = float(np.clip(numbers[DELAY], 0.0, self.longest_delay))
             if "stribeck_exponent" in numbers:
-                numbers["stribeck_exponent"] = float(np.clip(numbers["stribeck_exponent"], 0.5, 10.0))
+                numbers["stribeck_exponent"] = float(np.clip(numbers["stribeck_exponent"], *EXPONENTS))
             found.append(ServoNumbers(numbers))
         return found
 
@@ -224,23 +227,32 @@ class ServoSearch:
         return float(self.cost(self.errors([numbers]))[0]), numbers
 
     def best(
-        self, start: dict[str, float], names: Sequence[str], starts: Sequence[dict[str, float]], end: int
+        self, start: dict[str, float], names: Sequence[str], kicks: Sequence[dict[str, float]], end: int
     ) -> ServoNumbers:
-        """The best numbers of short searches from several starts, factors of the first one, of a search on from the
-        best of them, and of others from near it until `end` candidates were simulated."""
+        """The best numbers of a search from the start, of others from the best so far with each of the kicks, and of
+        others from where friction is otherwise, until `end` candidates were simulated.
+
+        Where a joint sticks changes in jumps, which small steps do not see."""
         rng, first = np.random.default_rng(0), self.candidates
-        found: list[tuple[float, ServoNumbers]] = []
-        for number, factors in enumerate(starts):
-            self.budget = first + round(SCOUTING * (end - first) * (number + 1) / len(starts))
-            cost, numbers = self.minimise({k: v * factors.get(k, 1.0) for k, v in start.items()}, names)
-            found.append((cost, numbers))
-        self.budget, spread = end, 0.0
-        while self.affords(names):
-            _, near = min(found, key=lambda pair: pair[0])
-            moved = self.at(near.values, names, spread * rng.standard_normal((1, len(names))))[0]
-            found.append(self.minimise(moved.values, names))
-            spread = SPREAD
+        self.budget = first + (end - first) // (2 + len(kicks))
+        found = [self.minimise(start, names)]
+        for number, kick in enumerate(kicks, 1):
+            near = min(found, key=lambda pair: pair[0])[1].values
+            self.budget = self.candidates + (end - self.candidates) // (2 + len(kicks) - number)
+            found.append(self.minimise({name: value * kick.get(name, 1.0) for name, value in near.items()}, names))
+        self.budget = end
+        while self.candidates + SCANNED <= end and self.affords(names):
+            near = min(found, key=lambda pair: pair[0])[1].values
+            found.append(self.minimise(self._otherwise(rng, near, names), names))
         return min(found, key=lambda pair: pair[0])[1]
+
+    def _otherwise(self, rng: np.random.Generator, near: dict[str, float], names: Sequence[str]) -> dict[str, float]:
+        """The best of many numbers near some whose friction is another one."""
+        movable = np.array([name in FRICTION for name in names])
+        changes = SPREAD * rng.standard_normal((SCANNED, len(names))) * movable
+        changes *= rng.random(changes.shape) < 0.5  # not all of them together
+        tried = self.at(near, names, changes)
+        return tried[int(np.argmin(self.cost(self.errors(tried))))].values
 
     def _derivatives(self, start: dict[str, float], names: Sequence[str], x: Array) -> tuple[Array, Array]:
         """Errors (runs, ticks) and their derivatives (n, runs, ticks)."""
@@ -254,7 +266,8 @@ class ServoSearch:
         logarithms = [name for name in names if name not in UNIT]
         base, steps = self.errors([numbers])[0], CHANGE * np.eye(len(logarithms))
         below, above = (self.errors(self.at(numbers.values, logarithms, part)) for part in (-steps, steps))
-        slope = (above - below) / (2.0 * CHANGE)  # central, as what cancels is small
+        with np.errstate(invalid="ignore"):
+            slope = (above - below) / (2.0 * CHANGE)  # central, as what cancels is small
         if not (np.isfinite(base).all() and np.isfinite(slope).all()):
             return ()
         rows = (slope[:, self.fitted] * np.sqrt(self.runs.weight[self.fitted])).reshape(len(logarithms), -1)
@@ -317,12 +330,12 @@ def fit_servo(
             start |= {of: max(start[f"both_{of.replace('external_', '')}"], 1e-4) for of in LOADS}
         start |= {of: FIRST[of] for of in LAWS[law] if of not in start}
         spent = round((1.0 - OF_ALL) * budget * share) - _cost_of_stage(names)
-        stages.append((_stage(search, law, search.best(start, names, STARTS.get(law, ({},)), spent), names), names))
+        stages.append((_stage(search, law, search.best(start, names, KICKS[law], spent), names), names))
         start = dict(stages[-1][0].numbers.values)
     least = min(stage.other_error for stage, _ in stages)
     chosen, names = next(pair for pair in stages if pair[0].other_error <= SIMPLER * least)
     search.fitted = np.ones(len(others), dtype=bool)
-    numbers = search.best(dict(chosen.numbers.values), names, ({},), budget - _cost_of_stage(names))
+    numbers = search.best(dict(chosen.numbers.values), names, (), budget - _cost_of_stage(names))
     taken = _stage(search, chosen.law, numbers, names)
     return ServoFit(runs.joint, tuple(stage for stage, _ in stages), taken, search.candidates)
 
