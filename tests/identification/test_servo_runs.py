@@ -191,7 +191,7 @@ def test_a_rig_without_a_servo(folder, said):
 
 def test_the_command_writes_an_overlay_that_moves_as_recorded(folder, capsys, monkeypatch):
     monkeypatch.setattr("cosim.apps.identification.servo_command.fit_servo", lambda runs, optional: fit_servo(
-        runs, optional, laws=("M1",), budget=300))  # fmt: skip
+        runs, optional, laws=("M1",), budget=600))  # fmt: skip
     identify_rig(folder / "rig.yaml", folder / "index.csv", [], ["inertia", "friction"], None, 0.7,
                  str(folder / "found.yaml"), None, str(folder / "found.json"))  # fmt: skip
     text, figures = capsys.readouterr().out, json.loads((folder / "found.json").read_text())
