@@ -89,6 +89,8 @@ UNITS: dict[str, tuple[str, float]] = {
     **{u: ("degC", 1.0) for u in ("degC", "°C")},
     "K": ("K", 1.0),
     "N*m/s": ("N*m/s", 1.0),
+    "1/N/m": ("1/N/m", 1.0),
+    "1/N": ("1/N", 1.0),
     "N/s": ("N/s", 1.0),
 }
 
@@ -104,6 +106,7 @@ JOINT_DIMENSIONS: dict[str, tuple[str, ...]] = {
     "joint stiffness rate": ("N*m/rad/s", "N/m/s"),
     "joint ratio": ("1", "rad/m"),
     "joint damping": ("N*m*s/rad", "N*s/m"),
+    "inverse joint effort": ("1/N/m", "1/N"),
 }
 
 

@@ -22,7 +22,7 @@ from cosim.core import ops
 from cosim.core.errors import SourceLocation
 from cosim.core.types import Array, Numeric
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
-from cosim.mechanics.multibody.friction import JointFriction
+from cosim.mechanics.multibody.friction import OF_DRIVE, OF_EXTERNAL, JointFriction
 from cosim.mechanics.multibody.inertial_parameters import ELEMENTS
 from cosim.mechanics.multibody.joints import unit_of
 from cosim.mechanics.multibody.mechanism import Inertial, Joint
@@ -31,6 +31,7 @@ from cosim.rig.reading.schema import Reading
 from cosim.rig.rig_parameter import RigParameter
 from cosim.rig.sections.joints import EncoderSpec
 from cosim.rig.sections.mechanism import NumbersKeys
+from cosim.rig.wiring.plant import load_of_mechanism
 from cosim.rig.wiring.wired_rig import WiredRig
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def plant_parameters_of(rig: WiredRig) -> dict[str, PlantParameter]:
             found += _of_parameters(name, joint.actuator.params, "actuator", linear[name])
         if joint.friction is not None:
             knows_load = joint.actuator is not None and not getattr(rig.plant.actuators.get(name), "is_inertial", False)
-            without = () if knows_load else ("load_friction",)
+            without = (() if knows_load else OF_DRIVE) + (OF_EXTERNAL if load_of_mechanism(rig.plant) else ())
             found += _of_parameters(name, joint.friction, "friction", linear[name], without)
     for k, noise in enumerate(rig.tick_model.encoders.params.noise):
         if noise > 0.0:

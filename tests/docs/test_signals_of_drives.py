@@ -97,13 +97,14 @@ def test_the_page_has_every_signal_of_a_drive(name: str) -> None:
     assert not undocumented(recorded(rig))
 
 
-@pytest.mark.parametrize("name", ["dc_link", "industrial_arm", "servo_axis"])
+@pytest.mark.parametrize("name", ["dc_link", "industrial_arm", "position_servo", "servo_axis"])
 def test_the_page_has_every_signal_of_a_sample(name: str) -> None:
     assert not undocumented(recorded(load_rig(FOLDER / "drives" / f"{name}.yaml")))
 
 
 def test_every_signal_on_the_page_is_recorded() -> None:
     rigs = [*(rig_of(*given) for given in DRIVES.values()), *map(on_supply, SOURCES)]
+    rigs.append(load_rig(FOLDER / "drives" / "position_servo.yaml"))
     names = set[str]().union(*map(recorded, rigs))
     names |= {"<joint>/current", "<joint>/voltage"}  # of `dc_motor`
     assert not [row for row in ROWS if not any(pattern(row).fullmatch(name) for name in names)]

@@ -9,8 +9,9 @@ from cosim.apps.identification.excitation import excite, overlay_of
 from cosim.apps.identification.identification import MotionFile, identify
 from cosim.apps.identification.loads import load_of
 from cosim.apps.identification.report import report_page
+from cosim.apps.identification.servo_command import identify_servo, is_index
 from cosim.apps.identification.variables import choose
-from cosim.core.errors import RunError
+from cosim.core.errors import InputError, RunError
 from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.output import console
 from cosim.output.output_files import check_output, identity, write_file, write_json
@@ -43,6 +44,14 @@ def identify_rig(
 
     recordings, check: paths, one with a load as in `A.csv:load=2 kg@tool`."""
     files, checks = ([motion_file(text) for text in texts] for texts in (recordings, check))
+    if any(is_index(Path(file.path)) for file in (*files, *checks)):
+        if len(files) > 1 or checks:
+            raise InputError("an index of short runs has its own runs that check; give it alone", recordings[0])
+        for option, given in (("--report", report), ("--cutoff", cutoff)):
+            if given is not None:
+                raise InputError("is for one recording, not for an index of short runs; leave it out", option)
+        identify_servo(path, Path(files[0].path), overrides, wanted, method, output, json)
+        return
     targets = {"-o": output, "--report": report, "--json": None if json == "-" else json}
     _check_outputs(path, [file.path for file in (*files, *checks)], targets)
     with console.busy(f"identifying {path.stem}"):

@@ -96,11 +96,11 @@ class EquationError:
             gains.append(self._gain(params[name], fixed[name]) * corrections.get(GAIN + name, 1.0))
             motor = gains[k] * (drive[k] - corrections.get(OFFSET + name, 0.0))
             efforts.append(motor - self._friction(params[name], motor, v[k]))
-        # as in the plant: the dry friction of a law grows with the effort of the drive
-        dry = {
-            k: law.sliding_effort(v[k], law.load_friction * ops.abs(efforts[k]))
-            for k, law in equations.friction_laws.items()
-        }
+        laws = equations.friction_laws
+        carried = np.zeros(len(efforts))  # as in the plant, without accelerations
+        if any(law.of_external for law in laws.values()):
+            carried = -equations.inverse_dynamics(q, v, np.zeros(len(efforts)))
+        dry = {k: law.sliding_effort(v[k], law.load(efforts[k], carried[k])) for k, law in laws.items()}
         required = equations.inverse_dynamics(q, v, a) + equations.friction_effort(v, dry)
         return ops.array(
             [(required[k] - effort) / gain for k, (effort, gain) in enumerate(zip(efforts, gains, strict=True))]

@@ -1,9 +1,18 @@
-"""A servo drive whose effort is affine in its control, the position and the velocity of the joint:
+"""A servo in position mode with a DC motor and gears, such as those of Dynamixel and Feetech: a proportional loop in
+its firmware sets the duty of its bridge.
 
-    effort = (g + g_q q + g_v q̇) w + b + b_q q + b_v q̇, within its limits,
+    duty = clip(gain · kp · (goal − q), ±max_duty),   U = duty · supply_voltage
+    i = (U − k_t q̇) / R,                              effort = k_t i
 
-w: the control u, or the activation that follows it, ẇ = (u − w) / τ or ẇ = u. The actuators `general`, `position`,
-`velocity`, `intvelocity`, `damper` and `cylinder` of MuJoCo are such drives.
+q, k_t and the inertia of the rotor are at the joint, behind the gears. Switched off, the motor is an open circuit and
+does not brake. Friction of the gears is the joint's: `joints.<joint>.friction`.
+
+The goal is held from sample to sample. With a delay D it is, over each sample time, the mean of what the command was D
+before. With m whole sample times P in D, g the commands and f = D − m P,
+
+    goal_n = ((P − f) g_{n−m} + f g_{n−m−1}) / P,
+
+which has the impulse of a goal that jumps between two samples. The profile then follows at `max_speed`.
 """
 
 from __future__ import annotations
@@ -15,123 +24,122 @@ from typing import Literal
 import numpy as np
 
 from cosim.core import ops
-from cosim.core.types import (
-    ACTUATOR_INPUTS,
-    ACTUATOR_OUTPUTS,
-    EVERY_TICK,
-    Numeric,
-    Signal,
-    Signals,
-    State,
-    param,
-    params,
-)
+from cosim.core.types import ACTUATOR_INPUTS, ACTUATOR_OUTPUTS, Numeric, Signal, Signals, State, param, params
 
-CONTROL = "control"  # its held state with a mode other than effort
-ACTIVATION = "activation"
-OUTPUTS: Signals = {**ACTUATOR_OUTPUTS, CONTROL: Signal((), "1", "control of the servo, in SI")}
+GOAL, ON, DUTY = "goal", "on", "duty"  # states
+OUTPUTS: Signals = {
+    **ACTUATOR_OUTPUTS,
+    DUTY: Signal((), "1", "part of the supply voltage on the motor, negative backwards"),
+    "current": Signal((), "A", "current of the motor"),
+    "electrical_power": Signal((), "W", "power that the servo takes; negative where it gives power back"),
+    "copper_loss": Signal((), "W", "power that the winding turns into heat"),
+}
+MOST_SAMPLES = 1000  # of the command, kept for a delay
 
 
 @params
 class Params:
-    mode: Literal["effort", "velocity", "position"] = param(default="position", doc="the control u, of the command")
-    gain: float = param(default=1.0, doc="g, effort per control, in SI")
-    gain_position: float = param(default=0.0, doc="g_q, in SI")
-    gain_velocity: float = param(default=0.0, doc="g_v, in SI")
-    bias: float = param(unit="joint effort", default=0.0, doc="b")
-    bias_position: float = param(unit="joint stiffness", default=0.0, doc="b_q")
-    bias_velocity: float = param(unit="joint damping", default=0.0, doc="b_v")
-    min_effort: float = param(unit="joint effort", default=-math.inf, doc="least effort")
-    max_effort: float = param(unit="joint effort", default=math.inf, doc="greatest effort")
-    min_control: float = param(default=-math.inf, doc="least u, in SI")
-    max_control: float = param(default=math.inf, doc="greatest u, in SI")
-    activation: Literal["none", "filter", "integrator"] = param(default="none", doc="how w follows u")
-    time_constant: float = param(unit="s", above=0.0, default=0.01, doc="τ of the filter")
-    min_activation: float = param(default=-math.inf, doc="least w, in SI")
-    max_activation: float = param(default=math.inf, doc="greatest w, in SI")
+    torque_constant: float = param(unit="N*m/A", above=0.0, doc="k_t at the joint, also of the back-EMF")
+    resistance: float = param(unit="ohm", above=0.0, doc="R, of the winding and the bridge")
+    supply_voltage: float = param(unit="V", above=0.0, doc="of the bridge")
+    kp: float = param(min=0.0, doc="position gain in the firmware's own unit")
+    gain: float = param(default=1.0, min=0.0, doc="duty per rad of error at kp 1")
+    armature: float = param(unit="kg*m^2", default=0.0, min=0.0, doc="inertia of rotor and gears at the joint")
+    max_duty: float = param(default=1.0, above=0.0, max=1.0, doc="greatest duty in both directions")
+    max_speed: float = param(unit="rad/s", default=math.inf, above=0.0, doc="of the profile that follows the command")
+    period: float = param(unit="s", default=1e-3, above=0.0, constant=True, doc="P, between samples of the command")
+    loop: Literal["continuous", "sampled"] = param(
+        default="continuous", doc="sampled: the position is read, and the duty renewed, with the command"
+    )
+    resolution: float = param(
+        unit="rad", default=0.0, min=0.0, constant=True, doc="step of the position that a sampled loop reads"
+    )
+    delay: float = param(unit="s", default=0.0, min=0.0, doc="D, from the command to the goal")
+    longest_delay: float | None = param(
+        unit="s", default=None, min=0.0, constant=True, doc="greatest delay that a run may have; by default the delay"
+    )
 
     def __post_init__(self) -> None:
-        for what in ("effort", "control", "activation"):
-            lower, upper = getattr(self, f"min_{what}"), getattr(self, f"max_{what}")
-            if not ops.is_symbolic(lower) and not ops.is_symbolic(upper) and lower > upper:
-                raise ValueError(f"min_{what} {lower:.6g} is above max_{what} {upper:.6g}; swap them")
+        if self.resolution > 0.0 and self.loop == "continuous":
+            raise ValueError(
+                "a continuous loop reads positions without steps; use loop: sampled or take resolution out"
+            )
+        if self.longest_delay is not None and self.delay > self.longest_delay:
+            what = f"the delay is {self.delay:g} s, above the longest_delay of {self.longest_delay:g} s"
+            raise ValueError(f"{what}; raise that")
+        if self.kept > MOST_SAMPLES:
+            what = f"a delay of {self._longest:g} s has {self.kept} samples of the command, more than {MOST_SAMPLES}"
+            raise ValueError(f"{what}; give a longer period")
+
+    @property
+    def _longest(self) -> float:
+        return self.delay if self.longest_delay is None else self.longest_delay
+
+    @property
+    def kept(self) -> int:
+        """How many commands before the present one are kept."""
+        return math.ceil(self._longest / self.period - 1e-9)
 
 
-class AffineServo:
-    """A servo whose control is the effort that is requested."""
+class PositionServo:
+    """A servo that follows the position of the command of its joint."""
 
     inputs, outputs = ACTUATOR_INPUTS, OUTPUTS
-    reflected_inertia = 0.0
     positions = ()
+    mode = "position"
+    moves = "rad"
+    for_other_joints = "use a drive whose 'gears' end with a ball_screw, rack or belt"
 
     def __init__(self, params: Params) -> None:
         self.params = params
+        self.reflected_inertia, self.period = params.armature, params.period
+        self._commands = [f"command_{k + 1}" for k in range(params.kept)]  # before the present one
 
     def initial(self, position: Numeric, velocity: Numeric) -> State:
-        if self.params.activation == "none":
-            return {}
-        return {ACTIVATION: ops.clip(np.zeros(()), self.params.min_activation, self.params.max_activation)}
+        """It holds the position of the joint."""
+        held = dict.fromkeys([GOAL, *self._commands], ops.array(position))
+        return held | {ON: np.ones(())} | ({DUTY: np.zeros(())} if self.params.loop == "sampled" else {})
 
     def flow(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
-        control = limited(self._control(x, u), p.min_control, p.max_control)
-        q, v, w = u["position"], u["velocity"], control
-        if p.activation != "none":  # a step may end beyond the limit that it reaches
-            w = limited(x[ACTIVATION], p.min_activation, p.max_activation)
-        force = (p.gain + p.gain_position * q + p.gain_velocity * v) * w
-        force = force + p.bias + p.bias_position * q + p.bias_velocity * v
-        effort = self._switched(x) * limited(force, p.min_effort, p.max_effort)
-        power = {"effort": effort, "power": effort * v, "loss": 0.0, "stored": 0.0}
-        return self._rates(p, x, control), {**power, CONTROL: control}
-
-    def _rates(self, p: Params, x: State, control: Numeric) -> State:
-        if p.activation == "none":
-            return {}
-        w = x[ACTIVATION]
-        rate = control if p.activation == "integrator" else (control - w) / p.time_constant
-        if not ops.is_infinite(p.max_activation):
-            rate = ops.where(ops.logical_and(w >= p.max_activation, rate > 0.0), 0.0, rate)
-        if not ops.is_infinite(p.min_activation):
-            rate = ops.where(ops.logical_and(w <= p.min_activation, rate < 0.0), 0.0, rate)
-        return {ACTIVATION: rate}
-
-    def _control(self, x: State, u: Mapping[str, Numeric]) -> Numeric:
-        return u["request"]
-
-    def _switched(self, x: State) -> Numeric:
-        return 1.0
-
-
-class FollowingServo(AffineServo):
-    """A servo that follows the position or the velocity of the command of its joint, once per tick."""
-
-    period = EVERY_TICK
-
-    def __init__(self, params: Params) -> None:
-        super().__init__(params)
-        self.mode = params.mode
-
-    def initial(self, position: Numeric, velocity: Numeric) -> State:
-        held = position if self.mode == "position" else 0.0
-        return {**super().initial(position, velocity), CONTROL: ops.array(held), "on": np.ones(())}
+        v = u["velocity"]
+        duty = x[DUTY] if p.loop == "sampled" else x[ON] * _duty(p, x[GOAL], u["position"])
+        voltage = duty * p.supply_voltage
+        current = x[ON] * (voltage - p.torque_constant * v) / p.resistance
+        effort, power, loss = p.torque_constant * current, voltage * current, p.resistance * current * current
+        account = {"effort": effort, "power": power, "loss": loss, "stored": 0.0}
+        recorded = {DUTY: duty, "current": current, "electrical_power": power, "copper_loss": loss}
+        return {name: np.zeros(()) for name in x}, account | recorded
 
     def update(self, t: Numeric, p: Params, x: State, u: Mapping[str, Numeric]) -> State:
-        return {CONTROL: u[f"setpoint_{self.mode}"], "on": ops.where(u["enabled"] > 0.5, 1.0, 0.0)}
-
-    def _rates(self, p: Params, x: State, control: Numeric) -> State:
-        return {**super()._rates(p, x, control), CONTROL: np.zeros(()), "on": np.zeros(())}
-
-    def _control(self, x: State, u: Mapping[str, Numeric]) -> Numeric:
-        return x[CONTROL]
-
-    def _switched(self, x: State) -> Numeric:
-        return x["on"]
-
-
-def limited(value: Numeric, lower: float, upper: float) -> Numeric:
-    """The value within its bounds, of which infinite ones leave no code."""
-    value = value if ops.is_infinite(upper) else ops.minimum(value, upper)
-    return value if ops.is_infinite(lower) else ops.maximum(value, lower)
+        """Switched off, it goes along with the joint, to hold it where it is switched on again."""
+        q, on = u["position"], u["enabled"] > 0.5
+        commands = [u["setpoint_position"], *(x[name] for name in self._commands)]
+        goal = _delayed(commands, p.delay / p.period)
+        if not ops.is_infinite(p.max_speed):
+            way = p.max_speed * p.period
+            goal = ops.clip(goal, x[GOAL] - way, x[GOAL] + way)
+        goal = ops.where(on, goal, q)
+        state = {GOAL: goal, ON: ops.where(on, 1.0, 0.0)} | dict(zip(self._commands, commands, strict=False))
+        if p.loop == "sampled":
+            read = ops.quantised(q, p.resolution) if p.resolution else q
+            state[DUTY] = ops.where(on, _duty(p, goal, read), 0.0)
+        return state
 
 
-def load(params: Params) -> AffineServo:
-    return AffineServo(params) if params.mode == "effort" else FollowingServo(params)
+def _duty(p: Params, goal: Numeric, position: Numeric) -> Numeric:
+    return ops.clip(p.gain * p.kp * (goal - position), -p.max_duty, p.max_duty)
+
+
+def _delayed(commands: list[Numeric], samples: Numeric) -> Numeric:
+    """The commands, the newest one first, so many samples ago, linear between two."""
+    weights = [ops.maximum(1.0 - ops.abs(samples - float(k)), 0.0) for k in range(len(commands))]
+    return ops.sum(
+        weight * command for weight, command in zip(weights, commands, strict=True) if not ops.is_zero(weight)
+    )
+
+
+def load(params: Params) -> PositionServo:
+    """Raises TypeError for a delay that may change where commands are kept for the rig's alone."""
+    if ops.is_symbolic(params.delay) and params.longest_delay is None:
+        raise TypeError("commands are kept for the delay of the rig alone; give longest_delay")
+    return PositionServo(params)

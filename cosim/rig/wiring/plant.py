@@ -80,6 +80,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         what = "multirate takes mechanisms without closed loops and constraints"
         reading.fail(("schedule", "integrator"), f"{what}; use rosenbrock or rodas4")
         raise InputErrors(reading.errors)
+    _check_loads_of_mechanism(plant, spec, reading)
     plant = with_elastic_equilibrium(with_initial_state(plant, spec), spec, reading)
     plant = with_shaped_motion(plant, spec, reading)
     check_jumps(plant, reading)
@@ -216,10 +217,30 @@ def with_friction(mechanism: Mechanism, laws: Mapping[str, JointFriction], owner
 def _check_loads(spec: RigSpec, actuators: Mapping[str, Actuator], reading: Reading) -> None:
     """Record friction of the load of a drive whose effort is known with the acceleration only."""
     for name, law in friction_laws(spec).items():
-        if law.load_friction and getattr(actuators.get(name), "is_inertial", False):
+        if law.of_drive and getattr(actuators.get(name), "is_inertial", False):
             what = f"the load of the drive of '{name}' depends on the acceleration, which this friction changes"
             fix = "put load_friction into a gear_stage of the drive, or take it out"
-            reading.fail(("joints", name, "friction", "load_friction"), f"{what}; {fix}")
+            reading.fail(("joints", name, "friction", law.of_drive[0]), f"{what}; {fix}")
+
+
+def load_of_mechanism(plant: Plant) -> str:
+    """Why it is not known what a joint carries beside its drive, before its acceleration is known; "" where it is."""
+    if plant.multirate:
+        return "multirate solves drives with their friction apart from the mechanism; use rosenbrock or rodas4"
+    if plant.full_model.constraint_rows:
+        return "with closed loops and constraints the load of the mechanism depends on its acceleration; take it out"
+    return ""
+
+
+def _check_loads_of_mechanism(plant: Plant, spec: RigSpec, reading: Reading) -> None:
+    """Record friction that grows with a load of the mechanism that is not known."""
+    if not (why := load_of_mechanism(plant)):
+        return
+    for name, law in friction_laws(spec).items():
+        if law.of_external:
+            reading.fail(("joints", name, "friction", law.of_external[0]), why)
+    if reading.errors:
+        raise InputErrors(reading.errors)
 
 
 def check_friction(spec: RigSpec, reading: Reading) -> None:
@@ -230,6 +251,6 @@ def check_friction(spec: RigSpec, reading: Reading) -> None:
         if law.sticks and spec.schedule.integrator not in (*implicit, last):
             what = f"bristles are too stiff for steps of {spec.schedule.integrator}"
             reading.fail(path, f"{what}; use schedule.integrator: {', '.join(implicit)} or {last}, or model: stribeck")
-        if law.load_friction and spec.joints[name].actuator is None:
+        if law.of_drive and spec.joints[name].actuator is None:
             what = f"joint '{name}' has no actuator whose effort would be its load"
-            reading.fail((*path, "load_friction"), f"{what}; give it one or take load_friction out")
+            reading.fail((*path, law.of_drive[0]), f"{what}; give it one or take {law.of_drive[0]} out")

@@ -25,7 +25,7 @@ from cosim.core.compile.trace import Shape
 from cosim.core.layout import Layout
 from cosim.core.types import ACCELERATION, Actuator, Numeric, State
 from cosim.mechanics.multibody.friction import JointFriction
-from cosim.simulation.plant.bristles import Bristles
+from cosim.simulation.plant.bristles import Bristles, JointLoads
 from cosim.simulation.plant.plant import Plant
 
 
@@ -47,8 +47,8 @@ class DriveWithFriction:
         if self.actuator:
             dx, y = self.actuator.flow(t, self.actuator.params, x["drive"], u)
         bristles, v, effort = Bristles({0: self.law}), ops.array([u["velocity"]]), ops.array([y["effort"]])
-        z = x.get("bristle", np.zeros(0))
-        friction, rates = bristles.dry_efforts(v, effort, z)[0], bristles.rates(v, effort, z)
+        loads, z = JointLoads(effort, np.zeros(1)), x.get("bristle", np.zeros(0))
+        friction, rates = bristles.dry_efforts(v, loads, z)[0], bristles.rates(v, loads, z)
         loss = y["loss"] + friction * v[0] - bristles.stored_power(z, rates)
         found = {"effort": effort[0] - friction, "power": y["power"], "loss": loss}
         return {"drive": dx} | ({"bristle": rates} if self.law.sticks else {}), found
@@ -68,11 +68,7 @@ class JointDrives:
     def laws(self) -> dict[int, JointFriction]:
         """Dof -> the law of its dry friction, where that depends on more than the velocity."""
         bristles = self.plant.bristles
-        return {
-            k: law
-            for k, law in bristles.laws.items()
-            if k not in bristles.real and (law.sticks or not ops.is_zero(law.load_friction))
-        }
+        return {k: law for k, law in bristles.laws.items() if k not in bristles.real and (law.sticks or law.of_drive)}
 
     @property
     def blocks(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from cosim.core.compile.routine import Routine
 from cosim.core.compile.trace import Shape, inlined, symbols
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.types import Numeric, State
+from cosim.simulation.plant.bristles import JointLoads
 from cosim.simulation.plant.drive_bank import Drive, DriveBank, JointDrives, beyond
 from cosim.simulation.plant.plant import Plant
 
@@ -222,7 +223,8 @@ class Multirate:
             work = work + h * found.power
         taken: Numeric = np.zeros(0)
         if plant.imposed.any():
-            bristles = plant.bristles.dry_efforts(v_half, np.zeros(self._nv), drives.get("bristles", np.zeros(0)))
+            loads = JointLoads(np.zeros(self._nv), np.zeros(self._nv))
+            bristles = plant.bristles.dry_efforts(v_half, loads, drives.get("bristles", np.zeros(0)))
             load = equations.inverse_dynamics(q_half, v_half, ops.where(plant.imposed, a, acceleration), at)
             effort = load + equations.friction_effort(v_half, bristles) - plant.external_effort(at, state)
             work = work + h * ops.sum(effort[k] * v_half[k] for k in np.flatnonzero(plant.imposed))

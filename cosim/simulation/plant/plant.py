@@ -20,6 +20,7 @@ from cosim.mechanics.multibody.assembly import find_consistent_state
 from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.model import Model
+from cosim.simulation.plant.bristles import JointLoads
 from cosim.simulation.plant.indicators import STANDSTILL
 from cosim.simulation.plant.inertial_drives import PlantMotion
 from cosim.simulation.plant.plant_description import PlantDescription
@@ -81,8 +82,7 @@ class Plant(PlantDescription):
         has_bristles = np.isin(np.arange(self.model.nv), self.bristles.dofs)
         held = ops.logical_and(has_bristles, ops.abs(v) <= STANDSTILL)
         solution = self.efforts(0.0, x | {"bristles": np.zeros(n)}, np.zeros(self.model.nv), held=held)
-        drives = self.actuator_efforts(solution["outputs"])
-        return self.bristles.at_start(v, drives, -solution["locking_effort"])
+        return self.bristles.at_start(v, solution["loads"], -solution["locking_effort"])
 
     def _constants(self) -> State:
         """At t = 0, what is constant in continuous time."""
@@ -326,7 +326,7 @@ class Plant(PlantDescription):
         joints and brakes; `braking_effort` of slipping brakes, `static_effort` of sticking ones; `locking_effort`, that
         keeps locked dofs at rest; `multipliers` of the constraints; `input_power` [W] of constraints that depend on
         time; `rates` and `outputs` of the actuators; `joint_friction` without brakes; `bristle_rates`, and the
-        `bristle_power` [W] that they store.
+        `bristle_power` [W] that they store; `loads` of the joints, by which their friction grows.
 
         acceleration (nv,): of a plain tree, to be taken instead of the one that solves the equations of motion. What
         they then lack is the `locking_effort` of the dofs that are not locked. held: bool (nv,), dofs that are locked
@@ -340,10 +340,11 @@ class Plant(PlantDescription):
         equations = self.model.equations
         effort = self.actuator_efforts(outputs)
         z = x["bristles"] if self.bristles else np.zeros(0)
-        friction = equations.friction_effort(v, self.bristles.dry_efforts(v, effort, z))
-        bristle_rates = self.bristles.rates(v, effort, z)
-        of_joints = {"joint_friction": friction, "bristle_rates": bristle_rates}
         external = self.external_effort(t, x)
+        loads = JointLoads(effort, self._external_load(t, q, v, external))
+        friction = equations.friction_effort(v, self.bristles.dry_efforts(v, loads, z))
+        bristle_rates = self.bristles.rates(v, loads, z)
+        of_joints = {"joint_friction": friction, "bristle_rates": bristle_rates, "loads": loads}
         resistance = friction - external
         applied = effort - resistance
         of_brakes: dict[str, Numeric] = {}
@@ -372,6 +373,14 @@ class Plant(PlantDescription):
             | {"multipliers": multipliers, "input_power": input_power, "rates": rates, "outputs": outputs}
             | {"bristle_power": self.bristles.stored_power(z, bristle_rates)}
         )
+
+    def _external_load(self, t: Numeric, q: Numeric, v: Numeric, external: Numeric) -> Numeric:
+        """(nv,) efforts on the dofs of all but drives, friction and inertia, where friction depends on them, else 0;
+        external (nv,): from outside."""
+        none = np.zeros(self.full_model.nv)
+        if not self.bristles.of_external:
+            return none
+        return external - self.model.equations.inverse_dynamics(q, v, none, t)
 
     def accelerated(self, equations: MechanismEquations, at: PlantMotion, a: Numeric, applied: Numeric) -> Solution:
         """What these equations of motion determine; a (nv,): of known dofs; applied (nv,): efforts."""

@@ -193,14 +193,14 @@ def _friction_laws(d: Derivation) -> list[str]:
     rows = [
         (
             *(name, law.model, f"{law.coulomb:g}", f"{law.dry_friction(0.0):g}"),
-            *(f"{law.stribeck_speed:g}", f"{law.creep_speed:g}"),
-            ", ".join(["bristles"] * law.sticks + ["the part of the load"] * bool(law.load_friction)),
+            *(f"{law.stribeck_speed:g}", f"{law.stribeck_exponent:g}", f"{law.creep_speed:g}"),
+            ", ".join(["bristles"] * law.sticks + ["the part of the load"] * bool(law.of_drive or law.of_external)),
         )
         for name, law in laws
     ]
-    heading = "Dry friction by a law: (F_c + (F_s - F_c) exp(-(v / v_s)^2)) v / sqrt(v^2 + v_0^2), bristles aside"
-    names = ("joint", "law", "F_c", "F_s", "v_s", "v_0", "left out")
-    return [heading, *table([names, *rows], "<<>>>><")] if rows else []
+    heading = "Dry friction by a law: (F_c + (F_s - F_c) exp(-|v / v_s|^alpha)) v / sqrt(v^2 + v_0^2), bristles aside"
+    names = ("joint", "law", "F_c", "F_s", "v_s", "alpha", "v_0", "left out")
+    return [heading, *table([names, *rows], "<<>>>>><")] if rows else []
 
 
 def _followers(model: Model) -> list[str]:

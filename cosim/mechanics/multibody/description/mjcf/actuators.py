@@ -4,7 +4,7 @@ equal them.
 The force on the length l = g q of the transmission is gain · w + bias, gain and bias affine in l and l̇, with the
 control or the activation w, limited; the effort on the joint is g times the force (documentation of MuJoCo, "Actuation
 model").
-On the joint, with the control as position, velocity or effort there, the same is an actuator `servo`.
+On the joint, with the control as position, velocity or effort there, the same is an actuator `affine_servo`.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def _keys(compiled: CompiledModel, number: int, on: _Transmission) -> dict[str, 
         if -lower == upper:
             return {"type": "ideal", **({} if math.isinf(upper) else {"max_effort": upper})}
     bounds = _bounds(control=controls, activation=activations, effort=limits)
-    return {"type": "servo", "mode": mode, **numbers, **dynamics, **bounds}
+    return {"type": "affine_servo", "mode": mode, **numbers, **dynamics, **bounds}
 
 
 def _effort_limits(compiled: CompiledModel, number: int, on: _Transmission) -> Range:
@@ -315,7 +315,7 @@ def _dc_motor(compiled: CompiledModel, number: int, on: _Transmission, limits: R
     lower, upper = control_range(compiled, number)
     if not delay:
         bounds = _bounds(control=scaled((lower, upper), g * K / R), effort=limits)
-        return {"type": "servo", "mode": "effort", "gain": 1.0, "bias_velocity": -g * g * K * K / R, **bounds}
+        return {"type": "affine_servo", "mode": "effort", "gain": 1.0, "bias_velocity": -g * g * K * K / R, **bounds}
     if math.isfinite(limits[0]) or math.isfinite(limits[1]) or -lower != upper or g < 0.0:
         return "it is a DC motor with an inductance, and limits of its force or a voltage that differs by direction"
     volts = {} if math.isinf(upper) else {"voltage_limit": upper}
