@@ -87,7 +87,9 @@ class SvgChart:
         columns = max(2, self._width - round(LEFT + RIGHT)) // 2
         stretch = -(-len(x) // columns)
         firsts = np.arange(0, len(x), stretch)
-        lowest, highest = (by.reduceat(np.asarray(of, dtype=float), firsts) for by, of in ((np.minimum, low), (np.maximum, high)))
+        lowest, highest = (
+            by.reduceat(np.asarray(of, dtype=float), firsts) for by, of in ((np.minimum, low), (np.maximum, high))
+        )
         self._bands.append((np.asarray(x, dtype=float)[firsts], lowest, highest, color))
         if label:
             self._labels[label] = color, "band"

@@ -63,6 +63,13 @@ class BaseNumber:
         return any(value.letter for _, value in self.terms)
 
     @property
+    def short(self) -> str:
+        """The first value, and whether there are others."""
+        first = self.terms[0][1]
+        name = f"{first.letter}({first.owner})" if first.letter else first.owner
+        return f"{name} …" if len(self.terms) > 1 else name
+
+    @property
     def name(self) -> str:
         """As a sum of products: `mx(upper) + 0.4 m(fore + hand)`."""
         owners = dict[tuple[str, str], list[str]]()  # by factor and letter
@@ -70,7 +77,9 @@ class BaseNumber:
             size = f"{abs(factor):.4g}"
             sign = f"{'+' if factor > 0.0 else '−'} {'' if size == '1' else f'{size} '}"
             owners.setdefault((sign, value.letter), []).append(value.owner)
-        terms = (f"{sign}{letter}({' + '.join(of)})" if letter else f"{sign}{of[0]}" for (sign, letter), of in owners.items())
+        terms = (
+            f"{sign}{letter}({' + '.join(of)})" if letter else f"{sign}{of[0]}" for (sign, letter), of in owners.items()
+        )
         return " ".join(terms).removeprefix("+ ")
 
 
@@ -108,7 +117,7 @@ def combinations(slope: Array, norms: Array, order: Sequence[int]) -> tuple[list
     """(columns of the slope (k, m) that do not depend on those before in the order, factors (n, m) of the combinations
     that they stand for: 1 for their own, K for what depends on them). norms (m,): of the columns, 0 of those that have
     no effect."""
-    R = np.linalg.qr(slope / np.where(norms > 0.0, norms, 1.0), mode="r")
+    R: Array = np.asarray(np.linalg.qr(slope / np.where(norms > 0.0, norms, 1.0), mode="r"))
     basis, free, dependent = np.zeros((len(R), 0)), list[int](), list[int]()
     for k in order:
         if not norms[k]:

@@ -314,7 +314,7 @@ def _start(rig: Rig, read: ReadFile, chosen: Variables, cutoff: float | None, tr
     values = dict(zip(near.variables.titles, near.variables.split(near.estimate.values), strict=True))
     for block, place in zip(chosen.blocks, chosen.places, strict=True):
         if block.title in values:
-            x[place] = block.wholeof(values[block.title])
+            x[place] = block.variables_of(values[block.title])
     return x
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from cosim.apps.identification.base_numbers import MEANING, BaseNumber
-from cosim.apps.identification.report_charts import COLORS, draw_drive, draw_recordings, draw_residual, least_bands
+from cosim.apps.identification.report_charts import COLORS, bands_of, draw_drive, draw_recordings, draw_residual
 from cosim.apps.identification.results import FoundNumber, Identification
 from cosim.core.errors import listed
 from cosim.core.units import show_percent, unit_sign
 from cosim.output.report_page import ReportPage
 
+NO_BREAK = "\u00a0"
 OPEN = 2  # recordings that check whose charts are open; more are folded
 
 
@@ -37,12 +38,12 @@ def _add_checks(page: ReportPage, found: Identification) -> None:
     of_training, of_rest = (show_percent(found.residual(training).whole) for training in (True, False))
     page.heading("Validation")
     page.text(
-        f"The found numbers leave {of_training} of the drives unexplained in training, and {of_rest} in what was not used"
-        " to find them. Below, root mean squares of each joint, without the samples in which it turns round. The floor"
-        " is what any numbers of this model leave in training, possible ones or not: what is far above it, the bounds of"
-        " possible bodies cost; what the floor itself leaves, the model lacks, or is noise."
+        f"The found numbers leave {of_training} of the drives unexplained in training, and {of_rest} in what was not"
+        " used to find them. Below, root mean squares of each joint, without the samples in which it turns round. The"
+        " floor is what the least squares of this model leave in training where bodies may be impossible: what is far above"
+        " it, the bounds of possible ones cost; what the floor itself leaves, the model lacks, or is noise."
     )
-    bands = least_bands(found)
+    bands = bands_of(found)
     rows = []
     for check, band in zip(found.checks, bands, strict=True):
         floor = check.trained / found.bounded[check.joint] if check.joint in found.bounded else None
@@ -76,7 +77,7 @@ def _add_drives(page: ReportPage, found: Identification) -> None:
         " what lies in the grey is filtered away before the fit; lines are cogging or vibration."
     )
     page.legend(COLORS)
-    bands = least_bands(found)
+    bands = bands_of(found)
     checking = [left for left in found.unexplained if len(left.t) > left.training]
     for number, left in enumerate(checking):
         with ExitStack() as folds:
@@ -117,9 +118,10 @@ def _add_numbers(page: ReportPage, found: Identification) -> None:
     if alone:
         page.text(
             "Each recording by itself, beside the interval of 95 % of all together (grey), by least squares without"
-            " bounds. Dots far outside of it show numbers that are not the same in all recordings: they stand for"
-            " something else, such as temperature."
+            " bounds. One recording knows less than all, so its dots scatter more; dots that lie far outside with"
+            " others far on the other side are of numbers that differ between the recordings."
         )
+        page.listing([f"{k + 1}: {of.path}" for k, of in enumerate(found.unexplained[: len(alone[0].alone)])])
         page.charts([draw_recordings(alone)])
     others = [number for number in found.numbers if number.state != "found"]
     if others or found.unseen:
@@ -130,10 +132,13 @@ def _add_numbers(page: ReportPage, found: Identification) -> None:
 
 def _add_table(page: ReportPage, numbers: list[FoundNumber]) -> None:
     rows = [
-        [n.name, f"{n.before:.5g}", f"{n.value:.5g}", f"± {n.interval:.2g}", unit_sign(n.unit), n.state]
+        [n.name, f"{n.before:.5g}", f"{n.value:.5g}", f"±{NO_BREAK}{n.interval:.2g}", unit_sign(n.unit)]
         for n in numbers
     ]
-    page.table(["number", "in the rig", "found", "95 %", "unit", "state"], rows)
+    states = [number.state for number in numbers]
+    if {*states} != {"found"}:
+        rows = [[*row, state] for row, state in zip(rows, states, strict=True)]
+    page.table(["number", "in the rig", "found", "95 %", "unit", "state"][: len(rows[0])], rows)
 
 
 def _add_combinations(page: ReportPage, found: Identification, numbers: list[BaseNumber]) -> None:
@@ -142,9 +147,9 @@ def _add_combinations(page: ReportPage, found: Identification, numbers: list[Bas
         [
             number.name,
             f"{number.value:.4g}",
-            f"± {number.interval:.2g}",
+            f"±{NO_BREAK}{number.interval:.2g}",
             unit_sign(found.unit_of_base(number)),
-            f"{show_percent(number.share)} of {joints[number.joint]}",
+            f"{joints[number.joint]} {show_percent(number.share)}".replace(" ", NO_BREAK),
         ]
         for number in numbers
     ]

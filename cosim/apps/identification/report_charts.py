@@ -20,7 +20,12 @@ NARROW = 314  # … of three beside each other
 MOST_DOTS = 1200  # of a chart
 MOST_ROWS = 40  # numbers of a chart
 FARTHEST = 4.0  # half intervals from the number of all recordings, at which dots are drawn that lie farther
-COLORS = {"measured": INK, "predicted, and residual in the check": RUST, "training": PALE, "prediction by the rig": BLUE}
+COLORS = {
+    "measured": INK,
+    "predicted, and residual in the check": RUST,
+    "training": PALE,
+    "prediction by the rig": BLUE,
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class ResidualBand:
     inside: float
 
 
-def least_bands(found: Identification) -> list[ResidualBand]:
+def bands_of(found: Identification) -> list[ResidualBand]:
     bands = []
     for check in found.checks:
         trained, checked = (np.abs(found.counted("after", check.joint, training)) for training in (True, False))
@@ -85,7 +90,7 @@ def _draw_spectrum(found: Identification, left: Unexplained, joint: int, unit: s
 def draw_recordings(numbers: Sequence[BaseNumber]) -> SvgChart:
     """A row for each number, a dot for each recording."""
     shown = sorted(numbers, key=lambda number: -number.share)[:MOST_ROWS]
-    names = [_short(number.name) for number in shown]
+    names = [number.short for number in shown]
     chart = SvgChart("", "half intervals from the number of all recordings", WIDE, 60 + 18 * len(shown))
     chart.shade(-1.0, 1.0)
     rows = np.arange(len(shown), dtype=float)
@@ -97,18 +102,12 @@ def draw_recordings(numbers: Sequence[BaseNumber]) -> SvgChart:
     return chart
 
 
-def _short(name: str) -> str:
-    """The first term of a sum."""
-    first, *others = name.split(" ")
-    if name.count("(") and others and "(" not in first:  # a factor
-        first = f"{first} {others.pop(0)}"
-    return f"{first} …" if others else first
-
-
 def _counted(parts: Sequence[tuple[Unexplained, slice]], joint: int) -> tuple[Array, Array, Array]:
     """(speed, drive, residual) where they count, MOST_DOTS of each at most."""
     rows = [
-        np.column_stack([of.speed[part, joint], of.drive[part, joint], of.residual[part, joint]])[of.counted[part, joint]]
+        np.column_stack([of.speed[part, joint], of.drive[part, joint], of.residual[part, joint]])[
+            of.counted[part, joint]
+        ]
         for of, part in parts
     ]
     found = np.concatenate([np.zeros((0, 3)), *rows])

@@ -1,4 +1,4 @@
-"""The frequencies of what numbers leave unexplained: what no model of the machine makes, such as cogging and vibration."""
+"""The frequencies of what numbers leave unexplained."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class ResidualSpectrum:
 
     @staticmethod
     def of(step: float, drive: Array, left: Array) -> ResidualSpectrum:
-        """Of rows (k, n) with a step [s], by Welch's method (IEEE Transactions on Audio and Electroacoustics 15, 1967)."""
+        """Of rows (k, n) with a step [s], by Welch's method (IEEE Transactions on Audio and Electroacoustics 15,
+        1967)."""
         from scipy.signal import welch
 
         length = min(len(drive), max(SHORTEST, len(drive) // SEGMENTS))

@@ -288,12 +288,11 @@ class Identification:
         if not self.unsure:
             return
         clear = [number for number in base if number.clear]
-        yield f"combined  {len(self.unsure)} of the above are found only in combination; the motion determines ({MEANING})"
+        yield f"combined  {len(self.unsure)} of the above are found only in combination; the motion determines"
+        yield f"          ({MEANING})"
         table = TextTable(["combination"], ["found", "95 %", "unit"])
         for number in clear:
-            table.add_row(
-                number.name, f"{number.value:.4g}", f"± {number.interval:.2g}", self.unit_of_base(number)
-            )
+            table.add_row(number.name, f"{number.value:.4g}", f"± {number.interval:.2g}", self.unit_of_base(number))
         yield from table.lines() if clear else ()
         if rest := len(base) - len(clear):
             yield f"combined  {rest} other combinations are 0 within their intervals"
