@@ -40,8 +40,8 @@ def _add_checks(page: ReportPage, found: Identification) -> None:
     page.text(
         f"The found numbers leave {of_training} of the drives unexplained in training, and {of_rest} in what was not"
         " used to find them. Below, root mean squares of each joint, without the samples in which it turns round. The"
-        " floor is what the least squares of this model leave in training where bodies may be impossible: what is far above"
-        " it, the bounds of possible ones cost; what the floor itself leaves, the model lacks, or is noise."
+        " floor is what the least squares of this model leave in training where bodies may be impossible: what is far"
+        " above it, the bounds of possible ones cost; what the floor itself leaves, the model lacks, or is noise."
     )
     bands = bands_of(found)
     rows = []
