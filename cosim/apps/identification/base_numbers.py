@@ -74,7 +74,7 @@ class BaseNumber:
         """As a sum of products: `mx(upper) + 0.4 m(fore + hand)`."""
         owners = dict[tuple[str, str], list[str]]()  # by factor and letter
         for factor, value in self.terms:
-            size = f"{abs(factor):.4g}"
+            size = f"{float(f'{abs(factor):.6g}'):.4g}"  # alike where only rounding differs
             sign = f"{'+' if factor > 0.0 else '−'} {'' if size == '1' else f'{size} '}"
             owners.setdefault((sign, value.letter), []).append(value.owner)
         terms = (

@@ -290,10 +290,9 @@ class Identification:
         clear = [number for number in base if number.clear]
         yield f"combined  {len(self.unsure)} of the above are found only in combination; the motion determines"
         yield f"          ({MEANING})"
-        table = TextTable(["combination"], ["found", "95 %", "unit"])
         for number in clear:
-            table.add_row(number.name, f"{number.value:.4g}", f"± {number.interval:.2g}", self.unit_of_base(number))
-        yield from table.lines() if clear else ()
+            interval = f"± {number.interval:.2g}"
+            yield f"{number.value:>11.4g} {interval:>10} {self.unit_of_base(number):<7}  {number.name}"
         if rest := len(base) - len(clear):
             yield f"combined  {rest} other combinations are 0 within their intervals"
 
