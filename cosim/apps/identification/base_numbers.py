@@ -42,14 +42,14 @@ class LinearValue:
 @dataclass(frozen=True)
 class BaseNumber:
     """Σ factor · value of some β, with what was found for it and its half interval of 95 %, in the unit of its first
-    value. joint, share: of the drive of which joint it makes the greatest part, and which part of the root mean square,
+    value. joint, fraction: of the drive of which joint it makes the greatest part, and which part of the root mean square,
     above 1 where others act against it; alone: what each recording has by itself, of several, without bounds."""
 
     terms: tuple[tuple[float, LinearValue], ...]
     value: float
     interval: float
     joint: int
-    share: float
+    fraction: float
     alone: tuple[float, ...] = ()
 
     @property
@@ -108,8 +108,8 @@ def base_numbers(
         terms = tuple((float(factors[k]), names[k]) for k in (column, *others))
         value, interval = float(factors @ beta), half * float(np.sqrt(max(factors @ covariance @ factors, 0.0)))
         joint = int(np.argmax(size[:, column]))
-        share, of_each = float(size[joint, column]) * abs(value), tuple(float(factors @ of) for of in alone)
-        found.append(BaseNumber(terms, value, interval, joint, share, of_each))
+        fraction, of_each = float(size[joint, column]) * abs(value), tuple(float(factors @ of) for of in alone)
+        found.append(BaseNumber(terms, value, interval, joint, fraction, of_each))
     return tuple(found)
 
 

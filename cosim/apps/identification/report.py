@@ -149,7 +149,7 @@ def _add_combinations(page: ReportPage, found: Identification, numbers: list[Bas
             f"{number.value:.4g}",
             f"±{NO_BREAK}{number.interval:.2g}",
             unit_sign(found.unit_of_base(number)),
-            f"{joints[number.joint]} {show_percent(number.share)}".replace(" ", NO_BREAK),
+            f"{joints[number.joint]} {show_percent(number.fraction)}".replace(" ", NO_BREAK),
         ]
         for number in numbers
     ]

@@ -89,7 +89,7 @@ def _draw_spectrum(found: Identification, left: Unexplained, joint: int, unit: s
 
 def draw_recordings(numbers: Sequence[BaseNumber]) -> SvgChart:
     """A row for each number, a dot for each recording."""
-    shown = sorted(numbers, key=lambda number: -number.share)[:MOST_ROWS]
+    shown = sorted(numbers, key=lambda number: -number.fraction)[:MOST_ROWS]
     names = [number.short for number in shown]
     chart = SvgChart("", "half intervals from the number of all recordings", WIDE, 60 + 18 * len(shown))
     chart.shade(-1.0, 1.0)
