@@ -20,7 +20,8 @@ def words_of(line: str) -> tuple[str, list[float]]:
 def test_the_tutorial_runs_from_the_first_command_to_the_last(command, monkeypatch, tmp_path) -> None:
     (tmp_path / "rigs").symlink_to(ROOT / "rigs")
     monkeypatch.chdir(tmp_path)
-    lines = re.sub(r"\\\n\s*", "", "\n".join(blocks(PAGE, "sh"))).splitlines()
+    lines = re.sub(r"\\\n\s*", "", "".join(blocks(PAGE, "sh"))).splitlines()
+    lines = [line for line in lines if line]
     assert len(lines) == 9
     printed = [line for text in lines for line in command.prints(*shlex.split(text)[1:]).splitlines()]
     found = dict(map(words_of, printed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -96,3 +97,39 @@ def test_the_spectrum_of_noise_and_of_a_line():
     assert np.sqrt(np.mean(of.drive[middle] ** 2)) == pytest.approx(0.3 * np.sqrt(2 * step), rel=0.03)
     assert of.frequency[np.argmax(of.left[:, 0])] == pytest.approx(7.0, abs=of.frequency[0])
     assert np.sum(of.left**2) * of.frequency[0] == pytest.approx(2.0, rel=0.02)
+
+
+def at_rest(arm_file, recording, tmp_path):
+    sine = {"type": "sine", "amplitude": [0.7, 0.0], "frequency": [0.43, 0.71], "ramp": 1}
+    rig = load_rig(arm_file, [f"controllers.track.trajectory={sine}", "mechanism.gravity=[0, 0, 0]"])
+    rig.run(record=tmp_path / "one.mcap", duration=8.0)
+    return identify(rig, tmp_path / "one.mcap", ["joints.*.actuator.viscous", "joints.*.actuator.coulomb"])
+
+
+def delayed(arm_file, recording, tmp_path):
+    return identify(load_rig(arm_file), recording, ["inertia", "friction", "delay", "offset"])
+
+
+def in_simulated_runs(arm_file, recording, tmp_path):
+    rig = load_rig(arm_file)
+    rig.run(record=tmp_path / "own.mcap", duration=6.0)
+    return identify(rig, tmp_path / "own.mcap", ["friction"], method="output-error")
+
+
+def refused(arm_file, recording, tmp_path):
+    found = identify(load_rig(arm_file), recording, ["joints.elbow.actuator.viscous"])
+    return replace(found, failure="the numbers explain nothing")
+
+
+@pytest.mark.parametrize("made", [at_rest, delayed, in_simulated_runs, refused])
+def test_whatever_was_found(arm_file, recording, tmp_path, made):
+    found = made(arm_file, recording, tmp_path)
+    page = report_page(found).content().decode()
+    charts = re.findall(r"<svg .*?</svg>", page)
+    assert len(charts) == 8
+    for chart in charts:
+        ElementTree.fromstring(chart)
+        assert not re.search(r"\bnan\b|\binf\b", chart)
+    assert ("Not to be used: " in page) == bool(found.failure)
+    assert page.count("<details>") == page.count("</details>")
+    list(found.lines()), found.as_json()

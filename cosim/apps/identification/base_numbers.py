@@ -42,7 +42,7 @@ class LinearValue:
 @dataclass(frozen=True)
 class BaseNumber:
     """Σ factor · value of some β, with what was found for it and its half interval of 95 %, in the unit of its first
-    value. joint, fraction: of the drive of which joint it makes the greatest part, and which part of the root mean square,
+    value. joint, fraction: of the drive of which joint it makes the greatest part, and which of its root mean square,
     above 1 where others act against it; alone: what each recording has by itself, of several, without bounds."""
 
     terms: tuple[tuple[float, LinearValue], ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import ExitStack
 
 from cosim.apps.identification.base_numbers import MEANING, BaseNumber
@@ -46,18 +47,15 @@ def _add_checks(page: ReportPage, found: Identification) -> None:
     bands = bands_of(found)
     rows = []
     for check, band in zip(found.checks, bands, strict=True):
-        floor = check.trained / found.bounded[check.joint] if check.joint in found.bounded else None
-        rows.append(
-            [
-                check.joint,
-                f"{check.drive:.3g} {unit_sign(found.unit_of(check.joint))}",
-                *(show_percent(part) for part in (check.before / check.drive if check.drive else float("nan"),)),
-                "–" if floor is None else show_percent(floor),
-                show_percent(check.trained),
-                show_percent(check.part),
-                show_percent(band.inside),
-            ]
+        parts = (
+            check.before / check.drive if check.drive else math.nan,
+            check.trained / (found.bounded.get(check.joint) or math.nan),
+            check.trained,
+            check.part,
+            band.inside,
         )
+        shown = ("–" if math.isnan(part) else show_percent(part) for part in parts)
+        rows.append([check.joint, f"{check.drive:.3g} {unit_sign(found.unit_of(check.joint))}", *shown])
     page.table(["joint", "drive", "left by the rig", "floor", "in training", "in the check", "inside the band"], rows)
     beyond = [f"{joint} is {what}" for joint, what in found.extrapolations.items()]
     if beyond:
@@ -100,8 +98,7 @@ def _add_numbers(page: ReportPage, found: Identification) -> None:
         _add_blind(page, found)
         return
     known = [number for number in found.numbers if number.state == "found"]
-    if known:
-        _add_table(page, known)
+    _add_table(page, known)
     base = [number for number in found.base if number.of_links]
     if base:
         page.text(
@@ -125,12 +122,15 @@ def _add_numbers(page: ReportPage, found: Identification) -> None:
         page.charts([draw_recordings(alone)])
     others = [number for number in found.numbers if number.state != "found"]
     if others or found.unseen:
-        with page.folded(f"{len(others)} numbers that are found only in combination, or not at all"):
+        what = f"{len(others)} numbers that are found only in combination, or not at all"
+        with page.folded(what if others else "What is not identifiable from this motion"):
             _add_table(page, others)
             _add_blind(page, found)
 
 
 def _add_table(page: ReportPage, numbers: list[FoundNumber]) -> None:
+    if not numbers:
+        return
     rows = [
         [n.name, f"{n.before:.5g}", f"{n.value:.5g}", f"±{NO_BREAK}{n.interval:.2g}", unit_sign(n.unit)]
         for n in numbers
