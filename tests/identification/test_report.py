@@ -99,6 +99,18 @@ def test_the_spectrum_of_noise_and_of_a_line():
     assert np.sum(of.left**2) * of.frequency[0] == pytest.approx(2.0, rel=0.02)
 
 
+@pytest.mark.parametrize("rows", [50, 131, 2000, 2001])
+def test_the_spectrum_beside_the_one_of_scipy(rows):
+    from scipy.signal import welch
+
+    values = np.random.default_rng(rows).normal(size=(rows, 2)).cumsum(axis=0)
+    of = ResidualSpectrum.of(0.02, values, values**2)
+    length = min(rows, max(64, rows // 8))
+    frequency, power = welch(values, 50.0, nperseg=length, axis=0)
+    np.testing.assert_allclose(of.frequency, frequency[1:])
+    np.testing.assert_allclose(of.drive, np.sqrt(power[1:]), rtol=1e-9)
+
+
 def at_rest(arm_file, recording, tmp_path):
     sine = {"type": "sine", "amplitude": [0.7, 0.0], "frequency": [0.43, 0.71], "ramp": 1}
     rig = load_rig(arm_file, [f"controllers.track.trajectory={sine}", "mechanism.gravity=[0, 0, 0]"])
