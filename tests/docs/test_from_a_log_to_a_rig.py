@@ -31,5 +31,10 @@ def test_the_tutorial_runs_from_the_first_command_to_the_last(command, monkeypat
         words, numbers = words_of(line)
         assert words in found, line
         np.testing.assert_allclose(found[words], numbers, rtol=CLOSE, err_msg=line)
+    combinations = [line for line in printed if re.search(r"± \S+ kg\*m\S* +\w+\(", line)]
+    (others,) = (int(line.split()[1]) for line in printed if line.endswith("are 0 within their intervals"))
+    assert (
+        len(combinations) + others == 36
+    )  # of six rotational joints, the first one vertical (Gautier and Khalil 1990)
     assert (tmp_path / "found.html").stat().st_size > 50_000
     assert (tmp_path / "found.png").exists()

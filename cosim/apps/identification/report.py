@@ -70,9 +70,9 @@ def _add_drives(page: ReportPage, found: Identification) -> None:
     page.heading("Drives")
     page.text(
         "Measured and predicted, with a band that held 95 % of the samples in training. The residual is measured less"
-        " predicted. A curve over speed is friction of another law; a slope over |drive| times the direction of motion"
-        " is friction that grows with the load; steps of both at 0 are dry friction that is missing. In the spectrum,"
-        " what lies in the grey is filtered away before the fit; lines are cogging or vibration."
+        " predicted. A curve over speed looks like friction of another law, a slope over |drive| times the direction of"
+        " motion like friction that grows with the load, a step of both at 0 like dry friction that is missing. In the"
+        " spectrum, what lies in the grey is filtered away before the fit."
     )
     page.legend(COLORS)
     bands = bands_of(found)

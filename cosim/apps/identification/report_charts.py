@@ -94,9 +94,11 @@ def draw_recordings(numbers: Sequence[BaseNumber]) -> SvgChart:
     chart = SvgChart("", "half intervals from the number of all recordings", WIDE, 60 + 18 * len(shown))
     chart.shade(-1.0, 1.0)
     rows = np.arange(len(shown), dtype=float)
-    for k in range(len(shown[0].alone)):
+    count = len(shown[0].alone)
+    for k in range(count):
         away = np.array([(number.alone[k] - number.value) / max(number.interval, 1e-300) for number in shown])
-        chart.dots(np.clip(away, -FARTHEST, FARTHEST), rows, PALETTE[k % len(PALETTE)], f"{k + 1}", radius=3.0)
+        name = f"{k + 1}" if count <= len(PALETTE) else ""  # more have no colours of their own
+        chart.dots(np.clip(away, -FARTHEST, FARTHEST), rows, PALETTE[k % len(PALETTE)], name, radius=3.0)
     chart.set_range(x=(-1.05 * FARTHEST, 1.05 * FARTHEST))
     chart.name_rows(names)
     return chart
