@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from html import escape
 
 from cosim.output.palette import FAINT, GRID, INK, SOFT
@@ -19,6 +20,7 @@ th, td { padding: 0.22rem 0.8rem 0.22rem 0; text-align: right; border-bottom: 1p
 th { color: var(--soft); font-weight: 600; } th:first-child, td:first-child, .words { text-align: left; }
 svg { max-width: 100%; height: auto; }
 .charts { display: flex; flex-wrap: wrap; gap: 0.5rem; } .key { margin-right: 1.2rem; white-space: nowrap; }
+summary { cursor: pointer; color: var(--soft); margin: 0.6rem 0; }
 code, pre { background: #f4f6f8; padding: 0.1rem 0.3rem; }
 pre { padding: 0.6rem 0.8rem; overflow-x: auto; }
 """
@@ -31,6 +33,13 @@ class ReportPage:
     def __init__(self, title: str) -> None:
         self._title = title
         self._parts = [f"<h1>{escape(title)}</h1>"]
+
+    @contextmanager
+    def folded(self, summary: str) -> Iterator[None]:
+        """What is added within shows after a click on the summary."""
+        self._parts.append(f"<details><summary>{escape(summary)}</summary>")
+        yield
+        self._parts.append("</details>")
 
     def heading(self, text: str) -> None:
         self._parts.append(f"<h2>{escape(text)}</h2>")

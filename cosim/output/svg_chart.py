@@ -21,6 +21,7 @@ MOST_AXIS_TICKS = 6  # at most, of a linear axis
 MOST_DECADES = 5  # with a tick, at most
 RANGE_MARGIN = 0.05  # of the range, above and below the curves
 SHADE = "#f3f5f7"
+BAND_OPACITY = 0.3
 AXIS_STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
@@ -65,6 +66,7 @@ class SvgChart:
         """x: label of the horizontal axis; log: of both axes."""
         self._title, self._x, self._width, self._height, self._log = title, x, width, height, log
         self._curves: list[tuple[Array, Array, str, str, float]] = []
+        self._bands: list[tuple[Array, Array, Array, str]] = []
         self._marks: list[tuple[Array, Array, str, float]] = []
         self._levels: list[float] = []
         self._shades: list[tuple[float, float]] = []
@@ -79,6 +81,18 @@ class SvgChart:
         self._curves.append((xs, ys, color, dash, width))
         if label:
             self._labels[label] = color, dash
+
+    def band(self, x: Array, low: Array, high: Array, color: str, label: str = "") -> None:
+        """A pale ground between two curves, below all others."""
+        columns = max(2, self._width - round(LEFT + RIGHT)) // 2
+        stretch = -(-len(x) // columns)
+        firsts = np.arange(0, len(x), stretch)
+        lowest, highest = (
+            by.reduceat(np.asarray(of, dtype=float), firsts) for by, of in ((np.minimum, low), (np.maximum, high))
+        )
+        self._bands.append((np.asarray(x, dtype=float)[firsts], lowest, highest, color))
+        if label:
+            self._labels[label] = color, "band"
 
     def dots(self, x: Array, y: Array, color: str, label: str = "", radius: float = 2.0) -> None:
         self._marks.append((np.asarray(x, dtype=float), np.asarray(y, dtype=float), color, radius))
@@ -109,6 +123,10 @@ class SvgChart:
         size = f'viewBox="0 0 {self._width} {self._height}" width="{self._width}"'
         parts = [f'<svg {size} role="img" aria-label="{about}">']
         parts += self._frame(xs, ys, (x0, x1, y0, y1))
+        for x, low, high, color in self._bands:
+            around = np.concatenate([low, high[::-1]])
+            points = zip(xs.places(np.concatenate([x, x[::-1]]), x0, x1), ys.places(around, y0, y1), strict=True)
+            parts.append(f'<path fill="{color}" fill-opacity="{BAND_OPACITY}" d="{_path(points)}Z"/>')
         for x, y, color, dash, width in self._curves:
             points = zip(xs.places(x, x0, x1), ys.places(y, y0, y1), strict=True)
             stroke = f'stroke="{color}" stroke-width="{width}"' + (f' stroke-dasharray="{dash}"' if dash else "")
@@ -131,6 +149,7 @@ class SvgChart:
                 found.append(ChartAxis(*given, self._log[k]))
                 continue
             arrays = [curve[k] for curve in self._curves] + [mark[k] for mark in self._marks]
+            arrays += [band[0] for band in self._bands] if k == 0 else [of for band in self._bands for of in band[1:3]]
             values = np.concatenate([np.zeros(0), *arrays])
             values = values[np.isfinite(values)]
             low, high = (float(values.min()), float(values.max())) if len(values) else (math.nan, math.nan)
@@ -162,7 +181,9 @@ class SvgChart:
         for label, (color, dash) in reversed(self._labels.items()):
             place -= 6.5 * len(label)
             yield _text(place, 13, label, 11, SOFT)
-            if dash == "dot":
+            if dash == "band":
+                yield f'<path fill="{color}" fill-opacity="{BAND_OPACITY}" d="M{place - 22:.1f} 4h17v10h-17Z"/>'
+            elif dash == "dot":
                 yield f'<circle cx="{place - 9:.1f}" cy="9" r="3" fill="{color}"/>'
             else:
                 stroke = f' stroke-dasharray="{dash}"' if dash else ""

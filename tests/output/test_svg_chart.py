@@ -49,6 +49,23 @@ def test_a_chart_is_well_formed_and_interrupts_a_curve_where_it_is_not_finite():
     assert dots.count("M") == 1  # what is infinite has no place
 
 
+def test_a_band_lies_between_its_curves_and_keeps_their_peaks():
+    x = np.arange(10000.0)
+    low, high = np.zeros(10000), np.ones(10000)
+    low[5000], high[7000] = -9.0, 21.0
+    chart = SvgChart("a", "time [s]")
+    chart.band(x, low, high, "#123456", "band")
+    svg = chart.svg()
+    ElementTree.fromstring(svg)
+    (band,) = re.findall(r'fill="#123456"[^>]* d="(M[^"]*Z)"', svg)[:1]
+    points = np.array([point.split(" ") for point in re.findall(r"[\d.]+ [\d.]+", band)], dtype=float)
+    assert len(points) < 1000
+    ticks = dict(re.findall(r'y="([\d.]+)" text-anchor="end"[^>]*>(-?[\d.]+)<', svg))
+    places = sorted(ticks, key=float)
+    per_unit = (float(places[-1]) - float(places[0])) / (float(ticks[places[0]]) - float(ticks[places[-1]]))
+    assert np.ptp(points[:, 1]) == pytest.approx(30.0 * per_unit, abs=0.5)
+
+
 def test_named_rows_are_read_from_the_top():
     chart = SvgChart("cost", "")
     chart.dots(np.array([1.0, 2.0]), np.array([0.0, 1.0]), "#123456")

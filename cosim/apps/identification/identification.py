@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cosim.apps.identification.base_numbers import BaseNumber, base_numbers, is_linear
 from cosim.apps.identification.equation_error import check_identifiable_rig, has_equation_error, sources_of
 from cosim.apps.identification.estimate import Estimate
-from cosim.apps.identification.fit import Fit, fit
+from cosim.apps.identification.fit import Fit, LinearProblem, fit, linear_blocks
 from cosim.apps.identification.identifiability import Seen, look, scales_of
 from cosim.apps.identification.loads import Load, load_block
 from cosim.apps.identification.output_error import ClosedLoop, fit_outputs, noise_of
@@ -24,6 +25,7 @@ from cosim.apps.identification.recorded_motion import (
     samples_of,
     unit_of_time,
 )
+from cosim.apps.identification.residual_spectrum import ResidualSpectrum
 from cosim.apps.identification.results import Identification, Unexplained
 from cosim.apps.identification.suspicions import cause_of
 from cosim.apps.identification.variables import DEFAULT, Variables, choose
@@ -186,6 +188,19 @@ class FittedRecordings:
         scales = scales_of(self.variables, found.values, found.deviations, by_beta, np.maximum(drive, 1e-12))
         return look(self.variables, found.slope, found.by_values, found.covariance, scales)
 
+    def base(self, found: Fit, kept: Sequence[int], variables: Variables, estimate: Estimate) -> tuple[BaseNumber, ...]:
+        """What the recordings determine of the kept blocks, whose variables and estimate these are; nothing where the
+        errors are not linear in them."""
+        parts = self.parts
+        linear = linear_blocks(whole := self.variables, parts, found.beta, kept)
+        if not is_linear(whole, kept, linear):
+            return ()
+        columns = whole.columns(kept)
+        drive = np.sqrt(np.mean(np.concatenate([of.samples.drive for of in parts]) ** 2, axis=0))
+        slope = np.concatenate([of(found.beta)[1] for of in parts])[..., columns]
+        alone = [LinearProblem.at(whole, [of], found.beta).without_bounds(kept)[0][columns] for of in parts]
+        return base_numbers(variables, estimate, slope, drive, alone if len(parts) > 1 else ())
+
     def compared_with(self, motion: RecordedMotion) -> tuple[Array, Array] | None:
         """Fractions (n,) of the mean squares of the drives that the numbers explain in the part of the first recording
         that checks, and of another motion in its place, on the rows in which joints move in both; None where one that
@@ -213,7 +228,9 @@ class FittedRecordings:
             before, after = of.unexplained(of_rig), of.unexplained(found.beta)
             t, speed, drive = samples.t[samples.kept], samples.velocity[samples.kept], samples.smoothed(samples.drive)
             rows = t, speed, drive, before, after, samples.moving
-            left.append(Unexplained(motion.path, motion.joints, *rows, count))
+            step = float(samples.t[1] - samples.t[0])
+            spectrum = ResidualSpectrum.of(step, samples.drive, of.unexplained_rows(found.beta))
+            left.append(Unexplained(motion.path, motion.joints, *rows, count, spectrum))
         return tuple(left)
 
 
@@ -239,8 +256,9 @@ def by_equation_error(
     estimate = Estimate(found.values, found.covariance, found.clusters).part(variables.value_columns(kept))
     shares = dict(zip(joints, (found.left / found.noise).tolist(), strict=True))
     blocks = Variables(tuple(variables.blocks[k] for k in kept))
+    base = recordings.base(found, kept, blocks, estimate)
     return Identification(
-        rig, recordings.motions, EQUATION_ERROR, about, given.cutoff, seen, blocks, estimate, left, shares
+        rig, recordings.motions, EQUATION_ERROR, about, given.cutoff, seen, blocks, estimate, left, shares, base
     )
 
 
@@ -324,4 +342,5 @@ def _unexplained(loop: ClosedLoop, x: Array, rows: int) -> Unexplained:
     speed = np.gradient(motion.position, motion.step, axis=0)
     t, speed, drive = (loop.means(of) for of in (motion.t, speed, motion.drive))
     counted = np.ones(drive.shape, bool)
-    return Unexplained(motion.path, motion.joints, t, speed, drive, before, after, counted, loop.count(rows))
+    spectrum = ResidualSpectrum.of(float(t[1] - t[0]), drive, after)
+    return Unexplained(motion.path, motion.joints, t, speed, drive, before, after, counted, loop.count(rows), spectrum)

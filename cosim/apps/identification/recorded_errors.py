@@ -120,10 +120,14 @@ class RecordedErrors:
         return replace(self, samples=self.samples.part(which))
 
     def unexplained(self, beta: Array) -> Array:
+        """(n, nv) of the kept rows; see `unexplained_rows`."""
+        return self.samples.smoothed(self.unexplained_rows(beta))
+
+    def unexplained_rows(self, beta: Array) -> Array:
         """(k, nv) what the numbers predict of the recorded signals, less these: e over −∂e/∂signal, which is 1 where
         the effort that a joint needs does not grow with that of its drive."""
         found, _, by_drive = self.equation(beta, self.samples)
-        return -self.samples.smoothed(found / by_drive)
+        return -found / by_drive
 
     def least_noise(self, quiet: float) -> Array:
         """(nv,) a fraction of the signals."""

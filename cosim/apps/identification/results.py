@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from cosim.apps.identification.base_numbers import MEANING, OF_LINK, BaseNumber
 from cosim.apps.identification.blocks import DELAY, GAIN, OFFSET, VariableBlock
 from cosim.apps.identification.equation_error import CURRENT
 from cosim.apps.identification.estimate import Estimate
 from cosim.apps.identification.identifiability import Quantity, Seen
 from cosim.apps.identification.recorded_motion import RecordedMotion
+from cosim.apps.identification.residual_spectrum import ResidualSpectrum
 from cosim.apps.identification.variables import Variables
 from cosim.core.errors import listed
 from cosim.core.types import Array
@@ -70,7 +72,8 @@ class JointCheck:
 class Unexplained:
     """Of a recording and the n joints with drives, at k times: t (k,) [s], speeds and signals of the drives (k, n), and
     what the numbers of the rig and the found ones leave unexplained of these, `before` and `after` (k, n); counted (k,
-    n): bool, where it counts; training: the first samples, from which numbers were found."""
+    n): bool, where it counts; training: the first samples, from which numbers were found; spectrum: of all rows,
+    unfiltered."""
 
     path: str
     joints: tuple[str, ...]
@@ -81,6 +84,12 @@ class Unexplained:
     after: Array
     counted: Array
     training: int
+    spectrum: ResidualSpectrum
+
+    @property
+    def residual(self) -> Array:
+        """(k, n) measured less predicted."""
+        return -self.after
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,8 @@ class Identification:
     motions: those in training first; method: one of METHODS; about: what was compared; seen: of all quantities that
     were looked for; variables: of those that are not unseen, with their estimate; unexplained: of each recording;
     bounded: of each joint what the numbers leave in training, as a multiple of what the least squares of the same
-    numbers leave, which may be impossible ones.
+    numbers leave, which may be impossible ones; base: the combinations that the motions determine, where the errors
+    are linear in the numbers.
     """
 
     rig: Rig
@@ -111,6 +121,7 @@ class Identification:
     estimate: Estimate
     unexplained: tuple[Unexplained, ...]
     bounded: Mapping[str, float] = field(default_factory=dict)
+    base: tuple[BaseNumber, ...] = ()
     failure: str = ""  # why the numbers are not to be used: they explain too little of the part that checks
 
     @property
@@ -153,6 +164,10 @@ class Identification:
             return self.unit_of(name.removeprefix(OFFSET))
         return "1" if name.startswith(GAIN) else UNITS_OF_LOAD[name.rpartition(".")[2]]
 
+    def unit_of_base(self, number: BaseNumber) -> str:
+        first = number.terms[0][1]
+        return OF_LINK.get(first.letter) or self._unit(first.owner)
+
     def unit_of(self, joint: str) -> str:
         """Of the signal of the drive of a joint."""
         if self.source == CURRENT:
@@ -179,8 +194,11 @@ class Identification:
             found.append(JointCheck(joint, *rest, trained=after / drive if drive else float("nan")))
         return found
 
-    def _counted(self, what: str, joint: int, training: bool) -> Array:
+    def counted(self, what: str, joint: str, training: bool) -> Array:
         """Values of a field of `unexplained` where they count, of a joint in all recordings."""
+        return self._counted(what, self.motions[0].joints.index(joint), training)
+
+    def _counted(self, what: str, joint: int, training: bool) -> Array:
         parts = []
         for of in self.unexplained:
             part = slice(0, of.training) if training else slice(of.training, None)
@@ -260,8 +278,24 @@ class Identification:
             ticks = f"{self.late_ticks} ticks of {self.rig.tick_model.step * 1e3:g} ms"
             delay = f"delay     {self.values[-1] * 1e3:.4g} ms are {ticks}"
             yield f"{delay}, and encoders are late by 0 or 1: the overlay does not have it"
-        for quantity in self.unsure:
-            yield f"combined  {quantity.title} is found only in combination with others"
+        yield from self._lines_of_combinations()
+
+    def _lines_of_combinations(self) -> Iterator[str]:
+        base = [number for number in self.base if number.of_links]
+        if not base:
+            for quantity in self.unsure:
+                yield f"combined  {quantity.title} is found only in combination with others"
+            return
+        if not self.unsure:
+            return
+        clear = [number for number in base if number.clear]
+        yield f"combined  {len(self.unsure)} of the above are found only in combination; the motion determines"
+        yield f"          ({MEANING})"
+        for number in clear:
+            interval = f"± {number.interval:.2g}"
+            yield f"{number.value:>11.4g} {interval:>10} {self.unit_of_base(number):<7}  {number.name}"
+        if rest := len(base) - len(clear):
+            yield f"combined  {rest} other combinations are 0 within their intervals"
 
     def as_json(self) -> dict[str, Any]:
         """SI; intervals are half-widths at 95 %."""
@@ -291,6 +325,15 @@ class Identification:
             **{name: self._residual_as_json(training) for name, training in (("training", True), ("check", False))},
             "clusters": self.estimate.clusters,
             "bounded": dict(self.bounded),
+            "base": {
+                number.name: {
+                    "value": number.value,
+                    "interval": number.interval,
+                    "unit": self.unit_of_base(number),
+                    "recordings": list(number.alone),
+                }
+                for number in self.base
+            },
             "failure": self.failure or None,
             "unseen": [quantity.title for quantity in self.unseen],
             "in_combination": [quantity.title for quantity in self.unsure],
