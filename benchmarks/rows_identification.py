@@ -23,8 +23,8 @@ from cosim import Rig, load_rig
 from cosim.apps.identification.equation_error import sources_of
 from cosim.apps.identification.excitation import excite, overlay_of
 from cosim.apps.identification.identification import EQUATION_ERROR, OUTPUT_ERROR, identify
+from cosim.apps.identification.intervals import deviations_of_interval
 from cosim.apps.identification.recorded_motion import read_motion, samples_of
-from cosim.apps.identification.results import INTERVAL_DEVIATIONS
 from cosim.apps.identification.variables import choose
 from cosim.rig.reading.yaml_source import overlay_text, read_overlay
 
@@ -209,7 +209,7 @@ def _of_runs(errors: np.ndarray, slope: np.ndarray) -> np.ndarray:
     Biometrika 73, 1986). The noise of the currents, integrated twice, goes through a whole run."""
     inverse = np.linalg.inv(slope.T @ slope)
     sums = np.einsum("rn,rni->ri", errors, slope.reshape(*errors.shape, -1))
-    return INTERVAL_DEVIATIONS * np.sqrt(np.diag(inverse @ sums.T @ sums @ inverse))
+    return deviations_of_interval(None) * np.sqrt(np.diag(inverse @ sums.T @ sums @ inverse))
 
 
 def _spec(mujoco: Any, rig: Rig) -> Any:

@@ -192,7 +192,7 @@ def test_a_rig_without_a_servo(folder, said):
 def test_the_command_writes_an_overlay_that_moves_as_recorded(folder, capsys, monkeypatch):
     monkeypatch.setattr("cosim.apps.identification.servo_command.fit_servo", lambda runs, optional: fit_servo(
         runs, optional, laws=("M1",), budget=600))  # fmt: skip
-    identify_rig(folder / "rig.yaml", folder / "index.csv", [], ["inertia", "friction"], None, 0.7,
+    identify_rig(folder / "rig.yaml", [str(folder / "index.csv")], [], [], ["inertia", "friction"], None, 0.7,
                  str(folder / "found.yaml"), None, str(folder / "found.json"))  # fmt: skip
     text, figures = capsys.readouterr().out, json.loads((folder / "found.json").read_text())
     assert "wrote     overlay" in text and figures["taken"]["law"] == "M1" and figures["joint"] == "arm"
@@ -213,7 +213,17 @@ OPTIONS = {
 def test_an_option_that_an_index_does_not_take(folder, option, said):
     given = {"wanted": [], "cutoff": None, "training": 0.7, "output": None, "report": None, "json": None}
     said(
-        str(raised(InputError, identify_rig, folder / "rig.yaml", folder / "index.csv", [], **given | OPTIONS[option]))
+        str(
+            raised(
+                InputError,
+                identify_rig,
+                folder / "rig.yaml",
+                [str(folder / "index.csv")],
+                [],
+                [],
+                **given | OPTIONS[option],
+            )
+        )
     )
 
 

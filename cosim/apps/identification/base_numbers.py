@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cosim.apps.identification.blocks import DELAY, BodyBlock, LinkBlock, LoadBlock
-from cosim.apps.identification.estimate import Estimate
+from cosim.apps.identification.fitted_numbers import FittedNumbers
 from cosim.apps.identification.intervals import deviations_of_interval
 from cosim.apps.identification.variables import Variables
 from cosim.core.types import Array
@@ -84,7 +84,7 @@ class BaseNumber:
 
 
 def base_numbers(
-    variables: Variables, estimate: Estimate, slope: Array, drive: Array, alone: Sequence[Array] = ()
+    variables: Variables, estimate: FittedNumbers, slope: Array, drive: Array, alone: Sequence[Array] = ()
 ) -> tuple[BaseNumber, ...]:
     """estimate: of the numbers of the variables; slope (k, nv, size): of the errors by β, in the unit of the drives;
     drive (nv,): their root mean squares; alone: β (size,) of single recordings. Of errors that are linear in β."""
@@ -137,11 +137,11 @@ def combinations(slope: Array, norms: Array, order: Sequence[int]) -> tuple[list
     return free, factors
 
 
-def is_linear(variables: Variables, kept: Sequence[int], linear: Sequence[int]) -> bool:
-    """Whether the error is linear in all β of the kept blocks but the delay. linear: blocks of one value of which that
-    is known."""
-    others = [variables.blocks[k] for k in kept if k not in linear]
-    return all(isinstance(block, LinkBlock) or block.title == DELAY for block in others)
+def have_base_numbers(variables: Variables, kept: Sequence[int], nonlinear: Sequence[int]) -> bool:
+    """Whether the kept blocks are whole links and numbers in which the error is linear, but for the delay."""
+    blocks = [variables.blocks[k] for k in kept]
+    whole = all(type(block) is LinkBlock for block in blocks if isinstance(block, BodyBlock))
+    return whole and all(variables.blocks[k].title == DELAY for k in nonlinear)
 
 
 def _values_of(variables: Variables) -> tuple[list[LinearValue], list[int]]:

@@ -72,19 +72,19 @@ class LinearProblem:
     variables: Variables
     beta: Array
     triangles: Array
-    counts: Array
+    sizes: Array
     least: Array
 
     @staticmethod
     def at(variables: Variables, recordings: Sequence[RecordedErrors], beta: Array) -> LinearProblem:
-        triangles, counts = [], []
+        triangles, sizes = [], []
         for recording in recordings:
             clusters = clusters_of(recording.samples, whole=len(recordings) >= MANY)
             triangles.append(triangles_of(*recording(beta), clusters))
             of_cluster = [recording.samples.moving[clusters == c].sum(axis=0) for c in range(len(triangles[-1]))]
-            counts.append(np.array(of_cluster))
+            sizes.append(np.array(of_cluster))
         least = np.max([recording.least_noise(QUIET) for recording in recordings], axis=0)
-        return LinearProblem(variables, beta, np.concatenate(triangles), np.concatenate(counts), least)
+        return LinearProblem(variables, beta, np.concatenate(triangles), np.concatenate(sizes), least)
 
     def rows(self, noise: Array, beta: Array) -> Array:
         """(nv (m + 1), m + 1): slopes and errors of all clusters at β over the noise, as a triangle for each joint."""
@@ -101,7 +101,7 @@ class LinearProblem:
         """(nv,) root mean squares of the errors at β."""
         change = np.append(beta - self.beta, 1.0)
         squares = np.sum((self._joints @ change) ** 2, axis=1)
-        return np.sqrt(squares / np.maximum(self.counts.sum(axis=0), 1))
+        return np.sqrt(squares / np.maximum(self.sizes.sum(axis=0), 1))
 
     def without_bounds(self, free: Sequence[int]) -> tuple[Array, Array]:
         """(β, σ (nv,) that it leaves) of the least squares of the β of these blocks, with weights 1 / σ."""

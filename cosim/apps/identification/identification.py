@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.apps.identification.base_numbers import BaseNumber, base_numbers, is_linear
+from cosim.apps.identification.acceptance import failure_of
+from cosim.apps.identification.base_numbers import BaseNumber, base_numbers, have_base_numbers
 from cosim.apps.identification.equation_error import check_identifiable_rig, has_equation_error, sources_of
-from cosim.apps.identification.estimate import Estimate
-from cosim.apps.identification.fit import Fit, LinearProblem, fit, linear_blocks
+from cosim.apps.identification.fit import Fit, LinearProblem, fit, nonlinear_blocks
+from cosim.apps.identification.fitted_numbers import FittedNumbers
 from cosim.apps.identification.identifiability import Seen, look, scales_of
 from cosim.apps.identification.loads import Load, load_block
 from cosim.apps.identification.output_error import ClosedLoop, fit_outputs, noise_of
@@ -29,7 +30,6 @@ from cosim.apps.identification.residual_spectrum import ResidualSpectrum
 from cosim.apps.identification.results import Identification, Unexplained
 from cosim.apps.identification.suspicions import cause_of
 from cosim.apps.identification.variables import DEFAULT, Variables, choose
-from cosim.apps.identification.verdict import failure_of
 from cosim.core.errors import InputError, did_you_mean
 from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.core.types import Array
@@ -188,12 +188,13 @@ class FittedRecordings:
         scales = scales_of(self.variables, found.values, found.deviations, by_beta, np.maximum(drive, 1e-12))
         return look(self.variables, found.slope, found.by_values, found.covariance, scales)
 
-    def base(self, found: Fit, kept: Sequence[int], variables: Variables, estimate: Estimate) -> tuple[BaseNumber, ...]:
+    def base(
+        self, found: Fit, kept: Sequence[int], variables: Variables, estimate: FittedNumbers
+    ) -> tuple[BaseNumber, ...]:
         """What the recordings determine of the kept blocks, whose variables and estimate these are; nothing where the
         errors are not linear in them."""
-        parts = self.parts
-        linear = linear_blocks(whole := self.variables, parts, found.beta, kept)
-        if not is_linear(whole, kept, linear):
+        parts, whole = self.parts, self.variables
+        if not have_base_numbers(whole, kept, nonlinear_blocks(whole, parts, found.beta, kept)):
             return ()
         columns = whole.columns(kept)
         drive = np.sqrt(np.mean(np.concatenate([of.samples.drive for of in parts]) ** 2, axis=0))
@@ -253,7 +254,7 @@ def by_equation_error(
     joints = training[0].motion.joints
     about = f"{training[0].motion.source} of {len(joints)} joints below {given.cutoff:g} Hz"
     left = recordings.unexplained(found)
-    estimate = Estimate(found.values, found.covariance, found.clusters).part(variables.value_columns(kept))
+    estimate = FittedNumbers(found.values, found.covariance, found.clusters).part(variables.value_columns(kept))
     shares = dict(zip(joints, (found.left / found.noise).tolist(), strict=True))
     blocks = Variables(tuple(variables.blocks[k] for k in kept))
     base = recordings.base(found, kept, blocks, estimate)
@@ -296,7 +297,7 @@ def by_output_error(
     kept = seen_blocks(chosen, seen, motion.path)
     about = f"positions and {motion.source} of {len(motion.joints)} joints in simulated runs"
     about += " with controllers that know the numbers" if loop.known else ""
-    estimate = Estimate(values, by_values @ found.covariance @ by_values.T).part(chosen.value_columns(kept))
+    estimate = FittedNumbers(values, by_values @ found.covariance @ by_values.T).part(chosen.value_columns(kept))
     blocks = Variables(tuple(chosen.blocks[k] for k in kept))
     left = (_unexplained(loop, found.x, rows),)
     return Identification(rig, (motion,), OUTPUT_ERROR, about, None, seen, blocks, estimate, left)

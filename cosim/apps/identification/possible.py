@@ -49,10 +49,11 @@ def least_squares_within(rows: Array, weights: Array, bounds: Bounds) -> Array:
     for sign, bound in ((-1.0, bounds.lower), (1.0, bounds.upper)):  # s = right − G x ≥ 0
         which = np.flatnonzero(np.isfinite(bound))
         G = np.zeros((len(which), len(scale)))
-        G[np.arange(len(which)), which] = sign * scale[which]
+        G[np.arange(len(which)), which] = sign
         parts.append(G)
-        rights.append(sign * bound[which])
-        cones.append(clarabel.NonnegativeConeT(len(which)))
+        rights.append(sign * bound[which] / scale[which])
+        if len(which):
+            cones.append(clarabel.NonnegativeConeT(len(which)))
     for block, beta, columns in bounds.bodies:
         at_start, slopes = _pseudo_inertia(block, beta)
         G = np.zeros((len(UPPER), len(scale)))

@@ -13,7 +13,7 @@ import numpy as np
 from cosim.apps.identification.base_numbers import MEANING, OF_LINK, BaseNumber
 from cosim.apps.identification.blocks import DELAY, GAIN, OFFSET, VariableBlock
 from cosim.apps.identification.equation_error import CURRENT
-from cosim.apps.identification.estimate import Estimate
+from cosim.apps.identification.fitted_numbers import FittedNumbers
 from cosim.apps.identification.identifiability import Quantity, Seen
 from cosim.apps.identification.recorded_motion import RecordedMotion
 from cosim.apps.identification.residual_spectrum import ResidualSpectrum
@@ -118,7 +118,7 @@ class Identification:
     cutoff: float | None  # Hz, of the filter of equation errors
     seen: Seen
     variables: Variables
-    estimate: Estimate
+    estimate: FittedNumbers
     unexplained: tuple[Unexplained, ...]
     bounded: Mapping[str, float] = field(default_factory=dict)
     base: tuple[BaseNumber, ...] = ()

@@ -1,4 +1,4 @@
-"""What is identified: the numbers of a rig that are asked for, and all their variables side by side."""
+"""What is identified: numbers of a rig by their names, and all their variables side by side."""
 
 from __future__ import annotations
 

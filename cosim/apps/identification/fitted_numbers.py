@@ -12,7 +12,7 @@ from cosim.core.types import Array
 
 
 @dataclass(frozen=True)
-class Estimate:
+class FittedNumbers:
     """values (n,) and their covariance (n, n); clusters: the parts of the recordings from whose differences it is, none
     where it is from the spectrum of the errors."""
 
@@ -25,5 +25,5 @@ class Estimate:
         """(n,) half intervals of 95 %."""
         return deviations_of_interval(self.clusters) * np.sqrt(np.diag(self.covariance))
 
-    def part(self, places: Array) -> Estimate:
-        return Estimate(self.values[places], self.covariance[np.ix_(places, places)], self.clusters)
+    def part(self, places: Array) -> FittedNumbers:
+        return FittedNumbers(self.values[places], self.covariance[np.ix_(places, places)], self.clusters)
