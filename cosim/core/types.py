@@ -16,6 +16,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Protocol,
     TypeAlias,
     TypeVar,
@@ -241,8 +242,19 @@ class SharedActuator(InertialActuator, Protocol):
     units: Mapping[str, str]
 
 
+class LoopCut(NamedTuple):
+    """Where a loop in a drive can be cut. every: how many samples of its drive lie from one of its own to the next;
+    output: the state that holds what it gives; setpoint: the one of SETPOINTS, or `request`, that is added to what it
+    gives, times a gain, and to nothing else; None: what it gives is used by nothing else in the same sample."""
+
+    every: int
+    output: str
+    setpoint: str | None = None
+
+
 class SampledPart(Protocol):
-    """The sampled part of an actuator, or of one joint of a `SharedActuator`: see `SampledActuator`."""
+    """The sampled part of an actuator, or of one joint of a `SharedActuator`: see `SampledActuator`. One that closes
+    loops has `cuts`: a `LoopCut` by the name of each."""
 
     @property
     def period(self) -> float:
