@@ -140,9 +140,9 @@ def gain_margins(feedback: SampledSystem) -> tuple[float, float]:
 
 
 def _is_end(feedback: SampledSystem, angles: Array) -> Array:
-    """Whether angles per sample are 0, or what stands for it, or π."""
-    aside = feedback.lowest / len(feedback.D) + ANGLE_ACCURACY
-    return (angles <= aside) | (angles >= math.pi - ANGLE_ACCURACY)
+    """Whether angles per sample are 0 or π, or what stands for them."""
+    aside = feedback.lowest / len(feedback.D) * (1.0 + ANGLE_ACCURACY) + ANGLE_ACCURACY
+    return (angles <= aside) | (angles >= math.pi - aside)
 
 
 def _nearest(feedback: SampledSystem, form: CircleForm, angle: float) -> tuple[complex, float]:

@@ -52,17 +52,17 @@ def build(params: Params) -> BondGraph:
     resistance, inductance = params.in_series()
     graph.add("resistance", R("electrical", resistance))
     graph.bond("conductor", "resistance")
-    if inductance:
+    if params.inductance:
         graph.add("inductance", I("electrical", inductance))
         graph.bond("conductor", "inductance")
     return graph
 
 
 def add_before(
-    motor: BondGraph, params: Params, meshes: Mapping[str, str], conductors: int, electrical_ratio: float
+    motor: BondGraph, params: Params, meshes: Mapping[str, str], conductors: int, electrical_ratio: float | None
 ) -> None:
     """The cable before the windings of a motor. meshes: junction -> the winding at it; conductors: n where it is not
-    given; electrical_ratio: φ̇ per speed of the rotor of axes d and q [rad/rad or rad/m], 0 of axes that stand still.
+    given; electrical_ratio: φ̇ per speed of the rotor of axes d and q [rad/rad or rad/m], None of axes that stand still.
 
     The ripple of a switched inverter is in the resistance of the cable, as of the winding; beside the inductance, which
     carries the mean of the current as the winding does, it is smaller by that."""
@@ -71,9 +71,9 @@ def add_before(
         axis = winding.removeprefix("winding")
         motor.add(f"cable_resistance{axis}", replace(R("electrical", resistance), part="cable"))
         motor.bond(mesh, f"cable_resistance{axis}")
-        if inductance:
+        if params.inductance:
             _add_inductance(motor, winding, f"cable_inductance{axis}", inductance)
-    if inductance and electrical_ratio:
+    if params.inductance and electrical_ratio is not None:
         d, q = meshes
         turning = Law(lambda speed: -electrical_ratio * inductance * speed, ("rotor.flow",))
         motor.add("cable_turning", GY("electrical", "electrical", turning))
