@@ -145,9 +145,16 @@ class SampledSystem:
 
 
 def system_of(A: Array, B: Array, C: Array, D: Array) -> SampledSystem:
-    """Without the states that no input reaches or no output shows, such as a value that is held, and balanced: states
-    in units in which rows and columns are of a size. What is held and stays is not looked at: the response begins
-    above it."""
+    """Without the states that no input reaches or no output shows, such as a value that is held, and balanced. What is
+    held and stays is not looked at: the response begins above it."""
+    A, B, C = balanced(A, B, C)
+    lowest = _lowest(np.linalg.eigvals(A))
+    return SampledSystem(A, B, C, D, lowest, held=lowest > 0.0)
+
+
+def balanced(A: Array, B: Array, C: Array) -> tuple[Array, Array, Array]:
+    """A system without the states that no input reaches or no output shows, in units of its states in which rows and
+    columns are of a size."""
     from scipy.linalg import matrix_balance
 
     linked = A != 0.0
@@ -157,9 +164,7 @@ def system_of(A: Array, B: Array, C: Array, D: Array) -> SampledSystem:
     whole[:n, :n], whole[:n, n], whole[n, :n] = A, np.linalg.norm(B, axis=1), np.linalg.norm(C, axis=0)
     scale = np.asarray(matrix_balance(whole, permute=False, separate=True)[1][0])
     scale, last = scale[:n], scale[n]
-    A = A * scale / scale[:, None]
-    lowest = _lowest(np.linalg.eigvals(A))
-    return SampledSystem(A, B * last / scale[:, None], C * scale / last, D, lowest, held=lowest > 0.0)
+    return A * scale / scale[:, None], B * last / scale[:, None], C * scale / last
 
 
 def _reached(linked: Array, begin: Array) -> Array:

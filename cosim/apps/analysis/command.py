@@ -205,6 +205,38 @@ def analyze_orders(
         print(f"wrote     figures {json}")
 
 
+def analyze_responses(
+    path: Path, overrides: Sequence[Override], signals: Sequence[str], at: float, plot: str | None, json: str | None
+) -> None:
+    """Print the resonances of the responses from the first signal to the others, at a time [s] of a run, draw them and
+    write them."""
+    from cosim.apps.analysis.signal_responses import signal_responses
+    from cosim.output import console
+
+    if len(signals) < 2:
+        raise InputError("names two signals or more: from the first to the others", "--response")
+    console.check_targets([plot] if plot else [], json, None, path)
+    with console.busy(f"linearising {path.stem}"), named_when_slow():
+        rig = load_rig(path, overrides)
+        console.check_inputs(input_files(rig, overrides), [plot] if plot else [], json)
+        rig.require_joints("cosim analyze")
+        if rig.hardware:
+            raise InputError("real motors have no linear model; analyze the rig without its drivers", "analyze")
+        check_time(rig, at)
+        found = signal_responses(rig.tick_model, memory_at(rig, at), signals[0], signals[1:])
+    if json != "-":
+        for response in found:
+            print(*response.lines(), sep="\n")
+    if plot:
+        from cosim.apps.analysis.plot import draw_responses
+
+        save(plot, lambda: draw_responses(found, f"{rig.run_spec.name} at {at:.6g} s"))
+        if json != "-":
+            print(f"wrote     plot {plot}")
+    if json and write_json(json, {response.signal: response.as_json() for response in found}, "figures"):
+        print(f"wrote     figures {json}")
+
+
 def analyze_supplies(
     path: Path,
     overrides: Sequence[Override],

@@ -39,13 +39,18 @@ class PlantSteps:
         self.tick_model, self.integration = tick_model, tick_model.integration
         self.nx, self.nv = tick_model.plant.layout.size, tick_model.nv
         self._samples: dict[tuple[str, ...], Jacobian] = {}
+
+    @property
+    def exact(self) -> bool:
+        return isinstance(self._motion, Jacobian)
+
+    @cached_property
+    def _motion(self) -> Callable[[Array, Numeric], Array]:
         try:
             with unquantised():
-                shapes = [(self.nx + self.nv,), ()]
-                self._motion: Callable[[Array, Numeric], Array] = Jacobian(self._stepped, shapes, "slope_step")
-            self.exact = True
+                return Jacobian(self._stepped, [(self.nx + self.nv,), ()], "slope_step")
         except CompileError:
-            self._motion, self.exact = self._exponential, False
+            return self._exponential
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
