@@ -100,7 +100,12 @@ def test_an_effort_without_a_drive_moves_a_pendulum(rig_of: Any) -> None:
 
 def test_the_command(command: Any, said: Said, tmp_path: Path) -> None:
     rig, target, picture = FOLDER / "drives" / "servo_axis.yaml", tmp_path / "r.json", tmp_path / "r.png"
-    for signals in ("axis/current_q", "axis/curent_q,axis/velocity", "energy/kinetic,axis/velocity"):
+    for signals in (
+        "axis/current_q",
+        "axis/curent_q,axis/velocity",
+        "energy/kinetic,axis/velocity",
+        "axis/current_q,axis/measured_position",
+    ):
         said(command.refuses("analyze", rig, "--response", signals))
     said(command.refuses("analyze", rig, "--response", "axis/current_q,axis/velocity", "--joint", "axis"))
     signals = "axis/current_q,axis/velocity"

@@ -92,7 +92,7 @@ def signal_responses(tick_model: TickModel, memory: Array, given: str, signals: 
     joint = given.rpartition("/")[0]
     if joint not in dofs:
         raise InputError(
-            f"'{given}' is of no joint; name a signal of the one that moves the others first", "--response"
+            f"'{given}' is of no joint; begin with a signal of the one that moves the others", "--response"
         )
     F, inputs, C, through = linear_plant(tick_model, memory, joint, (given, *signals))
     systems = [PlantResponse(*balanced(F, b[:, None], C), d) for b, d in zip(inputs.T, through.T, strict=True)]
@@ -103,6 +103,8 @@ def signal_responses(tick_model: TickModel, memory: Array, given: str, signals: 
     pairs = [(_apart(poles, zeros), _apart(zeros, poles)) for zeros in map(system.zeros, range(1, len(C)))]
     omega = _frequencies(np.concatenate([each for pair in pairs for each in pair]), np.linalg.eigvals(system.A))
     shown = system.at(omega)
+    for name in (name for k, name in enumerate(signals, 1) if not shown[:, k].any()):
+        raise InputError(f"'{name}' does not move with '{given}' between two samples; name another one", "--response")
     return [
         SignalResponse(
             given,
