@@ -236,7 +236,7 @@ class SharedActuator(InertialActuator, Protocol):
     """A drive of m joints. The names of its inputs, and of the outputs `effort`, begin with that of the joint and a
     dot; reflected, units: by that beginning the reflected inertia [kg m² or kg], and the unit of the joint's position,
     rad or m. `initial` takes positions and velocities (m,). One with sampled parts has `sampled`: by that beginning a
-    `SampledPart`."""
+    `SampledPart`. One that may trip has `trips`, each a `TripLimit`."""
 
     reflected: Mapping[str, float]
     units: Mapping[str, str]
@@ -250,6 +250,17 @@ class LoopCut(NamedTuple):
     every: int
     output: str
     setpoint: str | None = None
+
+
+class TripLimit(NamedTuple):
+    """Of a state of an actuator: the run stops where factor · state leaves lowest to largest at the end of a tick."""
+
+    what: str
+    unit: str
+    state: str
+    factor: float
+    lowest: float
+    largest: float
 
 
 class SampledPart(Protocol):

@@ -81,7 +81,7 @@ class Analysis:
         if self.drives:
             yield from self._drive_table().lines()
         for dof in dict.fromkeys(loop.dof for loop in self.drives if loop.locked):
-            yield f"locked    {dof} cannot move at this time, and so the loops of its drive are seen; see --at"
+            yield f"locked    {dof} cannot move at this time, by a brake for example; give a later --at"
         moving = [mode for mode in self.modes if mode.frequency]
         yield from _mode_table(moving[:SHOWN]).lines()
         if len(moving) > SHOWN:
