@@ -168,6 +168,27 @@ def test_a_run_diverges_beyond_the_gain_margin(name: str) -> None:
         assert (later < late) == stable
 
 
+def test_drives_on_a_link_that_gives_enough_have_the_same_margins() -> None:
+    both = drive(mode="position"), drive("dc_machine", gears=RIGID)
+    link = {"source": {"type": "diode_bridge", "voltage": 200, "resistance": 0.2}, "capacitance": 0.1}
+    alone, linked = (analyze(rig_of(*both, link=each)).drives for each in (None, link))
+    assert [(one.dof, one.loop) for one in linked] == [(one.dof, one.loop) for one in alone] and len(alone) == 6
+    for one, other in zip(linked, alone, strict=True):
+        assert one.margins is not None and other.margins is not None
+        for figure in ("gain", "gain_reduction", "phase", "delay"):
+            assert getattr(one.margins, figure) == pytest.approx(getattr(other.margins, figure), rel=1e-6)
+        assert one.margins.disk.alpha == pytest.approx(other.margins.disk.alpha, rel=1e-6)
+
+
+def test_loops_of_a_joint_that_a_brake_holds_are_seen_with_it_at_rest(sample: Any) -> None:
+    """The brake of the sample opens later."""
+    held, free = (analyze(sample("drives/servo_axis"), at) for at in (0.0, 0.3))
+    assert all(loop.locked for loop in held.drives) and not any(loop.locked for loop in free.drives)
+    assert [line for line in held.lines("axis") if line.startswith("locked    axis cannot move")]
+    assert not [line for line in free.lines("axis") if line.startswith("locked")]
+    assert {loop.loop for loop in free.drives} == {"position", "velocity", "current_d", "current_q"}
+
+
 @pytest.mark.parametrize("name", ["elastic, position", "an encoder with an observer"])
 def test_a_step_that_is_shorter_than_a_sample_changes_no_margin(name: str) -> None:
     """Of a position loop that runs in every second or fourth tick; the hyper-period is that of the drive."""

@@ -30,8 +30,9 @@ def drive(motor: str = "pmsm", mode: str = "velocity", gears: Any = ELASTIC, gai
     return {"type": "drive", "motor": MOTORS[motor], "control": control, "gears": gears, "loops": loops | own}
 
 
-def rig_of(*drives: Any, goal: float = 0.2, **schedule: Any) -> Rig:
-    """An arm of as many joints in a row, without gravity."""
+def rig_of(*drives: Any, goal: float = 0.2, link: Any = None, **schedule: Any) -> Rig:
+    """An arm of as many joints in a row, without gravity. link: a DC link that all drives are on."""
+    on = {} if link is None else {"supply": "link"}
     links = [
         {"name": f"link_{k}", "joint": f"axis_{k}", "axis": [0, 0, 1], "mass": 1, "com": [0.1, 0, 0],
          "origin": {"xyz": [0.2 if k else 0, 0, 0]}, "inertia": [0.1, 0.1, 0.12], "damping": 0.3}
@@ -40,7 +41,8 @@ def rig_of(*drives: Any, goal: float = 0.2, **schedule: Any) -> Rig:
     return Rig.from_dict(
         {
             "mechanism": {"gravity": [0, 0, 0], "bodies": links},
-            "joints": {f"axis_{k}": {"actuator": each} for k, each in enumerate(drives)},
+            **({} if link is None else {"supplies": {"link": link}}),
+            "joints": {f"axis_{k}": {"actuator": each | on} for k, each in enumerate(drives)},
             "controllers": [
                 {
                     "type": "feedforward_pd",
