@@ -134,8 +134,8 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
 
 
 def calls_in(tick_model: TickModel, memory: Array, ticks: int) -> Iterator[tuple[int, MemoryCall]]:
-    """(number of its tick, each call) of so many ticks from this memory on. A call changes the memory when the iteration
-    goes on; the last one does not."""
+    """(number of its tick, each call) of so many ticks from this memory on. A call changes the memory when the
+    iteration goes on; the last one does not."""
     first = round(float(memory[tick_model.layout.place("t").where].item()) / tick_model.step)
     last = [call for task in tick_model.tasks for call in task.calls][-1]
     for number in range(first, first + ticks):
