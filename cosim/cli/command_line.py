@@ -251,6 +251,12 @@ def all_commands() -> Commands:
             default="",
             help="instead: run it, or read a run, and list the waves of signals per turn",
         ),
+        word(
+            "--response",
+            metavar="A/B,C/D",
+            default="",
+            help="instead: frequency responses from the first of these signals to the others, by the plant alone",
+        ),
         word("--ripple", metavar="X", default="5 %", help="of the link, for its capacitor; default: 5 %%"),
         word("--report", metavar="F.html", help="of --supplies: write a report in one file"),
     )

@@ -44,6 +44,7 @@ USELESS: Rules = {
     "analyze": {
         "--excitation": ("--at", "--recorded", "--plot", "--json"),
         "--orders": ("--joint", "--measure", "--hysteresis", "--recorded", "--excitation", "--plot", "--supplies"),
+        "--response": ("--joint", "--measure", "--hysteresis", "--recorded", "--excitation", "--orders", "--supplies"),
         "--supplies": ("--at", "--joint", "--measure", "--hysteresis", "--recorded", "--excitation", "--plot"),
     },
     "derive": {"--at": ("--times",), "--mount": ("--times",)},
