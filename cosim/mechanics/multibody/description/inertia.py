@@ -50,6 +50,16 @@ def check_inertia(mass: float, inertia: np.ndarray) -> tuple[str | None, str | N
     return None, None
 
 
+def inertia_findings(inertial: Inertial, body: Inertial | None) -> tuple[str | None, str | None]:
+    """`check_inertia` of a link; an impossible one is a note where the rigid body, with the links at its fixed joints,
+    has a possible one. body: see `merged_inertials`."""
+    mistake, note = check_inertia(inertial.mass, inertial.inertia)
+    if mistake and body is not None and check_inertia(body.mass, body.inertia)[0] is None:
+        what = mistake.partition(";")[0]
+        return None, f"{what}; used as given, as its body with the links fixed to it has a possible one"
+    return mistake, note
+
+
 def merged_inertials(links: Sequence[Link], joints: Sequence[Joint]) -> Mapping[str, Inertial]:
     """Name of a link -> the inertial of the rigid body that it belongs to, in the frame of that body's first link.
 

@@ -18,7 +18,7 @@ import numpy as np
 from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
 from cosim.core.paths import find_package, read_file
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
-from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix, merged_inertials
+from cosim.mechanics.multibody.description.inertia import inertia_findings, inertia_matrix, merged_inertials
 from cosim.mechanics.multibody.description.robot_file import RobotFile
 from cosim.mechanics.multibody.description.topology import build_mechanism
 from cosim.mechanics.multibody.description.xacro import MACRO, expand_xacro, uses_xacro
@@ -231,17 +231,12 @@ def _link(part: _ElementReader) -> Link:
 
 
 def _check_inertias(parts: Sequence[_ElementReader], bodies: Mapping[str, Inertial]) -> None:
-    """Errors and notes about the inertias of links; an impossible one is a note where the rigid body, with the links at
-    its fixed joints, has a possible one. bodies: see `merged_inertials`."""
+    """Errors and notes about the inertias of links, see `inertia_findings`."""
     for part in parts:
         if part.inertia is None:
             continue
         element, mass, inertia = part.inertia
-        mistake, note = check_inertia(mass, inertia)
-        body = bodies.get(part.name)
-        if mistake and body is not None and check_inertia(body.mass, body.inertia)[0] is None:
-            what = mistake.partition(";")[0]
-            mistake, note = None, f"{what}; used as given, as its body with the links fixed to it has a possible one"
+        mistake, note = inertia_findings(Inertial(mass, np.zeros(3), inertia), bodies.get(part.name))
         if mistake:
             part.error(element, mistake)
         if note:

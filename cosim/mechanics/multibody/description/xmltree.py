@@ -11,13 +11,15 @@ from cosim.core.errors import InputError, InputErrors, SourceLocation
 
 @dataclass(slots=True)
 class XmlElement:
-    """One element: its tag, its attributes, the line its tag starts on, its children in file order, its file."""
+    """One element: its tag, its attributes, the line its tag starts on, its children in file order, its file, and its
+    own character data without spaces around it."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     children: list[XmlElement] = field(default_factory=list)
     file: str = ""
+    text: str = ""
 
     @property
     def place(self) -> SourceLocation:
@@ -33,9 +35,10 @@ class XmlElement:
 
 
 def parse_xml(text: str | bytes, file: str) -> XmlElement:
-    """The root element of `text`; character data and comments are dropped.
+    """The root element of `text`; comments are dropped.
 
-    Raises InputErrors, with one mistake that has its line, when the text is not well-formed XML.
+    Raises InputErrors, with one mistake that has its line, when the text is not well-formed XML, or names another file
+    as an entity, which no reader opens.
     """
     parser = expat.ParserCreate()
     document = XmlElement("", {}, 0)
@@ -46,8 +49,23 @@ def parse_xml(text: str | bytes, file: str) -> XmlElement:
         open_elements[-1].children.append(element)
         open_elements.append(element)
 
+    def end(tag: str) -> None:
+        element = open_elements.pop()
+        element.text = element.text.strip()
+
+    def data(text: str) -> None:
+        open_elements[-1].text += text
+
+    def entity(name: str, _: int, value: str | None, *where: str | None) -> None:
+        if value is None:
+            what = f"the entity '{name}' is in another file, which is not opened; write out what it stands for"
+            raise InputErrors([InputError(what, SourceLocation(file, parser.CurrentLineNumber))])
+
+    parser.buffer_text = True
     parser.StartElementHandler = start
-    parser.EndElementHandler = lambda tag: open_elements.pop()
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = data
+    parser.EntityDeclHandler = entity
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:

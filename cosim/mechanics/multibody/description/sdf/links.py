@@ -1,0 +1,158 @@
+"""Links of SDF: their inertia, which may follow from their collision shapes, and what acts on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from cosim.mechanics.multibody.description.inertia import inertia_matrix
+from cosim.mechanics.multibody.description.sdf.values import SdfValues, children
+from cosim.mechanics.multibody.description.xmltree import XmlElement
+from cosim.mechanics.multibody.mechanism import Inertial
+
+MOMENTS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+DENSITY = 1000.0  # kg/m³, of water, where the file has none
+CONTACTS = "contacts are not simulated"
+
+
+def inertial_of(link: XmlElement, values: SdfValues) -> Inertial | None:
+    """In the frame of the link; None where mass and inertia are zero."""
+    element = values.child(link, "inertial")
+    if element is None:
+        values.note(link, "a link without <inertial> has 1 kg and moments of inertia of 1 kg*m^2 in SDF")
+        return Inertial(1.0, np.zeros(3), np.eye(3))
+    if values.truth(element, element.attributes.get("auto", "false")):
+        return _from_shapes(link, element, values)
+    pose, _ = values.pose(element)
+    mass = values.not_negative(element, "mass", 1.0)
+    moments = values.child(element, "inertia")
+    if moments is None:
+        values.note(element, "<inertial> without <inertia> has moments of inertia of 1 kg*m^2 in SDF")
+    given = [values.number(moments, key, 1.0 if key[1] == key[2] else 0.0) for key in MOMENTS]
+    added = values.child(element, "fluid_added_mass")
+    if added is not None and any(values.number(added, child.tag, 0.0) for child in added.children):
+        values.warn(added, "the added mass of a fluid is not taken; use mechanism.forces")
+    if mass == 0.0 and not any(given):
+        return None
+    if mass == 0.0:
+        values.note(element, "an inertia without mass; used as given")
+    return Inertial(mass, pose.position, pose.rotation @ inertia_matrix(*given) @ pose.rotation.T)
+
+
+def warn_of_link(link: XmlElement, values: SdfValues) -> None:
+    """Warnings of what acts on a link there and not here."""
+    if values.flag(link, "kinematic"):
+        values.warn(link, "a kinematic link moves as it is told there, and by its forces here; give it a moving base")
+    if values.flag(link, "self_collide"):
+        values.warn(link, f"{CONTACTS}: the link moves through others of its model (self_collide)")
+    decay = values.child(link, "velocity_decay")
+    if decay is not None and any(values.number(decay, key, 0.0) for key in ("linear", "angular")):
+        values.warn(decay, "the decay of its velocity is not taken; use mechanism.forces")
+
+
+# --- inertia of shapes ---
+
+
+def _from_shapes(link: XmlElement, element: XmlElement, values: SdfValues) -> Inertial | None:
+    """The inertia of the collision shapes by their densities, scaled to the mass where the file gives one."""
+    density = values.number(element, "density", DENSITY)
+    parts = [part for shape in children(link, "collision") if (part := _shape(shape, density, values)) is not None]
+    if not parts:
+        if not children(link, "collision"):
+            values.error(element, 'inertial with auto="true" needs a <collision>; add one, or write mass and inertia')
+        return None
+    total = sum(part.mass for part in parts)
+    com = sum((part.mass * part.com for part in parts), np.zeros(3)) / total
+    inertia = np.zeros((3, 3))
+    for part in parts:
+        d = part.com - com
+        inertia += part.inertia + part.mass * (d @ d * np.eye(3) - np.outer(d, d))
+    mass = values.number(element, "mass", total)
+    return Inertial(mass, com, inertia * (mass / total))
+
+
+def _shape(collision: XmlElement, density: float, values: SdfValues) -> Inertial | None:
+    """The inertia of a collision shape, in the frame of its link; None after an error."""
+    pose, relative_to = values.pose(collision)
+    if relative_to:
+        values.error(
+            collision, "its pose is relative to another frame, from which no inertia is computed; place it in its link"
+        )
+    density = values.number(collision, "density", density)
+    geometry = values.child(collision, "geometry")
+    shape = next(iter(geometry.children), None) if geometry is not None else None
+    if shape is None or shape.tag not in SHAPES:
+        what = "nothing" if shape is None else f"<{shape.tag}>"
+        known = ", ".join(SHAPES)
+        fix = "write mass and inertia"
+        values.error(shape or collision, f"the inertia of {what} is not computed, only of {known}; {fix}")
+        return None
+    volume, height, moments = SHAPES[shape.tag](shape, values)
+    mass = volume * density
+    if not mass > 0.0:
+        values.error(shape, "a shape needs sizes and a density above 0")
+        return None
+    com = pose.position + pose.rotation @ np.array([0.0, 0.0, height])
+    return Inertial(mass, com, mass * pose.rotation @ np.diag(moments) @ pose.rotation.T)
+
+
+Solid = tuple[float, float, tuple[float, float, float]]  # volume, z of its centre, moments per mass
+
+
+def _box(shape: XmlElement, values: SdfValues) -> Solid:
+    x, y, z = _three(shape, "size", values)
+    return x * y * z, 0.0, ((y * y + z * z) / 12, (x * x + z * z) / 12, (x * x + y * y) / 12)
+
+
+def _sphere(shape: XmlElement, values: SdfValues) -> Solid:
+    r = values.number(shape, "radius", 1.0)
+    moment = 0.4 * r * r
+    return 4 / 3 * math.pi * r**3, 0.0, (moment, moment, moment)
+
+
+def _ellipsoid(shape: XmlElement, values: SdfValues) -> Solid:
+    a, b, c = _three(shape, "radii", values)
+    return 4 / 3 * math.pi * a * b * c, 0.0, ((b * b + c * c) / 5, (a * a + c * c) / 5, (a * a + b * b) / 5)
+
+
+def _cylinder(shape: XmlElement, values: SdfValues) -> Solid:
+    r, length = values.number(shape, "radius", 1.0), values.number(shape, "length", 1.0)
+    across = r * r / 4 + length * length / 12
+    return math.pi * r * r * length, 0.0, (across, across, r * r / 2)
+
+
+def _capsule(shape: XmlElement, values: SdfValues) -> Solid:
+    """A cylinder with half spheres at its ends."""
+    r, length = values.number(shape, "radius", 0.5), values.number(shape, "length", 1.0)
+    cylinder, ball = math.pi * r * r * length, 4 / 3 * math.pi * r**3
+    volume = cylinder + ball
+    # a half sphere has its centre 3/8 r from its base
+    of_ball = 0.4 * r * r + length * length / 4 + 3 / 8 * length * r
+    across = (cylinder * (r * r / 4 + length * length / 12) + ball * of_ball) / volume
+    along = (cylinder * r * r / 2 + ball * 0.4 * r * r) / volume
+    return volume, 0.0, (across, across, along)
+
+
+def _cone(shape: XmlElement, values: SdfValues) -> Solid:
+    """Its base at −length/2, its tip at +length/2."""
+    r, length = values.number(shape, "radius", 1.0), values.number(shape, "length", 1.0)
+    across = 3 / 80 * (4 * r * r + length * length)
+    return math.pi * r * r * length / 3, -length / 4, (across, across, 0.3 * r * r)
+
+
+SHAPES: dict[str, Callable[[XmlElement, SdfValues], Solid]] = {
+    "box": _box,
+    "sphere": _sphere,
+    "cylinder": _cylinder,
+    "capsule": _capsule,
+    "ellipsoid": _ellipsoid,
+    "cone": _cone,
+}
+
+
+def _three(shape: XmlElement, tag: str, values: SdfValues) -> tuple[float, float, float]:
+    element = values.child(shape, tag)
+    x, y, z = (values.numbers(element, element.text, 3) if element is not None else None) or (1.0, 1.0, 1.0)
+    return x, y, z
