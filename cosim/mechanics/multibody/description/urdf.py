@@ -54,7 +54,7 @@ READ = {
 # root element of a file that is no URDF -> what it is, and the fix
 OTHER_ROOTS = {
     "mujoco": "is an MJCF file; name it under mechanism.mjcf instead of mechanism.urdf",
-    "sdf": "is an SDF file, which is not supported; convert it to MJCF with sdf2mjcf of the package sdformat-mjcf",
+    "sdf": "is an SDF file; name it under mechanism.sdf instead of mechanism.urdf",
 }
 UNIT_AXIS = 1e-4  # largest deviation of an axis from length 1 that counts as rounding
 SIMILARITY = 0.8  # from which a name counts as a misspelling of a known one
