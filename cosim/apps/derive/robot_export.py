@@ -38,7 +38,7 @@ def export_model(source: Path, output: Path, overrides: Iterable[Override] = ())
     keep_files_of(source, output, "-o")
     model, start, file = _read(source, overrides)
     try:
-        text, lost = robot_text(
+        written = robot_text(
             _with_file(model.mechanism, file),
             output.suffix.lower(),
             model.gravity.tolist(),
@@ -49,11 +49,13 @@ def export_model(source: Path, output: Path, overrides: Iterable[Override] = ())
         )
     except InputError as error:
         raise InputError(error.what, error.place or str(source)) from None
-    write_file(output, text.encode(), "model")
+    write_file(output, written.text.encode(), "model")
     title, links, moving = ENDINGS[output.suffix.lower()].title, len(model.mechanism.links), len(model.joint_names)
     parts = f"{links} {plural(links, 'link')}, {moving} moving {plural(moving, 'joint')}"
     print(f"wrote    {output}: {title}, {parts}")
-    for line in lost:
+    for line in written.notes:
+        print(f"note     {line}")
+    for line in written.lost:
         print(f"warning  {line}")
 
 

@@ -23,7 +23,7 @@ def counted_from(robot: PreparedRobot, positions: Mapping[str, float | np.ndarra
     moved = [_moved(joint, positions) for joint in robot.joints]
     names = [joint.name for joint in robot.joints if np.any(positions.get(joint.name, 0.0))]
     if names:
-        robot.lose("positions count from the start of the rig, in which loops are closed: of joints {}", names)
+        robot.note("positions count from the start, in which loops are closed: those of {}", names)
     poses = {robot.root: Pose.identity()}
     for joint in moved:
         poses[joint.child] = poses[joint.parent] @ joint.pose

@@ -78,7 +78,7 @@ class MjcfWriter:
 
     def _name_lost(self) -> None:
         robot = self.robot
-        robot.lose("MJCF has no limits of velocity: {} have theirs no more", robot.joints_with("max_velocity"))
+        robot.note("MJCF has no limits of velocity: those of {} are not written", robot.joints_with("max_velocity"))
         for loop in robot.loops:
             of = loop.joint
             if of.damping or of.friction or of.stiffness or of.rotor_inertia:

@@ -43,7 +43,8 @@ class FormatLimits:
 
 @dataclass
 class PreparedRobot:
-    """A mechanism as it is written; lost: what the format cannot say, in sentences."""
+    """A mechanism as it is written; lost: what the format cannot say and changes the motion, and notes: what else is
+    other than in the mechanism, in sentences."""
 
     name: str
     root: str
@@ -55,6 +56,7 @@ class PreparedRobot:
     gravity: tuple[float, float, float]
     carried: Mapping[str, float]
     lost: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
 
     def own_name(self, wanted: str) -> str:
@@ -68,6 +70,11 @@ class PreparedRobot:
         """Say that something of these parts is not written; what: with {} in place of the names."""
         if names:
             self.lost.append(what.format(listed([f"'{name}'" for name in names])))
+
+    def note(self, what: str, names: Sequence[str]) -> None:
+        """The same of what does not change the motion."""
+        if names:
+            self.notes.append(what.format(listed([f"'{name}'" for name in names])))
 
     def joints_with(self, key: str) -> list[str]:
         """Names of joints whose number `key` is finite and not 0."""

@@ -55,7 +55,7 @@ class SdfWriter:
         root = element("sdf", {"version": VERSION, **vendor})
         parent = root
         if robot.gravity != GRAVITY:
-            parent = add(root, "world", {"name": "world"})
+            parent = add(root, "world", {"name": "default"})
             add(parent, "gravity", text=numbers(robot.gravity))
         model = add(parent, "model", {"name": self._free_name(robot.name or "robot", set())})
         self._root(model)
@@ -78,13 +78,14 @@ class SdfWriter:
         rotors = robot.joints_with("rotor_inertia")
         robot.lose("SDF has no rotor inertia: Drake reads that of {}, other programs do not", rotors)
         springs = [joint.name for joint in joints if joint.torsion is not None]
-        robot.lose("SDF has no springs in ball joints: {} lose theirs", springs)
+        robot.lose("SDF has no springs in ball joints: those of {} are not written", springs)
         passive = (joint for joint in joints if joint.kind == "free" and (joint.damping or joint.friction))
-        robot.lose("SDF has no damping of free bodies: {} lose theirs", [joint.name for joint in passive])
+        robot.lose("SDF has no damping of free bodies: those of {} are not written", [joint.name for joint in passive])
         partly = [name for name, part in robot.carried.items() if part != 1.0]
-        robot.lose("SDF carries the weight of a link as a whole or not: {} fall", partly)
-        renamed = [name for name, written in self.names.items() if written not in (name, GROUND_LINK)]
-        robot.lose("SDF does not have the names {}, or has them once: they are changed", renamed)
+        robot.lose("SDF carries the weight of a link as a whole or not at all: {} have theirs", partly)
+        renamed = [f"{name}' as '{new}" for name, new in self.names.items() if new not in (name, GROUND_LINK)]
+        renamed += [f"{name}' as '{new}" for name, new in self.joint_names.items() if new != name]
+        robot.note("links and joints share their names in SDF, and :: is reserved: {} are written", renamed)
 
     # --- names ---
 
@@ -96,7 +97,7 @@ class SdfWriter:
             if self._is_written(joint):
                 self.joint_names[joint.name] = self._free_name(joint.name, used)
         for name in [*self.links, *(frame.name for frame in robot.frames)]:
-            found[name] = self._free_name(name, used)
+            found[name] = self._free_name(name if name not in self.joint_names else f"{name}_link", used)
         if not self._has_root_link:
             found[robot.root] = GROUND_LINK
         return found

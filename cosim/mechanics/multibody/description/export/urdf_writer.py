@@ -46,10 +46,12 @@ def urdf_text(robot: PreparedRobot) -> str:
 
 
 def _name_lost(robot: PreparedRobot) -> None:
-    robot.lose("URDF has no rotor inertia: {} have theirs no more", robot.joints_with("rotor_inertia"))
-    robot.lose("URDF has no springs in joints: {} lose theirs", robot.joints_with("stiffness"))
+    robot.lose("URDF has no rotor inertia: that of {} is not written", robot.joints_with("rotor_inertia"))
+    robot.lose("URDF has no springs in joints: those of {} are not written", robot.joints_with("stiffness"))
     robot.lose("URDF has no springs: {} are not written", [spring.name for spring in robot.springs])
-    robot.lose("URDF compensates no weight: links {} fall", list(robot.carried))
+    torsion = [joint.name for joint in robot.joints if joint.torsion is not None]
+    robot.lose("URDF has no springs in joints: those of {} are not written", torsion)
+    robot.lose("URDF compensates no weight: links {} have theirs", list(robot.carried))
     if robot.gravity != GRAVITY:
         robot.lost.append(f"URDF has no gravity: give {numbers(robot.gravity)} m/s^2 where it is read")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,14 @@ from cosim.mechanics.multibody.mechanism import Mechanism, Pose
 ENDINGS = {".urdf": URDF, ".xml": MJCF, ".mjcf": MJCF, ".sdf": SDF}
 
 
+class RobotText(NamedTuple):
+    """A robot file. lost: what the format cannot say and changes the motion; notes: what else is other there."""
+
+    text: str
+    lost: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
 def robot_text(
     mechanism: Mechanism,
     ending: str,
@@ -24,8 +33,8 @@ def robot_text(
     carried: Mapping[str, float] | None = None,
     start: Mapping[str, Pose] | None = None,
     positions: Mapping[str, float | np.ndarray] | None = None,
-) -> tuple[str, list[str]]:
-    """(the file, what the format cannot say, in sentences).
+) -> RobotText:
+    """The file of a mechanism.
 
     ending: such as .urdf; rotors, carried: see `prepared`; start: free joint -> the pose in which its body begins;
     positions: of a pose in which loops are closed, see `counted_from`.
@@ -35,9 +44,9 @@ def robot_text(
         raise InputError(f"the ending is one of {', '.join(ENDINGS)}, got '{ending}'")
     robot = prepared(mechanism, gravity, ENDINGS[ending], rotors, carried)
     if ENDINGS[ending] is URDF:
-        return urdf_text(robot), robot.lost
-    if ENDINGS[ending] is MJCF:
+        text = urdf_text(robot)
+    elif ENDINGS[ending] is MJCF:
         text = MjcfWriter(robot, start or {}).text()
     else:
         text = SdfWriter(robot, start or {}, positions or {}).text()
-    return text, robot.lost
+    return RobotText(text, tuple(robot.lost), tuple(robot.notes))

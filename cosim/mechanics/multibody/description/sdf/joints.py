@@ -13,7 +13,7 @@ import numpy as np
 
 from cosim.core.errors import SourceLocation
 from cosim.mechanics.multibody.description.sdf.scopes import Part, Scope
-from cosim.mechanics.multibody.description.sdf.values import SdfValues
+from cosim.mechanics.multibody.description.sdf.values import UNIT, SdfValues
 from cosim.mechanics.multibody.description.xmltree import XmlElement
 from cosim.mechanics.multibody.mechanism import GROUND_LINK, Joint, Link, LoopJoint, Mimic, Pose
 
@@ -30,7 +30,6 @@ KINDS = {  # type of a joint -> its kind here, and its number of axes
 GEARBOX = "gearbox"
 AXES = ("axis", "axis2")
 SECOND = "_axis2"  # after the name of a joint: its second axis
-UNIT_AXIS = 1e-4  # largest deviation of an axis from length 1 that counts as rounding
 ORTHOGONAL = 1e-9  # cosine up to which two axes are at a right angle
 OLD_AXES = (1, 5)  # before this version axes were in the frame of the model
 ROTOR, RATIO = "drake:rotor_inertia", "drake:gear_ratio"
@@ -147,7 +146,7 @@ class SdfJoints:
             if given is not None:
                 values.error(xyz or axis, "the axis is zero; give it a direction")
             return Z
-        if abs(length - 1.0) > UNIT_AXIS:
+        if abs(length - 1.0) > UNIT:
             values.note(xyz or axis, f"the axis has the length {length:.6g}; normalised")
         frame = "" if xyz is None else xyz.attributes.get("expressed_in", "").strip()
         if scope.files.version(part.element) < OLD_AXES or values.flag(axis, "use_parent_model_frame"):

@@ -16,6 +16,7 @@ from cosim.mechanics.multibody.description.xmltree import XmlElement
 from cosim.mechanics.multibody.mechanism import Pose, pose_of
 
 UNBOUNDED = 1e16  # which stands for infinite in files before version 1.9
+UNIT = 1e-4  # largest deviation of an axis or a quaternion from length 1 that counts as rounding
 SIMILARITY = 0.8  # from which a name counts as a misspelling of a known one
 SCOPE = "::"  # between the names of a model and of what is in it
 VENDOR = ":"  # in the tags of extensions, such as drake:rotor_inertia
@@ -197,6 +198,8 @@ class SdfValues:
         if length == 0.0:
             self.error(element, "the quaternion is zero; 0 0 0 1 is no rotation")
             return Pose.identity(), relative_to
+        if abs(length - 1.0) > UNIT:
+            self.note(element, f"the quaternion has the length {length:.6g}; normalised")
         return Pose(np.array(rotation_of(turn / length)), np.array(xyz)), relative_to
 
 
