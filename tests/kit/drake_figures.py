@@ -4,7 +4,8 @@
 does: pip install --target FOLDER --no-deps drake, and FOLDER in PYTHONPATH. Written with Drake 1.51.1.
 
 A figure has the state and the efforts by dof, and the accelerations. Of a free joint the dofs are as in this program:
-velocities and accelerations of the origin along the axes of the body, position and quaternion (x, y, z, w) in the world.
+velocities and accelerations of the origin along the axes of the body, position and quaternion (x, y, z, w) in
+the world.
 """
 
 from __future__ import annotations

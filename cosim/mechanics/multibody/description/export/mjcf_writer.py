@@ -79,8 +79,15 @@ class MjcfWriter:
     def _name_lost(self) -> None:
         robot = self.robot
         robot.note("MJCF has no limits of velocity: those of {} are not written", robot.joints_with("max_velocity"))
+        useless = [joint.name for joint in robot.joints if joint.max_effort == 0.0]
+        robot.note("MJCF has no limit of effort of 0: those of {} are not written", useless)
         for loop in robot.loops:
             of = loop.joint
+            limits = (of.lower, of.upper, of.max_effort)
+            if any(map(math.isfinite, limits)):
+                robot.lost.append(
+                    f"MJCF has no limits of a joint that closes a loop: those of '{of.name}' are not written"
+                )
             if of.damping or of.friction or of.stiffness or of.rotor_inertia:
                 what = f"the spring, damping, friction and rotor of loop joint '{of.name}' are not written"
                 robot.lost.append(what)
@@ -168,7 +175,7 @@ class MjcfWriter:
             if math.isfinite(joint.lower) or math.isfinite(joint.upper):
                 bounds = (max(joint.lower, -_UNLIMITED), min(joint.upper, _UNLIMITED))
                 given["range"] = numbers(bounds)
-            if math.isfinite(joint.max_effort):
+            if 0.0 < joint.max_effort < math.inf:
                 given["actuatorfrcrange"] = numbers((-joint.max_effort, joint.max_effort))
         keys = {"damping": joint.damping, "frictionloss": joint.friction, "armature": joint.rotor_inertia}
         if single and joint.stiffness:
