@@ -4,6 +4,7 @@ Drake's figures for SDF are in `test_sdf`.
 """
 
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import pinocchio as pin
@@ -11,6 +12,9 @@ import pytest
 
 from cosim.core.errors import InputError
 from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.export.writer import robot_text
+from cosim.mechanics.multibody.description.robot_formats import format_of, read_robot
+from cosim.mechanics.multibody.description.urdf import read_urdf
 from cosim.mechanics.multibody.mechanism import GRAVITY
 from tests.kit.refusals import refusal
 from tests.multibody.random_frames import error
@@ -103,3 +107,45 @@ def test_the_rotors_of_drives_are_written(ending, tmp_path):
     before, after = pair.accelerations(np.random.default_rng(0))
     assert max(pair.before.drive_rotors.values()) > 0.0
     assert error(after, before) < EXACT
+
+
+ODD = [
+    "a b",
+    "<a>",
+    "a&b",
+    "a'b",
+    'a"b',
+    "ä",
+    "关节",
+    "🤖",
+    "1",
+    "1.5",
+    "-",
+    ".",
+    "a.b",
+    "a/b",
+    "a\\b",
+    "a:b",
+    "a;b",
+    "a,b",
+]
+ODD += ["a=b", "#a", "$a", "%a", "{a}", "[a]", "null", "yes", "x" * 300, "a::b", "__a__", "world", "joint", "true"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_odd_names_are_written_and_read(ending, tmp_path):
+    """In SDF, where `::` and `__` are reserved and joints share their names with links, some are changed."""
+    inertia = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    links = "".join(f"<link name={quoteattr('l' + name)}>{inertia}</link>" for name in ODD)
+    ends = "<joint name={} type='continuous'><parent link='root'/><child link={}/></joint>"
+    joints = "".join(ends.format(quoteattr(name), quoteattr("l" + name)) for name in ODD)
+    source = tmp_path / "odd.urdf"
+    source.write_text(f"<robot name='&lt;r&gt;'><link name='root'/>{links}{joints}</robot>")
+    robot = read_urdf(source)
+    written = robot_text(robot.mechanism, ending, GRAVITY)
+    output = tmp_path / f"again{ending}"
+    output.write_text(written.text)
+    names = [joint.name for joint in read_robot(output, format_of(output)).mechanism.joints if joint.kind != "fixed"]
+    changed = {"a::b": "a_b", "__a__": "_a_", "world": "world_"} if ending == ".sdf" else {}
+    assert names == [changed.get(name, name) for name in ODD]
+    assert bool(written.notes) == bool(changed)

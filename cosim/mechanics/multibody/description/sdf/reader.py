@@ -83,9 +83,21 @@ class SdfReader:
             return wanted
 
         tree = spanning_tree([*links, *joints.links], joints.joints, joints.last, own_name)
+        for name in tree.swapped:
+            joint = next(each.joint for each in joints.joints if each.joint.name == name)
+            dofs = f"'{name}.first' is about <axis2>, '{name}.second' about <axis>"
+            what = f"the tree reaches its parent from its child: {dofs}"
+            values.diagnostics.note(what, joint.place)
         of_tree, loops, constraints = couplings(tree.joints, tree.loops, joints)
         self._check_inertias(scopes, links, of_tree)
         self._warn_of_scene(element, scopes, tree)
+        gravity = self._gravity(element)
+        carried = {
+            scope.flat(part.name): 1.0
+            for scope in scopes
+            for part in scope.links
+            if not values.flag(part.element, "gravity", True)
+        }
         mechanism = build_mechanism(
             name,
             [Link(GROUND_LINK, place=place), *links, *joints.links, *tree.links],
@@ -95,17 +107,7 @@ class SdfReader:
             constraints,
             frames=self._frames(scopes, taken),
         )
-        return RobotFile(
-            mechanism,
-            self._gravity(element),
-            start=self._start(tree, joints.start, scopes),
-            carried={
-                scope.flat(part.name): 1.0
-                for scope in scopes
-                for part in scope.links
-                if not values.flag(part.element, "gravity", True)
-            },
-        )
+        return RobotFile(mechanism, gravity, start=self._start(tree, joints.start, scopes), carried=carried)
 
     # --- models ---
 

@@ -24,6 +24,7 @@ class SpanningTree:
     links: list[Link] = field(default_factory=list)
     loops: list[LoopJoint] = field(default_factory=list)
     bases: dict[str, str] = field(default_factory=dict)
+    swapped: list[str] = field(default_factory=list)  # joints whose two axes changed places
 
 
 def spanning_tree(
@@ -51,6 +52,8 @@ def spanning_tree(
         _reach(link.name, around, reached, placed)
     for joint in joints:
         if joint.joint.name in placed:
+            if joint.joint.second_axis is not None and placed[joint.joint.name] is not joint:
+                found.swapped.append(joint.joint.name)
             _add(found, placed[joint.joint.name], own_name)
         else:
             found.loops.append(joint)

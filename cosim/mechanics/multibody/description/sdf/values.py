@@ -72,7 +72,10 @@ class SdfValues:
         return SourceLocation(element.file, element.line, self.owners.get(id(element), ""))
 
     def error(self, element: XmlElement, what: str) -> None:
-        self.diagnostics.error(what, self.place(element))
+        """Record an error once, however often its element is read."""
+        place = self.place(element)
+        if all((error.what, error.place) != (what, place) for error in self.diagnostics.errors):
+            self.diagnostics.error(what, place)
 
     def warn(self, element: XmlElement, what: str) -> None:
         self.diagnostics.warn(what, self.place(element))
