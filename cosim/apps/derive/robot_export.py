@@ -63,7 +63,7 @@ def _read(source: Path, overrides: Iterable[Override]) -> tuple[Model, Array, Ro
     """(the model with its limits, the positions at the start, the robot file)."""
     if source.suffix.lower() in SUFFIXES:
         if list(overrides):
-            raise InputError("a robot file has no keys to override; name a rig", "-o")
+            raise InputError("replaces a value of a rig, and a robot file has none; name a rig", "--set")
         robot = read_robot_file(source)
         gravity = robot.gravity_or(None)
         model = Model(robot.under(gravity), gravity)

@@ -34,7 +34,7 @@ ROUNDING = 1e-9  # relative excess of a moment of inertia over the sum of the ot
 
 
 @dataclass
-class _Chain:
+class _BodyWithJoints:
     """A body with its joints in series, each with its frame in the parent of the body, at coordinates 0."""
 
     link: str
@@ -117,7 +117,7 @@ class MjcfWriter:
             self._content(body, chain.link)
             stack += [(below, body) for below in reversed(self.below[chain.link])]
 
-    def _chain(self, joint: Joint) -> _Chain:
+    def _chain(self, joint: Joint) -> _BodyWithJoints:
         """A joint and those behind it up to a link with mass."""
         joints = [(joint, joint.pose)] if joint.kind != "fixed" else []
         link, pose = joint.child, joint.pose
@@ -131,7 +131,7 @@ class MjcfWriter:
         if moves and not self.welded[link]:
             what = f"link '{link}' moves without mass, which MuJoCo refuses; give it mass, or write SDF"
             raise InputError(what, self.links[link].place)
-        return _Chain(link, joints, pose)
+        return _BodyWithJoints(link, joints, pose)
 
     def _is_between(self, link: str) -> bool:
         """Whether a link is nothing but a place between two joints."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cosim.core.errors import SourceLocation
-from cosim.mechanics.multibody.description.sdf.scopes import Part, Scope
+from cosim.mechanics.multibody.description.sdf.scopes import Scope, SdfPart
 from cosim.mechanics.multibody.description.sdf.values import UNIT, SdfValues
 from cosim.mechanics.multibody.description.xmltree import XmlElement
 from cosim.mechanics.multibody.mechanism import GROUND_LINK, Joint, Link, LoopJoint, Mimic, Pose
@@ -65,7 +65,7 @@ class SdfJoints:
     axes: dict[str, np.ndarray] = field(default_factory=dict)  # hinge -> its axis in ground axes, at coordinate 0
     last: set[str] = field(default_factory=set)  # joints at which loops are to be cut
 
-    def add(self, part: Part, scope: Scope) -> None:
+    def add(self, part: SdfPart, scope: Scope) -> None:
         values, element = self.values, part.element
         written = element.attributes.get("type", "").strip()
         ends = [scope.body(Scope.within(part, values.text(element, end)), element) for end in ("parent", "child")]
@@ -131,7 +131,7 @@ class SdfJoints:
             if position:
                 self.start[name] = position
 
-    def _axis(self, part: Part, scope: Scope, tag: str) -> np.ndarray:
+    def _axis(self, part: SdfPart, scope: Scope, tag: str) -> np.ndarray:
         """The unit axis in the frame of the joint (3,)."""
         values, axis = self.values, self.values.child(part.element, tag)
         if axis is None:
@@ -236,7 +236,7 @@ class SdfJoints:
             joint = replace(joint, mimic=Mimic(prefix + of["joint"], multiplier, offset))
         return replace(joint, rotor_inertia=rotor * ratio * ratio)
 
-    def _gearbox(self, part: Part, scope: Scope) -> None:
+    def _gearbox(self, part: SdfPart, scope: Scope) -> None:
         values, element = self.values, part.element
         base = values.text(element, "gearbox_reference_body")
         ends = [base, *(values.text(element, end) for end in ("parent", "child"))]

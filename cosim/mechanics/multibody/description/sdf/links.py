@@ -44,7 +44,9 @@ def inertial_of(link: XmlElement, values: SdfValues) -> Inertial | None:
 def warn_of_link(link: XmlElement, values: SdfValues) -> None:
     """Warnings of what acts on a link there and not here."""
     if values.flag(link, "kinematic"):
-        values.warn(link, "a kinematic link moves as it is told there, and by its forces here; give it a moving base")
+        values.warn(
+            link, "a kinematic link has a given motion there, and moves by its forces here; give it a moving base"
+        )
     if values.flag(link, "self_collide"):
         values.warn(link, f"{CONTACTS}: the link moves through others of its model (self_collide)")
     decay = values.child(link, "velocity_decay")

@@ -34,7 +34,7 @@ class SdfFrame:
 
 
 @dataclass
-class Part:
+class SdfPart:
     """A link, a joint or a named frame: its name in the scope, and the frame in place of `__model__` there."""
 
     name: str
@@ -53,9 +53,9 @@ class Scope:
     origin: str = MODEL_FRAME
     depth: int = 0
     frames: dict[str, SdfFrame] = field(default_factory=dict)
-    links: list[Part] = field(default_factory=list)
-    joints: list[Part] = field(default_factory=list)
-    named: list[Part] = field(default_factory=list)  # explicit frames
+    links: list[SdfPart] = field(default_factory=list)
+    joints: list[SdfPart] = field(default_factory=list)
+    named: list[SdfPart] = field(default_factory=list)  # explicit frames
     nested: dict[str, Scope] = field(default_factory=dict)
     models: list[XmlElement] = field(default_factory=list)  # whose content is in this scope
     canonical: str = ""
@@ -78,7 +78,7 @@ class Scope:
     def _add_part(self, element: XmlElement, model_frame: str) -> None:
         values, name = self.values, self.values.name(element)
         pose, relative_to = values.pose(element)
-        part = Part(name, element, model_frame)
+        part = SdfPart(name, element, model_frame)
         if element.tag == "link":
             frame = SdfFrame(element, pose, relative_to or model_frame, "", is_link=True)
             self.links.append(part)
@@ -93,7 +93,7 @@ class Scope:
         frame.relative_to, frame.attached_to = (self.within(part, at) for at in (frame.relative_to, frame.attached_to))
         self._add_frame(part, frame)
 
-    def _add_frame(self, part: Part, frame: SdfFrame) -> None:
+    def _add_frame(self, part: SdfPart, frame: SdfFrame) -> None:
         if not part.name:
             return
         other = self.frames.get(part.name)
@@ -108,7 +108,7 @@ class Scope:
         else:
             self.frames[part.name] = frame
 
-    def frame_of(self, joint: Part) -> str:
+    def frame_of(self, joint: SdfPart) -> str:
         """The name of the frame of a joint."""
         return joint.name + OF_JOINT if joint.name + OF_JOINT in self.frames else joint.name
 
@@ -133,7 +133,7 @@ class Scope:
             if values.child(include, "pose") is not None:
                 pose, relative_to = values.pose(include)
             placement = values.text(include, "placement_frame", "") or placement
-        part = Part(name, model, model_frame)
+        part = SdfPart(name, model, model_frame)
         relative_to = self.within(part, relative_to or model_frame)
         inner = Scope(values, self.files, f"{self.prefix}{name}{SCOPE}", depth=self.depth + 1)
         inner.canonical = model.attributes.get("canonical_link", "").strip()
@@ -169,9 +169,12 @@ class Scope:
         canonical = model.attributes.get("canonical_link", "").strip()
         first = next((link.attributes.get("name", "") for link in children(model, "link")), "")
         frame = SdfFrame(
-            include, pose, self.within(Part(name, model, model_frame), relative_to or model_frame), canonical or first
+            include,
+            pose,
+            self.within(SdfPart(name, model, model_frame), relative_to or model_frame),
+            canonical or first,
         )
-        self._add_frame(Part(proxy, include, model_frame), frame)
+        self._add_frame(SdfPart(proxy, include, model_frame), frame)
         self.depth += 1
         self.add_content(model, proxy)
         self.depth -= 1
@@ -179,7 +182,7 @@ class Scope:
             frame.pose = pose @ self.place(placement, include, proxy).inverse()
 
     @staticmethod
-    def within(part: Part, name: str) -> str:
+    def within(part: SdfPart, name: str) -> str:
         """A name in the content of a model, which may be merged into another one."""
         return part.model_frame if name == MODEL_FRAME else name
 
@@ -299,7 +302,7 @@ class Scope:
             if name in self.frames:
                 scope.settle(in_root @ self.place(name, self.frames[name].element))
 
-    def all_links(self) -> list[Part]:
+    def all_links(self) -> list[SdfPart]:
         """Those of this scope and of all in it."""
         return [part for scope in self.all_scopes() for part in scope.links]
 
