@@ -34,6 +34,7 @@ class SdfFiles:
     versions: dict[str, tuple[int, int]] = field(default_factory=dict)
     roots: dict[str, XmlElement] = field(default_factory=dict)
     includes: int = 0
+    incomplete: bool = False  # a model was not found, so that names in it are not known
 
     def load(self, path: Path, text: bytes | None = None) -> XmlElement:
         """The element <sdf> of a file. Raises InputErrors."""
@@ -68,6 +69,11 @@ class SdfFiles:
 
     def included(self, include: XmlElement) -> XmlElement | None:
         """The model that an <include> names; None after an error, which is recorded."""
+        found = self._included(include)
+        self.incomplete |= found is None
+        return found
+
+    def _included(self, include: XmlElement) -> XmlElement | None:
         self.includes += 1
         uri = self.values.text(include, "uri")
         if not uri:
@@ -77,12 +83,12 @@ class SdfFiles:
                 [InputError(f"more than {MOST_INCLUDES} models are included; include fewer", include.place)]
             )
         try:
-            path = self._model_file(self._named(uri, Path(include.file)), uri)
+            path = self._model_file(self.located(uri, Path(include.file)), uri)
             root = self.load(path)
         except InputErrors:
             raise
         except InputError as error:
-            self.values.error(include, error.what)
+            self.values.error(include, f"'{uri}': {error.what}" if error.place else error.what)
             return None
         except OSError as error:
             self.values.error(include, f"'{uri}' cannot be read: {error.strerror}")
@@ -92,7 +98,7 @@ class SdfFiles:
             self.values.error(include, f"'{uri}' has {len(models)} models; an included file has one")
         return models[0] if len(models) == 1 else None
 
-    def _named(self, uri: str, file: Path) -> Path:
+    def located(self, uri: str, file: Path) -> Path:
         """The file or folder of a URI, which may be opened. Raises InputError."""
         if uri.startswith(MODEL):
             name, _, rest = uri.removeprefix(MODEL).partition("/")

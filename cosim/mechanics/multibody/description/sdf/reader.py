@@ -60,13 +60,7 @@ class SdfReader:
 
     def read(self, model: str | None) -> RobotFile:
         values, place = self.values, self.root.place
-        element = self._scene()
-        name, robot = self._chosen(model)
-        robot.prefix = ""
-        for inside, scope in robot.nested.items():
-            _prefix(scope, f"{inside}::")
-        self.world.settle(Pose.identity())
-        scopes = robot.all_scopes()
+        element, name, scopes = self._prepared(model)
         joints = SdfJoints(values)
         for scope in (self.world, *scopes):
             for part in scope.joints:
@@ -109,7 +103,27 @@ class SdfReader:
         )
         return RobotFile(mechanism, gravity, start=self._start(tree, joints.start, scopes), carried=carried)
 
+    def visuals(self, model: str | None) -> list[tuple[str, XmlElement, Pose]]:
+        """(link, element <visual>, its pose in the link) of the model."""
+        _, _, scopes = self._prepared(model)
+        return [
+            (scope.flat(part.name), visual, self.values.pose(visual)[0])
+            for scope in scopes
+            for part in scope.links
+            for visual in children(part.element, "visual")
+        ]
+
     # --- models ---
+
+    def _prepared(self, model: str | None) -> tuple[XmlElement | None, str, list[Scope]]:
+        """(the world, if there is one; the name of the model; its scope and those in it, with their poses)."""
+        element = self._scene()
+        name, robot = self._chosen(model)
+        robot.prefix = ""
+        for inside, scope in robot.nested.items():
+            _prefix(scope, f"{inside}::")
+        self.world.settle(Pose.identity())
+        return element, name, robot.all_scopes()
 
     def _scene(self) -> XmlElement | None:
         """The world of the file, after its models were read; None of a file of models."""

@@ -244,7 +244,7 @@ class Scope:
         return (inside, self.nested[head]) if sep and name not in self.frames and head in self.nested else (name, None)
 
     def _unknown(self, name: str, user: XmlElement) -> None:
-        if name:
+        if name and not self.files.incomplete:
             self.values.error(user, f"there is no frame '{name}'{did_you_mean(name, self._all_names())}")
 
     def _all_names(self) -> list[str]:
