@@ -10,6 +10,7 @@ import numpy as np
 
 from cosim.mechanics.multibody.constraint_laws import gear
 from cosim.mechanics.multibody.description.sdf.joints import Gearbox, SdfJoints
+from cosim.mechanics.multibody.description.spanning_tree import needs_coordinates
 from cosim.mechanics.multibody.joints import unit_of
 from cosim.mechanics.multibody.mechanism import Constraint, Joint, LoopJoint
 
@@ -38,18 +39,11 @@ def couplings(
         replace(
             loop,
             joint=replace(loop.joint, mimic=None),
-            coordinates=loop.joint.kind != "fixed" and (loop.joint.name in needed or _acts(loop.joint)),
+            coordinates=loop.joint.kind != "fixed" and (loop.joint.name in needed or needs_coordinates(loop.joint)),
         )
         for loop in loops
     ]
     return of_tree, found, constraints
-
-
-def _acts(joint: Joint) -> bool:
-    """Whether a joint has a spring, friction, a rotor or limits, for which it needs coordinates."""
-    passive = joint.damping or joint.friction or joint.stiffness or joint.rotor_inertia
-    limits = (joint.lower, joint.upper, joint.max_effort, joint.max_velocity)
-    return bool(passive) or any(map(math.isfinite, limits))
 
 
 def _gears(joints: SdfJoints) -> Iterator[Constraint]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from cosim.mechanics.multibody.description.inertia import inertia_matrix
+from cosim.mechanics.multibody.description import solids
+from cosim.mechanics.multibody.description.inertia import inertia_matrix, moved, summed
 from cosim.mechanics.multibody.description.sdf.values import SdfValues, children
+from cosim.mechanics.multibody.description.solids import Solid
 from cosim.mechanics.multibody.description.xmltree import XmlElement
 from cosim.mechanics.multibody.mechanism import Inertial
 
@@ -65,14 +66,9 @@ def _from_shapes(link: XmlElement, element: XmlElement, values: SdfValues) -> In
         if not children(link, "collision"):
             values.error(element, 'inertial with auto="true" needs a <collision>; add one, or write mass and inertia')
         return None
-    total = sum(part.mass for part in parts)
-    com = sum((part.mass * part.com for part in parts), np.zeros(3)) / total
-    inertia = np.zeros((3, 3))
-    for part in parts:
-        d = part.com - com
-        inertia += part.inertia + part.mass * (d @ d * np.eye(3) - np.outer(d, d))
-    mass = values.number(element, "mass", total)
-    return Inertial(mass, com, inertia * (mass / total))
+    whole = summed(parts)
+    mass = values.number(element, "mass", whole.mass)
+    return replace(whole, mass=mass, inertia=whole.inertia * (mass / whole.mass))
 
 
 def _shape(collision: XmlElement, density: float, values: SdfValues) -> Inertial | None:
@@ -91,67 +87,27 @@ def _shape(collision: XmlElement, density: float, values: SdfValues) -> Inertial
         fix = "write mass and inertia"
         values.error(shape or collision, f"the inertia of {what} is not computed, only of {known}; {fix}")
         return None
-    volume, height, moments = SHAPES[shape.tag](shape, values)
-    mass = volume * density
+    solid = _solid(shape, values)
+    mass = solid.volume * density
     if not mass > 0.0:
         values.error(shape, "a shape needs sizes and a density above 0")
         return None
-    com = pose.position + pose.rotation @ np.array([0.0, 0.0, height])
-    return Inertial(mass, com, mass * pose.rotation @ np.diag(moments) @ pose.rotation.T)
+    return moved(solid.inertial(mass), pose)
 
 
-Solid = tuple[float, float, tuple[float, float, float]]  # volume, z of its centre, moments per mass
+def _solid(shape: XmlElement, values: SdfValues) -> Solid:
+    """The shape, with the sizes of SDF where it gives none."""
+    if shape.tag in ("box", "ellipsoid"):
+        return (solids.box if shape.tag == "box" else solids.ellipsoid)(*_three(shape, SHAPES[shape.tag], values))
+    radius = values.number(shape, "radius", 0.5 if shape.tag == "capsule" else 1.0)
+    if shape.tag == "sphere":
+        return solids.sphere(radius)
+    of = {"cylinder": solids.cylinder, "capsule": solids.capsule, "cone": solids.cone}
+    return of[shape.tag](radius, values.number(shape, "length", 1.0))
 
 
-def _box(shape: XmlElement, values: SdfValues) -> Solid:
-    x, y, z = _three(shape, "size", values)
-    return x * y * z, 0.0, ((y * y + z * z) / 12, (x * x + z * z) / 12, (x * x + y * y) / 12)
-
-
-def _sphere(shape: XmlElement, values: SdfValues) -> Solid:
-    r = values.number(shape, "radius", 1.0)
-    moment = 0.4 * r * r
-    return 4 / 3 * math.pi * r**3, 0.0, (moment, moment, moment)
-
-
-def _ellipsoid(shape: XmlElement, values: SdfValues) -> Solid:
-    a, b, c = _three(shape, "radii", values)
-    return 4 / 3 * math.pi * a * b * c, 0.0, ((b * b + c * c) / 5, (a * a + c * c) / 5, (a * a + b * b) / 5)
-
-
-def _cylinder(shape: XmlElement, values: SdfValues) -> Solid:
-    r, length = values.number(shape, "radius", 1.0), values.number(shape, "length", 1.0)
-    across = r * r / 4 + length * length / 12
-    return math.pi * r * r * length, 0.0, (across, across, r * r / 2)
-
-
-def _capsule(shape: XmlElement, values: SdfValues) -> Solid:
-    """A cylinder with half spheres at its ends."""
-    r, length = values.number(shape, "radius", 0.5), values.number(shape, "length", 1.0)
-    cylinder, ball = math.pi * r * r * length, 4 / 3 * math.pi * r**3
-    volume = cylinder + ball
-    # a half sphere has its centre 3/8 r from its base
-    of_ball = 0.4 * r * r + length * length / 4 + 3 / 8 * length * r
-    across = (cylinder * (r * r / 4 + length * length / 12) + ball * of_ball) / volume
-    along = (cylinder * r * r / 2 + ball * 0.4 * r * r) / volume
-    return volume, 0.0, (across, across, along)
-
-
-def _cone(shape: XmlElement, values: SdfValues) -> Solid:
-    """Its base at −length/2, its tip at +length/2."""
-    r, length = values.number(shape, "radius", 1.0), values.number(shape, "length", 1.0)
-    across = 3 / 80 * (4 * r * r + length * length)
-    return math.pi * r * r * length / 3, -length / 4, (across, across, 0.3 * r * r)
-
-
-SHAPES: dict[str, Callable[[XmlElement, SdfValues], Solid]] = {
-    "box": _box,
-    "sphere": _sphere,
-    "cylinder": _cylinder,
-    "capsule": _capsule,
-    "ellipsoid": _ellipsoid,
-    "cone": _cone,
-}
+# shape -> the element of its sizes along x, y and z
+SHAPES = {"box": "size", "sphere": "", "cylinder": "", "capsule": "", "ellipsoid": "radii", "cone": ""}
 
 
 def _three(shape: XmlElement, tag: str, values: SdfValues) -> tuple[float, float, float]:

@@ -22,8 +22,8 @@ from cosim.mechanics.multibody.description.sdf.files import SdfFiles
 from cosim.mechanics.multibody.description.sdf.joints import SdfJoints
 from cosim.mechanics.multibody.description.sdf.links import CONTACTS, inertial_of, warn_of_link
 from cosim.mechanics.multibody.description.sdf.scopes import WORLD_FRAME, Scope
-from cosim.mechanics.multibody.description.sdf.spanning_tree import SpanningTree, spanning_tree
 from cosim.mechanics.multibody.description.sdf.values import SdfValues, children
+from cosim.mechanics.multibody.description.spanning_tree import SpanningTree, spanning_tree
 from cosim.mechanics.multibody.description.topology import build_mechanism
 from cosim.mechanics.multibody.description.xmltree import XmlElement
 from cosim.mechanics.multibody.mechanism import (

@@ -1,4 +1,4 @@
-"""From the joints of an SDF model, which may close loops, to a tree that stands on the ground.
+"""From joints between links, of which some close loops, to a tree that stands on the ground: of SDF and USD files.
 
 Of several joints with the same child the first one stays in the tree, the others close loops. A link that no joint
 leads to from the ground is reached against the direction of its joint; what no joint connects with the ground is free.
@@ -6,6 +6,7 @@ leads to from the ground is reached against the direction of its joint; what no 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -123,3 +124,11 @@ def _add(tree: SpanningTree, joint: LoopJoint, own_name: Callable[[str], str]) -
     tree.links.append(Link(between, place=of.place))
     tree.joints.append(replace(of, child=between))
     tree.joints.append(Joint(own_name(f"{of.name}_mount"), "fixed", between, of.child, to_child, place=of.place))
+
+
+def needs_coordinates(joint: Joint) -> bool:
+    """Whether a joint has a spring, friction, a rotor or limits, for which it needs coordinates where it closes a
+    loop."""
+    passive = joint.damping or joint.friction or joint.stiffness or joint.rotor_inertia
+    limits = (joint.lower, joint.upper, joint.max_effort, joint.max_velocity)
+    return bool(passive) or any(map(math.isfinite, limits))
