@@ -92,9 +92,9 @@ def _scene(rig: WiredRig, visuals: Mapping[str, Sequence[Visual]], notes: Sequen
 
 
 def _visuals(rig: WiredRig) -> tuple[dict[str, list[Visual]], list[str]]:
-    """The visuals of a URDF or SDF file; those of MJCF are not read."""
+    """The visuals of a URDF or SDF file; those of MJCF and USD are not read."""
     file, section = rig.spec.mechanism.urdf, rig.spec.source.data.get("mechanism", {})
-    if file is None or section.get("mjcf") is not None:
+    if file is None or any(section.get(key) is not None for key in ("mjcf", "usd")):
         return {}, []
     packages = packages_of(section, rig.spec.path.parent)
     try:

@@ -11,6 +11,7 @@ from cosim.mechanics.multibody.description.mjcf.reader import read_mjcf
 from cosim.mechanics.multibody.description.robot_file import RobotFile
 from cosim.mechanics.multibody.description.sdf.reader import read_sdf
 from cosim.mechanics.multibody.description.urdf import read_urdf
+from cosim.mechanics.multibody.description.usd.reader import read_usd
 from cosim.mechanics.multibody.mechanism import Mechanism, with_floating_base
 
 
@@ -48,6 +49,15 @@ class OfRobotFile:
         Raises InputErrors with every error in the file and its line. Warns (`RunWarning`) of what is lost.
         """
         return cls._of(read_sdf(path, model), gravity)
+
+    @classmethod
+    def from_usd(cls, path: str | Path, gravity: Sequence[float] | None = None) -> Self:
+        """The model of a USD file, read with the package `usd-core`. A base that no joint holds has a free joint
+        `root_joint`. gravity: (3,) [m/s²], by default the one of the file's physics scene, else 9.81 m/s² down.
+
+        Raises InputErrors for errors in the file. Warns (`RunWarning`) of what is lost.
+        """
+        return cls._of(read_usd(path), gravity)
 
     @classmethod
     def _of(cls, robot: RobotFile, gravity: Sequence[float] | None) -> Self:

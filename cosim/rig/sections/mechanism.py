@@ -84,6 +84,7 @@ class MechanismFile:
     urdf: str | None = param(default=None, doc="a URDF or xacro file")
     mjcf: str | None = param(default=None, doc="an MJCF file")
     sdf: str | None = param(default=None, doc="an SDF file")
+    usd: str | None = param(default=None, doc="a USD file")
     model: str | None = param(default=None, doc="the model of an SDF file with several")
     xacro_arguments: dict | None = param(default=None)
     packages: tuple[str, ...] | None = param(default=None)
@@ -235,7 +236,7 @@ def _tree_of_robot(
     if format != "urdf" and section.get("xacro_arguments"):
         reading.fail(("mechanism", "xacro_arguments"), "xacro arguments are for a URDF or xacro file; take them out")
     if format != "urdf" and section.get("floating_base"):
-        free = {"mjcf": "has a <freejoint>", "sdf": "has no joint to world"}[format]
+        free = {"mjcf": "has a <freejoint>", "sdf": "has no joint to world", "usd": "has no joint to it"}[format]
         what = f"floating_base is for a URDF; a free base of an {format.upper()} file {free}"
         reading.fail(("mechanism", "floating_base"), what)
     if format != "sdf" and section.get("model"):
