@@ -10,11 +10,11 @@ import numpy as np
 
 from benchmarks.paired_timing import Budget, Samples
 from benchmarks.rows import BenchCase, Measurement, Target
+from cosim.core.recordings.index import recordings_of
+from cosim.core.recordings.reader import RecordedSamples
+from cosim.core.recordings.sample_encoding import Numbers
 from cosim.output.recorder import Recorder
-from cosim.output.recording_index import recordings_of
-from cosim.output.recording_reader import RecordedSamples
 from cosim.output.remote_sink import RemoteSink
-from cosim.output.sample_encoding import Numbers
 from cosim.output.sinks import SinkConfig
 
 JOINTS, SIGNALS = 10, 10

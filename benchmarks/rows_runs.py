@@ -17,8 +17,8 @@ from benchmarks.robots import CHECKOUT, sample_rig
 from benchmarks.rows import BenchCase, Measurement, Target
 from cosim import load_rig
 from cosim.core.errors import RunError
+from cosim.core.recordings.sample_encoding import Encoding
 from cosim.output.recorder import Recorder
-from cosim.output.sample_encoding import Encoding
 from cosim.rig.rig import Rig
 from cosim.rig.run.run_metadata import channels_of
 from cosim.simulation.loop.tick_ring import SharedWord, TickRing

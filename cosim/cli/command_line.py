@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cosim.cli import commands, commissioning_commands, run_commands
 from cosim.cli.command_tree import Commands, Word, flag, word
@@ -65,6 +65,17 @@ def _tuning_words() -> Iterator[Word]:
     yield word("--candidates", metavar="N", type=int, default=3, help="how many trials are tried; default: 3")
     yield word("--step-factor", metavar="X", type=float, default=1.5, help="of a gain between two runs; default: 1.5")
     yield flag("--yes", "run real motors without confirmation before each run")
+
+
+MANY: dict[str, Any] = {"action": "append", "default": []}
+# of commands that read a table of another program
+TABLE = (
+    word(
+        "--unit", metavar="NAME=UNIT", help="unit of t, position, effort, a joint or a column; may be repeated", **MANY
+    ),
+    word("--column", metavar="JOINT=NAME", help="column of t, a joint or JOINT/position; may be repeated", **MANY),
+    word("--topic", metavar="NAME", help="topic of an MCAP file with several"),
+)
 
 
 def all_commands() -> Commands:
@@ -234,6 +245,12 @@ def all_commands() -> Commands:
         word("--json", metavar="F.json", help="write the figures; - for stdout"),
         flag("--yes", "switch real motors on for a relay without confirmation"),
         flag("--supplies", "instead: run it, or read a run (F.mcap), and size supply, fuse, resistor, capacitor"),
+        word(
+            "--orders",
+            metavar="A/B,C/D",
+            default="",
+            help="instead: run it, or read a run, and list the waves of signals per turn",
+        ),
         word("--ripple", metavar="X", default="5 %", help="of the link, for its capacitor; default: 5 %%"),
         word("--report", metavar="F.html", help="of --supplies: write a report in one file"),
     )
@@ -279,6 +296,7 @@ def all_commands() -> Commands:
             help="errors of the equations of motion, or of simulated runs; default: the former where the rig allows it",
         ),
         word("--cutoff", metavar="HZ", help="of the filter of the equation errors; default: 10 Hz"),
+        *TABLE,
         word("--training", metavar="X", type=float, default=0.7, help="first fraction, to fit; default: 0.7"),
         word("-o", dest="output", metavar="F.yaml", help="write an overlay; with --excite the motion (.csv)"),
         word("--report", metavar="F.html", help="write a report in one file"),
@@ -291,7 +309,8 @@ def all_commands() -> Commands:
         "compare",
         run_commands.compare,
         word("a", type=Path, help="a run: a recording (.mcap), or a file of run.save (.npz)"),
-        word("b", type=Path, help="the run to compare with it"),
+        word("b", type=Path, help="the run to compare with it, or a table of measurements"),
+        *TABLE,
         flag("--align", "shift b in time, so that the motions of its joints fit a's best"),
     )
     tree.add_command(
@@ -411,9 +430,9 @@ def all_commands() -> Commands:
         word("--joint", metavar="NAME", help="of --bondgraph: only the graph of this joint, or of this name"),
         word(
             "--form",
-            choices=("loop-free", "circuit"),
+            choices=("loop-free", "circuit", "blocks"),
             default="loop-free",
-            help="of --bondgraph: the graph, the default, or its circuit, is drawn",
+            help="of --bondgraph: the graph, the default, its circuit or its block diagram is drawn",
         ),
         word(
             "--to",

@@ -43,6 +43,7 @@ NEEDED: Rules = {
 USELESS: Rules = {
     "analyze": {
         "--excitation": ("--at", "--recorded", "--plot", "--json"),
+        "--orders": ("--joint", "--measure", "--hysteresis", "--recorded", "--excitation", "--plot", "--supplies"),
         "--supplies": ("--at", "--joint", "--measure", "--hysteresis", "--recorded", "--excitation", "--plot"),
     },
     "derive": {"--at": ("--times",), "--mount": ("--times",)},

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cosim.cli.command_tree import names_in
-from cosim.core.errors import CosimError, InputError
+from cosim.core.errors import CosimError, InputError, RunWarning
 
 if TYPE_CHECKING:
     from cosim.apps.analysis.relay import RelayRequest
@@ -83,6 +85,7 @@ def run(
         print(f"warning: {line}", file=sys.stderr if json == "-" else sys.stdout)
     if room := scarce_room(loaded, record, ticks_of(loaded, seconds)):
         print(f"warning: {room}", file=sys.stderr if json == "-" else sys.stdout)
+    warnings.simplefilter("ignore", RunWarning)  # those of the run are printed with its summary
     consent = None
     if loaded.hardware and not wait:  # else a client arms it
         from cosim.cli.confirm import MotorConsent
@@ -94,12 +97,17 @@ def run(
     with console.run_display(loaded.run_spec.name, loaded.run_spec.schedule.pacing is not None, quiet) as shown:
         try:
             given = {"wait": wait, "consent": consent, "allow_turns": allow_turns}
+            if compared:  # wherever it differs
+                given["keep"] = replace(loaded.run_spec.keep, every=1, last=None, signals=())
             finished = loaded.run(seconds, record, shown, clear_faults, **given)
         except StoppedRun as stopped:
             finished, fault = stopped.run, stopped
     fault = fault or invalid_results(finished, finished.summary)
     if json != "-":
         print_summary(finished)
+    else:
+        for line in finished.warnings[len(unstable) + len(misfits) :]:
+            print(f"warning: {line}", file=sys.stderr)
     if compared and fault is None and json != "-":
         from cosim.cli.reference_run import print_errors, reference_of, step_line
 
@@ -195,11 +203,12 @@ def analyze(
     excitation: Path | None,
     yes: bool,
     supplies: bool,
+    orders: str,
     ripple: str,
     report: str | None,
 ) -> None:
     """Linearise a rig: poles, margins, responses, steps; size supplies."""
-    from cosim.apps.analysis.command import analyze_rig, analyze_supplies, write_excitation
+    from cosim.apps.analysis.command import analyze_orders, analyze_rig, analyze_supplies, write_excitation
     from cosim.apps.analysis.experiment import Measuring
     from cosim.apps.analysis.relay import RelayRequest
     from cosim.output.console import quantity_of
@@ -211,6 +220,9 @@ def analyze(
         analyze_supplies(rig, overrides, fraction, report, json)
         return
     seconds = quantity_of(at, "s", "--at", (0.0, math.inf), "a time such as 0.5 or 500 ms")
+    if orders:
+        analyze_orders(rig, overrides, names_in(orders), seconds, json)
+        return
     if amplitude is not None and not amplitude > 0.0:
         raise InputError(f"{amplitude:g} is no amplitude; give one above 0", "--amplitude")
     if hysteresis is not None and hysteresis < 0.0:
@@ -283,9 +295,13 @@ def identify(
     excite: bool,
     duration: str | None,
     anyway: bool,
+    unit: list[str],
+    column: list[str],
+    topic: str | None,
 ) -> None:
     """Find masses, inertias and friction from a recording."""
     from cosim.apps.identification.command import excite_rig, identify_rig
+    from cosim.cli.table_options import table_options
     from cosim.output.console import duration_of, quantity_of
     from cosim.output.slow_code import named_when_slow
 
@@ -304,7 +320,8 @@ def identify(
     words = "a frequency such as 10 or 10 Hz"
     hertz = None if cutoff is None else quantity_of(cutoff, "Hz", "--cutoff", (0.0, math.inf), words)
     with named_when_slow():
-        identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json, method, anyway)
+        table = table_options(unit, column, topic)
+        identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json, method, anyway, table)
 
 
 def tune(
@@ -432,7 +449,7 @@ def derive(
     picture: bool,
     tables: bool,
     joint: str | None,
-    form: Literal["loop-free", "circuit"],
+    form: Literal["loop-free", "circuit", "blocks"],
     to: Literal["text", "latex", "c", "python", "matlab"],
     json: Path | None,
     symbols: bool,

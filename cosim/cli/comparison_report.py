@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from cosim.core.errors import shortened
-from cosim.core.units import format_seconds, unit_sign
+from cosim.core.units import format_seconds, show_percent, unit_sign
 from cosim.output.text_table import TextTable
 from cosim.rig.run.comparison import Comparison, partings, size_of
+from cosim.rig.run.measured_log import MeasuredLog
 
 MOST_SIGNALS, MOST_FIELDS, MOST_PARTINGS = 12, 24, 3  # that are listed
 LONGEST_VALUE = 40  # characters of the text of a field
@@ -26,6 +27,9 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
     for name, run in ((a, comparison.a), (b, comparison.b)):
         if run.lacks:
             print(f"warning  {name}: {run.lacks}")
+        if isinstance(run, MeasuredLog):
+            for note in run.notes:
+                print(f"note     {name}: {note}")
     if comparison.shift:
         print(
             f"b is compared {format_seconds(abs(comparison.shift))} {'later' if comparison.shift > 0.0 else 'earlier'}"
@@ -47,7 +51,7 @@ def print_comparison(comparison: Comparison, a: str, b: str) -> None:
     for parting in partings(comparison)[:MOST_PARTINGS]:
         size = f"{parting.difference:+.3g} {unit_sign(parting.unit)}"
         print(
-            f"parts    at {parting.t:.6g} s: {parting.signal} by {size}, {100.0 * parting.relative:.3g} % of its size"
+            f"parts    at {parting.t:.6g} s: {parting.signal} by {size}, {show_percent(parting.relative)} of its size"
         )
     differing = differing_signals(comparison)
     if differing:

@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cosim.control.control_loop import ControlLoop
 from cosim.control.input_shaping import ShapedTrajectory
 from cosim.core.types import Trajectory
-from cosim.core.units import show_time
+from cosim.core.units import show_percent, show_time
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.multibody.part_names import whole_of
+from cosim.plugins.actuators._supplied_drives import SuppliedDrives
+from cosim.plugins.actuators.drive import largest_voltage
 from cosim.rig.inspection import first_tick, masses, time_constants, warnings
 from cosim.rig.moving_motors import bus_lines, joined, real_limits, stop_lines
 from cosim.rig.parameter_table import table_of
+from cosim.rig.references import reference_samples
 from cosim.rig.sections.controllers import ControllerSpec, by_priority
 from cosim.rig.sections.joints import bound_reason
 from cosim.rig.sections.schedule import ScheduleSpec
@@ -75,7 +79,8 @@ def _parts(rig: Rig) -> Iterator[str]:
     starts = zip(rig.plant.start_positions, rig.plant.model.dof_units, strict=True)
     closes, parameters = bool(rig.plant.model.constraint_rows), rig.parameters
     for (name, joint), (position, unit) in zip(spec.joints.items(), starts, strict=True):
-        kind = joint.actuator.name if joint.actuator else ""
+        shared = (f"'{drive}'" for drive, of in rig.plant.shared.items() if name in of.joints.values())
+        kind = joint.actuator.name if joint.actuator else next(shared, "")
         role = "prescribed" if name in rig.plant.prescribed_dofs else f"actuated by {kind}" if kind else "passive"
         if name in rig.plant.real:
             yield f"  {name}: real, {real_limits(rig, name)}"
@@ -88,6 +93,7 @@ def _parts(rig: Rig) -> Iterator[str]:
         yield f"  {name}: {role}{latched}, from {position:.6g} {unit}{found}{stops}{limits}"
         if name in rig.plant.prescribed:
             yield from _shaping(rig.plant.prescribed[name])
+    yield from _supplies(rig)
     for loop in description.loops:
         kept = ", keeps its coordinates" if loop.coordinates else ""
         yield f"  loop {loop.joint.name}: {loop.joint.kind} from {loop.joint.parent} to {loop.joint.child}{kept}"
@@ -112,12 +118,26 @@ def _parts(rig: Rig) -> Iterator[str]:
         for loop in rig.tick_model.loops:
             if loop.name == controller.name:
                 yield from _shaping(loop.trajectory)
+                yield from _reference(rig, controller, loop)
         if why := rig.tick_model.untraceable.get(controller.name):
             yield f"  in Python: {why}"
     yield from _left_out(rig)
     for event in spec.events:
         bound = f"{event.signal} {'above' if event.factor > 0 else 'below'} {event.bound:g}"
         yield f"event {event.name}: {f'at {event.at:g} s' if event.at is not None else f'on {bound}'}"
+
+
+def _supplies(rig: Rig) -> Iterator[str]:
+    """Links, and what their drives get of them."""
+    for drive in rig.spec.bond_graphs:
+        if isinstance(of := drive.plugin.params, SuppliedDrives):
+            nominal = of.link.source.params.nominal
+            yield f"  supply {drive.name}: {of.link.source.type}, {nominal:.4g} V without load"
+            for joint, params in of.drives.items():
+                limit, given = params.control.voltage_limit, largest_voltage(params, nominal)
+                if given is not None and given < limit < np.inf:
+                    what = f"its voltage_limit of {limit:.4g} V is above the {given:.4g} V that the link gives"
+                    yield f"    {joint}: {what} as amplitude of a phase"
 
 
 def _coupled(rig: Rig) -> Iterator[str]:
@@ -164,9 +184,24 @@ def _shaping(trajectory: Trajectory | None) -> Iterator[str]:
         if isinstance(part, ShapedTrajectory):
             frequencies = ", ".join(f"{frequency:.4g}" for frequency in part.frequencies)
             ends = f" and ends at {part.end:.4g} s" if np.isfinite(part.end) else ""
-            speed = f", its speed changes by up to {100.0 * change:.2g} %" if change else ""
+            speed = f", its speed changes by up to {show_percent(change, 2)}" if change else ""
             yield f"    shaped for {frequencies} Hz: the motion is longer by {part.times[-1]:.3g} s{ends}{speed}"
         part = getattr(part, "trajectory", None)
+
+
+def _reference(rig: Rig, controller: ControllerSpec, loop: ControlLoop) -> Iterator[str]:
+    """The largest values of a reference, beside the limits of its joints."""
+    if controller.trajectory is None or not loop.needs_reference("position"):
+        return
+    found = reference_samples(rig, loop)
+    for n, k in enumerate(loop.index):
+        unit = rig.plant.model.dof_units[k]
+        lowest, highest = found.position[:, n].min(), found.position[:, n].max()
+        velocity, acceleration = (np.abs(values[:, n]).max() for values in (found.velocity, found.acceleration))
+        jerk = "jumps of acceleration" if np.isinf(found.jerk[n]) else f"{found.jerk[n]:.4g} {unit}/s^3"
+        limit = f" of {rig.limits.velocity[k]:.4g}" if np.isfinite(rig.limits.velocity[k]) else ""
+        span = f"{lowest:.4g} to {highest:.4g} {unit}, up to {velocity:.4g}{limit} {unit}/s"
+        yield f"  reference of {rig.joints[k]}: {span}, {acceleration:.4g} {unit}/s^2, {jerk}"
 
 
 def _numbers(value: float | list[float]) -> str:

@@ -7,7 +7,9 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 Parse = Callable[[list[str]], Callable[[], None]]
 
@@ -44,19 +46,41 @@ def run_program(parse: Parse) -> None:
     sys.exit(code)
 
 
-def _run(parse: Parse) -> int:
-    """The exit code of the command. Imports are here because Ctrl-C may come during them."""
+@contextmanager
+def _warnings_of_runs() -> Iterator[None]:
+    """Whatever command runs a rig passes on what the run warns of, each line once; one that prints a summary ignores
+    them."""
     import warnings
 
-    from cosim.core.errors import CosimError, InputError, RunError, RunWarning, where_raised
+    from cosim.core.errors import RunWarning
+
+    said: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **further: Any) -> None:
+        if not issubclass(category, RunWarning):
+            others(message, category, *place, **further)
+        elif (line := str(message)) not in said:
+            said.add(line)
+            print(f"warning: {line}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+        warnings.showwarning = show
+        warnings.simplefilter("always", RunWarning)
+        yield
+
+
+def _run(parse: Parse) -> int:
+    """The exit code of the command. Imports are here because Ctrl-C may come during them."""
+    from cosim.core.errors import CosimError, InputError, RunError, where_raised
     from cosim.execution.posix_signals import raise_on_termination
 
-    warnings.simplefilter("ignore", RunWarning)  # the command prints them
     raise_on_termination()  # an orderly stop completes the recording
     try:
         command = parse(sys.argv[1:])  # which exits by itself after a help text
         try:
-            command()
+            with _warnings_of_runs():
+                command()
         except SystemExit as ended:  # no command does: code of a user may anywhere, and no code 0 hides that
             where = where_raised(ended)
             print(f"code that was called ended the program ({where}); raise an exception instead", file=sys.stderr)

@@ -43,7 +43,7 @@ def reference_of(run: Run, path: Path, overrides: Sequence[Override], interpret:
     with console.busy("running the reference"):
         rig = load_rig(path, [*overrides, *SETTINGS], interpret)
         try:
-            return rig.run(float(run.t[-1]))
+            return rig.run(float(run.t[-1]), keep="all")
         except StoppedRun as stopped:
             raise RunError(f"the reference stops before the run: {stopped}", option) from None
 

@@ -14,9 +14,9 @@ from cosim.cli.trust import with_trust
 from cosim.core.access.binding import STREAM_EXAMPLE, stream_address
 from cosim.core.access.curve import is_local
 from cosim.core.errors import InputError, RunError, plural
+from cosim.core.recordings.index import read_index
 from cosim.execution.hardware.traffic.player import PlayedDifference
 from cosim.output import console
-from cosim.output.recording_index import read_index
 from cosim.output.text_table import TextTable
 from cosim.rig.bus_replay import ReplayedBus, replay_bus
 from cosim.rig.rerun import Rerun, rerun

@@ -76,13 +76,16 @@ def _assignment(text: str) -> tuple[str, float | list[float] | str]:
         return name.strip(), value.strip()
 
 
-def compare(a: Path, b: Path, align: bool) -> None:
-    """Compare two runs, and find where they part."""
+def compare(a: Path, b: Path, unit: list[str], column: list[str], topic: str | None, align: bool) -> None:
+    """Compare two runs, or a run with a log, and show where they part."""
     from cosim.cli.comparison_report import print_comparison
+    from cosim.cli.table_options import table_options
     from cosim.rig.run.comparison import compare as compared
+    from cosim.rig.run.measured_log import run_or_log
     from cosim.rig.run.run import load_run
 
-    runs = load_run(a), load_run(b)
+    first, options = load_run(a), table_options(unit, column, topic)
+    runs = first, run_or_log(b, first, options)
     shift = 0.0
     if align:
         from cosim.rig.run.comparison import alignment_of

@@ -79,8 +79,8 @@ def write_files(
 def _recorded(record: str) -> str:
     """The files of a recording, as they are found, and up to where they hold the run if they do not hold all of it;
     empty where they hold nothing of it."""
-    from cosim.output.recording_index import recordings_of
-    from cosim.output.recording_reader import RecordedSamples
+    from cosim.core.recordings.index import recordings_of
+    from cosim.core.recordings.reader import RecordedSamples
 
     try:
         indexes = recordings_of(record)

@@ -107,6 +107,7 @@ def general_lines(run: Run) -> list[str]:
     return [
         *balance,
         *power_lines(summary),
+        *heat_lines(summary),
         *bond_lines(summary),
         *coupling_step_lines(summary),
         *(bus_line(bus) for bus in summary["drivers"]),
@@ -140,6 +141,18 @@ def power_lines(summary: RunSummary) -> list[str]:
             taken = f"took {_quantity(given[ELECTRICAL] + back, 'J')}, returned {_quantity(back, 'J')}"
         lost = f"lost: {', '.join(parts)}" if parts else ""
         lines.append(f"power    {name}: {'; '.join(part for part in (taken, lost) if part)}")
+    return lines
+
+
+def heat_lines(summary: RunSummary) -> list[str]:
+    """How warm the machines of drives became."""
+    lines = []
+    for name, nodes in summary["temperatures"].items():
+        parts = []
+        for node, figures in nodes.items():
+            limit = "" if figures["limit"] is None else f" of {figures['limit']:.4g} K"
+            parts.append(f"{node} up to {figures['max']:.4g} K{limit}")
+        lines.append(f"heat     {name}: {', '.join(parts)}")
     return lines
 
 

@@ -7,25 +7,22 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.core.paths import locate
-from cosim.core.types import Array, Numeric, Trajectory, TrajectoryContext, breaks_of, param, params
+from cosim.core.tables.joint_table import TableFile
+from cosim.core.types import Array, Numeric, Trajectory, TrajectoryContext, breaks_of, declared, params
 from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
 from cosim.plugins.trajectories.waypoints import read_waypoints
 
 
 @params
-class FeedforwardTable:
-    file: str = param(doc="CSV file, relative to the rig's folder")
-
+class FeedforwardTable(TableFile):
     def around(
         self, trajectory: Trajectory, joints: tuple[str, ...], folder: Path, context: TrajectoryContext | None = None
     ) -> FeedforwardTrajectory:
         """The trajectory with the efforts of the file. Raises InputError, InputErrors for an invalid file."""
-        times, efforts = read_waypoints(locate(self.file, folder), joints)
-        slopes = np.diff(efforts, axis=0) / np.diff(times)[:, None]
-        return FeedforwardTrajectory(
-            trajectory, PiecewisePolynomial.of(times, np.array([slopes, efforts[:-1]]), "feedforward")
-        )
+        found = read_waypoints(self, folder, joints, "effort")
+        slopes = np.diff(found.values, axis=0) / np.diff(found.t)[:, None]
+        table = PiecewisePolynomial.of(found.t, np.array([slopes, found.values[:-1]]), "feedforward")
+        return FeedforwardTrajectory(trajectory, table, tuple(f"{found.path}: {line}" for line in found.notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +32,11 @@ class FeedforwardTrajectory:
 
     trajectory: Trajectory
     table: PiecewisePolynomial
+    notes: tuple[str, ...] = ()
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        return (*declared(self.trajectory, "doubts", ()), *self.notes)
 
     @property
     def end(self) -> float:

@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from cosim.control.repetition import RepeatedTrajectory
 from cosim.control.retiming import retimed
 from cosim.control.vibrations import KEYS, vibrations
 from cosim.core import ops
@@ -79,6 +80,9 @@ class Shaping:
         if context is None:
             what = "the modes are computed with the model of the mechanism"
             raise SectionError(f"{what}; use them for a controller or a prescribed joint, or give 'frequency'", KEYS)
+        if isinstance(trajectory, RepeatedTrajectory):
+            what = "modes are those at the end of one motion, which is repeated"
+            raise SectionError(f"{what}; give 'frequency', or take 'repeat' out", KEYS)
         times, amplitudes = np.zeros(1), np.ones(1)
         found = vibrations(self.modes, trajectory, context)
         if not found.modes:

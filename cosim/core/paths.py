@@ -63,27 +63,29 @@ def expand(text: str) -> str:
 
 
 def find_package(name: str, folders: Iterable[Path], near: Path) -> Path:
-    """The folder of a ROS package: in or below one of `folders`, a folder above `near` or beside that, or below a
-    folder of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
+    """The folder of a ROS package, absolute: in or below one of `folders`, a folder above `near` or beside that, or
+    below a folder of ROS_PACKAGE_PATH and AMENT_PREFIX_PATH.
 
     Raises InputError if there is none.
     """
     sys.audit(UNTRACKED, name)
-    for folder in folders:
-        for level in range(DEPTH + 1):
-            for found in sorted(folder.glob("/".join("*" * level)) if level else [folder]):
-                if _is_package(found, name):
-                    return found
-    for found in _around(near.absolute(), name):
+    for found in _candidates(name, folders, near):
         if _is_package(found, name):
-            return found
-    for variable, below in (("ROS_PACKAGE_PATH", ""), ("AMENT_PREFIX_PATH", "share")):
-        roots = [Path(root) / below for root in os.environ.get(variable, "").split(os.pathsep) if root]
-        for found in (package for root in roots for package in (root, root / name, *root.glob(f"*/{name}"))):
-            if _is_package(found, name):
-                return found
+            return found.absolute()  # it may be joined to other folders than the working directory
     what = f"there is no package '{name}' in the packages of the rig, around the robot file and in ROS_PACKAGE_PATH"
     raise InputError(f"{what}; add its folder to mechanism.packages or --packages")
+
+
+def _candidates(name: str, folders: Iterable[Path], near: Path) -> Iterator[Path]:
+    """Where a package may be, in the order of the search."""
+    for folder in folders:
+        yield folder
+        for level in range(1, DEPTH + 1):
+            yield from sorted(folder.glob("/".join("*" * level)))
+    yield from _around(near.absolute(), name)
+    for variable, below in (("ROS_PACKAGE_PATH", ""), ("AMENT_PREFIX_PATH", "share")):
+        for root in filter(None, os.environ.get(variable, "").split(os.pathsep)):
+            yield from (Path(root, below), Path(root, below, name), *Path(root, below).glob(f"*/{name}"))
 
 
 def _is_package(folder: Path, name: str) -> bool:

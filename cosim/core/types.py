@@ -234,10 +234,30 @@ class InertialActuator(Actuator, Protocol):
 class SharedActuator(InertialActuator, Protocol):
     """A drive of m joints. The names of its inputs, and of the outputs `effort`, begin with that of the joint and a
     dot; reflected, units: by that beginning the reflected inertia [kg m² or kg], and the unit of the joint's position,
-    rad or m. `initial` takes positions and velocities (m,)."""
+    rad or m. `initial` takes positions and velocities (m,). One with sampled parts has `sampled`: by that beginning a
+    `SampledPart`."""
 
     reflected: Mapping[str, float]
     units: Mapping[str, str]
+
+
+class SampledPart(Protocol):
+    """The sampled part of an actuator, or of one joint of a `SharedActuator`: see `SampledActuator`."""
+
+    @property
+    def period(self) -> float:
+        """s, or EVERY_TICK"""
+        ...
+
+    @property
+    def mode(self) -> str:
+        """What it follows of the command of its joint: effort, velocity or position."""
+        ...
+
+    def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> State:
+        """The held states after the sample at time t; u: inputs of the actuator and SETPOINTS of the joint at that
+        time, whose names begin with that of the joint where it is one of several."""
+        ...
 
 
 # what the sampled part of an actuator gets besides ACTUATOR_INPUTS: the setpoints of its joint's command, and whether
@@ -255,25 +275,20 @@ BRAKE = "brake"  # an output of an actuator with a holding brake: 1 where it is 
 EVERY_TICK = math.inf  # period of a sampled actuator that is sampled once in every tick
 
 
-class SampledActuator(Actuator, Protocol):
+class SampledActuator(Actuator, SampledPart, Protocol):
     """An actuator with a sampled part, such as the loops of a drive.
 
     Its held states have the rate 0 in `flow`; they change at whole multiples of the period, before the step that begins
     there. A tick is a whole number of periods. One with a holding brake has `braking_effort` and the output BRAKE.
     """
 
-    period: float  # s, or EVERY_TICK
-    mode: str  # what it follows of the command of its joint: effort, velocity or position
-
-    def update(self, t: Numeric, p: Any, x: State, u: Mapping[str, Numeric]) -> State:
-        """The held states after the sample at time t; u: ACTUATOR_INPUTS and SETPOINTS at that time."""
-        ...
-
 
 class Trajectory(Protocol):
     """The reference of n joints as a pure function of time. One with an attribute `is_excitation` that is true has an
     effort that is added to what the controller commands, past it and its filters. One whose position is not smooth
-    has an attribute `breaks`: the times [s] at which its velocity, its acceleration or a later derivative jumps."""
+    has an attribute `breaks`: the times [s] at which its velocity, its acceleration or a later derivative jumps. One
+    with an attribute `blends` that is true begins where the rig starts, and blends into its motion. `doubts`: lines
+    that runs warn of, `elsewhere`: lines about a first position that is not where the rig starts."""
 
     @property
     def end(self) -> float:
@@ -284,6 +299,15 @@ class Trajectory(Protocol):
         """The reference at time t [s], a number or a symbol: `position`, `velocity`, `acceleration` and
         `effort` (an additional feedforward, zero for most kinds), each (n,), SI."""
         ...
+
+
+def declared(trajectory: object, name: str, default: T) -> T:
+    """An optional attribute of a trajectory, or of the one that it is made around, its `trajectory`."""
+    while trajectory is not None:
+        if hasattr(trajectory, name):
+            return getattr(trajectory, name)
+        trajectory = getattr(trajectory, "trajectory", None)
+    return default
 
 
 def breaks_of(given: object) -> Array:

@@ -20,7 +20,7 @@ RPM = TURN / 60.0
 UNITS: dict[str, tuple[str, float]] = {
     "1": ("1", 1.0),
     "%": ("1", 1e-2),
-    **{u: ("s", f) for u, f in {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}.items()},
+    **{u: ("s", f) for u, f in {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}.items()},
     **{u: ("Hz", f) for u, f in {"Hz": 1.0, "kHz": 1e3}.items()},
     "1/s": ("1/s", 1.0),
     **{u: ("rad", f) for u, f in {"rad": 1.0, "mrad": 1e-3, "deg": DEGREE, "turn": TURN}.items()},
@@ -41,16 +41,19 @@ UNITS: dict[str, tuple[str, float]] = {
     "N*m/rad/s": ("N*m/rad/s", 1.0),
     "N/m/s": ("N/m/s", 1.0),
     **{u: ("N*m/A", f) for u, f in {"N*m/A": 1.0, "mN*m/A": 1e-3}.items()},
+    **{u: ("V*s/rad", f) for u, f in {"V*s/rad": 1.0, "mV/rpm": 1e-3 / RPM}.items()},
     **{u: ("V", f) for u, f in {"V": 1.0, "mV": 1e-3}.items()},
     **{u: ("A", f) for u, f in {"A": 1.0, "mA": 1e-3}.items()},
     **{u: ("ohm", f) for u, f in {"ohm": 1.0, "mohm": 1e-3, "kohm": 1e3}.items()},
     **{u: ("H", f) for u, f in {"H": 1.0, "mH": 1e-3, "uH": 1e-6}.items()},
+    **{u: ("ohm/m", f) for u, f in {"ohm/m": 1.0, "mohm/m": 1e-3, "ohm/km": 1e-3}.items()},
+    **{u: ("H/m", f) for u, f in {"H/m": 1.0, "uH/m": 1e-6, "mH/km": 1e-6}.items()},
     **{u: ("W", f) for u, f in {"W": 1.0, "kW": 1e3}.items()},
     "J": ("J", 1.0),
     **{u: ("C", f) for u, f in {"C": 1.0, "A*h": 3600.0}.items()},
     **{u: ("F", f) for u, f in {"F": 1.0, "mF": 1e-3, "uF": 1e-6, "nF": 1e-9}.items()},
     "V/C": ("V/C", 1.0),
-    "V*s": ("V*s", 1.0),
+    **{u: ("V*s", f) for u, f in {"V*s": 1.0, "mV*s": 1e-3}.items()},
     "N*m*s": ("N*m*s", 1.0),
     "N*s": ("N*s", 1.0),
     "N/A": ("N/A", 1.0),
@@ -76,6 +79,7 @@ UNITS: dict[str, tuple[str, float]] = {
     **{u: ("m/rad", f) for u, f in {"m/rad": 1.0, "mm/turn": 1e-3 / TURN}.items()},
     "rad/m": ("rad/m", 1.0),
     "K/W": ("K/W", 1.0),
+    "W/K": ("W/K", 1.0),
     **{u: ("J/K", f) for u, f in {"J/K": 1.0, "kJ/K": 1e3}.items()},
     "K/J": ("K/J", 1.0),
     "K*s": ("K*s", 1.0),
@@ -138,17 +142,21 @@ SPELLINGS: dict[str, str] = {
     **dict.fromkeys(("mΩ", "mOhm"), "mohm"),
     **dict.fromkeys(("kΩ", "kOhm"), "kohm"),
     "Wb": "V*s",
+    "mWb": "mV*s",
+    **{f"{prefix}Vs": f"{prefix}V*s" for prefix in ("", "m")},
     **{f"{prefix}Nm": f"{prefix}N*m" for prefix in ("", "m")},
     "Ncm": "N*cm",
     "Nms": "N*m*s",
     "Ns": "N*s",
     "kgm": "kg*m",
+    **{f"{mass}cm": f"{mass}*cm" for mass in ("kg", "g")},
 }
 _SHOWN = {"*": "·", "^2": "²", "^3": "³", "^4": "⁴", "ohm": "Ω", "degC": "°C"}
 _SIGNS = str.maketrans(
     {"·": "*", "⋅": "*", "²": "^2", "³": "^3", "⁴": "^4", "µ": "u", "μ": "u", "\u2126": "Ω"}  # µ: U+00B5 and U+03BC
 )
 _WORD = re.compile(r"°(?!C)|[^\W\d_]+")
+_BARE_EXPONENT = re.compile(r"(?<=[^\W\d_])(?=[2-4]\b)")  # `kgcm2`
 # what is written as a unit, and its parts: `N·m·s/rad`, of which `N`, `N·m` and `N·m·s` begin it
 _WRITTEN = re.compile(r"(?:°C?|[^\W\d_]+)(?:\^[0-9]+|[²³⁴])?(?:[*/·⋅](?:°C?|[^\W\d_]+)(?:\^[0-9]+|[²³⁴])?)*")
 _PART_OF_UNIT = re.compile(r"[*/·⋅]?(?:°C?|[^\W\d_]+)(?:\^[0-9]+|[²³⁴])?")
@@ -184,6 +192,12 @@ def given_unit(text: str) -> str | None:
     return _canonical(match[2]) if match and match[2] else None
 
 
+def known_unit(text: str) -> str | None:
+    """The unit as `UNITS` names it, in any spelling; None for other words."""
+    unit = _canonical(" ".join(text.split()))
+    return unit if unit in UNITS else None
+
+
 def si_exponents(unit: str) -> dict[str, int] | None:
     """The exponents of the SI base units and rad in the dimension of a unit of UNITS; None for a unit of data."""
     found: dict[str, int] = {}
@@ -216,6 +230,12 @@ def show_quantity(value: float, unit: str, digits: int = 4) -> str:
     return " ".join(filter(None, (f"{value / UNITS[unit][1]:.{digits}g}", unit_sign(unit))))
 
 
+def show_percent(fraction: float, digits: int = 3) -> str:
+    """A fraction in percent: `7.3 %`, and `120 %` where so few digits would need an exponent."""
+    text = f"{100.0 * fraction:.{digits}g}"
+    return f"{100.0 * fraction:.0f} %" if "e+" in text else f"{text} %"
+
+
 def unit_sign(unit: str) -> str:
     """A unit as it is written by hand: `N·m`, `m/s²`, `°C`; empty for a pure number."""
     for sign, shown in _SHOWN.items():
@@ -240,14 +260,17 @@ def unit_at(text: str, begin: int) -> tuple[int, float]:
     for end in reversed([begin + length for length in ends]):
         unit = _canonical(text[begin:end])
         if unit in UNITS and not _IN_WORD.match(text, end):
+            if UNITS[unit][0] == "degC":  # its zero is another one: a factor does not convert it
+                raise ValueError(f"'{unit_sign(unit)}' is no unit of an expression; give K, of a rise or above 0 K")
             return end, UNITS[unit][1]
     what = shortened(_UP_TO_SPACE.match(text, begin)[0])  # type: ignore[index]
     raise ValueError(f"there is no unit '{what}'; write * between a number and a name")
 
 
 def _canonical(unit: str) -> str:
-    """The unit as `UNITS` names it, where it is one: `N·m`, `N m` and `Nm` are `N*m`."""
+    """The unit as `UNITS` names it, where it is one: `N·m`, `N m` and `Nm` are `N*m`, `cm2` is `cm^2`."""
     text = re.sub(r" ?([*/^]) ?", r"\1", unit.translate(_SIGNS)).replace(" ", "*")
+    text = _BARE_EXPONENT.sub("^", text)
     return _WORD.sub(lambda word: SPELLINGS.get(word[0], word[0]), text)
 
 

@@ -19,6 +19,7 @@ from cosim.control.limits import BITS, LIMIT_OF, SATURATE
 from cosim.core.types import Array, State
 from cosim.execution.drive_loops import unstable_gains
 from cosim.execution.rig_state import MAX_SAMPLES, MAX_SIZE, MIN_TICKS, ROUNDING, WINDOW, Cause, RigState
+from cosim.execution.servo_loops import unstable_servo_loops
 from cosim.mechanics.formulations import SEPARATE_BODIES, dependent_row
 from cosim.mechanics.integrators.methods import INTEGRATORS, System
 from cosim.simulation.plant.plant import Plant
@@ -62,7 +63,7 @@ def _singular(stop: RigState) -> list[Cause]:
 
 
 def _unstable(state: RigState) -> list[Cause]:
-    return unstable_gains(state) or stiff_plant(state)
+    return [*unstable_gains(state), *unstable_servo_loops(state)] or stiff_plant(state)
 
 
 def instability(state: RigState) -> list[str]:

@@ -225,7 +225,7 @@ def unstable_gains(state: RigState) -> list[Cause]:
             if _is_absurd(loops, i, key, largest, largest * gains[i]):
                 return [_fix_text(state, loops, fix, kp, kd) for fix in found] or [_together(state, loops, mode)]
             found.append(GainFix(i, key, gains[i]))
-            gains[i] = _rounded_down(largest * gains[i])
+            gains[i] = rounded_down(largest * gains[i])
         open_[i] = False
     return [_fix_text(state, loops, fix, kp, kd) for fix in found]
 
@@ -238,7 +238,7 @@ def _make_room(loops: DriveLoops, kp: Array, kd: Array, found: Sequence[GainFix]
         return False
     for factor in ROOM:
         tried = kd.copy()
-        tried[lowered] = [_rounded_down(factor * kd[i]) for i in lowered]
+        tried[lowered] = [rounded_down(factor * kd[i]) for i in lowered]
         if loops.growth(kp, tried)[0] <= 1.0 + ROUNDING:
             kd[:] = tried
             return True
@@ -308,7 +308,7 @@ def _largest(size: Callable[[float], float]) -> float:
     return low
 
 
-def _rounded_down(value: float) -> float:
+def rounded_down(value: float) -> float:
     """Two digits."""
     unit = _unit(value)
     return math.floor(value / unit * (1.0 + 1e-5)) * unit if unit else 0.0

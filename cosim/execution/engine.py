@@ -19,7 +19,8 @@ from cosim.core.compile.process_exits import user_code
 from cosim.core.errors import InputError, RunError, describe_exception
 from cosim.execution.crash import crash_in_words, prepare
 from cosim.simulation.loop.tick_ring import LoopStatus, PacingMemory, SharedWord, TickRing
-from cosim.simulation.tick.arming import Start, armed, refused, start_of
+from cosim.simulation.tick.arming import armed, refused
+from cosim.simulation.tick.first_references import Start, start_of
 
 if TYPE_CHECKING:
     from cosim.execution.hardware.manager import HardwareManager, PowerOnPlace

@@ -19,7 +19,7 @@ from cosim.core.driver_contract import AddedTurns
 from cosim.core.errors import RunError
 from cosim.core.units import TURN
 from cosim.execution.hardware.manager import PowerOnPlace
-from cosim.simulation.tick.arming import Start, blend_bounds
+from cosim.simulation.tick.first_references import Start, blend_bounds
 
 if TYPE_CHECKING:
     from cosim.control.control_loop import ControlLoop

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from cosim.output.recording_topics import LOG_TOPIC
-from cosim.output.sample_encoding import topics_of
+from cosim.core.recordings.sample_encoding import topics_of
+from cosim.core.recordings.topics import LOG_TOPIC
 from cosim.output.scene.scene import Scene
 from cosim.output.signal_charts import EFFORT, POSITION, TRACKING_ERROR, VELOCITY, SignalCurve, charts_of, curves_beside
 

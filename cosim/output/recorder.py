@@ -4,7 +4,8 @@ One topic per joint, `/joints/<joint>`, has a message of its interfaces per tick
 `/joints/elbow_joint.position`; `/energy` holds the energies of the rig, `/timing` the timing of its
 ticks, `/log` the events, and `/changes` what was changed while it ran. The topics of `cosim.output.view3d` have the
 mechanism in 3D for Foxglove; nothing here reads them. The topics of `cosim.output.traffic_messages` have the bus
-traffic. Format: https://mcap.dev/spec; samples in Protobuf or JSON (`cosim.output.sample_encoding`), events in JSON.
+traffic. Format: https://mcap.dev/spec; samples in Protobuf or JSON (`cosim.core.recordings.sample_encoding`), events in
+JSON.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from cosim.core.errors import InputError, RunError
-from cosim.core.types import Level
-from cosim.output.output_files import write_error
-from cosim.output.recording_footer import (
+from cosim.core.recordings.footer import (
     CHUNK_HEAD,
     ENTRY,
     HEADER,
@@ -31,9 +30,11 @@ from cosim.output.recording_footer import (
     complete_recording,
     summary_of_parts,
 )
-from cosim.output.recording_index import CONTINUED, METADATA, PART, part_path
-from cosim.output.recording_topics import CHANGES_TOPIC, JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
-from cosim.output.sample_encoding import SAMPLES, Channels, Encoding, Numbers, message_record, topics_of
+from cosim.core.recordings.index import CONTINUED, METADATA, PART, part_path
+from cosim.core.recordings.sample_encoding import SAMPLES, Channels, Encoding, Numbers, message_record, topics_of
+from cosim.core.recordings.topics import CHANGES_TOPIC, JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
+from cosim.core.types import Level
+from cosim.output.output_files import write_error
 from cosim.output.traffic_messages import SEQUENCES, BusChannel, EntryFields, encode, is_item, schemas
 from cosim.output.view3d.motion import TOPICS as VIEW_TOPICS
 from cosim.output.view3d.motion import Motion, ViewMessage

@@ -181,8 +181,8 @@ class RemoteSink:
 
     def _missing(self, record: str) -> str:
         """How many ticks of the run its recording lacks: the file alone shows what the process has written."""
-        from cosim.output.recording_index import recordings_of
-        from cosim.output.recording_reader import RecordedSamples
+        from cosim.core.recordings.index import recordings_of
+        from cosim.core.recordings.reader import RecordedSamples
 
         try:
             samples = RecordedSamples(recordings_of(record))

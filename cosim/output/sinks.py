@@ -13,9 +13,9 @@ from pathlib import PurePath
 
 import numpy as np
 
+from cosim.core.recordings.sample_encoding import Encoding, Numbers
 from cosim.core.types import Level, Sink
 from cosim.output.recorder import Recorder, check_split_size
-from cosim.output.sample_encoding import Encoding, Numbers
 from cosim.output.stream.stream_sink import StreamConfig, StreamSink
 from cosim.output.traffic_messages import BusChannel, EntryFields
 from cosim.output.view3d.view import View

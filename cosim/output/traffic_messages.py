@@ -12,8 +12,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cosim.core.recordings.protobuf_wire import MessageField, descriptor_set, part, parts_of, varint, whole
 from cosim.execution.hardware.traffic.traffic_log import ITEMS, Fields, Passing, TrafficEntry
-from cosim.output.protobuf_wire import MessageField, descriptor_set, part, parts_of, varint, whole
 
 TOPIC = "/bus/"
 EVENTS = "/driver"  # behind the topic of the items

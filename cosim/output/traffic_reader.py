@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from cosim.core.errors import InputError
+from cosim.core.recordings.index import DAMAGED, recordings_of
+from cosim.core.recordings.reader import RecordedSamples
 from cosim.execution.hardware.traffic.traffic_log import ITEMS, Passing, TrafficEntry
 from cosim.output.output_files import check_output, identity, write_error
-from cosim.output.recording_index import DAMAGED, recordings_of
-from cosim.output.recording_reader import RecordedSamples
 from cosim.output.traffic_messages import SEQUENCES, BusChannel, decode
 
 NO_TRAFFIC = "holds no bus traffic; record it with 'cosim run RIG --record F.mcap --record-bus'"

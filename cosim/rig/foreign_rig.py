@@ -20,9 +20,9 @@ from tempfile import gettempdir
 from typing import NamedTuple
 
 from cosim.core.errors import PACKAGE, PROGRAM
+from cosim.core.recordings.index import recordings_of
 from cosim.core.trust.data_only import FIX, FMU, MJCF, PYTHON, XACRO, data_only
 from cosim.core.trust.private_cache import code_folder, is_of_user, private_cache
-from cosim.output.recording_index import recordings_of
 from cosim.rig.rig_files import AS_RUN, RigFiles
 
 OWN = "recorded"  # folder of the cache

@@ -19,13 +19,13 @@ from cosim.execution.divergence import fastest_plant, instability
 from cosim.execution.drive_loops import fastest_loop
 from cosim.execution.rig_state import RigState, predicted
 from cosim.mechanics.multibody.description.inertia import IMPOSSIBLE
+from cosim.rig.drive_commands import commands_without_effect
+from cosim.rig.references import LONGEST_MOTION, doubts_of_references
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickTask
 
-REFERENCE_SAMPLES = 2000  # of a trajectory
-LONGEST_MOTION = 60.0  # s of it that are looked at
 BEFORE_STEP = "guard"  # the last task that changes what the step takes
-REFERENCE_TOLERANCE = 1e-9  # of a reference at its limit
+
 
 MOTION_SAMPLES = 50
 EFFORT_TOLERANCE = 1e-6  # by which a required effort may exceed its limit
@@ -109,7 +109,8 @@ def warnings(rig: WiredRig, state: RigState) -> Iterator[str]:
 def _misfits(rig: WiredRig, state: RigState) -> Iterator[str]:
     yield from rig.plant.misaligned
     yield from doubts_of_drives(rig)
-    yield from references_beyond_limits(rig)
+    yield from commands_without_effect(rig)
+    yield from doubts_of_references(rig)
     yield from unstable_loads(rig)
     with np.errstate(all="ignore"):
         yield from motors_that_do_not_fit(rig, state)
@@ -121,7 +122,7 @@ def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
     mechanism = rig.spec.mechanism
     impossible = [*(note for note in mechanism.description.notes if IMPOSSIBLE in note), *mechanism.warnings]
     if rig.interpret or rig.tick_model.untraceable:
-        beside = (*references_beyond_limits(rig), *unstable_loads(rig))
+        beside = (*commands_without_effect(rig), *doubts_of_references(rig), *unstable_loads(rig))
         return [], [*impossible, *rig.plant.misaligned, *doubts_of_drives(rig), *beside]
     with suppress(Exception):
         state = first_tick(rig, last=BEFORE_STEP)
@@ -136,33 +137,6 @@ def doubts_of_drives(rig: WiredRig) -> Iterator[str]:
             yield f"joint '{name}': {line}"
     for shared in rig.plant.shared.values():
         yield from getattr(shared.actuator, "doubts", ())
-
-
-def references_beyond_limits(rig: WiredRig) -> Iterator[str]:
-    """A line for each joint whose reference leaves its limits of position or velocity."""
-    limits, units = rig.limits, rig.plant.model.dof_units
-    for loop in rig.tick_model.loops:
-        if not loop.needs_reference("position"):
-            continue
-        end = min(float(loop.trajectory.end), rig.spec.schedule.duration_ns * 1e-9, LONGEST_MOTION)
-        times = np.linspace(0.0, end, REFERENCE_SAMPLES) if end > 0.0 else np.zeros(1)
-        samples = [loop.trajectory.sample(float(t)) for t in times]
-        position, velocity = (np.array([sample[what] for sample in samples]) for what in ("position", "velocity"))
-        for i, k in enumerate(loop.index):
-            bounds = {
-                "position": (position[:, i], limits.lower[k], limits.upper[k]),
-                "velocity": (velocity[:, i], -limits.velocity[k], limits.velocity[k]),
-            }
-            for what, (values, lower, upper) in bounds.items():
-                excess = np.maximum(values - upper, lower - values)
-                worst = int(np.argmax(excess))
-                if excess[worst] > REFERENCE_TOLERANCE:
-                    unit = quantity_unit(f"joint {what}", units[k])
-                    bound = upper if values[worst] > upper else lower
-                    yield (
-                        f"the {what} of the reference of joint '{rig.joints[k]}' is {values[worst]:.4g} {unit}"
-                        f" at {times[worst]:.4g} s, its limit {bound:.4g} {unit}"
-                    )
 
 
 def motors_that_do_not_fit(rig: WiredRig, state: RigState) -> Iterator[str]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cosim.core.errors import InputError
+from cosim.core.recordings.index import RecordingIndex, recordings_of
+from cosim.core.recordings.reader import RecordedSamples
+from cosim.core.recordings.sample_encoding import TIMING
 from cosim.core.trust.plain_data import WrongShape, from_json
-from cosim.output.recording_index import RecordingIndex, recordings_of
-from cosim.output.recording_reader import RecordedSamples
-from cosim.output.sample_encoding import TIMING
 from cosim.output.signal_store import BLOCK
 from cosim.rig.foreign_rig import files_of_recording
 from cosim.rig.rig_files import plugin_digests

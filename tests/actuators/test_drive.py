@@ -10,7 +10,7 @@ import pytest
 from cosim import Rig, load_rig
 from cosim.core.errors import InputError
 from cosim.mechanics.bondgraph.components import dc_machine, gear_stage, pmsm, shaft
-from cosim.mechanics.bondgraph.components._current_control import CurrentControl
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl, PhaseLimits
 from cosim.mechanics.bondgraph.graph import ElectricMachine, Stage
 from cosim.plugins.actuators import dc_motor, drive
 from tests.bondgraph.simulation import Simulation, bench
@@ -73,7 +73,8 @@ def test_field_weakening_ends_at_a_finite_i_q() -> None:
     """More is asked for than the voltage can drive: the setpoints do not change without bound, and the largest voltage
     that the motion induces is kept."""
     control, speed, wanted = CurrentControl(400.0, 30.0, 20.0), 500.0, np.linspace(0.0, 40.0, 4001)
-    at = [pmsm.axes(SERVO).setpoints(control, pmsm.SCALE * i, speed, pmsm.SCALE * 30.0) for i in wanted]
+    limits = PhaseLimits(control.current_limit, control.voltage_limit, 0.0)
+    at = [pmsm.axes(SERVO).setpoints(control, pmsm.SCALE * i, speed, limits) for i in wanted]
     i_d, i_q = np.array(at).T / pmsm.SCALE
     assert i_q.max() == pytest.approx(0.98 * 0.9 * 20.0 / (4 * speed * 1.8e-3), rel=1e-12)
     induced = 4 * speed * np.hypot(1.0e-3 * i_d + 0.02, 1.8e-3 * i_q)
@@ -338,3 +339,33 @@ def test_a_recorded_signal_that_is_none_is_named_where_it_stands() -> None:
     assert str(raised.value).startswith(
         "<dict> joints.hinge.actuator.signals.p: there is no signal 'pump.prt.effort'; did you mean 'pump."
     )
+
+
+SYNCHRONOUS = {"resistance": 0.5, "inductance_d": 1e-3, "inductance_q": 1e-3}
+# type -> (its parameters, largest amplitude of a phase per voltage of the link)
+MOTORS: dict[str, tuple[dict[str, Any], float]] = {
+    "pmsm": ({**SYNCHRONOUS, "pole_pairs": 4, "flux": 0.01, "inertia": 1e-4}, 1.0 / math.sqrt(3.0)),
+    "induction_machine": (
+        {"pole_pairs": 2, "stator_resistance": 0.8, "rotor_resistance": 0.5, "magnetising_inductance": 30e-3}
+        | {"stator_leakage": 1e-3, "rotor_leakage": 1e-3, "inertia": 1e-3, "flux": 0.02, "excited": True},
+        1.0 / math.sqrt(3.0),
+    ),
+    "stepper": ({"teeth": 50, "resistance": 0.8, "inductance": 3e-3, "torque_constant": 0.3, "inertia": 1e-4}, 1.0),
+    "dc_machine": ({key: value for key, value in MOTOR.items() if key != "type"}, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", MOTORS)
+def test_a_voltage_limit_beyond_the_inverter_is_a_doubt(name: str) -> None:
+    motor, share = MOTORS[name]
+    for factor in (0.99, 1.01):
+        limit = factor * share * INVERTER["supply_voltage"]
+        control = {"bandwidth": "50 Hz", "voltage_limit": limit, "inverter": INVERTER}
+        actuator = {"type": "drive", "motor": {"type": name, **motor}, "control": control}
+        if limit > INVERTER["supply_voltage"]:
+            with pytest.raises(InputError, match="at most its supply_voltage"):
+                one_joint(actuator)
+            continue
+        doubts = [line for line in one_joint(actuator).warnings[1] if "voltage_limit" in line]
+        assert len(doubts) == (factor > 1.0)
+        assert all(f"{limit:.4g} V is above the {limit / factor:.4g} V" in line for line in doubts)

@@ -158,11 +158,13 @@ OVERLOAD = Overload(2.0, 0.5)
 def test_the_error_of_three_phases_is_six_steps_with_the_published_fundamental() -> None:
     """(4/π) t_d f_s U_dc against the current, and a period of 60° (Jeong and Park 1991)."""
     angles = np.linspace(0.0, 2.0 * math.pi, 24_001)[:-1] + math.pi / 24_000  # beside the steps
-    d, q = INVERTER.errors(0.0, 7.0, angles)
+    d, q = INVERTER.errors(0.0, 7.0, angles, INVERTER.supply_voltage)
     assert np.mean(q) == pytest.approx(-4.0 / math.pi * 2e-6 * 20e3 * 48.0, rel=1e-5)
     assert np.mean(d) == pytest.approx(0.0, abs=1e-4)
     assert q == pytest.approx(np.roll(q, 4000), abs=1e-3)
-    assert np.hypot(d, q) == pytest.approx(np.full(angles.shape, 4.0 / 3.0 * INVERTER.lost_voltage), rel=2e-3)
+    assert np.hypot(d, q) == pytest.approx(
+        np.full(angles.shape, 4.0 / 3.0 * INVERTER.lost_voltage(INVERTER.supply_voltage)), rel=2e-3
+    )
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -183,7 +185,9 @@ def test_the_loop_finds_the_two_dead_times_of_a_full_bridge(sign: float) -> None
     assert found["part.winding.flow"] == pytest.approx(expected, rel=1e-7)
     assert expected[1] < 0.8 * target if sign > 0.0 else expected[1] > 0.8 * target
     assert found["part.winding.flow"][-1] == pytest.approx(target, rel=1e-8)
-    assert found["part.missing.displacement"][-1] == pytest.approx(-sign * 2.0 * INVERTER.lost_voltage, rel=1e-8)
+    assert found["part.missing.displacement"][-1] == pytest.approx(
+        -sign * 2.0 * INVERTER.lost_voltage(INVERTER.supply_voltage), rel=1e-8
+    )
 
 
 SYNCHRONOUS: dict[str, dict[str, Any]] = {
@@ -233,7 +237,7 @@ def test_a_slow_servo_has_its_torque_and_ripples_six_times_per_electrical_turn()
     spectrum = np.abs(np.fft.rfft(current - current.mean())) / 30.0
     assert spectrum.argmax() == 2  # in a third of a turn
     angles = np.linspace(0.0, 2.0 * math.pi / 6.0, 4001)[:-1]
-    _, error = inverter.errors(0.0, 5.0, angles)
+    _, error = inverter.errors(0.0, 5.0, angles, inverter.supply_voltage)
     sixth, s = 2.0 * abs(np.mean(error * np.exp(-6j * angles))), 2j * math.pi * 6.0
     left = abs(sixth * s / ((s + control.rate + 0.5 / 1.8e-3) * (1.8e-3 * s + 0.5)))
     assert spectrum[2] == pytest.approx(left, rel=0.03)

@@ -228,5 +228,13 @@ def test_three_half_bridges_lack_the_published_fundamental() -> None:
     i_d, i_q, flux = np.mean(np.array(values, dtype=float), axis=0)
     wanted = np.array([0.9 / DRIVEN.main, 6.0 / (1.5 * 2 * flux)])
     impedance = DRIVEN.stator_resistance + DRIVEN.rotor + DRIVEN.leakage * control.rate
-    lacking = 4.0 / math.pi * inverter.lost_voltage * np.array([i_d, i_q]) / math.hypot(i_d, i_q)
+    lacking = (
+        4.0
+        / math.pi
+        * inverter.dead_time
+        * inverter.switching_frequency
+        * inverter.supply_voltage
+        * np.array([i_d, i_q])
+        / math.hypot(i_d, i_q)
+    )
     assert impedance * (wanted - [i_d, i_q]) == pytest.approx(lacking, abs=0.03 * float(np.hypot(*lacking)))

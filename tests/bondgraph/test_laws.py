@@ -62,7 +62,7 @@ def test_expressions_have_the_values_of_python_in_both_engines(text: str) -> Non
         *(("30 deg", math.pi / 6.0), ("2 mm + 3mm", 0.005), ("2 m*a", 6.0), ("-2 N*m/rad * a", -6.0)),
         *(("1.5e3 mm", 1.5), ("2 m^2", 2.0), ("3 mm² * 1e6", 3.0), ("1 if a > 2 mm else 0", 1.0), ("2 min", 120.0)),
         *(("mod(5 rad, 2)", 1.0), ("0x10 + 1_0", 26.0), ("a1 + 1", 8.0), ("6000 rpm/2", 100.0 * math.pi)),
-        *(("1 bar / 1 kPa", 100.0), ("5 °C", 5.0), ("2 N·m", 2.0)),
+        *(("1 bar / 1 kPa", 100.0), ("2 N·m", 2.0)),
     ],
 )  # fmt: skip
 def test_numbers_have_units(text: str, value: float) -> None:
@@ -73,6 +73,7 @@ def test_numbers_have_units(text: str, value: float) -> None:
 
 WRONG = [
     *("2 s^2", "3 furlong", "2 mm_x", "max(1)", "clip(flow, 1, 0)", "0/0", "1 % 0", "9**9**9", "sqrt(-1)", "curve"),
+    *("5 °C", "20 degC + 1"),
     *("interp(1, [0, 2], [0, 4])", "curve(1, 2)", "curv(1)", "lambda: 1", "(1).__class__", "a = 1", "1 is 1"),
     *("flow.real[0]", "2 for a", "print(1)", "min(a, key=b)", "'a' if 1 else 2", "1 if", "1 in 2", "[k for k in a]"),
 ]  # fmt: skip

@@ -3,6 +3,7 @@ hand."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,9 +13,10 @@ from scipy.integrate import solve_ivp
 
 from cosim import Rig
 from cosim.core import ops
-from cosim.core.errors import InputErrors
+from cosim.core.errors import InputErrors, RunWarning
 from cosim.mechanics.bondgraph import BondGraph, Law, Se, Sf, assemble
 from cosim.mechanics.bondgraph.components import active_front_end, battery, dc_link, dc_machine, diode_bridge, pmsm
+from cosim.mechanics.bondgraph.components._bridge import InverterBridge
 from cosim.mechanics.bondgraph.graph import DcSource
 from cosim.plugins.actuators._supplied_drives import on_link
 from tests.bondgraph.simulation import Simulation
@@ -91,6 +93,29 @@ def test_a_precharge_charges_as_resistance_and_capacitor_do() -> None:
     assert found.dissipated[-1] == pytest.approx(0.5 * CAPACITANCE * 300.0**2, rel=1e-6)
 
 
+@pytest.mark.parametrize(("current", "band", "near"), [(4.0, 10.0, 0.01), (0.2, 1.0, 0.1)])
+def test_a_chopper_with_hysteresis_switches_as_often_as_its_closed_form(
+    current: float, band: float, near: float
+) -> None:
+    """A current I charges the capacitor in t_off = C b / I, and with the resistor it is discharged in
+    t_on = R C ln((U_on − R I) / (U_off − R I)); the relay is late by its time constant times ln 2. A small current,
+    that the resistor balances before the relay is half on, does not keep the link at the threshold."""
+    late, lower = 2e-5 * np.log(2.0), 340.0 - band
+    chopper = dc_link.Chopper(340.0, 25.0, off_threshold=lower, switching_time=2e-5)
+    graph = loaded(BRIDGE, Law(lambda load: -load, ("t_load",)), chopper=chopper, voltage=340.0 - band / 2.0)
+    t = np.linspace(0.0, 0.1, 20_001)
+    found = Simulation(assemble(graph), t, lambda t: {"t_load": -current}, method="DOP853", rtol=1e-8, max_step=1e-5)
+    u = found["link.capacitor.displacement"] / CAPACITANCE
+    on = found["link.switch.state.displacement"] > 0.5
+    above, below = 340.0 + current * late / CAPACITANCE, lower - (lower / 25.0 - current) * late / CAPACITANCE
+    assert np.max(u) == pytest.approx(above, abs=0.1) and np.min(u[t > 0.02]) == pytest.approx(below, abs=0.1)
+    cycle = CAPACITANCE * (above - below) / current
+    cycle += 25.0 * CAPACITANCE * np.log((above - 25.0 * current) / (below - 25.0 * current))
+    starts = t[1:][np.diff(on.astype(int)) > 0]
+    assert len(starts) > 10 and np.mean(np.diff(starts)) == pytest.approx(cycle, rel=near)
+    assert found.energy_gap() < 1e-9
+
+
 def test_the_energy_in_a_battery_is_the_integral_of_its_voltage() -> None:
     charges, voltages = (0.1, 0.4, 0.9), (200.0, 260.0, 280.0)
     s = np.linspace(0.0, 1.0, 100_001)
@@ -109,7 +134,7 @@ SERVO = pmsm.Params(4, 0.5, 2.0e-3, 3.0e-3, 0.1, inertia=4e-3, viscous=1e-3)
 WEAK = dc_link.Params(DcSource("diode_bridge", diode_bridge, diode_bridge.Params(100.0, 2.5)), CAPACITANCE)
 
 
-def on_a_link(motor: BondGraph, link: dc_link.Params, share: float, laws: Mapping[str, Law]) -> BondGraph:
+def on_a_link(motor: BondGraph, link: dc_link.Params, bridge: InverterBridge, laws: Mapping[str, Law]) -> BondGraph:
     """A motor with voltages by laws of the time, on an inverter."""
     for name, law in laws.items():
         motor.add(name, Se("electrical", law))
@@ -119,14 +144,14 @@ def on_a_link(motor: BondGraph, link: dc_link.Params, share: float, laws: Mappin
     motor.ports = {"shaft": "rotor"}
     graph = BondGraph()
     graph.include("link", dc_link.build(link))
-    graph.include("motor", on_link(motor, share))
+    graph.include("motor", on_link(motor, bridge, 1.0))
     graph.bond("motor.link", "link.bus")
     return graph
 
 
 def test_a_motor_on_a_link_that_gives_way_follows_its_equations_by_hand() -> None:
     law = Law(lambda t: 140.0 * ops.sin(8.0 * t), ("t",))
-    graph = on_a_link(dc_machine.build(MACHINE), WEAK, dc_machine.BRIDGE.link_fraction, {"u": law})
+    graph = on_a_link(dc_machine.build(MACHINE), WEAK, dc_machine.BRIDGE, {"u": law})
     t = np.linspace(0.0, 0.8, 200)
     found = Simulation(assemble(graph), t, method="DOP853", rtol=1e-10, max_step=1e-3)
 
@@ -146,7 +171,7 @@ def test_a_motor_on_a_link_that_gives_way_follows_its_equations_by_hand() -> Non
 
 def test_three_phases_get_at_most_the_link_over_the_root_of_three() -> None:
     laws = {f"u_{axis}": Law(lambda t, u=u: u + 0.0 * t, ("t",)) for axis, u in (("d", 30.0), ("q", 400.0))}
-    graph = on_a_link(pmsm.build(SERVO), WEAK, pmsm.BRIDGE.link_fraction, laws)
+    graph = on_a_link(pmsm.build(SERVO), WEAK, pmsm.BRIDGE, laws)
     found = Simulation(assemble(graph), [0.0, 0.05], method="DOP853", rtol=1e-10)
     known, assembly = found.known(), found.assembly
     link = float(found["link.capacitor.displacement"][-1] / CAPACITANCE)
@@ -244,6 +269,7 @@ def test_drives_on_a_link_close_the_balance_of_energy(name: str, integrator: str
 # type -> (the motor, and Σ u i of its signals -> electrical power)
 OTHER_MOTORS: dict[str, tuple[dict[str, Any], float]] = {
     "stepper": ({"teeth": 10, "resistance": 0.8, "inductance": 3e-3, "torque_constant": 0.9, "inertia": 4e-3}, 1.0),
+    "bldc": ({"pole_pairs": 2, "resistance": 0.8, "inductance": 2e-3, "back_emf": 0.3, "inertia": 4e-3}, 1.0),
     "linear_motor": (
         {"pole_pitch": 0.06, "force_constant": 40, "resistance": 0.8, "inductance_d": 2e-3, "inductance_q": 3e-3}, 1.5,
     ),
@@ -252,6 +278,16 @@ OTHER_MOTORS: dict[str, tuple[dict[str, Any], float]] = {
         | {"stator_leakage": 1e-3, "rotor_leakage": 1e-3, "inertia": 4e-3, "flux": 0.3, "excited": True}, 1.5,
     ),
 }  # fmt: skip
+
+
+# type -> (names of its phases or axes, Σ |i| of its half bridges per amplitude, square of the amplitude per Σ i²,
+# the largest of its voltages per voltage of the link)
+HALF_BRIDGES: dict[str, tuple[str, float, float, float]] = {
+    "stepper": ("ab", 8.0 / np.pi, 1.0, 1.0),
+    "bldc": ("abc", 2.0, 0.5, 0.5),
+    "linear_motor": ("dq", 6.0 / np.pi, 1.0, 1.0 / np.sqrt(3.0)),
+    "induction_machine": ("dq", 6.0 / np.pi, 1.0, 1.0 / np.sqrt(3.0)),
+}
 
 
 @pytest.mark.parametrize("name", OTHER_MOTORS)
@@ -268,16 +304,16 @@ def test_other_motors_take_their_power_from_the_link(name: str) -> None:
         drive, {**link, "source": {**LINK["source"], "voltage": 30}}, mechanism=mechanism, schedule=schedule
     ).run()
     assert abs(run.summary["energy"]["residual_relative"]) < 1e-8
-    names = "ab" if name == "stepper" else "dq"
-    changes = 8.0 if name == "stepper" else 6.0  # Σ |i| of the half bridges is changes/π times the amplitude
-    u, largest = run["link/voltage"], 1.0 if name == "stepper" else 1.0 / np.sqrt(3.0)
+    names, changes, square, largest = HALF_BRIDGES[name]
+    u = run["link/voltage"]
     for joint in ("first", "second"):
         voltages, currents = (np.array([run[f"{joint}/{of}_{k}"] for k in names]) for of in ("voltage", "current"))
-        amplitude = np.hypot(*currents)
-        switched = 16e3 * 1e-7 * changes / np.pi * amplitude**2 / np.hypot(amplitude, 0.05) * u
+        amplitude = np.sqrt(square * np.sum(currents**2, axis=0))
+        switched = 16e3 * 1e-7 * changes * amplitude**2 / np.hypot(amplitude, 0.05) * u
         power = phases * np.sum(voltages * currents, axis=0) + switched
         assert u * run[f"{joint}/supply_current"] == pytest.approx(power, abs=1e-9 * np.ptp(power))
-        assert np.max(np.hypot(*voltages) / u) == pytest.approx(largest, rel=1e-6)
+        sizes = np.max(np.abs(voltages), axis=0) if name == "bldc" else np.hypot(*voltages)
+        assert np.max(sizes / u) == pytest.approx(largest, rel=1e-6)
 
 
 def test_drives_start_with_the_velocity_of_their_joints() -> None:
@@ -291,27 +327,88 @@ def test_drives_start_with_the_velocity_of_their_joints() -> None:
     assert run["first/motor_speed"][0] == pytest.approx(10.0) and run["second/motor_speed"][0] == pytest.approx(-5.0)
 
 
+STIFF = {"type": "diode_bridge", "voltage": 100, "resistance": 0.2}
+SMALL = {"source": STIFF, "capacitance": 2e-4}
+BURNS = {"threshold": 110, "resistance": 5}
+# name -> a link, and how many warnings of it a run has
+RANGES: dict[str, tuple[dict[str, Any], int]] = {
+    "no chopper": (SMALL, 1),
+    "a capacitor that takes it all": ({**SMALL, "capacitance": 0.1}, 0),
+    "a link that withstands it": ({**SMALL, "largest_voltage": 1e4}, 0),
+    "above its largest voltage": ({**SMALL, "chopper": BURNS, "largest_voltage": 110.5}, 1),
+    "a chopper that holds it": ({**SMALL, "chopper": BURNS}, 0),
+    "a chopper that is always on": ({**SMALL, "chopper": {**BURNS, "resistance": 100}}, 1),
+    "both": ({**SMALL, "chopper": {**BURNS, "resistance": 100}, "largest_voltage": 150}, 2),
+    "below its lowest voltage": ({**SMALL, "capacitance": 0.1, "lowest_voltage": 99.9}, 1),
+    "below half its source": ({**SMALL, "chopper": BURNS, "source": {**STIFF, "resistance": 4}}, 1),
+    "charged in the run": ({**SMALL, "capacitance": 0.1, "voltage": 20}, 0),
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_a_run_warns_of_a_link_that_leaves_its_range(name: str, said: Said) -> None:
+    """Whatever the rig keeps, as the summary has the range."""
+    link, count = RANGES[name]
+    schedule = {"step": "1 ms", "duration": "0.4 s", "integrator": "rodas4", "substeps": "auto"}
+    rig = rig_of(link=link, schedule=schedule)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RunWarning)
+        run, final = rig.run(), rig.run(keep="final")
+    u, found = run["link/voltage"], run.summary["supplies"]["link"]
+    assert (found["voltage_start"], found["voltage_min"], found["voltage_max"]) == (u[0], u.min(), u.max())
+    assert found["t_max_s"] == pytest.approx(run.t[u.argmax()])
+    assert final.summary["supplies"] == run.summary["supplies"] and final.warnings == run.warnings
+    assert len(run.warnings) == count
+    if count:
+        said("\n".join(run.warnings))
+
+
 MISTAKES: dict[str, dict[str, Any]] = {
     "an unknown supply": {"drive": {**DRIVE, "supply": "lin"}},
     "nothing on it": {"drive": {**DRIVE, "supply": None}},
     "the name of a joint": {"supplies": {"first": LINK}, "drive": {**DRIVE, "supply": "first"}},
-    "sampled loops": {"drive": {**DRIVE, "loops": {"mode": "effort", "current": {"rate": 16e3}}}},
-    "steps without feedback": {
-        "drive": {
-            **DRIVE,
-            "motor": {"type": "stepper", **OTHER_MOTORS["stepper"][0]},
-            "open_loop": {"steps": {"current": 2}},
-        }
+    "samples that are too slow for its current": {
+        "drive": {**DRIVE, "loops": {"mode": "effort", "current": {"rate": 1e3}}}
     },
-    "legs of which one is open": {
+    "a machine without magnets": {
         "drive": {
             **DRIVE,
-            "motor": {"type": "bldc", "pole_pairs": 2, "resistance": 0.5, "inductance": 1e-3, "back_emf": 0.05},
+            "motor": {
+                **{key: value for key, value in DRIVE["motor"].items() if key != "torque_constant"},
+                **{"excitation": 0.2, "field_resistance": 50, "field_inductance": 2},
+            },
         }
     },
     "a ripple": {"drive": {**DRIVE, "control": {"inverter": {**INVERTER, "switched": True}}}},
     "a chopper that is always on": {"link": {**LINK, "chopper": {"threshold": 90, "resistance": 10}}},
+    "a chopper that switches off above where it switches on": {
+        "link": {**LINK, "chopper": {"threshold": 120, "off_threshold": 125, "resistance": 10}}
+    },
+    "a chopper with a band and a hysteresis": {
+        "link": {**LINK, "chopper": {"threshold": 120, "off_threshold": 115, "band": 5, "resistance": 10}}
+    },
+    "a chopper that does not switch off": {
+        "link": {**LINK, "chopper": {"threshold": 120, "off_threshold": 95, "resistance": 10}}
+    },
+    "a battery that falls with its charge": {
+        "link": {
+            "source": {"type": "battery", "capacity": 3600, "charges": [0, 1], "voltages": [52, 48], "resistance": 0.1},
+            "capacitance": 1e-3,
+        }
+    },
     "an unknown source": {"link": {**LINK, "source": {"type": "grid"}}},
+    "no source": {"link": {**LINK, "source": None}},
+    "a source without type": {"link": {**LINK, "source": {}}},
+    "a source that is no text": {"link": {**LINK, "source": {"type": 5}}},
+    "a source that feeds no link": {"link": {**LINK, "source": {"type": "gear_stage", "ratio": 3}}},
+    "no motor": {"drive": {**DRIVE, "motor": None}},
+    "a drive of the other domain": {"drive": {**DRIVE, "gears": [{"type": "ball_screw", "lead": 0.01}]}},
+    "a largest voltage below the source's": {"link": {**LINK, "largest_voltage": 90}},
+    "a largest voltage below the chopper": {
+        "link": {**LINK, "largest_voltage": 120, "chopper": {"threshold": 130, "resistance": 10}}
+    },
+    "a lowest voltage above the source's": {"link": {**LINK, "lowest_voltage": 110}},
+    "a lowest voltage of a link that is charged": {"link": {**LINK, "voltage": 0, "lowest_voltage": 80}},
     "multirate": {"schedule": {"step": "1 ms", "integrator": "multirate"}},
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from scipy.optimize import brentq
 
 from cosim import Rig
 from cosim.core.errors import InputErrors
-from cosim.mechanics.bondgraph.components._thermal import NEVER, HeatedNetwork, Thermal, ThermalCoupling, ThermalNode
+from cosim.mechanics.bondgraph.components._heated_network import NEVER, HeatedNetwork
+from cosim.mechanics.bondgraph.components._thermal import Thermal, ThermalCoupling, ThermalNode
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 
@@ -34,12 +36,24 @@ FOUR = Thermal(
 )
 
 
+CONDUCTING = replace(FOUR, couplings=tuple(
+    ThermalCoupling(c.between, conductance=1.0 / c.resistance) for c in FOUR.couplings if c.resistance
+))  # fmt: skip
+
+
+def test_a_conductance_is_an_inverse_resistance() -> None:
+    given = (30.0, 20.0, 12.0, 8.0, 90.0, 20.0)
+    times = [HeatedNetwork(of, ("winding", "iron")).time_to_limit(*given) for of in (FOUR, CONDUCTING)]
+    assert times[0] == pytest.approx(times[1], rel=1e-12)
+
+
 def rates_of(thermal: Thermal, power: np.ndarray, rises: np.ndarray, air: float = 0.0) -> np.ndarray:
     """Heat flows by hand, coupling by coupling."""
     names = [node.name for node in thermal.network_nodes]
     heat = power.astype(float).copy()
     for coupling in thermal.network_couplings:
         level = [air if name == "ambient" else rises[names.index(name)] for name in coupling.between]
+        assert coupling.resistance is not None
         flow = (level[0] - level[1]) / coupling.resistance
         for name, sign in zip(coupling.between, (-1.0, 1.0), strict=True):
             if name != "ambient":
@@ -89,7 +103,35 @@ def test_the_time_of_four_nodes_is_where_scipy_meets_a_limit(losses: tuple[float
     assert network.time_to_limit(*start, *losses) == pytest.approx(found.t[-1], rel=1e-6)
 
 
+@pytest.mark.parametrize("thermal", [ONE, TWO, FOUR], ids=["one", "two", "four"])
+@pytest.mark.parametrize("loss", [30.0, 90.0, 400.0])
+def test_losses_that_grow_with_the_resistance(thermal: Thermal, loss: float) -> None:
+    """At a constant current, by SciPy on the heat flows by hand; networks whose losses run away are among them."""
+    n = len(thermal.network_nodes)
+    start, iron = np.linspace(25.0, 10.0, n), 15.0
+    limits = [(k, node.limit) for k, node in enumerate(thermal.network_nodes) if node.limit is not None]
+
+    def power(x: np.ndarray) -> np.ndarray:
+        grown = loss * (1.0 + 0.00393 * x[0]) / (1.0 + 0.00393 * start[0])
+        return np.array([grown, *([iron] if n > 1 else []), *[0.0] * (n - 2)])
+
+    def met(_: float, x: Any) -> float:
+        return max(float(x[k]) - limit for k, limit in limits)
+
+    met.terminal = True  # type: ignore[attr-defined]
+    found = solve_ivp(
+        lambda _, x: rates_of(thermal, power(x), x), (0.0, 3e5), start, events=met, rtol=1e-11, atol=1e-11,
+        method="LSODA",
+    )  # fmt: skip
+    expected = found.t[-1] if found.status == 1 else NEVER
+    heated = ("winding", thermal.network_nodes[1].name) if n > 1 else ("winding",)
+    network = HeatedNetwork(thermal, heated, (True, False)[: len(heated)])
+    losses = (loss, iron)[: len(heated)]
+    assert float(network.time_to_limit(*start, *losses)) == pytest.approx(expected, rel=1e-7)
+
+
 # --- in a drive ---
+
 
 NETWORK: dict[str, Any] = {
     "nodes": [
@@ -190,6 +232,39 @@ def test_a_network_in_a_drive_heats_by_its_losses_and_weakens_its_magnets(motor:
         assert run["axis/time_to_limit"][k] == pytest.approx(expected, rel=1e-5), k
 
 
+@pytest.mark.parametrize("motor", [DC, PMSM, STEPPER], ids=["dc_machine", "pmsm", "stepper"])
+def test_a_drive_at_a_constant_torque_meets_its_limit_when_it_said(motor: dict[str, Any]) -> None:
+    """An arm that it holds against gravity: from the first times on the same end is told."""
+    network = {"winding_capacity": 3, "housing_capacity": 20, "winding_to_housing": 1.5, "housing_to_ambient": 2.0}
+    drive = {"type": "drive", "motor": {**motor, "thermal": {**network, "winding_limit": 40}}}
+    body = {
+        "name": "arm",
+        "joint": "axis",
+        "axis": [0, 1, 0],
+        "mass": 1,
+        "com": [0.8, 0, 0],
+        "inertia": [0.1, 0.1, 0.1],
+    }
+    rig = Rig.from_dict(
+        {
+            "mechanism": {"bodies": [body]},
+            "joints": {"axis": {"actuator": {**drive, "control": {"bandwidth": 200}}}},
+            "controllers": [
+                {"type": "computed_torque", "bandwidth": 8, "trajectory": {"type": "quintic", "goal": 0, "duration": 1}}
+            ],
+            "schedule": {"step": "2 ms", "duration": "6 s", "integrator": "rodas4", "substeps": 2},
+        }
+    )
+    run = rig.run()
+    rise, told = run["axis/winding_temperature"], run["axis/time_to_limit"]
+    k = int(np.argmax(rise >= 40.0))
+    assert k > 430
+    met = run.t[k] - (rise[k] - 40.0) / (rise[k] - rise[k - 1]) * 2e-3
+    for at in (200, 400, k - 20):
+        assert run.t[at] + told[at] == pytest.approx(met, abs=2e-3)
+    assert told[k:].max() == 0.0
+
+
 MISTAKES: dict[str, dict[str, Any]] = {
     "both forms": {**NETWORK, "winding_capacity": 3},
     "half of two nodes": {"winding_capacity": 3, "housing_capacity": 4},
@@ -197,6 +272,13 @@ MISTAKES: dict[str, dict[str, Any]] = {
     "an unknown node": {**NETWORK, "couplings": [{"between": ["winding", "stator"], "resistance": 1}]},
     "a node that stays hot": {**NETWORK, "couplings": NETWORK["couplings"][:2]},
     "an ambient that knows the speed": {**NETWORK, "ambient": "velocity"},
+    "magnets that weaken per cent": {**NETWORK, "flux_coefficient": -0.12},
+    "a resistance that rises per cent": {**NETWORK, "coefficient": 0.393},
+    "an ambient in °C": {**NETWORK, "ambient": "20 degC"},
+    "a coupling of both": {
+        **NETWORK,
+        "couplings": [{"between": ["winding", "ambient"], "resistance": 1, "conductance": 1}],
+    },
     "magnets nowhere": {**NETWORK, "magnets": "rotor"},
     "one name twice": {**NETWORK, "nodes": NETWORK["nodes"] + [{"name": "iron", "capacity": 3}]},
 }

@@ -79,7 +79,7 @@ def test_the_motor_alone_answers_a_voltage_step_as_its_closed_form(sample: Sampl
     np.testing.assert_allclose(run["drum/motor_speed"], expected, atol=1e-5 * end)
 
 
-@pytest.mark.parametrize("form", ["loop-free", "circuit"])
+@pytest.mark.parametrize("form", ["loop-free", "circuit", "blocks"])
 def test_both_forms_of_the_graph_draw_the_same_equations(form: str, command: Callable, tmp_path: Path) -> None:
     file = tmp_path / "graph.svg"
     rig = FOLDER / "drives" / "electromechanical.yaml"

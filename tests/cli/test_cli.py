@@ -12,7 +12,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.cli.run_summary import bus_line, speed_text
-from cosim.output.recording_reader import read_recording
+from cosim.core.recordings.reader import read_recording
 from cosim.rig.run.run_warnings import step_error_warnings
 from tests.kit.rigs import controller
 

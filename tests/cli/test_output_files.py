@@ -9,7 +9,7 @@ import pytest
 
 from cosim.cli.run_files import _recorded
 from cosim.core.errors import InputError
-from cosim.output.recording_reader import read_recording
+from cosim.core.recordings.reader import read_recording
 from tests.kit.disk import small_disk
 from tests.kit.rigs import controller
 

@@ -8,7 +8,8 @@ from cosim import load_rig
 from cosim.apps.deploy.stages import NOT_ARMED, STOPPED
 from cosim.control.limits import CODES, NOT_FINITE, STALE
 from cosim.execution.native_engine import NativeEngine
-from cosim.simulation.tick.arming import armed, start_of
+from cosim.simulation.tick.arming import armed
+from cosim.simulation.tick.first_references import start_of
 from cosim.simulation.tick.virtual_plant import VirtualPlant
 from tests.kit.objects import ObjectRig
 from tests.system.test_real_joints import DRIVERS, arm, engine_of, real  # noqa: F401 a fixture

@@ -150,7 +150,8 @@ def test_code_is_written_to_a_file_of_its_language(command: Any, said: Any) -> N
     said(str(raised(InputError, derive_bond_graph, Path("two.yaml"), Path("graph.c"), None, "loop-free", "python")))
 
 
-def test_code_is_of_one_graph(said: Any) -> None:
+def test_code_is_of_one_graph(said: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
     again = TWO.replace("  coupling:", "  other:").partition("bond_graphs:\n")[2].partition("schedule:")[0]
     body = "    - {name: NAME, parent: base, joint: NAMENAME, axis: [0, 0, 1], mass: 1 kg, inertia: [1, 1, 1]}\n"
     bodies = "".join(body.replace("NAME", name) for name in "cd")

@@ -18,10 +18,16 @@ from cosim.mechanics.bondgraph.graph import CheckedGraph, DcSource, built
 
 NAMES = [m.name for m in pkgutil.iter_modules(components.__path__) if not m.name.startswith("_")]
 # those that decide of what elements a component is made, or that a law compares with a number
-NUMBERS = {"accumulator": {"exponent"}, "cylinder": {"extension", "stroke"}, "gas_cylinder": {"extension", "stroke"}}
+NUMBERS = {
+    "accumulator": {"exponent"},
+    "cylinder": {"extension", "stroke"},
+    "gas_cylinder": {"extension", "stroke"},
+    "induction_machine": {"saturation_flux", "saturation_exponent"},
+}
 GIVEN: dict[str, dict[str, Any]] = {
     "dc_machine": {"torque_constant": 0.1},
     "pmsm": {"pole_pairs": 4},
+    "induction_machine": {"pole_pairs": 2, "stator_leakage": 0.1, "rotor_leakage": 0.1},
     "gas_orifice": {"conductance": 1e-8},
     "battery": {"charges": (0.0, 1.0), "voltages": (3.0, 5.0)},
     "dc_link": {"source": DcSource("battery", battery, battery.Params(50.0, (0.0, 1.0), (3.0, 5.0), 0.5))},

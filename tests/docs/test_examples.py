@@ -25,6 +25,7 @@ from cosim.cli.command_line import all_commands
 from cosim.cli.run_overrides import shadow_of
 from cosim.core import ops
 from cosim.core.plugin_loading import DRIVER
+from cosim.core.tables.joint_table import TableFile
 from cosim.core.units import parse_quantity
 from cosim.execution.scheduler import SchedulerState
 from cosim.plugins.drivers.common.wiring import JointParams, Units
@@ -294,8 +295,8 @@ def test_every_yaml_example_is_valid():
 def test_the_csv_example_has_waypoints(tmp_path):
     path = tmp_path / "path.csv"
     path.write_text(blocks(DOCS, "csv")[0])
-    times, positions = read_waypoints(path, ("shoulder", "elbow"))
-    assert positions.shape == (len(times), 2)
+    table = read_waypoints(TableFile(file=path.name), tmp_path, ("shoulder", "elbow"))
+    assert table.values.shape == (len(table.t), 2) and table.notes == ()
 
 
 def test_the_example_of_a_controller_is_compiled(folder):

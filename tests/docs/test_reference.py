@@ -39,6 +39,8 @@ from cosim.plugins.drivers.dynamixel import SerialSettings
 from cosim.rig import emulate
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
+from cosim.rig.run.drive_figures import LostStepsSummary, TemperatureSummary
+from cosim.rig.run.link_voltages import SupplySummary
 from cosim.rig.run.proven_units import UnitsSummary
 from cosim.rig.run.recorded_run import StreamSummary
 from cosim.rig.run.run_metadata import channels_of
@@ -102,7 +104,11 @@ def families() -> dict[str, type]:
 def keys(cls: type) -> dict[str, dataclasses.Field]:
     """The fields that a table shows: of a family's joints without the wiring that all share."""
     shared = dataclasses.fields(wiring.JointParams) if cls in families().values() else ()
-    return {field.name: field for field in dataclasses.fields(cls) if field.name not in {f.name for f in shared}}
+    return {
+        field.name: field
+        for field in dataclasses.fields(cls)
+        if field.init and field.name not in {f.name for f in shared}
+    }
 
 
 CLASSES = {heading: cls for heading, (cls, _) in SECTIONS.items()} | plugins() | families()
@@ -370,6 +376,9 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     linked = load_rig(folder / "drives" / "dc_link.yaml").run(0.01).summary["powers"]
     assert set(linked["table"]) == {ELECTRICAL, RETURNED, "copper", "gear"} and {"copper", "gear"} < set(LOSSES)
     fields |= {f"powers.<name>.{key}" for key in (ELECTRICAL, RETURNED, "<part>")}
+    fields |= {f"temperatures.<joint>.<node>.{key}" for key in get_type_hints(TemperatureSummary)}
+    fields |= {f"lost_steps.<joint>.{key}" for key in get_type_hints(LostStepsSummary)}
+    fields |= {f"supplies.<name>.{key}" for key in get_type_hints(SupplySummary)}
     fields |= {f"bonds.<name>.{key}" for key in get_type_hints(PartBondSummary)}
     fields |= {f"torsion_springs.<name>.{key}" for key in get_type_hints(TorsionSpringSummary)}
     fields |= {f"real_joints.<joint>.{key}" for key in get_type_hints(DriveBondSummary)}

@@ -260,3 +260,12 @@ def test_the_command(arm_file, noisy, tmp_path, command):
     for name in ("joints.elbow.actuator.coulomb", "joints.shoulder.actuator.viscous"):
         assert rig.numbers[name] == pytest.approx(data["numbers"][name]["value"], rel=1e-12)
     assert "in simulated runs" in report.read_text()
+
+
+def test_the_covariance_where_two_numbers_have_the_same_effect():
+    """Their difference is known by the prior alone, however well the sum is seen."""
+    errors = np.random.default_rng(3).normal(size=(400, 1))
+    slope = 1e9 * np.sin(np.arange(400.0))[:, None, None] * np.ones(2)
+    found = covariance(errors, slope, 0.01, 1e-4)
+    apart = np.array([1.0, -1.0]) / np.sqrt(2.0)
+    assert apart @ found @ apart == pytest.approx(1e4, rel=1e-3)

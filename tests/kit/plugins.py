@@ -40,7 +40,7 @@ def parameter_sets(module: ModuleType, n: int, text: str = "", random_sets: int 
     """
     rng = np.random.default_rng(0)
     hints = get_type_hints(module.Params, include_extras=False)
-    fields = dataclasses.fields(module.Params)
+    fields = [f for f in dataclasses.fields(module.Params) if f.init]
     required = {f.name: f for f in fields if f.default is dataclasses.MISSING}
     drawn: list[tuple[str, dict[str, Any]]] = [("defaults", {})]
     for f in fields:

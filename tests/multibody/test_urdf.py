@@ -145,6 +145,38 @@ def test_remarks_on_line_4(case, said):
     said(note)
 
 
+WARNED = {  # what is in the joint on line 4
+    "two axes": AXIS + '<axis xyz="1 0 0"/>' + LIMIT,
+    "two limits": AXIS + LIMIT + '<limit lower="0" upper="9" velocity="9" effort="9"/>',
+    "limits the wrong way round": AXIS + '<limit lower="2" upper="1" velocity="3" effort="1"/>',
+}
+
+
+@pytest.mark.parametrize("case", WARNED)
+def test_what_other_readers_take_with_a_warning(case, said):
+    mechanism = parse_urdf(two_links(WARNED[case]), "r.urdf")
+    (warning,) = mechanism.warnings
+    assert warning.startswith("r.urdf:4 joint 'j': ")
+    said(warning)
+    (found,) = mechanism.joints
+    assert (found.axis.tolist(), found.max_velocity, found.lower < found.upper) == ([0, 0, 1], 3, True)
+
+
+BLANKS = ["\n", " \n\t", "\ufeff\n", "\n\ufeff", "\r\n"]
+
+
+@pytest.mark.parametrize("blanks", BLANKS)
+@pytest.mark.parametrize("as_bytes", [False, True])
+def test_blanks_before_the_declaration_are_left_out(as_bytes, blanks):
+    """Lines are still those of the file."""
+    text = f'{blanks}<?xml version="1.0"?>\n' + two_links('<axis xyz="0 0 0"/>', "continuous")
+    line = 5 + blanks.count("\n")
+    assert messages(text.encode() if as_bytes else text)[0].startswith(f"r.urdf:{line} joint 'j': the axis is zero")
+    plain = text.replace("0 0 0", "0 0 1")
+    (note,) = parse_urdf(plain.encode() if as_bytes else plain, "r.urdf").notes
+    assert note.startswith("r.urdf:1: something blank before")
+
+
 @pytest.mark.parametrize("moments", [("-1e-14", "1", "1"), ("-1e-20", "0", "1e-20"), ("0", "1", "1"), ("0", "0", "0")])
 def test_inertias_that_need_no_remark(moments):
     """Rounding of an eigenvalue, a computed zero, a thin rod, a point, whose mass is kept."""
@@ -172,8 +204,10 @@ def test_a_robot_without_a_name_is_called_robot():
 def test_a_locked_range_stands_and_a_continuous_joint_has_no_range():
     locked = parse_urdf(two_links(AXIS + '<limit lower="1" upper="1" velocity="1" effort="1"/>')).joints[0]
     assert (locked.lower, locked.upper) == (1, 1)
-    wheel = parse_urdf(two_links(AXIS + LIMIT, "continuous")).joints[0]
+    mechanism = parse_urdf(two_links(AXIS + LIMIT, "continuous"))
+    (wheel,) = mechanism.joints
     assert (wheel.lower, wheel.upper, wheel.max_velocity) == (-math.inf, math.inf, 3)
+    assert "'j': the range -1 to 2 of a continuous joint is left out" in mechanism.warnings[0]
 
 
 FILES = {
@@ -194,11 +228,9 @@ JOINTS = {  # what is in the joint on line 4, and its kind
     "an axis of zeros": ('<axis xyz="0 0 0"/>', "continuous"),
     "an axis of two numbers": ('<axis xyz="0 1"/>', "continuous"),
     "an axis with a word": ('<axis xyz="0 1 one"/>', "continuous"),
-    "two axes": (AXIS + AXIS, "continuous"),
     "an origin that is no number": (AXIS + '<origin xyz="0 nan 0"/>', "fixed"),
     "an infinite origin": (AXIS + '<origin rpy="0 0 inf"/>', "fixed"),
     "an empty origin": (AXIS + '<origin xyz=""/>', "fixed"),
-    "limits the wrong way round": (AXIS + '<limit lower="2" upper="1" velocity="1" effort="1"/>', "revolute"),
     "a limit without effort": (AXIS + '<limit velocity="1"/>', "continuous"),
     "a negative velocity": (AXIS + '<limit velocity="-1" effort="1"/>', "continuous"),
     "a negative effort": (AXIS + '<limit velocity="1" effort="-2.5"/>', "continuous"),

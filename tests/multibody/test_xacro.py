@@ -2,6 +2,7 @@
 
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -110,6 +111,22 @@ def test_packages_are_found(write, where, tmp_path, monkeypatch):
     if where.endswith("PATH"):
         monkeypatch.setenv(where, str(tmp_path / "ros"))
     assert len(read_urdf("ws/robot/urdf/scara.xacro", None, packages).mechanism.joints) == 2
+
+
+@pytest.mark.parametrize("found", ["given", "ROS_PACKAGE_PATH"])
+def test_a_package_in_a_relative_folder_is_found_from_an_include(write, found, monkeypatch):
+    """xacro joins a relative file to the folder of the file that includes it."""
+    write(
+        ws__arms__macros__arm_x=f'<robot {XACRO}><xacro:include filename="$(find arms)/macros/own_x"/></robot>'.replace(
+            "_x", ".xacro"
+        ),
+        ws__arms__macros__own_x=MACRO,
+        ws__robots__scara_x=SCARA.replace("INCLUDED", "$(find arms)/macros/arm.xacro"),
+    )
+    if found != "given":
+        monkeypatch.setenv(found, "ws")
+    packages = [Path("ws")] if found == "given" else []
+    assert len(read_urdf("ws/robots/scara.xacro", None, packages).mechanism.joints) == 2
 
 
 def test_warnings_of_xacro_are_notes(write, capfd):

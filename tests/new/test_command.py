@@ -110,6 +110,33 @@ def test_motors_and_bandwidth_are_options(new):
     assert run.summary["joints"]["j"]["error_max"] < 0.02 * 0.0873
 
 
+DRIVEN = ARM.replace(
+    "</robot>",
+    """<transmission name="t"><type>transmission_interface/SimpleTransmission</type><joint name="shoulder"/>
+<actuator name="m"><mechanicalReduction>-50</mechanicalReduction></actuator></transmission>
+<ros2_control name="s" type="system"><joint name="elbow">
+<command_interface name="position"><param name="min">-1</param><param name="max">1.5</param></command_interface>
+<command_interface name="velocity"><param name="min">-2</param><param name="max">2</param></command_interface>
+<state_interface name="position"><param name="initial_value">0.3</param></state_interface></joint></ros2_control>
+</robot>""",
+)
+
+
+def test_gears_limits_and_starts_of_the_robot_file_are_in_the_rig(new, said):
+    code, out, err = new(DRIVEN, "--actuator", "dc_motor")
+    assert (code, err) == (0, []) and "chosen" not in "".join(out)
+    text = Path("rig.yaml").read_text()
+    joints = yaml.safe_load(text)["joints"]
+    said([line for line in text.splitlines() if "the robot file" in line or "gear 50" in line])
+    assert joints["shoulder"]["actuator"]["ratio"] == 50 and "limits" not in joints["shoulder"]
+    rig = load_rig("rig.yaml")
+    lower, upper, velocity = rig.limits.lower, rig.limits.upper, rig.limits.velocity
+    assert (lower.tolist(), upper.tolist()) == (pytest.approx([-2, -1]), pytest.approx([2, 1.5]))
+    assert velocity == pytest.approx([3, 2], rel=1e-5)  # as the rig writes it
+    assert [joint.initial_position for joint in rig.spec.joints.values()] == pytest.approx([0, 0.3], abs=1e-9)
+    assert rig.run().summary["joints"]["elbow"]["error_max"] < 0.02 * 0.0873
+
+
 def test_the_path_of_the_robot_is_relative_to_the_rig(new):
     Path("rigs").mkdir()
     Path("robots").mkdir()

@@ -8,6 +8,7 @@ import pytest
 
 from cosim.core.errors import InputErrors
 from cosim.mechanics.multibody import Model
+from cosim.mechanics.multibody.description.urdf import parse_urdf, read_urdf
 from tests.kit.refusals import raised
 from tests.multibody.random_frames import error
 from tests.oracle.conftest import ROBOTS, covering_robots
@@ -37,7 +38,7 @@ ICUB = "icub_description/robots/icub.urdf"
 
 
 def reference_of(name):
-    return Reference(Model.from_urdf(ROBOTS / name), pin.buildModelFromUrdf(str(ROBOTS / name)))
+    return Reference(Model(read_urdf(ROBOTS / name).mechanism), pin.buildModelFromUrdf(str(ROBOTS / name)))
 
 
 def test_the_package_holds_the_robots_that_the_tables_name():
@@ -93,3 +94,42 @@ def test_mimics_are_those_of_pinocchio(name):
     assert error(model.equations.mass_matrix(q), pin.crba(reduced, data, full)[np.ix_(order, order)]) < TOLERANCE
     expected = pin.rnea(reduced, data, full, rate, acceleration)[order]
     assert error(model.equations.inverse_dynamics(q, v, qdd), expected) < TOLERANCE
+
+
+TWICE = """<robot name="r"><link name="a"/>
+<link name="b"><inertial><origin xyz="{com} 0 0"/>{mass}{inertia}</inertial></link>
+<joint name="j" type="revolute"><parent link="a"/><child link="b"/>{origin}{axis}{limit}{dynamics}</joint></robot>"""
+SINGLE = {
+    "com": "0.2",
+    "mass": '<mass value="2"/>',
+    "inertia": '<inertia ixx="1" iyy="2" izz="2.5" ixy="0.1" ixz="0" iyz="0"/>',
+    "origin": '<origin xyz="0 0 1" rpy="0.3 0 0"/>',
+    "axis": '<axis xyz="0 1 0"/>',
+    "limit": '<limit lower="-1" upper="2" velocity="3" effort="4"/>',
+    "dynamics": '<dynamics damping="0.1" friction="0.2"/>',
+}
+OTHER = {
+    "mass": '<mass value="9"/>',
+    "inertia": '<inertia ixx="3" iyy="3" izz="3" ixy="0" ixz="0" iyz="0"/>',
+    "origin": '<origin xyz="5 0 0"/>',
+    "axis": '<axis xyz="1 0 0"/>',
+    "limit": '<limit lower="-9" upper="9" velocity="9" effort="9"/>',
+    "dynamics": '<dynamics damping="7" friction="7"/>',
+}
+
+
+@pytest.mark.parametrize("part", OTHER)
+@pytest.mark.parametrize("first", [True, False])
+def test_of_an_element_that_is_there_twice_the_first_one_counts_as_in_urdfdom(part, first):
+    """Pinocchio reads with urdfdom."""
+    pair = SINGLE[part] + OTHER[part] if first else OTHER[part] + SINGLE[part]
+    text = TWICE.format(**SINGLE | {part: pair})
+    mechanism, peer = parse_urdf(text), pin.buildModelFromXML(text)
+    assert len(mechanism.warnings) == 1
+    model, data, q = Model(mechanism), peer.createData(), np.array([0.7])
+    assert model.mass_matrix(q)[0, 0] == pytest.approx(pin.crba(peer, data, q)[0, 0], rel=1e-14)
+    assert model.gravity_effort(q) == pytest.approx(pin.computeGeneralizedGravity(peer, data, q), rel=1e-14)
+    (joint,) = mechanism.joints
+    ours = (joint.lower, joint.upper, joint.max_velocity, joint.max_effort, joint.damping, joint.friction)
+    theirs = (peer.lowerPositionLimit, peer.upperPositionLimit, peer.velocityLimit, peer.effortLimit)
+    assert ours == tuple(float(each[0]) for each in (*theirs, peer.damping, peer.friction))

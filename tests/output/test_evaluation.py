@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from mcap.reader import make_reader
 
+from cosim.core.recordings.reader import read_recording
 from cosim.output.frame_protocol import decode_ticks, encode_ticks
-from cosim.output.recording_reader import read_recording
 from cosim.output.remote_sink import RemoteSink
 from cosim.output.sinks import SinkConfig, open_sinks
 from cosim.rig.run import session as rig_session

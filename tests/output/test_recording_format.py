@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from cosim.core.errors import RunError
+from cosim.core.recordings.index import read_index
+from cosim.core.recordings.reader import read_recording
 from cosim.output.recorder import Recorder
-from cosim.output.recording_index import read_index
-from cosim.output.recording_reader import read_recording
 from tests.kit.disk import small_disk
 from tests.kit.mcap_validation import CHUNK, HEAD, MAGIC, InvalidFile, records, validate
 from tests.kit.refusals import raised

@@ -23,9 +23,9 @@ from orjson import loads
 
 import cosim.output.remote_sink
 from cosim.core.errors import InputError, RunError
+from cosim.core.recordings.reader import read_recording
 from cosim.output import sink_process
 from cosim.output.frame_protocol import FrameKind, decode_ticks, encode_fields, encode_frame, encode_ticks
-from cosim.output.recording_reader import read_recording
 from cosim.output.remote_sink import RemoteSink
 from cosim.output.sink_process import RUN_DIED, _read_frames
 from cosim.output.sinks import SinkConfig, open_sinks

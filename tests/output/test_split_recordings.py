@@ -9,9 +9,9 @@ import pytest
 from mcap.reader import make_reader
 
 from cosim.core.errors import RunError
+from cosim.core.recordings.index import recordings_of
+from cosim.core.recordings.reader import RecordedSamples, read_recording
 from cosim.output.recorder import Recorder
-from cosim.output.recording_index import recordings_of
-from cosim.output.recording_reader import RecordedSamples, read_recording
 from tests.kit.disk import small_disk
 from tests.kit.recordings import recorded_messages
 from tests.kit.refusals import refusal

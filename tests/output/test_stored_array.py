@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cosim.output.stored_array import BLOCK, StoredArray
+from cosim.core.recordings.stored_array import BLOCK, StoredArray
 
 ROWS = 2 * BLOCK + 100
 TABLE = np.random.default_rng(3).standard_normal((ROWS, 5))

@@ -10,9 +10,9 @@ from mcap.reader import make_reader
 from mcap_protobuf.decoder import DecoderFactory
 
 from cosim.core.errors import InputError
+from cosim.core.recordings.index import DAMAGED
 from cosim.execution.hardware.traffic.traffic_log import Fields, Passing, TrafficEntry
 from cosim.output.recorder import Recorder
-from cosim.output.recording_index import DAMAGED
 from cosim.output.traffic_messages import SEQUENCES, BusChannel, decode, encode
 from cosim.output.traffic_reader import NO_TRAFFIC, RecordedTraffic
 from cosim.plugins.drivers.transport import CanFrame

@@ -7,6 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 from cosim.core.errors import InputErrors
+from cosim.core.types import EVERY_TICK
 from cosim.simulation.plant.sampling import due, nearest_steps, samples_per_tick, whole_substeps
 from tests.kit.refusals import raised
 from tests.kit.rigs import controller
@@ -125,6 +126,7 @@ def test_rollouts_are_single_runs(rig_with) -> None:
 def test_samples_and_substeps_fit() -> None:
     assert samples_per_tick(62.5e-6, 1_000_000) == 16 and samples_per_tick(1e-3, 500_000) is None
     assert samples_per_tick(1.0 / 3e3, 1_000_000) == 3 and nearest_steps(1.0 / 3e3, 2_500_000) == [2e6, 3e6]
+    assert samples_per_tick(EVERY_TICK, 1_000_000) == samples_per_tick(EVERY_TICK, 3) == 1
     samples = {"a": 4, "b": 6}
     assert whole_substeps(1, samples) == 12 and whole_substeps(13, samples) == 24
     assert [due(k, 24, samples) for k in (0, 4, 5, 6, 12)] == [("a", "b"), ("b",), (), ("a",), ("a", "b")]

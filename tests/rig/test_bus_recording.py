@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from cosim.core.recordings.index import read_index
 from cosim.execution.hardware.traffic import traffic_log
 from cosim.execution.hardware.traffic.traffic_log import Passing
-from cosim.output.recording_index import read_index
 from cosim.output.traffic_reader import RecordedTraffic
 from cosim.plugins.drivers import dynamixel
 from cosim.plugins.drivers.transport import host_link

@@ -11,8 +11,8 @@ import pytest
 
 from cosim import compare, load_run, open_recording
 from cosim.core.errors import InputError
-from cosim.output.recording_index import read_index
-from cosim.output.recording_reader import RecordedSamples
+from cosim.core.recordings.index import read_index
+from cosim.core.recordings.reader import RecordedSamples
 from cosim.rig.rerun import rerun
 from cosim.rig.rig import Rig
 from tests.kit.command import Command

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.kit.given import beside
@@ -56,6 +57,36 @@ def test_settings_for_all_are_for_joints_of_one_dof(floating):
     assert {name for name, joint in joints.items() if joint.limits["velocity"] == 3.0} == {"hip"}
 
 
+BOUNDED = """
+mechanism:
+  bodies:
+    - {name: arm, axis: [0, 1, 0], mass: 1, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01],
+       limits: {lower: -0.5, upper: 0.7}}
+    - {name: rod, axis: [0, 1, 0], mass: 1, com: [0.2, 0, 0], inertia: [0.01, 0.01, 0.01], limits: {upper: 1}}
+    - {name: wheel, type: continuous, axis: [0, 1, 0], mass: 1, inertia: [0.01, 0.01, 0.01]}
+    - {name: cart, type: prismatic, parent: base, mass: 1, limits: {lower: 0, upper: 1}}
+joints:
+  cart: {prescribed: {type: quintic, goal: 0.5, duration: 0.5}}
+"""
+
+
+def test_limits_of_the_mechanism_become_stops(rig_of):
+    """Of each side that has one; not where the rig gives a stop, and not of a joint whose motion is given."""
+    rig = rig_of(f"{BOUNDED}  all: {{stops: limits}}\n  rod: {{stops: {{at: limits, lower: -2}}}}\n")
+    assert {name: joint.stops for name, joint in rig.spec.joints.items()} == {
+        "arm": ((-1.0, -0.5), (1.0, 0.7)),
+        "rod": ((-1.0, -2.0), (1.0, 1.0)),
+        "wheel": (),
+        "cart": (),
+    }
+    run = rig.run()
+    assert run["arm/position"].max() == pytest.approx(0.7, abs=1e-9)
+    given = rig_of(
+        f"{BOUNDED}  arm: {{stops: {{lower: -0.5, upper: 0.7}}}}\n  rod: {{stops: {{lower: -2, upper: 1}}}}\n"
+    )
+    assert np.array_equal(run["rod/position"], given.run()["rod/position"])
+
+
 def test_a_controller_without_joints_commands_joints_of_one_dof(floating):
     (controller,) = floating("controllers: [{type: pid, kp: 100, ki: 0, kd: 5}]\n").spec.controllers
     assert controller.joints == ("hip",)
@@ -94,3 +125,22 @@ def test_check_notes(command, said, mechanism):
     Path("rig.yaml").write_text(mechanism + "controllers: [{name: hold, type: pid, kp: 1, ki: 0, kd: 0}]\n")
     out = command.prints("check", "rig.yaml")
     said(line for line in out.splitlines() if "leave" in line or "driven" in line)
+
+
+PAIR = """
+mechanism:
+  bodies:
+    - {name: upper, joint: shoulder, axis: [0, 1, 0], mass: 1, inertia: [1, 1, 1]}
+    - {name: fore, joint: elbow, axis: [0, 1, 0], mass: 1, inertia: [1, 1, 1]}
+joints:
+  all: {actuator: {type: drive, motor: {type: dc_machine, resistance: 1, inductance: 1e-3, torque_constant: 1}}}
+  elbow: {actuator: {gears: [{ratio: 20}]}}
+"""
+
+
+def test_a_section_of_a_joint_in_place_of_all(rig_of, said):
+    """The section for all joints is not merged, which the line says where a type is missing; not elsewhere."""
+    said(refusal(rig_of, PAIR), "of all")
+    said(refusal(rig_of, PAIR.replace("  all: {", "  shoulder: {")), "of another joint")
+    merged = PAIR.replace("actuator: {type", "actuator: &motor {type").replace("{gears", "{<<: *motor, gears")
+    assert {joint.actuator.type for joint in rig_of(merged).spec.joints.values()} == {"drive"}

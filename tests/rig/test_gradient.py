@@ -17,12 +17,14 @@ from tests.rig import test_parameters as parameters
 REFUSED = {
     "arm_can", "arm_mixed", "arm_twin", "axis_behind_bus", "bench/one_can_bus", "bench/one_serial_link",
     "bench/stiff_arm", "bench/two_can_buses", "cart_pole", "cosimulation/quarter_car", "cosimulation/winch",
-    "drives/backlash", "drives/dc_link", "drives/dc_start", "drives/differential_wrist", "drives/electromechanical",
-    "drives/gear_efficiency", "drives/hydraulic_boom", "drives/hydraulic_full", "drives/lossy_gear",
-    "drives/excavator", "drives/pneumatic_balancer", "drives/servo_axis", "drives/two_motors",
-    "drives/two_stage_gear", "dynamometer/bench", "dynamometer/bench_modbus", "dynamometer/elbow",
-    "dynamometer/elbow_modbus", "flywheel_vesc", "leg_mit", "mechanisms/hoist", "mechanisms/release",
-    "mechanisms/solar_array_fixed", "mechanisms/solar_array_free", "mechanisms/solar_linkage",
+    "drives/backlash", "drives/bldc_hall", "drives/dc_link", "drives/dc_start", "drives/differential_wrist",
+    "drives/duty_cycle", "drives/electromechanical", "drives/excavator", "drives/field_weakening",
+    "drives/gear_efficiency", "drives/hydraulic_boom", "drives/hydraulic_full", "drives/induction_axis",
+    "drives/lossy_gear", "drives/pneumatic_balancer", "drives/servo_axis", "drives/stepper_axis",
+    "drives/switched_inverter", "drives/two_motors", "drives/two_stage_gear", "dynamometer/bench",
+    "dynamometer/bench_modbus", "dynamometer/elbow", "dynamometer/elbow_modbus", "flywheel_vesc", "leg_mit",
+    "mechanisms/hoist", "mechanisms/release", "mechanisms/solar_array_fixed", "mechanisms/solar_array_free",
+    "mechanisms/solar_linkage",
 }  # fmt: skip
 SAMPLES = sorted(
     str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml") if path.parent.name != "scenarios"

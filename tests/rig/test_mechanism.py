@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cosim.rig.sections.joint_definition import TYPES
 from cosim.rig.sections.mechanism import LoopClosureKeys
 from cosim.rig.sections.rig_spec import read_rig
 from tests.kit.refusals import refusal
@@ -53,6 +54,17 @@ def test_a_spring_in_a_joint():
     assert (found.stiffness, found.rest) == (3, pytest.approx(math.pi / 2))
     found = joint("type: prismatic, stiffness: 2 N/mm, unloaded_position: 5 mm")
     assert (found.stiffness, found.rest) == (2000, 0.005)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_joint_that_is_called_like_a_type_has_its_type_written_out(kind):
+    """Without it the joint would be a hinge of this name."""
+    loop = "  loops: [{{name: {}, parent: a, child: base{}}}]\n"
+    for written in (body(f"joint: {kind}"), body("") + loop.format(kind, "")):
+        assert f"write 'type: {kind}'" in refusal(read, written)
+    assert joint(f"joint: {kind}, type: revolute").name == kind
+    assert read(body("") + loop.format(kind, ", type: revolute")).description.loops[0].joint.kind == "revolute"
+    assert read(body("").replace("name: a", f"name: {kind}")).description.joints[0].kind == "revolute"  # a body
 
 
 def test_the_pitch_of_a_screw_is_given_per_turn():
@@ -150,3 +162,32 @@ def test_bases_that_are_wrong(said):
     said(refusal(read, f"mechanism: {{urdf: two.urdf, floating_base: true, moving_base: {{x: {SLIDE}}}}}\n"))
     Path("two.urdf").write_text(URDF.format(root="world"))
     said(refusal(read, "mechanism: {urdf: two.urdf, floating_base: true}\n"))
+
+
+MACRO = """\
+<robot xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:macro name="arm">
+    <link name="arm"><inertial>
+      <mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>
+    </inertial></link>
+    <joint name="hinge" type="continuous"><parent link="body"/><child link="arm"/><axis xyz="0 0 1"/></joint>
+  </xacro:macro>
+</robot>
+"""
+ROBOT = """\
+<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:include filename="$(find parts)/arm.xacro"/><link name="body"/><xacro:arm/>
+</robot>
+"""
+
+
+@pytest.mark.parametrize("named", ["bench/rig.yaml", "./bench/../bench/rig.yaml", "{}/bench/rig.yaml"])
+@pytest.mark.parametrize("robot", ["robots/robot.xacro", "package://robots/robot.xacro"])
+@pytest.mark.parametrize("packages", ["..", "../bench", "."])
+def test_paths_are_relative_to_the_rig_and_not_to_the_working_directory(packages, robot, named, tmp_path):
+    for file, text in {"bench/robots/robot.xacro": ROBOT, "bench/parts/arm.xacro": MACRO}.items():
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text(text)
+    Path("bench/rig.yaml").write_text(f"mechanism: {{urdf: '{robot}', packages: ['{packages}']}}\n")
+    spec = read_rig(named.format(tmp_path)).mechanism
+    assert [link.mass for link in spec.description.links] == [0, 2]

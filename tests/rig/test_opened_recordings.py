@@ -11,9 +11,9 @@ import pytest
 from mcap.writer import Writer
 
 from cosim import compare, load_run, open_recording
+from cosim.core.recordings.index import read_index
+from cosim.core.recordings.stored_array import StoredArray
 from cosim.output.recorder import Recorder
-from cosim.output.recording_index import read_index
-from cosim.output.stored_array import StoredArray
 from cosim.rig.rig import Rig
 from tests.kit.refusals import refusal
 from tests.rig.test_run_forms import MOVING

@@ -117,7 +117,7 @@ def test_a_parameter_that_is_no_number_is_part_of_the_code(said):
 
 
 def test_a_duration_that_is_no_time_is_refused(rig):
-    assert refusal(rig.run, "2 kg") == "duration: unit 'kg' does not fit here; use s, ms, us, min, h"
+    assert refusal(rig.run, "2 kg") == "duration: unit 'kg' does not fit here; use s, ms, us, ns, min, h"
 
 
 def test_a_rig_is_pickled_with_its_parameters(rig):

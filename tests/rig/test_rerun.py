@@ -13,9 +13,9 @@ import yaml
 from mcap.reader import make_reader
 
 from cosim import load_rig, open_recording
+from cosim.core.recordings.index import read_index
+from cosim.core.recordings.topics import CHANGES_TOPIC
 from cosim.output.recorder import Recorder
-from cosim.output.recording_index import read_index
-from cosim.output.recording_topics import CHANGES_TOPIC
 from cosim.rig.foreign_rig import reading_data_only
 from cosim.rig.rerun import rerun
 from cosim.rig.rig import Rig

@@ -312,7 +312,7 @@ def test_an_annotation_that_no_file_can_fill(said, hint):
 def test_a_declared_unit_without_name_takes_bare_numbers(said):
     @params
     class Odd:
-        k: float = param(unit="V*s/rad", min=0)
+        k: float = param(unit="V*s^2/rad", min=0)
 
     assert load(Odd, {"k": 0.1})[0].k == 0.1
     said(rejected(Odd, {"k": "0.1 V"}))

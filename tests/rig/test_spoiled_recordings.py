@@ -14,8 +14,8 @@ from cosim.apps.dashboard.replay import Replay
 from cosim.apps.post_mortem.command import explain
 from cosim.cli.run_summary import print_summary
 from cosim.core.errors import InputError
+from cosim.core.recordings.topics import CHANGES_TOPIC, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.recorder import Recorder
-from cosim.output.recording_topics import CHANGES_TOPIC, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.output.view3d.drawing import read_drawing
 from cosim.rig.run.run_file import run_metadata_json
 from tests.kit.rigs import rig_in

@@ -126,7 +126,42 @@ def test_errors_of_zero_change_nothing() -> None:
     assert same["hub/current_q"] == pytest.approx(bare["hub/current_q"], abs=1e-9)
 
 
+def test_an_eccentric_disc_of_the_encoder_acts_on_the_velocity_and_on_the_field() -> None:
+    """One declaration: the differences of θ + e sin θ, and the axes d and q off by p e sin θ."""
+    e, speed = 0.02, 40.0
+    loops = {
+        "mode": "effort",
+        "current": {"rate": 16e3},
+        "velocity": {"gain": 1, "rate": 4e3},
+        "encoder": {"eccentricity": e},
+    }
+    run = spun({}, speed, loops=loops)
+    theta, late = run["hub/position"], run["hub/position"] - 0.25e-3 * speed
+    seen = (theta + e * np.sin(theta) - late - e * np.sin(late)) / 0.25e-3
+    assert run["hub/measured_velocity"][8:] == pytest.approx(seen[7:-1], abs=1e-3 * speed)
+    assert np.ptp(run["hub/measured_velocity"][8:]) == pytest.approx(2 * e * speed, rel=2e-2)
+    other = spun({"eccentricity": e}, speed)
+    # but for the speed by which the loops are decoupled, which is measured too
+    assert run["hub/current_d"] == pytest.approx(other["hub/current_d"], abs=1e-2)
+    assert np.abs(run["hub/current_d"][50:]).max() == pytest.approx(5.0 * math.sin(4 * e), rel=0.1)
+
+
 WRONG: dict[str, dict[str, Any]] = {
+    "two discs": {
+        "loops": {
+            "mode": "velocity",
+            "velocity": {"gain": 1},
+            "current": {},
+            "encoder": {"eccentricity": 0.01},
+            "commutation": {"eccentricity": 0.01},
+        }
+    },
+    "switches with a sine": {
+        "loops": {"mode": "effort", "current": {}, "commutation": {"hall": True, "sine_gain": 0.1}}
+    },
+    "half a turn of eccentricity": {
+        "loops": {"mode": "effort", "current": {}, "commutation": {"eccentricity": "90 deg", "delay": "1 s"}}
+    },
     "a continuous loop": {"loops": {"mode": "velocity", "velocity": {"gain": 1}, "commutation": {}}},
     "both angles": {"loops": {"mode": "effort", "current": {}, "commutation": {"hall": True, "cpr": 1024}}},
     "a dc machine": {

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from cosim.core.units import SPELLINGS, UNITS, format_seconds, parse_quantity, quantity_unit, unit_sign
+from cosim.core.units import SPELLINGS, UNITS, format_seconds, parse_quantity, quantity_unit, show_percent, unit_sign
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -27,7 +27,12 @@ WRITTEN = {
     ("N*m/A", 3e-3): ["3 mNm/A"],
     ("N*m/s", 3.0): ["3 Nm/s"],
     ("N*s/m", 3.0): ["3 Ns/m"],
-    ("kg*m^2", 3.0): ["3 kgm^2", "3 kg·m²", "3 kg m ^ 2"],
+    ("kg*m^2", 3.0): ["3 kgm^2", "3 kg·m²", "3 kg m ^ 2", "3 kgm2", "3 kg m2"],
+    ("kg*m^2", 3e-4): ["3 kgcm2", "3 kgcm²", "3 kg cm^2"],
+    ("kg*m^2", 3e-7): ["3 gcm2", "3 gcm²"],
+    ("m^3", 3e-6): ["3 cm3"],
+    ("V*s", 3e-3): ["3 mWb", "3 mVs"],
+    ("V*s", 3.0): ["3 Wb", "3 Vs"],
     ("m/s^2", 3.0): ["3 m/s²"],
     ("s", 3e-6): ["3 \u00b5s", "3 \u03bcs"],
     ("m", 3e-6): ["3 µm"],
@@ -101,7 +106,9 @@ DEFINITIONS = {
     "m^3": 1.0, "l": 0.001, "cm^3": 1e-06, "mm^3": 1e-09, "m^3/s": 1.0, "l/s": 0.001,
     "l/min": 1.6666666666666667e-05, "m^3/rad": 1.0, "cm^3/turn": 1.5915494309189535e-07, "rad/m^3": 1.0,
     "Pa/N": 1.0, "m/rad": 1.0, "mm/turn": 1.5915494309189535e-04, "K/W": 1.0, "J/K": 1.0, "kJ/K": 1000.0, "K/J": 1.0,
-    "K*s": 1.0, "kohm": 1000.0,
+    "K*s": 1.0, "kohm": 1000.0, "V*s/rad": 1.0, "mV/rpm": 0.009549296585513721, "ohm/m": 1.0, "mohm/m": 1e-3,
+    "ohm/km": 1e-3, "H/m": 1.0, "uH/m": 1e-6, "mH/km": 1e-6,
+    "ns": 1e-9, "mV*s": 1e-3, "W/K": 1.0,
 }  # fmt: skip
 
 
@@ -129,3 +136,8 @@ def test_a_unit_is_read_as_it_is_shown(unit):
 def test_units_of_quantities_of_a_joint_follow_the_unit_of_its_position():
     assert [quantity_unit("joint effort", unit) for unit in ("rad", "m")] == ["N*m", "N"]
     assert quantity_unit("degC", "m") == "degC"
+
+
+def test_percentages_have_no_exponent_of_ten():
+    shown = {(0.073, 2): "7.3 %", (0.999, 2): "100 %", (1.2, 2): "120 %", (45.6, 3): "4560 %", (1e-7, 3): "1e-05 %"}
+    assert {(value, digits): show_percent(value, digits) for value, digits in shown} == shown

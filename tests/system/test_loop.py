@@ -7,7 +7,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.core.errors import InputErrors, RunError
-from cosim.output.recording_reader import read_recording
+from cosim.core.recordings.reader import read_recording
 from cosim.rig.run.run import StoppedRun
 from tests.kit.engines import python_rows
 from tests.kit.refusals import raised

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cosim.output.recording_reader import read_recording
+from cosim.core.recordings.reader import read_recording
 from tests.kit.rigs import controller, rig_in, signal_units
 
 RIG = """

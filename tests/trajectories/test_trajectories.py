@@ -318,11 +318,11 @@ def test_errors_in_a_csv_file_are_reported(tmp_path: Path, text: str, messages: 
 
 def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
-    (tmp_path / "binary.csv").write_bytes(b"t,shoulder\n\xff\xfe,0\n")
+    (tmp_path / "binary.csv").write_bytes(b"\x80\x04\x95\0\0")
     for name, what in {
-        "none.csv": "no such file; `file` is relative to the rig's folder",
+        "none.csv": "no such file; known: binary.csv",
         "folder.csv": "cannot be read: it is a folder; give a file",
-        "binary.csv": "is not a CSV file in UTF-8",
+        "binary.csv": "is a pickle, which could run code; write it as CSV or Parquet",
     }.items():
         assert refusal(make, "waypoints", tmp_path, file=name) == f"{tmp_path / name}: {what}"
 
@@ -336,7 +336,8 @@ def test_waypoints_are_read_from_files_only(tmp_path):
     """A FIFO without a writer would never end."""
     os.mkfifo(tmp_path / "fifo")
     for path, kind in {tmp_path / "fifo": "a FIFO", tmp_path: "a folder"}.items():
-        assert refusal(waypoints.read_waypoints, path, ("a",)) == f"{path}: cannot be read: it is {kind}; give a file"
+        words = refusal(make, "waypoints", tmp_path, file=str(path))
+        assert words == f"{path}: cannot be read: it is {kind}; give a file"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cosim.apps.analysis.experiment import Kind, Measuring, at_rest, experiment_of
@@ -13,14 +13,17 @@ from cosim.apps.analysis.measured import MeasuredLoop, measured_lines, relay_lin
 from cosim.apps.analysis.relay import RelayPoint, RelayRequest, measure_relay
 from cosim.apps.analysis.report import Analysis
 from cosim.core.errors import InputError, did_you_mean
+from cosim.execution.servo_loops import LoopMargin, gain_margins
 from cosim.output.output_files import check_output, identity, write_file, write_json
 from cosim.output.plot.style import save
 from cosim.output.slow_code import named_when_slow
+from cosim.rig.inspection import BEFORE_STEP, first_tick
 from cosim.rig.reading.yaml_source import Override, overlay_text
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
 from cosim.rig.run.consent import GivenQuestion
-from cosim.rig.run.run import load_run
+from cosim.rig.run.run import Run, load_run
+from cosim.rig.run.run_warnings import give, invalid_results
 
 MOST_DURATIONS = 10.0  # times the duration of a run, at most
 RUNS = (".mcap", ".npz", ".run")
@@ -42,7 +45,13 @@ def analyze(rig: Rig, at: float = 0.0, joints: Sequence[str] = ()) -> Analysis:
     together = disk_margin(feedback_of(linear, closed), linear.step) if several else None
     shown = [omega for loop in loops for omega in loop.frequencies]
     response = respond(linear, shown if together is None else [*shown, together.frequency])
-    return Analysis(linear, response, modes_of(linear), loops, together)
+    drives = tuple((linear.dofs[dof], loop, gain) for dof, loop, gain in own_margins(rig, at))
+    return Analysis(linear, response, modes_of(linear), loops, together, drives)
+
+
+def own_margins(rig: Rig, at: float) -> list[LoopMargin]:
+    """Of the loops that drives close themselves, at the start of a run; they are linear but for the posture."""
+    return gain_margins(first_tick(rig, BEFORE_STEP)) if not at and rig.plant.drive_controlled else []
 
 
 def check_time(rig: Rig, at: float) -> None:
@@ -51,6 +60,18 @@ def check_time(rig: Rig, at: float) -> None:
     if at > MOST_DURATIONS * duration:
         what = f"{at:g} s is far beyond the run of {duration:g} s; give at most {MOST_DURATIONS * duration:g} s"
         raise InputError(f"{what}, or lengthen schedule.duration", "--at")
+
+
+def check_measurable(found: Analysis, rig: Rig) -> None:
+    """Raises InputError where there is no loop to measure."""
+    if found.loops:
+        return
+    what = "there is no loop to measure from a measured position to the effort requested of a drive"
+    fix = "give a controller that feeds a position back, or take it out"
+    if closing := sorted(rig.plant.drive_controlled):
+        what = f"{what}: the drive of joint '{closing[0]}' closes its loops itself"
+        fix = "use mode: effort of the drive and its gains in a controller, or take it out"
+    raise InputError(f"{what}; {fix}", "--measure")
 
 
 def analyze_rig(
@@ -72,6 +93,8 @@ def analyze_rig(
         rig.require_joints("cosim analyze")
         check_time(rig, at)
         found = analyze(rig, at, joints)
+    if measuring.kind is not None:
+        check_measurable(found, rig)
     with console.busy(f"measuring {path.stem}"):
         measured = measuring.loops(path, overrides, found.rig, [loop.dof for loop in found.loops])
     _report(found, rig.run_spec.name, plot, json, measured)
@@ -97,6 +120,7 @@ def analyze_with_relay(
         model = load_rig(path, [*overrides, NO_DRIVERS]) if rig.hardware else rig
         console.check_inputs(input_files(rig, overrides), [plot] if plot else [], json)
         found = analyze(model, 0.0, joints)
+    check_measurable(found, model)
     points = measure_relay(rig, model, [loop.dof for loop in found.loops], request, ask)
     _report(found, rig.run_spec.name, plot, json, relays=points)
 
@@ -144,6 +168,45 @@ def write_excitation(
     print(f"wrote     overlay {output}: {joint} for {size}")
 
 
+def _run_of(path: Path, overrides: Sequence[Override], targets: Mapping[str, str | None]) -> Run:
+    """The run of a rig without real motors, with all its signals, or one that is over. targets: option -> the file that
+    it writes. Raises InputError, and RunError for a run whose results are wrong."""
+    from cosim.output import console
+
+    with console.busy(f"running {path.stem}"), named_when_slow():
+        if path.suffix in RUNS:
+            if overrides:
+                raise InputError("a run that is over does not change; name the rig instead", str(path))
+            run = load_run(path)
+            give(run.warnings)
+        else:
+            rig = load_rig(path, overrides)
+            console.check_files(input_files(rig, overrides), targets)
+            if rig.hardware:
+                raise InputError("it has real motors; name a recording of its run instead", str(path))
+            run = rig.run(keep="all")
+    if (invalid := invalid_results(run, run.summary)) is not None:
+        raise invalid
+    return run
+
+
+def analyze_orders(
+    path: Path, overrides: Sequence[Override], signals: Sequence[str], begin: float, json: str | None
+) -> None:
+    """Run a rig, or read a run of one, and print the orders of signals by the angle of their joint, from a time [s]."""
+    from cosim.apps.analysis.orders import signal_orders
+
+    target = None if json == "-" else json
+    if target is not None:
+        check_output(target, "--json", (".json",), {identity(path): "the rig itself"})
+    found = signal_orders(_run_of(path, overrides, {"--json": target}), signals, begin)
+    if json != "-":
+        for orders in found:
+            print(*orders.lines(), sep="\n")
+    if json and write_json(json, {orders.signal: orders.as_json() for orders in found}, "figures"):
+        print(f"wrote     figures {json}")
+
+
 def analyze_supplies(
     path: Path,
     overrides: Sequence[Override],
@@ -153,7 +216,6 @@ def analyze_supplies(
 ) -> None:
     """Run a rig, or read a run of one, and print what supply, fuse, resistor and capacitor it needs."""
     from cosim.apps.analysis.supplies import size_supplies
-    from cosim.output import console
 
     targets = {"--report": report, "--json": None if json == "-" else json}
     taken = {identity(path): "the rig itself"}
@@ -161,18 +223,7 @@ def analyze_supplies(
         if given is not None:
             check_output(given, option, (".html", ".htm") if option == "--report" else (".json",), taken)
             taken[identity(Path(given))] = f"the file of {option}"
-    with console.busy(f"running {path.stem}"), named_when_slow():
-        if path.suffix in RUNS:
-            if overrides:
-                raise InputError("a run that is over does not change; name the rig instead", str(path))
-            run = load_run(path)
-        else:
-            rig = load_rig(path, overrides)
-            console.check_files(input_files(rig, overrides), targets)
-            if rig.hardware:
-                raise InputError("it has real motors; name a recording of its run instead", str(path))
-            run = rig.run()
-    found = size_supplies(run, ripple)
+    found = size_supplies(_run_of(path, overrides, targets), ripple)
     if json != "-":
         print(*found.lines(), sep="\n")
     if report:

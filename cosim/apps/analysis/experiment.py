@@ -145,7 +145,7 @@ def measure(
     rig = load_rig(path, overrides)
     excitation = excitation_of(rig, linear, joint, kind, amplitude)
     try:
-        run = load_rig(path, [*overrides, *overrides_of(excitation.overlay(rig))]).run()
+        run = load_rig(path, [*overrides, *overrides_of(excitation.overlay(rig))]).run(keep="all")
     except StoppedRun as stopped:
         what = f"the experiment of {joint} ended early: {stopped.run.fault}"
         raise InputError(f"{what}; give a smaller --amplitude", "--measure") from None

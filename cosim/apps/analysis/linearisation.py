@@ -241,8 +241,8 @@ def _parts(tick_model: TickModel) -> list[str]:
 
 def _part(path: tuple[str, ...]) -> str:
     match path:
-        case ("plant", "actuators", joint, *_):
-            return f"drive of {joint}"
+        case ("plant", "actuators", joint, *state):
+            return f"drive of {joint}: {'.'.join(state)}"
         case ("controllers", name, *_):
             return f"controller {name}"
         case ("sensors", *_):

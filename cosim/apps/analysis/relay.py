@@ -120,7 +120,7 @@ def _experiment(rig: Rig, model: Rig, joint: str, request: RelayRequest, ask: Gi
             effort = f"a relay of ± {amplitude:.3g} {'N·m' if _is_rotational(rig, dof) else 'N'}"
             consent = asking(ask, [*what_moves(excited), f"{joint}: {effort} about its initial position"])
         try:
-            run = excited.run(seconds, consent=consent)
+            run = excited.run(seconds, consent=consent, keep="all")
             swing, ticks = limit_cycle(run[f"{joint}/position"])
         except StoppedRun as stopped:
             what = f"the relay experiment of {joint} ended early: {stopped.run.fault}"

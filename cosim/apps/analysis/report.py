@@ -10,7 +10,7 @@ from typing import Any
 from cosim.apps.analysis.frequency import ClosedLoopMode, FrequencyResponse
 from cosim.apps.analysis.linearisation import LinearRig
 from cosim.apps.analysis.loops import DiskMargin, LoopFigures, Margins
-from cosim.core.units import TURN, format_seconds
+from cosim.core.units import TURN, format_seconds, show_percent
 from cosim.output.text_table import TextTable
 
 SHOWN = 10  # modes
@@ -20,13 +20,15 @@ ROUNDING = 1e-5  # a smaller fraction is shown as 0
 
 @dataclass(frozen=True)
 class Analysis:
-    """Of a rig at a state: its modes, the figures of its loops, and the margin of all of them together."""
+    """Of a rig at a state: its modes, the figures of its loops, the margin of all of them together, and the gain
+    margins of loops that drives close themselves."""
 
     rig: LinearRig
     response: FrequencyResponse
     modes: Sequence[ClosedLoopMode]
     loops: Sequence[LoopFigures]
     together: DiskMargin | None
+    drives: Sequence[tuple[str, str, float]] = ()  # (dof, loop of its drive, gain margin), see `LoopMargin`
 
     @property
     def unstable(self) -> list[ClosedLoopMode]:
@@ -45,12 +47,14 @@ class Analysis:
                     "real": m.pole.real,
                     "imag": m.pole.imag,
                     "frequency": m.frequency,
+                    "frequency_hz": m.frequency / TURN,
                     "damping": m.damping,
                     "part": m.part,
                 }
                 for m in self.modes
             ],
             "loops": {figures.dof: asdict(figures) for figures in self.loops},
+            "drives": [{"dof": dof, "loop": loop, "gain_margin": gain} for dof, loop, gain in self.drives],
             "disk_margin": None if self.together is None else asdict(self.together),
         }
         return _finite(data)
@@ -72,6 +76,9 @@ class Analysis:
             low, high = self.together.gains
             gains = f"gains × {low:.3g} to {high:.3g}" if math.isfinite(high) else f"any gains from × {low:.3g} on"
             yield f"together  stable with {gains} in all loops, or phases of ±{_degrees(self.together.phase)}"
+        for dof, loop, gain in self.drives:
+            margin = f"{20.0 * math.log10(gain):.1f} dB" if math.isfinite(gain) else "∞"
+            yield f"drive     of {dof}: gain margin of its {loop} loop {margin}"
         moving = [mode for mode in self.modes if mode.frequency]
         yield from _mode_table(moving[:SHOWN]).lines()
         if len(moving) > SHOWN:
@@ -150,7 +157,7 @@ def _seconds(seconds: float) -> str:
 
 def _percent(fraction: float) -> str:
     shown = 0.0 if abs(fraction) < ROUNDING else fraction
-    return f"{100.0 * shown:.2g} %" if math.isfinite(fraction) else NONE
+    return show_percent(shown, 2) if math.isfinite(fraction) else NONE
 
 
 def _finite(data: Any) -> Any:

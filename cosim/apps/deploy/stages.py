@@ -30,7 +30,8 @@ from cosim.core.layout import Region
 from cosim.core.types import COMMAND, FEEDBACK, Numeric
 from cosim.simulation.loop.loop_text import LoopText
 from cosim.simulation.loop.tick_ring import RoutineCall
-from cosim.simulation.tick.arming import armed, refused, start_of
+from cosim.simulation.tick.arming import armed, refused
+from cosim.simulation.tick.first_references import start_of
 from cosim.simulation.tick.tick_model import TickModel, TickTask
 
 # what `guard` and `arm` return besides fault codes

@@ -14,6 +14,7 @@ from cosim.apps.derive.circuit_layout import Symbol, TwoPort, lay_out_circuit, s
 from cosim.apps.derive.picture import BACKING, LINE_HEIGHT, Box, GraphPanel, Point, corners
 from cosim.mechanics.bondgraph import Assembly
 from cosim.output.palette import BLUE, FAINT, GREEN, INK, OCHRE, ROSE, RUST, SOFT, TEAL, VIOLET
+from cosim.plugins.actuators._graph_actuator import GraphActuator
 
 COLOURS = {
     "electrical": BLUE,
@@ -31,8 +32,9 @@ STROKE = 0.09  # half of its length
 LEGEND_HEIGHT = 0.35
 
 
-def bond_graph_panel(assembly: Assembly, title: str, note: str) -> GraphPanel:
+def bond_graph_panel(actuator: GraphActuator, title: str, note: str) -> GraphPanel:
     """The graph with its causality."""
+    assembly = actuator.assembly
     layout = lay_out_bond_graph(assembly)
     low, high = corners([box for label in layout.labels.values() for box in label.boxes])
     low, high = (low[0] - 0.3, low[1] - 0.25 - LEGEND_HEIGHT), (high[0] + 0.3, high[1] + 0.25)
@@ -111,8 +113,9 @@ def _directions(start: Point, end: Point) -> tuple[Point, Point]:
     return along, (-side[0], -side[1]) if turned else side
 
 
-def circuit_panel(assembly: Assembly, title: str, note: str) -> GraphPanel:
+def circuit_panel(actuator: GraphActuator, title: str, note: str) -> GraphPanel:
     """The graph as a circuit: efforts across, flows through."""
+    assembly = actuator.assembly
     circuit = lay_out_circuit(assembly.graph)
     low, high = corners([*circuit.boxes, *((x, y, 0.0, 0.0) for _, points in circuit.wires for x, y in points)])
     low, high = (low[0] - 0.3, low[1] - 0.3 - LEGEND_HEIGHT), (high[0] + 0.3, high[1] + 0.25)

@@ -144,10 +144,10 @@ def _labels(graph: CheckedGraph, lines: Mapping[str, tuple[str, ...]]) -> tuple[
             spacing=lambda one, other: (
                 sum(half_height(standing[v]) if isinstance(v, int) else 0.1 for v in (one, other)) + 0.2
             ),
-            distance=distance,
             weight=lambda v: WAYPOINT_WEIGHT if isinstance(v, tuple) else 1.0 if v in straight else SIDE_WEIGHT,
-            strip_spacing=2 * max(map(half_height, standing)) + 0.3,
-        )
+        ),
+        distance,
+        strip_spacing=2 * max(map(half_height, standing)) + 0.3,
     )
     labels = {name: Label(layout.places[k], graph.elements[name].kind, lines[name]) for name, k in numbers.items()}
     for name, (up, down) in hanging.items():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from cosim.apps.derive.block_drawing import block_panel
 from cosim.apps.derive.bond_graph_code import code_model
 from cosim.apps.derive.bond_graph_drawing import bond_graph_panel, circuit_panel
 from cosim.apps.derive.bond_graph_equations import equation_lines, formulas_of, latex_lines, outputs_of
@@ -28,12 +29,13 @@ MAX_PRINTED_BONDS = 20  # of an incidence matrix
 
 MAX_DRAWN_ELEMENTS = 200
 
-Form = Literal["loop-free", "circuit"]
+Form = Literal["loop-free", "circuit", "blocks"]
 Syntax = Literal["text", "latex", "c", "python", "matlab"]
 
-PANELS: Mapping[Form, Callable[[Assembly, str, str], GraphPanel]] = {
+PANELS: Mapping[Form, Callable[[GraphActuator, str, str], GraphPanel]] = {
     "loop-free": bond_graph_panel,
     "circuit": circuit_panel,
+    "blocks": block_panel,
 }
 
 
@@ -90,9 +92,7 @@ def _draw(file: Path, actuators: dict[str, GraphActuator], form: Form) -> None:
             what = f"the graph of '{name}' with {number} elements is too large to draw ({MAX_DRAWN_ELEMENTS} at most)"
             raise InputError(f"{what}; leave the file out", str(file))
     panel = PANELS[form]
-    save_panels(
-        file, [panel(actuator.assembly, name, count(actuator.assembly)) for name, actuator in actuators.items()]
-    )
+    save_panels(file, [panel(actuator, name, count(actuator.assembly)) for name, actuator in actuators.items()])
 
 
 def graph_actuators(path: Path) -> dict[str, GraphActuator]:

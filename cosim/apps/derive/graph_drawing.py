@@ -120,10 +120,10 @@ def lay_out(structure: Structure) -> GraphLayout:
             layers=structure.depths,
             edges={edge.number: (edge.start, edge.end) for edge in structure.edges},
             spacing=lambda one, other: WAYPOINT_GAP if isinstance(one, tuple) or isinstance(other, tuple) else GAP,
-            distance=lambda rows, depth: _distance(structure, rows, depth),
             weight=lambda vertex: WAYPOINT_WEIGHT if isinstance(vertex, tuple) else 1.0,
-            strip_spacing=1.5 * GAP,
-        )
+        ),
+        distance=lambda rows, depth: _distance(structure, rows, depth),
+        strip_spacing=1.5 * GAP,
     )
 
 

@@ -13,11 +13,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
 MAX_WIDTH = 24.0  # of a row of layers; further layers continue below, in alternating direction
 SWEEPS = 24
+STRAIGHT = 1e-9  # of heights of an edge
 
 Vertex = int | tuple[int, int]  # a vertex, or a waypoint: (number of an edge, layer)
 
@@ -27,17 +28,15 @@ class LayeredGraph:
     """A graph whose vertices have layers, with the distances and weights of its layout.
 
     layers: of each vertex. edges: number -> first and last vertex. spacing: between the centres of neighbours in a
-    layer, the upper one first. distance: of a layer from the one before, from the heights. weight: how much the wished
-    height of a vertex counts; it follows the neighbours of its weight or more, so light ones do not deform a chain.
-    strip_spacing: between rows of layers.
+    layer, the upper one first. weight: how much the wished height of a vertex counts; it follows the neighbours of its
+    weight or more, so light ones do not deform a chain. offset: by how much a vertex wishes to lie above another one.
     """
 
     layers: Sequence[int]
     edges: Mapping[int, tuple[int, int]]
     spacing: Callable[[Vertex, Vertex], float]
-    distance: Callable[[Mapping[Vertex, float], int], float]
     weight: Callable[[Vertex], float]
-    strip_spacing: float
+    offset: Callable[[Vertex, Vertex], float] = lambda vertex, other: 0.0
 
 
 class EdgeSegment(NamedTuple):
@@ -56,26 +55,54 @@ class GraphLayout(NamedTuple):
     segments: dict[int, list[EdgeSegment]]  # by the number of the edge
 
 
-def lay_out(graph: LayeredGraph) -> GraphLayout:
-    """The positions of vertices and waypoints, and the segments of the edges."""
-    layer: dict[Vertex, int] = dict(enumerate(graph.layers))
-    routes = {number: _route(number, *ends, graph.layers) for number, ends in graph.edges.items()}
-    layer.update({v: v[1] for route in routes.values() for v in route if isinstance(v, tuple)})
-    near = _neighbours(routes.values())
+class Heights(NamedTuple):
+    """The layers with their vertices and waypoints in order from above, and the height of each."""
+
+    layers: list[list[Vertex]]
+    of: dict[Vertex, float]
+
+
+def heights(graph: LayeredGraph) -> Heights:
+    """In the order with the fewest crossings that is found."""
+    return _heights(graph, _routes(graph))
+
+
+def _routes(graph: LayeredGraph) -> dict[int, tuple[Vertex, ...]]:
+    """Of each edge the vertices and waypoints on it."""
+    return {number: _route(number, *ends, graph.layers) for number, ends in graph.edges.items()}
+
+
+def _layer_of(graph: LayeredGraph, routes: Mapping[int, tuple[Vertex, ...]]) -> dict[Vertex, int]:
+    waypoints = {v: v[1] for route in routes.values() for v in route if isinstance(v, tuple)}
+    return {**dict(enumerate(graph.layers)), **waypoints}
+
+
+def _heights(graph: LayeredGraph, routes: Mapping[int, tuple[Vertex, ...]]) -> Heights:
+    layer, near = _layer_of(graph, routes), _neighbours(routes.values())
     unordered = [[v for v in layer if layer[v] == depth] for depth in range(max(graph.layers) + 1)]
     layers = _order_layers(unordered, near, layer)
-    rows = _heights_of_vertices(graph, layers, near)
+    return Heights(layers, _heights_of_vertices(graph, layers, near))
+
+
+def lay_out(
+    graph: LayeredGraph, distance: Callable[[Mapping[Vertex, float], int], float], strip_spacing: float
+) -> GraphLayout:
+    """The positions of vertices and waypoints, and the segments of the edges. distance: of a layer from the one before,
+    from the heights; strip_spacing: between rows of layers."""
+    routes = _routes(graph)
+    layer = _layer_of(graph, routes)
+    layers, rows = _heights(graph, routes)
     places: dict[Vertex, tuple[float, float]] = {}
     ahead: dict[Vertex, int] = {}  # the side of the next layer
     x, floor, side = 0.0, 0.0, 1
-    for strip in _strips([graph.distance(rows, depth) for depth in range(1, len(layers))]):
+    for strip in _strips([distance(rows, depth) for depth in range(1, len(layers))]):
         # every second strip is mirrored: no crossings where the direction changes
         heights = [side * rows[v] for depth, _ in strip for v in layers[depth]]
-        for depth, distance in strip:
-            x += side * distance
+        for depth, reach in strip:
+            x += side * reach
             for v in layers[depth]:
                 places[v], ahead[v] = (x, floor - max(heights) + side * rows[v]), side
-        floor += min(heights) - max(heights) - graph.strip_spacing
+        floor += min(heights) - max(heights) - strip_spacing
         side = -side
 
     def segment(start: Vertex, end: Vertex) -> EdgeSegment:
@@ -154,7 +181,7 @@ def _heights_of_vertices(
     beside = {v: [u for u in near[v] if graph.weight(u) >= graph.weight(v)] for v in y}
     for sweep in range(SWEEPS):
         for row in layers if sweep % 2 else reversed(layers):
-            wished = [sum(y[u] for u in beside[v]) / max(len(beside[v]), 1) for v in row]
+            wished = [sum(y[u] + graph.offset(v, u) for u in beside[v]) / max(len(beside[v]), 1) for v in row]
             y.update(zip(row, _separate(graph, row, wished), strict=True))
     return y
 
@@ -177,6 +204,25 @@ def _separate(graph: LayeredGraph, row: Sequence[Vertex], wished: Sequence[float
         pools.append((mean, weight, members))
     steps = [mean for mean, _, members in pools for _ in range(members)]
     return [step - offset for step, offset in zip(steps, offsets, strict=True)]
+
+
+def straightened(graph: LayeredGraph, found: Heights) -> Heights:
+    """With as many edges as possible straight: a vertex takes the height that the most of its neighbours in other
+    layers wish, within what the distances in its layer leave."""
+    y, layer = dict(found.of), {v: depth for depth, row in enumerate(found.layers) for v in row}
+    near = {
+        v: [u for u in others if layer[u] != layer[v]]
+        for v, others in _neighbours(_routes(graph).values()).items()
+    }  # fmt: skip
+    for sweep in range(SWEEPS):
+        for row in found.layers if sweep % 2 else reversed(found.layers):
+            for k, v in enumerate(row):
+                low = y[row[k + 1]] + graph.spacing(v, row[k + 1]) if k + 1 < len(row) else -inf
+                high = y[row[k - 1]] - graph.spacing(row[k - 1], v) if k else inf
+                wished = [y[u] + graph.offset(v, u) for u in near.get(v, ())]
+                free = [height for height in wished if low <= height <= high]
+                y[v] = max([*free, y[v]], key=lambda h: sum(abs(h - w) < STRAIGHT for w in wished))
+    return Heights(found.layers, y)
 
 
 def _strips(reaches: Sequence[float]) -> list[list[tuple[int, float]]]:

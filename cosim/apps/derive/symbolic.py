@@ -21,9 +21,11 @@ from cosim.core.compile.trace import column
 from cosim.core.errors import CompileError
 from cosim.core.types import Numeric
 
+LONGEST = 20_000  # operations of an expression
 LARGEST_SIMPLIFIED = 1000  # operations of a formula beyond which it stays as it is
 LARGEST_EXPANDED = 200  # operations of a formula whose products of sums are written as sums
 LARGEST_CANCELLED = 400  # operations of a formula whose common factors are searched for
+SHORT_DIGITS = 6  # of numbers in short texts
 SHORTEST_SHARED = 4  # operations of a term that is given a name because it occurs several times
 LARGEST_KEPT_DENOMINATOR = 10  # of a fraction that is printed as such: x/5, but 0.4 x and 0.02 x
 
@@ -53,7 +55,8 @@ def formula_symbol(name: str) -> Formula:
 def formulas(inputs: Mapping[Formula, Numeric], expressions: Sequence[Numeric]) -> list[Formula]:
     """The expressions (scalars) as formulas. inputs: symbol of sympy -> symbol of casadi, a scalar.
 
-    Raises CompileError for an operation without a formula.
+    Raises CompileError for an operation without a formula, and for expressions that are too long when each of their
+    parts is written out wherever it is used.
     """
     import casadi
 
@@ -62,7 +65,7 @@ def formulas(inputs: Mapping[Formula, Numeric], expressions: Sequence[Numeric]) 
         {"live_variables": False},
     )  # fmt: skip
     names, symbols = casadi_names(), list(inputs)
-    value: dict[int, Formula] = {}
+    value, size = dict[int, Formula](), dict[int, int]()
     found: list[Formula] = [sympy.Integer(0)] * len(expressions)
     for k in range(f.n_instructions()):
         name, operands, results = names[f.instruction_id(k)], f.instruction_input(k), f.instruction_output(k)
@@ -74,6 +77,10 @@ def formulas(inputs: Mapping[Formula, Numeric], expressions: Sequence[Numeric]) 
             case "OUTPUT":
                 found[results[0]] = _number(value[operands[0]])
             case _:
+                size[results[0]] = 1 + sum(size.get(i, 1) for i in operands)
+                if size[results[0]] > LONGEST:
+                    what = f"a law has more than {LONGEST:,} operations when it is written out"
+                    raise CompileError(f"{what}, as tables and their like have; formulas of it are of no use")
                 value[results[0]] = applied(name, [value[i] for i in operands])
     return found
 
@@ -148,16 +155,35 @@ class _TextPrinter(StrPrinter):
         return f"abs({self._print(expr.args[0])})"
 
 
+def as_short_text(formula: Formula) -> str:
+    """As people write it: `min(x, 1)`, `x^2`, `a if x > 0 else b`, numbers of six digits."""
+    rounded = _with_decimals(formula, SHORT_DIGITS)
+    return _ShortPrinter({"full_prec": False}).doprint(rounded).replace("**", "^")
+
+
+class _ShortPrinter(_TextPrinter):
+    def _print_Min(self, expr: Formula) -> str:
+        return f"min({self.stringify(expr.args, ', ')})"
+
+    def _print_Max(self, expr: Formula) -> str:
+        return f"max({self.stringify(expr.args, ', ')})"
+
+    def _print_Piecewise(self, expr: Formula) -> str:
+        *others, (last, _) = expr.args
+        choices = "".join(f"{self._print(value)} if {self._print(condition)} else " for value, condition in others)
+        return f"({choices}{self._print(last)})"
+
+
 def as_latex(formula: Formula, names: Mapping[Formula, str]) -> str:
     """names: the LaTeX of each symbol."""
     return sympy.latex(_with_decimals(formula), symbol_names=dict(names), full_prec=False)
 
 
-def _with_decimals(formula: Formula) -> Formula:
+def _with_decimals(formula: Formula, digits: int = 15) -> Formula:
     """Fractions as decimals, but 1/5 and 3/2."""
     fractions = {r for r in formula.atoms(sympy.Rational) if r.q > 2}
     kept = {r for r in fractions if abs(r.p) == 1 and r.q <= LARGEST_KEPT_DENOMINATOR}
-    return formula.xreplace({r: sympy.Float(r) for r in fractions - kept})
+    return formula.xreplace({r: sympy.Float(r, digits) for r in fractions - kept})
 
 
 def exact(number: float) -> Formula:

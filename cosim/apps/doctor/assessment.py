@@ -9,6 +9,7 @@ import numpy as np
 
 from cosim.apps.doctor.host import HostFacts
 from cosim.apps.doctor.latency import PERIOD_NS, PRIVILEGED, WakeupLatencies
+from cosim.core.units import show_percent
 
 # the period of a loop must be so many times its wake-up latency: the rest is for its work
 PERIOD_PER_LATENCY = 4
@@ -129,7 +130,7 @@ def _isolated_cpu(d: Assessment) -> str | None:
 def _host(d: Assessment) -> str | None:
     if not d.host.virtual or (d.suitable == "yes" and d.steal_fraction <= STEAL_FRACTION):
         return None
-    steal = f" ({100 * d.steal_fraction:.2g} % steal time)" if d.steal_fraction else ""
+    steal = f" ({show_percent(d.steal_fraction, 2)} steal time)" if d.steal_fraction else ""
     return (
         f"a virtual machine waits for its host{steal}: run on bare metal, or pin its CPUs to host CPUs (virsh vcpupin)"
     )

@@ -10,6 +10,7 @@ import numpy as np
 from cosim.apps.doctor.assessment import Assessment, latency_statistics, max_rate
 from cosim.apps.doctor.host import HostFacts, cpu_list
 from cosim.apps.doctor.latency import PERIOD_NS, PRIVILEGED
+from cosim.core.units import show_percent
 from cosim.output.console import PIPE_WIDTH
 
 # edges of the bins, ns: 0, then 1, 2, 5 · 10ⁿ µs up to 1 s; the last bin has no end
@@ -130,7 +131,7 @@ def format_frequency(hertz: float) -> str:
 
 
 def format_percent(fraction: float) -> str:
-    return f"{100 * fraction:.2g} %"
+    return show_percent(fraction, 2)
 
 
 def _line(label: str, text: str) -> str:

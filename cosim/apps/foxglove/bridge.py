@@ -11,10 +11,10 @@ import numpy as np
 from cosim.apps.foxglove.protocol import StatusLevel
 from cosim.core.access.curve import is_local
 from cosim.core.errors import InputError
+from cosim.core.recordings.sample_encoding import JsonSamples, topics_of
+from cosim.core.recordings.topics import JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
 from cosim.execution.timing.privileges import allowed_cpus, move_process_off
 from cosim.output.client import Sample, Subscriber
-from cosim.output.recording_topics import JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
-from cosim.output.sample_encoding import JsonSamples, topics_of
 from cosim.output.view3d.drawing import read_drawing
 from cosim.output.view3d.motion import TOPICS as VIEW_TOPICS
 from cosim.output.view3d.motion import Motion, ViewMessage

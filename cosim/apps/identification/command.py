@@ -10,6 +10,7 @@ from cosim.apps.identification.identification import identify
 from cosim.apps.identification.report import report_page
 from cosim.apps.identification.variables import choose
 from cosim.core.errors import RunError
+from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, TableOptions
 from cosim.output import console
 from cosim.output.output_files import check_output, identity, write_file, write_json
 from cosim.rig.reading.yaml_source import Override, overlay_text
@@ -32,6 +33,7 @@ def identify_rig(
     json: str | None,
     method: str | None = None,
     anyway: bool = False,
+    table: TableOptions = SAID_BY_THE_FILE,
 ) -> None:
     """Print what a recording determines, and write the overlay, the report and the figures. Raises RunError, after the
     latter are written, for numbers that explain too little; their overlay is written `anyway` only."""
@@ -41,7 +43,7 @@ def identify_rig(
         rig = load_rig(path, overrides)
         rig.require_joints("cosim identify")
         console.check_files(input_files(rig, overrides), targets)
-        found = identify(rig, recording, wanted, cutoff, training, method)
+        found = identify(rig, recording, wanted, cutoff, training, method, table)
     if json != "-":
         print(*found.lines(), sep="\n")
     if found.failure and not anyway:

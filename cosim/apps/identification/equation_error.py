@@ -56,12 +56,15 @@ def check_identifiable_rig(rig: Rig, otherwise: str = "use --method output-error
         raise refuse(f"joint '{next(iter(rig.plant.prescribed))}' is prescribed and has no drive")
     drives = _drives(rig)
     for name in rig.joints:
+        if name not in drives and name in rig.plant.actuated:
+            raise refuse(f"the drive of '{name}' moves several joints, and has no equation error")
         if name not in drives:
             raise refuse(f"joint '{name}' has no drive, so its effort is not recorded")
         params = drives[name]
         if not (_has_gear(params) and not params.elastic) and not hasattr(params, "max_effort"):
             kind = rig.spec.joints[name].actuator
-            raise refuse(f"the drive of '{name}' ({kind.name if kind else '?'}) has states that no recording has")
+            what = f"the effort of the drive of '{name}' ({kind.name if kind else '?'})"
+            raise refuse(f"{what} does not follow from one recorded signal")
 
 
 def _drives(rig: Rig) -> dict[str, Any]:

@@ -30,7 +30,9 @@ from cosim.apps.identification.results import Identification, JointCheck, Unexpl
 from cosim.apps.identification.suspicions import LEAST_EXPLAINED, cause_of
 from cosim.apps.identification.variables import DEFAULT, VariableBlock, Variables, choose
 from cosim.core.errors import InputError, did_you_mean
+from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, TableOptions
 from cosim.core.types import Array
+from cosim.core.units import show_percent
 from cosim.rig.rig import Rig
 
 EQUATION_ERROR, OUTPUT_ERROR = METHODS = ("equation-error", "output-error")
@@ -46,15 +48,16 @@ def identify(
     cutoff: float | None = None,
     training: float = TRAINING,
     method: str | None = None,
+    table: TableOptions = SAID_BY_THE_FILE,
 ) -> Identification:
-    """Find numbers of a rig from a recording (MCAP, or a table in CSV) of its motion.
+    """Find numbers of a rig from a recording of its motion, or a table, see `cosim.core.tables`.
 
     wanted: `inertia`, `friction`, `torque_constant`, `rotor_inertia`, `elasticity`, `delay`, or names and patterns of
     `Rig.numbers`; cutoff [Hz]: of the filter of equation errors; training: the first fraction of the recording, from
     which numbers are found; method: `equation-error`, of the equations of motion, or `output-error`, of simulated runs
-    (default: the former where the rig has one). Raises InputError for a rig whose equations are not known, for a
-    recording of another rig, one that is too short or has no motion or no signal of a joint, one of another motion than
-    the rig's (of simulated runs), and for a motion that determines none of them.
+    (default: the former where the rig has one); table: what the file does not say. Raises InputError for a rig whose
+    equations are not known, for a recording of another rig, one that is too short or has no motion or no signal of a
+    joint, one of another motion than the rig's (of simulated runs), and for a motion that determines none of them.
     """
     if method is None:
         method = EQUATION_ERROR if has_equation_error(rig) else OUTPUT_ERROR
@@ -66,7 +69,7 @@ def identify(
         raise InputError("no joint has a simulated drive, so nothing drives the motion; add one", str(rig.spec.path))
     if not 0.1 <= training <= 0.95:
         raise InputError(f"is {training:g}; give a fraction from 0.1 to 0.95", "--training")
-    motion = read_motion(rig, recording, sources_of(rig))
+    motion = read_motion(rig, recording, sources_of(rig), table)
     chosen = choose(rig, wanted)
     by_method = by_equation_error if method == EQUATION_ERROR else by_output_error
     found = by_method(rig, motion, chosen, cutoff, training)
@@ -96,7 +99,7 @@ def _failure(found: Identification, chosen: Variables, training: float) -> str:
 
 
 def _percent(fraction: float) -> str:
-    return f"{100.0 * max(fraction, 0.0):.3g} %"
+    return show_percent(max(fraction, 0.0))
 
 
 # --- equation error ---

@@ -238,24 +238,27 @@ def covariance(errors: Array, slope: Array, step: float, prior: float = 1.0) -> 
     factor of Σ x²."""
     size = slope.shape[2]
     flat = slope.reshape(-1, size)
-    inverse = np.linalg.inv(flat.T @ flat + prior * np.eye(size))
-    lines = np.fft.rfft(slope, axis=0) / np.sqrt(len(slope))
+    # H⁻¹ = P Pᵀ, and derivatives in the variables P⁻¹ x: a motion may show some numbers so much better than others that
+    # rounding of JᵀJ exceeds the prior
+    _, scales, axes = np.linalg.svd(np.concatenate([flat, math.sqrt(prior) * np.eye(size)]), full_matrices=False)
+    P = axes.T / scales
+    lines = np.fft.rfft(slope @ P, axis=0) / np.sqrt(len(slope))
     # both halves of the spectrum: all lines but the first, and of an even number the last, stand for two
     twice = np.full(len(lines), 2.0)
     twice[0] = 1.0
     twice[-1] = 1.0 if len(slope) % 2 == 0 else 2.0
-    spectrum = smoothed_spectrum(_without_fit(errors, lines, twice, inverse), len(errors) * step)
+    spectrum = smoothed_spectrum(_without_fit(errors, lines, twice), len(errors) * step)
     spread = np.einsum("f,fci,fcd,fdj->ij", twice, lines.conj(), spectrum, lines, optimize=True).real
-    return inverse @ (spread + prior * np.eye(size)) @ inverse
+    return P @ (spread + prior * P.T @ P) @ P.T
 
 
-def _without_fit(errors: Array, lines: Array, twice: Array, inverse: Array) -> Array:
+def _without_fit(errors: Array, lines: Array, twice: Array) -> Array:
     """(f, c) lines of the errors (n, c), each as it would be had the fit not seen it: errors are smallest where the
     numbers act most. See `covariance`."""
     found = np.fft.rfft(errors, axis=0) / np.sqrt(len(errors))
     count = found.shape[1]
     rows = np.sqrt(twice)[:, None, None] * np.concatenate([np.real(lines), np.imag(lines)], axis=1)
-    fitted = rows @ inverse @ rows.transpose(0, 2, 1)
+    fitted = rows @ rows.transpose(0, 2, 1)
     fitted *= np.minimum(1.0, FITTED / np.maximum(np.linalg.norm(fitted, axis=(1, 2)), FITTED))[:, None, None]
     parts = np.concatenate([found.real, found.imag], axis=1)[:, :, None]
     parts = np.linalg.solve(np.eye(2 * count) - fitted, parts)[:, :, 0]

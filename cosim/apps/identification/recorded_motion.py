@@ -1,23 +1,19 @@
-"""The recorded motion of a rig and what drove it, from a recording or a table, and its filtered derivatives.
-
-A table is text: a line of names, `t` first, and a row of numbers per sample.
-"""
+"""The recorded motion of a rig and what drove it, from a recording or a table, and its filtered derivatives."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from io import TextIOWrapper
 from pathlib import Path
 
 import numpy as np
 
-from cosim.core.errors import InputError, did_you_mean
-from cosim.core.paths import open_file
+from cosim.core.errors import InputError
+from cosim.core.tables import open_table
+from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, NamedColumns, TableOptions
+from cosim.core.tables.log import MeasuredColumn, read_log
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
-from cosim.rig.run.run import open_recording
 
 POSITIONS = ("measured_position", "position")  # signals of a joint, the first one that a file has
 SHORTEST_MOTION = 1.0  # s
@@ -32,14 +28,12 @@ LIGHT = 5.0  # cut-off before the equations are evaluated, of the cut-off of the
 ROWS_PER_LIGHT = 4.0  # rows per period of the former at which they are evaluated
 CUTOFF = 10.0  # Hz, by default
 SLOW = 0.03  # rad/s or m/s, below which dry friction depends on more than the direction
-SEPARATORS = (",", ";", "\t")  # the first one that the line of names has
-Reader = Callable[[Sequence[str]], Array]
 
 
 @dataclass(frozen=True)
 class RecordedMotion:
     """Of n joints with drives at k equally spaced times: t (k,) [s], position (k, n), drive (k, n): the signal `source`
-    of each joint, SI."""
+    of each joint, SI; notes: what was guessed or changed."""
 
     path: str
     joints: tuple[str, ...]
@@ -47,6 +41,7 @@ class RecordedMotion:
     position: Array
     drive: Array
     source: str
+    notes: tuple[str, ...] = ()
 
     @property
     def step(self) -> float:
@@ -90,31 +85,35 @@ class MotionSamples:
         return len(self.kept)
 
 
-def read_motion(rig: Rig, path: str | Path, sources: Sequence[str]) -> RecordedMotion:
-    """sources: signals of what drives a joint, in the order of preference; one is taken for all joints.
+def read_motion(
+    rig: Rig, path: str | Path, sources: Sequence[str], options: TableOptions = SAID_BY_THE_FILE
+) -> RecordedMotion:
+    """sources: signals of what drives a joint, in the order of preference; one is taken for all joints. options: what
+    the file does not say.
 
     Raises InputError for a file of another rig, without a signal, too short, without motion, or with gaps.
     """
-    joints, table = actuated_joints(rig), Path(path).suffix == ".csv"
-    needed = ["t", *(f"{joint}/{what}" for joint in joints for what in (POSITIONS[-1], sources[0]))]
-    names, read = open_table(path, needed) if table else _recording(rig, path)
-    known = set(names)
-    missing = [joint for joint in joints if not any(f"{joint}/{what}" in known for what in POSITIONS)]
-    if missing:
-        near = did_you_mean(f"{missing[0]}/position", names)
-        if table and "did you mean" not in near:
-            near = f"; name the columns {', '.join(needed)}"
-        raise InputError(f"has no signal '{missing[0]}/position'{near}", str(path))
-    source = next((what for what in sources if all(f"{joint}/{what}" in known for joint in joints)), None)
-    if source is None:
-        wanted = next(joint for joint in joints if f"{joint}/{sources[0]}" not in known)
+    joints, table = actuated_joints(rig), open_table(path, options.topic)
+    of = NamedColumns.of(table, rig.joints, options)
+    what = next((what for what in POSITIONS if of.all(joints, what) is not None), POSITIONS[-1])
+    source = next((source for source in sources if of.all(joints, source) is not None), sources[0])
+    positions = of.required(joints, what)
+    if of.all(joints, source) is None:
+        lacking = next(joint for joint in joints if of.column(joint, source) is None)
         others = "" if len(sources) == 1 else f", nor {' or '.join(sources[1:])} of all joints"
-        raise InputError(f"has no signal '{wanted}/{sources[0]}'{others}; record what drives each joint", str(path))
-    positions = [next(f"{joint}/{what}" for what in POSITIONS if f"{joint}/{what}" in known) for joint in joints]
-    columns = read(["t", *positions, *(f"{joint}/{source}" for joint in joints)])
-    n = len(joints)
-    motion = RecordedMotion(str(path), joints, columns[:, 0], columns[:, 1 : n + 1], columns[:, n + 1 :], source)
-    _check(motion, table)
+        fix = f"record what drives each joint, or name it by {of.way(f'{lacking}/{source}')}"
+        raise InputError(f"no column '{lacking}/{source}'{others}; {fix}", str(path))
+    drives = of.required(joints, source)
+    dofs = [rig.plant.model.dof_units[rig.plant.model.dof_index(joint)] for joint in joints]
+    wanted = [
+        MeasuredColumn(*of_joint)
+        for quantity, columns in ((what, positions), (source, drives))
+        for of_joint in zip(joints, [quantity] * len(joints), columns, dofs, strict=True)
+    ]
+    log = read_log(of, wanted)
+    position, drive = np.split(log.values, 2, axis=1)
+    motion = RecordedMotion(str(path), joints, log.t, position, drive, source, log.notes)
+    _check(motion, log.lines)
     return motion
 
 
@@ -133,22 +132,8 @@ def actuated_joints(rig: Rig) -> tuple[str, ...]:
     return tuple(name for name in rig.joints if name in rig.plant.actuated)
 
 
-def _recording(rig: Rig, path: str | Path) -> tuple[list[str], Reader]:
-    run = open_recording(path)
-    if not set(rig.joints) <= set(run.joints):
-        other = next(joint for joint in rig.joints if joint not in run.joints)
-        what = f"is a recording of '{run.rig.name}', which has no joint '{other}' of '{rig.run_spec.name}'"
-        raise InputError(f"{what}; give a recording of this rig", str(path))
-
-    def read(names: Sequence[str]) -> Array:
-        found = run.chosen(names[1:])
-        return np.column_stack([np.asarray(run.t), *(found[name] for name in names[1:])])
-
-    return list(run.signals), read
-
-
-def _check(motion: RecordedMotion, table: bool) -> None:
-    """Raises InputError for a motion that cannot be differentiated; table: whether it has lines."""
+def _check(motion: RecordedMotion, lines: np.ndarray) -> None:
+    """Raises InputError for a motion that cannot be differentiated; lines (k,): of its rows, empty without."""
 
     def fail(what: str) -> InputError:
         return InputError(what, motion.path)
@@ -164,7 +149,7 @@ def _check(motion: RecordedMotion, table: bool) -> None:
     other = np.abs(intervals - step) > JITTER * step
     if other.any():
         at = int(np.argmax(np.abs(intervals - step)))
-        where = f"t = {motion.t[at]:.6g} s" + (f" (line {at + 2})" if table else "")
+        where = f"t = {motion.t[at]:.6g} s" + (f" (line {lines[at]})" if len(lines) else "")
         what = f"the rows are {step:.4g} s apart, but {intervals[at]:.4g} s after {where}"
         if (count := int(other.sum())) > FEW_GAPS:
             raise fail(f"{what}, and {count - 1} others are uneven too; record all ticks, or interpolate them evenly")
@@ -223,51 +208,3 @@ def _keep_moving(velocity: Array, reach: int) -> Array:
 def default_cutoff(motion: RecordedMotion) -> float:
     """[Hz]"""
     return min(CUTOFF, 1.0 / (RATE_PER_CUTOFF * motion.step))
-
-
-def open_table(path: str | Path, wanted: Sequence[str]) -> tuple[list[str], Reader]:
-    """The names of the columns, and what reads some of them, (k, n). wanted: the names that a message gives. Raises
-    InputError for a file that is no such table."""
-    try:
-        with TextIOWrapper(open_file(path), encoding="utf-8-sig") as file:
-            line = file.readline()
-    except UnicodeDecodeError:
-        line = "\0"
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", str(path)) from None
-    if "\0" in line:
-        raise InputError(
-            "is no text; give a table as 'cosim export recording' writes it, or a recording (.mcap)", str(path)
-        )
-    separator = next((mark for mark in SEPARATORS if mark in line), SEPARATORS[0])
-    names = [name.strip() for name in line.split(separator)]
-    if "t" not in names:
-        raise InputError(f"line 1 has no column 't'; name the columns {', '.join(wanted)}", str(path))
-
-    def read(chosen: Sequence[str]) -> Array:
-        places = [names.index(name) for name in chosen]
-        with TextIOWrapper(open_file(path), encoding="utf-8-sig", errors="replace") as file:
-            lines = [_with_points(line, separator) for line in file]
-        try:
-            with warnings.catch_warnings():  # of a table without rows
-                warnings.simplefilter("ignore")
-                table = np.loadtxt(lines[1:], delimiter=separator, usecols=places, ndmin=2, comments=None)
-            return table.reshape(-1, len(places))
-        except ValueError:
-            wrong = next(n for n, row in enumerate(lines, 1) if n > 1 and not _are_numbers(row, separator, places))
-            raise InputError(f"line {wrong} does not have a number for each signal", str(path)) from None
-
-    return names, read
-
-
-def _with_points(line: str, separator: str) -> str:
-    """Numbers with decimal commas, where these do not separate columns."""
-    return line if separator == "," else line.replace(",", ".")
-
-
-def _are_numbers(row: str, separator: str, places: Sequence[int]) -> bool:
-    cells = row.split(separator)
-    try:
-        return all(float(cells[k]) is not None for k in places)
-    except (ValueError, IndexError):
-        return not row.strip()

@@ -167,6 +167,7 @@ class Identification:
 
     def lines(self) -> Iterator[str]:
         part, rest = self.sample_numbers
+        yield from (f"note      {note}" for note in self.motion.notes)
         yield (
             f"{self.rig.run_spec.name} from {self.motion.path}: {self.motion.t[-1] - self.motion.t[0]:.4g} s,"
             f" {self.about}; {part} samples for training, {rest} for validation"

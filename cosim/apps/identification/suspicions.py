@@ -10,6 +10,7 @@ import numpy as np
 from cosim.apps.identification.recorded_motion import RecordedMotion
 from cosim.core.errors import InputError
 from cosim.core.types import Array
+from cosim.core.units import show_percent
 from cosim.rig.rig import Rig
 
 LEAST_EXPLAINED = 0.5  # of the mean square of a drive: numbers that explain less of it explain nothing
@@ -68,7 +69,7 @@ def cause_of(rig: Rig, motion: RecordedMotion, explained: Callable[[RecordedMoti
         except InputError:  # such a motion is none
             continue
         if (least := float(np.min(found, initial=1.0, where=np.isfinite(found)))) > best:
-            best, cause = least, f"it would be {100.0 * least:.3g} % if {suspicion.text}; {suspicion.fix}"
+            best, cause = least, f"it would be {show_percent(least)} if {suspicion.text}; {suspicion.fix}"
     return cause
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from cosim.apps.learning.iteration import Repetition, learn, next_feedforward, relative_error
 from cosim.apps.learning.recorded_rig import check_recording, check_run
 from cosim.core.errors import RunError
+from cosim.core.units import show_percent
 from cosim.output.console import options_named, refuse_inputs
 from cosim.output.output_files import check_output, identity
 from cosim.rig.reading.yaml_source import Override
@@ -46,7 +47,7 @@ def learn_rig(
         def show(repetition: Repetition) -> None:
             first.append(repetition)
             size = relative_error(repetition.error_rms, first[0].error_rms)
-            print(f"run {repetition.number:<3} error RMS {100.0 * size:.3g} % of run 0", flush=True)
+            print(f"run {repetition.number:<3} error RMS {show_percent(size)} of run 0", flush=True)
 
         with options_named():
             learned = learn(rig, iterations, gain, cutoff, show)

@@ -160,7 +160,7 @@ def learn(
 
 
 def _repeated(number: int, rig: Rig, feedforward: Feedforward, names: list[str]) -> Repetition:
-    run = rig.run()
+    run = rig.run(keep="all")
     error = error_of(run, np.array(names))
     return Repetition(number, run, feedforward, np.sqrt(np.mean(np.square(error), axis=0)), np.abs(error).max(axis=0))
 

@@ -17,8 +17,8 @@ from cosim.control.control_loop import ControlLoop
 from cosim.control.feedforward_table import FeedforwardTrajectory
 from cosim.core.compile import ArrayPort, compile
 from cosim.core.errors import CompileError, InputError
+from cosim.core.recordings.index import recordings_of
 from cosim.core.types import ALL, Array, Numeric, requested_effort
-from cosim.output.recording_index import recordings_of
 from cosim.rig.rig import Rig
 from cosim.rig.rig_files import files_of
 from cosim.rig.run.comparison import flattened

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cosim.apps.new.plan import Actuators, Plan, plan_rig
+from cosim.apps.new.plan import BESIDE, Actuators, Plan, plan_rig
 from cosim.apps.new.rig_text import ModelSource, rig_text
 from cosim.core.errors import CosimError, InputError, plural
 from cosim.core.paths import PACKAGE, expand, locate
@@ -69,10 +69,11 @@ def _planned(
     fixed = all(joint.kind == "fixed" for joint in mechanism.joints)
     grounded = format == "urdf" and not floating and not fixed
     whole = with_floating_base(mechanism) if format == "urdf" and not grounded else mechanism
-    options = {"hold": not floating and not fixed, "gravity": gravity, "of_file": robot_file.actuators}
-    able = sum(bool(each.type) for each in robot_file.actuators)
+    # a transmission of a URDF is no drive
+    able = 0 if format == "urdf" else sum(bool(each.type) for each in robot_file.actuators)
     if actuator == "file" and not able:
         raise InputError("the robot file has no actuators that a rig can have; choose another type", "--actuator")
+    options = {"hold": not floating and not fixed, "gravity": gravity, "file": robot_file}
     plan = replace(plan_rig(whole, bandwidth, actuator, **options), mechanism=mechanism)
     keys: dict[str, str | Mapping[str, str] | list[str]] = {format: _from(rig, robot, file)}
     if packages:
@@ -152,7 +153,7 @@ def _report(rig: Path, plan: Plan, source: ModelSource, warned: Sequence[str]) -
     if "urdf" in source.keys:
         parts += ["base free" if source.floating else "base fixed"]
     yield f"wrote    {rig}: {plan.mechanism.name}, {', '.join(parts)}"
-    replaced = [joint.name for joint in plan.joints if joint.replaced]
+    replaced = [joint.name for joint in plan.joints if any(each.reason != BESIDE for each in joint.replaced.values())]
     if replaced:
         what = f"{plural(len(replaced), 'limit')} of {len(replaced)} {plural(len(replaced), 'joint')}"
         yield f"chosen   {what} that the robot file does not have or that cannot be; see the comments"

@@ -8,7 +8,7 @@ follows from them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,7 +16,8 @@ import numpy as np
 
 from cosim.core.types import Array
 from cosim.core.units import DEGREE, RPM
-from cosim.mechanics.multibody.description.robot_file import FileActuator
+from cosim.mechanics.multibody.description.robot_file import FileActuator, RobotFile
+from cosim.mechanics.multibody.description.urdf_extensions import LIMITS_OF_JOINT
 from cosim.mechanics.multibody.equations import FRICTION_SPEED
 from cosim.mechanics.multibody.mechanism import GRAVITY, Joint, Mechanism
 from cosim.mechanics.multibody.model import Model
@@ -33,6 +34,7 @@ _SAMPLES = (0.0, 0.2113, 0.5, 0.7887, 1.0)  # of its duration; among them its gr
 TRAVEL_FRACTION = 0.1  # of the range of a joint
 VELOCITY_FRACTION = 0.5  # of its velocity limit
 LOCKED_RANGE = 1e-6  # rad or m: a joint with a smaller range does not move
+BESIDE = "of the robot file beside its <limit>: a soft limit or ros2_control"
 EFFORT_MARGIN = 1.5  # of an effort limit above the required effort, below which the limit does not count
 EFFORT_RESERVE = 3.0  # of an effort limit that is not given above the required effort
 EFFORT_EXCESS = 200.0  # of an effort limit above the required effort, from which it may be a placeholder
@@ -91,6 +93,8 @@ class JointPlan:
     velocity: PlannedValue
     rotor: float  # reflected inertia of its dc_motor [kg m² or kg]; 0: its actuator is ideal
     of_file: FileActuator | None = None  # the actuator of the robot file that it has
+    ratio: float | None = None  # of the gear in the robot file: motion of the motor per motion of the joint
+    given: bool = False  # whether the robot file has the start
 
     @property
     def name(self) -> str:
@@ -154,36 +158,41 @@ def plan_rig(
     actuator: Actuators = "auto",
     hold: bool = True,
     gravity: tuple[float, float, float] = GRAVITY,
-    of_file: Sequence[FileActuator] = (),
+    file: RobotFile | None = None,
 ) -> Plan:
     """The figures of a rig for the mechanism.
 
     bandwidth: of the control [Hz]; actuator: of all joints, or `auto`: motors where friction is strong, else ideal;
-    hold: latch joints of several dofs; gravity: [m/s²]; of_file: the actuators of the robot file, for `file`.
+    hold: latch joints of several dofs; gravity: [m/s²]; file: what the robot file states beside the mechanism, its
+    actuators for `file`.
     Raises InputErrors for links that can move without inertia.
     """
     model, dofs = Model(mechanism, gravity), dofs_of(mechanism)
     units = dict(zip(model.dof_names, model.dof_units, strict=True))
+    singles = [joint for name, joint in dofs.single.items() if name in units and name not in dofs.by_name]
+    limits, starts, ratios = _of_file(file)
     motions = [
-        _motion(joint, units[name]) for name, joint in dofs.single.items() if name in units and name not in dofs.by_name
+        _motion(within(joint, limits.get(joint.name, {})), units[joint.name], starts.get(joint.name, 0.0))
+        for joint in singles
     ]
     required, mass = _required_effort(model, motions)
     friction = _friction_slope(model)
     mobility = np.diag(np.linalg.inv(mass)) if model.nv else np.zeros(0)  # of a dof while all others are free
     rotors, joints = np.zeros(model.nv), []
-    able = of_file if actuator == "file" else ()
+    able = file.actuators if file is not None and actuator == "file" else ()
     given = {name: each for each in able if each.type for name in each.joints}
     stiffness = np.zeros(model.nv)
-    for motion in motions:
-        k = model.dof_index(motion.joint.name)
-        servo = given.get(motion.joint.name)
+    for joint, motion in zip(singles, motions, strict=True):
+        k, name = model.dof_index(joint.name), joint.name
+        servo = given.get(name)
         if servo is not None:
             friction[k] += max(-float(servo.keys.get("bias_velocity", 0.0)), 0.0)
             stiffness[k] = max(-float(servo.keys.get("bias_position", 0.0)), 0.0)
         stiff = friction[k] * mobility[k] * USUAL_STEP > STIFF_RATE
         motor = servo is None and (actuator == "dc_motor" or (actuator == "auto" and stiff))
         least = friction[k] * SMALLEST_STEP / STIFF_RATE if motor else None
-        joints.append(replace(_sized(motion, float(required[k]), float(mass[k, k]), least), of_file=servo))
+        sized = replace(_sized(motion, float(required[k]), float(mass[k, k]), least), of_file=servo)
+        joints.append(as_in_file(sized, joint, limits.get(name, {}), ratios.get(name), starts.get(name)))
         rotors[k] = joints[-1].rotor
     moved = mass + np.diag(rotors)
     rate = max(_friction_rate(friction, moved), math.sqrt(_friction_rate(stiffness, moved)))
@@ -192,10 +201,38 @@ def plan_rig(
     return Plan(mechanism, tuple(joints), held, bandwidth, step, integrator)
 
 
+# --- what the robot file states beside the mechanism ---
+
+
+def _of_file(file: RobotFile | None) -> tuple[Mapping[str, Mapping[str, float]], dict[str, float], dict[str, float]]:
+    """(joint -> its limits that are no mechanics, joint -> its position at the start, joint -> ratio of its gear)."""
+    if file is None:
+        return {}, {}, {}
+    starts = {} if file.start is None else {name: value[0] for name, value in file.start.positions.items()}
+    geared = {
+        next(iter(each.joints)): next(iter(each.joints.values())) for each in file.actuators if len(each.joints) == 1
+    }
+    return file.limits, starts, {name: abs(ratio) for name, ratio in geared.items() if abs(ratio) not in (0.0, 1.0)}
+
+
+def within(joint: Joint, limits: Mapping[str, float]) -> Joint:
+    """The joint inside of limits by the key of a rig."""
+    return replace(joint, **{LIMITS_OF_JOINT[key]: value for key, value in limits.items()})
+
+
+def as_in_file(
+    plan: JointPlan, joint: Joint, limits: Mapping[str, float], ratio: float | None, start: float | None
+) -> JointPlan:
+    """The plan with the joint as the robot file has it; limits of the file that are no mechanics are written out."""
+    soft = {key: replace(getattr(plan, key), reason=BESIDE) for key in limits if not getattr(plan, key).reason}
+    return replace(plan, joint=joint, ratio=ratio, given=start is not None and plan.start == start, **soft)
+
+
 # --- positions ---
 
 
-def _motion(joint: Joint, unit: str) -> _Motion:
+def _motion(joint: Joint, unit: str, at: float = 0.0) -> _Motion:
+    """at: where it starts, if its limits permit that."""
     usual, range_ = USUAL[unit], joint.upper - joint.lower
     placeholder = joint.lower == joint.upper == joint.max_effort == joint.max_velocity == 0.0
     if range_ <= LOCKED_RANGE and not placeholder:
@@ -205,7 +242,7 @@ def _motion(joint: Joint, unit: str) -> _Motion:
     longest = VELOCITY_FRACTION * fastest * DURATION / PEAK_VELOCITY
     travel = _two_digits(min(usual.travel, TRAVEL_FRACTION * (upper - lower), longest), usual.factor)
     lowest, highest = lower + 2.0 * travel, upper - 2.0 * travel
-    start = _rounded(min(max(0.0, lowest), highest), lowest, highest, usual.factor)
+    start = at if lowest <= at <= highest else _rounded(min(max(at, lowest), highest), lowest, highest, usual.factor)
     towards = 1.0 if upper - start >= start - lower else -1.0
     return _Motion(joint, unit, placeholder, False, start, start + towards * travel)
 
@@ -333,14 +370,14 @@ def reflected_inertia(effort: float, velocity: float) -> float:
     return effort * RUN_UP / velocity
 
 
-def motor_keys(effort: float, velocity: float, rotor: float) -> dict[str, str]:
+def motor_keys(effort: float, velocity: float, rotor: float, gear: float | None = None) -> dict[str, str]:
     """The keys of a `dc_motor` that reaches the effort [N·m or N] at the velocity [rad/s or m/s].
 
-    The gear ratio follows from the speed, the torque constant from the back-EMF, the resistance and the current from
-    what the supply has left. rotor: reflected inertia [kg m² or kg].
+    gear: its ratio, where it is known; else it follows from the speed. The torque constant follows from the back-EMF,
+    the resistance and the current from what the supply has left. rotor: reflected inertia [kg m² or kg].
     """
-    ratio = MOTOR_SPEED / velocity
-    constant = BACK_EMF * SUPPLY_VOLTAGE / MOTOR_SPEED
+    ratio = MOTOR_SPEED / velocity if gear is None else gear
+    constant = BACK_EMF * SUPPLY_VOLTAGE / (ratio * velocity)
     current = effort / (constant * ratio)
     resistance = DROP * SUPPLY_VOLTAGE / current
     return {

@@ -100,7 +100,8 @@ def _joint(plan: JointPlan) -> Iterator[str]:
         yield f"    actuator: {{type: ideal, max_effort: {effort}}}"
     else:
         keys = [
-            f"{key}: {value}" for key, value in motor_keys(plan.effort.value, plan.velocity.value, plan.rotor).items()
+            f"{key}: {value}"
+            for key, value in motor_keys(plan.effort.value, plan.velocity.value, plan.rotor, plan.ratio).items()
         ]
         yield f"    actuator: {{type: dc_motor, {', '.join(keys[:3])},"
         yield f"               {', '.join(keys[3:])}}}"
@@ -119,10 +120,14 @@ def _given(plan: JointPlan) -> str:
         parts.append(f"{joint.max_velocity / usual.factor:.4g} {usual.shown}/s")
     if isfinite(joint.max_effort):
         parts.append(f"{joint.max_effort:.4g} {usual.effort_unit}")
+    if plan.ratio is not None:
+        parts.append(f"gear {plan.ratio:.6g}:1")
     return ", ".join(parts)
 
 
 def _start_comment(plan: JointPlan) -> str:
+    if plan.given:
+        return "  # as the robot file has it"
     return "" if plan.start == 0.0 else "  # 0 is outside the limits or too close to one"
 
 

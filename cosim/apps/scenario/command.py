@@ -25,6 +25,7 @@ from cosim.output import console
 from cosim.output.output_files import check_output, identity, write_error, write_file
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import Override, YamlSource, load_yaml, overrides_in
+from cosim.rig.run.run_warnings import give
 from cosim.rig.sections.rig_spec import RigSpec, read_rig
 from cosim.rig.sections.scenario import ScenarioSpec, read_scenarios
 
@@ -59,6 +60,7 @@ def scenario_rig(
     given = ScenarioFiles(rig, tuple(files), tuple(overrides))
     with _shown(rig.stem) as progress:
         results = run_scenarios(given, only, jobs, record, progress)
+    give(dict.fromkeys(line for result in results for line in result.warnings))
     if str(json_file) != "-":
         print_results(results)
     if junit is not None:

@@ -14,7 +14,8 @@ class ScenarioResult:
 
     happened: in short; sentence: why the run was stopped, "" if it was not; failures: what was not as expected;
     reaction_ticks, reaction [s]: from the beginning of the last fault to the stop, the tick in which it began included;
-    events: (t [s], what) of the faults; seconds: of computation; recording: the file, "" for none.
+    events: (t [s], what) of the faults; seconds: of computation; recording: the file, "" for none;
+    warnings: of its rig.
     """
 
     name: str
@@ -28,6 +29,7 @@ class ScenarioResult:
     events: tuple[tuple[float, str], ...]
     seconds: float
     recording: str = ""
+    warnings: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -36,7 +38,8 @@ class ScenarioResult:
     @classmethod
     def of(cls, data: dict[str, Any]) -> ScenarioResult:
         """From what JSON has of it."""
-        values: dict[str, Any] = data | {key: tuple(data[key]) for key in ("faults", "expected", "failures")}
+        lists = "faults", "expected", "failures", "warnings"
+        values: dict[str, Any] = data | {key: tuple(data[key]) for key in lists}
         values["events"] = tuple((t, what) for t, what in data["events"])
         return cls(**values)
 

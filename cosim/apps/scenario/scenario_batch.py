@@ -28,6 +28,7 @@ from cosim.apps.scenario.timeline import TimedFault, Timeline
 from cosim.core.compile import BatchFunction
 from cosim.core.errors import CosimError, ErrorList, InputError, InputErrors, near_names
 from cosim.core.units import parse_quantity
+from cosim.rig.inspection import warnings_before_run
 from cosim.rig.reading.schema import KeyPath
 from cosim.rig.run.outputs import open_outputs
 from cosim.rig.run.run_metadata import run_metadata_of
@@ -49,6 +50,7 @@ class ScenarioBatch:
     def __init__(self, spec: RigSpec, folder: Path, tokens: Tokens, record: Path | None) -> None:
         self._spec, self._folder, self._tokens, self._record = spec, folder, tokens, record
         self._children = Children(tokens)
+        self._warnings: tuple[str, ...] = ()  # of the rig
 
     def run(self, all_specs: Sequence[ScenarioSpec], chosen: dict[int, ScenarioSpec]) -> None:
         """all_specs: of this rig, chosen or not, so that a choice changes no result; chosen: by number."""
@@ -60,6 +62,7 @@ class ScenarioBatch:
             lines = [str(each) for each in getattr(error, "errors", [error])]
             (self._folder / BAD_INPUT).write_text(json.dumps(lines))
             return
+        self._warnings = tuple(line for found in warnings_before_run(armed.rig) for line in found)
         by_name = {scenario.spec.name: scenario for scenario in scenarios}
         pending = {number: by_name[spec.name] for number, spec in chosen.items()}
         try:
@@ -144,6 +147,7 @@ class ScenarioBatch:
             events=tuple((tick * step, what) for tick, what in run.events) if run is not None else (),
             seconds=time.perf_counter() - begun,
             recording=file,
+            warnings=self._warnings,
         )
         path = self._folder / f"{number}.json"
         path.with_suffix(".part").write_text(json.dumps(asdict(result)))

@@ -26,6 +26,7 @@ from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
 from cosim.rig.run.consent import GivenQuestion
+from cosim.rig.run.run_warnings import give
 
 NONE = "–"
 # keys whose option may be repeated -> the option, and whether it must have a value
@@ -54,6 +55,8 @@ def tune_rig(
     with console.busy(f"compiling {path.stem}"):
         rig = load_rig(path, overrides)
     rig.require_joints("cosim tune gains")
+    _, misfits = rig.warnings  # unstable gains are the matter of its first trial
+    give(misfits)
     place = _place(rig, folder, resume)
     for name in (OVERLAY, REPORT):
         console.refuse_inputs(input_files(rig, overrides), place / name, "--session")

@@ -150,7 +150,7 @@ class HardwareReplay:
         before it."""
         record, parameters, consent = self.folder / f"{name}.mcap", self._parameters(values), asking(self.ask, lines)
         try:
-            return rig.run(duration, record, parameters=parameters, consent=consent), ""
+            return rig.run(duration, record, parameters=parameters, consent=consent, keep="all"), ""
         except StoppedRun as stopped:
             return stopped.run, str(stopped)
         except RunError as failed:

@@ -103,7 +103,7 @@ def rerun_trial(session: TuningSession, number: int, record: str | None) -> tupl
     path = session.path / RIG / read_header(session.path).as_run
     rig = load_rig(path, overrides_of(overlay_values(session, trial)))
     console.check_inputs(input_files(rig), record=record)
-    return trial, rig.run(session.request.duration, record)
+    return trial, rig.run(session.request.duration, record, keep="final")
 
 
 def _cost(trial: Trial) -> str:

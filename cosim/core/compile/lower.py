@@ -11,6 +11,7 @@ from cosim.core.compile.operations import COMMUTATIVE, FUSED, LEAVES, casadi_nam
 from cosim.core.compile.trace import Trace
 from cosim.core.errors import CompileError
 
+MOST_OUTPUTS = 2**31 - 1  # of a function of casadi, which warns of more than 10 000
 # (operation, operand, operand), operands by node number, or a leaf; Any: the elements depend on the operation
 GraphNode = tuple[Any, ...]
 
@@ -52,7 +53,7 @@ def lower(trace: Trace, supported: Callable[[str], bool], place: str) -> Graph:
         sources += call.results
         targets += call.expressions
     targets = [casadi.densify(target) for target in targets]
-    f = casadi.Function("f", sources, targets, {"live_variables": False, "allow_free": True})
+    f = casadi.Function("f", sources, targets, {"live_variables": False, "allow_free": True, "max_io": MOST_OUTPUTS})
     if f.has_free():
         raise CompileError(f"'{trace.name}' uses symbols that are not among its inputs: {f.get_free()}", place)
 

@@ -17,6 +17,7 @@ edition, 1995, §3.5). Within it, I' = I + (T / T_i) K e: the transfer function 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -87,6 +88,8 @@ class ServoLoops:
                 raise ValueError(f"{what}; use {nearest:.10g} Hz")
         if self.commutation is not None and self.current is None:
             raise ValueError("commutation is of a sampled current loop; give 'current' too")
+        if self.commutation and self.commutation.eccentricity and self.encoder and self.encoder.eccentricity:
+            raise ValueError("the encoder's eccentricity acts on the commutation too; take it out of 'commutation'")
         loop = self.velocity
         if loop is not None and loop.fraction > 1.0:
             what = f"velocity.integral_time of {format_seconds(loop.integral_time)} is shorter than a sample"
@@ -100,6 +103,13 @@ class ServoLoops:
         if self.mode == "effort" and self.current is not None:  # else the effort is taken at the rate of that loop
             unused = ("position", "velocity")
         return {name: loop for name, loop in found.items() if loop is not None and name not in unused}
+
+    @property
+    def field(self) -> Commutation | None:
+        """What the drive knows of the field of a synchronous machine: by the disc of its encoder too."""
+        if self.encoder is None or not self.encoder.eccentricity:
+            return self.commutation
+        return replace(self.commutation or Commutation(), eccentricity=self.encoder.eccentricity)
 
     @property
     def period(self) -> float:

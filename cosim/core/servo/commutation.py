@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from cosim.core import ops
+from cosim.core.servo.encoder import MOST_ECCENTRIC
 from cosim.core.types import Numeric, State, param, params
 from cosim.core.units import TURN
 
@@ -31,10 +32,12 @@ PHASES = tuple(TURN / 3.0 * k for k in range(3))
 @params
 class Commutation:
     offset: float = param(unit="rad", default=0.0, doc="of the field angle, electrical")
-    delay: float = param(unit="s", min=0.0, default=0.0, doc="T, age of the angle")
+    delay: float = param(unit="s", min=0.0, max=0.01, default=0.0, doc="T, age of the angle")
     hall: bool = param(default=False, doc="three switches: the middle of one of six sectors")
     cpr: int | None = param(min=1, default=None, doc="counts per revolution of the motor; none: exact")
-    eccentricity: float = param(unit="rad", min=0.0, default=0.0, doc="e, amplitude once per turn of the motor")
+    eccentricity: float = param(
+        unit="rad", min=0.0, max=MOST_ECCENTRIC, default=0.0, doc="e, amplitude once per turn of the motor"
+    )
     periods: int = param(min=1, default=1, doc="n, of sine and cosine per turn of the motor")
     sine_gain: float = param(unit="1", above=-1.0, default=0.0, doc="g, amplitude of the sine too much")
     phase: float = param(unit="rad", default=0.0, doc="β, sine and cosine too far apart")
@@ -47,6 +50,8 @@ class Commutation:
     def __post_init__(self) -> None:
         if self.hall and self.cpr is not None:
             raise ValueError("hall switches have no counts; give either hall or cpr")
+        if self.hall and self._analogue:
+            raise ValueError("hall switches have no sine and cosine; take their errors out, or hall")
 
     @property
     def of_turns(self) -> bool:

@@ -18,6 +18,8 @@ from cosim.core import ops
 from cosim.core.types import Numeric, State, param, params
 from cosim.core.units import TURN
 
+MOST_ECCENTRIC = 0.2  # rad: the centre of a disc of 20 mm is 2 mm off
+
 
 @params
 class ShaftEncoder:
@@ -30,11 +32,14 @@ class ShaftEncoder:
     resolution: float | None = param(
         unit="m", above=0.0, default=None, doc="a count of a linear motor, in place of cpr"
     )
+    eccentricity: float = param(
+        unit="rad", min=0.0, max=MOST_ECCENTRIC, default=0.0, doc="e of the disc, amplitude once per turn of the motor"
+    )
 
     @property
     def turns(self) -> bool:
         """Whether a parameter of it is of turns."""
-        return self.indexed or self.cpr is not None or self.offset != 0.0
+        return self.indexed or self.cpr is not None or self.offset != 0.0 or self.eccentricity > 0.0
 
     @property
     def indexed(self) -> bool:
@@ -47,7 +52,9 @@ class ShaftEncoder:
 
 
 def counted(p: ShaftEncoder, angle: Numeric) -> Numeric:
-    """The angle [rad] in whole counts."""
+    """The angle [rad] in whole counts, φ + e sin φ of an eccentric disc."""
+    if p.eccentricity:
+        angle = angle + p.eccentricity * ops.sin(angle)
     if p.resolution is not None:
         return ops.quantised(angle, p.resolution)
     if p.cpr is None:

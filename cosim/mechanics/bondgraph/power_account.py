@@ -18,6 +18,7 @@ from cosim.mechanics.bondgraph.graph import BondGraph
 # of a loss -> what it is
 LOSSES: Mapping[str, str] = {
     "copper": "the windings",
+    "cable": "the cable before a motor",
     "iron": "hysteresis and eddy currents",
     "inverter": "its conduction and switching",
     "gear": "meshes and friction that grows with the load",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cosim.core.recordings.sample_encoding import TIMING
 from cosim.output.palette import FAINT, PALETTE, SOFT
 from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, interruptions, thin_pieces
 from cosim.output.plot.event_markers import PlotMarks
 from cosim.output.plot.run_figure import format_axes
 from cosim.output.plot.style import DPI, drawable, fix_layout
 from cosim.output.plot.text_layout import LEGEND_SIZE, PlotLegend, TextBlock, anonymous, show_names
-from cosim.output.sample_encoding import TIMING
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cosim.core.paths import check_file
-from cosim.output.protobuf_wire import part
+from cosim.core.recordings.protobuf_wire import part
 from cosim.output.scene.scene import ScenePose, Shape, rotated
 
 MOST_BYTES = 8_000_000  # of the triangles of a scene, before compression

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.output.protobuf_wire import part, varint
+from cosim.core.recordings.protobuf_wire import part, varint
 
 _DOUBLE, _VARINT = 1, 0  # types on the wire
 _GROUPS = 5  # of 7 bits, that a number of a time always has here: 2**35 s, 10**9 ns

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.output.protobuf_wire import part, whole
+from cosim.core.recordings.protobuf_wire import part, whole
 from cosim.output.scene.scene import ROLE_COLORS, Scene, SceneBody, ScenePose, Shape, ShapeKind, quaternions
 from cosim.output.view3d.meshes import Mesh, MeshReader
 from cosim.output.view3d.message_pattern import MessagePattern, constant, doubles, joined, number, time, within

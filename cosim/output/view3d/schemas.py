@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cosim.output.protobuf_wire import part, whole
+from cosim.core.recordings.protobuf_wire import part, whole
 
 PACKAGE = "foxglove"
 TIME, DURATION = "google.protobuf.Timestamp", "google.protobuf.Duration"

@@ -16,6 +16,7 @@ import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,9 @@ class GraphActuator:
     inputs = ACTUATOR_INPUTS
     longest_step = math.inf  # s, of the substeps of its plant: what it does within them would not be seen
     doubts: tuple[str, ...] = ()  # warnings of its parameters, with their joints where it moves several
+    temperatures: Mapping[str, float | None] = MappingProxyType({})  # recorded rises -> their limits [K]
     for_other_joints = "end its graph with a TF to that domain"  # the fix for joints that move in the other domain
+    for_joint: Mapping[str, str] = MappingProxyType({})  # the same, by joint in its graph, where it is of a drive there
 
     def __init__(
         self,

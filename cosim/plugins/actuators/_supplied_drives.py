@@ -5,12 +5,12 @@
                     └─▶ chopper
 
 An averaged inverter is a transformer from the link of the voltage u to the voltages u_k of the motor's windings: it
-draws i = Σ u_k i_k / u, so no power is lost or won. It gives at most what the link has,
+draws i = Σ u_k i_k / u, so no power is lost or won. The control of its currents knows u, and commands at most an
+amplitude λ u of a phase (`CurrentControl.on_link`): λ = 1 of full bridges, 1/√3 of three phases, as by space-vector
+modulation, and 1/2 of two legs to the middle of the link. Where more is wanted, by dead times or by voltages that were
+held while the link sank, the modulation cuts it:
 
-    u_k = u*_k min(1, λ u / |u*|)
-
-of the commanded voltages u*, with λ = 1 for full bridges and 1/√2 for three phases, whose voltages in the graph are
-√(3/2) times their amplitude: u / √3, as by space-vector modulation.
+    u_k = u*_k min(1, u / u_needed(u*))
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ from cosim.core.errors import SectionError
 from cosim.core.types import Numeric
 from cosim.mechanics.bondgraph import TF, BondGraph, Element, Law
 from cosim.mechanics.bondgraph.components import _bridge, dc_link
+from cosim.mechanics.bondgraph.components._current_control import LINK, TERMINALS
 from cosim.mechanics.bondgraph.graph import GraphError
 from cosim.plugins.actuators import drive
+from cosim.plugins.actuators._drive_doubts import doubts_of
 from cosim.plugins.actuators._graph_actuator import INPUTS, GraphActuator
+from cosim.plugins.actuators._sampled_graph import DriveSampler, SampledGraph
 
-SUPPLY, TERMINALS = "supply", "terminals"
-LOWEST_VOLTAGE = 1e-9  # V, of a link that gives none
+SUPPLY = "supply"
+LOWEST_SHARE = 0.01  # of the voltage of a link without load, below which its inverters fade out
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,12 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
     graph = BondGraph()
     graph.include(SUPPLY, dc_link.build(params.link))
     recorded = {name.removeprefix("source."): f"{SUPPLY}.{name}" for name in dc_link.build(params.link).signals}
-    moving = {}
+    moving, samplers = dict[str, list[float]](), dict[str, DriveSampler]()
     for number, joint in enumerate(joints):
-        own, ratios = _drive(params.drives[joint], joint)
+        on = on_supply(params.drives[joint])
+        own, ratios = _drive(on, joint, LOWEST_SHARE * params.link.source.params.nominal)
+        if (sampler := drive.sampler_of(on)) is not None:
+            samplers[joint] = sampler
         graph.include(_inside(joint), own)
         graph.chain(f"{_inside(joint)}.link", f"{SUPPLY}.bus")
         graph.bond(f"{_inside(joint)}.shaft", joint)
@@ -54,25 +60,33 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
         moving |= {f"{_inside(joint)}.{name}": [ratio * one for one in row] for name, ratio in ratios.items()}
         recorded |= {f"{joint}.{name}": f"{_inside(joint)}.{signal}" for name, signal in drive.recorded_of(own).items()}
     try:
-        actuator = GraphActuator(params, graph, recorded, moving, {joint: f"{joint}." for joint in joints})
+        named, inside = ({joint: f"{name(joint)}." for joint in joints} for name in (str, _inside))
+        actuator = SampledGraph(params, graph, recorded, moving, samplers, named, inside)
     except GraphError as error:
         raise SectionError(error.what, ()) from None
-    doubts = {joint: drive.doubts_of(params.drives[joint]) for joint in joints}
+    actuator.for_joint = {joint: drive.for_other_joints(params.drives[joint]) for joint in joints}
+    doubts = {joint: doubts_of(params.drives[joint], None) for joint in joints}
     actuator.doubts = tuple(f"joint '{joint}': {line}" for joint, lines in doubts.items() for line in lines)
+    actuator.temperatures = {
+        f"{joint}.{name}": limit
+        for joint in joints
+        for name, limit in drive.temperatures_of(params.drives[joint]).items()
+    }
     return actuator
 
 
 def check(params: drive.Params) -> None:
     """Raises InputError for a drive that cannot be on a supply."""
     drive.check(params)
-    for key in ("loops", "open_loop"):
-        if getattr(params, key) is not None:
-            raise SectionError(f"a drive on a supply has continuous loops; take '{key}' or 'supply' out", (key,))
     if params.control.switching is not None:
-        raise SectionError("an inverter on a supply is averaged; take it out", ("control", "inverter", "switched"))
-    bridge = drive.bridge_of(params)
-    if bridge is None or bridge.link_fraction is None:
-        raise SectionError(f"a '{params.motor.type}' cannot be on a supply; use another motor", ("motor", "type"))
+        what = "the ripple of an inverter is known on a constant voltage, not on a link that it loads itself"
+        raise SectionError(f"{what}; take it or 'supply' out", ("control", "inverter", "switched"))
+    if drive.bridge_of(params) is None:
+        what = f"a '{params.motor.type}' does not name its BRIDGE, the inverter on the supply"
+        raise SectionError(f"{what}; use another motor", ("motor", "type"))
+    on = on_supply(params)
+    drive.motor_of(on)
+    drive.sampler_of(on)
 
 
 def _inside(joint: str) -> str:
@@ -80,12 +94,22 @@ def _inside(joint: str) -> str:
     return f"drive_{joint}"
 
 
-def _drive(params: drive.Params, joint: str) -> tuple[BondGraph, dict[str, float]]:
-    """(a drive with the ports `link` and `shaft`, its inertias as of `drive.train`)"""
-    alone, inverter, bridge = drive.controlled(params), params.control.inverter, drive.bridge_of(params)
-    assert bridge is not None and bridge.link_fraction is not None  # `check` has seen to it
+def on_supply(params: drive.Params) -> drive.Params:
+    """The drive with a control that knows its link."""
+    return replace(params, control=params.control.on_link(_bridge_of(params).per_link))
+
+
+def _bridge_of(params: drive.Params) -> _bridge.InverterBridge:
+    bridge = drive.bridge_of(params)
+    assert bridge is not None  # `check` has seen to it
+    return bridge
+
+
+def _drive(params: drive.Params, joint: str, lowest: float) -> tuple[BondGraph, dict[str, float]]:
+    """(a drive with the ports `link` and `shaft`, its inertias as of `drive.train`); lowest: as of `on_link`."""
+    inverter, bridge, alone = params.control.inverter, _bridge_of(params), drive.motor_of(params)
     _bridge.add_conduction(alone, bridge, inverter)
-    motor = on_link(alone, bridge.link_fraction)
+    motor = on_link(alone, bridge, lowest)
     _bridge.add_switching(motor, bridge, inverter, _bridge.meshes_of(alone), TERMINALS)
     graph, moving = drive.train(params, motor)
     graph.ports["link"] = "motor.link"
@@ -93,12 +117,13 @@ def _drive(params: drive.Params, joint: str) -> tuple[BondGraph, dict[str, float
     if params.powers:
         taken = Law(lambda u, given: -u * given, (f"motor.{TERMINALS}.effort", "motor.intake.flow"))
         drive.add_powers(graph, taken)
-    return with_inputs(graph, {name: f"{joint}.{name}" for name in INPUTS}), moving
+    return with_inputs(graph, {name: f"{joint}.{name}" for name in (*INPUTS, *graph.inputs)}), moving
 
 
-def on_link(motor: BondGraph, fraction: float) -> BondGraph:
+def on_link(motor: BondGraph, bridge: _bridge.InverterBridge, lowest: float) -> BondGraph:
     """The motor with an inverter on a link, port `link`, in place of each source of a voltage by a law: junctions of
-    the same names. fraction: λ."""
+    the same names. lowest: voltage of the link [V] below which the inverter fades out, so that it cannot draw the link
+    below 0."""
     commanded = _bridge.windings_of(motor)
     uses = tuple(dict.fromkeys(name for law in commanded.values() for name in law.uses))
     graph = replace(motor, elements=dict(motor.elements), bonds=list(motor.bonds), ports=dict(motor.ports))
@@ -109,21 +134,25 @@ def on_link(motor: BondGraph, fraction: float) -> BondGraph:
     for name in commanded:
         del graph.elements[name]
         graph.junction(name, "0")
-        graph.add(f"bridge_of_{name}", TF("electrical", "electrical", _modulation(name, commanded, uses, fraction)))
+        graph.add(
+            f"bridge_of_{name}", TF("electrical", "electrical", _modulation(name, commanded, uses, bridge, lowest))
+        )
         graph.chain(name, f"bridge_of_{name}", TERMINALS)
     return graph
 
 
-def _modulation(name: str, commanded: Mapping[str, Law], uses: tuple[str, ...], fraction: float) -> Law:
+def _modulation(
+    name: str, commanded: Mapping[str, Law], uses: tuple[str, ...], bridge: _bridge.InverterBridge, lowest: float
+) -> Law:
     """u_k / u of the winding behind this source."""
     places = {of: [uses.index(signal) for signal in law.uses] for of, law in commanded.items()}
 
     def ratio(voltage: Numeric, *signals: Numeric) -> Numeric:
         wanted = {of: law.fn(*(signals[k] for k in places[of])) for of, law in commanded.items()}
-        size = ops.abs(wanted[name]) if len(wanted) == 1 else ops.sqrt(ops.sum(u * u for u in wanted.values()) + 1e-24)
-        return wanted[name] / ops.maximum(ops.maximum(voltage, size / fraction), LOWEST_VOLTAGE)
+        needed = bridge.needed([*wanted.values()])
+        return wanted[name] / ops.maximum(ops.maximum(voltage, needed), lowest)
 
-    return Law(ratio, (f"{TERMINALS}.effort", *uses))
+    return Law(ratio, (LINK, *uses))
 
 
 def with_inputs(graph: BondGraph, names: Mapping[str, str]) -> BondGraph:

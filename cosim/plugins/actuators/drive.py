@@ -9,46 +9,27 @@ follows, or a strain wave gear. Its loops are continuous, or sampled with `loops
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-import numpy as np
-
-from cosim.core import ops
 from cosim.core.errors import InputError, SectionError
-from cosim.core.layout import zeros_like
-from cosim.core.servo import brake, cascade, encoder
 from cosim.core.servo.brake import HoldingBrake
-from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoints
-from cosim.core.types import BRAKE, Numeric, Parameters, Signal, Signals, State, param, params
+from cosim.core.servo.cascade import ServoLoops
+from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import Element, Law, power_account
-from cosim.mechanics.bondgraph.components import _bridge, friction
-from cosim.mechanics.bondgraph.components._current_control import LIMIT, CurrentControl, SampledCurrentLoop
+from cosim.mechanics.bondgraph.components import _bridge, cable, friction
+from cosim.mechanics.bondgraph.components._current_control import CurrentControl, SampledCurrentLoop
 from cosim.mechanics.bondgraph.components._open_loop import OpenLoop
 from cosim.mechanics.bondgraph.components._switching import STEPS, ripples_of
 from cosim.mechanics.bondgraph.graph import BondGraph, ElectricMachine, Stage, built
+from cosim.plugins.actuators._drive_doubts import doubts_of
 from cosim.plugins.actuators._graph_actuator import JOINT, TORQUES, GraphActuator
-from cosim.plugins.actuators._open_loop_drive import OpenLoopDrive
+from cosim.plugins.actuators._open_loop_drive import FieldReference
+from cosim.plugins.actuators._sampled_graph import DriveSampler, SampledDrive
+from cosim.plugins.actuators._sampled_servo import MOTOR_SPEED, SampledServo
 
 Made = TypeVar("Made")
-MOTOR_SPEED = "motor_speed"  # recorded
-# what the loops hold and what the encoder of the motor measures, at the joint
-SETPOINTS: Signals = {
-    "velocity_setpoint": Signal((), "joint velocity", "what the velocity loop follows", "command", "velocity"),
-    "effort_setpoint": Signal((), "joint effort", "what the current loop follows", "command", "effort"),
-}
-MEASURED: Signals = {
-    "measured_position": Signal((), "joint position", "position by the encoder of the motor", "measured", "position"),
-    "measured_velocity": Signal((), "joint velocity", "velocity by the encoder of the motor", "measured", "velocity"),
-    "referenced": Signal((), "1", "1 once the encoder knows its turn, else 0"),
-}
-OF_A_BRAKE: Signals = {BRAKE: Signal((), "1", "1 where the holding brake is closed, 0 where it is open")}
-
-
-def _is_first(number: Numeric, count: int) -> Numeric:
-    """Whether a sample is the first of so many."""
-    return ops.remainder(number, float(count)) < 0.5 if count > 1 else True
 
 
 @params
@@ -64,6 +45,7 @@ class Params:
     brake: HoldingBrake | None = param(default=None, doc="holding brake at the joint, which the drive switches")
     supply: str | None = param(default=None, doc="name of a supply that it shares with others")
     powers: bool = param(default=False, doc="record its powers and energies by part")
+    cable: cable.Params | None = param(default=None, doc="between the inverter and the motor")
 
     def __post_init__(self) -> None:
         if self.brake is not None and self.loops is None:
@@ -104,23 +86,27 @@ class Params:
 def load(params: Params) -> GraphActuator:
     """The drive, with what the substeps of its plant may be. Raises as `_assembled` does."""
     actuator, inverter = _assembled(params), params.control.switching
-    actuator.doubts = doubts_of(params)
+    actuator.doubts, actuator.temperatures = doubts_of(params, largest_voltage(params)), temperatures_of(params)
     if inverter is not None:
         actuator.longest_step = 1.0 / (STEPS * inverter.switching_frequency)
-    if not params.linear:
-        actuator.for_other_joints = "end its 'gears' with a ball_screw, rack or belt, or use a linear_motor"
-    elif params.gears:
-        actuator.for_other_joints = f"take the {params.gears[-1].type} out of its 'gears'"
-    else:
-        actuator.for_other_joints = "use a motor that turns, such as pmsm"
+    actuator.for_other_joints = for_other_joints(params)
     return actuator
+
+
+def for_other_joints(params: Params) -> str:
+    """The fix for a joint that moves in the other domain."""
+    if not params.linear:
+        return "end its 'gears' with a ball_screw, rack or belt, or use a linear_motor"
+    if params.gears:
+        return f"take the {params.gears[-1].type} out of its 'gears'"
+    return "use a motor that turns, such as pmsm"
 
 
 def _assembled(params: Params) -> GraphActuator:
     """Raises InputError for a motor without a current loop, one that is too fast for its samples, and for a component
     that is no stage."""
     check(params)
-    motor = _supplied_motor(params)
+    motor = motor_of(params)
     if (bridge := bridge_of(params)) is not None:
         _bridge.add_conduction(motor, bridge, params.control.inverter)
         _bridge.add_switching(motor, bridge, params.control.inverter, _bridge.meshes_of(motor), "")
@@ -131,34 +117,37 @@ def _assembled(params: Params) -> GraphActuator:
         ripples = [f"motor.{name}" for name in ripples_of(motor)]
         add_powers(graph, power_account.supplied_by(sources, ripples))
     graph.bond(graph.ports["shaft"], JOINT)
-    drive = _with_loops(params, graph, moving)
+    sampler, recorded = sampler_of(params), recorded_of(graph)
+    if sampler is None:
+        drive = GraphActuator(params, graph, recorded, moving)
+    else:
+        drive = SampledDrive(params, graph, recorded, moving, sampler)
     drive.outputs = {**drive.outputs, **({} if params.motor.linear else TORQUES)}
     return drive
 
 
-def _with_loops(params: Params, graph: BondGraph, moving: Mapping[str, float]) -> GraphActuator:
-    """The graph with sampled loops, or alone. Raises SectionError for a current loop too fast for its samples."""
-    module, loops, field, recorded = params.motor.module, params.loops, params.open_loop, recorded_of(graph)
+def sampler_of(params: Params) -> DriveSampler | None:
+    """What it does at samples. Raises SectionError for a current loop too fast for them."""
+    module, loops, field = params.motor.module, params.loops, params.open_loop
     if field is not None:
-        step = module.step_size(params.motor.params, field)
-        return OpenLoopDrive(params, graph, recorded, field, params.ratio, step, moving)
+        return FieldReference(field, params.ratio, module.step_size(params.motor.params, field))
     if loops is None:
-        return GraphActuator(params, graph, recorded, moving)
+        return None
     windings, current = _of_motor("motor", module.windings, params.motor.params, params.control), None
     if loops.commutation is not None and not windings.electrical_ratio:
         what = f"commutation is of a pmsm or a linear_motor, not of a {params.motor.type}"
         raise SectionError(f"{what}; take it out", ("loops", "commutation"))
     if loops.current is not None:
         try:
-            current = SampledCurrentLoop(windings, params.control, loops.current, loops.commutation)
+            field = loops.field if windings.electrical_ratio else None
+            current = SampledCurrentLoop(windings, params.control, loops.current, field)
         except ValueError as error:
             raise SectionError(str(error), ("control", "bandwidth")) from None
 
     def effort(largest: Numeric) -> Numeric:
         return abs(params.ratio) * windings.largest_torque(largest)
 
-    gears, limit = (params.ratio, params.rigid), params.control.current_limit
-    return ServoDrive(params, graph, recorded, loops, current, *gears, effort, limit, params.brake, moving)
+    return SampledServo(loops, current, params.ratio, params.rigid, effort, params.control, params.brake)
 
 
 def check(params: Params) -> None:
@@ -171,6 +160,8 @@ def check(params: Params) -> None:
     if params.control.currents != "zero_d" and not hasattr(params.motor.module, "axes"):
         what = f"a {params.motor.type} is not controlled along the axes of its magnets; take it out"
         raise SectionError(what, ("control", "currents"))
+    if params.cable is not None and bridge_of(params) is None:
+        raise SectionError(f"the windings of a {params.motor.type} are not known; take it out", ("cable",))
     for number, stage in enumerate(params.gears):
         if stage.type not in Stage.types:
             fix = f"use {Stage.choices()}"
@@ -213,9 +204,19 @@ def train(params: Params, motor: BondGraph) -> tuple[BondGraph, dict[str, float]
     return graph, moving
 
 
-def doubts_of(params: Params) -> tuple[str, ...]:
-    """What a user should know of the parameters of its motor."""
-    return tuple(getattr(params.motor.params, "doubts", ()))
+def largest_voltage(params: Params, link: float | None = None) -> float | None:
+    """The amplitude of a phase [V] that its inverter gives; None where that is not known. link: its voltage [V], by
+    default the inverter's own."""
+    bridge, inverter = bridge_of(params), params.control.inverter
+    if link is None and inverter is not None:
+        link = inverter.supply_voltage
+    return None if link is None or bridge is None or bridge.per_link is None else bridge.per_link * link
+
+
+def temperatures_of(params: Params) -> dict[str, float | None]:
+    """Recorded rise of each thermal node of its motor -> its limit [K], None without one."""
+    thermal = getattr(params.motor.params, "thermal", None)
+    return {} if thermal is None else {f"{node.name}_temperature": node.limit for node in thermal.network_nodes}
 
 
 def bridge_of(params: Params) -> _bridge.InverterBridge | None:
@@ -255,21 +256,29 @@ def _check_inertias(params: Params) -> None:
         keys, what = ("gears", number), "the output of a stage"
 
 
-def _supplied_motor(params: Params) -> BondGraph:
-    """The motor with its inverter, and with what controls that continuously. Raises SectionError for a motor or a loop
-    that cannot be."""
+def motor_of(params: Params) -> BondGraph:
+    """The motor with its cable, its inverter, and with what controls that continuously. Raises SectionError for a motor
+    or a loop that cannot be."""
     motor, control, loops = params.motor, params.control, params.loops
     if params.open_loop is not None:
-        return _of_motor("open_loop", built, motor.module.with_field, motor.params, control, params.open_loop)
-    if loops is not None and loops.current is not None:
-        return _of_motor("motor", built, motor.module.with_voltages, motor.params, control)
-    return controlled(params)
+        made = _of_motor("open_loop", built, motor.module.with_field, motor.params, control, params.open_loop)
+    elif loops is not None and loops.current is not None:
+        made = _of_motor("motor", built, motor.module.with_voltages, motor.params, control)
+    else:
+        made = _of_motor("motor", built, motor.module.controlled, motor.params, control, params.ratio)
+    return _with_cable(params, made)
 
 
-def controlled(params: Params) -> BondGraph:
-    """The motor with its continuous current loop."""
-    module = params.motor.module
-    return _of_motor("motor", built, module.controlled, params.motor.params, params.control, params.ratio)
+def _with_cable(params: Params, motor: BondGraph) -> BondGraph:
+    """The motor on its inverter behind its cable, if it has one."""
+    if params.cable is not None:
+        bridge = bridge_of(params)
+        assert bridge is not None  # `check` has seen to it
+        meshes = {mesh: mesh.replace("mesh", "winding", 1) for mesh in _bridge.meshes_of(motor)}
+        # of a machine in the axes d and q
+        turning = getattr(params.motor.params, "electrical_ratio", 0.0)
+        cable.add_before(motor, params.cable, meshes, bridge.conductors, turning)
+    return motor
 
 
 def _of_motor(key: str, make: Callable[..., Made], *given: object) -> Made:
@@ -278,138 +287,3 @@ def _of_motor(key: str, make: Callable[..., Made], *given: object) -> Made:
         return make(*given)
     except ValueError as error:
         raise SectionError(str(error), (key,)) from None
-
-
-class ServoDrive(GraphActuator):
-    """A drive whose loops are sampled: an assembled bond graph between samples, and the loops at their times. See
-    `SampledActuator` in `cosim.core.types`.
-
-    setpoints ─▶ position loop ─▶ velocity loop ─▶ current loop ─▶ held voltages ─▶ motor ─▶ gears ─▶ joint
-                                                                                     └─▶ encoder
-
-    Its state are the states of the graph, the angle of the motor behind
-    an elastic gear, and what the loops hold."""
-
-    def __init__(
-        self,
-        params: Parameters,
-        graph: BondGraph,
-        outputs: Mapping[str, str],
-        loops: ServoLoops,
-        current: SampledCurrentLoop | None,
-        ratio: float,
-        rigid: bool,
-        largest_effort: Callable[[Numeric], Numeric],
-        current_limit: float,
-        holding_brake: HoldingBrake | None,
-        moving: Mapping[str, Numeric],
-    ) -> None:
-        """graph, outputs, moving: as of `GraphActuator`; current: None for a continuous loop, whose request is held;
-        ratio: turns of the motor per turn of the joint; rigid: whether these are fixed; largest_effort: on the joint
-        by an amplitude of the current [A]; current_limit: amplitude [A], where the graph records none.
-
-        Raises GraphError as that does.
-        """
-        super().__init__(params, graph, outputs, moving)
-        self.loops, self.current, self.ratio, self.rigid = loops, current, ratio, rigid
-        self.period, self.mode = loops.period, loops.mode
-        self.largest_effort, self.current_limit = largest_effort, current_limit
-        self._every = {name: loops.every(name) for name in ("position", "velocity")}
-        self.holding_brake = holding_brake
-        self.braking_effort = holding_brake.effort if holding_brake else None
-        of_encoder = MEASURED if loops.encoder else {}
-        self.outputs: Signals = {**self.outputs, **(OF_A_BRAKE if holding_brake else {}), **SETPOINTS, **of_encoder}
-
-    # --- state ---
-
-    def initial(self, position: Numeric, velocity: Numeric) -> State:
-        angle, p = self.ratio * position, self.loops.encoder
-        graph = super().initial(position, velocity)
-        state = graph if self.rigid else graph | {"angle": ops.array(angle)}
-        return state | self._initially_held(angle, velocity, p)
-
-    def _initially_held(self, angle: Numeric, velocity: Numeric, p: encoder.ShaftEncoder | None) -> State:
-        """Before the first sample."""
-        state = {"sample": np.zeros(()), **cascade.initial()}
-        state |= self.current.initial() if self.current else {}
-        state |= brake.initial() if self.holding_brake else {}
-        of_encoder = encoder.initial(p, angle, self.ratio * velocity) if p else {}
-        return state | {f"encoder_{name}": value for name, value in of_encoder.items()}
-
-    # --- between samples ---
-
-    def flow(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
-        dx, y = super().flow(t, p, x, self._with_held(x, u))
-        rates = zeros_like(x) | dx
-        if not self.rigid:
-            rates["angle"] = y[MOTOR_SPEED]
-        held = {name: x[name] for name in (*SETPOINTS, BRAKE) if name in x}
-        if self.loops.encoder is not None:
-            measured = self._measured(x, self._encoder(x))
-            held |= dict(zip(MEASURED, measured, strict=True))
-        return rates, y | held
-
-    def by_acceleration(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, Numeric]:
-        return super().by_acceleration(t, p, x, self._with_held(x, u))
-
-    def _with_held(self, x: State, u: Mapping[str, Numeric]) -> dict[str, Numeric]:
-        """The inputs of the graph: what the loops hold, and the motion of the joint."""
-        held = {name: x[name] for name in self.assembly.inputs if name in x}
-        return {**u, **held, "request": x["effort_setpoint"]}
-
-    # --- at samples ---
-
-    def update(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> State:
-        """At a sample every loop that is due runs, slow ones first: each follows the output of the one before."""
-        every, number = self._every, x["sample"]
-        due = {name: _is_first(number, count) for name, count in every.items()}
-        last = max(every.values())
-        state: State = {"sample": ops.where(number > last - 1.5, 0.0, number + 1.0)}
-        angle, speed, largest = self._shaft(t, p, x, u)
-        velocity_limit = self.loops.velocity.limit if self.loops.velocity else math.inf
-        limits = DriveLimits(velocity_limit, self.largest_effort(largest))
-        if self.loops.encoder is None:
-            measured = Measured(angle / self.ratio, speed / self.ratio, 1.0)
-        else:
-            seen = self._sampled_encoder(x, angle, due["velocity"])
-            state |= {f"encoder_{name}": value for name, value in seen.items()}
-            measured = self._measured(x, seen)
-            speed = seen["speed"]
-        wanted = Setpoints(u["setpoint_position"], u["setpoint_velocity"], u["request"])
-        of_motion = {name: x[name] for name in cascade.initial()}
-        renewed = due["position"], due["velocity"]
-        following = cascade.followed(self.loops, self.loops.mode, of_motion, wanted, measured, limits, renewed)
-        state |= {name: ops.where(u["enabled"] > 0.5, value, 0.0) for name, value in following.items()}
-        if self.holding_brake is not None:
-            state |= brake.sampled(self.holding_brake, x, u["enabled"], self.period)
-        if self.current is not None:
-            motor = {name.removeprefix("motor."): value for name, value in x.items() if name.startswith("motor.")}
-            torque = state["effort_setpoint"] / self.ratio
-            state |= self.current.sampled(x, motor, torque, angle, speed, largest)
-        return state
-
-    def _shaft(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> tuple[Numeric, ...]:
-        """Angle [rad] and speed [rad/s] of the motor, and the largest amplitude of its current [A]."""
-        y: Mapping[str, Numeric] = {}
-        if not self.rigid or LIMIT in self.outputs:
-            y = self.flow(t, p, x, u)[1]
-        largest = y.get(LIMIT, self.current_limit)
-        if self.rigid:
-            return self.ratio * u["position"], self.ratio * u["velocity"], largest
-        return x["angle"], y[MOTOR_SPEED], largest
-
-    def _sampled_encoder(self, x: State, angle: Numeric, due: Numeric) -> State:
-        """The state of the encoder, which is sampled with the velocity loop."""
-        before, p = self._encoder(x), self.loops.encoder
-        assert p is not None
-        after = encoder.sampled(p, before, angle, self._every["velocity"] * self.period)
-        return {name: ops.where(due, after[name], value) for name, value in before.items()}
-
-    def _encoder(self, x: State) -> State:
-        names = (name for name in x if name.startswith("encoder_"))
-        return {name.removeprefix("encoder_"): x[name] for name in names}
-
-    def _measured(self, x: State, seen: State) -> Measured:
-        p = self.loops.encoder
-        assert p is not None
-        return Measured(encoder.read(p, seen) / self.ratio, seen["speed"] / self.ratio, encoder.known(p, seen))

@@ -13,6 +13,7 @@ import numpy as np
 
 from cosim.core.types import Array, PerJoint, param, params
 from cosim.plugins.trajectories._piecewise import PiecewisePolynomial, increasing, spline_coefficients
+from cosim.plugins.trajectories._turns import Wrap, along, wrap_key
 from cosim.plugins.trajectories.quintic import Quintic
 
 
@@ -23,6 +24,7 @@ class Params:
     via: tuple[PerJoint, ...] = param(unit="joint position", default=(), doc="positions that are passed, in order")
     times: tuple[float, ...] | None = param(unit="s", min=0, default=None, doc="of the via points, after the delay")
     delay: float = param(unit="s", min=0, default=0.0, doc="delay before the motion")
+    wrap: Wrap = wrap_key()
 
     def __post_init__(self) -> None:
         if self.times is None:
@@ -34,9 +36,9 @@ class Params:
 
 
 def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> PiecewisePolynomial | Quintic:
+    points = np.array(along(start, np.array([*params.via, params.goal]), params.wrap))
     if not params.via:
-        return Quintic(np.array(start), np.array(params.goal), params.delay, params.duration, back=False)
-    points = np.array([start, *params.via, params.goal])
+        return Quintic(*points, params.delay, params.duration, back=False)
     if params.times is None:
         times = params.duration * _times_of_least_jerk(points)
     else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import Array, Numeric, PerJoint, param, params
+from cosim.plugins.trajectories._turns import Wrap, along, wrap_key
 
 
 @params
@@ -18,6 +19,7 @@ class Params:
     start: PerJoint | None = param(unit="joint position", default=None, doc="default: the initial positions")
     delay: float = param(unit="s", min=0, default=0.0, doc="delay before the motion")
     back: bool = param(default=False, doc="return to the start afterwards, in the same time")
+    wrap: Wrap = wrap_key()
 
 
 def minimum_jerk(s: Numeric) -> tuple[Numeric, Numeric, Numeric]:
@@ -68,5 +70,6 @@ class Quintic:
 
 
 def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> Quintic:
-    begin = start if params.start is None else params.start
-    return Quintic(np.array(begin), np.array(params.goal), params.delay, params.duration, params.back)
+    begin = np.array(start if params.start is None else params.start)
+    _, goal = along(begin, [np.array(params.goal)], params.wrap)
+    return Quintic(begin, goal, params.delay, params.duration, params.back)

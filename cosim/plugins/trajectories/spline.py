@@ -9,6 +9,7 @@ import numpy as np
 
 from cosim.core.types import Array, PerJoint, param, params
 from cosim.plugins.trajectories._piecewise import PiecewisePolynomial, increasing, spline_through
+from cosim.plugins.trajectories._turns import Wrap, along, wrap_key
 
 
 @params
@@ -19,6 +20,7 @@ class Params:
     ends: Literal["clamped", "natural"] = param(
         default="clamped", doc="clamped: at rest at both ends; natural: the ends are free and start and stop moving"
     )
+    wrap: Wrap = wrap_key()
 
     def __post_init__(self) -> None:
         if not self.points:
@@ -30,5 +32,5 @@ class Params:
 
 
 def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> PiecewisePolynomial:
-    times, points = np.array([0.0, *params.times]), np.array([start, *params.points])
+    times, points = np.array([0.0, *params.times]), np.array(along(start, np.array(params.points), params.wrap))
     return spline_through(times, points, params.degree, params.ends, "spline")

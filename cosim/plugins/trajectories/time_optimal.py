@@ -12,6 +12,7 @@ from cosim.core.errors import InputError
 from cosim.core.types import Array, PerJoint, TrajectoryContext, param, params
 from cosim.plugins.trajectories._fastest import MotionLimits, PathTrajectory, fastest_along
 from cosim.plugins.trajectories._piecewise import PiecewisePolynomial, spline_through
+from cosim.plugins.trajectories._turns import Wrap, along, wrap_key
 
 NEEDS_MODEL = True
 
@@ -25,6 +26,7 @@ class Params:
     max_acceleration: PerJoint | None = param(unit="joint acceleration", above=0, default=None, doc="default: none")
     effort_fraction: float = param(above=0, max=1, default=1.0, doc="of the effort limits, the rest is for feedback")
     delay: float = param(unit="s", min=0, default=0.0, doc="delay before the motion")
+    wrap: Wrap = wrap_key()
 
     def __post_init__(self) -> None:
         if not self.points:
@@ -35,7 +37,7 @@ def load(
     params: Params, joints: tuple[str, ...], folder: Path, start: Array, context: TrajectoryContext
 ) -> PathTrajectory:
     """Raises InputError for limits that do not allow or do not bound the motion."""
-    points = np.array([start, *params.points])
+    points = np.array(along(start, np.array(params.points), params.wrap))
     distances = np.linalg.norm(np.diff(points, axis=0), axis=1)
     for k in np.flatnonzero(distances == 0.0):
         raise InputError(f"points[{k}] is where the path already is; take it out")

@@ -10,6 +10,7 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import Array, Numeric, PerJoint, param, params
+from cosim.plugins.trajectories._turns import Wrap, along, wrap_key
 
 
 @params
@@ -18,6 +19,7 @@ class Params:
     max_velocity: PerJoint = param(unit="joint velocity", above=0, doc="never exceeded")
     max_acceleration: PerJoint = param(unit="joint acceleration", above=0, doc="never exceeded")
     delay: float = param(unit="s", min=0, default=0.0, doc="delay before the motion")
+    wrap: Wrap = wrap_key()
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,8 @@ def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) ->
     A joint that reaches its maximum velocity v takes |distance| / v + v / a, of which v / a is the rise; a shorter
     distance takes 2 √(|distance| / a), half of it rising (Biagiotti and Melchiorri, Trajectory Planning, §3.2).
     """
-    distance = ops.array(params.goal) - start
+    _, goal = along(start, [ops.array(params.goal)], params.wrap)
+    distance = goal - start
     velocity, acceleration = ops.array(params.max_velocity), ops.array(params.max_acceleration)
     rise = ops.minimum(velocity / acceleration, ops.sqrt(ops.abs(distance) / acceleration))
     top = rise * acceleration

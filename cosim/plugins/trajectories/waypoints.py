@@ -1,39 +1,115 @@
-"""Cubic polynomials through the rows of a CSV file that start and end at rest.
+"""Cubic polynomials through the rows of a table that start and end at rest.
 
-The header names the columns, `t` [s] and the joints (SI), in any order; other columns are ignored.
+The columns are the time and the position of each joint, in any dialect that `cosim.core.tables` reads; other columns
+are ignored.
 """
 
 from __future__ import annotations
 
-import csv
 import math
-from io import TextIOWrapper
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_mean, plural
-from cosim.core.paths import locate, open_file
-from cosim.core.types import Array, param, params
+from cosim.core.errors import InputError, plural
+from cosim.core.tables.joint_table import JointTable, TableFile, read_joint_table
+from cosim.core.types import Array, Numeric, param, params
+from cosim.core.units import TURN
 from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
+from cosim.plugins.trajectories._turns import Wrap, along, wrap_key
 
 MOST_POSITIONS = 500_000  # of a file; they become constants of the machine code, which is built in about 10 s
+WRAP = 0.75 * TURN  # rad between two rows: what goes so far has probably jumped from one end of the circle to the other
+SAME = 1e-6  # rad or m: a row that is so near to where the rig starts is there
+DEGREES = 2.0 * TURN  # what goes further, and by more than a turn per second, may be in degrees or mm
 
 
 @params
-class Params:
-    file: str = param(doc="CSV file, relative to the rig's folder")
+class Params(TableFile):
     between: Literal["spline", "monotone", "rest"] = param(
         default="spline",
         doc="spline: continuous acceleration; monotone: never beyond two rows; rest: stops at each row",
     )
+    wrap: Wrap = wrap_key()
+    start: Literal["blend", "jump"] = param(
+        default="blend", doc="where the rig starts elsewhere than the first row: blend into it, as a real motor does"
+    )
 
 
-def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> PiecewisePolynomial:
-    """Raises InputError (or InputErrors, one per wrong cell) for an invalid file."""
-    times, positions = read_waypoints(locate(params.file, folder), joints)
-    return PiecewisePolynomial.of(times, _coefficients(times, positions, params.between), "waypoints")
+@dataclass(frozen=True, eq=False)
+class Waypoints:
+    """The motion through the rows. blends: whether a rig that starts elsewhere blends into it; doubts: see `load`;
+    elsewhere: where it begins, if that is not where the rig starts."""
+
+    motion: PiecewisePolynomial
+    blends: bool
+    doubts: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+
+    @property
+    def end(self) -> float:
+        return self.motion.end
+
+    @property
+    def breaks(self) -> Array:
+        return self.motion.breaks
+
+    def sample(self, t: Numeric) -> dict[str, Numeric]:
+        return self.motion.sample(t)
+
+
+def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> Waypoints:
+    """What was guessed and what is odd in the table is in its `doubts`. Raises InputError, or InputErrors with one for
+    each wrong cell, for an invalid file."""
+    table = read_waypoints(params, folder, joints)
+    positions = np.array(along(start, table.values, params.wrap)[1:])
+    motion = PiecewisePolynomial.of(table.t, _coefficients(table.t, positions, params.between), "waypoints")
+    doubts = (*(f"{table.path}: {note}" for note in table.notes), *_odd_rows(table, positions, joints))
+    elsewhere = tuple(_first_row(table, positions, joints, start, params.start))
+    return Waypoints(motion, params.start == "blend", doubts, elsewhere)
+
+
+def read_waypoints(given: TableFile, folder: Path, joints: tuple[str, ...], quantity: str = "position") -> JointTable:
+    """Two rows or more, and not too many. Raises InputError, InputErrors."""
+    table = read_joint_table(given, folder, joints, quantity)
+    rows, most = len(table.t), MOST_POSITIONS // len(joints)
+    if rows > most:
+        what = f"{rows:,} rows for {len(joints)} {plural(len(joints), 'joint')} are too many; keep {most:,} or fewer"
+        raise InputError(what, table.place(most))
+    if rows < 2:
+        raise InputError(f"two waypoints or more are needed, got {rows}", table.place(0) if rows else str(table.path))
+    return table
+
+
+def _first_row(table: JointTable, positions: Array, joints: tuple[str, ...], start: Array, how: str) -> Iterator[str]:
+    """Where the first row is not where the rig starts."""
+    distance = np.abs(positions[0] - start)
+    if (far := int(np.sum(distance > SAME))) == 0:
+        return
+    k = int(np.argmax(distance))
+    what = f"the rig starts joint '{joints[k]}' at {start[k]:.6g}, the table begins at {positions[0, k]:.6g}"
+    others = f", and {far - 1} {plural(far - 1, 'other')} elsewhere too" if far > 1 else ""
+    way = "blends into it" if how == "blend" else "jumps there"
+    fix = f"start there by joints.{joints[k]}.initial.position, or begin the table where the rig starts"
+    yield f"{table.place(0)}: {what}{others}: the reference {way}; {fix}"
+
+
+def _odd_rows(table: JointTable, positions: Array, joints: tuple[str, ...]) -> Iterator[str]:
+    """Positions that angles in degrees have, and jumps that wrapped angles have."""
+    steps = np.diff(positions, axis=0)
+    for k, joint in enumerate(joints):
+        row, largest = int(np.argmax(np.abs(steps[:, k]))), float(np.abs(positions[:, k]).max())
+        step = steps[row, k]
+        if WRAP < abs(step) <= TURN + SAME:
+            short = math.degrees(math.remainder(step, TURN))
+            what = f"joint '{joint}' turns by {math.degrees(step):.4g}° from the row above"
+            yield f"{table.place(row + 1)}: {what}, {short:.3g}° the shorter way; if angles wrap, give wrap: shortest"
+        elif largest > DEGREES and np.abs(steps[:, k] / np.diff(table.t)).max() > TURN:
+            what = f"joint '{joint}' goes to {largest:.4g}, taken as rad or m"
+            yield f"{table.path}: {what}; if it is in deg or mm, give units: {{{joint}: deg}}"
 
 
 def _coefficients(times: Array, positions: Array, between: str) -> Array:
@@ -49,80 +125,3 @@ def _coefficients(times: Array, positions: Array, between: str) -> Array:
     if between == "monotone":
         slopes[1:-1] = PchipInterpolator(times, positions).derivative()(times)[1:-1]
     return CubicHermiteSpline(times, positions, slopes).c
-
-
-def read_waypoints(path: Path, joints: tuple[str, ...]) -> tuple[Array, Array]:
-    """Times (m,) and positions (m, n) in the order of `joints`. Raises InputError, InputErrors."""
-    lines = _lines(path)
-    if not lines:
-        raise InputError(
-            "the file is empty; write a header t,<joint>,… and a row per waypoint", SourceLocation(str(path))
-        )
-    (header_line, header), *rows = lines
-    columns = _columns(header, joints, SourceLocation(str(path), header_line))
-    most = MOST_POSITIONS // len(joints)
-    if len(rows) > most:
-        what = (
-            f"{len(rows):,} rows for {len(joints)} {plural(len(joints), 'joint')} are too many; keep {most:,} or fewer"
-        )
-        raise InputError(what, SourceLocation(str(path), rows[most][0]))
-    errors: list[InputError] = []
-    values = [_numbers(row, header, columns, SourceLocation(str(path), line), errors) for line, row in rows]
-    if errors:
-        raise InputErrors(errors)
-    if len(rows) < 2:
-        raise InputError(f"two waypoints or more are needed, got {len(rows)}", SourceLocation(str(path), lines[-1][0]))
-    for before, after, (line, _) in zip(values, values[1:], rows[1:], strict=False):
-        if after[0] <= before[0]:
-            what = f"time must increase, but {after[0]:g} s follows {before[0]:g} s"
-            errors.append(InputError(what, SourceLocation(str(path), line, "t")))
-    if errors:
-        raise InputErrors(errors)
-    table = np.array(values)
-    return table[:, 0], table[:, 1:]
-
-
-def _lines(path: Path) -> list[tuple[int, list[str]]]:
-    """(line number, cells) of the non-blank lines."""
-    try:
-        with TextIOWrapper(open_file(path), newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            return [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
-    except FileNotFoundError:
-        raise InputError("no such file; `file` is relative to the rig's folder", SourceLocation(str(path))) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", SourceLocation(str(path))) from None
-    except (csv.Error, UnicodeDecodeError):
-        raise InputError("is not a CSV file in UTF-8", SourceLocation(str(path))) from None
-
-
-def _columns(header: list[str], joints: tuple[str, ...], place: SourceLocation) -> list[int]:
-    """Column indices of `t` and the joints."""
-    wanted = ("t", *joints)
-    errors = [
-        InputError(f"no column '{name}'{did_you_mean(name, header)}", place) for name in wanted if name not in header
-    ]
-    errors += [InputError(f"two columns '{name}'; keep one", place) for name in wanted if header.count(name) > 1]
-    if errors:
-        raise InputErrors(errors)
-    return [header.index(name) for name in wanted]
-
-
-def _numbers(
-    row: list[str], header: list[str], columns: list[int], place: SourceLocation, errors: list[InputError]
-) -> list[float]:
-    """The numbers of one row at the columns; errors are added to `errors`."""
-    if len(row) != len(header):
-        errors.append(InputError(f"expected {len(header)} cells as in the header, got {len(row)}", place))
-        return []
-    numbers = []
-    for column in columns:
-        try:
-            number = float(row[column])
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            key = SourceLocation(place.file, place.line, header[column])
-            errors.append(InputError(f"expected a finite number, got '{row[column]}'", key))
-        numbers.append(number)
-    return numbers

@@ -136,8 +136,10 @@ def read_component(
     if of.default and "type" not in data:
         data = {"type": of.default, **data}
     name = data.get("type")
-    if of.types and isinstance(name, str) and name not in known_names(COMPONENT):
-        return reading.fail((*path, "type"), f"unknown {of.word} '{name}'; use {of.choices()}")
+    if of.types and not (isinstance(name, str) and name in known_names(COMPONENT)):
+        wrong = f"unknown {of.word} '{name}'" if isinstance(name, str) else f"expected text, got {schema.show(name)}"
+        at, what = ((*path, "type"), wrong) if "type" in data else (path, "missing key 'type'")
+        return reading.fail(at, f"{what}; use {of.choices()}")
     plugin = read_plugin(COMPONENT, data, path, reading, None)
     return None if plugin is None else of(plugin.type, plugin.module, plugin.params)
 

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.control.input_shaping import Shaping
+from cosim.control.repetition import RepeatOption
 from cosim.core.compile.process_exits import user_code
 from cosim.core.errors import InputError, InputErrors, SectionError, where_raised
 from cosim.core.plugin_loading import TRAJECTORY, PluginKind, find, known_names
+from cosim.core.tables.joint_table import TableFile
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
 from cosim.rig.reading.yaml_source import YamlValue
@@ -39,9 +41,9 @@ def name_of(type: str) -> str:
     return Path(type).stem if type.endswith(".py") else type
 
 
-# keys that every type of a kind takes, with the dataclass of their section
+# keys that every type of a kind takes, with the dataclass of their section, in the order in which they act
 OPTIONS: Mapping[PluginKind, Mapping[str, type]] = {
-    TRAJECTORY: {"shaping": Shaping, "feedforward": FeedforwardTable},
+    TRAJECTORY: {"repeat": RepeatOption, "shaping": Shaping, "feedforward": FeedforwardTable},
 }
 
 
@@ -53,35 +55,53 @@ def read_plugin(
     joints: Mapping[str, str | None] | None,
     n: int | None = None,
     besides: Iterable[str] = (),
+    hint: str = "",
 ) -> Plugin | None:
     """The plug-in that the section `data` at `path` names; None after an error, recorded in `reading`.
 
-    joints, n: as in `schema.Reading`; besides: as in `schema.read`. The parameters are the further keys of the section.
+    joints, n: as in `schema.Reading`; besides: as in `schema.read`; hint: as in
+    `read_type`. The parameters are the further keys of the section.
     """
-    module = read_type(kind, data, path, reading)
+    module = read_type(kind, data, path, reading, hint)
     if module is None:
         return None
     foreign: Mapping[str, str] = getattr(module, "FOREIGN_KEYS", {})  # key -> what is wrong with it in this type
     for key in (key for key in data if key in foreign):
         return reading.fail((*path, key), foreign[key])
     options = tuple(
-        (key, schema.read(cls, data[key], (*path, key), reading))
+        (key, _of_joints(_option(cls, data[key], (*path, key), reading), joints))
         for key, cls in OPTIONS.get(kind, {}).items()
         if data.get(key) is not None
     )
     keys = ("type", *besides, *OPTIONS.get(kind, ()))
-    params = schema.read(module.Params, data, path, reading.of(joints, n), besides=keys)
+    params = _of_joints(schema.read(module.Params, data, path, reading.of(joints, n), besides=keys), joints)
+    slide = next((name for name, joint in (joints or {}).items() if joint == "prismatic"), None)
+    if kind is TRAJECTORY and slide is not None and getattr(params, "wrap", None) == "shortest":
+        return reading.fail((*path, "wrap"), f"joint '{slide}' is prismatic and has no turns; take it out")
     return None if params is None or (None in dict(options).values()) else Plugin(data["type"], module, params, options)
 
 
-def read_type(kind: PluginKind, data: Mapping[str, YamlValue], path: tuple, reading: Reading) -> ModuleType | None:
-    """The module that the section `data` at `path` names; None after an error, recorded in `reading`."""
+def _option(cls: type, data: YamlValue, path: tuple, reading: Reading) -> Any:
+    """The parameters of an option, some of which may be written in short. None after an error."""
+    return schema.read(cls, cls.in_full(data) if hasattr(cls, "in_full") else data, path, reading)
+
+
+def _of_joints(params: Any, joints: Mapping[str, str | None] | None) -> Any:
+    """The parameters; those of a table know the kinds of their joints."""
+    return params.of_joints(joints) if isinstance(params, TableFile) and joints else params
+
+
+def read_type(
+    kind: PluginKind, data: Mapping[str, YamlValue], path: tuple, reading: Reading, hint: str = ""
+) -> ModuleType | None:
+    """The module that the section `data` at `path` names; None after an error, recorded in `reading`. hint: added
+    where there is no type."""
     name = data.get("type")
     if isinstance(name, str):
         return find_module(kind, name, (*path, "type"), reading)
     wrong = f"expected text, got {schema.show(name)}" if "type" in data else "missing key 'type'"
     at = (*path, "type") if "type" in data else path
-    return reading.fail(at, f"{wrong}; known: {', '.join(known_names(kind))}")
+    return reading.fail(at, f"{wrong}; known: {', '.join(known_names(kind))}{hint if 'type' not in data else ''}")
 
 
 def find_module(kind: PluginKind, name: str, path: tuple, reading: Reading) -> ModuleType | None:

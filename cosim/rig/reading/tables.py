@@ -3,23 +3,20 @@
 tables:
   friction: {x: [0 rad/s, 1 rad/s, 100 rpm], y: [0.2, 0.1, 0.4], interpolation: pchip, outside: linear}
   efficiency: {x: [0, 100], y: [0, 1, 2], z: [[0.5, 0.6, 0.7], [0.6, 0.8, 0.9]]}   # z: a row for each of x
-  thrust: {file: thrust.csv, x: speed, y: force, units: {speed: rpm, force: N}}       # names of columns
+  thrust: {file: thrust.csv, x: speed, y: force, units: {speed: rpm}}  # names of columns; `force [kN]` has its unit
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
-from io import StringIO
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 
-from cosim.core.errors import did_you_mean
+from cosim.core.errors import InputError, did_you_mean
 from cosim.core.interpolation import INTERPOLATIONS, OUTSIDE, LookupTable
-from cosim.core.paths import open_file, unreadable
+from cosim.core.tables import open_table
 from cosim.core.types import Array
-from cosim.core.units import UNITS, parse_any
+from cosim.core.units import UNITS, known_unit, parse_any
 from cosim.mechanics.bondgraph.expressions import FUNCTIONS
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import KeyPath, Reading
@@ -118,57 +115,41 @@ def quantity(value: YamlValue, path: KeyPath, reading: Reading) -> float | None:
 
 
 def _of_file(data: Mapping[str, YamlValue], path: KeyPath, reading: Reading) -> list[Array] | None:
-    """Of a CSV file with a header. A table over two axes has a row for each pair of points. None after an error."""
+    """Of a file with named columns. A table over two axes has a row for each pair of points. None after an error."""
     named = {axis: str(data.get(axis, axis)) for axis in AXES if axis in data or axis != "z"}
     file = reading.file(str(data["file"]), (*path, "file"))
     if file is None:
         return None
     try:
-        header, rows = _cells(file)
-    except OSError as error:
-        return reading.fail((*path, "file"), f"cannot read {file}: {unreadable(error)}")
-    except ValueError as error:  # no text, or no rows
-        return reading.fail((*path, "file"), f"cannot read {file}: {error}")
+        table = open_table(file)
+    except InputError as error:
+        return reading.fail((*path, "file"), str(error))
     units, before = reading.mapping(data.get("units"), (*path, "units")), len(reading.errors)
     for column, unit in units.items():
-        if column not in header:
-            reading.fail((*path, "units", column), f"{file} has no column '{column}'{did_you_mean(column, header)}")
-        elif unit not in UNITS:
+        if column not in table.names:
+            what = f"{file} has no column '{column}'{did_you_mean(column, table.names)}"
+            reading.fail((*path, "units", column), what)
+        elif known_unit(str(unit)) is None:
             reading.fail((*path, "units", column), f"there is no unit '{unit}'{did_you_mean(str(unit), UNITS)}")
+    columns = dict[str, int]()
     for axis, column in named.items():
-        if column not in header:
-            place = (*path, axis) if axis in data else path
-            reading.fail(place, f"{file} has no column '{column}'{did_you_mean(column, header)}")
+        try:
+            columns[axis] = table.index(column)
+        except InputError as error:
+            reading.fail((*path, axis) if axis in data else path, f"{file}: {error.what}")
     if len(reading.errors) > before:
         return None
+    given = {column: known_unit(str(unit)) for column, unit in units.items()}
     try:
-        columns = [
-            np.array([_cell(row, header.index(column), column, file, line) for line, row in rows])
-            * UNITS[str(units.get(column, "1"))][1]
-            for column in named.values()
-        ]
-        return columns if len(columns) == 2 else _grid(*columns)
+        values = table.numbers(list(columns.values())).values
+        names = [table.names[k] for k in columns.values()]
+        factors = [UNITS[given.get(name) or table.units.get(name, "1")][1] for name in names]
+        arrays = list((values * factors).T)
+        return arrays if len(arrays) == 2 else _grid(*arrays)
+    except InputError as error:
+        return reading.fail((*path, "file"), str(error))
     except ValueError as error:
         return reading.fail((*path, "file"), str(error))
-
-
-def _cells(file: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """(header, (line, cells) of each row that is not blank)."""
-    with open_file(file) as stream:
-        text = stream.read().decode("utf-8-sig")
-    reader = csv.reader(StringIO(text))
-    lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(row)]
-    if len(lines) < 2:
-        raise ValueError("it has no rows; write a header with the names of the columns, and a row for each point")
-    return lines[0][1], lines[1:]
-
-
-def _cell(row: Sequence[str], k: int, column: str, file: Path, line: int) -> float:
-    text = row[k] if k < len(row) else ""
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{file}:{line} {column}: expected a number, got '{text}'") from None
 
 
 def _grid(x: Array, y: Array, z: Array) -> list[Array]:

@@ -78,10 +78,9 @@ def compare(a: Run | str | Path, b: Run | str | Path, shift: float = 0.0) -> Com
         raise InputError(f"the runs have no common time: {spans}; compare runs of the same time", "compare")
     signals = _differences(a, b, rows, [name for name in a.signals if name in b], shift)
     flat_a, flat_b = (flattened({k: v for k, v in run.summary.items() if k not in VOLATILE}) for run in (a, b))
+    fields = dict.fromkeys([*flat_a, *flat_b]) if flat_a and flat_b else ()  # a log has none
     changed = {
-        key: (flat_a.get(key), flat_b.get(key))
-        for key in dict.fromkeys([*flat_a, *flat_b])
-        if not _equal(flat_a.get(key), flat_b.get(key))
+        key: (flat_a.get(key), flat_b.get(key)) for key in fields if not _equal(flat_a.get(key), flat_b.get(key))
     }
     only_a, only_b = (tuple(s for s in x.signals if s not in y) for x, y in ((a, b), (b, a)))
     return Comparison(a, b, changed, signals, only_a, only_b, end, shift)

@@ -17,6 +17,7 @@ import numpy as np
 
 from cosim.core.errors import CosimError, InputError
 from cosim.core.paths import open_file
+from cosim.core.recordings.topics import CHANGES_TOPIC
 from cosim.core.trust.plain_data import WrongShape, from_json, of_shape
 from cosim.core.types import Level
 from cosim.execution.hardware.manager import BusReport
@@ -24,7 +25,6 @@ from cosim.execution.timing.deadlines import DeadlineRecord, TaskTime
 from cosim.execution.timing.privileges import Privilege
 from cosim.output.events import AlarmCount, RunEvent
 from cosim.output.output_files import writing
-from cosim.output.recording_topics import CHANGES_TOPIC
 from cosim.output.signal_statistics import SignalStatistics
 from cosim.output.signal_store import BLOCK, SignalStore
 from cosim.output.store_file import SUFFIX as STORE_SUFFIX
@@ -33,7 +33,7 @@ from cosim.rig.run.recorded_run import Change, RecordedRun, StreamSummary
 from cosim.rig.run.run_metadata import RunMetadata
 
 if TYPE_CHECKING:
-    from cosim.output.recording_reader import RecordedSamples
+    from cosim.core.recordings.reader import RecordedSamples
 
 SUFFIX = ".npz"
 KILLED = "the process of the run ended before the run did"
@@ -234,8 +234,8 @@ def read_recorded(path: str | Path) -> dict[str, Any]:
 
     Raises InputError for a file that is no recording of this version, or has no tick.
     """
-    from cosim.output.recording_index import recordings_of
-    from cosim.output.recording_reader import NO_TICK, RecordedSamples
+    from cosim.core.recordings.index import recordings_of
+    from cosim.core.recordings.reader import NO_TICK, RecordedSamples
 
     samples = RecordedSamples(recordings_of(path))
     if "outline" not in samples.metadata:
@@ -302,7 +302,12 @@ def _run_metadata(data: Any) -> RunMetadata:
     if metadata.step_ns <= 0:
         raise WrongShape(f"step_ns: expected a number above 0, got {metadata.step_ns}")
     rows = {f"{name}/{row}" for name, constraint in metadata.constraints.items() for row in constraint.rows}
-    for names, known in (rows, metadata.units), (metadata.redundant, rows), (metadata.full_deflection, metadata.roles):
+    for names, known in (
+        (rows, metadata.units),
+        (metadata.redundant, rows),
+        (metadata.full_deflection, metadata.roles),
+        (metadata.temperatures, metadata.units),
+    ):
         if unknown := [name for name in names if name not in known]:
             raise WrongShape(f"there is no '{unknown[0]}'")
     return metadata

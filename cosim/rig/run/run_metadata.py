@@ -29,6 +29,23 @@ class ConstraintMetadata:
 
 
 @dataclass(frozen=True)
+class SupplyMetadata:
+    """A supply of drives. source: its type; voltage: of the link without load [V]; capacitance [F]; joints: on it;
+    threshold, full: voltages [V] from which its chopper is on and always on, None without one; largest, lowest: of the
+    link [V], None where they are not given; capacity: of a battery [C]."""
+
+    source: str
+    voltage: float
+    capacitance: float
+    joints: tuple[str, ...]
+    threshold: float | None
+    full: float | None
+    largest: float | None
+    lowest: float | None
+    capacity: float | None
+
+
+@dataclass(frozen=True)
 class RunMetadata:
     """What a run keeps of its rig, so that its signals can be read without it.
 
@@ -59,6 +76,8 @@ class RunMetadata:
     bonds: tuple[str, ...] = ()  # of parts
     drawing: str = ""  # of the mechanism, see `write_drawing`; only where it is for other programs
     reactions: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of joints that record them: their sizes
+    supplies: dict[str, SupplyMetadata] = field(default_factory=dict)
+    temperatures: dict[str, float | None] = field(default_factory=dict)  # rises in drives -> their limits [K]
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -124,7 +143,39 @@ def _run_metadata_of(rig: WiredRig) -> RunMetadata:
         formulation=spec.mechanism.formulation,
         full_deflection=rig.plant.full_model.full_deflection,
         reactions={joint: names.sizes for joint, names in reactions.items()},
+        supplies=_supplies(rig),
+        temperatures=_temperatures(rig),
     )
+
+
+def _supplies(rig: WiredRig) -> dict[str, SupplyMetadata]:
+    from cosim.plugins.actuators._supplied_drives import SuppliedDrives
+
+    found = {}
+    for drive in rig.spec.bond_graphs:
+        if not isinstance(given := drive.plugin.params, SuppliedDrives):
+            continue
+        link, chopper = given.link, given.link.chopper
+        found[drive.name] = SupplyMetadata(
+            link.source.type,
+            link.source.params.nominal,
+            link.capacitance,
+            tuple(drive.joints.values()),
+            None if chopper is None else chopper.threshold,
+            None if chopper is None else chopper.full,
+            link.largest_voltage,
+            link.lowest_voltage,
+            getattr(link.source.params, "capacity", None),
+        )
+    return found
+
+
+def _temperatures(rig: WiredRig) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for name, drive in rig.plant.drives.items():
+        for what, limit in getattr(drive, "temperatures", {}).items():
+            found[what.replace(".", "/", 1) if name in rig.plant.shared else f"{name}/{what}"] = limit
+    return {name: limit for name, limit in found.items() if name in rig.tick_model.signals.names}
 
 
 def _role(rig: WiredRig, name: str) -> Role:

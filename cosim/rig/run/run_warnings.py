@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cosim.core.errors import RunError, RunWarning
+from cosim.rig.run.drive_figures import warnings_of_drives
+from cosim.rig.run.link_voltages import supply_warnings
 from cosim.rig.run.recorded_run import RecordedRun
 from cosim.rig.run.summary import RunSummary
 
@@ -46,6 +48,8 @@ def result_warnings(run: RecordedRun, summary: RunSummary) -> list[str]:
         *coarse_coupling_warnings(summary),
         *deflection_warnings(summary, run.rig.full_deflection),
         *torsion_warnings(summary),
+        *supply_warnings(summary["supplies"], run.rig.supplies),
+        *warnings_of_drives(summary["temperatures"], summary["lost_steps"]),
     ]
 
 

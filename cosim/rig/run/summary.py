@@ -10,6 +10,14 @@ from cosim.core.errors import plural
 from cosim.mechanics.bondgraph.power_account import ELECTRICAL, ENERGY, LOSSES, RETURNED
 from cosim.output.events import AlarmCount
 from cosim.output.signal_statistics import BLOCK, SignalFigures, SignalStatistics
+from cosim.rig.run.drive_figures import (
+    LostStepsSummary,
+    TemperatureSummary,
+    followed_of_drives,
+    lost_steps,
+    temperatures,
+)
+from cosim.rig.run.link_voltages import SupplySummary, link_voltages, links_of
 from cosim.rig.run.proven_units import SIGNAL, UnitsSummary, proven_units
 from cosim.rig.run.recorded_run import RecordedRun, StreamSummary
 from cosim.rig.run.run_metadata import ConstraintMetadata, RunMetadata
@@ -190,6 +198,9 @@ class RunSummary(TypedDict):
     guard: dict[str, dict[str, AlarmCount]]
     energy: EnergySummary | None
     powers: dict[str, dict[str, float]]
+    supplies: dict[str, SupplySummary]
+    temperatures: dict[str, dict[str, TemperatureSummary]]
+    lost_steps: dict[str, LostStepsSummary]
     bonds: dict[str, PartBondSummary]
     real_joints: dict[str, DriveBondSummary]
     load_motors: dict[str, LoadBondSummary]
@@ -248,6 +259,9 @@ def summary_of(run: RecordedRun) -> RunSummary:
         # measured motion does not conserve it
         "energy": _energy(signals) if not rig.hardware and _has(signals, "energy", _ENERGIES) else None,
         "powers": _powers(rig, signals),
+        "supplies": link_voltages(rig, signals),
+        "temperatures": temperatures(rig, signals),
+        "lost_steps": lost_steps(rig, signals),
         "bonds": {name: _part_bond(signals, name, simulated) for name in rig.bonds if _has(signals, name, _BOND)},
         "real_joints": {name: _drive(signals, name, _DRIVE) for name in rig.joints if _has(signals, name, _DRIVE)},
         "load_motors": {name: _load(signals, name) for name in rig.joints if _has(signals, name, (*_LOAD, *_TRACKING))},
@@ -273,7 +287,8 @@ def speed_text(summary: RunSummary) -> str:
     count, chosen = summary["substeps"], summary["step_count"]
     substeps = "" if count == 1 else f", {count} substeps"
     if chosen is not None:
-        substeps = f", {chosen['mean']:.3g} substeps on average, {chosen['max']} at most"
+        mean = f"{chosen['mean']:.3g}" if chosen["mean"] < 999.5 else f"{chosen['mean']:,.0f}"
+        substeps = f", {mean} substeps on average, {chosen['max']} at most"
     how = "" if summary["integrator"] is None else f" ({summary['integrator']}{substeps})"
     ticks = f"{n} {plural(n, 'tick')} of {summary['step_s'] * 1e3:g} ms{how}"
     speed = summary["speed"]
@@ -308,9 +323,10 @@ def followed_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, tup
 
 
 def timed_signals(rig: RunMetadata) -> tuple[str, ...]:
-    """The signals whose peaks have a time: the sizes of reactions."""
+    """The signals whose peaks have a time: the sizes of reactions, the voltages of links, and the figures of drives."""
     of_constraints = (name for constraint in rig.constraints.values() for name in constraint.sizes)
-    return (*of_constraints, *(name for sizes in rig.reactions.values() for name in sizes))
+    of_joints = (name for sizes in rig.reactions.values() for name in sizes)
+    return (*of_constraints, *of_joints, *links_of(rig).values(), *followed_of_drives(rig))
 
 
 def sampled_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, str]:

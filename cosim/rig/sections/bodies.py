@@ -79,7 +79,11 @@ def _body(
     data: YamlValue, path: tuple, previous: str, reading: Reading, findings: Diagnostics
 ) -> tuple[list[Link], list[Joint]]:
     """The link and joint of an entry; several for `repeat`, none without a name."""
-    found = read_connection(BodyKeys, data, path, reading, findings)
+    if isinstance(data, dict) and data.get("name") is None:
+        what = "a body without a name; an entry is a body and the joint that carries it, add 'name'"
+        reading.fail(path, what)
+        return [], []
+    found = read_connection(BodyKeys, data, path, reading, findings, named_by="joint")
     if found is None:
         return [], []
     keys, joint_type = found

@@ -23,6 +23,7 @@ from cosim.rig.sections.geometry import Direction, NotZero, Origin, perpendicula
 from cosim.rig.sections.user_code import read_motion
 
 TYPES = tuple(kind for kind in JOINTS if kind != GENERAL)
+DEFAULT_TYPE = "revolute"
 Z = (0.0, 0.0, 1.0)
 RIGHT_ANGLE = 1e-6  # rad, tolerance of a second axis
 T = TypeVar("T")
@@ -61,7 +62,7 @@ def keyed(cls: type[T]) -> type[T]:
 @keyed
 class JointKeys:
     name: Name = param()
-    type: str = param(default="revolute")
+    type: str = param(default=DEFAULT_TYPE)
     params: dict | None = param(default=None)
     origin: Origin = param(default=Origin())
     axis: Direction = param(default=Z)
@@ -85,13 +86,14 @@ class JointType:
 
 
 def read_connection(
-    cls: type[K], data: YamlValue, path: tuple, reading: Reading, findings: Diagnostics
+    cls: type[K], data: YamlValue, path: tuple, reading: Reading, findings: Diagnostics, named_by: str
 ) -> tuple[K, JointType] | None:
     """The keys at `path` and the type of the joint; None if a required key is missing or wrong.
 
-    Errors are recorded; a default replaces a wrong value.
+    named_by: the key of its name. Errors are recorded; a default replaces a wrong value.
     """
     joint_type = _read_type(data, path, reading)
+    _check_names(data, named_by, path, reading)
     values = read_fields(cls, data, path, reading.of({"": representative_kind(joint_type.units)}))
     if any(field.default is MISSING and field.name not in values for field in fields(cls)):
         return None
@@ -144,7 +146,7 @@ def representative_kind(units: tuple[str, ...] | None) -> str | None:
 
 
 def _read_type(data: YamlValue, path: tuple, reading: Reading) -> JointType:
-    written = data.get("type", "revolute") if isinstance(data, dict) else "revolute"
+    written = data.get("type", DEFAULT_TYPE) if isinstance(data, dict) else DEFAULT_TYPE
     if not isinstance(written, str):
         return JointType("fixed", None)
     installed = entry_names(JOINT)
@@ -155,6 +157,15 @@ def _read_type(data: YamlValue, path: tuple, reading: Reading) -> JointType:
         reading.fail((*path, "type"), unknown(JOINT, written, TYPES))
         return JointType("fixed", None)
     return JointType(written, units_of(written))
+
+
+def _check_names(data: YamlValue, named_by: str, path: tuple, reading: Reading) -> None:
+    """Record a joint without a type that is called like one: it would silently be a hinge."""
+    name = data.get(named_by) if isinstance(data, dict) and data.get("type") is None else None
+    if isinstance(name, str) and (name in TYPES or name in entry_names(JOINT)):
+        names = f"'{named_by}' is the name of the joint, and '{name}' a type"
+        fix = f"write 'type: {name}', or 'type: {DEFAULT_TYPE}' for a {DEFAULT_TYPE} joint of this name"
+        reading.fail((*path, named_by), f"{names}; {fix}")
 
 
 def _check(

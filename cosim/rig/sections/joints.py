@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from cosim.control.cogging import Cogging
-from cosim.control.limits import POSITION_TOLERANCE
 from cosim.control.plausibility import starts_outside
 from cosim.core.errors import did_you_mean
 from cosim.core.plugin_loading import ACTUATOR, TRAJECTORY, PluginKind
@@ -22,6 +21,7 @@ from cosim.rig.reading.schema import Reading, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.guard import JointLimits
 from cosim.rig.sections.orientations import OrientationKeys
+from cosim.rig.sections.stops import LIMITS, StopsKeys, read_stops
 
 
 @params
@@ -36,13 +36,6 @@ class _Initial:
     position: float | None = param(unit="joint position", default=None, doc="0, or what loop closure requires")
     velocity: float | None = param(unit="joint velocity", default=None, doc="0, or what constraints require")
     guess: float = param(unit="joint position", default=0.0, doc="where to look for the position that closes loops")
-
-
-@params
-class _Stops:
-    lower: float | None = param(unit="joint position", default=None, doc="position of a hard stop")
-    upper: float | None = param(unit="joint position", default=None, doc="position of a hard stop")
-    restitution: float = param(min=0, max=1, default=0.0, doc="coefficient of restitution")
 
 
 @params
@@ -66,7 +59,7 @@ class _JointFile:
     limits: JointLimits = param(default=JointLimits())
     prescribed: dict | None = param(default=None)
     latched: bool = param(default=False, doc="held still from the start, until an event unlatches it")
-    stops: _Stops = param(default=_Stops())
+    stops: StopsKeys = param(default=StopsKeys())
     friction: JointFriction | None = param(default=None, doc="in place of the mechanism's, with its `damping`")
     cogging: Cogging | None = param(default=None, doc="feedforward against the cogging of a real motor")
 
@@ -105,10 +98,13 @@ class MultiDofJointSpec:
 
 
 class JointEntry(NamedTuple):
-    """The settings of one joint, merged with those for all joints, and their locations."""
+    """The settings of one joint, merged with those for all joints, and their locations. inherited: the keys that it has
+    from those for all joints; replaced: keys of its own that stand in place of sections for all joints."""
 
     data: dict[str, YamlValue]
     reading: Reading
+    inherited: frozenset[str] = frozenset()
+    replaced: frozenset[str] = frozenset()
 
 
 # sections that are merged with `all` key by key: path of the parent -> keys
@@ -166,8 +162,11 @@ def _mapped(data: YamlValue) -> dict[str, Any]:
 def _entry(
     name: str, own: dict[str, YamlValue], defaults: dict[str, YamlValue], reading: Reading, shared: bool
 ) -> JointEntry:
-    if shared or own.get("prescribed") is not None:  # the default actuator is for the other joints
-        defaults = {key: value for key, value in defaults.items() if key != "actuator"}
+    given = own.get("prescribed") is not None
+    apart = {"actuator"} if shared or given else set()  # the default actuator is for the other joints
+    if given and defaults.get("stops") == LIMITS:
+        apart.add("stops")  # and these are where a joint has limits and moves freely
+    defaults = {key: value for key, value in defaults.items() if key not in apart}
     return _merged(JointEntry(own, reading), defaults, name, ())
 
 
@@ -178,8 +177,10 @@ def _merged(entry: JointEntry, defaults: dict[str, YamlValue], name: str, path: 
     data = {**inherited, **own}
     for key in _KEY_BY_KEY.get(path, ()):
         if isinstance(own.get(key), dict) and isinstance(defaults.get(key), dict):
-            data[key], reading = _merged(JointEntry(own[key], reading), defaults[key], name, (*path, key))
-    return JointEntry(data, reading.inherited_at(("joints", name, *path), ("joints", "all", *path), inherited))
+            inner = _merged(JointEntry(own[key], reading), defaults[key], name, (*path, key))
+            data[key], reading = inner.data, inner.reading
+    located = reading.inherited_at(("joints", name, *path), ("joints", "all", *path), inherited)
+    return JointEntry(data, located, frozenset(inherited), frozenset(set(own) & set(defaults)))
 
 
 def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None, commanded: bool) -> JointSpec:
@@ -190,7 +191,8 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
     values = read_fields(_JointFile, entry.data, at, reading.of(kinds))
 
     def plugin(kind: PluginKind, key: str, section: Mapping[str, YamlValue] | None) -> Plugin | None:
-        return None if section is None else read_plugin(kind, section, (*at, key), reading, kinds)
+        lost = f"; joints.all.{key} is not merged: repeat it, or use an anchor of YAML" if key in entry.replaced else ""
+        return None if section is None else read_plugin(kind, section, (*at, key), reading, kinds, hint=lost)
 
     if entry.data.get("actuator") is not None and entry.data.get("prescribed") is not None:
         what = f"joint '{name}' is prescribed, its effort is computed; take out 'actuator' or 'prescribed'"
@@ -207,7 +209,7 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
     position = initial.guess if initial.position is None else initial.position
     key = "guess" if initial.position is None and initial.guess else "position"
     _check_limits(limits, position if "initial" in values else None, key, joint, at, reading)
-    stops = values.get("stops") or _Stops()
+    stops = values.get("stops") or StopsKeys()
     return JointSpec(
         actuator=plugin(ACTUATOR, "actuator", actuator),
         encoder=values.get("encoder"),
@@ -218,27 +220,11 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
         actions=written.actions.given,
         prescribed=plugin(TRAJECTORY, "prescribed", values.get("prescribed")),
         latched=values.get("latched", False),
-        stops=_stops(stops, position, joint, at, reading),
+        stops=read_stops(stops, position, joint, "stops" in entry.inherited, at, reading),
         restitution=stops.restitution,
         friction=values.get("friction"),
         cogging=values.get("cogging"),
     )
-
-
-def _stops(
-    stops: _Stops, position: float, joint: Joint | None, at: tuple, reading: Reading
-) -> tuple[tuple[float, float], ...]:
-    """(side, bound) of each stop. Records an initial position beyond one."""
-    unit = "rad" if joint is None else unit_of(joint.kind)
-    found = []
-    for side, key, bound in ((-1.0, "lower", stops.lower), (1.0, "upper", stops.upper)):
-        if bound is None:
-            continue
-        found.append((side, bound))
-        if side * (position - bound) > POSITION_TOLERANCE:
-            what = f"joint '{at[1]}' starts at {position:.6g} {unit}, beyond its {key} stop at {bound:.6g} {unit}"
-            reading.fail((*at, "stops", key), f"{what}; move one of them")
-    return tuple(found)
 
 
 def read_multi_dof_joints(

@@ -62,7 +62,7 @@ def read_loops(
     """The loops of the list at the path `at`; errors and remarks are recorded."""
     loops = []
     for i, data in enumerate(items):
-        found = read_connection(LoopKeys, data, (*at, i), reading, findings)
+        found = read_connection(LoopKeys, data, (*at, i), reading, findings, named_by="name")
         if found is not None:
             loops.append(_loop(*found, data, (*at, i), parts, reading))
     return loops

@@ -50,6 +50,7 @@ from cosim.rig.sections.reactions import NamesOrAll, joints_with_reactions
 from cosim.rig.sections.robot_file import gravity_of, with_file
 from cosim.rig.sections.torsion_springs import read_torsion_springs
 
+NOT_APART = {"links", "joints"}  # lists of other formats
 MOVING_BASE = "moving_base"  # its link and its joint
 
 LINEAR, ANGULAR = ("x", "y", "z"), ("roll", "pitch", "yaw")
@@ -154,7 +155,10 @@ class _Tree:
 def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> MechanismSpec | None:
     """The section `mechanism` of the rig called `name`; None after an error, recorded in `reading`."""
     at = ("mechanism",)
-    section = read_fields(MechanismFile, data, at, reading)
+    for key in NOT_APART.intersection(data):
+        what = "a mechanism has 'bodies': an entry is a body and the joint that carries it, with type, origin and axis"
+        reading.fail((*at, key), what)
+    section = read_fields(MechanismFile, {key: data[key] for key in data if key not in NOT_APART}, at, reading)
     given = [key for key in (*FORMATS, "bodies") if data.get(key) is not None]
     if len(given) != 1:
         if not given:

@@ -1,29 +1,28 @@
-"""The motion of a prescribed spherical joint or base: orientations at given times, in the rig or in a CSV file."""
+"""The motion of a prescribed spherical joint or base: orientations at given times, in the rig or in a file."""
 
 from __future__ import annotations
 
-import csv
-import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from cosim.core.errors import InputError, plural
-from cosim.core.paths import check_file, locate
+from cosim.core.errors import InputError, SourceLocation, plural
+from cosim.core.paths import locate
+from cosim.core.tables import FileTable, open_table
+from cosim.core.tables.times import check_increasing, times_of
 from cosim.core.types import Array, param, params
 from cosim.mechanics.multibody.given_rotation import GivenRotation, Interpolation
 from cosim.plugins.trajectories._piecewise import increasing
 from cosim.rig.sections.directions import Orientation, of_unit_length
 
-COLUMNS = ("t", "qx", "qy", "qz", "qw")
+QUATERNION = ("qx", "qy", "qz", "qw")
 
 
 @params
 class OrientationKeys:
     orientations: tuple[Orientation, ...] = param(unit="rad", default=())
     times: tuple[float, ...] = param(unit="s", min=0, default=())
-    file: str | None = param(default=None, doc="CSV file with the columns t, qx, qy, qz, qw")
+    file: str | None = param(default=None, doc="table with the columns t, qx, qy, qz, qw")
     interpolation: Interpolation = param(default="squad")
 
     def __post_init__(self) -> None:
@@ -48,49 +47,31 @@ class OrientationKeys:
 
 
 def read_orientations(path: Path) -> tuple[list[float], list[Array]]:
-    """(times, quaternions) of a CSV file with the columns of COLUMNS in any order; other ones are ignored.
+    """(times, quaternions) of a table with a column of times and those of QUATERNION in any order; others are ignored.
 
     Raises InputError with the line of what is wrong."""
-    times, quaternions = list[float](), list[Array]()
-    try:
-        check_file(path)
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file)
-            header = [name.strip() for name in next(rows, [])]
-            if missing := [name for name in COLUMNS if name not in header]:
-                raise InputError(f"{path}:1: column '{missing[0]}' is missing; the columns are {', '.join(COLUMNS)}")
-            places = [header.index(name) for name in COLUMNS]
-            for row in rows:
-                if any(cell.strip() for cell in row):
-                    t, *quaternion = _numbers(row, places, f"{path}:{rows.line_num}")
-                    if times and t <= times[-1]:
-                        what = f"the times must increase, and {t:g} follows {times[-1]:g}"
-                        raise InputError(f"{path}:{rows.line_num}: {what}")
-                    times.append(t)
-                    quaternions.append(_checked(quaternion, f"{path}:{rows.line_num}"))
-    except OSError as error:
-        raise InputError(f"'{path}' cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"'{path}' is no CSV file: {error}") from None
-    if len(times) < 2:
-        raise InputError(f"{path}: has {len(times)} {plural(len(times), 'row')}; a motion needs two or more")
-    if times[0] < 0.0:
-        raise InputError(f"{path}: begins at {times[0]:g} s; the times are 0 or more")
-    return times, quaternions
+    table = open_table(path)
+    times, columns = times_of(table), [_component(table, name) for name in QUATERNION]
+    rows = table.numbers(columns)
+    t = times.seconds
+    if len(t) < 2:
+        raise InputError(f"has {len(t)} {plural(len(t), 'row')}; a motion needs two or more", table.place())
+    check_increasing(table, t, rows.lines)
+    if t[0] < 0.0:
+        raise InputError(f"begins at {t[0]:g} s; the times are 0 or more", table.place(table.line_of(rows, 0)))
+    quaternions = [_checked(row, table.place(table.line_of(rows, k))) for k, row in enumerate(rows.values.tolist())]
+    return t.tolist(), quaternions
 
 
-def _numbers(row: Sequence[str], places: Sequence[int], place: str) -> list[float]:
-    try:
-        found = [float(row[k]) for k in places]
-    except (ValueError, IndexError):
-        raise InputError(f"{place}: a cell is missing or no number") from None
-    if not all(map(math.isfinite, found)):
-        raise InputError(f"{place}: a number is not finite")
-    return found
+def _component(table: FileTable, name: str) -> int:
+    """Of a column such as `qx`, or `/pose/orientation/x`."""
+    ends = tuple(f"orientation{mark}{name[1]}" for mark in "/.")
+    found = [k for k, column in enumerate(table.names) if column.endswith(ends)]
+    return found[0] if len(found) == 1 and name not in table.names else table.index(name)
 
 
-def _checked(quaternion: Sequence[float], place: str) -> Array:
+def _checked(quaternion: list[float], place: SourceLocation) -> Array:
     try:
         return np.array(of_unit_length(tuple(quaternion)))
     except ValueError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError(str(error), place) from None

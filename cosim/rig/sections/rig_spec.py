@@ -15,8 +15,8 @@ from cosim.core.access.binding import check_tcp
 from cosim.core.access.curve import check_network
 from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
 from cosim.core.paths import irregular
+from cosim.core.recordings.sample_encoding import Encoding, Numbers
 from cosim.core.types import param, params
-from cosim.output.sample_encoding import Encoding, Numbers
 from cosim.output.stream.decimation import Decimation
 from cosim.output.stream.messages import Format
 from cosim.rig.reading.names import Line, Title

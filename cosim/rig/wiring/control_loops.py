@@ -20,7 +20,7 @@ from cosim.control.controller_wrappers import (
 from cosim.control.elastic_modes import ModelledModes
 from cosim.control.limits import LIMITS
 from cosim.core.errors import InputError, SectionError
-from cosim.core.types import Array, Controller, ControllerContext, Limits, Numeric, Parameters, Trajectory
+from cosim.core.types import Array, Controller, ControllerContext, Limits, Numeric, Parameters, Trajectory, declared
 from cosim.rig.reading.contracts import check_controller, load_trajectory
 from cosim.rig.reading.plugins import Plugin, call_checked
 from cosim.rig.reading.schema import Reading
@@ -63,7 +63,7 @@ def _loop(
     reference = trajectory or HoldTrajectory(start)
     context = replace(context, trajectory=reference)
     schedules = gain_schedules(controller, spec)
-    excited = getattr(reference, "is_excitation", False)
+    excited = declared(reference, "is_excitation", False)
 
     def load(plugin: Plugin, schedules: Sequence[GainSchedule] = ()) -> Controller:
         block, *_ = (plugin.module.load(params, context) for params in at_points(plugin.params, schedules))

@@ -140,13 +140,18 @@ def fastest_rate(actuator: Actuator) -> float:
 
 
 def twins_of(spec: RigSpec, real: Iterable[str], reading: Reading) -> dict[str, Actuator]:
-    """By real joint that has an actuator in the rig; none without `guard.shadow`."""
+    """By real joint that has an actuator in the rig; none without `guard.shadow`. Records a drive that is solved
+    together with the mechanism, which a twin is not."""
     if spec.guard.shadow is None:
         return {}
     twins = {}
     for name in real:
         drive = current_controlled(spec.joints[name]).actuator
-        twin = None if drive is None else load_actuator(drive, ("joints", name, "actuator"), reading)
+        at = ("joints", name, "actuator")
+        twin = None if drive is None else load_actuator(drive, at, reading)
+        if getattr(twin, "is_inertial", False):
+            what = "it depends on the acceleration of the joint, which its twin does not know"
+            reading.fail(at, f"{what}; make its gear elastic, or take 'shadow' out of 'guard'")
         if twin is not None:
             twins[name] = twin
     return twins

@@ -113,8 +113,9 @@ def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
             brake = Brake(number, event.name, tuple(of), event.efforts, event.points, over, event.static_ratio, creep)
         events.append(PlantEvent(event.name, _value(event), event.do, tuple(of), brake))
     signals = [event.signal for event in spec.events if event.signal]
-    for name, drive in plant.actuators.items():
-        if (effort := getattr(drive, "braking_effort", None)) is not None:
+    for name, joint in plant.sampled_joints.items():
+        effort = getattr(joint.part, "braking_effort", None)
+        if effort is not None and name not in plant.twins:
             events += _holding_brake(name, model.dof_index(name), effort, events)
             signals.append(f"{name}/{BRAKE}")
     signals = tuple(dict.fromkeys(signals))

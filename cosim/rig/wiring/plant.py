@@ -14,7 +14,7 @@ from cosim.mechanics.integrators.methods import INTEGRATORS
 from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 from cosim.rig.reading.contracts import load_actuator, load_shared_actuator
-from cosim.rig.reading.schema import Reading
+from cosim.rig.reading.schema import KeyPath, Reading
 from cosim.rig.sections.rig_spec import PlantSpec, RigSpec
 from cosim.rig.wiring.emulated_plant import twins_of
 from cosim.rig.wiring.initial_state import (
@@ -30,6 +30,7 @@ from cosim.rig.wiring.prescribed_motion import (
     with_shaped_motion,
 )
 from cosim.simulation.plant.encoder import Encoders
+from cosim.simulation.plant.inertial_drives import rotor_of
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.plant_description import SharedDrive
 from cosim.simulation.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
@@ -52,7 +53,8 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     if reading.errors:
         raise InputErrors(reading.errors)
     mechanism, schedule = spec.mechanism, spec.schedule
-    rotors = {name: actuators.pop(name).reflected_inertia for name in real if name in actuators}
+    starts = {name: spec.joints[name].initial_position or 0.0 for name in real if name in actuators}
+    rotors = {name: rotor_of(actuators.pop(name), position) for name, position in starts.items()}
     plant = Plant(
         with_friction(mechanism.description, friction_laws(spec), spec.owners),
         mechanism.gravity,
@@ -121,20 +123,25 @@ def _check_motion(plant: Plant, sections: Mapping[str, str], reading: Reading) -
     several joints by name."""
     words = {"rad": "torque", "m": "force"}
     units = dict(zip(plant.full_model.dof_names, plant.full_model.dof_units, strict=True))
-    driven = [
-        (("joints", name, "actuator"), name, getattr(actuator, "moves", units[name]), actuator)
-        for name, actuator in plant.actuators.items()
+    driven: list[tuple[KeyPath, str, str, str]] = [
+        (("joints", name, "actuator"), name, getattr(of, "moves", units[name]), _for_other_joints(of))
+        for name, of in plant.actuators.items()
     ]
     for name, drive in plant.shared.items():
-        of = drive.actuator
-        driven += [((sections[name], name), dof, of.units[before], of) for before, dof in drive.joints.items()]
-    for place, name, moves, actuator in driven:
+        of, fixes = drive.actuator, getattr(drive.actuator, "for_joint", {})
+        for before, dof in drive.joints.items():
+            place = ("joints", dof, "actuator") if dof in fixes else (sections[name], name)
+            driven.append((place, dof, of.units[before], fixes.get(dof) or _for_other_joints(of)))
+    for place, name, moves, fix in driven:
         if moves != units[name]:
             what = f"it moves the joint by a {words[moves]}, and '{name}' moves by a {words[units[name]]}"
-            fix = getattr(actuator, "for_other_joints", "give it another actuator")
             reading.fail(place, f"{what}; {fix}")
     if reading.errors:
         raise InputErrors(reading.errors)
+
+
+def _for_other_joints(actuator: object) -> str:
+    return getattr(actuator, "for_other_joints", "give it another actuator")
 
 
 def _check_redundancy(plant: Plant, spec: RigSpec, reading: Reading) -> None:

@@ -70,6 +70,7 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
     except InputError as error:
         reading.errors.append(error)
     check_reference_limits(loops, spec, reading)
+    _check_temperature_limits(spec, plant, reading)
     encoders = build_encoders(spec, plant.model.dof_units)
     coupling = build_coupling(spec, plant.model.dof_names, plant.model.dof_units, reading)
     guard = with_encoders(with_real_defaults(guard, spec, followed_positions(loops)), spec, encoders)
@@ -94,6 +95,7 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
         coggings=_coggings(spec),
         deceleration=spec.guard.deceleration,
         order=spec.schedule.order,
+        blend=schedule.blend,
     )
     return RigParts(spec, plant, guard, limits, tick_model, contexts, loads)
 
@@ -103,6 +105,19 @@ def _coggings(spec: RigSpec) -> tuple[Cogging | None, ...]:
     real = real_joints(spec.drivers)
     found = tuple(joint.cogging if name in real else None for name, joint in spec.joints.items())
     return found if any(found) else ()
+
+
+def _check_temperature_limits(spec: RigSpec, plant: Plant, reading: Reading) -> None:
+    """Record limits of temperature of simulated joints whose drives know rises: the guard would never act on them."""
+    for name, joint in spec.joints.items():
+        rises = getattr(plant.actuators.get(name), "temperatures", {})
+        if not rises:
+            rises = {what for drive in plant.shared.values() for what in getattr(drive.actuator, "temperatures", {})}
+            rises = {what for what in rises if what.startswith(f"{name}.")}
+        if rises and name not in plant.real and np.isfinite(joint.limits["temperature"]):
+            what = f"the simulated drive of joint '{name}' has rises of temperature in K, and the guard acts on no rise"
+            fix = "give winding_limit, or limit of a node, of its motor's 'thermal', above which a run warns"
+            reading.fail(("joints", name, "limits", "temperature"), f"{what}; {fix}")
 
 
 def _check_real_joints(spec: RigSpec, reading: Reading) -> None:

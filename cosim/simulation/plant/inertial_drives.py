@@ -8,7 +8,8 @@ efforts on them,
 
     (1 + W B′) q̈ = w,
 
-which takes m + 1 sweeps more. Where B is constant piece by piece, as with friction that grows with a torque, it is
+which takes m + 1 sweeps more. Another formulation of the equations of motion takes no further rotors: there B′ is all
+of B. Where B is constant piece by piece, as with friction that grows with a torque, it is
 taken at the accelerations found before (Newton's method, which is exact once the pieces are).
 """
 
@@ -23,6 +24,7 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import Actuator, InertialActuator, Numeric, State
+from cosim.mechanics.formulations import Formulation
 from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.model import Model
@@ -31,13 +33,15 @@ PASSES = 4  # where B is constant piece by piece
 
 
 class PlantMotion(NamedTuple):
-    """A motion of the plant. known: bool (nv,), dofs whose acceleration is known."""
+    """A motion of the plant. known: bool (nv,), dofs whose acceleration is known; freely: whether another formulation
+    may give the accelerations."""
 
     t: Numeric
     x: State
     q: Numeric
     v: Numeric
     known: Numeric
+    freely: bool
 
 
 class PlantWithDrives(Protocol):
@@ -47,6 +51,8 @@ class PlantWithDrives(Protocol):
     def model(self) -> Model: ...
     @cached_property
     def joints_of(self) -> dict[str, dict[str, int]]: ...
+    @cached_property
+    def other_formulation(self) -> Formulation | None: ...
     def initial(self) -> State: ...
     def motion(self, t: Numeric, x: State) -> tuple[Numeric, Numeric, Numeric]: ...
     def inputs_of(
@@ -56,16 +62,37 @@ class PlantWithDrives(Protocol):
         self, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric, a: Numeric | None = None
     ) -> tuple[dict[str, State], dict[str, State]]: ...
     def actuator_efforts(self, outputs: Mapping[str, Numeric]) -> Numeric: ...
-    def accelerated(
-        self, equations: MechanismEquations, at: PlantMotion, a: Numeric, applied: Numeric, freely: bool = True
-    ) -> Solution: ...
+    def accelerated(self, equations: MechanismEquations, at: PlantMotion, a: Numeric, applied: Numeric) -> Solution: ...
+
+
+def rotor_of(drive: Actuator, position: float) -> Numeric:
+    """What a drive adds to the inertia of its joint at rest in this position, for the model of a joint with a real
+    motor [kg m² or kg]."""
+    if not getattr(drive, "is_inertial", False):
+        return drive.reflected_inertia
+    inertial, u = cast(InertialActuator, drive), {"request": 0.0, "position": position, "velocity": 0.0}
+    B, _ = inertial.by_acceleration(0.0, drive.params, drive.initial(position, 0.0), u)
+    return drive.reflected_inertia + B[0, 0]
 
 
 class Slopes(NamedTuple):
-    """B of all drives: its diagonal (nv,), and by drive the dofs and the rest (m, m) of drives of several joints."""
+    """B of all drives: its diagonal (nv,), and by drive the dofs and the rest B′ (m, m) of drives of several joints."""
 
     diagonal: Numeric
     beside: list[tuple[list[int], Numeric]]
+
+    @classmethod
+    def apart(cls, nv: int, blocks: list[tuple[list[int], Numeric]]) -> Slopes:
+        """The diagonal of the blocks apart from the rest."""
+        diagonal: Numeric = np.zeros(nv)
+        for dofs, B in blocks:
+            diagonal = ops.set_at(diagonal, dofs, [diagonal[dof] + B[k, k] for k, dof in enumerate(dofs)])
+        return cls(diagonal, [(dofs, B * (1.0 - np.eye(len(dofs)))) for dofs, B in blocks if len(dofs) > 1])
+
+    @classmethod
+    def together(cls, nv: int, blocks: list[tuple[list[int], Numeric]]) -> Slopes:
+        """All of the blocks as B′."""
+        return cls(np.zeros(nv), blocks)
 
     def beside_diagonal(self, respond: Callable[[Numeric], Solution], efforts: Numeric) -> Numeric:
         """(nv,) B′ q̈ of the accelerations q̈ by these efforts (nv,), which they change. respond: efforts -> solution
@@ -116,10 +143,11 @@ class InertialDrives:
     ) -> tuple[Solution, Numeric]:
         """(what the equations of motion determine, e − B′ q̈ (nv,)); a (nv,): accelerations of known dofs; rest (nv,):
         efforts beside the drives."""
-        found, e = None, a
+        found, e, nv = None, a, plant.model.nv
+        split = Slopes.apart if plant.other_formulation is None else Slopes.together
         for _ in range(self.passes):
             _, outputs = plant.actuator_flows(at.t, at.x, request, at.q, at.v, a)
-            slopes = self._slopes(plant, at.t, at.x, request, at.q, at.v, a)
+            slopes = split(nv, self._blocks(plant, at.t, at.x, request, at.q, at.v, a))
             equations = plant.model.equations.with_rotors(slopes.diagonal)
             e = plant.actuator_efforts(outputs) + slopes.times(a)
             respond = partial(_respond, plant, equations, at, a, rest)
@@ -132,14 +160,17 @@ class InertialDrives:
     def impulse(
         self, plant: PlantWithDrives, t: Numeric, x: State, solve: Callable[[MechanismEquations, Numeric], Solution]
     ) -> Solution:
-        """The impulse balance of mechanism and drives. solve: (equations, impulses on the dofs (nv,)) -> its solution.
+        """The impulse balance of mechanism and drives: the effort of its solution is what fixes dofs, without what the
+        drives give. solve: (equations, impulses on the dofs (nv,)) -> its solution.
 
         Where B is constant piece by piece, it is taken without acceleration."""
         q, v, _ = plant.motion(t, x)
         none: Numeric = np.zeros(plant.model.nv)
         slopes = self._slopes(plant, t, x, none, q, v, none)
         equations = plant.model.equations.with_rotors(slopes.diagonal)
-        return solve(equations, -slopes.beside_diagonal(lambda impulses: solve(equations, impulses), none))
+        given = -slopes.beside_diagonal(lambda impulses: solve(equations, impulses), none)
+        found = solve(equations, given)
+        return found._replace(effort=found.effort - given)
 
     def after_jump(self, plant: PlantWithDrives, t: Numeric, x: State, jump: Numeric) -> State:
         """The state of a plant whose velocities jump next by `jump` (nv,), with the states of drives after it."""
@@ -176,16 +207,18 @@ class InertialDrives:
         self, plant: PlantWithDrives, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric, a: Numeric
     ) -> Slopes:
         """B in a state, at accelerations a (nv,)."""
-        diagonal: Numeric = np.zeros(plant.model.nv)
-        chart, beside = plant.model.equations.chart(q), []
+        return Slopes.apart(plant.model.nv, self._blocks(plant, t, x, request, q, v, a))
+
+    def _blocks(
+        self, plant: PlantWithDrives, t: Numeric, x: State, request: Numeric, q: Numeric, v: Numeric, a: Numeric
+    ) -> list[tuple[list[int], Numeric]]:
+        """By drive its dofs and its B (m, m)."""
+        chart, blocks = plant.model.equations.chart(q), []
         for name, drive in self.drives.items():
-            dofs = list(plant.joints_of[name].values())
             u = plant.inputs_of(name, request, chart, v, a)
             B, _ = drive.by_acceleration(t, drive.params, x["actuators"][name], u)
-            diagonal = ops.set_at(diagonal, dofs, [diagonal[dof] + B[k, k] for k, dof in enumerate(dofs)])
-            if len(dofs) > 1:
-                beside.append((dofs, B * (1.0 - np.eye(len(dofs)))))
-        return Slopes(diagonal, beside)
+            blocks.append((list(plant.joints_of[name].values()), B))
+        return blocks
 
 
 def _respond(

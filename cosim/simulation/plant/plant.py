@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 
 from cosim.core import ops
 from cosim.core.layout import Layout, zeros_like
-from cosim.core.types import ACCELERATION, SETPOINTS, Numeric, SampledActuator, State
+from cosim.core.types import ACCELERATION, SETPOINTS, Numeric, State
 from cosim.mechanics.multibody.assembly import find_consistent_state
 from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.equations import MechanismEquations
@@ -288,13 +287,14 @@ class Plant(PlantDescription):
         SETPOINTS."""
         q, v, _ = self.motion(t, x)
         chart, states = self.model.equations.chart(q), dict(x["actuators"])
-        for name in dofs:
-            actuator, k = cast(SampledActuator, self.drives[name]), self.model.dof_index(name)
-            u = {"request": request[k], "position": chart[k], "velocity": v[k]}
-            u |= {what: values[k] for what, values in zip(SETPOINTS, setpoints, strict=True)}
+        for dof in dofs:
+            (name, before, part), k = self.sampled_joints[dof], self.model.dof_index(dof)
+            u = self.inputs_of(name, request, chart, v, None)
+            u |= {before + what: values[k] for what, values in zip(SETPOINTS, setpoints, strict=True)}
             if self.modes.switches:
-                u["enabled"] = ops.where(x["modes"]["disabled"][k] > 0.5, 0.0, u["enabled"])
-            states[name] = states[name] | actuator.update(t, actuator.params, states[name], u)
+                disabled = x["modes"]["disabled"][k] > 0.5
+                u[f"{before}enabled"] = ops.where(disabled, 0.0, u[f"{before}enabled"])
+            states[name] = states[name] | part.update(t, self.drives[name].params, states[name], u)
         return x | {"actuators": states}
 
     def actuator_efforts(self, outputs: Mapping[str, Numeric]) -> Numeric:
@@ -352,18 +352,16 @@ class Plant(PlantDescription):
             braking = of_brakes["braking_effort"]
             friction, applied = friction - braking, applied + braking
         multipliers, input_power = np.zeros(0), 0.0
+        at = PlantMotion(t, x, q, v, known, freely=held is None)
         if acceleration is not None:
             load = equations.inverse_dynamics(q, v, a, t)
         elif self.inertial_drives:
-            at = PlantMotion(t, x, q, v, known)
             found, effort = self.inertial_drives.solved(self, at, request, a, applied - effort)
             (a, load, multipliers, input_power), applied = found, applied - self.actuator_efforts(outputs) + effort
             rates, outputs = self.actuator_flows(t, x, request, q, v, a)
             effort = self.actuator_efforts(outputs)
         else:
-            a, load, multipliers, input_power = self.accelerated(
-                equations, PlantMotion(t, x, q, v, known), a, applied, freely=held is None
-            )
+            a, load, multipliers, input_power = self.accelerated(equations, at, a, applied)
         effort = ops.where(self.imposed, load + resistance, effort)
         solution = {"q": q, "v": v, "a": a, "effort": effort, "friction": friction, "locking_effort": load - applied}
         solution["external"] = external
@@ -375,12 +373,9 @@ class Plant(PlantDescription):
             | {"bristle_power": self.bristles.stored_power(z, bristle_rates)}
         )
 
-    def accelerated(
-        self, equations: MechanismEquations, at: PlantMotion, a: Numeric, applied: Numeric, freely: bool = True
-    ) -> Solution:
-        """What these equations of motion determine; a (nv,): of known dofs; applied (nv,): efforts; freely: whether
-        another formulation may give the accelerations."""
-        t, x, q, v, known = at
+    def accelerated(self, equations: MechanismEquations, at: PlantMotion, a: Numeric, applied: Numeric) -> Solution:
+        """What these equations of motion determine; a (nv,): of known dofs; applied (nv,): efforts."""
+        t, x, q, v, known, freely = at
         if equations.is_plain_tree:
             a, load = equations.hybrid_dynamics(q, v, a, applied, known, t)
             found = Solution(a, load, np.zeros(0), 0.0)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 
 from cosim.core import ops
-from cosim.core.types import Actuator, Numeric, SharedActuator, State, Trajectory, breaks_of
+from cosim.core.types import Actuator, Numeric, SampledPart, SharedActuator, State, Trajectory, breaks_of
 from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_formulation
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import ConsistentState, find_consistent_state
@@ -50,6 +50,15 @@ class SharedDrive(NamedTuple):
     def rotor_inertias(self) -> dict[str, Numeric]:
         """Dof -> inertia that turns rigidly with it [kg m² or kg]."""
         return {dof: self.actuator.reflected[before] for before, dof in self.joints.items()}
+
+
+class SampledJoint(NamedTuple):
+    """The sampled part of the drive of a joint. drive: name of the drive; before: what the names of the joint's inputs
+    begin with."""
+
+    drive: str
+    before: str
+    part: SampledPart
 
 
 @dataclass(frozen=True)
@@ -321,16 +330,27 @@ class PlantDescription:
         return found
 
     @cached_property
+    def sampled_joints(self) -> dict[str, SampledJoint]:
+        """Dof -> the sampled part of its actuator."""
+        found = {}
+        for name, actuator in self.drives.items():
+            parts = getattr(actuator, "sampled", {}) if name in self.shared else {"": actuator}
+            for before, part in parts.items():
+                if getattr(part, "period", None) is not None:
+                    dof = self.shared[name].joints[before] if name in self.shared else name
+                    found[dof] = SampledJoint(name, before, cast(SampledPart, part))
+        return found
+
+    @cached_property
     def periods(self) -> dict[str, float]:
         """Dof -> period [s] of the sampled part of its actuator."""
-        found = {name: getattr(actuator, "period", None) for name, actuator in self.drives.items()}
-        return {name: period for name, period in found.items() if period is not None}
+        return {dof: joint.part.period for dof, joint in self.sampled_joints.items()}
 
     @cached_property
     def drive_controlled(self) -> frozenset[str]:
         """Dofs whose simulated drives close a velocity or position loop themselves."""
-        followed = {name: getattr(self.actuators.get(name), "mode", "effort") for name in self.periods}
-        return frozenset(name for name, mode in followed.items() if mode != "effort")
+        modes = {dof: getattr(joint.part, "mode", "effort") for dof, joint in self.sampled_joints.items()}
+        return frozenset(dof for dof, mode in modes.items() if mode != "effort" and dof not in self.twins)
 
     @cached_property
     def bristles(self) -> Bristles:

@@ -5,56 +5,17 @@ Pure, on numbers and on symbols: engines call it with what they measure, other m
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from cosim.control.bumpless_start import VECTORS, BumplessStart
-from cosim.control.control_loop import ControlLoop
+from cosim.control.bumpless_start import BumplessStart
 from cosim.control.controlled_stop import ControlledStop
 from cosim.control.limits import CODES, STOP
 from cosim.control.observer import at_start
 from cosim.control.plausibility import starts_moving, starts_outside
-from cosim.control.start_blend import BlendBounds, blended
 from cosim.core import ops
 from cosim.core.types import Numeric
-from cosim.core.units import TURN
+from cosim.simulation.tick.first_references import Start
 from cosim.simulation.tick.tick_model import TickModel
-
-
-class Start(NamedTuple):
-    """How the references begin; too_fast, outside (nv,): see `Blend`."""
-
-    references: BumplessStart
-    too_fast: Numeric
-    outside: Numeric
-
-
-def start_of(model: TickModel, blend: float, t: Numeric, position: Numeric, velocity: Numeric) -> Start:
-    """The references of a start at t [s] from the measured position and velocity (nv,); blend [s]: see `fading`.
-
-    A continuous joint with a real motor takes the nearest turn."""
-    found = BumplessStart.none(model.nv)._replace(t=t, duration=model.step)
-    too_fast, outside = np.zeros(model.nv), np.zeros(model.nv)
-    for loop in model.loops:
-        if not loop.needs_reference("position"):
-            continue
-        k, sample, bounds = loop.index, loop.trajectory.sample(0.0), blend_bounds(model, loop)
-        offset = position[k] - sample["position"]
-        turns = ops.where(model.turns_freely[k], TURN * ops.floor(offset / TURN + 0.5), 0.0)
-        offsets = offset - turns, velocity[k] - sample["velocity"]
-        own = blended(loop.trajectory, loop.samples(model.step, model.compiled), *offsets, bounds, blend, model.step)
-        parts = own.start._replace(turns=turns)
-        vectors = {name: ops.set_at(getattr(found, name), k, getattr(parts, name)) for name in VECTORS}
-        found = found._replace(duration=ops.maximum(found.duration, parts.duration), **vectors)
-        too_fast, outside = ops.set_at(too_fast, k, own.too_fast), ops.set_at(outside, k, own.outside)
-    return Start(found, too_fast, outside)
-
-
-def blend_bounds(model: TickModel, loop: ControlLoop) -> BlendBounds:
-    """The bounds of the references of a loop."""
-    limits, k = model.limits, loop.index
-    return BlendBounds(limits.lower[k], limits.upper[k], limits.velocity[k], model.blend_acceleration[k])
 
 
 def armed(

@@ -28,7 +28,7 @@ from cosim.core.compile.routine import Routine
 from cosim.core.compile.trace import SymbolicParameters
 from cosim.core.errors import CompileError
 from cosim.core.layout import Layout, Region
-from cosim.core.types import COMMAND, Numeric, State
+from cosim.core.types import COMMAND, Numeric, State, declared
 from cosim.simulation.loop.gpu_loop import GpuLoop
 from cosim.simulation.loop.native_loop import NativeLoop
 from cosim.simulation.loop.rollout_program import RolloutProgram
@@ -37,6 +37,7 @@ from cosim.simulation.loop.tick_ring import LoopTask, PythonCall, RoutineCall, T
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.tick.accumulation import Accumulation
 from cosim.simulation.tick.controller_tracing import inputs_routine, trace_controller
+from cosim.simulation.tick.first_references import start_of
 from cosim.simulation.tick.memory_call import MemoryCall
 from cosim.simulation.tick.signals import SignalMap
 from cosim.simulation.tick.tick_functions import GUARD_INPUTS, TickFunctions
@@ -75,6 +76,7 @@ class TickModel(TickFunctions):
     # in the data of its parts: inputs of the code instead of constants, and their values (n,)
     symbolic_parameters: SymbolicParameters | None = None
     numbers: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    blend: float = 0.5  # s, see `start_of`, of references that begin elsewhere than the rig
     coupling_start: State | None = None  # of the coupling at t = 0, where numbers of its parts are inputs
     _rollout_loops: dict[str, tuple[object, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -148,7 +150,7 @@ class TickModel(TickFunctions):
             "python_inputs": {
                 name: np.zeros(inputs.size) for name, (_, inputs) in self.inputs_of_python_controllers.items()
             },
-            "bumpless_start": self._no_start,
+            "bumpless_start": self._first_start,
             "controlled_stop": {"requested": np.zeros(()), "reason": np.zeros(()), "first_guard_fault": n},
             "fault": np.zeros(()),
             **({} if self.coupling is None else {"coupling": self._coupling_start}),
@@ -185,6 +187,16 @@ class TickModel(TickFunctions):
         """The flat BumplessStart of references that begin on their trajectories."""
         stop = ControlledStop.inactive(self.nv) if self.has_controlled_stop else np.zeros(0)
         return np.concatenate([BumplessStart.none(self.nv).flat, stop])
+
+    @property
+    def _first_start(self) -> np.ndarray:
+        """The flat BumplessStart at t = 0: as `_no_start`, but of trajectories that blend from where the rig starts."""
+        blending = [loop for loop in self.loops if declared(loop.trajectory, "blends", False)]
+        if not blending or self.plant.real:
+            return self._no_start
+        position, (_, _, velocity) = self.plant.start_positions, self._initial_motion
+        own = start_of(self, self.blend, 0.0, position, velocity, blending).references
+        return np.concatenate([own.flat, self._no_start[len(own.flat) :]])
 
     def memory(self) -> np.ndarray:
         """The memory at t = 0."""

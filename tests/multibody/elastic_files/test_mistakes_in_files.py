@@ -221,29 +221,30 @@ def test_finite_elements_with_matrices_that_are_wrong(case, tmp_path, said):
     said(said_of(fe(tmp_path / "files", mesh, **options).link, tmp_path / "files"), r"(?<=eigenvalue )-\d\S+\d")
 
 
-WRITTEN = {  # file, content, whether the message has the line
-    "no numbers of nodes": ("nodes.csv", "x,y,z\n0,0,0\n", False),
-    "no nodes": ("nodes.csv", "node,x,y,z\n", False),
-    "a node twice": ("nodes.csv", "node,x,y,z\n1,0,0,0\n1,1,0,0\n", True),
-    "a node that is nowhere": ("nodes.csv", "node,x,y,z\n1,0,0,nan\n", True),
-    "semicolons": ("nodes.csv", "node;x;y;z\n1;0;0;0\n", False),
-    "four coordinates": ("nodes.csv", "node,x,y,z\n1,7,0,0,0\n", True),
-    "two coordinates": ("nodes.csv", "node,x,y,z\n1,0,0\n", True),
-    "a mass that is no archive": ("mass.npz", "no", False),
-    "no file": ("M.mtx", None, False),
-    "no Matrix Market": ("M.mtx", "%%nothing", False),
-    "an unknown suffix": ("M.txt", "1 2", False),
+WRITTEN = {  # file, content, what the message has behind its name
+    "no numbers of nodes": ("nodes.csv", "x,y,z\n0,0,0\n", ":1: "),
+    "no nodes": ("nodes.csv", "node,x,y,z\n", ":1: "),
+    "a node twice": ("nodes.csv", "node,x,y,z\n1,0,0,0\n1,1,0,0\n", ":3: "),
+    "a node with half a number": ("nodes.csv", "node,x,y,z\n1.5,0,0,0\n", ":2: "),
+    "a node that is nowhere": ("nodes.csv", "node,x,y,z\n1,0,0,nan\n", ":2 z: "),
+    "angles": ("nodes.csv", "node,x [deg],y,z\n1,0,0,0\n", ":1: "),
+    "four coordinates": ("nodes.csv", "node,x,y,z\n1,7,0,0,0\n", ":2: "),
+    "two coordinates": ("nodes.csv", "node,x,y,z\n1,0,0\n", ":2: "),
+    "a mass that is no archive": ("mass.npz", "no", ": "),
+    "no file": ("M.mtx", None, ": "),
+    "no Matrix Market": ("M.mtx", "%%nothing", ": "),
+    "an unknown suffix": ("M.txt", "1 2", ": "),
 }
 
 
 @pytest.mark.parametrize("case", WRITTEN)
 def test_finite_elements_with_files_that_are_wrong(case, tmp_path, said):
-    (name, content, has_line), folder = WRITTEN[case], tmp_path / "files"
+    (name, content, place), folder = WRITTEN[case], tmp_path / "files"
     body = fe(folder)
     if content is not None:
         (folder / name).write_text(content)
     message = said_of(replace(body, mass=folder / name).link if name[0] == "M" else body.link, folder)
-    assert message.startswith(f"{name}:{content.count(chr(10))}: " if has_line else f"{name}: ")
+    assert message.startswith(f"{name}{place}")
     said(message)
 
 
@@ -331,9 +332,15 @@ def test_matrices_that_do_not_fit_into_memory_and_indices_beyond_them(tmp_path, 
         said(said_of(lambda path=path: read_matrix(path), tmp_path))
 
 
-def test_nodes_with_a_byte_order_mark(tmp_path):
-    """As spreadsheets write."""
+@pytest.mark.parametrize("dialect", ["byte order mark", "semicolons", "mm"])
+def test_nodes_as_spreadsheets_write_them(dialect, tmp_path):
     made = files_of(beam_mesh(2), tmp_path / "files", modes=2)
+    expected = made.link().mass
     path = tmp_path / "files" / "nodes.csv"
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert len(made.link().modes) == 2
+    text = path.read_text()
+    if dialect == "mm":
+        _, *rows = text.split()
+        scaled = [[node, *(repr(1e3 * float(x)) for x in place)] for node, *place in (row.split(",") for row in rows)]
+        text = "\n".join(["node,x [mm],y [mm],z [mm]", *map(",".join, scaled)])
+    path.write_bytes({"semicolons": text.replace(",", ";").encode()}.get(dialect, b"\xef\xbb\xbf" + text.encode()))
+    np.testing.assert_allclose(made.link().mass, expected, rtol=1e-12)

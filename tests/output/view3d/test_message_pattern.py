@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cosim.output.protobuf_wire import part
+from cosim.core.recordings.protobuf_wire import part
 from cosim.output.view3d.message_pattern import constant, joined, number, time, within
 from tests.kit.foxglove import message_class
 

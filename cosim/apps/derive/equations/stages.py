@@ -10,7 +10,7 @@ import numpy as np
 from cosim.apps.derive.tables import table
 from cosim.core.errors import InputError, InputErrors, shortened
 from cosim.core.types import Array
-from cosim.core.units import quantity_unit
+from cosim.core.units import quantity_unit, show_percent
 from cosim.mechanics.multibody.bodies import Body
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.model import Model
@@ -134,4 +134,4 @@ def _without_rounding(*tables: Array) -> list[Array]:
 
 
 def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.3g} %" if whole else ""
+    return show_percent(part / whole) if whole else ""

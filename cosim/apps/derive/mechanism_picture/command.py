@@ -163,7 +163,7 @@ def run_postures(rig: Rig, times: Sequence[float]) -> list[Posture]:
     """The postures of a run at the recorded instants nearest to times [s]. Raises InputError for real motors."""
     if rig.hardware:
         raise InputError("would switch real motors on; pass --at, or a rig without drivers", "--times")
-    run = rig.run(max(times))
+    run = rig.run(max(times), keep="all")
     q = np.column_stack([run[f"{name}/position"] for name in rig.plant.model.coordinate_names])
     rows = [int(np.abs(run.t - time).argmin()) for time in times]
     return [(q[row], float(run.t[row])) for row in rows]

@@ -12,26 +12,31 @@ they are 8/π V and 8/π times. Of three legs of which one is open, the other tw
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import NamedTuple
 
 from cosim.core import ops
 from cosim.core.types import Numeric
 from cosim.mechanics.bondgraph import BondGraph, Law, R, Se
 from cosim.mechanics.bondgraph.components._current_control import Inverter
+from cosim.mechanics.bondgraph.components._phases import in_phases
 
 
 class InverterBridge(NamedTuple):
-    """link_fraction: largest size of its voltages in the graph per voltage of the link, None for one whose voltages do
-    not scale with the link; scale: of currents and voltages
+    """needed: (voltages in the graph) of the link that gives them [V]; per_link: largest amplitude of a phase per
+    voltage of the link, to the middle of the link of legs without a star of their own; scale: of currents and voltages
     in the graph per amplitude; drop, currents: of V, and Σ |i|, per amplitude of the current; resistances: in series
-    with each winding in the graph."""
+    with each winding in the graph; conductors: of a cable, in series with each winding there."""
 
-    link_fraction: float | None
+    needed: Callable[[Sequence[Numeric]], Numeric]
+    per_link: float
     scale: float
     drop: float
     currents: float
     resistances: float
+    conductors: int
 
     def size(self, inverter: Inverter, *currents: Numeric) -> Numeric:
         """The current in the graph, rounded around 0."""
@@ -49,12 +54,28 @@ class InverterBridge(NamedTuple):
         return inverter.switching_frequency * inverter.switching_time * self.currents * size
 
 
-TWO_LEGS = InverterBridge(None, math.sqrt(2.0), 1.0, 2.0, 1.0)  # the third one is open
-FULL_BRIDGE = InverterBridge(1.0, 1.0, 2.0, 2.0, 2.0)
-TWO_PHASES = InverterBridge(1.0, 1.0, 8.0 / math.pi, 8.0 / math.pi, 2.0)
+def _largest(voltages: Sequence[Numeric]) -> Numeric:
+    """Of full bridges, one for each."""
+    return reduce(ops.maximum, map(ops.abs, voltages))
+
+
+def _between_legs(voltages: Sequence[Numeric]) -> Numeric:
+    """Of legs whose voltages have these α and β: the largest between two of them."""
+    legs = in_phases(*voltages)
+    return reduce(ops.maximum, legs) - reduce(ops.minimum, legs)
+
+
+def _by_space_vectors(voltages: Sequence[Numeric]) -> Numeric:
+    """Of three legs that give a vector in every direction, √3 times its amplitude: √2 times its size in the graph."""
+    return ops.sqrt(2.0 * ops.sum(u * u for u in voltages) + 1e-24)
+
+
+TWO_LEGS = InverterBridge(_between_legs, 0.5, math.sqrt(2.0), 1.0, 2.0, 1.0, 1)  # the third one is open
+FULL_BRIDGE = InverterBridge(_largest, 1.0, 1.0, 2.0, 2.0, 2.0, 2)
+TWO_PHASES = InverterBridge(_largest, 1.0, 1.0, 8.0 / math.pi, 8.0 / math.pi, 2.0, 2)
 THREE_PHASES = InverterBridge(
-    math.sqrt(0.5), math.sqrt(1.5), 4.0 / math.pi, 6.0 / math.pi, 1.0
-)  # u / √3 by space vectors
+    _by_space_vectors, 1.0 / math.sqrt(3.0), math.sqrt(1.5), 4.0 / math.pi, 6.0 / math.pi, 1.0, 1
+)
 
 
 def windings_of(motor: BondGraph) -> dict[str, Law]:

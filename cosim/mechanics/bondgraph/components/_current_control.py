@@ -29,6 +29,10 @@ limits the loop is a PI controller, −d̂' = R / L ((R + ω L) (i* − i) − L
 does not wind up beyond them (Ohishi, Nakao, Ohnishi and Miyachi, Microprocessor-controlled DC motor for
 load-insensitive position servo system, IEEE Trans. Industrial Electronics 34(1), 1987).
 
+**Link.** An inverter on a DC link of the voltage u gives at most the amplitude λ u of a phase. There the limit of the
+voltage is min(`voltage_limit`, λ u), wherever it is read: a link that sags limits the voltage before its modulation
+would, d̂ does not wind up, and the field is weakened in time. Dead times cost a part of u.
+
 **Samples.** A PI controller of each axis, whose voltage is held:
 
     u = K (i* − i) + I + u_e,   K = ω L,   T_i = L / R,
@@ -42,8 +46,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -56,6 +60,10 @@ from cosim.mechanics.bondgraph import BondGraph, C, Law, Sf
 
 BAND = 0.05  # β, of the heating, within which the limit falls
 HEATING = "heating.effort"  # the signal of w
+TERMINALS = "terminals"  # the junction of an inverter on a DC link, in the graph of its motor
+LINK = f"{TERMINALS}.effort"  # the signal of the voltage of the link
+CIRCLE = 0.98  # of the largest current, see `left_beside`, where the voltage limit depends on the currents
+LOWEST_LIMIT = 1e-6  # V, of an inverter whose link has no voltage: slopes of the setpoints stay finite
 
 
 @params
@@ -111,23 +119,32 @@ class Inverter:
         if self.dead_time * self.switching_frequency >= 0.5:
             raise ValueError("the dead time of both switches fills the switching period; lower one of both")
 
-    @property
-    def lost_voltage(self) -> float:
-        """Of a half bridge [V]."""
-        return self.dead_time * self.switching_frequency * self.supply_voltage
+    def lost_voltage(self, link: Numeric) -> Numeric:
+        """Of a half bridge on a link of this voltage [V]."""
+        return self.dead_time * self.switching_frequency * link
 
-    def error(self, current: Numeric) -> Numeric:
-        """Of a half bridge [V]."""
-        return -self.lost_voltage * ops.smooth_sign(current, self.rounding_current)
+    def error(self, current: Numeric, link: Numeric) -> Numeric:
+        """Of a half bridge on a link of this voltage [V]."""
+        return -self.lost_voltage(link) * ops.smooth_sign(current, self.rounding_current)
 
-    def errors(self, i_d: Numeric, i_q: Numeric, angle: Numeric) -> tuple[Numeric, Numeric]:
+    def errors(self, i_d: Numeric, i_q: Numeric, angle: Numeric, link: Numeric) -> tuple[Numeric, Numeric]:
         """Of the axes d and q [V] at an electrical angle [rad], of currents as amplitudes of a phase."""
         d = q = 0.0
         for phase in PHASES:
             c, s = ops.cos(angle - phase), ops.sin(angle - phase)
-            error = self.error(c * i_d - s * i_q)
+            error = self.error(c * i_d - s * i_q, link)
             d, q = d + 2.0 / 3.0 * c * error, q - 2.0 / 3.0 * s * error
         return d, q
+
+
+class PhaseLimits(NamedTuple):
+    """What a drive can give now, amplitudes of a phase: current [A] and voltage [V]. link: voltage [V] that its
+    inverter switches, where it has one; circle: as of `left_beside`."""
+
+    current: Numeric
+    voltage: Numeric
+    link: Numeric
+    circle: float = 1.0
 
 
 @params
@@ -159,16 +176,31 @@ class CurrentControl:
 
     @property
     def limited_by(self) -> tuple[str, ...]:
-        """The signals of `largest_current`."""
+        """The signals of `limits`."""
         return () if self.overload is None else (HEATING,)
 
-    def largest_current(self, *signals: Numeric) -> Numeric:
-        """Amplitude of a phase [A]."""
-        return self.current_limit if self.overload is None else self.overload.limit(self.current_limit, *signals)
+    @property
+    def varying_limits(self) -> dict[str, str]:
+        """Those of `PhaseLimits` that signals change -> their units."""
+        return {} if self.overload is None else {"current": "A"}
 
-    def full_bridge(self, commanded: Numeric, current: Numeric) -> Numeric:
-        """The voltage that a full bridge gives [V]."""
-        return commanded if self.inverter is None else commanded + 2.0 * self.inverter.error(current)
+    def limits(self, *signals: Numeric) -> PhaseLimits:
+        """By the signals of `limited_by`."""
+        current, link = self.current_limit, self.inverter.supply_voltage if self.inverter else math.inf
+        if self.overload is not None:
+            current = self.overload.limit(self.current_limit, *signals)
+        return PhaseLimits(current, self.voltage_limit, link)
+
+    def full_bridge(self, commanded: Numeric, current: Numeric, *limiting: Numeric) -> Numeric:
+        """The voltage that a full bridge gives [V]; limiting: values of `limited_by`."""
+        if self.inverter is None:
+            return commanded
+        return commanded + 2.0 * self.inverter.error(current, self.limits(*limiting).link)
+
+    def on_link(self, per_link: float) -> ControlOnLink:
+        """The same control on a DC link; per_link: λ."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return ControlOnLink(**own, per_link=per_link)
 
     @property
     def switching(self) -> Inverter | None:
@@ -179,6 +211,29 @@ class CurrentControl:
     def rate(self) -> float:
         """rad/s"""
         return TURN * self.bandwidth
+
+
+@dataclass(frozen=True)
+class ControlOnLink(CurrentControl):
+    """The control of a motor whose inverter is on a DC link, `LINK`. per_link: λ, largest amplitude of a phase per
+    voltage of the link."""
+
+    per_link: float = 1.0
+
+    @property
+    def limited_by(self) -> tuple[str, ...]:
+        return (*super().limited_by, LINK)
+
+    @property
+    def varying_limits(self) -> dict[str, str]:
+        return {**super().varying_limits, "voltage": "V"}
+
+    def limits(self, *signals: Numeric) -> PhaseLimits:
+        *others, link = signals
+        current, voltage, *_ = super().limits(*others)
+        given = ops.maximum(self.per_link * link, LOWEST_LIMIT)
+        voltage = given if ops.is_infinite(voltage) else ops.minimum(given, voltage)
+        return PhaseLimits(current, voltage, link, CIRCLE)
 
 
 def missing(axis: str) -> str:
@@ -195,19 +250,39 @@ def add_observer(graph: BondGraph, axis: str, resistance: float, inductance: flo
     add_state(graph, f"missing{axis}", Law(rate, (missing(axis), *disturbance.uses)))
 
 
-LIMIT = "current_limit"  # a recorded signal
+def recorded_limit(of: str) -> str:
+    """The recorded signal of one of `varying_limits`."""
+    return f"{of}_limit"
 
 
-def add_current_limit(graph: BondGraph, control: CurrentControl, square: Law) -> None:
-    """The heating by these squares of the current, and its limit as a recorded signal, of a drive with an overload."""
+def add_limits(graph: BondGraph, control: CurrentControl, square: Law) -> None:
+    """The heating of a drive with an overload by these squares of the current, and recorded signals of the limits that
+    vary."""
     if control.overload is not None:
         add_heating(graph, control.overload, square)
-        graph.signals[LIMIT] = Law(control.largest_current, control.limited_by), "A"
+    for of, unit in control.varying_limits.items():
+
+        def limit(*signals: Numeric, of: str = of) -> Numeric:
+            return getattr(control.limits(*signals), of)
+
+        graph.signals[recorded_limit(of)] = Law(limit, control.limited_by), unit
 
 
 def limited(value: Numeric, limit: Numeric) -> Numeric:
     """The value within ± limit."""
     return value if ops.is_infinite(limit) else ops.clip(value, -limit, limit)
+
+
+def left_beside(current: Numeric, largest: Numeric, circle: float, least: float = 0.0) -> Numeric:
+    """What the current of one axis leaves to the other one of a largest amplitude: the circle, and beyond the fraction
+    `circle` of the amplitude the chord to its end, whose slope is finite. least: of its square on the circle.
+
+    A link whose voltage depends on the currents would be drawn to the infinite slope at that end, and stay there."""
+    if circle < 1.0 and not ops.is_infinite(largest):
+        along = ops.minimum(ops.abs(current), circle * largest)
+        chord = ops.clip((largest - ops.abs(current)) / ((1.0 - circle) * largest), 0.0, 1.0)
+        return chord * ops.sqrt(largest * largest - along * along)
+    return ops.sqrt(ops.maximum(largest * largest - current * current, least))
 
 
 Values = tuple[Numeric, ...]  # one for each axis
@@ -216,8 +291,8 @@ Values = tuple[Numeric, ...]  # one for each axis
 @dataclass(frozen=True)
 class MachineWindings:
     """What the drive knows of the windings of its motor, from the states x of its graph. axes: suffixes of the names of
-    each; currents: (x) in them; setpoints: (x, torque, speed, largest) the currents of a torque of the motor [N·m] at a
-    speed [rad/s], within an amplitude of a phase [A]; induced: (x, currents, speed) voltages; limited: (voltages) that
+    each; currents: (x) in them; setpoints: (x, torque, speed, limits) the currents of a torque of the motor [N·m] at a
+    speed [rad/s], within limits; induced: (x, currents, speed) voltages; limited: (voltages, limits) that
     the inverter can give; largest_torque: (largest) of an amplitude of a phase, at standstill; per_amplitude:
     `currents` per amplitude of a phase; electrical_ratio: electrical angle per travel of a synchronous machine of three
     phases, 0 of others.
@@ -227,9 +302,9 @@ class MachineWindings:
     currents: Callable[[State], Values]
     resistance: float
     inductances: tuple[float, ...]
-    setpoints: Callable[[State, Numeric, Numeric, Numeric], Values]
+    setpoints: Callable[[State, Numeric, Numeric, PhaseLimits], Values]
     induced: Callable[[State, Values, Numeric], Values]
-    limited: Callable[[Values], Values]
+    limited: Callable[[Values, PhaseLimits], Values]
     largest_torque: Callable[[Numeric], Numeric]
     electrical_ratio: float = 0.0
     per_amplitude: float = 1.0
@@ -262,34 +337,34 @@ class SampledCurrentLoop:
         return state if self.commutation is None else state | self.commutation.initial()
 
     def sampled(
-        self, x: State, motor: State, torque: Numeric, angle: Numeric, speed: Numeric, largest: Numeric
+        self, x: State, motor: State, torque: Numeric, angle: Numeric, speed: Numeric, limits: PhaseLimits
     ) -> State:
         """The state after a sample. motor: states of its graph; torque: setpoint, of the motor [N·m]; angle, speed: of
-        the motor [rad, rad/s]; largest: amplitude of the current in a phase [A]."""
+        the motor [rad, rad/s]."""
         w, currents = self.windings, self.windings.currents(motor)
         if self.commutation is None:
-            return self._controlled(x, motor, torque, currents, speed, largest)
+            return self._controlled(x, motor, torque, currents, speed, limits)
         error = self.commutation.angle_error(w.electrical_ratio, angle, speed)
         noise, random = self.commutation.noise(x)
         i_d, i_q = (current / w.per_amplitude for current in currents)
         measured = self.commutation.measured(i_d, i_q, w.electrical_ratio * angle, error, random)
         known = tuple(w.per_amplitude * i for i in measured)
-        state = self._controlled(x, motor, torque, known, speed, largest)
+        state = self._controlled(x, motor, torque, known, speed, limits)
         newest = "next_voltage" if self.loop.delay else "voltage"
         given = turned(state[f"{newest}_d"], state[f"{newest}_q"], error)
         return state | noise | {f"{newest}_d": given[0], f"{newest}_q": given[1]}
 
     def _controlled(
-        self, x: State, motor: State, torque: Numeric, currents: Values, speed: Numeric, largest: Numeric
+        self, x: State, motor: State, torque: Numeric, currents: Values, speed: Numeric, limits: PhaseLimits
     ) -> State:
         """As `sampled`, in the axes of the drive."""
         w = self.windings
-        errors = [a - b for a, b in zip(w.setpoints(motor, torque, speed, largest), currents, strict=True)]
+        errors = [a - b for a, b in zip(w.setpoints(motor, torque, speed, limits), currents, strict=True)]
         proportional = [self.control.rate * L * e for L, e in zip(w.inductances, errors, strict=True)]
         integrals = [x[f"voltage_integral{axis}"] for axis in w.axes]
         parts = zip(proportional, integrals, w.induced(motor, currents, speed), strict=True)
         wanted = tuple(p + i + e for p, i, e in parts)
-        given = w.limited(wanted)
+        given = w.limited(wanted, limits)
         state: State = {}
         for k, axis in enumerate(w.axes):
             fraction = w.resistance / w.inductances[k] / self.loop.rate

@@ -20,6 +20,7 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import Numeric, param, params
+from cosim.core.units import show_percent
 
 MARGIN = 0.25  # of the range of the fluxes, to either side, in which the splines fade out
 MOST_INTERVALS = 12  # of the splines in each axis
@@ -91,12 +92,12 @@ class FluxTables:
         if self.asymmetry > DOUBTFUL:
             what = "the flux tables are not conservative: by two ways the co-energy differs by"
             fix = "look for errors of measurement, or exchanged axes"
-            found.append(f"{what} {100.0 * self.asymmetry:.2g} %; {fix}")
+            found.append(f"{what} {show_percent(self.asymmetry, 2)}; {fix}")
         misfit = self.energy(1.0).misfit
         if misfit > DOUBTFUL:
             what = "the currents of the machine differ from its flux tables by up to"
             fix = "give more currents, where they bend"
-            found.append(f"{what} {100.0 * misfit:.2g} % of the largest one; {fix}")
+            found.append(f"{what} {show_percent(misfit, 2)} of the largest one; {fix}")
         return found
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from cosim.core import ops
 from cosim.core.types import Numeric
+from cosim.mechanics.bondgraph.components._current_control import left_beside
 
 ROOT_STEPS = 6  # of Newton's method for MTPA, from above: then exact to rounding
 ANGLE_STEPS = 10  # of Newton's method within a bracket, on the ellipse
@@ -101,9 +102,9 @@ class LinearFlux:
             theta = ops.where(within, step, 0.5 * (low + high))
         return ops.where(beyond, last, theta)
 
-    def setpoints(self, m: Numeric, linkage: Numeric, largest: Numeric) -> tuple[Numeric, Numeric]:
+    def setpoints(self, m: Numeric, linkage: Numeric, largest: Numeric, circle: float = 1.0) -> tuple[Numeric, Numeric]:
         """(i_d, i_q) of a torque, or of the largest one in its direction; linkage: λ; largest: I, infinite without a
-        limit."""
+        limit; circle: as of `PhaseLimits`."""
         size = ops.abs(m)
         if not ops.is_infinite(largest):
             size = ops.minimum(size, self.torque(*self.of_amplitude(largest)))
@@ -114,7 +115,7 @@ class LinearFlux:
             weak_d, weak_q = self.on_ellipse(linkage, ops.cos(theta), ops.sin(theta))
             if not ops.is_infinite(largest):
                 weak_d = ops.maximum(weak_d, -largest)
-                weak_q = ops.minimum(weak_q, ops.sqrt(ops.maximum(largest * largest - weak_d * weak_d, LEAST)))
+                weak_q = ops.minimum(weak_q, left_beside(weak_d, largest, circle, LEAST))
             psi_d, psi_q = self.inductance_d * i_d + self.flux, self.inductance_q * i_q
             weakened = psi_d * psi_d + psi_q * psi_q > linkage * linkage
             i_d, i_q = ops.where(weakened, weak_d, i_d), ops.where(weakened, weak_q, i_q)

@@ -16,6 +16,7 @@ switching; it is exact while the duty is constant from one zero of r to the next
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from cosim.core import ops
 from cosim.core.types import Numeric
@@ -61,6 +62,18 @@ def add_ripple(
     )
     graph.chain(mesh, f"{winding}_node", winding)
     graph.bond(f"{winding}_node", source)
+
+
+def weaken_ripple(graph: BondGraph, winding: str, inductance: float) -> None:
+    """Make the ripple beside a winding, if there is one, as small as a further inductance [H] in series makes it."""
+    source, own = f"{winding}{RIPPLE}", graph.elements[winding].value
+    if source not in graph.elements:
+        return
+    ripple = graph.elements[source].value
+    assert isinstance(ripple, Law) and not isinstance(own, Law)
+    share = own / (own + inductance)
+    smaller = Law(lambda *known: share * ripple.fn(*known), ripple.uses)
+    graph.elements[source] = replace(graph.elements[source], value=smaller)
 
 
 def ripples_of(graph: BondGraph) -> list[str]:

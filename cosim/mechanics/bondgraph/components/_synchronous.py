@@ -19,8 +19,10 @@ from cosim.mechanics.bondgraph import BondGraph, Law
 from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
+    PhaseLimits,
     Values,
     add_observer,
+    left_beside,
     limited,
     missing,
 )
@@ -35,9 +37,8 @@ BACK_EMF = 0.9  # of the limit of the voltage; the rest drives the currents
 LARGEST_Q = 0.98  # of the i_q that alone induces that voltage: near it, i_d would change without bound
 
 
-def limited_vector(control: CurrentControl, scale: float, u_d: Numeric, u_q: Numeric) -> tuple[Numeric, Numeric]:
-    """The voltages that the inverter can give; scale: of their values per amplitude of a phase."""
-    limit = scale * control.voltage_limit
+def limited_vector(limit: Numeric, u_d: Numeric, u_q: Numeric) -> tuple[Numeric, Numeric]:
+    """The voltages within a limit of their vector."""
     if ops.is_infinite(limit):
         return u_d, u_q
     share = ops.minimum(limit / ops.sqrt(u_d * u_d + u_q * u_q + SMALLEST_VOLTAGE), 1.0)
@@ -74,15 +75,14 @@ class SynchronousAxes:
         return self.effort_constant * largest
 
     def setpoints(
-        self, control: CurrentControl, wanted: Numeric, speed: Numeric, largest: Numeric
+        self, control: CurrentControl, wanted: Numeric, speed: Numeric, limits: PhaseLimits
     ) -> tuple[Numeric, Numeric]:
-        """Setpoints of both currents from the speed [rad/s] and the i_q setpoint before its limit; largest: amplitude,
-        with this scale."""
+        """Setpoints of both currents from the speed [rad/s] and the i_q setpoint before its limit."""
         ld, lq = self.inductance_d, self.inductance_q
-        limit = self.scale * control.voltage_limit
+        largest, limit = self.scale * limits.current, self.scale * limits.voltage
         if control.currents == "mtpa":
             linkage = math.inf if ops.is_infinite(limit) else self._linkage(limit, speed)
-            return self.linkages.setpoints(wanted * self.flux, linkage, largest)
+            return self.linkages.setpoints(wanted * self.flux, linkage, largest, limits.circle)
         i_q = limited(wanted, largest)
         if ops.is_infinite(limit):
             return 0.0, i_q
@@ -90,7 +90,7 @@ class SynchronousAxes:
         i_q = limited(i_q, LARGEST_Q * linkage / lq)
         room = ops.sqrt(linkage * linkage - (lq * i_q) * (lq * i_q))
         i_d = ops.clip((room - self.flux) / ld, -largest, 0.0)
-        rest = ops.sqrt(ops.maximum(largest * largest - i_d * i_d, 0.0))
+        rest = left_beside(i_d, largest, limits.circle)
         return i_d, ops.clip(i_q, -rest, rest)
 
     def _linkage(self, limit: Numeric, speed: Numeric) -> Numeric:
@@ -111,16 +111,17 @@ class SynchronousAxes:
         speed: Numeric,
         lost_d: Numeric,
         lost_q: Numeric,
-        *heating: Numeric,
+        *limiting: Numeric,
     ) -> tuple[Numeric, Numeric]:
-        """Commanded ones of the continuous loops of both currents; wanted: as of `setpoints`; lost: d̂."""
+        """Commanded ones of the continuous loops of both currents; wanted: as of `setpoints`; lost: d̂;
+        limiting: values of `control.limited_by`."""
         r, ld, lq = self.resistance, self.inductance_d, self.inductance_q
-        largest = self.scale * control.largest_current(*heating)
-        d, q = self.setpoints(control, wanted, speed, largest)
+        limits = control.limits(*limiting)
+        d, q = self.setpoints(control, wanted, speed, limits)
         e_d, e_q = self.induced(i_d, i_q, speed)
         u_d = r * d + ld * control.rate * (d - i_d) + e_d - lost_d
         u_q = r * q + lq * control.rate * (q - i_q) + e_q - lost_q
-        return limited_vector(control, self.scale, u_d, u_q)
+        return limited_vector(self.scale * limits.voltage, u_d, u_q)
 
     def disturbances(
         self,
@@ -151,8 +152,8 @@ class SynchronousAxes:
             i_d, i_q = currents
             return self.induced(i_d, i_q, speed)
 
-        def setpoints(_: State, torque: Numeric, speed: Numeric, largest: Numeric) -> Values:
-            return self.setpoints(control, torque / self.effort_constant, speed, self.scale * largest)
+        def setpoints(_: State, torque: Numeric, speed: Numeric, limits: PhaseLimits) -> Values:
+            return self.setpoints(control, torque / self.effort_constant, speed, limits)
 
         return MachineWindings(
             axes=AXES,
@@ -161,7 +162,7 @@ class SynchronousAxes:
             inductances=(self.inductance_d, self.inductance_q),
             setpoints=setpoints,
             induced=induced,
-            limited=lambda voltages: limited_vector(control, self.scale, *voltages),
+            limited=lambda voltages, limits: limited_vector(self.scale * limits.voltage, *voltages),
             largest_torque=lambda largest: self.largest_effort(control, self.scale * largest),
             per_amplitude=self.scale,
         )

@@ -8,30 +8,22 @@ ambient air.
 Temperatures are rises over the one at which R_0 and ψ_0 are given; by default the ambient air has that. The losses of
 the windings heat the node `winding`, those of the iron the node `iron`, or `housing` where there is none.
 
-`time_to_limit` is how long the present losses last: the first time at which the solution of the network for constant
-losses,
-
-    T(t) = T_∞ + Σ_k c_k exp(−λ_k t),
-
-reaches the limit of a node; 0 beyond it, and 10⁶ s where none is reached.
+`time_to_limit` is in `heated_network.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-import numpy as np
-
-from cosim.core import ops
 from cosim.core.types import Numeric, param, params
 from cosim.mechanics.bondgraph import BondGraph, C, Law, R, Se, Sf
+from cosim.mechanics.bondgraph.components._heated_network import HeatedNetwork
 from cosim.mechanics.bondgraph.elements import Value
 
 AMBIENT, WINDING, HOUSING, IRON = "ambient", "winding", "housing", "iron"
-NEVER = 1e6  # s
-TIMES, HALVINGS = 64, 40  # of the search for a limit
+COPPER = "loss_mesh"  # begins the names of losses in windings
+STEEPEST_RESISTANCE, STEEPEST_FLUX = 0.02, -0.01  # per kelvin, of any metal and any magnet
 
 
 @params
@@ -44,7 +36,20 @@ class ThermalNode:
 @params
 class ThermalCoupling:
     between: tuple[str, str] = param(doc="two nodes, or a node and `ambient`")
-    resistance: float = param(unit="K/W", above=0.0, doc="1 / G")
+    resistance: float | None = param(unit="K/W", above=0.0, default=None, doc="1 / G")
+    conductance: float | None = param(unit="W/K", above=0.0, default=None, doc="G, in place of `resistance`")
+
+    def __post_init__(self) -> None:
+        if (self.resistance is None) == (self.conductance is None):
+            raise ValueError("a coupling has a resistance in K/W or a conductance in W/K; give one of both")
+
+    @property
+    def heat_per_difference(self) -> float:
+        """G [W/K]."""
+        if self.conductance is not None:
+            return self.conductance
+        assert self.resistance is not None
+        return 1.0 / self.resistance
 
 
 @params
@@ -53,17 +58,25 @@ class Thermal:
     housing_capacity: float | None = param(unit="J/K", above=0.0, default=None, doc="C_h")
     winding_to_housing: float | None = param(unit="K/W", above=0.0, default=None, doc="R_wh")
     housing_to_ambient: float | None = param(unit="K/W", above=0.0, default=None, doc="R_ha")
-    coefficient: float = param(unit="1", min=0.0, default=0.00393, doc="α per kelvin, of copper by default")
+    coefficient: float = param(
+        unit="1", min=0.0, default=0.00393, doc="α per kelvin, of copper by default; at most 0.02"
+    )
     winding_limit: float | None = param(unit="K", above=0.0, default=None, doc="rise at which `time_to_limit` is 0")
     nodes: tuple[ThermalNode, ...] = param(default=(), doc="instead of both nodes")
     couplings: tuple[ThermalCoupling, ...] = param(default=(), doc="between the `nodes`")
     ambient: Law | None = param(default=None, doc="its rise in K, an expression of the time `t`")
     flux_coefficient: float = param(
-        unit="1", max=0.0, default=0.0, doc="β per kelvin, −0.0012 of NdFeB, −0.002 of ferrite"
+        unit="1", max=0.0, default=0.0, doc="β per kelvin, −0.0012 of NdFeB, −0.002 of ferrite; at least −0.01"
     )
     magnets: str | None = param(default=None, doc="the node of the magnets; `iron`, or `housing` without it")
 
     def __post_init__(self) -> None:
+        if self.coefficient > STEEPEST_RESISTANCE:
+            most = f"coefficient is per kelvin and at most {STEEPEST_RESISTANCE}"
+            raise ValueError(f"{most}, is {self.coefficient:g}; 0.393 % per kelvin is 0.00393")
+        if self.flux_coefficient < STEEPEST_FLUX:
+            least = f"flux_coefficient is per kelvin and at least {STEEPEST_FLUX}"
+            raise ValueError(f"{least}, is {self.flux_coefficient:g}; -0.12 % per kelvin is -0.0012")
         two = (self.winding_capacity, self.housing_capacity, self.winding_to_housing, self.housing_to_ambient)
         if any(value is not None for value in two) and (self.nodes or self.couplings):
             raise ValueError("give the capacities of winding and housing, or nodes and couplings, not both")
@@ -148,7 +161,9 @@ def add_windings(graph: BondGraph, meshes: Sequence[str], resistance: float, the
 def _couple(graph: BondGraph, coupling: ThermalCoupling, ambient_node: bool) -> None:
     a, b = sorted(coupling.between, key=lambda name: name == AMBIENT)
     name = f"{a}_to_{b}"
-    graph.add(name, R("thermal", coupling.resistance))
+    graph.add(
+        name, R("thermal", 1.0 / coupling.heat_per_difference if coupling.resistance is None else coupling.resistance)
+    )
     if b == AMBIENT and not ambient_node:
         graph.bond(f"{a}_node", name)
         return
@@ -181,7 +196,8 @@ def add_limits_and_magnets(graph: BondGraph, thermal: Thermal | None, magnets: M
     if any(node.limit is not None for node in thermal.network_nodes):
         names = [f"{node.name}_heat.effort" for node in thermal.network_nodes]
         losses = [(tail, head.removesuffix("_node")) for tail, head in graph.bonds if tail.startswith("loss_")]
-        network = HeatedNetwork(thermal, tuple(node for _, node in losses))
+        copper = tuple(loss.startswith(COPPER) for loss, _ in losses)
+        network = HeatedNetwork(thermal, tuple(node for _, node in losses), copper)
         uses = (*(["t"] if thermal.ambient else []), *names, *(f"{loss}.flow" for loss, _ in losses))
         graph.signals["time_to_limit"] = Law(network.time_to_limit, uses), "s"
 
@@ -200,76 +216,6 @@ def _weaken(graph: BondGraph, machine: str, magnets: Value, coefficient: float, 
 
 def _law(value: Value) -> Law:
     return value if isinstance(value, Law) else Law(lambda: value)
-
-
-@dataclass(frozen=True)
-class HeatedNetwork:
-    """The solution of a network for constant losses. heated: the node of each loss."""
-
-    thermal: Thermal
-    heated: tuple[str, ...]
-
-    @cached_property
-    def _names(self) -> list[str]:
-        return [node.name for node in self.thermal.network_nodes]
-
-    @cached_property
-    def _conductances(self) -> np.ndarray:
-        """L (n, n): heat out of each node per rise over the ambient air [W/K]."""
-        n = len(self._names)
-        found = np.zeros((n, n))
-        for coupling in self.thermal.network_couplings:
-            at = [self._names.index(name) for name in coupling.between if name != AMBIENT]
-            for i in at:
-                found[i, i] += 1.0 / coupling.resistance
-            if len(at) == 2:
-                found[at[0], at[1]] -= 1.0 / coupling.resistance
-                found[at[1], at[0]] -= 1.0 / coupling.resistance
-        return found
-
-    @cached_property
-    def _modes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(λ (n,) 1/s, modes (n, n), their inverse)"""
-        root = np.sqrt([node.capacity for node in self.thermal.network_nodes])
-        rates, vectors = np.linalg.eigh(self._conductances / np.outer(root, root))
-        return rates, vectors / root[:, None], vectors.T * root
-
-    def time_to_limit(self, *signals: Numeric) -> Numeric:
-        """s; signals: the time, if the ambient temperature depends on it, the rises and the losses."""
-        n, ambient = len(self._names), self.thermal.ambient
-        t, rest = ((signals[0],), signals[1:]) if ambient is not None else ((), signals)
-        air: Numeric = ambient.fn(*t[: len(ambient.uses)]) if ambient is not None else 0.0
-        power: list[Numeric] = [0.0] * n
-        for node, loss in zip(self.heated, rest[n:], strict=True):
-            power[self._names.index(node)] = power[self._names.index(node)] + loss
-        final = np.linalg.inv(self._conductances) @ ops.array(power)
-        rates, modes, inverse = self._modes
-        weights = inverse @ (ops.array([rise - air for rise in rest[:n]]) - final)
-        limits = [(k, node.limit) for k, node in enumerate(self.thermal.network_nodes) if node.limit is not None]
-
-        def beyond(time: Numeric) -> Numeric:
-            """By how much a node is beyond its limit then; the most of all."""
-            decay = [ops.exp(-rate * time) for rate in rates]
-            rises = [final[k] + ops.sum(modes[k, j] * weights[j] * decay[j] for j in range(n)) for k, _ in limits]
-            return reduce(ops.maximum, [rise + air - limit for rise, (_, limit) in zip(rises, limits, strict=True)])
-
-        return first_root(beyond, 1e-3 / float(rates[-1]), 40.0 / float(rates[0]))
-
-
-def first_root(beyond: Callable[[Numeric], Numeric], shortest: float, longest: float) -> Numeric:
-    """The first time [s] at which `beyond` is 0 or more: on a grid of times, then between two of them by halves; 0
-    where it is from the start, NEVER where it is not up to the longest one."""
-    times = np.geomspace(shortest, longest, TIMES)
-    low, high, found = 0.0, times[-1], 0.0
-    for before, after in zip((0.0, *times[:-1]), times, strict=True):
-        here = ops.where(found > 0.5, 0.0, ops.where(beyond(after) >= 0.0, 1.0, 0.0))
-        low, high = ops.where(here > 0.5, before, low), ops.where(here > 0.5, after, high)
-        found = ops.maximum(found, here)
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        reached = beyond(middle) >= 0.0
-        low, high = ops.where(reached, low, middle), ops.where(reached, middle, high)
-    return ops.where(beyond(0.0) >= 0.0, 0.0, ops.where(found > 0.5, high, NEVER))
 
 
 def _hot(resistance: float, coefficient: float) -> Law:

@@ -29,6 +29,10 @@ class Params:
             raise ValueError("charges and voltages are one table; give as many of each")
         if any(a >= b for a, b in pairwise(self.charges)):
             raise ValueError("the charges of a table increase; sort them")
+        if any(y > z for y, z in pairwise(self.voltages)):
+            raise ValueError(
+                "the voltage of a battery does not fall with its charge; give voltages in the order of charges"
+            )
 
     @property
     def nominal(self) -> float:

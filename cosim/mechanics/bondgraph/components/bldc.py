@@ -33,8 +33,9 @@ from cosim.mechanics.bondgraph.components._current_control import (
     PHASES,
     CurrentControl,
     MachineWindings,
+    PhaseLimits,
     Values,
-    add_current_limit,
+    add_limits,
     limited,
 )
 from cosim.mechanics.bondgraph.components._iron import IronLosses
@@ -114,11 +115,13 @@ def current(params: Params, angle: Numeric, alpha: Numeric, beta: Numeric) -> Nu
     return ops.sum(direction * value for direction, value in pairs) / 2.0
 
 
-def legs(params: Params, control: CurrentControl, u: Numeric, angle: Numeric, a: Numeric, b: Numeric) -> list[Numeric]:
+def legs(
+    params: Params, control: CurrentControl, limits: PhaseLimits, u: Numeric, angle: Numeric, a: Numeric, b: Numeric
+) -> list[Numeric]:
     """The voltages of all legs to the middle of the supply, of commanded ± u."""
-    rail, given = control.voltage_limit, []
+    rail, given = limits.voltage, []
     for direction, value in zip(directions(params, angle), in_phases(a, b), strict=True):
-        switched = direction * u + (0.0 if control.inverter is None else control.inverter.error(value))
+        switched = direction * u + (0.0 if control.inverter is None else control.inverter.error(value, limits.link))
         is_open = ops.clip(-OPEN * params.resistance * value, -rail, rail)
         given.append(ops.where(ops.abs(direction) > 0.5, switched, is_open))
     return given
@@ -129,10 +132,13 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
     legs; port: `shaft`. The input `request` is an effort behind gears of this ratio. Raises ValueError without a limit
     of the voltage."""
 
-    def voltage(request: Numeric, a: Numeric, b: Numeric, angle: Numeric, speed: Numeric, *heating: Numeric) -> Numeric:
-        wanted = limited(request / (ratio * 2.0 * params.back_emf), control.largest_current(*heating))
+    def voltage(
+        request: Numeric, a: Numeric, b: Numeric, angle: Numeric, speed: Numeric, *limiting: Numeric
+    ) -> Numeric:
+        limits = control.limits(*limiting)
+        wanted = limited(request / (ratio * 2.0 * params.back_emf), limits.current)
         driving = params.inductance * control.rate * (wanted - current(params, angle, a, b))
-        return limited(params.resistance * wanted + driving + params.back_emf * speed, control.voltage_limit)
+        return limited(params.resistance * wanted + driving + params.back_emf * speed, limits.voltage)
 
     return _supplied(params, control, voltage, ("request", *CURRENTS, ANGLE, "rotor.flow", *control.limited_by))
 
@@ -151,17 +157,18 @@ def _supplied(
     inputs: dict[str, str] | None = None,
 ) -> BondGraph:
     """The machine with an inverter whose legs are at ± a law, and the recorded signals."""
-    if math.isinf(control.voltage_limit):
+    if math.isinf(control.voltage_limit) and "voltage" not in control.varying_limits:
         raise ValueError(
             "the current of an open leg goes on to a rail; give 'voltage_limit' in 'control', half the supply"
         )
     graph = build(params)
     graph.inputs |= inputs or {}
-    add_current_limit(graph, control, SQUARE)
-    known = (*CURRENTS, ANGLE)
+    add_limits(graph, control, SQUARE)
+    known, count = (*CURRENTS, ANGLE, *control.limited_by), len(control.limited_by)
 
     def given(a: Numeric, b: Numeric, angle: Numeric, *others: Numeric) -> list[Numeric]:
-        return legs(params, control, voltage(*others), angle, a, b)
+        limits = control.limits(*others[:count])
+        return legs(params, control, limits, voltage(*others[count:]), angle, a, b)
 
     for k, axis in enumerate(("alpha", "beta")):
         graph.add(f"inverter_{axis}", Se("electrical", Law(lambda *x, k=k: in_axes(given(*x))[k], (*known, *uses))))
@@ -198,8 +205,8 @@ def windings(params: Params, control: CurrentControl) -> MachineWindings:
         currents=currents,
         resistance=params.resistance,
         inductances=(params.inductance,),
-        setpoints=lambda _, torque, speed, largest: (limited(torque / constant, largest),),
+        setpoints=lambda _, torque, speed, limits: (limited(torque / constant, limits.current),),
         induced=lambda _, currents, speed: (params.back_emf * speed,),
-        limited=lambda voltages: (limited(voltages[0], control.voltage_limit),),
+        limited=lambda voltages, limits: (limited(voltages[0], limits.voltage),),
         largest_torque=lambda largest: constant * largest,
     )

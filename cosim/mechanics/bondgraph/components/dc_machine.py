@@ -18,7 +18,7 @@ from cosim.mechanics.bondgraph.components._bridge import FULL_BRIDGE
 from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
-    add_current_limit,
+    add_limits,
     add_observer,
     limited,
     missing,
@@ -101,19 +101,21 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
 
     resistance, inductance = params.resistance, params.inductance
 
-    def commanded(request: Numeric, current: Numeric, speed: Numeric, lost: Numeric, *heating: Numeric) -> Numeric:
-        target = limited(request / (ratio * constant), control.largest_current(*heating))
+    def commanded(request: Numeric, current: Numeric, speed: Numeric, lost: Numeric, *limiting: Numeric) -> Numeric:
+        limits = control.limits(*limiting)
+        target = limited(request / (ratio * constant), limits.current)
         windings = resistance * target + inductance * control.rate * (target - current) - lost
-        return limited(windings + constant * speed, control.voltage_limit)
+        return limited(windings + constant * speed, limits.voltage)
 
-    def given(request: Numeric, current: Numeric, *others: Numeric) -> Numeric:
-        return control.full_bridge(commanded(request, current, *others), current)
+    def given(request: Numeric, current: Numeric, speed: Numeric, lost: Numeric, *limiting: Numeric) -> Numeric:
+        voltage = commanded(request, current, speed, lost, *limiting)
+        return control.full_bridge(voltage, current, *limiting)
 
     def disturbance(at: Numeric, request: Numeric, current: Numeric, speed: Numeric, *others: Numeric) -> Numeric:
         return at - (commanded(request, current, speed, *others) - resistance * current - constant * speed)
 
     uses = ("request", "winding.flow", "rotor.flow", missing(""), *control.limited_by)
-    add_current_limit(graph, control, SQUARE)
+    add_limits(graph, control, SQUARE)
     _supply(graph, params, control, Law(given, uses))
     add_observer(graph, "", resistance, inductance, Law(disturbance, ("winding.effort", *uses)))
     return graph
@@ -135,8 +137,8 @@ def with_voltages(params: Params, control: CurrentControl) -> BondGraph:
     """The machine on an inverter that is commanded the voltage `voltage`, an input; port: `shaft`."""
     graph = build(params)
     graph.inputs["voltage"] = "V"
-    _supply(graph, params, control, Law(control.full_bridge, ("voltage", "winding.flow")))
-    add_current_limit(graph, control, SQUARE)
+    _supply(graph, params, control, Law(control.full_bridge, ("voltage", "winding.flow", *control.limited_by)))
+    add_limits(graph, control, SQUARE)
     return graph
 
 
@@ -148,8 +150,8 @@ def windings(params: Params, control: CurrentControl) -> MachineWindings:
         currents=lambda x: (x["winding.flow"],),
         resistance=params.resistance,
         inductances=(params.inductance,),
-        setpoints=lambda _, torque, speed, largest: (limited(torque / constant, largest),),
+        setpoints=lambda _, torque, speed, limits: (limited(torque / constant, limits.current),),
         induced=lambda _, currents, speed: (constant * speed,),
-        limited=lambda voltages: (limited(voltages[0], control.voltage_limit),),
+        limited=lambda voltages, limits: (limited(voltages[0], limits.voltage),),
         largest_torque=lambda largest: constant * largest,
     )

@@ -31,8 +31,10 @@ from cosim.mechanics.bondgraph.components._bridge import THREE_PHASES
 from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
+    PhaseLimits,
     Values,
-    add_current_limit,
+    add_limits,
+    left_beside,
     limited,
 )
 from cosim.mechanics.bondgraph.components._iron import IronLosses
@@ -186,16 +188,14 @@ def _along(direction: Values, x: Numeric, y: Numeric) -> Values:
     return c * x + s * y, c * y - s * x
 
 
-def setpoints(
-    params: Params, control: CurrentControl, torque: Numeric, flux: Numeric, speed: Numeric, largest: Numeric
-) -> Values:
-    """Setpoints of both currents from the torque [N·m], the flux now and the speed [rad/s]; largest: amplitude, inside.
+def setpoints(params: Params, torque: Numeric, flux: Numeric, speed: Numeric, limits: PhaseLimits) -> Values:
+    """Setpoints of both currents from the torque [N·m], the flux now and the speed [rad/s].
 
     Where the voltage limits, the flux and i_q keep the voltage that they induce, p ω |ψ_R + L_σ i_s|, at U, 0.9 of the
     limit: ψ_R = L_M / (L_M + L_σ) √((U / pω)² − (L_σ i_q)²), where i_q is at most U / (√2 pω L_σ)."""
     p, main, leakage, kept = params.pole_pairs, params.main, params.leakage, params.kept
     i_q = torque / (p * ops.maximum(flux, LOWEST_FLUX * kept))
-    limit, wanted = SCALE * control.voltage_limit, kept
+    largest, limit, wanted = SCALE * limits.current, SCALE * limits.voltage, kept
     if not ops.is_infinite(limit):
         linked = BACK_EMF * limit / ops.maximum(ops.abs(p * speed), LOWEST_SPEED)
         i_q = limited(i_q, linked / (math.sqrt(2.0) * leakage))
@@ -204,7 +204,7 @@ def setpoints(
     i_d = limited(wanted / main * params.saturation(wanted * wanted), largest)
     if ops.is_infinite(largest):
         return i_d, i_q
-    rest = ops.sqrt(ops.maximum(largest * largest - i_d * i_d, 0.0))
+    rest = left_beside(i_d, largest, limits.circle)
     return i_d, ops.clip(i_q, -rest, rest)
 
 
@@ -223,17 +223,17 @@ def controlled(params: Params, control: CurrentControl, ratio: float) -> BondGra
     resistance = params.stator_resistance + params.rotor
 
     def voltages(request: Numeric, a: Numeric, b: Numeric, *known: Numeric) -> Values:
-        alpha, beta, speed, *heating = known
+        alpha, beta, speed, *limiting = known
         flux, direction = _polar(params, alpha, beta)
-        largest = SCALE * control.largest_current(*heating)
+        limits = control.limits(*limiting)
         now = _along(direction, a, b)
-        wanted = setpoints(params, control, request / ratio, flux, speed, largest)
+        wanted = setpoints(params, request / ratio, flux, speed, limits)
         given = [
             resistance * target + params.leakage * control.rate * (target - current) + other
             for target, current, other in zip(wanted, now, induced(params, flux, now, speed), strict=True)
         ]
         c, s = direction
-        return _along((c, -s), *limited_vector(control, SCALE, given[0], given[1]))
+        return _along((c, -s), *limited_vector(SCALE * limits.voltage, given[0], given[1]))
 
     graph = build(params)
     _add_observer(graph, params)
@@ -270,8 +270,8 @@ def windings(params: Params, control: CurrentControl) -> MachineWindings:
         a, b = (x[name] for name in CURRENTS)
         return _along(estimated(x)[1], a, b)
 
-    def of_torque(x: State, torque: Numeric, speed: Numeric, largest: Numeric) -> Values:
-        return setpoints(params, control, torque, estimated(x)[0], speed, SCALE * largest)
+    def of_torque(x: State, torque: Numeric, speed: Numeric, limits: PhaseLimits) -> Values:
+        return setpoints(params, torque, estimated(x)[0], speed, limits)
 
     def largest_torque(largest: Numeric) -> Numeric:
         exciting = kept / params.main * float(params.saturation(kept * kept)) / SCALE
@@ -284,7 +284,7 @@ def windings(params: Params, control: CurrentControl) -> MachineWindings:
         inductances=(params.leakage, params.leakage),
         setpoints=of_torque,
         induced=lambda x, currents, speed: induced(params, estimated(x)[0], currents, speed),
-        limited=lambda voltages: limited_vector(control, SCALE, *voltages),
+        limited=lambda voltages, limits: limited_vector(SCALE * limits.voltage, *voltages),
         largest_torque=largest_torque,
     )
 
@@ -303,8 +303,9 @@ def with_field(params: Params, control: CurrentControl, loop: OpenLoop) -> BondG
         )
     p = params.pole_pairs
 
-    def voltages(angle: Numeric, speed: Numeric, on: Numeric, a: Numeric, b: Numeric) -> Values:
-        amplitude = SCALE * ops.minimum(curve.amplitude(ops.abs(p * speed) / TURN), control.voltage_limit)
+    def voltages(angle: Numeric, speed: Numeric, on: Numeric, a: Numeric, b: Numeric, *limiting: Numeric) -> Values:
+        limit = control.limits(*limiting).voltage
+        amplitude = SCALE * ops.minimum(curve.amplitude(ops.abs(p * speed) / TURN), limit)
         off = (on - 1.0) * params.leakage * control.rate
         return (
             on * amplitude * ops.cos(p * angle) + off * a,
@@ -313,7 +314,7 @@ def with_field(params: Params, control: CurrentControl, loop: OpenLoop) -> BondG
 
     graph = build(params)
     graph.inputs |= FIELD
-    _supply(graph, params, control, voltages, (*FIELD, *CURRENTS))
+    _supply(graph, params, control, voltages, (*FIELD, *CURRENTS, *control.limited_by))
     for name, signals, unit in (("current", CURRENTS, "A"), ("voltage", _VOLTAGES, "V")):
         graph.signals[name] = Law(lambda x, y: _size(x, y) / SCALE, signals), unit
     return graph
@@ -333,16 +334,18 @@ def _supply(
 ) -> None:
     """An inverter whose commanded voltages in α and β are a law."""
 
+    count = len(control.limited_by)
+
     def given(a: Numeric, b: Numeric, *known: Numeric) -> Values:
-        u_a, u_b = voltages(*known)
+        u_a, u_b = voltages(*known[count:])
         if control.inverter is None:
             return u_a, u_b
-        errors = control.inverter.errors(a / SCALE, b / SCALE, 0.0)
+        errors = control.inverter.errors(a / SCALE, b / SCALE, 0.0, control.limits(*known[:count]).link)
         return u_a + SCALE * errors[0], u_b + SCALE * errors[1]
 
-    add_current_limit(graph, control, SQUARE)
+    add_limits(graph, control, SQUARE)
     for k, axis in enumerate(("alpha", "beta")):
-        law = Law(lambda *known, k=k: given(*known)[k], (*CURRENTS, *uses))
+        law = Law(lambda *known, k=k: given(*known)[k], (*CURRENTS, *control.limited_by, *uses))
         graph.add(f"inverter_{axis}", Se("electrical", law))
         graph.bond(f"inverter_{axis}", f"mesh_{axis}")
     if control.switching is not None:

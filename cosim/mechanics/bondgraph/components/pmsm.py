@@ -27,7 +27,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
     Values,
-    add_current_limit,
+    add_limits,
 )
 from cosim.mechanics.bondgraph.components._flux_tables import FluxTables
 from cosim.mechanics.bondgraph.components._iron import IronLosses
@@ -177,9 +177,10 @@ def controlled(params: SynchronousMachine, control: CurrentControl, ratio: float
         def given(*known: Numeric) -> tuple[Numeric, Numeric]:
             *others, angle = known
             (u_d, u_q), (_, i_d, i_q, *_) = commanded(*others), others
-            return _of_inverter(params, control, u_d, u_q, i_d, i_q, angle)
+            limiting = others[len(others) - len(control.limited_by) :]
+            return _of_inverter(params, control, u_d, u_q, i_d, i_q, angle, *limiting)
 
-    add_current_limit(graph, control, SQUARE)
+    add_limits(graph, control, SQUARE)
     _supply(graph, control, [Law(lambda *known, k=k: given(*known)[k], uses) for k in range(2)])
     of.add_observers(graph, disturbances, ("winding_d.effort", "winding_q.effort", *known))
     return graph
@@ -193,10 +194,12 @@ def _of_inverter(
     i_d: Numeric,
     i_q: Numeric,
     angle: Numeric,
+    *limiting: Numeric,
 ) -> tuple[Numeric, Numeric]:
     """The voltages of an inverter with dead time that is commanded u_d and u_q, at this angle of the rotor [rad]."""
     assert control.inverter is not None
-    errors = control.inverter.errors(per_phase(i_d), per_phase(i_q), params.electrical_ratio * angle)
+    link, turned = control.limits(*limiting).link, params.electrical_ratio * angle
+    errors = control.inverter.errors(per_phase(i_d), per_phase(i_q), turned, link)
     return u_d + SCALE * errors[0], u_q + SCALE * errors[1]
 
 
@@ -217,10 +220,10 @@ def with_voltages(params: SynchronousMachine, control: CurrentControl) -> BondGr
     graph.inputs |= {"voltage_d": "V", "voltage_q": "V"}
     commanded = [Law(lambda voltage: voltage, (f"voltage_{axis}",)) for axis in "dq"]
     if control.inverter is not None:
-        uses = ("voltage_d", "voltage_q", *CURRENTS, "rotor.displacement")
+        uses = ("voltage_d", "voltage_q", *CURRENTS, "rotor.displacement", *control.limited_by)
         commanded = [Law(lambda *known, k=k: _of_inverter(params, control, *known)[k], uses) for k in range(2)]
     _supply(graph, control, commanded)
-    add_current_limit(graph, control, SQUARE)
+    add_limits(graph, control, SQUARE)
     return graph
 
 

@@ -1,9 +1,10 @@
 """A relay with two thresholds: it switches on above one of them and off below the other, and keeps its state between.
 
-Its state s goes to 1 or 0 with the time constant τ, τ ṡ = target − s, where the target is 1 if the input is above `on`,
-0 if it is below `off`, and between them what the relay is: 1 where s > 1/2. So it has switched τ ln 2 after the input
-passed the threshold, if the input stays beyond it that long. The instant is not located as an event: the rate of s
-jumps within a step, which costs an error in the order of the step, so τ must be several steps long.
+Its state s goes to 1 or 0 with the time constant τ, τ ṡ = target − s, where the target is 1 if the input is above the
+threshold on − (on − off) s, else 0. The threshold moves away from the input as the relay switches, so that it latches,
+as in a Schmitt trigger: an input that s drives itself does not stay at a threshold. It is half on, s = 1/2, τ ln 2
+after the input passed the threshold. The instant is not located as an event: the rate of s jumps within a step, which
+costs an error in the order of the step, so τ must be several steps long.
 
 Port: `value`, a 0-junction whose effort is s.
 """
@@ -34,7 +35,7 @@ class Params:
 def build(params: Params) -> BondGraph:
     def rate(s: Numeric, *signals: Numeric) -> Numeric:
         given = params.input.fn(*signals)
-        kept = ops.where(given < params.off, 0.0, ops.where(s > 0.5, 1.0, 0.0))
-        return (ops.where(given > params.on, 1.0, kept) - s) / params.time_constant
+        threshold = params.on - (params.on - params.off) * s
+        return (ops.where(given > threshold, 1.0, 0.0) - s) / params.time_constant
 
     return follower(rate, params.input.uses, 1.0 if params.initial == "on" else 0.0)

@@ -26,7 +26,7 @@ from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     MachineWindings,
     Values,
-    add_current_limit,
+    add_limits,
     limited,
 )
 from cosim.mechanics.bondgraph.components._iron import IronLosses
@@ -143,14 +143,15 @@ def with_field(params: Params, control: CurrentControl, loop: OpenLoop) -> BondG
     n, amplitude = params.teeth, loop.steps.current
     stiffness = params.inductance * control.rate
 
-    def chopped(wanted: Numeric, current: Numeric) -> Numeric:
-        return limited(params.resistance * wanted + stiffness * (wanted - current), control.voltage_limit)
+    def voltages(angle: Numeric, _: Numeric, on: Numeric, a: Numeric, b: Numeric, *limiting: Numeric) -> Values:
+        phi, limit = n * angle, control.limits(*limiting).voltage
 
-    def voltages(angle: Numeric, _: Numeric, on: Numeric, a: Numeric, b: Numeric) -> Values:
-        phi = n * angle
+        def chopped(wanted: Numeric, current: Numeric) -> Numeric:
+            return limited(params.resistance * wanted + stiffness * (wanted - current), limit)
+
         return chopped(on * amplitude * ops.cos(phi), a), chopped(on * amplitude * ops.sin(phi), b)
 
-    return _supplied(params, control, voltages, (*FIELD, *CURRENTS), FIELD)
+    return _supplied(params, control, voltages, (*FIELD, *CURRENTS, *control.limited_by), FIELD)
 
 
 def step_size(params: Params, loop: OpenLoop) -> float:
@@ -169,13 +170,15 @@ def _supplied(
     """The machine with full bridges whose commanded voltages of both phases are a law, and the recorded signals."""
     graph = build(params)
     graph.inputs |= inputs or {}
-    add_current_limit(graph, control, SQUARE)
+    limits = len(control.limited_by)
+    add_limits(graph, control, SQUARE)
     for k, (phase, current) in enumerate(zip("ab", CURRENTS, strict=True)):
 
         def given(i: Numeric, *known: Numeric, k: int = k) -> Numeric:
-            return control.full_bridge(voltages(*known)[k], i)
+            limiting, others = known[:limits], known[limits:]
+            return control.full_bridge(voltages(*others)[k], i, *limiting)
 
-        graph.add(f"bridge_{phase}", Se("electrical", Law(given, (current, *uses))))
+        graph.add(f"bridge_{phase}", Se("electrical", Law(given, (current, *control.limited_by, *uses))))
         graph.bond(f"bridge_{phase}", f"mesh_{phase}")
         flow = current
         if control.switching is not None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from cosim.core.errors import InputError, SourceLocation, did_you_mean, escaped, shortened
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.plausible_units import doubtful_units
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.joints import kind_of
 from cosim.mechanics.multibody.mechanism import (
@@ -65,7 +66,7 @@ def build_mechanism(
     diagnostics.raise_errors()
     couplings = tuple(loops), tuple(constraints), tuple(springs), tuple(frames), tuple(forces)
     found = Mechanism(escaped(name), root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
-    warned = tuple(dict.fromkeys(diagnostics.warnings))
+    warned = tuple(dict.fromkeys([*diagnostics.warnings, *doubtful_units(links, joints)]))
     return dataclasses.replace(found, torsion_springs=tuple(torsion_springs), warnings=warned)
 
 

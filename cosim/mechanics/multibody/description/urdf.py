@@ -1,7 +1,7 @@
 """URDF files: a strict reader of their kinematics and inertias; xacro in them is expanded first.
 
-All errors of a file are reported together, each with its line. Elements for other tools (visual, collision,
-transmission, gazebo, ...) and vendor extensions are ignored.
+All errors of a file are reported together, each with its line. Of elements for other tools `urdf_extensions` takes what
+states the motion; others (visual, collision, ...) and vendor extensions are ignored.
 Format: the URDF XML specification, https://wiki.ros.org/urdf/XML.
 """
 
@@ -17,12 +17,14 @@ import numpy as np
 
 from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
 from cosim.core.paths import find_package, read_file
+from cosim.core.units import TURN
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.inertia import inertia_findings, inertia_matrix, merged_inertials
 from cosim.mechanics.multibody.description.robot_file import RobotFile
 from cosim.mechanics.multibody.description.topology import build_mechanism
+from cosim.mechanics.multibody.description.urdf_extensions import Extensions, read_extensions
 from cosim.mechanics.multibody.description.xacro import MACRO, expand_xacro, uses_xacro
-from cosim.mechanics.multibody.description.xmltree import XmlElement, parse_xml
+from cosim.mechanics.multibody.description.xmltree import XmlElement, begins_blank, parse_xml
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose, pose_of
 
 # URDF joint type -> joint kind
@@ -42,7 +44,10 @@ READ = {
     "inertial": (("origin", "mass", "inertia"), ()),
     "mass": ((), ("value",)),
     "inertia": ((), ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")),
-    "joint": (("parent", "child", "origin", "axis", "limit", "dynamics", "mimic"), ("name", "type")),
+    "joint": (
+        ("parent", "child", "origin", "axis", "limit", "dynamics", "mimic", "safety_controller"),
+        ("name", "type"),
+    ),
     "parent": ((), ("link",)),
     "child": ((), ("link",)),
     "origin": ((), ("xyz", "rpy")),
@@ -50,12 +55,15 @@ READ = {
     "limit": ((), ("lower", "upper", "effort", "velocity")),
     "dynamics": ((), ("damping", "friction")),
     "mimic": ((), ("joint", "multiplier", "offset")),
+    "safety_controller": ((), ("soft_lower_limit", "soft_upper_limit", "k_position", "k_velocity")),
 }
 # root element of a file that is no URDF -> what it is, and the fix
 OTHER_ROOTS = {
     "mujoco": "is an MJCF file; name it under mechanism.mjcf instead of mechanism.urdf",
     "sdf": "is an SDF file; name it under mechanism.sdf instead of mechanism.urdf",
 }
+SOFT = {"lower": "soft_lower_limit", "upper": "soft_upper_limit"}  # limit of a rig -> attribute
+ENDS = ("parent", "child")  # of which a joint has one: two do not say which body moves
 UNIT_AXIS = 1e-4  # largest deviation of an axis from length 1 that counts as rounding
 SIMILARITY = 0.8  # from which a name counts as a misspelling of a known one
 
@@ -99,6 +107,8 @@ def parse_robot(
     Raises InputErrors with every error, in the order of the lines.
     """
     robot, diagnostics = parse_xml(text, file), Diagnostics()
+    if begins_blank(text):
+        diagnostics.note("something blank before <?xml …?>, where XML has nothing", SourceLocation(file, 1))
     macros = [element.attributes.get("name", "") for element in robot.children if element.tag == MACRO]
     if robot.tag != "robot":
         what = OTHER_ROOTS.get(robot.tag, f"expected the element <robot>, got <{robot.tag}>")
@@ -120,7 +130,11 @@ def parse_robot(
     known = [link for part in links if (link := _link(part)).name]
     connected = [_joint(part) for part in joints]
     _check_inertias(links, merged_inertials(known, connected))
-    return RobotFile(build_mechanism(robot.attributes.get("name") or "robot", known, connected, diagnostics))
+    beside = read_extensions(robot, connected, diagnostics)
+    for part in joints:
+        _add_soft_limits(part, beside)
+    mechanism = build_mechanism(robot.attributes.get("name") or "robot", known, beside.joints, diagnostics)
+    return RobotFile(mechanism, actuators=tuple(beside.actuators), start=beside.initial, limits=beside.narrow())
 
 
 def _uncalled(macros: Sequence[str]) -> str:
@@ -155,12 +169,19 @@ class _ElementReader:
     def note(self, element: XmlElement, what: str) -> None:
         self.diagnostics.note(what, self.place(element))
 
+    def warn(self, element: XmlElement, what: str) -> None:
+        self.diagnostics.warn(what, self.place(element))
+
     def child(self, parent: XmlElement, tag: str, required: bool = False) -> XmlElement | None:
         found = [element for element in parent.children if element.tag == tag]
         if required and not found:
             self.error(parent, f"<{parent.tag}> has no <{tag}>; add it" + ", 0 for a point mass" * (tag == "inertia"))
         if len(found) > 1:
-            self.error(found[1], f"<{parent.tag}> has {len(found)} <{tag}>; keep one")
+            what = f"<{parent.tag}> has {len(found)} <{tag}>"
+            if tag in ENDS:
+                self.error(found[1], f"{what}; keep one")
+            else:  # as urdfdom, the parser of ROS, does
+                self.warn(found[1], f"{what}; the first one is taken, keep one")
         return found[0] if found else None
 
     def text(self, element: XmlElement | None, attribute: str) -> str:
@@ -182,7 +203,8 @@ class _ElementReader:
         if not text:
             return None
         try:
-            values = [float(word) for word in text.split() if "_" not in word]  # float() accepts 1_000
+            # float() accepts 1_000 and digits of other scripts
+            values = [float(word) for word in text.split() if word.isascii() and "_" not in word]
         except ValueError:
             values = []
         if len(values) == count and all(map(math.isfinite, values)):
@@ -327,9 +349,34 @@ def _limits(part: _ElementReader, kind: str) -> tuple[float, float, float, float
         if len(given) < 2:
             taken = "the other one is 0" if given else "taken as unlimited"
             part.note(element, f"<limit> without {'both' if given else 'any'} of lower and upper; {taken}")
+    elif element.attributes.keys() & {"lower", "upper"} and kind == "continuous":
+        lowest, highest = (part.number(element, bound, default=0.0) or 0.0 for bound in ("lower", "upper"))
+        if 0.0 < highest - lowest < TURN:
+            what = f"the range {lowest:g} to {highest:g} of a continuous joint is left out; 'revolute' has one"
+            part.warn(element, what)
     if lower > upper:
-        part.error(element, f"<limit> lower {lower:g} is above upper {upper:g}; swap them")
+        part.warn(
+            element, f"<limit> lower {lower:g} is above upper {upper:g}; taken as {upper:g} to {lower:g}, swap them"
+        )
+        lower, upper = upper, lower
     return lower, upper, velocity, effort
+
+
+def _add_soft_limits(part: _ElementReader, beside: Extensions) -> None:
+    """The range of <safety_controller>, in which the robot is to stay: limits of a rig, no mechanics."""
+    element = part.child(part.element, "safety_controller")
+    if element is None or part.element.attributes.get("type") not in BOUNDED:
+        return
+    given = {key: part.number(element, name) for key, name in SOFT.items() if name in element.attributes}
+    lower, upper = given.get("lower"), given.get("upper")
+    if lower is not None and upper is not None and lower >= upper:
+        if lower != upper or lower:  # 0 and 0 stand for none
+            what = f"the soft limits {lower:g} and {upper:g} leave no range; they are left out"
+            part.warn(element, what)
+        return
+    for key, bound in given.items():
+        if bound is not None:
+            beside.bound(part.name, key, bound)
 
 
 def _friction(part: _ElementReader) -> tuple[float, float]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from cosim.core.errors import InputError, InputErrors, SourceLocation
+
+_DECLARED = re.compile("\ufeff?([ \\t\\r\\n\ufeff]+)(?=<\\?xml)")
+_DECLARED_BYTES = re.compile(rb"(?:\xef\xbb\xbf)?((?:[ \t\r\n]|\xef\xbb\xbf)+)(?=<\?xml)")
 
 
 @dataclass(slots=True)
@@ -34,8 +38,23 @@ class XmlElement:
             stack += reversed(element.children)
 
 
+def _without_blanks(text: str | bytes) -> tuple[int, str | bytes]:
+    """(lines taken out, the text) without blanks before its declaration, where XML allows none; a byte order mark stays
+    only at the beginning, where it belongs."""
+    if isinstance(text, bytes):
+        found = _DECLARED_BYTES.match(text)
+        return (0, text) if found is None else (found[1].count(b"\n"), text[found.end() :])
+    declared = _DECLARED.match(text)
+    return (0, text) if declared is None else (declared[1].count("\n"), text[declared.end() :])
+
+
+def begins_blank(text: str | bytes) -> bool:
+    """Whether there is something blank before the declaration."""
+    return _without_blanks(text)[1] is not text
+
+
 def parse_xml(text: str | bytes, file: str) -> XmlElement:
-    """The root element of `text`; comments are dropped.
+    """The root element of `text`; comments are dropped, and so is what is blank before the declaration.
 
     Raises InputErrors, with one mistake that has its line, when the text is not well-formed XML, or names another file
     as an entity, which no reader opens.
@@ -43,9 +62,10 @@ def parse_xml(text: str | bytes, file: str) -> XmlElement:
     parser = expat.ParserCreate()
     document = XmlElement("", {}, 0)
     open_elements = [document]
+    before, text = _without_blanks(text)
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        element = XmlElement(tag, attributes, parser.CurrentLineNumber, file=file)
+        element = XmlElement(tag, attributes, before + parser.CurrentLineNumber, file=file)
         open_elements[-1].children.append(element)
         open_elements.append(element)
 
@@ -72,7 +92,7 @@ def parse_xml(text: str | bytes, file: str) -> XmlElement:
         inside = open_elements[-1]
         where = f", inside <{inside.tag}> of line {inside.line}" if inside.tag else ""
         what = f"not well-formed XML: {expat.ErrorString(error.code)}{where}"
-        raise InputErrors([InputError(what, SourceLocation(file, error.lineno))]) from None
+        raise InputErrors([InputError(what, SourceLocation(file, before + error.lineno))]) from None
     except (ValueError, LookupError) as error:  # an encoding that is unknown or does not fit
         raise InputErrors([InputError(f"not readable as XML: {error}", SourceLocation(file, 1))]) from None
     return document.children[0]

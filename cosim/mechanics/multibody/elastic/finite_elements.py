@@ -7,7 +7,6 @@ so with nodes in another order, coordinates in other units or a part held.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import zipfile
@@ -23,7 +22,9 @@ from scipy.io import mmread
 
 from cosim.core.compile.jit import cached, store
 from cosim.core.errors import HANDFUL, InputError
+from cosim.core.tables import open_table
 from cosim.core.types import Array
+from cosim.core.units import UNITS
 from cosim.mechanics.multibody.elastic.arrays import read_content
 from cosim.mechanics.multibody.elastic.consistent_mass import NodalMass, rigid_motions
 from cosim.mechanics.multibody.elastic.craig_bampton import MOTIONS, reduce
@@ -277,33 +278,23 @@ def read_matrix(path: Path) -> Any:
 
 
 def read_nodes(path: Path) -> tuple[dict[int, int], Array]:
-    """(number of a node -> its index, positions (p, 3) [m]). Raises InputError for what is wrong in the file."""
-    text = read_content(path).decode("utf-8-sig", errors="replace")
-    rows = csv.DictReader(io.StringIO(text), skipinitialspace=True)
-    names = "node", "x", "y", "z"
-    missing = [name for name in names if name not in (rows.fieldnames or ())]
-    if missing:
-        what = f"no column {', '.join(missing)}; the first line must be node,x,y,z, with commas"
-        raise InputError(what, str(path))
+    """(number of a node -> its index, positions (p, 3) [m]) of a table with the columns node, x, y and z, in m or the
+    unit behind their names. Raises InputError for what is wrong in the file."""
+    table = open_table(path)
+    columns = [table.index(name) for name in ("node", "x", "y", "z")]
+    rows = table.numbers(columns)
+    factors = [UNITS[table.units.get(table.names[k], "m")] for k in columns[1:]]
+    if wrong := [table.names[k] for k, (dimension, _) in zip(columns[1:], factors, strict=True) if dimension != "m"]:
+        raise InputError(f"column '{wrong[0]}' is no length; give coordinates in m or mm", table.place(table.header))
     numbers: dict[int, int] = {}
-    positions = []
-    for row in rows:
-        at = f"{path}:{rows.line_num}"
-        try:
-            number, place = int(row["node"]), [float(row[name]) for name in names[1:]]
-            if None in row:
-                raise ValueError
-        except (TypeError, ValueError):
-            raise InputError("the line is not the number of a node and three coordinates; correct it", at) from None
-        if number in numbers:
-            raise InputError(f"node {number} is there twice; take one out", at)
-        if not np.isfinite(place).all():
-            raise InputError(f"node {number} has coordinates that are not finite; correct them", at)
-        numbers[number] = len(positions)
-        positions.append(place)
-    if not positions:
-        raise InputError("the file has no nodes; write one in each row", str(path))
-    return numbers, np.array(positions)
+    for row, number in enumerate(rows.values[:, 0]):
+        place = table.place(table.line_of(rows, row))
+        if number != round(number):
+            raise InputError(f"{number:g} is no number of a node; correct it", place)
+        if int(number) in numbers:
+            raise InputError(f"node {number:.0f} is there twice; take one out", place)
+        numbers[int(number)] = row
+    return numbers, rows.values[:, 1:] * [factor for _, factor in factors]
 
 
 def check_free(stiffness: Any, position: Array, numbers: list[int]) -> None:

@@ -15,12 +15,9 @@ import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.core.paths import open_file, unreadable
-from cosim.core.trust.plain_data import WrongShape, from_json
-from cosim.core.types import Level
-from cosim.output.recording_footer import CHUNK_HEAD, ENTRY, HEADER, SIZE
-from cosim.output.recording_index import DAMAGED, ChunkPlace, RecordingIndex, recordings_of
-from cosim.output.recording_topics import LOG_LEVELS, LOG_TOPIC
-from cosim.output.sample_encoding import (
+from cosim.core.recordings.footer import CHUNK_HEAD, ENTRY, HEADER, SIZE
+from cosim.core.recordings.index import DAMAGED, ChunkPlace, RecordingIndex, recordings_of
+from cosim.core.recordings.sample_encoding import (
     JOINTS,
     MESSAGE,
     MESSAGE_HEAD,
@@ -29,7 +26,10 @@ from cosim.output.sample_encoding import (
     number_of,
     value_places,
 )
-from cosim.output.stored_array import StoredArray
+from cosim.core.recordings.stored_array import StoredArray
+from cosim.core.recordings.topics import LOG_LEVELS, LOG_TOPIC
+from cosim.core.trust.plain_data import WrongShape, from_json
+from cosim.core.types import Level
 
 if TYPE_CHECKING:
     from mcap.records import Channel, Schema

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from cosim.core.errors import InputError
 from cosim.core.paths import open_file, unreadable
-from cosim.output.recording_footer import BROKEN, ENDED, ENTRY, FOOTER_LENGTH, HEADER, INDEX_HEAD, parts_of
+from cosim.core.recordings.footer import BROKEN, ENDED, ENTRY, FOOTER_LENGTH, HEADER, INDEX_HEAD, parts_of
 
 if TYPE_CHECKING:
     from mcap.data_stream import ReadDataStream

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from cosim.output.protobuf_wire import MessageField, descriptor_set, parts_of, varint
+from cosim.core.recordings.protobuf_wire import MessageField, descriptor_set, parts_of, varint
 
 Channels = Sequence[tuple[str, str]]  # (signal, unit); a signal is `<joint or group of the rig>/<what>`
 Encoding = Literal["protobuf", "json"]

@@ -1,0 +1,278 @@
+"""Which column of a table is which quantity of which joint, by the names that programs give them.
+
+For a joint `elbow` and its position, in this order: the column that the caller names; `elbow/position`, as recordings
+of this program have it; `elbow`, of the quantity that the table is about; then `elbow.position`, `position.elbow`,
+`position[elbow]`, `elbow_pos`, `q_elbow` and so on, in any case, with a unit (`elbow [deg]`, `elbow_deg`), and behind
+a path (`/joint_states/elbow/position`). A column that is the name of another joint is that joint's.
+
+Columns by number (`q1`, `actual_q_0`) are nobody's, because the order of joints differs between programs: they are to
+be named, except where the table has columns of the names (`name[0]`, `field.name0`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from cosim.core.errors import InputError, InputErrors, did_you_mean, listed
+from cosim.core.tables.table import FileTable, name_and_unit
+from cosim.core.units import JOINT_DIMENSIONS, UNITS, known_unit
+
+TIME = "t"
+ALIKE = 0.75  # of a name that may be meant
+# quantity -> its words, the one of this program first
+WORDS: dict[str, tuple[str, ...]] = {
+    "position": ("position", "positions", "pos", "q", "angle", "pose", "jpos"),
+    "velocity": ("velocity", "velocities", "vel", "qd", "dq", "qdot", "speed", "jvel"),
+    "acceleration": ("acceleration", "accelerations", "acc", "accel", "qdd", "ddq"),
+    "effort": ("effort", "efforts", "torque", "tau", "force", "eff", "moment"),
+    "measured_effort": ("measured_effort", "effort", "efforts", "torque", "tau", "force", "eff"),
+    "current": ("current", "currents", "cur", "i"),
+}
+_BETWEEN = "/._- "  # marks between a joint and a quantity
+_SUFFIX = re.compile(r"_(deg|rad|mm|m|cm|rpm|rads|degs|nm|a|ma|turns?|rev)$", re.IGNORECASE)
+_SUFFIXES = {"rads": "rad/s", "degs": "deg/s", "nm": "N*m", "a": "A", "ma": "mA"}
+_NUMBERED = re.compile(r"(?P<path>.*?)(?P<word>[a-z]+)\[?_?(?P<number>\d+)\]?")
+_OF_SIGNAL = re.compile(r"^(measured|command|reference)_")
+_NAMES = ("name", "names", "joint_name", "joint_names")
+
+
+class TableOptions(NamedTuple):
+    """What a user gives, where a file does not have it. units: of the time `t`, a quantity, a joint or a column;
+    columns: the column of `t`, of a joint or of `<joint>/<quantity>`; topic: of an MCAP file with several; keys: how
+    units, columns and topic are given, for messages."""
+
+    units: Mapping[Any, Any] = {}
+    columns: Mapping[Any, Any] = {}
+    topic: str | None = None
+    keys: tuple[str, str, str] = ("units.", "columns.", "topic")
+
+
+SAID_BY_THE_FILE = TableOptions()
+
+
+class _Spellings(NamedTuple):
+    """Spelling -> joint as it is, and in small letters, empty there where two joints have it."""
+
+    exact: Mapping[str, str]
+    small: Mapping[str, str]
+
+    @classmethod
+    def of(cls, exact: Mapping[str, str]) -> _Spellings:
+        small = dict[str, str]()
+        for spelling, joint in exact.items():
+            low = spelling.lower()
+            small[low] = joint if small.get(low, joint) == joint else ""
+        return cls(exact, small)
+
+    def joint(self, spelling: str) -> str | None:
+        """None for no spelling."""
+        return self.exact.get(spelling, self.small.get(spelling.lower()))
+
+
+class _Owner(NamedTuple):
+    """joint: whose column it is; depth: 1 behind a path, else 0; whole: brackets at the end are of the name; stripped:
+    of a unit such as `_deg`."""
+
+    joint: str
+    depth: int
+    whole: bool
+    stripped: bool
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """The columns of joints in a table; units, named: see `TableOptions`. about: the quantity that they mean where they
+    give a joint alone."""
+
+    table: FileTable
+    joints: Sequence[str]
+    units: Mapping[str, str]
+    named: Mapping[str, str]
+    keys: tuple[str, str, str]  # of units, columns and topic, for messages
+    about: str = "position"
+    _known: dict[tuple[str, bool], dict[int, _Owner]] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of(
+        cls, table: FileTable, joints: Sequence[str], options: TableOptions, about: str = "position"
+    ) -> NamedColumns:
+        """Raises InputError, at the key, for units and columns that do not exist."""
+        in_units, in_columns, _ = options.keys
+        found = dict[str, str]()
+        for key, value in options.units.items():
+            unit, name = known_unit(str(value)), str(key)
+            if unit is None:
+                raise InputError(f"there is no unit '{value}'{did_you_mean(str(value), UNITS)}", f"{in_units}{name}")
+            if name not in (TIME, *joints, *table.names, *WORDS) and not _names_a_quantity(name, joints):
+                near = did_you_mean(name, [TIME, *joints, *WORDS, *table.names])
+                raise InputError(f"there is no joint, quantity or column '{name}'{near}", f"{in_units}{name}")
+            found[name] = unit
+        for key, value in options.columns.items():
+            if str(key) not in (TIME, *joints) and not _names_a_quantity(str(key), joints):
+                joint, _, quantity = str(key).rpartition("/")
+                if joint in joints:
+                    what = f"there is no quantity '{quantity}'{did_you_mean(quantity, WORDS)}"
+                else:
+                    what = f"there is no joint '{joint or quantity}'{did_you_mean(joint or quantity, [TIME, *joints])}"
+                raise InputError(what, f"{in_columns}{key}")
+            try:
+                table.index(str(value))
+            except InputError as error:
+                raise InputError(f"{table.path} has {error.what}", f"{in_columns}{key}") from None
+        named = {str(key): str(value) for key, value in options.columns.items()}
+        return cls(table, joints, found, named, options.keys, about)
+
+    def column(self, joint: str, quantity: str, bare: bool = False) -> int | None:
+        """None without one. bare: whether the name of the joint alone is this quantity. Raises InputError for two
+        columns that it could be."""
+        table = self.table
+        for key in self._keys(joint, quantity):
+            if key in self.named:
+                return table.index(self.named[key])
+        for key in (f"{joint}/{quantity}", *((joint,) if bare else ())):
+            if key in table.names:
+                return table.index(key)
+        owned = [(owner.depth, k) for k, owner in self._owners(quantity, bare).items() if owner.joint == joint]
+        found = [k for depth, k in owned if depth == min(owned)[0]]
+        if len(found) > 1:
+            which, key = listed([table.names[k] for k in found]), next(self._keys(joint, quantity))
+            what = f"the {quantity} of joint '{joint}' could be {which}; name one by {self.way(key)}"
+            raise InputError(what, table.place(table.header))
+        return found[0] if found else self._by_number(joint, quantity)
+
+    def all(self, joints: Sequence[str], quantity: str, bare: bool = False) -> list[int] | None:
+        """The columns of these joints; None where one has none."""
+        found = [self.column(joint, quantity, bare) for joint in joints]
+        return None if None in found else [column for column in found if column is not None]
+
+    def required(self, joints: Sequence[str], quantity: str, bare: bool = False) -> list[int]:
+        """As `all`. Raises InputErrors for joints without a column, with what to write."""
+        place = self.table.place(self.table.header)
+        if (found := self.all(joints, quantity, bare)) is not None:
+            return found
+        lacking = [joint for joint in joints if self.column(joint, quantity, bare) is None]
+        raise InputErrors(InputError(self.lacking(joint, quantity, bare), place) for joint in lacking)
+
+    def lacking(self, joint: str, quantity: str, bare: bool = False) -> str:
+        """That there is no such column, in words."""
+        wanted, names = joint if bare else f"{joint}/{quantity}", self.table.names
+        key = joint if quantity.removeprefix("measured_") == self.about else wanted
+        if others := [name for name in names if name.rpartition("/")[0] == joint]:
+            return f"no column '{wanted}', but {listed(others)}; name the right one by {self.way(key)}"
+        stems = {name_and_unit(name.rpartition("/")[0] or name)[0]: name for name in names}
+        if near := difflib.get_close_matches(joint, stems, n=1, cutoff=ALIKE):
+            return f"no column '{wanted}'; did you mean '{stems[near[0]]}'? name it by {self.way(key)}"
+        shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
+        return f"no column '{wanted}'; its columns are {shown}; name the right one by {self.way(key)}"
+
+    def way(self, key: str) -> str:
+        """How the column of a joint is given, for messages."""
+        in_columns = self.keys[1]
+        return f"{in_columns}{key}{'=COLUMN' if in_columns.startswith('--') else ''}"
+
+    def factor(self, joint: str, quantity: str, column: int, dof_unit: str | None = None) -> float:
+        """From the unit of a column to SI, 1 where nobody gives it. dof_unit: rad or m, None where unknown. Raises
+        InputError for a unit of another quantity."""
+        unit, table = self._unit(joint, quantity, column), self.table
+        if unit is None:
+            return 1.0
+        dimension, factor = UNITS[unit]
+        allowed = _dimensions(quantity, dof_unit)
+        if allowed and dimension not in allowed:
+            what = f"the {quantity} of joint '{joint}' is in {' or '.join(allowed)}, this column in {unit}"
+            raise InputError(f"{what}; give another column or unit", table.place(table.header, table.names[column]))
+        return factor
+
+    def _unit(self, joint: str, quantity: str, column: int) -> str | None:
+        """The unit that the caller gives, else that of the file; None without one."""
+        name = self.table.names[column]
+        for key in (name, *self._keys(joint, quantity), quantity, quantity.removeprefix("measured_")):
+            if key in self.units:
+                return self.units[key]
+        owner = next((o for bare in (True, False) if (o := self._owners(quantity, bare).get(column))), None)
+        if name in self.table.units and not (owner and owner.whole and name_and_unit(name)[1]):
+            return self.table.units[name]
+        match = _SUFFIX.search(name.lower())
+        spelled = owner is not None and not owner.stripped  # what looks like a unit is of the name of the joint
+        return known_unit(_SUFFIXES.get(match[1], match[1])) if match and not spelled else None
+
+    def _owners(self, quantity: str, bare: bool) -> dict[int, _Owner]:
+        """Column -> whose quantity it is; of several joints the one with the longest name."""
+        if (quantity, bare) not in self._known:
+            spelled = _Spellings.of(self._spellings(quantity, bare))
+            owners = ((k, _owner(name, spelled)) for k, name in enumerate(self.table.names))
+            self._known[quantity, bare] = {k: owner for k, owner in owners if owner is not None}
+        return self._known[quantity, bare]
+
+    def _spellings(self, quantity: str, bare: bool) -> dict[str, str]:
+        """Spelling -> joint, empty of one that is of no quantity."""
+        found = dict[str, str]()
+        if len(self.joints) == 1:  # a quantity alone is that of the only joint
+            found |= dict.fromkeys(WORDS.get(quantity, (quantity,)), self.joints[0])
+        for joint in self.joints:
+            found |= dict.fromkeys(_spellings(joint, quantity), joint)
+        found |= {joint: joint if bare else "" for joint in self.joints}
+        return found
+
+    def _keys(self, joint: str, quantity: str) -> Iterator[str]:
+        """By which a user gives the column or the unit of this quantity."""
+        plain = quantity.removeprefix("measured_")
+        yield f"{joint}/{quantity}"
+        if plain != quantity:
+            yield f"{joint}/{plain}"
+        if plain == self.about:
+            yield joint
+
+    def _by_number(self, joint: str, quantity: str) -> int | None:
+        """`position[2]` beside a column `name[2]` whose cells are the joint."""
+        numbered = [_NUMBERED.fullmatch(name.lower()) for name in self.table.names]
+        for column, match in enumerate(numbered):
+            if not match or match["word"] not in _NAMES:
+                continue
+            if (cells := self.table.strings(column)) and set(cells) == {joint}:
+                same, words = (match["path"], match["number"]), WORDS.get(quantity, (quantity,))
+                alike = [k for k, of in enumerate(numbered) if of and (of["path"], of["number"]) == same]
+                found = [k for k in alike if (of := numbered[k]) and of["word"] in words]
+                return found[0] if len(found) == 1 else None
+        return None
+
+
+def _names_a_quantity(key: str, joints: Sequence[str]) -> bool:
+    """Whether a key of a user is `<joint>/<quantity>`."""
+    joint, _, quantity = key.rpartition("/")
+    return joint in joints and _OF_SIGNAL.sub("", quantity) in WORDS
+
+
+def _dimensions(quantity: str, dof_unit: str | None) -> tuple[str, ...]:
+    """Of a quantity, empty where any is right."""
+    if quantity == "current":
+        return ("A",)
+    both = JOINT_DIMENSIONS.get(f"joint {quantity.removeprefix('measured_')}", ())
+    return both if dof_unit is None or not both else (both[dof_unit == "m"],)
+
+
+def _spellings(joint: str, quantity: str) -> Iterator[str]:
+    for word in WORDS.get(quantity, (quantity,)):
+        for mark in _BETWEEN:
+            yield f"{joint}{mark}{word}"
+            if not joint.isdecimal():  # `position_1` is the one with this number, in whatever order
+                yield f"{word}{mark}{joint}"
+        if not joint.isdecimal():
+            yield f"{word}[{joint}]"
+            yield f"{joint}[{word}]"
+
+
+def _owner(name: str, spelled: _Spellings) -> _Owner | None:
+    """Of a column, by its name, the name without its unit, and the ends behind its path; None without one."""
+    for whole, text in ((True, name), (False, name_and_unit(name)[0].strip())):
+        for depth, begin in enumerate([0, *(match.end() for match in re.finditer(r"[/.]", text))]):
+            end = text[begin:]
+            for stripped in (False, True):
+                spelling = _SUFFIX.sub("", end) if stripped else end
+                if (joint := spelled.joint(spelling)) is not None:
+                    return _Owner(joint, min(depth, 1), whole, stripped and spelling != end)
+    return None

@@ -1,0 +1,100 @@
+"""One quantity of joints over time, in SI, from a file that a rig names: waypoints, efforts, measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from cosim.core.errors import SourceLocation, plural
+from cosim.core.paths import locate
+from cosim.core.tables.files import open_table
+from cosim.core.tables.joint_columns import TIME, NamedColumns, TableOptions
+from cosim.core.tables.times import check_increasing, times_of
+from cosim.core.types import Array, param, params
+
+
+@params
+class TableFile:
+    """The keys of a section that names a file with a table; kinds: of its joints, where they are known."""
+
+    file: str = param(doc="table, relative to the rig's folder")
+    units: dict | None = param(default=None, doc="unit of `t`, a column or a joint, where the file does not say it")
+    columns: dict | None = param(default=None, doc="column of `t` or of a joint, where its name does not say it")
+    topic: str | None = param(default=None, doc="of an MCAP file with several")
+
+    kinds: Mapping[str, str | None] = field(default_factory=dict, init=False, repr=False)
+
+    def of_joints(self, kinds: Mapping[str, str | None]) -> Self:
+        """The same of these joints, whose units are checked: name -> kind such as `prismatic`."""
+        found = copy(self)
+        object.__setattr__(found, "kinds", dict(kinds))
+        return found
+
+    def dof_unit(self, joint: str) -> str | None:
+        """Of its positions, None where unknown."""
+        return {"prismatic": "m", "revolute": "rad", "continuous": "rad"}.get(self.kinds.get(joint) or "")
+
+    def path(self, folder: Path) -> Path:
+        return locate(self.file, folder)
+
+    @property
+    def options(self) -> TableOptions:
+        return TableOptions(self.units or {}, self.columns or {}, self.topic)
+
+
+@dataclass(frozen=True)
+class JointTable:
+    """t (k,) [s], increasing; values (k, n), SI; lines (k,): of the file, empty where it has none; notes: what was
+    guessed."""
+
+    path: Path
+    t: Array
+    values: Array
+    lines: np.ndarray
+    notes: tuple[str, ...]
+
+    def place(self, row: int, key: str = "") -> SourceLocation:
+        return SourceLocation(str(self.path), int(self.lines[row]) if len(self.lines) else None, key)
+
+    def row(self, row: int) -> str:
+        """The row in words: its line, or its number."""
+        return f"line {self.lines[row]}" if len(self.lines) else f"row {row + 1}"
+
+
+def read_joint_table(given: TableFile, folder: Path, joints: Sequence[str], quantity: str) -> JointTable:
+    """The quantity, such as `position`, of all joints at increasing times.
+
+    Raises InputError, InputErrors with the lines of what is wrong.
+    """
+    table = open_table(given.path(folder), given.topic)
+    of = NamedColumns.of(table, joints, given.options, about=quantity)
+    columns = of.required(joints, quantity, bare=True)
+    table = table.with_rows_of(columns)
+    times = times_of(table, of.units.get(TIME), of.named.get(TIME), keys=of.keys)
+    rows = table.numbers(columns)
+    factors = [
+        of.factor(joint, quantity, column, given.dof_unit(joint)) for joint, column in zip(joints, columns, strict=True)
+    ]
+    new = _new_rows(times.seconds, rows.values)
+    t, values, lines = (
+        times.seconds[new],
+        (rows.values * factors)[new],
+        rows.lines[new] if len(rows.lines) else rows.lines,
+    )
+    check_increasing(table, t, lines)
+    notes = [*table.notes, *times.notes]
+    if repeated := int((~new).sum()):
+        notes.append(f"left out {repeated} {plural(repeated, 'row')} equal to the row above")
+    return JointTable(table.path, t, values, lines, tuple(notes))
+
+
+def _new_rows(t: Array, values: Array) -> np.ndarray:
+    """bool (k,): whether a row differs from the one above; simulators write a row before and behind each event."""
+    new = np.ones(len(t), dtype=bool)
+    new[1:] = (np.diff(t) != 0.0) | (np.diff(values, axis=0) != 0.0).any(axis=1)
+    return new

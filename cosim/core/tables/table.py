@@ -1,0 +1,105 @@
+"""A table of numbers in a file of another program: its columns, the units that the file gives them, and its rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_mean
+from cosim.core.types import Array
+from cosim.core.units import known_unit
+
+_IN_BRACKETS = re.compile(r"(.*?)[\s_]*[\[(]([^\[\]()]*)[\])]\s*", re.DOTALL)
+_NUMBER = re.compile(r"#[1-9]\d{0,5}")
+MOST_WRONG = 100  # cells of a table that are remembered
+
+
+class WrongCell(NamedTuple):
+    """A cell without a number, or a row of another length. row: index; column: its name, empty for the whole row."""
+
+    row: int
+    column: str
+    what: str
+
+
+class TableRows(NamedTuple):
+    """The k rows of n columns: values (k, n) as they are written, NaN in cells without a number; wrong: those that are
+    neither empty nor `nan`, the first ones; lines (k,): of the file, empty where it has none."""
+
+    values: Array
+    lines: np.ndarray
+    wrong: tuple[WrongCell, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileTable:
+    """A table in a file. names, units: of its columns, the latter by name, where it has them; read: the rows of columns
+    by their indices; strings: the cells of one column as text, None where it has none; notes: what was guessed."""
+
+    path: Path
+    names: tuple[str, ...]
+    read: Callable[[Sequence[int]], TableRows]
+    units: dict[str, str] = field(default_factory=dict)
+    strings: Callable[[int], list[str] | None] = field(default=lambda _: None)
+    notes: tuple[str, ...] = ()
+    header: int | None = None  # line of the names
+    having: Callable[[Sequence[int]], FileTable] | None = None  # of a table of which not all rows have all columns
+
+    def with_rows_of(self, columns: Sequence[int]) -> FileTable:
+        """The rows that have these columns. Raises InputError where there is none."""
+        return self if self.having is None else self.having(columns)
+
+    def place(self, line: int | None = None, key: str = "") -> SourceLocation:
+        return SourceLocation(str(self.path), line, key)
+
+    def index(self, name: str) -> int:
+        """Of the column with this name, or with this name and a unit, or of `#2`, the second one. Raises InputError
+        where there is none, or two."""
+        found = [k for k, column in enumerate(self.names) if column == name]
+        found = found or [k for k, column in enumerate(self.names) if name_and_unit(column)[0] == name]
+        if not found and _NUMBER.fullmatch(name) and int(name[1:]) <= len(self.names):
+            found = [int(name[1:]) - 1]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            numbers = " or ".join(f"#{k + 1}" for k in found[:4])
+            raise InputError(
+                f"{len(found)} columns '{name}'; name one by its number, {numbers}", self.place(self.header)
+            )
+        raise InputError(f"no column '{name}'{did_you_mean(name, self.names)}", self.place(self.header))
+
+    def numbers(self, columns: Sequence[int]) -> TableRows:
+        """The rows of columns whose cells are all finite numbers. Raises InputErrors with the lines of others."""
+        rows = self.read(columns)
+        if errors := list(self._faults(rows, columns)):
+            raise InputErrors(errors)
+        return rows
+
+    def line_of(self, rows: TableRows, row: int) -> int | None:
+        return int(rows.lines[row]) if len(rows.lines) else None
+
+    def _faults(self, rows: TableRows, columns: Sequence[int]) -> Iterator[InputError]:
+        known = set[tuple[int, str]]()
+        for row, column, what in rows.wrong:
+            known |= {(row, column)} if column else {(row, self.names[k]) for k in columns}
+            yield InputError(what, self.place(self.line_of(rows, row), column))
+        for row, k in np.argwhere(~np.isfinite(rows.values))[: MOST_WRONG + len(known)]:
+            name = self.names[columns[k]]
+            if (row, name) not in known:
+                said = "expected a finite number" if len(rows.lines) else f"row {row + 1}: expected a finite number"
+                value = rows.values[row, k]
+                got = "an empty cell or nan" if np.isnan(value) else f"{value:g}"
+                yield InputError(f"{said}, got {got}", self.place(self.line_of(rows, int(row)), name))
+
+
+def name_and_unit(name: str) -> tuple[str, str | None]:
+    """`elbow [deg]` as (`elbow`, `deg`); a bracket without a unit belongs to the name."""
+    match = _IN_BRACKETS.fullmatch(name)
+    if match and not match[2].strip().isdecimal() and (unit := known_unit(match[2].strip())) is not None:
+        return match[1].strip(), unit
+    return name, None

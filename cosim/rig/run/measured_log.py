@@ -1,0 +1,75 @@
+"""A log of another program as a run, to compare a run with: what it measured of the joints of that run."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cosim.core.errors import InputError
+from cosim.core.recordings.reader import FOREIGN
+from cosim.core.tables import open_table
+from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, NamedColumns, TableOptions
+from cosim.core.tables.log import MeasuredColumn, read_log
+from cosim.rig.run.run import Run, load_run
+
+# quantity of a log -> the signals of a joint that it is compared with, the first one that the run has
+COMPARED = {
+    "position": ("position",),
+    "velocity": ("velocity",),
+    "effort": ("measured_effort", "effort"),
+    "current": ("current",),
+}
+TABLES = (".csv", ".tsv", ".txt", ".log", ".dat", ".parquet", ".mat", ".npy")  # suffixes that no run has
+MISSING_ROWS = 10.0  # times the median time between rows: nothing is known of what lies between
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class MeasuredLog(Run):
+    """notes: what was guessed or changed when it was read. It has no summary."""
+
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def summary(self) -> Any:
+        return {}
+
+
+def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE_FILE) -> MeasuredLog:
+    """The quantities of the joints of a run in a table, in the units of its signals. Raises InputError for a file
+    without any, see `open_table`."""
+    table = open_table(path, options.topic)
+    of = NamedColumns.of(table, run.joints, options)
+    found = dict[str, MeasuredColumn]()
+    for joint in run.joints:
+        for quantity, signals in COMPARED.items():
+            signal = next((name for name in signals if f"{joint}/{name}" in run), None)
+            column = None if signal is None else of.column(joint, quantity)
+            if column is not None:
+                found[f"{joint}/{signal}"] = MeasuredColumn(joint, quantity, column, run.units[f"{joint}/position"])
+    if not found:
+        raise InputError(of.lacking(run.joints[0], "position"), table.place(table.header))
+    log = read_log(of, list(found.values()))
+    steps = np.diff(log.t)
+    gaps = tuple(
+        (float(log.t[k]), float(log.t[k + 1])) for k in np.flatnonzero(steps > MISSING_ROWS * np.median(steps))
+    )
+    rig = dataclasses.replace(
+        run.rig, name=Path(path).stem, path=str(path), units={name: run.units[name] for name in found}
+    )
+    return MeasuredLog(rig, log.t, log.values, 0.0, 0.0, gaps=gaps, notes=log.notes)
+
+
+def run_or_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE_FILE) -> Run:
+    """What a run is compared with: another run, or a log of its joints. Raises InputError for what is neither."""
+    if Path(path).suffix.lower() in TABLES:
+        return measured_log(path, run, options)
+    try:
+        return load_run(path)
+    except InputError as error:
+        if FOREIGN not in error.what:
+            raise
+    return measured_log(path, run, options)
