@@ -295,10 +295,8 @@ MISTAKES = {
     "a joint on one link": sdf(link("a") + joint("j", "revolute", "a", "a")),
     "no axis": sdf(link("a") + joint("j", "revolute", "world", "a", "")),
     "a zero axis": sdf(link("a") + joint("j", "revolute", "world", "a", AXIS.replace("1", "0"))),
-    "limits": sdf(
-        link("a")
-        + joint("j", "revolute", "world", "a", "<axis><limit><lower>1</lower><upper>-1</upper></limit></axis>")
-    ),
+    "two children": sdf(link("a") + joint("j", "revolute", "world", "a", AXIS + "<child>b</child>")),
+    "digits of another script": sdf(link("a", "<pose>١ 0 0 0 0 0</pose>") + OK[OK.index("<joint") :]),
     "five numbers": sdf(link("a", "<pose>1 2 3 4 5</pose>") + OK.replace('"a"', '"b"').replace(">a<", ">b<")),
     "a frame in itself": sdf(
         OK + "<frame name='f'><pose relative_to='g'/></frame><frame name='g'><pose relative_to='f'/></frame>"

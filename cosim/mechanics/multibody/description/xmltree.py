@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from cosim.core.errors import InputError, InputErrors, SourceLocation
 
+ENDS = ("parent", "child")  # of which a joint has one: two do not say which body moves
+BLANK = "something blank before <?xml …?>, where XML has nothing"  # a note
 _DECLARED = re.compile("\ufeff?([ \\t\\r\\n\ufeff]+)(?=<\\?xml)")
 _DECLARED_BYTES = re.compile(rb"(?:\xef\xbb\xbf)?((?:[ \t\r\n]|\xef\xbb\xbf)+)(?=<\?xml)")
 
@@ -46,6 +48,30 @@ def _without_blanks(text: str | bytes) -> tuple[int, str | bytes]:
         return (0, text) if found is None else (found[1].count(b"\n"), text[found.end() :])
     declared = _DECLARED.match(text)
     return (0, text) if declared is None else (declared[1].count("\n"), text[declared.end() :])
+
+
+def only_child(
+    parent: XmlElement, tag: str, error: Callable[[XmlElement, str], None], warn: Callable[[XmlElement, str], None]
+) -> XmlElement | None:
+    """The first child of this tag, as the parsers of ROS and Gazebo take it, with a warning of more; an error of two
+    ends of a joint."""
+    found = [element for element in parent.children if element.tag == tag]
+    if len(found) > 1:
+        what = f"<{parent.tag}> has {len(found)} <{tag}>"
+        if tag in ENDS:
+            error(found[1], f"{what}; keep one")
+        else:
+            warn(found[1], f"{what}; the first one is taken, keep one")
+    return found[0] if found else None
+
+
+def written_numbers(text: str) -> list[float]:
+    """The numbers between the spaces of a text; none where a word is no number."""
+    try:
+        # float() accepts 1_000 and digits of other scripts
+        return [float(word) for word in text.split() if word.isascii() and "_" not in word]
+    except ValueError:
+        return []
 
 
 def begins_blank(text: str | bytes) -> bool:

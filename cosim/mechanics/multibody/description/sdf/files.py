@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cosim.core.errors import InputError, InputErrors
+from cosim.core.errors import InputError, InputErrors, SourceLocation
 from cosim.core.paths import PACKAGE, find_package, irregular, read_file
 from cosim.mechanics.multibody.description.sdf.values import SdfValues, children
-from cosim.mechanics.multibody.description.xmltree import XmlElement, parse_xml
+from cosim.mechanics.multibody.description.xmltree import BLANK, XmlElement, begins_blank, parse_xml
 
 MODEL, MANIFEST, DEFAULT = "model://", "model.config", "model.sdf"
 RESOURCES = ("GZ_SIM_RESOURCE_PATH", "SDF_PATH", "GAZEBO_MODEL_PATH")  # where Gazebo searches models
@@ -41,7 +41,10 @@ class SdfFiles:
         file = str(path)
         if file in self.roots:
             return self.roots[file]
-        root = parse_xml(read_file(path) if text is None else text, file)
+        text = read_file(path) if text is None else text
+        root = parse_xml(text, file)
+        if begins_blank(text):
+            self.values.diagnostics.note(BLANK, SourceLocation(file, 1))
         if root.tag != "sdf":
             raise InputErrors([InputError(f"expected the element <sdf>, got <{root.tag}>", root.place)])
         self.versions[file] = self._version(root)

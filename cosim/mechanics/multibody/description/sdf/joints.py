@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from cosim.core.errors import SourceLocation
+from cosim.mechanics.multibody.description.joint_ranges import in_order, warn_of_unused
 from cosim.mechanics.multibody.description.sdf.scopes import Scope, SdfPart
 from cosim.mechanics.multibody.description.sdf.values import UNIT, SdfValues
 from cosim.mechanics.multibody.description.xmltree import XmlElement
@@ -164,10 +166,12 @@ class SdfJoints:
             return dict(UNLIMITED)
         limit, dynamics = values.child(axis, "limit"), values.child(axis, "dynamics")
         lower, upper = values.bound(limit, "lower", -math.inf), values.bound(limit, "upper", math.inf)
-        if kind == "continuous":
-            lower, upper = -math.inf, math.inf
-        if lower > upper and limit is not None:
-            values.error(limit, f"lower {lower:g} is above upper {upper:g}; swap them")
+        if limit is not None:
+            warn = partial(values.warn, limit)
+            if kind == "continuous":
+                warn_of_unused(lower, upper, warn)
+                lower, upper = -math.inf, math.inf
+            lower, upper = in_order(lower, upper, warn, "<limit> ")
         velocity, effort = (values.bound(limit, key, math.inf) for key in ("velocity", "effort"))
         if limit is not None and values.child(limit, "stiffness") is not None and math.isfinite(upper - lower):
             what = "the stiffness and dissipation of its stops are not taken; give joints.<joint>.stops"

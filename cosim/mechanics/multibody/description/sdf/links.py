@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from cosim.mechanics.multibody.description import solids
+from cosim.mechanics.multibody.description.diagnostics import NO_CONTACTS
 from cosim.mechanics.multibody.description.inertia import inertia_matrix, moved, summed
 from cosim.mechanics.multibody.description.sdf.values import SdfValues, children
 from cosim.mechanics.multibody.description.solids import Solid
@@ -15,7 +16,6 @@ from cosim.mechanics.multibody.mechanism import Inertial
 
 MOMENTS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 DENSITY = 1000.0  # kg/m³, of water, where the file has none
-CONTACTS = "contacts are not simulated"
 
 
 def inertial_of(link: XmlElement, values: SdfValues) -> Inertial | None:
@@ -49,7 +49,7 @@ def warn_of_link(link: XmlElement, values: SdfValues) -> None:
             link, "a kinematic link has a given motion there, and moves by its forces here; give it a moving base"
         )
     if values.flag(link, "self_collide"):
-        values.warn(link, f"{CONTACTS}: the link moves through others of its model (self_collide)")
+        values.warn(link, f"{NO_CONTACTS}: the link moves through others of its model (self_collide)")
     decay = values.child(link, "velocity_decay")
     if decay is not None and any(values.number(decay, key, 0.0) for key in ("linear", "angular")):
         values.warn(decay, "the decay of its velocity is not taken; use mechanism.forces")

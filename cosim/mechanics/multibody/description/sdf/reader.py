@@ -14,13 +14,13 @@ import numpy as np
 
 from cosim.core.errors import InputError, InputErrors, did_you_mean, listed, plural
 from cosim.mechanics.multibody.coordinates import quaternion_of
-from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.diagnostics import NO_CONTACTS, Diagnostics
 from cosim.mechanics.multibody.description.inertia import inertia_findings, merged_inertials
 from cosim.mechanics.multibody.description.robot_file import NamedState, RobotFile
 from cosim.mechanics.multibody.description.sdf.couplings import couplings
 from cosim.mechanics.multibody.description.sdf.files import SdfFiles
 from cosim.mechanics.multibody.description.sdf.joints import SdfJoints
-from cosim.mechanics.multibody.description.sdf.links import CONTACTS, inertial_of, warn_of_link
+from cosim.mechanics.multibody.description.sdf.links import inertial_of, warn_of_link
 from cosim.mechanics.multibody.description.sdf.scopes import WORLD_FRAME, Scope
 from cosim.mechanics.multibody.description.sdf.values import SdfValues, children
 from cosim.mechanics.multibody.description.spanning_tree import SpanningTree, spanning_tree
@@ -229,7 +229,7 @@ class SdfReader:
         models = [model for scope in scopes for model in scope.models]
         for model in models:
             if values.flag(model, "self_collide"):
-                values.warn(model, f"{CONTACTS}: links move through one another (self_collide)")
+                values.warn(model, f"{NO_CONTACTS}: links move through one another (self_collide)")
             for element in model.children:
                 if OF_DRAKE.match(element.tag):
                     values.warn(element, f"<{element.tag}> is not taken; add it to the rig")
@@ -244,7 +244,7 @@ class SdfReader:
             )
         standing = [name for name, scope in self.world.nested.items() if scope.static]
         if standing and tree.bases and any(children(link, "collision") for m in models for link in children(m, "link")):
-            what = f"{CONTACTS}: the robot falls through '{standing[0]}'; hold its base or add mechanism.forces"
+            what = f"{NO_CONTACTS}: the robot falls through '{standing[0]}'; hold its base or add mechanism.forces"
             values.warn(models[0], what)
 
     def _warn_of_plugins(self, elements: Sequence[XmlElement]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from cosim.core.errors import SourceLocation
 from cosim.mechanics.multibody.coordinates import rotation_of
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
-from cosim.mechanics.multibody.description.xmltree import XmlElement
+from cosim.mechanics.multibody.description.xmltree import XmlElement, only_child, written_numbers
 from cosim.mechanics.multibody.mechanism import Pose, pose_of
 
 UNBOUNDED = 1e16  # which stands for infinite in files before version 1.9
@@ -86,10 +86,7 @@ class SdfValues:
     # --- elements ---
 
     def child(self, parent: XmlElement, tag: str) -> XmlElement | None:
-        found = children(parent, tag)
-        if len(found) > 1:
-            self.error(found[1], f"<{parent.tag}> has {len(found)} <{tag}>; keep one")
-        return found[0] if found else None
+        return only_child(parent, tag, self.error, self.warn)
 
     def name(self, element: XmlElement) -> str:
         """The name of a link, a joint, a frame or a model, "" with an error where it has none that it may have."""
@@ -133,10 +130,7 @@ class SdfValues:
 
     def numbers(self, element: XmlElement, text: str, count: int, infinite: bool = False) -> list[float] | None:
         """The numbers of a text in an element; None with an error recorded if they cannot be read."""
-        try:
-            values = [float(word) for word in text.split() if "_" not in word]  # float() accepts 1_000
-        except ValueError:
-            values = []
+        values = written_numbers(text)
         if len(values) == count and all(math.isfinite(x) or (infinite and not math.isnan(x)) for x in values):
             return values
         expected = "a number" if count == 1 else f"{count} numbers"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from cosim.mechanics.multibody.description.joint_ranges import in_order
 from cosim.mechanics.multibody.description.robot_file import FileActuator
 from cosim.mechanics.multibody.description.usd.stage import UsdStage
 from cosim.mechanics.multibody.mechanism import GROUND_LINK, Joint, LoopJoint, Pose
@@ -18,12 +20,15 @@ KINDS = {
     "PhysicsSphericalJoint": "spherical",
     "PhysicsFixedJoint": "fixed",
 }
+SINGLE = ("revolute", "prismatic")  # kinds with one coordinate
 GENERIC = "PhysicsJoint"
 AXES = {"X": np.eye(3)[0], "Y": np.eye(3)[1], "Z": np.eye(3)[2]}
 SLIDES, TURNS = ("transX", "transY", "transZ"), ("rotX", "rotY", "rotZ")
 DEGREE = math.radians(1.0)
-VENDORS = ("physxJoint:", "physxLimit:", "mjc:", "newton:")
-TAKEN = {"physxJoint:armature", "newton:armature", "mjc:armature"}
+VENDORS = ("physx", "mjc:", "newton:")  # what engines add to joints: limits, friction, springs, mimics
+ARMATURES = ("physxJoint:armature", "newton:armature", "mjc:armature")
+MOST_SPEED = "physxJoint:maxJointVelocity"  # degree/s or m/s
+TAKEN = {*ARMATURES, MOST_SPEED}
 
 
 @dataclass
@@ -51,9 +56,9 @@ class UsdJoints:
             return
         name = self.names[str(prim.GetPath())]
         unit = self._units(kind)
-        rotor = sum(stage.number(prim, key, 0.0) for key in TAKEN) * unit.inertia
-        if limits[0] > limits[1]:
-            stage.error(prim, f"its lower limit {limits[0]:g} is above the upper one {limits[1]:g}; swap them")
+        rotor = sum(stage.number(prim, key, 0.0) for key in ARMATURES) * unit.inertia
+        lower, upper = in_order(*limits, partial(stage.warn, prim))
+        speed = stage.number(prim, MOST_SPEED, math.inf)
         joint = Joint(
             name,
             kind,
@@ -61,9 +66,11 @@ class UsdJoints:
             child,
             pose,
             axis=axis,
-            lower=limits[0] * unit.length,
-            upper=limits[1] * unit.length,
-            rotor_inertia=rotor if kind in ("revolute", "prismatic") else 0.0,
+            lower=lower * unit.length,
+            upper=upper * unit.length,
+            max_velocity=speed * unit.length if kind in SINGLE else math.inf,
+            max_effort=self._most(prim, drive) * unit.effort,
+            rotor_inertia=rotor if kind in SINGLE else 0.0,
             place=stage.place(prim),
         )
         self.joints.append(LoopJoint(joint, child_pose))
@@ -84,7 +91,7 @@ class UsdJoints:
         if type in KINDS:
             kind = KINDS[type]
             axis = AXES[str(stage.value(prim, "physics:axis") or "X")]
-            if kind not in ("revolute", "prismatic"):
+            if kind not in SINGLE:
                 if kind == "spherical":
                     cone = [stage.number(prim, f"physics:coneAngle{k}Limit", -1.0) for k in (0, 1)]
                     if max(cone) >= 0.0:
@@ -171,9 +178,9 @@ class UsdJoints:
         gains = (stage.number(prim, key + word, 0.0) for word in ("stiffness", "damping"))
         stiffness, damping = (gain * unit.effort / unit.length for gain in gains)
         speed = stage.number(prim, key + "targetVelocity", 0.0) * unit.length
-        most = stage.number(prim, key + "maxForce", math.inf) * unit.effort
+        most = joint.max_effort
         name, place = f"{joint.name}_drive", stage.place(prim)
-        if str(stage.value(prim, key + "type") or "force") != "force":
+        if not self._is_force(prim, drive):
             lost = "its gains are accelerations, not forces"
             self.actuators.append(FileActuator(name, {joint.name: 1.0}, place=place, lost=lost))
             return
@@ -189,6 +196,16 @@ class UsdJoints:
         if math.isfinite(most):
             keys |= {"min_effort": -most, "max_effort": most}
         self.actuators.append(FileActuator(name, {joint.name: 1.0}, "servo", keys, place))
+
+    def _is_force(self, prim: Any, drive: str) -> bool:
+        """Whether the gains of a drive are forces per deflection, not accelerations."""
+        return str(self.stage.value(prim, f"drive:{drive}:physics:type") or "force") == "force"
+
+    def _most(self, prim: Any, drive: str) -> float:
+        """The largest effort of the drive of a joint in units of the stage, infinite without one."""
+        if not drive or not prim.HasAPI(self.stage.usd.UsdPhysics.DriveAPI, drive) or not self._is_force(prim, drive):
+            return math.inf
+        return self.stage.number(prim, f"drive:{drive}:physics:maxForce", math.inf)
 
     def _warn_of_vendors(self, prim: Any) -> None:
         found = [

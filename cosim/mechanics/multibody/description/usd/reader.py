@@ -16,6 +16,7 @@ import numpy as np
 
 from cosim.core.errors import SourceLocation
 from cosim.mechanics.multibody.coordinates import quaternion_of
+from cosim.mechanics.multibody.description.diagnostics import NO_CONTACTS
 from cosim.mechanics.multibody.description.inertia import inertia_findings, merged_inertials
 from cosim.mechanics.multibody.description.robot_file import NamedState, RobotFile
 from cosim.mechanics.multibody.description.spanning_tree import SpanningTree, needs_coordinates, spanning_tree
@@ -41,7 +42,8 @@ def read_usd(path: str | Path) -> RobotFile:
     joints = UsdJoints(stage, links, names)
     for prim in written:
         joints.add(prim)
-    found = _links(stage, bodies, links)
+    shapes = _shapes(stage, links)
+    found = _links(stage, bodies, links, shapes)
     stage.diagnostics.raise_errors()
     taken = {*links.values(), *names.values(), GROUND_LINK}
 
@@ -52,6 +54,7 @@ def read_usd(path: str | Path) -> RobotFile:
         return wanted
 
     tree = spanning_tree(found, joints.joints, joints.last, own_name)
+    _warn_of_contacts(stage, shapes, tree)
     merged = merged_inertials(found, tree.joints)
     for prim, link in zip(bodies, found, strict=True):
         error, note = (None, None) if link.inertial is None else inertia_findings(link.inertial, merged.get(link.name))
@@ -76,15 +79,32 @@ def _moves(stage: UsdStage, prim: Any) -> bool:
     return stage.value(prim, "physics:rigidBodyEnabled") is not False
 
 
-def _links(stage: UsdStage, bodies: Sequence[Any], links: dict[str, str]) -> list[Link]:
-    shapes: dict[str, list[Any]] = {path: [] for path in links}
+def _shapes(stage: UsdStage, links: dict[str, str]) -> dict[str, list[Any]]:
+    """Path of a body -> its shapes that collide; "" for what stands."""
+    shapes: dict[str, list[Any]] = {path: [] for path in ("", *links)}
     for prim in stage.prims:
         if prim.HasAPI(stage.usd.UsdPhysics.CollisionAPI):
             owner = prim
-            while owner and str(owner.GetPath()) not in shapes:
+            while owner and str(owner.GetPath()) not in links:
                 owner = owner.GetParent()
-            if owner and str(owner.GetPath()) in shapes:
-                shapes[str(owner.GetPath())].append(prim)
+            shapes[str(owner.GetPath()) if owner else ""].append(prim)
+    return shapes
+
+
+def _warn_of_contacts(stage: UsdStage, shapes: dict[str, list[Any]], tree: SpanningTree) -> None:
+    """As of MJCF and SDF: a warning where a free robot falls through what stands, else a note where bodies could
+    touch."""
+    standing = shapes[""]
+    touching = [found[0] for path, found in shapes.items() if path and found]
+    if standing and tree.bases and touching:
+        what = f"the robot falls through '{standing[0].GetName()}'; hold its base or add mechanism.forces"
+        stage.warn(standing[0], f"{NO_CONTACTS}: {what}")
+    elif len(touching) + bool(standing) > 1:
+        what = f"{NO_CONTACTS}: bodies move through one another"
+        stage.diagnostics.note(what, stage.place(touching[0]))
+
+
+def _links(stage: UsdStage, bodies: Sequence[Any], links: dict[str, str], shapes: dict[str, list[Any]]) -> list[Link]:
     found = []
     for prim in bodies:
         path = str(prim.GetPath())
