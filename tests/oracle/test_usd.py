@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
+from cosim import load_rig
 from cosim.core.errors import InputErrors
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.description.usd.reader import read_usd
@@ -15,6 +17,7 @@ from tests.kit.usd_files import FOLDER
 
 pytest.importorskip("pxr", reason="the package usd-core is not installed")
 CONVERTED = sorted(path.stem for path in FOLDER.glob("*.xml"))
+STEP = 1e-4  # s
 SINGLE = 3e-6  # of positions and quaternions in single precision
 
 
@@ -110,6 +113,7 @@ def test_units_of_the_stage(metre, kilogram, up, tmp_path):
     assert (turn.lower, turn.upper) == pytest.approx((-math.pi / 2, math.pi / 4))
     assert (slide.lower, slide.upper) == (-math.inf, pytest.approx(0.3))
     assert robot.gravity == pytest.approx((0.0, 0.0, -9.81) if up == "Z" else (0.0, -9.81, 0.0))
+    assert (turn.max_effort, slide.max_effort) == (pytest.approx(5.0), pytest.approx(50.0))
     of_turn, of_slide = robot.actuators
     expected = {"gain": 90.0, "bias_position": -90.0, "bias_velocity": -9.0, "min_effort": -5.0, "max_effort": 5.0}
     assert of_turn.keys == {"mode": "position", **{k: pytest.approx(x, rel=1e-6) for k, x in expected.items()}}
@@ -131,6 +135,72 @@ def test_a_body_that_two_joints_reach_closes_a_loop(tmp_path):
     robot = read_usd(written(tmp_path, arm(more=weld)))
     (loop,) = robot.mechanism.loops
     assert (loop.joint.name, loop.joint.kind, loop.joint.child) == ("weld", "fixed", "b")
+
+
+SHAPE = 'def Cube "{}" (prepend apiSchemas = ["PhysicsCollisionAPI"]) {{}}\n'
+BETWEEN = "point3f physics:centerOfMass"  # in each body of the arm
+LOST = {
+    "nothing": arm(),
+    "limits changed over": arm().replace("lowerLimit = -90", "lowerLimit = 90"),
+    "an attribute of an engine": arm().replace(
+        "float physics:lowerLimit", "float physxJoint:jointFriction = 0.1\nfloat physics:lowerLimit"
+    ),
+    "a mimic of an engine": arm().replace(
+        "float physics:lowerLimit", "float physxMimicJoint:rotX:gearing = 2\nfloat physics:lowerLimit"
+    ),
+    "a floor below a free body": arm(more=SHAPE.format("floor"))
+    .replace(BETWEEN, SHAPE.format("box") + BETWEEN)
+    .replace("rel physics:body0 = None", "bool physics:jointEnabled = 0"),
+    "gains of accelerations": arm().replace(
+        "float physics:lowerLimit",
+        'uniform token drive:angular:physics:type = "acceleration"\nfloat physics:lowerLimit',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_is_lost_is_warned_of(name, tmp_path, said):
+    robot = read_usd(written(tmp_path, LOST[name]))
+    said([*robot.mechanism.warnings, *(f"{each.place}: {each.lost}" for each in robot.actuators if each.lost)])
+
+
+def test_bodies_that_could_touch_are_noted(tmp_path):
+    """Those of an arm that stands; not a single one."""
+    text = arm().replace(BETWEEN, SHAPE.format("box") + BETWEEN)
+    (note,) = read_usd(written(tmp_path, text)).mechanism.notes
+    assert note.endswith("contacts are not simulated: bodies move through one another")
+    assert read_usd(written(tmp_path, arm())).mechanism.notes == ()
+
+
+def test_the_speed_that_an_engine_allows_is_a_limit(tmp_path):
+    text = arm().replace(
+        "float physics:lowerLimit", "float physxJoint:maxJointVelocity = 180\nfloat physics:lowerLimit"
+    )
+    turn, slide = (joint for joint in read_usd(written(tmp_path, text)).mechanism.joints if joint.kind != "fixed")
+    assert (turn.max_velocity, slide.max_velocity) == (pytest.approx(math.pi), math.inf)
+
+
+def test_a_rig_has_the_drives_of_the_file(tmp_path):
+    """m ẍ = k (x_r − x) − d ẋ on the slide, across its weight, with the quintic x_r."""
+    written(tmp_path, arm())
+    (tmp_path / "rig.yaml").write_text(
+        "mechanism: {usd: robot.usda, actuators: file}\n"
+        "joints: {turn: {latched: true}, slide: {limits: {velocity: 3}}}\n"
+        f"schedule: {{step: {STEP * 1e3} ms, duration: 0.5 s}}\ncontrollers:\n"
+        "  - {type: passthrough, kp: 1, joints: [slide], trajectory: {type: quintic, goal: 0.2, duration: 0.5}}\n"
+    )
+    rig = load_rig(tmp_path / "rig.yaml")
+    limits = rig.spec.joints["slide"].limits
+    assert (limits["effort"], limits["velocity"]) == (pytest.approx(50.0), 3.0)
+
+    def slope(t, x):
+        s = t / 0.5
+        reference = 0.2 * (10 * s**3 - 15 * s**4 + 6 * s**5)
+        return [x[1], 200.0 * (reference - x[0]) - 20.0 * x[1]]
+
+    run = rig.run()
+    expected = solve_ivp(slope, (0.0, 0.5), [0.0, 0.0], t_eval=run.t, rtol=1e-10, atol=1e-12).y[0]
+    assert np.abs(run["slide/position"] - expected).max() < STEP * 0.8  # m: the command is a step old, at most 0.75 m/s
 
 
 MISTAKES = {

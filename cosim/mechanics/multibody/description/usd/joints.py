@@ -214,4 +214,5 @@ class UsdJoints:
             if attribute.GetName().startswith(VENDORS) and attribute.GetName() not in TAKEN and attribute.Get()
         ]
         if found:
-            self.stage.warn(prim, f"{', '.join(found)} are not taken; give them in the rig")
+            verb, them = ("is", "it") if len(found) == 1 else ("are", "them")
+            self.stage.warn(prim, f"{', '.join(found)} {verb} not taken; give {them} in the rig")
