@@ -10,10 +10,13 @@ the world.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import yaml
+
+from cosim.mechanics.multibody import Model
 
 FOLDER = Path(__file__).parents[1] / "oracle" / "sdf"
 FIGURES = FOLDER / "drake.yaml"
@@ -23,11 +26,11 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 
 def main() -> None:
-    found = {path.stem: _figures(path) for path in sorted(FOLDER.glob("*.sdf"))}
+    found = {path.stem: figures_of(path) for path in sorted(FOLDER.glob("*.sdf"))}
     FIGURES.write_text(yaml.safe_dump(found, sort_keys=False, default_flow_style=None, width=120))
 
 
-def _figures(path: Path) -> list[dict]:
+def figures_of(path: Path) -> list[dict]:
     from pydrake.common.eigen_geometry import Quaternion
     from pydrake.math import RotationMatrix
     from pydrake.multibody.parsing import Parser
@@ -77,6 +80,31 @@ def _figures(path: Path) -> list[dict]:
             state["acceleration"][name] = [float(x) for x in own]
         found.append(state)
     return found
+
+
+def error(model: Model, state: Mapping[str, Mapping[str, Sequence[float]]]) -> float:
+    """The largest error of the accelerations of a model in a state of these figures, relative."""
+    q, v, tau, expected = (
+        _vector(names, state[key])
+        for key, names in (
+            ("position", model.coordinate_names),
+            ("velocity", model.dof_names),
+            ("effort", model.dof_names),
+            ("acceleration", model.dof_names),
+        )
+    )
+    found = np.asarray(model.equations.forward_dynamics(q, v, tau - model.friction_effort(v)), dtype=float)
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+def _vector(names: Sequence[str], values: Mapping[str, Sequence[float]]) -> np.ndarray:
+    """Values by joint in the order of the names, which may have the scope of a nested model before them."""
+    found, used = [], {}
+    for name in names:
+        joint = name.rpartition("::")[2].partition(".")[0]
+        k = used[joint] = used.get(joint, -1) + 1
+        found.append(values[joint][k])
+    return np.array(found)
 
 
 if __name__ == "__main__":

@@ -146,3 +146,11 @@ def test_what_is_lost_is_said_by_every_command(tmp_path, command, monkeypatch):
         assert code == 0 and "the forces of the fluid" in str(out)
     assert "gravity 0, 0, -1.62 m/s^2" in str(command("check", rig)[1])
     assert "gravity: [0, 0, -1.62]" in (tmp_path / "new.yaml").read_text()
+
+
+@pytest.mark.parametrize(("armature", "count"), [("0.1", 1), ("0", 0)])
+def test_the_armature_of_a_free_joint_is_warned_of(tmp_path, armature, count):
+    """MuJoCo multiplies it with accelerations along the axes of the world."""
+    body = f'<body name="a"><joint name="f" type="free" armature="{armature}"/>{LIGHT}</body>'
+    found = read_mjcf(written(tmp_path, body, "")).mechanism.warnings
+    assert len([line for line in found if "its armature acts along the axes of the world there" in line]) == count

@@ -73,6 +73,9 @@ class MjcfTree:
         if single and model.jnt_limited[number] and not compiled.disables("LIMIT"):
             lower, upper = model.jnt_range[number]
         stiffness, damping = self._spring(number), self._damper(number)
+        if kind == "free" and model.dof_armature[dof]:
+            what = "its armature acts along the axes of the world there, and along those of the body here; take it out"
+            compiled.warn(what, "joint", name)
         return Joint(
             name,
             kind,
