@@ -27,15 +27,7 @@ class Pair:
         robot = read_mjcf(path)
         gravity = robot.gravity_or(None)
         mechanism = robot.under(gravity)
-        # friction of MuJoCo is a constraint; armature of a free joint is warned of
-        free = {joint.name for joint in mechanism.joints if joint.kind == "free"}
-        joints = tuple(
-            replace(joint, friction=0.0, rotor_inertia=0.0 if joint.name in free else joint.rotor_inertia)
-            for joint in mechanism.joints
-        )
-        for number in np.flatnonzero(self.reference.jnt_type == mujoco.mjtJoint.mjJNT_FREE):
-            first = self.reference.jnt_dofadr[number]
-            self.reference.dof_armature[first : first + 6] = 0.0
+        joints = tuple(replace(joint, friction=0.0) for joint in mechanism.joints)  # MuJoCo's is a constraint
         self.model = Model(replace(mechanism, joints=joints), gravity)
         self.start = self.model.neutral()
         for joint, values in (robot.start.positions if robot.start else {}).items():

@@ -148,9 +148,17 @@ def test_what_is_lost_is_said_by_every_command(tmp_path, command, monkeypatch):
     assert "gravity: [0, 0, -1.62]" in (tmp_path / "new.yaml").read_text()
 
 
-@pytest.mark.parametrize(("armature", "count"), [("0.1", 1), ("0", 0)])
-def test_the_armature_of_a_free_joint_is_warned_of(tmp_path, armature, count):
-    """MuJoCo multiplies it with accelerations along the axes of the world."""
-    body = f'<body name="a"><joint name="f" type="free" armature="{armature}"/>{LIGHT}</body>'
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ('armature="0.1"', "its armature acts along the axes of the world there"),
+        ('frictionloss="0.1"', "its friction loss acts along"),
+        ('armature="0.1" frictionloss="0.1"', "its armature and friction loss act along"),
+        ('armature="0" damping="0.1"', ""),
+    ],
+)
+def test_what_acts_along_other_axes_on_a_free_joint_is_warned_of(tmp_path, keys, said):
+    """Damping is the same along all axes."""
+    body = f'<body name="a"><joint name="f" type="free" {keys}/>{LIGHT}</body>'
     found = read_mjcf(written(tmp_path, body, "")).mechanism.warnings
-    assert len([line for line in found if "its armature acts along the axes of the world there" in line]) == count
+    assert len(found) == bool(said) and said in "".join(found)

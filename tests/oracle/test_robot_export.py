@@ -17,6 +17,7 @@ from cosim.mechanics.multibody.description.robot_formats import format_of, read_
 from cosim.mechanics.multibody.description.urdf import read_urdf
 from cosim.mechanics.multibody.mechanism import GRAVITY
 from tests.kit.refusals import refusal
+from tests.kit.samples import is_rig
 from tests.multibody.random_frames import error
 from tests.oracle.conftest import ROBOTS, covering_robots
 from tests.oracle.mujoco_pair import compare
@@ -101,6 +102,27 @@ def test_every_sample_mechanism(path, ending, tmp_path, capsys):
         assert error(after, before) < EXACT or path.stem == "swinging_cylinder"
 
 
+SAMPLES = sorted(path for path in RIGS.rglob("*.yaml") if is_rig(path) and path not in MECHANISMS)
+# what a refusal says, of rigs without a mechanism and of those that a format does not have
+REASONS = ("this rig has no mechanism", "is elastic, which", "URDF has no loops")
+READ_BACK = ("URDF has no gravity", "Drake reads that of")  # this program reads it, or the test gives it
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=[path.relative_to(RIGS).as_posix() for path in SAMPLES])
+def test_every_sample_rig(path, tmp_path, capsys):
+    """Without a warning of a loss the motion is the same; a rig that no format has is refused with its reason."""
+    for ending in ENDINGS:
+        try:
+            pair = WrittenRobot(path, tmp_path / f"rig{ending}")
+        except InputError as refused:
+            assert any(reason in str(refused) for reason in REASONS)
+            continue
+        warnings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning")]
+        lost = [line for line in warnings if not any(part in line for part in READ_BACK)]
+        before, after = pair.accelerations(numbers(path.stem))
+        assert lost or error(after, before) < EXACT
+
+
 @pytest.mark.parametrize("ending", [".xml", ".sdf"])
 def test_the_rotors_of_drives_are_written(ending, tmp_path):
     pair = WrittenRobot(RIGS / "ur5_sim.yaml", tmp_path / f"arm{ending}")
@@ -129,7 +151,22 @@ ODD = [
     "a;b",
     "a,b",
 ]
-ODD += ["a=b", "#a", "$a", "%a", "{a}", "[a]", "null", "yes", "x" * 300, "a::b", "__a__", "world", "joint", "true"]
+ODD += [
+    "a=b",
+    "#a",
+    "$a",
+    "%a",
+    "{a}",
+    "[a]",
+    "null",
+    "yes",
+    "x" * 300,
+    "a::b",
+    "__a__",
+    "world",
+    "joint",
+    "true",
+]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

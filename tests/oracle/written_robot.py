@@ -5,7 +5,9 @@ import numpy as np
 from cosim.apps.derive import robot_export
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import close_loops, find_redundant
+from cosim.mechanics.multibody.description.export.writer import robot_text
 from cosim.mechanics.multibody.description.robot_formats import format_of, read_robot
+from cosim.mechanics.multibody.mechanism import GRAVITY
 
 
 class WrittenRobot:
@@ -14,6 +16,20 @@ class WrittenRobot:
     def __init__(self, source, output):
         robot_export.export_model(source, output)
         self.before, self.start, _ = robot_export._read(source, ())
+        self._read_back(output)
+
+    @classmethod
+    def of(cls, mechanism, output):
+        """Of a mechanism under the usual gravity, with what its format loses and notes."""
+        found = cls.__new__(cls)
+        found.before = Model(mechanism)
+        found.start = np.array(found.before.neutral(), dtype=float)
+        found.text = robot_text(mechanism, output.suffix, GRAVITY)
+        output.write_text(found.text.text, encoding="utf-8")
+        found._read_back(output)
+        return found
+
+    def _read_back(self, output):
         self.robot = read_robot(output, format_of(output))
         gravity = self.before.gravity if output.suffix == ".urdf" else self.robot.gravity_or(None)
         self.after = Model(self.robot.under(gravity), gravity)

@@ -79,6 +79,10 @@ class MjcfWriter:
     def _name_lost(self) -> None:
         robot = self.robot
         robot.note("MJCF has no limits of velocity: those of {} are not written", robot.joints_with("max_velocity"))
+        along = (
+            "MJCF has friction and rotor inertia of free bodies along the axes of the world: those of {} act otherwise"
+        )
+        robot.lose(along, robot.free_with("friction", "rotor_inertia"))
         useless = [joint.name for joint in robot.joints if joint.max_effort == 0.0]
         robot.note("MJCF has no limit of effort of 0: those of {} are not written", useless)
         for loop in robot.loops:

@@ -76,6 +76,10 @@ class PreparedRobot:
         if names:
             self.notes.append(what.format(listed([f"'{name}'" for name in names])))
 
+    def free_with(self, *keys: str) -> list[str]:
+        """Names of free joints with one of these numbers."""
+        return [joint.name for joint in self.joints if joint.kind == "free" and any(getattr(joint, k) for k in keys)]
+
     def joints_with(self, key: str) -> list[str]:
         """Names of joints whose number `key` is finite and not 0."""
         every = [*self.joints, *(loop.joint for loop in self.loops)]

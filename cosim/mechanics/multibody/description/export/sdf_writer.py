@@ -79,8 +79,9 @@ class SdfWriter:
         robot.lose("SDF has no rotor inertia: Drake reads that of {}, other programs do not", rotors)
         springs = [joint.name for joint in joints if joint.torsion is not None]
         robot.lose("SDF has no springs in ball joints: those of {} are not written", springs)
-        passive = (joint for joint in joints if joint.kind == "free" and (joint.damping or joint.friction))
-        robot.lose("SDF has no damping of free bodies: those of {} are not written", [joint.name for joint in passive])
+        robot.lose(
+            "SDF has no damping of free bodies: that of {} is not written", robot.free_with("damping", "friction")
+        )
         partly = [name for name, part in robot.carried.items() if part != 1.0]
         robot.lose("SDF carries the weight of a link as a whole or not at all: {} have theirs", partly)
         renamed = [f"{name}' as '{new}" for name, new in self.names.items() if new not in (name, GROUND_LINK)]

@@ -47,6 +47,7 @@ def urdf_text(robot: PreparedRobot) -> str:
 
 def _name_lost(robot: PreparedRobot) -> None:
     robot.lose("URDF has no rotor inertia: that of {} is not written", robot.joints_with("rotor_inertia"))
+    robot.lose("URDF has no damping of free bodies: that of {} is not written", robot.free_with("damping", "friction"))
     robot.lose("URDF has no springs in joints: those of {} are not written", robot.joints_with("stiffness"))
     robot.lose("URDF has no springs: {} are not written", [spring.name for spring in robot.springs])
     torsion = [joint.name for joint in robot.joints if joint.torsion is not None]
