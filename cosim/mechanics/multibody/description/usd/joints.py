@@ -171,7 +171,7 @@ class UsdJoints:
         return self._Units(DEGREE, kilogram * metre**2, kilogram * metre**2)
 
     def _drive(self, prim: Any, joint: Joint, drive: str, unit: _Units) -> None:
-        """effort = k (q_t − q) + d (v_t − v), of a servo whose control is the position that is asked for."""
+        """effort = k (q_t − q) + d (v_t − v), of a servo whose control is the commanded position."""
         stage, key = self.stage, f"drive:{drive}:physics:"
         if not prim.HasAPI(stage.usd.UsdPhysics.DriveAPI, drive):
             return
