@@ -44,8 +44,8 @@ class FieldReference:
         self.signals: Signals = {**FIELD_SIGNALS, **({} if self.turn is None else STEP_SIGNALS)}
 
     def samples_per_turn(self, velocity: float) -> float:
-        """Samples of a field that moves in steps per electrical turn at a velocity of the joint; ∞ of one that turns
-        continuously."""
+        """Samples of a field that moves in steps per electrical turn at a velocity of the joint; ∞ of a field
+        that is continuous."""
         if self.turn is None or not velocity:
             return math.inf
         return self.turn / (min(abs(velocity), self.loop.limit) * abs(self.ratio) * self.period)
