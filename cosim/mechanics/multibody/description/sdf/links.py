@@ -10,7 +10,7 @@ from cosim.mechanics.multibody.description import solids
 from cosim.mechanics.multibody.description.diagnostics import NO_CONTACTS
 from cosim.mechanics.multibody.description.inertia import inertia_matrix, moved, summed
 from cosim.mechanics.multibody.description.sdf.values import SdfValues, children
-from cosim.mechanics.multibody.description.solids import Solid
+from cosim.mechanics.multibody.description.solids import SolidShape
 from cosim.mechanics.multibody.description.xmltree import XmlElement
 from cosim.mechanics.multibody.mechanism import Inertial
 
@@ -95,7 +95,7 @@ def _shape(collision: XmlElement, density: float, values: SdfValues) -> Inertial
     return moved(solid.inertial(mass), pose)
 
 
-def _solid(shape: XmlElement, values: SdfValues) -> Solid:
+def _solid(shape: XmlElement, values: SdfValues) -> SolidShape:
     """The shape, with the sizes of SDF where it gives none."""
     if shape.tag in ("box", "ellipsoid"):
         return (solids.box if shape.tag == "box" else solids.ellipsoid)(*_three(shape, SHAPES[shape.tag], values))

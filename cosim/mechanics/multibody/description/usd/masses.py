@@ -13,7 +13,7 @@ import numpy as np
 
 from cosim.mechanics.multibody.description import solids
 from cosim.mechanics.multibody.description.inertia import moved, summed
-from cosim.mechanics.multibody.description.solids import Solid
+from cosim.mechanics.multibody.description.solids import SolidShape
 from cosim.mechanics.multibody.description.usd.stage import UsdStage
 from cosim.mechanics.multibody.mechanism import Inertial, Pose
 
@@ -77,7 +77,7 @@ def _of_shape(stage: UsdStage, shape: Any, pose: Pose, density: float) -> Inerti
     return moved(solid.inertial(mass), pose.inverse() @ at @ Pose(turn, np.zeros(3)))
 
 
-def _solid(stage: UsdStage, shape: Any, kind: str, scale: np.ndarray) -> tuple[Solid | None, np.ndarray]:
+def _solid(stage: UsdStage, shape: Any, kind: str, scale: np.ndarray) -> tuple[SolidShape | None, np.ndarray]:
     """(the solid, the rotation of its z axis)."""
     if kind == "Cube":
         return solids.box(*(stage.number(shape, "size", 2.0) * scale).tolist()), np.eye(3)
