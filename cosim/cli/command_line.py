@@ -533,6 +533,14 @@ def all_commands() -> Commands:
         word("--frame-rate", type=float, default=30.0, metavar="HZ", help="pictures of the 3D view; default: 30 Hz"),
     )
     tree.add_command(
+        "export model",
+        commands.export_model,
+        word("source", metavar="RIG|ROBOT", type=Path, help="a rig or a robot file"),
+        word("-o", dest="output", metavar="FILE", type=Path, required=True, help="F.urdf, F.xml (MJCF) or F.sdf"),
+        overrides,
+        overlay,
+    )
+    tree.add_command(
         "export layout",
         commands.layout,
         rig,

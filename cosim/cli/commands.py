@@ -442,6 +442,13 @@ def key(file: Path) -> None:
     print(f"wrote {file}, which only you may read, and {public} for clients")
 
 
+def export_model(source: Path, output: Path, overrides: list[Override]) -> None:
+    """Write the mechanism of a rig or a robot file as URDF, MJCF or SDF."""
+    from cosim.apps.derive.robot_export import export_model as write
+
+    write(source, output, overrides)
+
+
 def derive(
     mechanism: Path,
     file: Path | None,

@@ -79,6 +79,17 @@ def settings_with_file(settings: Settings, spec: MechanismSpec | None, dofs: Dof
             return True
         return False
 
+    def add_limits(name: str, limits: Mapping[str, float]) -> None:
+        """Those that the rig does not give, key by key, as it is with `all`."""
+        own = found.get(name)
+        own = {} if own is None else own
+        if isinstance(own, dict) and "prescribed" not in own:
+            given, common = own.get("limits"), of_all.get("limits")
+            given, common = ({} if each is None else each for each in (given, common))
+            if isinstance(given, dict) and isinstance(common, dict):
+                new = {key: bound for key, bound in limits.items() if key not in common}
+                found[name] = {**own, "limits": {**new, **given}}
+
     moving = {name for name, joint in dofs.single.items() if joint.mimic is None and joint.kind != "fixed"}
     if spec.start is not None:
         closes = bool(spec.description.loops or spec.description.constraints)
@@ -89,7 +100,7 @@ def settings_with_file(settings: Settings, spec: MechanismSpec | None, dofs: Dof
                 add(name, "initial", _initial(spec.start, name, "guess" if closes else "position"))
     for name, limits in spec.file.limits.items():
         if name in moving:
-            add(name, "limits", dict(limits))
+            add_limits(name, limits)
     for actuator in _able(spec.file) if spec.drives else ():
         (name,) = actuator.joints
         if (
@@ -97,7 +108,7 @@ def settings_with_file(settings: Settings, spec: MechanismSpec | None, dofs: Dof
             and add(name, "actuator", {"type": actuator.type, **actuator.keys})
             and name in spec.file.efforts
         ):
-            add(name, "limits", {"effort": max(map(abs, spec.file.efforts[name]))})  # the actuator has both
+            add_limits(name, {"effort": max(map(abs, spec.file.efforts[name]))})  # the actuator has both
     return found
 
 
