@@ -73,7 +73,13 @@ TABLE = (
     word(
         "--unit", metavar="NAME=UNIT", help="unit of t, position, effort, a joint or a column; may be repeated", **MANY
     ),
-    word("--column", metavar="JOINT=NAME", help="column of t, a joint or JOINT/position; may be repeated", **MANY),
+    word(
+        "--column",
+        metavar="NAME=COLUMN",
+        help="column of t, a joint or JOINT/position, or of position those of all joints: q1..q6; may be repeated",
+        **MANY,
+    ),
+    word("--gain", metavar="NAME=GAIN", help="of a column, such as 'effort=1.4,0.7 N*m/A'; may be repeated", **MANY),
     word("--topic", metavar="NAME", help="topic of an MCAP file with several"),
 )
 

@@ -307,6 +307,7 @@ def identify(
     anyway: bool,
     unit: list[str],
     column: list[str],
+    gain: list[str],
     topic: str | None,
 ) -> None:
     """Find masses, inertias and friction from a recording."""
@@ -330,7 +331,7 @@ def identify(
     words = "a frequency such as 10 or 10 Hz"
     hertz = None if cutoff is None else quantity_of(cutoff, "Hz", "--cutoff", (0.0, math.inf), words)
     with named_when_slow():
-        table = table_options(unit, column, topic)
+        table = table_options(unit, column, topic, gain)
         identify_rig(rig, recording, overrides, wanted, hertz, training, output, report, json, method, anyway, table)
 
 

@@ -76,7 +76,9 @@ def _assignment(text: str) -> tuple[str, float | list[float] | str]:
         return name.strip(), value.strip()
 
 
-def compare(a: Path, b: Path, unit: list[str], column: list[str], topic: str | None, align: bool) -> None:
+def compare(
+    a: Path, b: Path, unit: list[str], column: list[str], gain: list[str], topic: str | None, align: bool
+) -> None:
     """Compare two runs, or a run with a log, and show where they part."""
     from cosim.cli.comparison_report import print_comparison
     from cosim.cli.table_options import table_options
@@ -84,7 +86,7 @@ def compare(a: Path, b: Path, unit: list[str], column: list[str], topic: str | N
     from cosim.rig.run.measured_log import run_or_log
     from cosim.rig.run.run import load_run
 
-    first, options = load_run(a), table_options(unit, column, topic)
+    first, options = load_run(a), table_options(unit, column, topic, gain)
     runs = first, run_or_log(b, first, options)
     shift = 0.0
     if align:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cosim.core.errors import InputError
-from cosim.core.tables.joint_columns import TableOptions
+from cosim.core.tables.options import TableOptions
 
-KEYS = ("--unit ", "--column ", "--topic")
+KEYS = ("--unit ", "--column ", "--topic", "--gain ")
 
 
-def table_options(unit: Sequence[str], column: Sequence[str], topic: str | None) -> TableOptions:
+def table_options(
+    unit: Sequence[str], column: Sequence[str], topic: str | None, gain: Sequence[str] = ()
+) -> TableOptions:
     """Raises InputError for what is not NAME=VALUE."""
-    return TableOptions(_pairs(unit, "--unit", "position=deg"), _pairs(column, "--column", "elbow=q2"), topic, KEYS)
+    units, columns = _pairs(unit, "--unit", "position=deg"), _pairs(column, "--column", "elbow=q2")
+    return TableOptions(units, columns, topic, KEYS, _pairs(gain, "--gain", "'effort=1.4,0.7 N*m/A'"))
 
 
 def _pairs(texts: Sequence[str], option: str, example: str) -> dict[str, str]:

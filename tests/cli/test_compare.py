@@ -95,3 +95,26 @@ def test_chosen_signals_are_plotted(command):
     assert command.prints("run", "rig.yaml", *words).splitlines()[-1] == "wrote    plot a.svg"
     drawn = Path("a.svg").read_text(encoding="utf-8")
     assert "<!-- hinge/velocity -->" in drawn and "<!-- energy/kinetic -->" in drawn
+
+
+def test_a_log_with_gains_uneven_rows_and_rubbish(recorded, said):
+    """Of the run itself: currents of 2 N·m/A, degrees, numbered columns, a spike, an empty cell and a cut line."""
+    run = open_recording("a.mcap")
+    rows = np.cumsum(np.random.default_rng(0).integers(1, 4, 150))
+    t, q, tau = (np.asarray(of)[rows] for of in (run.t, run["hinge/position"], run["hinge/effort"]))
+    lines = [f"{a:.9g},{b:.12g},{c:.12g}" for a, b, c in zip(t, np.degrees(q), tau / 2, strict=True)]
+    lines[20] = f"{t[20]:.9g},1e6,0"
+    lines[40] = f"{t[40]:.9g},,0"
+    lines[60] = lines[60].rpartition(",")[0]
+    Path("log.csv").write_text("\n".join(["t,q1,i1", *lines, ""]))
+    out = compared(recorded, "a.mcap", "log.csv", "--unit", "position=deg", "--gain", "effort=2 N*m/A")
+    said([line for line in out if line.startswith("note")])
+    runs = {name: line for line in out if (name := line.split()[0]) in ("hinge/position", "hinge/effort")}
+    for line in runs.values():
+        assert float(line.split()[1]) < 1e-3, line
+    for words in (
+        ["--gain", "effort=2 N*m/V", "--unit", "current=A"],
+        ["--gain", "effort 2"],
+        ["--column", "effort=i1,i2"],
+    ):
+        said(recorded.refuses("compare", "a.mcap", "log.csv", *words))

@@ -53,7 +53,7 @@ def rows(of):
 def with_current_of(value):
     def change(columns):
         current = columns["elbow/current"].copy()
-        current[100:103] = value
+        current[100:1003] = value
         return columns | {"elbow/current": current}
 
     return change
@@ -70,9 +70,8 @@ TABLES = {
     "short": rows(lambda values: values[:800]),
     "little moves": rows(lambda values: values[:1500]),
     "constant": lambda columns: rows(lambda values: np.full_like(values, 0.5))(columns) | {"t": columns["t"]},
-    "a gap": rows(lambda values: np.delete(values, slice(5000, 5100))),
+    "a long gap": rows(lambda values: np.delete(values, slice(5000, 8100))),
     "not finite": with_current_of(np.nan),
-    "uneven times": at_times(lambda t: t + np.random.default_rng(0).uniform(-3e-4, 3e-4, len(t))),
     "times in ms": at_times(lambda t: 1e3 * t),
     "times in us": at_times(lambda t: 1e6 * t),
 }

@@ -110,6 +110,44 @@ def test_inertias_and_frictions_of_a_recording(arm_file, recording):
     assert "the mass of upper" in [quantity.title for quantity in found.unsure]
 
 
+@pytest.mark.parametrize("late", [0.0, 4e-3])
+def test_uneven_rows_with_a_gap_and_rubbish(arm_file, noisy, tmp_path, late):
+    """Simulated runs pass the means that the log became; a third of its ticks is there, at times between them."""
+    rig, errors = load_rig(arm_file), []
+    for seed, path in enumerate(noisy):
+        head, table = path.read_text().split("\n", 1)[0], np.loadtxt(path, delimiter=",", skiprows=1)
+        rng = np.random.default_rng(seed)
+        t = np.cumsum(rng.uniform(2e-3, 4e-3, 6000)) - 2e-3
+        t = t[(t < table[-1, 0]) & ((t < 3.0) | (t > 3.3))]
+        rows = [np.interp(t - late * name.endswith("/position"), table[:, 0], column)
+                for name, column in zip(head.split(","), table.T, strict=True)]  # fmt: skip
+        rows[0] = t
+        rows[1][[70, 900]] += 50.0
+        np.savetxt(tmp_path / "f.csv", np.column_stack(rows), delimiter=",", header=head, comments="")
+        wanted = ["friction", "torque_constant", *(["delay"] if late else [])]
+        found = identify(rig, tmp_path / "f.csv", wanted, method="output-error")
+        assert found.motion.window == pytest.approx(6e-3, rel=0.1)
+        assert any("1 gap" in note for note in found.motion.notes)
+        assert any("no motion has" in note for note in found.motion.notes)
+        errors.append(list(off(found, FRICTION | ({"delay": late} if late else {})).values()))
+        assert max(check.after / check.before for check in found.checks) < 0.4
+    assert np.abs(errors).max() < 2.0
+    assert np.mean(np.abs(errors) < 1.0) >= 0.8
+
+
+def test_uneven_rows_without_noise_give_the_numbers_themselves(arm_file, tmp_path):
+    """What the means make of straight lines between rows, they make of the simulated runs too."""
+    rig = load_rig(arm_file)
+    path = recorded(rig, tmp_path / "all.csv", FRICTION)
+    head, table = path.read_text().split("\n", 1)[0], np.loadtxt(path, delimiter=",", skiprows=1)
+    table = table[np.cumsum(np.random.default_rng(0).integers(2, 30, 720))]
+    np.savetxt(tmp_path / "f.csv", table, delimiter=",", header=head, comments="")
+    found = identify(rig, tmp_path / "f.csv", ["friction", "torque_constant"], method="output-error")
+    assert found.motion.window > 0.03
+    known = {number.name: number.value for number in found.numbers}
+    assert [known[name] for name in FRICTION] == pytest.approx(list(FRICTION.values()), rel=1e-4)
+
+
 @pytest.mark.parametrize("ticks", [1, 4])
 def test_the_delay_of_positions(arm_file, noisy, tmp_path, ticks):
     names = noisy[0].read_text().split("\n", 1)[0].split(",")

@@ -18,7 +18,8 @@ from scipy.io import savemat
 
 from cosim.core.errors import InputError
 from cosim.core.tables import FileTable, open_table
-from cosim.core.tables.joint_columns import NamedColumns, TableOptions
+from cosim.core.tables.joint_columns import NamedColumns
+from cosim.core.tables.options import TableOptions
 from cosim.core.tables.text import read_text
 from cosim.core.units import UNITS
 from tests.tables.bags import T0, joint_state, write_cdr, write_json

@@ -13,9 +13,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from mcap.writer import CompressionType
 
 from cosim.core.tables import open_table
-from cosim.core.tables.joint_columns import NamedColumns, TableOptions
+from cosim.core.tables.joint_columns import NamedColumns
 from cosim.core.tables.joint_table import JointTable, TableFile, read_joint_table
 from cosim.core.tables.log import JointLog, MeasuredColumn, read_log
+from cosim.core.tables.options import TableOptions
 from tests.kit.refusals import refusal
 from tests.tables.bags import (
     ARRAY,

@@ -13,9 +13,10 @@ import pytest
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.core.errors import SourceLocation
 from cosim.core.tables import open_table
-from cosim.core.tables.joint_columns import NamedColumns, TableOptions
+from cosim.core.tables.joint_columns import NamedColumns
 from cosim.core.tables.joint_table import TableFile, read_joint_table
 from cosim.core.tables.log import MeasuredColumn, read_log
+from cosim.core.tables.options import TableOptions
 from cosim.core.units import UNITS
 from cosim.plugins.trajectories import waypoints
 from cosim.rig.reading.schema import Reading
@@ -24,7 +25,7 @@ from cosim.rig.run.measured_log import measured_log
 from tests.kit.refusals import refusal
 from tests.tables.foreign_texts import JOINTS, READ, REFUSED, Foreign, T
 
-OPTIONS = ("--unit ", "--column ", "--topic")
+OPTIONS = ("--unit ", "--column ", "--topic", "--gain ")
 EXACT = 1e-15  # relative: one rounding of a factor
 
 

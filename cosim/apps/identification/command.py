@@ -10,7 +10,7 @@ from cosim.apps.identification.identification import identify
 from cosim.apps.identification.report import report_page
 from cosim.apps.identification.variables import choose
 from cosim.core.errors import RunError
-from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, TableOptions
+from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.output import console
 from cosim.output.output_files import check_output, identity, write_file, write_json
 from cosim.rig.reading.yaml_source import Override, overlay_text

@@ -30,7 +30,7 @@ from cosim.apps.identification.results import Identification, JointCheck, Unexpl
 from cosim.apps.identification.suspicions import LEAST_EXPLAINED, cause_of
 from cosim.apps.identification.variables import DEFAULT, VariableBlock, Variables, choose
 from cosim.core.errors import InputError, did_you_mean
-from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, TableOptions
+from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.core.types import Array
 from cosim.core.units import show_percent
 from cosim.rig.rig import Rig
@@ -116,6 +116,7 @@ def by_equation_error(
     if moving < FEWEST:
         what = f"has {moving} samples in which a joint moves steadily, {FEWEST} are needed"
         fix = unit_of_time(motion) or "record a longer or a faster motion"
+        fix += ", without gaps" if motion.gaps else ""
         raise InputError(f"{what}; {fix}", motion.path)
     equation = EquationError(rig, chosen.names, motion.source)
     seen, variables = _visible(chosen, equation, samples.part(slice(0, count)), motion.path)
@@ -213,7 +214,7 @@ def _kept(chosen: Variables, kept: Variables, found: Fit) -> Fit:
 def _rig_itself(rig: Rig, motion: RecordedMotion, chosen: Variables, training: float) -> list[JointCheck]:
     """What a run with the numbers of the rig explains."""
     loop, rows = ClosedLoop(rig, chosen, motion, True), round(training * len(motion.t))
-    drive, start = loop.means(motion.drive), rows // loop.together
+    drive, start = loop.means(motion.drive), loop.count(rows)
     left = loop.errors(chosen.of_rig[None], len(motion.t))[0][:, len(motion.joints) :]
     sizes = ((rms_of(of[start:, k]) for of in (drive, left, left, drive + left)) for k in range(len(motion.joints)))
     return [JointCheck(joint, *of) for joint, of in zip(motion.joints, sizes, strict=True)]
@@ -224,4 +225,4 @@ def _unexplained(loop: ClosedLoop, found: OutputFit, rows: int) -> Unexplained:
     x = np.vstack([loop.variables.of_rig, found.fit.x])
     before, after = loop.errors(x, len(motion.t))[:, :, n:]
     t, drive = loop.means(motion.t), loop.means(motion.drive)
-    return Unexplained(motion.joints, t, drive, before, after, np.ones(drive.shape, bool), rows // loop.together)
+    return Unexplained(motion.joints, t, drive, before, after, np.ones(drive.shape, bool), loop.count(rows))

@@ -29,6 +29,7 @@ from cosim.apps.identification.recorded_motion import RecordedMotion, unit_of_ti
 from cosim.apps.identification.suspicions import of_positions, unit_of_positions
 from cosim.apps.identification.variables import Variables
 from cosim.core.errors import InputError, InputErrors
+from cosim.core.tables.even_rows import means_between
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
 
@@ -59,11 +60,14 @@ class ClosedLoop:
     _evaluated: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Raises InputError for a recording whose rows lie between the ticks of the rig."""
+        """Raises InputError for a recording whose even rows lie between the ticks of the rig."""
         model = self.rig.tick_model
         encoders = model.encoders.exact()  # noise and increments have no derivative, and average out
         self._runner = self.rig.with_ticks(replace(model, encoders=encoders))
-        self.first, self.every = (self._ticks(t) for t in (self.motion.t[0], self.motion.step))
+        if self.motion.window:
+            self.first, self.every = round((self.motion.t[0] - 0.5 * self.motion.window) / model.step), 1
+        else:
+            self.first, self.every = (self._ticks(t) for t in (self.motion.t[0], self.motion.step))
         self.together = max(1, int(1.0 / (RATE * self.motion.step)))
 
     def _ticks(self, seconds: float) -> int:
@@ -81,9 +85,22 @@ class ClosedLoop:
         return [*(f"{name}/position" for name in joints), *(f"{name}/{self.motion.source}" for name in joints)]
 
     def means(self, rows: Array) -> Array:
-        """(n, …) means of `together` successive rows (k, …) each; a rest of rows is left out."""
+        """(n, …) means of `together` successive rows (k, …) each; a rest of rows is left out, and means with a gap."""
         n = len(rows) // self.together
-        return rows[: n * self.together].reshape(n, self.together, *rows.shape[1:]).mean(axis=1)
+        means = rows[: n * self.together].reshape(n, self.together, *rows.shape[1:]).mean(axis=1)
+        return means[self._beside_gaps(n)]
+
+    def count(self, rows: int) -> int:
+        """Of the means of the first rows."""
+        return int(self._beside_gaps(rows // self.together).sum())
+
+    def _beside_gaps(self, n: int) -> Array:
+        """bool (n,): whether none of the rows of a mean is in a gap."""
+        half, t = 0.5 * self.motion.window, self.motion.t[: n * self.together]
+        inside = np.zeros((n, self.together), dtype=bool)
+        for begin, end in self.motion.gaps:
+            inside |= ((t + half > begin) & (t - half < end)).reshape(inside.shape)
+        return np.logical_not(inside.any(axis=1))
 
     def runs(self, x: Array, rows: int) -> Array:
         """Simulated channels (k, rows, c) with k values (k, size) of the variables, NaN after a stop."""
@@ -96,12 +113,14 @@ class ClosedLoop:
                 first += count
         # where nothing but the delay changes, one run is enough
         initial = {name: np.full(len(x) if parameters else 1, value) for name, value in self._starts().items()}
-        last = self.first + self.every * (rows - 1)
-        step = math.gcd(self.first, self.every)
+        motion, tick = self.motion, self.rig.tick_model.step
+        edges = motion.t[0] + motion.window * (np.arange(rows + 1) - 0.5)
+        last = math.ceil(edges[-1] / tick) + 1 if motion.window else self.first + self.every * (rows - 1)
+        step = 1 if motion.window else math.gcd(self.first, self.every)
         batch = self._runner.rollouts(
             parameters=parameters,
             initial=initial,
-            duration=last * self.rig.tick_model.step,
+            duration=last * tick,
             every=step,
             signals=self.channels,
             unknown=() if self.known else tuple(parameters),
@@ -109,8 +128,16 @@ class ClosedLoop:
         if batch.stopped[0]:
             raise InputError(f"the rig does not follow the recording: {batch.faults[0]}", str(self.rig.spec.path))
         found = np.stack([batch[name] for name in self.channels], axis=2)
-        found = found[:, self.first // step :: self.every // step]
-        return self._delayed(found if parameters else np.repeat(found, len(x), axis=0), delays)
+        found = found if parameters else np.repeat(found, len(x), axis=0)
+        if motion.window:
+            return np.stack([self._means_of_log(of, edges) for of in self._delayed(found, delays, tick)])
+        return self._delayed(found[:, self.first // step :: self.every // step], delays, motion.step)
+
+    def _means_of_log(self, found: Array, edges: Array) -> Array:
+        """(rows, c) what the log would have become, had its uneven rows been those of a simulated run (ticks, c)."""
+        t, ticks = self.motion.logged, self.rig.tick_model.step * np.arange(len(found))
+        t = t[: np.searchsorted(t, edges[-1]) + 1]
+        return means_between(edges, t, np.column_stack([np.interp(t, ticks, column) for column in found.T]))
 
     def _starts(self) -> dict[str, float]:
         """Initial positions that differ from the rig's."""
@@ -128,10 +155,10 @@ class ClosedLoop:
                     return f"begins where the rig does if {suspicion.text}; {suspicion.fix}"
         return ""
 
-    def _delayed(self, found: Array, delays: Array) -> Array:
-        """Positions are recorded so much later than what drives the joints."""
+    def _delayed(self, found: Array, delays: Array, step: float) -> Array:
+        """Rows `step` [s] apart; positions are recorded so much later than what drives the joints."""
         n = len(self.motion.joints)
-        t = np.arange(found.shape[1]) * self.motion.step
+        t = np.arange(found.shape[1]) * step
         for of, delay in zip(found, delays, strict=True):
             if delay:
                 of[:, :n] = np.column_stack([np.interp(t - delay, t, column) for column in of[:, :n].T])

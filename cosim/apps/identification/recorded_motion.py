@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.core.tables import open_table
-from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, NamedColumns, TableOptions
+from cosim.core.tables.even_rows import STEPS_PER_MEAN, even_rows
+from cosim.core.tables.joint_columns import NamedColumns
 from cosim.core.tables.log import MeasuredColumn, read_log
+from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
 
 POSITIONS = ("measured_position", "position")  # signals of a joint, the first one that a file has
 SHORTEST_MOTION = 1.0  # s
 STILL = 1e-6  # rad or m: a joint that moves less does not move
-JITTER = 1e-3  # of intervals between rows, as a fraction of their median
-FEW_GAPS = 10  # more are no gaps but uneven times
 SPARSE = 0.1  # s between rows: no motion of a machine is recorded as slowly, but a time in ms looks like it
 RATE_PER_CUTOFF = 8.0  # least rows per period of the cut-off frequency
 WIDTH = 0.1325  # standard deviation of the filter's Gaussian, in periods of the cut-off frequency (-3 dB)
@@ -33,7 +33,9 @@ SLOW = 0.03  # rad/s or m/s, below which dry friction depends on more than the d
 @dataclass(frozen=True)
 class RecordedMotion:
     """Of n joints with drives at k equally spaced times: t (k,) [s], position (k, n), drive (k, n): the signal `source`
-    of each joint, SI; notes: what was guessed or changed."""
+    of each joint, SI; window [s]: over which rows are means of uneven ones, 0 for rows as they were; logged [s]: times
+    of the latter, empty without; gaps: (begin, end) [s] between which nothing was recorded; notes: what was guessed or
+    changed."""
 
     path: str
     joints: tuple[str, ...]
@@ -41,6 +43,9 @@ class RecordedMotion:
     position: Array
     drive: Array
     source: str
+    window: float = 0.0
+    logged: Array = field(default_factory=lambda: np.zeros(0))
+    gaps: tuple[tuple[float, float], ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -91,10 +96,11 @@ def read_motion(
     """sources: signals of what drives a joint, in the order of preference; one is taken for all joints. options: what
     the file does not say.
 
-    Raises InputError for a file of another rig, without a signal, too short, without motion, or with gaps.
+    Uneven rows become means over equal intervals. Raises InputError for a file of another rig, without a signal, too
+    short, without motion, or with too many rows missing.
     """
     joints, table = actuated_joints(rig), open_table(path, options.topic)
-    of = NamedColumns.of(table, rig.joints, options)
+    of = NamedColumns.of(table, rig.joints, options, by_order=True)
     what = next((what for what in POSITIONS if of.all(joints, what) is not None), POSITIONS[-1])
     source = next((source for source in sources if of.all(joints, source) is not None), sources[0])
     positions = of.required(joints, what)
@@ -102,6 +108,8 @@ def read_motion(
         lacking = next(joint for joint in joints if of.column(joint, source) is None)
         others = "" if len(sources) == 1 else f", nor {' or '.join(sources[1:])} of all joints"
         fix = f"record what drives each joint, or name it by {of.way(f'{lacking}/{source}')}"
+        if source == "effort" and of.all(joints, "current") is not None:
+            fix += f", or take it from the current by {of.keys[3]}effort, such as '14.87 N*m/A'"
         raise InputError(f"no column '{lacking}/{source}'{others}; {fix}", str(path))
     drives = of.required(joints, source)
     dofs = [rig.plant.model.dof_units[rig.plant.model.dof_index(joint)] for joint in joints]
@@ -111,19 +119,25 @@ def read_motion(
         for of_joint in zip(joints, [quantity] * len(joints), columns, dofs, strict=True)
     ]
     log = read_log(of, wanted)
-    position, drive = np.split(log.values, 2, axis=1)
-    motion = RecordedMotion(str(path), joints, log.t, position, drive, source, log.notes)
-    _check(motion, log.lines)
-    return motion
+    _check_length(log.t, str(path))
+    rows = even_rows(log.t, log.values, log.places.row, str(path))
+    _check_length(rows.t, str(path))
+    position, drive = np.split(rows.values, 2, axis=1)
+    if np.ptp(position, axis=0).max() < STILL:
+        raise InputError("no joint moves; record a motion, such as one from 'cosim identify --excite'", str(path))
+    notes = (*log.notes, *rows.notes)
+    logged = log.t if rows.window else np.zeros(0)
+    return RecordedMotion(str(path), joints, rows.t, position, drive, source, rows.window, logged, rows.gaps, notes)
 
 
 def unit_of_time(motion: RecordedMotion) -> str:
     """In which unit the times may be, in words with the fix; empty where they are in s."""
-    if motion.step < SPARSE:
+    step = motion.step / (STEPS_PER_MEAN if motion.window else 1.0)
+    if step < SPARSE:
         return ""
-    unit, factor = ("ms", 1e-3) if motion.step < 1e3 * SPARSE else ("us", 1e-6)
+    unit, factor = ("ms", 1e-3) if step < 1e3 * SPARSE else ("us", 1e-6)
     length = motion.t[-1] - motion.t[0]
-    what = f"rows {motion.step:.4g} s apart look like times in {unit}"
+    what = f"rows {step:.4g} s apart look like times in {unit}"
     return f"{what}; give t in s, from {factor * motion.t[0]:.4g} to {factor * (motion.t[0] + length):.4g}"
 
 
@@ -132,30 +146,10 @@ def actuated_joints(rig: Rig) -> tuple[str, ...]:
     return tuple(name for name in rig.joints if name in rig.plant.actuated)
 
 
-def _check(motion: RecordedMotion, lines: np.ndarray) -> None:
-    """Raises InputError for a motion that cannot be differentiated; lines (k,): of its rows, empty without."""
-
-    def fail(what: str) -> InputError:
-        return InputError(what, motion.path)
-
-    if len(motion.t) < 2 or motion.t[-1] - motion.t[0] < SHORTEST_MOTION:
-        length = float(motion.t[-1] - motion.t[0]) if len(motion.t) else 0.0
-        raise fail(f"has {length:.3g} s of motion; record at least {SHORTEST_MOTION:g} s")
-    for name, values in (("t", motion.t), ("the positions", motion.position), ("the drives", motion.drive)):
-        if not np.isfinite(values).all():
-            raise fail(f"{np.count_nonzero(~np.isfinite(values))} numbers of {name} are not finite; record them again")
-    intervals = np.diff(motion.t)
-    step = float(np.median(intervals))
-    other = np.abs(intervals - step) > JITTER * step
-    if other.any():
-        at = int(np.argmax(np.abs(intervals - step)))
-        where = f"t = {motion.t[at]:.6g} s" + (f" (line {lines[at]})" if len(lines) else "")
-        what = f"the rows are {step:.4g} s apart, but {intervals[at]:.4g} s after {where}"
-        if (count := int(other.sum())) > FEW_GAPS:
-            raise fail(f"{what}, and {count - 1} others are uneven too; record all ticks, or interpolate them evenly")
-        raise fail(f"{what}; record all ticks, or cut the file there")
-    if np.ptp(motion.position, axis=0).max() < STILL:
-        raise fail("no joint moves; record a motion, such as one from 'cosim identify --excite'")
+def _check_length(t: Array, path: str) -> None:
+    if len(t) < 2 or t[-1] - t[0] < SHORTEST_MOTION:
+        length = float(t[-1] - t[0]) if len(t) else 0.0
+        raise InputError(f"has {length:.3g} s of motion; record at least {SHORTEST_MOTION:g} s", path)
 
 
 def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> MotionSamples:
@@ -192,9 +186,20 @@ def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> Mot
     columns = (motion.t, position, velocity, acceleration, drive, rate)
     rows = [np.ascontiguousarray(values[::thin]) for values in columns]
     edge = -(-(reach + 1) // thin)
+    touched = (REACH * first + reach + thin + 2.0) * motion.step + 0.5 * motion.window + abs(delay)
     kept = np.arange(edge, len(rows[0]) - edge, apart)
+    kept = kept[_beside_gaps(rows[0][kept], motion.gaps, touched)]
     moving = _keep_moving(rows[2], -(-reach // thin))[kept]
     return MotionSamples(*rows, width=second / thin, kept=kept, moving=moving, delay=delay)
+
+
+def _beside_gaps(t: Array, gaps: Sequence[tuple[float, float]], reach: float) -> Array:
+    """bool (k,): whether nothing within the reach [s] of the filters from a time is in a gap."""
+    beside = np.ones(len(t), dtype=bool)
+    for begin, end in gaps:
+        first, last = np.searchsorted(t, [begin - reach, end + reach])
+        beside[first:last] = False
+    return beside
 
 
 def _keep_moving(velocity: Array, reach: int) -> Array:

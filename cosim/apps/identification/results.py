@@ -205,6 +205,7 @@ class Identification:
             "signal": self.motion.source,
             "method": self.method,
             "cutoff_hz": self.cutoff,
+            "notes": list(self.motion.notes),
             "samples": dict(zip(("training", "validation"), self.sample_numbers, strict=True)),
             "numbers": {
                 number.name: {

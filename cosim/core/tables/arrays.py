@@ -7,11 +7,13 @@ length, are the table. With `names` or `joints`, n words, the columns of an arra
 from __future__ import annotations
 
 import json
+import math
 import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,14 @@ import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.core.tables.table import FileTable, TableRows
+from cosim.core.tables.times import has_times
 from cosim.core.types import Array
 from cosim.core.units import known_unit
 
 WORDS = ("joints", "joint_names", "names", "name", "columns", "labels")  # arrays that name columns
+STEPS = ("ts", "dt", "sample_time", "sampling_time")  # numbers beside arrays: s between rows
+RATES = ("fs", "sample_rate", "sampling_rate", "sampling_frequency")  # Hz
+SAME_STEP = 1e-6  # relative
 LARGEST = 1 << 31  # bytes of numbers
 LONGEST_REASON = 200  # characters
 DAMAGED = "write it again"
@@ -145,14 +151,36 @@ def _table(arrays: Mapping[str, np.ndarray], path: Path) -> FileTable:
         given = dict(zip(exported, words.get("units", ()), strict=False))
         return of_columns(path, columns, {name: unit for name, text in given.items() if (unit := known_unit(text))})
     joints = next((words[name] for name in WORDS if name in words), [])
-    columns = dict[str, Array]()
+    columns, clock = dict[str, Array](), ""
+    if not has_times(numbers) and (step := _time_between_rows(arrays, path)) is not None:
+        columns["t"], clock = step[0] * np.arange(rows), step[1]
     for name, a in numbers.items():
         if a.ndim == 1:
             columns[name] = a
         else:
             named = [f"{joint}/{name}" for joint in joints] if len(joints) == a.shape[1] else []
             columns |= dict(zip(named or [f"{name}[{k}]" for k in range(a.shape[1])], a.T, strict=True))
-    return of_columns(path, columns)
+    return replace(of_columns(path, columns), clock=clock)
+
+
+def _time_between_rows(arrays: Mapping[str, np.ndarray], path: Path) -> tuple[float, str] | None:
+    """(time, what is said) of a number such as `ts` or `fs` beside the arrays; None without one. Raises InputError for
+    two that differ."""
+    found, given = dict[str, float](), dict[str, float]()
+    for name, a in arrays.items():
+        if a.dtype.kind in "fiu" and a.size == 1 and name.lower() in (*STEPS, *RATES):
+            value = float(a.reshape(-1)[0])
+            if not 0.0 < value < math.inf:
+                raise InputError(f"has '{name}' = {value:g}; a time between rows is above 0", str(path))
+            found[name] = value if name.lower() in STEPS else 1.0 / value
+            given[name] = value
+    if not found:
+        return None
+    (name, step), *others = found.items()
+    for other, value in others:
+        if abs(value - step) > SAME_STEP * step:
+            raise InputError(f"has '{name}' and '{other}', which differ; keep one, or save t as an array", str(path))
+    return step, f"there is no column of times; '{name}' = {given[name]:.6g} gives them, from t = 0 on"
 
 
 def _names_of_exports(words: Mapping[str, Sequence[str]], numbers: Mapping[str, Array]) -> dict[str, str] | None:

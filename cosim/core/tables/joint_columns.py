@@ -6,52 +6,32 @@ of this program have it; `elbow`, of the quantity that the table is about; then 
 a path (`/joint_states/elbow/position`). A column that is the name of another joint is that joint's.
 
 Columns by number (`q1`, `actual_q_0`) are nobody's, because the order of joints differs between programs: they are to
-be named, except where the table has columns of the names (`name[0]`, `field.name0`).
+be named, except where the table has columns of the names (`name[0]`, `field.name0`). In a log they may be taken in the
+order of the joints, which is reported; see `cosim.core.tables.column_lists`.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from cosim.core.errors import InputError, InputErrors, did_you_mean, listed
+from cosim.core.errors import InputError, InputErrors, listed
+from cosim.core.tables.column_lists import in_short, numbered_columns
+from cosim.core.tables.gains import Gain
+from cosim.core.tables.options import TableOptions, given_columns, given_gains, given_units
+from cosim.core.tables.quantities import WORDS, dimensions_of
 from cosim.core.tables.table import FileTable, name_and_unit
-from cosim.core.units import JOINT_DIMENSIONS, UNITS, known_unit
+from cosim.core.units import UNITS, known_unit
 
-TIME = "t"
 ALIKE = 0.75  # of a name that may be meant
-# quantity -> its words, the one of this program first
-WORDS: dict[str, tuple[str, ...]] = {
-    "position": ("position", "positions", "pos", "q", "angle", "pose", "jpos"),
-    "velocity": ("velocity", "velocities", "vel", "qd", "dq", "qdot", "speed", "jvel"),
-    "acceleration": ("acceleration", "accelerations", "acc", "accel", "qdd", "ddq"),
-    "effort": ("effort", "efforts", "torque", "tau", "force", "eff", "moment"),
-    "measured_effort": ("measured_effort", "effort", "efforts", "torque", "tau", "force", "eff"),
-    "current": ("current", "currents", "cur", "i"),
-}
 _BETWEEN = "/._- "  # marks between a joint and a quantity
 _SUFFIX = re.compile(r"_(deg|rad|mm|m|cm|rpm|rads|degs|nm|a|ma|turns?|rev)$", re.IGNORECASE)
 _SUFFIXES = {"rads": "rad/s", "degs": "deg/s", "nm": "N*m", "a": "A", "ma": "mA"}
 _NUMBERED = re.compile(r"(?P<path>.*?)(?P<word>[a-z]+)\[?_?(?P<number>\d+)\]?")
-_OF_SIGNAL = re.compile(r"^(measured|command|reference)_")
 _NAMES = ("name", "names", "joint_name", "joint_names")
-
-
-class TableOptions(NamedTuple):
-    """What a user gives, where a file does not have it. units: of the time `t`, a quantity, a joint or a column;
-    columns: the column of `t`, of a joint or of `<joint>/<quantity>`; topic: of an MCAP file with several; keys: how
-    units, columns and topic are given, for messages."""
-
-    units: Mapping[Any, Any] = {}
-    columns: Mapping[Any, Any] = {}
-    topic: str | None = None
-    keys: tuple[str, str, str] = ("units.", "columns.", "topic")
-
-
-SAID_BY_THE_FILE = TableOptions()
 
 
 class _Spellings(NamedTuple):
@@ -85,54 +65,53 @@ class _Owner(NamedTuple):
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """The columns of joints in a table; units, named: see `TableOptions`. about: the quantity that they mean where they
-    give a joint alone."""
+    """The columns of joints in a table; units, named, gains: see `TableOptions`. about: the quantity that they mean
+    where they give a joint alone; by_order: whether numbered columns are the joints' in their order."""
 
     table: FileTable
     joints: Sequence[str]
     units: Mapping[str, str]
     named: Mapping[str, str]
-    keys: tuple[str, str, str]  # of units, columns and topic, for messages
+    keys: tuple[str, str, str, str]  # of units, columns, topic and gains, for messages
     about: str = "position"
+    gains: Mapping[str, Gain] = field(default_factory=dict)
+    by_order: bool = False
     _known: dict[tuple[str, bool], dict[int, _Owner]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
-        cls, table: FileTable, joints: Sequence[str], options: TableOptions, about: str = "position"
+        cls,
+        table: FileTable,
+        joints: Sequence[str],
+        options: TableOptions,
+        about: str = "position",
+        by_order: bool = False,
     ) -> NamedColumns:
-        """Raises InputError, at the key, for units and columns that do not exist."""
-        in_units, in_columns, _ = options.keys
-        found = dict[str, str]()
-        for key, value in options.units.items():
-            unit, name = known_unit(str(value)), str(key)
-            if unit is None:
-                raise InputError(f"there is no unit '{value}'{did_you_mean(str(value), UNITS)}", f"{in_units}{name}")
-            if name not in (TIME, *joints, *table.names, *WORDS) and not _names_a_quantity(name, joints):
-                near = did_you_mean(name, [TIME, *joints, *WORDS, *table.names])
-                raise InputError(f"there is no joint, quantity or column '{name}'{near}", f"{in_units}{name}")
-            found[name] = unit
-        for key, value in options.columns.items():
-            if str(key) not in (TIME, *joints) and not _names_a_quantity(str(key), joints):
-                joint, _, quantity = str(key).rpartition("/")
-                if joint in joints:
-                    what = f"there is no quantity '{quantity}'{did_you_mean(quantity, WORDS)}"
-                else:
-                    what = f"there is no joint '{joint or quantity}'{did_you_mean(joint or quantity, [TIME, *joints])}"
-                raise InputError(what, f"{in_columns}{key}")
-            try:
-                table.index(str(value))
-            except InputError as error:
-                raise InputError(f"{table.path} has {error.what}", f"{in_columns}{key}") from None
-        named = {str(key): str(value) for key, value in options.columns.items()}
-        return cls(table, joints, found, named, options.keys, about)
+        """Raises InputError, at the key, for units, columns and gains that do not exist."""
+        units = given_units(table, joints, options)
+        named, gains = given_columns(table, joints, options), given_gains(joints, options, about)
+        return cls(table, joints, units, named, options.keys, about, gains, by_order)
 
     def column(self, joint: str, quantity: str, bare: bool = False) -> int | None:
         """None without one. bare: whether the name of the joint alone is this quantity. Raises InputError for two
         columns that it could be."""
-        table = self.table
         for key in self._keys(joint, quantity):
             if key in self.named:
-                return table.index(self.named[key])
+                return self.table.index(self.named[key])
+        if self._of_current(joint, quantity):
+            return self.column(joint, "current")
+        found = self._by_name(joint, quantity, bare)
+        if found is None and self.by_order and (ordered := self._by_order(quantity)):
+            return ordered[list(self.joints).index(joint)]
+        return found
+
+    def _of_current(self, joint: str, quantity: str) -> bool:
+        """Whether the gain of a quantity takes it from the current."""
+        gain = self.gain(joint, quantity)
+        return gain is not None and gain.per is not None and quantity != "current" and UNITS[gain.per][0] == "A"
+
+    def _by_name(self, joint: str, quantity: str, bare: bool) -> int | None:
+        table = self.table
         for key in (f"{joint}/{quantity}", *((joint,) if bare else ())):
             if key in table.names:
                 return table.index(key)
@@ -143,6 +122,41 @@ class NamedColumns:
             what = f"the {quantity} of joint '{joint}' could be {which}; name one by {self.way(key)}"
             raise InputError(what, table.place(table.header))
         return found[0] if found else self._by_number(joint, quantity)
+
+    def _by_order(self, quantity: str) -> list[int] | None:
+        """The numbered columns of a quantity in the order of the joints; None where any joint has one by its name."""
+        if quantity not in WORDS or any(self._by_name(joint, quantity, False) is not None for joint in self.joints):
+            return None
+        about, at_motors = quantity == self.about, quantity == "current"
+        return numbered_columns(self.table.names, WORDS[quantity], len(self.joints), at_motors, about)
+
+    def said(self, wanted: Iterable[tuple[str, str, int]]) -> Iterator[str]:
+        """What was guessed of these joints, quantities and columns."""
+        found = dict[str, list[tuple[str, int]]]()
+        for joint, quantity, column in wanted:
+            if not any(key in self.named for key in self._keys(joint, quantity)):
+                found.setdefault(quantity, []).append((joint, column))
+        for quantity, of in found.items():
+            yield from self._said_of(quantity, [joint for joint, _ in of], [column for _, column in of])
+
+    def _said_of(self, quantity: str, joints: Sequence[str], columns: Sequence[int]) -> Iterator[str]:
+        """Of joints whose columns nobody names."""
+        one, names = len(columns) == 1, in_short([self.table.names[k] for k in columns])
+        current = any(self._of_current(joint, quantity) for joint in joints)
+        if current:
+            are = "is a current; times its gain it is" if one else "are currents; times their gains they are"
+            yield f"{names} {are} the {quantity}"
+        source = "current" if current else quantity
+        if self.by_order and (ordered := self._by_order(source)) and set(columns) <= set(ordered):
+            said = f"{names} {'is' if one else 'are'} taken as the {source} of {listed(joints)}"
+            said += "" if one else ", in this order"
+            names = in_short([self.table.names[k] for k in ordered])
+            yield f"{said}; to be certain, give {self.keys[1]}{quantity}{self._sign}{names}"
+
+    @property
+    def _sign(self) -> str:
+        """Between a key and its value."""
+        return "=" if self.keys[1].startswith("--") else ": "
 
     def all(self, joints: Sequence[str], quantity: str, bare: bool = False) -> list[int] | None:
         """The columns of these joints; None where one has none."""
@@ -177,15 +191,31 @@ class NamedColumns:
     def factor(self, joint: str, quantity: str, column: int, dof_unit: str | None = None) -> float:
         """From the unit of a column to SI, 1 where nobody gives it. dof_unit: rad or m, None where unknown. Raises
         InputError for a unit of another quantity."""
-        unit, table = self._unit(joint, quantity, column), self.table
+        source = "current" if self._of_current(joint, quantity) else quantity
+        unit, table = self._unit(joint, source, column), self.table
+        allowed = dimensions_of(quantity, dof_unit)
+        if (gain := self.gain(joint, quantity)) is not None:
+            key = next(key for key in self._keys(joint, quantity) if key in self.gains)
+            try:
+                factor = gain.factor(unit, allowed)
+            except ValueError as error:
+                what = f"{error}, of joint '{joint}' and column '{table.names[column]}'"
+                raise InputError(what, f"{self.keys[3]}{key}") from None
+            if gain.unit is not None:
+                return factor
+        else:
+            factor = 1.0
         if unit is None:
-            return 1.0
-        dimension, factor = UNITS[unit]
-        allowed = _dimensions(quantity, dof_unit)
+            return factor
+        dimension, to_si = UNITS[unit]
         if allowed and dimension not in allowed:
             what = f"the {quantity} of joint '{joint}' is in {' or '.join(allowed)}, this column in {unit}"
             raise InputError(f"{what}; give another column or unit", table.place(table.header, table.names[column]))
-        return factor
+        return factor * to_si if gain is not None else to_si
+
+    def gain(self, joint: str, quantity: str) -> Gain | None:
+        """The one that the caller gives."""
+        return next((self.gains[key] for key in self._keys(joint, quantity) if key in self.gains), None)
 
     def _unit(self, joint: str, quantity: str, column: int) -> str | None:
         """The unit that the caller gives, else that of the file; None without one."""
@@ -239,20 +269,6 @@ class NamedColumns:
                 found = [k for k in alike if (of := numbered[k]) and of["word"] in words]
                 return found[0] if len(found) == 1 else None
         return None
-
-
-def _names_a_quantity(key: str, joints: Sequence[str]) -> bool:
-    """Whether a key of a user is `<joint>/<quantity>`."""
-    joint, _, quantity = key.rpartition("/")
-    return joint in joints and _OF_SIGNAL.sub("", quantity) in WORDS
-
-
-def _dimensions(quantity: str, dof_unit: str | None) -> tuple[str, ...]:
-    """Of a quantity, empty where any is right."""
-    if quantity == "current":
-        return ("A",)
-    both = JOINT_DIMENSIONS.get(f"joint {quantity.removeprefix('measured_')}", ())
-    return both if dof_unit is None or not both else (both[dof_unit == "m"],)
 
 
 def _spellings(joint: str, quantity: str) -> Iterator[str]:

@@ -13,7 +13,9 @@ import numpy as np
 from cosim.core.errors import SourceLocation, plural
 from cosim.core.paths import locate
 from cosim.core.tables.files import open_table
-from cosim.core.tables.joint_columns import TIME, NamedColumns, TableOptions
+from cosim.core.tables.joint_columns import NamedColumns
+from cosim.core.tables.options import TableOptions
+from cosim.core.tables.quantities import TIME
 from cosim.core.tables.times import check_increasing, times_of
 from cosim.core.types import Array, param, params
 

@@ -8,8 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.core.errors import listed
-from cosim.core.tables.joint_columns import TIME, NamedColumns
-from cosim.core.tables.times import CLOSEST, times_of
+from cosim.core.tables.joint_columns import NamedColumns
+from cosim.core.tables.quantities import TIME
+from cosim.core.tables.rubbish import RowPlaces, sound_rows, spikes
+from cosim.core.tables.times import CLOSEST, numeric_times, times_of
 from cosim.core.types import Array
 
 
@@ -23,33 +25,41 @@ class MeasuredColumn(NamedTuple):
 
 
 class JointLog(NamedTuple):
-    """t (k,) [s], increasing; values (k, n), SI, angles without jumps by a turn; lines (k,): of the file, empty where
-    it has none; notes: what was guessed or changed."""
+    """t (k,) [s], increasing; values (k, n), SI, angles without jumps by a turn; places: of the rows in the file;
+    notes: what was guessed or changed."""
 
     t: Array
     values: Array
-    lines: np.ndarray
+    places: RowPlaces
     notes: tuple[str, ...]
 
 
 def read_log(of: NamedColumns, wanted: Sequence[MeasuredColumn]) -> JointLog:
-    """These columns of a table. Raises InputError, InputErrors for cells that are no numbers."""
+    """These columns of a table, without rows that are rubbish (see `cosim.core.tables.rubbish`). Raises InputError,
+    InputErrors for cells that are no numbers."""
     columns = [m.column for m in wanted]
     table = of.table.with_rows_of(columns)
-    times = times_of(table, of.units.get(TIME), of.named.get(TIME), log=True, keys=of.keys)
-    rows = table.numbers(columns)
-    factors = [of.factor(m.joint, m.quantity, m.column, m.dof_unit) for m in wanted]
+    factors = np.array([of.factor(m.joint, m.quantity, m.column, m.dof_unit) for m in wanted])
+    named = of.named.get(TIME)
+    table, found, places, left_out = sound_rows(table, columns, factors, numeric_times(table, named, of.keys[1]))
+    times = times_of(table, of.units.get(TIME), named, log=True, keys=of.keys)
     order, notes = _in_order(times.seconds)
-    t, values = times.seconds[order], (rows.values * factors)[order]
-    lines = rows.lines[order] if len(rows.lines) else rows.lines
-    angles = [k for k, m in enumerate(wanted) if m.quantity.endswith("position") and m.dof_unit == "rad"]
+    t, values = times.seconds[order], (found * factors)[order]
+    places = places.of(order)
+    angles = np.array([m.quantity.endswith("position") and m.dof_unit == "rad" for m in wanted], dtype=bool)
+    positions = np.array([m.quantity.endswith("position") for m in wanted], dtype=bool)
+    bad = spikes(t, values[:, positions], angles[positions])
+    if bad.any():
+        notes.append(places.of(bad).left_out("with positions that no motion has"))
+        t, values, places = t[~bad], values[~bad], places.of(~bad)
     smooth = np.unwrap(values[:, angles], axis=0)
     jumped = np.abs(smooth - values[:, angles]).max(axis=0, initial=0.0) > np.pi
     if jumped.any():
-        joints = [wanted[k].joint for k, jumps in zip(angles, jumped, strict=True) if jumps]
+        joints = [wanted[int(k)].joint for k in np.flatnonzero(angles)[jumped]]
         notes.append(f"angles that jump by a turn are unwrapped: {listed(joints)}")
     values[:, angles] = smooth
-    return JointLog(t, values, lines, (*table.notes, *times.notes, *notes))
+    guessed = of.said((m.joint, m.quantity, m.column) for m in wanted)
+    return JointLog(t, values, places, (*table.notes, *times.notes, *guessed, *left_out, *notes))
 
 
 def _in_order(t: Array) -> tuple[np.ndarray, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,11 +48,27 @@ class FileTable:
     strings: Callable[[int], list[str] | None] = field(default=lambda _: None)
     notes: tuple[str, ...] = ()
     header: int | None = None  # line of the names
+    clock: str = ""  # what is said where the column t was made of the time between rows
     having: Callable[[Sequence[int]], FileTable] | None = None  # of a table of which not all rows have all columns
 
     def with_rows_of(self, columns: Sequence[int]) -> FileTable:
         """The rows that have these columns. Raises InputError where there is none."""
         return self if self.having is None else self.having(columns)
+
+    def only(self, rows: np.ndarray) -> FileTable:
+        """These rows, by their indices."""
+        index = {int(row): k for k, row in enumerate(rows)}
+
+        def read(columns: Sequence[int]) -> TableRows:
+            values, lines, wrong = self.read(columns)
+            kept = (cell._replace(row=index[cell.row]) for cell in wrong if cell.row in index)
+            return TableRows(values[rows], lines[rows] if len(lines) else lines, tuple(kept))
+
+        def strings(column: int) -> list[str] | None:
+            cells = self.strings(column)
+            return None if cells is None else [cells[row] for row in rows]
+
+        return replace(self, read=read, strings=strings, having=None)
 
     def place(self, line: int | None = None, key: str = "") -> SourceLocation:
         return SourceLocation(str(self.path), line, key)

@@ -10,7 +10,7 @@ The unit is the one that the caller gives, else the one behind the name, else th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -75,7 +75,7 @@ def times_of(
 
     Raises InputError for a table without such a column, or with several.
     """
-    columns = _columns(table, name, keys[1])
+    columns = columns_of_times(table, name, keys[1])
     if len(columns) == 2:
         whole, fraction = table.numbers(columns).values.T
         return _since(whole[0], whole - whole[0] + 1e-9 * (fraction - fraction[0]), columns, "s")
@@ -90,13 +90,28 @@ def times_of(
     if (since := _unit_since_1970(raw, known)) is not None:
         after = _since_first(texts, raw)
         return _since(raw[0] * UNITS[since][1], after * UNITS[since][1], columns, since)
+    made = (table.clock,) if table.clock and table.names[column] == "t" else ()
     if known is None and log and (found := _unit_of_a_log(raw)) is not None:
         what = f"the times, {np.median(np.diff(raw)):g} apart, are taken as {found}"
-        return Times(raw * UNITS[found][1], columns, (f"{what}; to be certain, give {keys[0]}t",))
-    return Times(raw * UNITS[known or "s"][1], columns, ())
+        return Times(raw * UNITS[found][1], columns, (*made, f"{what}; to be certain, give {keys[0]}t"))
+    return Times(raw * UNITS[known or "s"][1], columns, made)
 
 
-def _columns(table: FileTable, name: str | None, key: str) -> tuple[int, ...]:
+def numeric_times(table: FileTable, name: str | None = None, key: str = "columns.") -> tuple[int, ...]:
+    """The columns of times that are numbers. Raises InputError as `times_of`."""
+    columns = columns_of_times(table, name, key)
+    texts = table.strings(columns[0]) if len(columns) == 1 else None
+    return () if texts and not _PLAIN.match(texts[0]) else columns
+
+
+def has_times(names: Iterable[str]) -> bool:
+    """Whether one of these columns has a name of times."""
+    words = [_word(name) for name in names]
+    ends = [re.split(r"[./]", word)[-1] for word in words]
+    return any(word in (*IN_UNIT, *NAMES) for word in (*words, *ends)) or any(set(pair) <= set(ends) for pair in PAIRS)
+
+
+def columns_of_times(table: FileTable, name: str | None, key: str) -> tuple[int, ...]:
     """The column of times, or both of seconds and nanoseconds."""
     if name is not None:
         return (table.index(name),)

@@ -12,8 +12,9 @@ import numpy as np
 from cosim.core.errors import InputError
 from cosim.core.recordings.reader import FOREIGN
 from cosim.core.tables import open_table
-from cosim.core.tables.joint_columns import SAID_BY_THE_FILE, NamedColumns, TableOptions
+from cosim.core.tables.joint_columns import NamedColumns
 from cosim.core.tables.log import MeasuredColumn, read_log
+from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.rig.run.run import Run, load_run
 
 # quantity of a log -> the signals of a joint that it is compared with, the first one that the run has
@@ -40,14 +41,16 @@ class MeasuredLog(Run):
 
 def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE_FILE) -> MeasuredLog:
     """The quantities of the joints of a run in a table, in the units of its signals. Raises InputError for a file
-    without any, see `open_table`."""
+    without any, or without one that has a gain, see `open_table`."""
     table = open_table(path, options.topic)
-    of = NamedColumns.of(table, run.joints, options)
+    of = NamedColumns.of(table, run.joints, options, by_order=True)
     found = dict[str, MeasuredColumn]()
     for joint in run.joints:
         for quantity, signals in COMPARED.items():
             signal = next((name for name in signals if f"{joint}/{name}" in run), None)
             column = None if signal is None else of.column(joint, quantity)
+            if column is None and of.gain(joint, quantity) is not None:
+                raise InputError(of.lacking(joint, quantity), table.place(table.header))
             if column is not None:
                 found[f"{joint}/{signal}"] = MeasuredColumn(joint, quantity, column, run.units[f"{joint}/position"])
     if not found:
