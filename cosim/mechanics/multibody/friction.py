@@ -15,6 +15,9 @@ from typing import Literal
 from cosim.core import ops
 from cosim.core.types import Numeric, param, params
 
+# speed [rad/s or m/s] at which Coulomb friction has 1/√2 of its full value; below it joints creep instead of sticking
+FRICTION_SPEED = 0.01
+
 
 @params
 class Friction:

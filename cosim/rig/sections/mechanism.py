@@ -47,7 +47,7 @@ from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
 from cosim.rig.sections.orientations import OrientationKeys
 from cosim.rig.sections.reactions import NamesOrAll, joints_with_reactions
-from cosim.rig.sections.robot_file import gravity_of, with_file
+from cosim.rig.sections.robot_file import gravity_of, taken_of
 from cosim.rig.sections.torsion_springs import read_torsion_springs
 
 NOT_APART = {"links", "joints"}  # lists of other formats
@@ -191,8 +191,9 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
     formulation = section.get("formulation", SEPARATE_BODIES)
     if find_module(FORMULATION, formulation, (*at, "formulation"), reading) is None:
         return None
-    found = MechanismSpec(description, gravity_of(section, tree.file), robot, closure, formulation, tree.file)
-    return with_file(found, section, at, reading)
+    gravity = gravity_of(section, tree.file)
+    taken = taken_of(tree.file or RobotFile(description), gravity, section, at, reading)
+    return MechanismSpec(description, gravity, robot, closure, formulation, tree.file, *taken)
 
 
 def _tree_of_bodies(section: dict[str, YamlValue], name: str, reading: Reading, findings: Diagnostics) -> _Tree:
