@@ -257,6 +257,12 @@ def all_commands() -> Commands:
             default="",
             help="instead: run it, or read a run, and list the waves of signals per turn",
         ),
+        word(
+            "--response",
+            metavar="A/B,C/D",
+            default="",
+            help="instead: frequency responses from the first of these signals to the others, by the plant alone",
+        ),
         word("--ripple", metavar="X", default="5 %", help="of the link, for its capacitor; default: 5 %%"),
         word("--report", metavar="F.html", help="of --supplies: write a report in one file"),
     )
@@ -538,6 +544,14 @@ def all_commands() -> Commands:
         allow_host,
         flag("--dark", "dark colours"),
         word("--frame-rate", type=float, default=30.0, metavar="HZ", help="pictures of the 3D view; default: 30 Hz"),
+    )
+    tree.add_command(
+        "export model",
+        commands.export_model,
+        word("source", metavar="RIG|ROBOT", type=Path, help="a rig or a robot file"),
+        word("-o", dest="output", metavar="FILE", type=Path, required=True, help="F.urdf, F.xml (MJCF) or F.sdf"),
+        overrides,
+        overlay,
     )
     tree.add_command(
         "export layout",

@@ -44,6 +44,7 @@ USELESS: Rules = {
     "analyze": {
         "--excitation": ("--at", "--recorded", "--plot", "--json"),
         "--orders": ("--joint", "--measure", "--hysteresis", "--recorded", "--excitation", "--plot", "--supplies"),
+        "--response": ("--joint", "--measure", "--hysteresis", "--recorded", "--excitation", "--orders", "--supplies"),
         "--supplies": ("--at", "--joint", "--measure", "--hysteresis", "--recorded", "--excitation", "--plot"),
     },
     "derive": {"--at": ("--times",), "--mount": ("--times",)},
@@ -79,7 +80,7 @@ HEADINGS = {
 }
 GROUPS = {
     "live": "Get and set parameters of a run while it runs, and stop it.",
-    "export": "Write a recording, an FMU, code for other machines, or a layout.",
+    "export": "Write a recording, an FMU, code, a robot file, or a layout.",
     "tune": "Find gains or feedforward by many runs, and look at sessions.",
     "drives": "Find, check, move and set up real drives.",
 }

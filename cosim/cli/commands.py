@@ -204,11 +204,18 @@ def analyze(
     yes: bool,
     supplies: bool,
     orders: str,
+    response: str,
     ripple: str,
     report: str | None,
 ) -> None:
     """Linearise a rig: poles, margins, responses, steps; size supplies."""
-    from cosim.apps.analysis.command import analyze_orders, analyze_rig, analyze_supplies, write_excitation
+    from cosim.apps.analysis.command import (
+        analyze_orders,
+        analyze_responses,
+        analyze_rig,
+        analyze_supplies,
+        write_excitation,
+    )
     from cosim.apps.analysis.experiment import Measuring
     from cosim.apps.analysis.relay import RelayRequest
     from cosim.output.console import quantity_of
@@ -222,6 +229,9 @@ def analyze(
     seconds = quantity_of(at, "s", "--at", (0.0, math.inf), "a time such as 0.5 or 500 ms")
     if orders:
         analyze_orders(rig, overrides, names_in(orders), seconds, json)
+        return
+    if response:
+        analyze_responses(rig, overrides, names_in(response), seconds, plot, json)
         return
     if amplitude is not None and not amplitude > 0.0:
         raise InputError(f"{amplitude:g} is no amplitude; give one above 0", "--amplitude")
@@ -443,6 +453,13 @@ def key(file: Path) -> None:
 
     public = create_keys(file)
     print(f"wrote {file}, which only you may read, and {public} for clients")
+
+
+def export_model(source: Path, output: Path, overrides: list[Override]) -> None:
+    """Write the mechanism of a rig or a robot file as URDF, MJCF or SDF."""
+    from cosim.apps.derive.robot_export import export_model as write
+
+    write(source, output, overrides)
 
 
 def derive(

@@ -16,6 +16,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     Protocol,
     TypeAlias,
     TypeVar,
@@ -235,14 +236,36 @@ class SharedActuator(InertialActuator, Protocol):
     """A drive of m joints. The names of its inputs, and of the outputs `effort`, begin with that of the joint and a
     dot; reflected, units: by that beginning the reflected inertia [kg m² or kg], and the unit of the joint's position,
     rad or m. `initial` takes positions and velocities (m,). One with sampled parts has `sampled`: by that beginning a
-    `SampledPart`."""
+    `SampledPart`. One that may trip has `trips`, each a `TripLimit`."""
 
     reflected: Mapping[str, float]
     units: Mapping[str, str]
 
 
+class LoopCut(NamedTuple):
+    """Where a loop in a drive can be cut. every: how many samples of its drive lie from one of its own to the next;
+    output: the state that holds what it gives; setpoint: the one of SETPOINTS, or `request`, that is added to what it
+    gives, times a gain, and to nothing else; None: what it gives is used by nothing else in the same sample."""
+
+    every: int
+    output: str
+    setpoint: str | None = None
+
+
+class TripLimit(NamedTuple):
+    """Of a state of an actuator: the run stops where factor · state leaves lowest to largest at the end of a tick."""
+
+    what: str
+    unit: str
+    state: str
+    factor: float
+    lowest: float
+    largest: float
+
+
 class SampledPart(Protocol):
-    """The sampled part of an actuator, or of one joint of a `SharedActuator`: see `SampledActuator`."""
+    """The sampled part of an actuator, or of one joint of a `SharedActuator`: see `SampledActuator`. One that closes
+    loops has `cuts`: a `LoopCut` by the name of each."""
 
     @property
     def period(self) -> float:

@@ -28,7 +28,6 @@ from cosim.execution.rig_state import MAX_SIZE, Cause, RigState
 WIDTH = 1e-6  # of the differences, in SI
 LEAST_GROWTH = 1e-4  # of a hyper-period: double eigenvalues of free motion are found to the root of a difference
 MOST_SAMPLES = 2000  # of all drives in a hyper-period
-LARGER, MOST_GAIN = 1.2, 1e4  # steps of the search for a margin, and its end
 # of a gain: below the first lowering it is no fix; by the second it is lowered until the loops are stable
 LEAST_FACTOR, SMALLER = 1e-3, 0.8
 
@@ -147,39 +146,6 @@ def unstable_servo_loops(state: RigState) -> list[Cause]:
         return [Cause(dof, f"{what}; lower joints.{name}.actuator.loops.{loop}.gain to at most {allowed}")]
     what = f"the loops in the drive of joint '{name}' are unstable"
     return [Cause(dof, f"{what}; lower its loops.velocity.gain and loops.position.gain, or raise integral_time")]
-
-
-class LoopMargin(NamedTuple):
-    """gain: the factor above 1 of the gain of this loop of the drive of a dof at which the rig becomes unstable, the
-    others as they are; inf where there is none up to MOST_GAIN."""
-
-    dof: int
-    loop: str
-    gain: float
-
-
-def gain_margins(state: RigState) -> list[LoopMargin]:
-    """Of the loops that simulated drives close; empty where they are unstable, or cannot be looked at."""
-    if (loops := servo_loops(state)) is None or loops.growth({})[0] > 1.0 + LEAST_GROWTH:
-        return []
-    return [
-        LoopMargin(drive.dof, loop, _gain_margin(loops, k, loop))
-        for k, drive in enumerate(loops.drives)
-        for loop in drive.samples[0]
-        if loop
-    ]
-
-
-def _gain_margin(loops: SampledDrives, k: int, loop: str) -> float:
-    low, high = 1.0, LARGER
-    while not loops.growth({(k, loop): high})[0] > 1.0 + LEAST_GROWTH:
-        low, high = high, LARGER * high
-        if high > MOST_GAIN:
-            return math.inf
-    for _ in range(BISECTIONS // 3):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if loops.growth({(k, loop): middle})[0] > 1.0 + LEAST_GROWTH else (middle, high)
-    return low
 
 
 def _shown(state: RigState, dof: int, loop: str, gain: float) -> str:

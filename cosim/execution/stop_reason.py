@@ -13,7 +13,7 @@ from cosim.core.units import quantity_unit
 from cosim.execution.divergence import likely_cause
 from cosim.execution.rig_state import PLAUSIBLE, RigState
 from cosim.simulation.plant.contradictions import contradiction
-from cosim.simulation.plant.event_stepper import PlantFault
+from cosim.simulation.plant.event_stepper import PlantFault, is_tripped
 from cosim.simulation.plant.integration import MAX_STEPS
 from cosim.simulation.tick.coupled_plant import Coupling, CouplingFault
 from cosim.simulation.tick.tick_functions import FIRST_OF_PARTS
@@ -168,6 +168,7 @@ def fault_templates(model: TickModel) -> dict[float, str]:
         PlantFault.CONSTRAINT_VIOLATED: f"a constraint is violated; try {step}, or {PROJECTION}",
         PlantFault.ENDLESS_EVENTS: "events trigger each other without end at t = {endless} s: {events}; change their"
         " conditions so that none triggers the others again",
+        PlantFault.TRIPPED: "{tripped}; brake more slowly, take less, or give it another source, chopper or capacitor",
     }
     if control is not None:
         plant[PlantFault.NO_STEP] = (
@@ -215,6 +216,16 @@ class _Fields(dict[str, str]):
         fired = self._parts["plant"]["modes"]["fired"]
         indicators = zip(self._model.plant.modes.indicators, fired > 0.5 * fired.max(), strict=True)
         return " and ".join(f"'{name}'" for name in dict.fromkeys(one.name for one, often in indicators if often))
+
+    def _tripped(self) -> str:
+        """The first limit that an actuator is beyond."""
+        found = self._parts["plant"]["actuators"]
+        name, limit = next((name, limit) for name, limit in self._model.plant.trips if is_tripped(limit, found[name]))
+        value = limit.factor * float(found[name][limit.state])
+        above = value > limit.largest
+        side, key, bound = ("above", "largest", limit.largest) if above else ("below", "lowest", limit.lowest)
+        where = f"supplies.{name}.{key}_{limit.what}"
+        return f"supply '{name}' trips: its {limit.what} of {value:.4g} {limit.unit} is {side} {where}, {bound:.4g}"
 
     def _worst(self) -> int:
         """The bond whose residual energy is farthest beyond its limit."""

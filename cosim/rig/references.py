@@ -158,4 +158,4 @@ def _samples_per_turn(rig: WiredRig, joint: str) -> Callable[[float], float] | N
     """Of the field of a step motor; None for other drives."""
     sampled = getattr(rig.plant.actuators.get(joint), "sampled", {})
     samplers = [getattr(one, "sampler", None) for one in sampled.values()]
-    return next((each.samples_per_turn for each in samplers if hasattr(each, "samples_per_turn")), None)
+    return next((each.samples_per_turn for each in samplers if each and hasattr(each, "samples_per_turn")), None)

@@ -13,6 +13,7 @@ from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.part_names import shown_name
 from cosim.output.scene.build import scene_of
 from cosim.output.scene.scene import Scene
+from cosim.output.scene.sdf_visuals import read_sdf_visuals
 from cosim.output.scene.visuals import Visual, read_visuals
 from cosim.output.view3d.drawing import Drawing, write_drawing
 from cosim.output.view3d.view import View, fixed_links, mounts_of
@@ -91,12 +92,14 @@ def _scene(rig: WiredRig, visuals: Mapping[str, Sequence[Visual]], notes: Sequen
 
 
 def _visuals(rig: WiredRig) -> tuple[dict[str, list[Visual]], list[str]]:
-    """The visuals of a URDF; robot files of other formats have none that are read."""
+    """The visuals of a URDF or SDF file; those of MJCF and USD are not read."""
     file, section = rig.spec.mechanism.urdf, rig.spec.source.data.get("mechanism", {})
-    if file is None or section.get("urdf") is None:
+    if file is None or any(section.get(key) is not None for key in ("mjcf", "usd")):
         return {}, []
-    arguments, packages = xacro_arguments_of(section), packages_of(section, rig.spec.path.parent)
+    packages = packages_of(section, rig.spec.path.parent)
     try:
-        return read_visuals(file, arguments, packages)
+        if section.get("sdf") is not None:
+            return read_sdf_visuals(file, section.get("model"), packages)
+        return read_visuals(file, xacro_arguments_of(section), packages)
     except CosimError as error:  # the mechanism was read; a file that changed since is still shown as shapes
         return {}, [str(error)]

@@ -38,6 +38,10 @@ FORMS = [
 
 def moved(kind: str, form: str, schedule: Mapping[str, Any], **more: Any) -> Run:
     """There and back."""
+    return rig_with(kind, form, schedule, **more).run()
+
+
+def rig_with(kind: str, form: str, schedule: Mapping[str, Any], **more: Any) -> Rig:
     control = {"bandwidth": 800, "voltage_limit": 24, "current_limit": 20}
     actuator = {"type": "drive", **KINDS[kind], "control": control, "cable": CABLE, "powers": True, **more}
     velocity = {"gain": 40 if kind == "linear_motor" else 0.02, "rate": "5 kHz"}
@@ -58,7 +62,7 @@ def moved(kind: str, form: str, schedule: Mapping[str, Any], **more: Any) -> Run
             "controllers": [{"type": "passthrough", "kp": 1, "kd": 0, "trajectory": goal}],
             "schedule": {"step": "1 ms", "duration": "0.14 s", **schedule},
         }
-    ).run()
+    )
 
 
 CHOSEN = {"integrator": "rodas4", "substeps": "auto", "tolerance": 1e-9}

@@ -12,7 +12,7 @@ import pytest
 from cosim import InputError, Rig
 from cosim.apps.analysis import linearisation
 from cosim.apps.analysis.frequency import modes_of, poles, respond
-from cosim.apps.analysis.linearisation import _exponential_of, linearise, linearise_at, memory_at, slope_of, unquantised
+from cosim.apps.analysis.linearisation import linearise, linearise_at, memory_at
 from cosim.apps.analysis.loops import (
     DiskMargin,
     closed_dofs,
@@ -24,6 +24,7 @@ from cosim.apps.analysis.loops import (
     margins_of,
 )
 from cosim.apps.analysis.measured_margins import measured_margins
+from cosim.apps.analysis.plant_steps import PlantSteps, unquantised
 from cosim.apps.analysis.steps import step_response
 from tests.kit.messages import Said
 from tests.kit.refusals import refusal
@@ -44,13 +45,13 @@ J, KP, KD = 0.2, 80.0, 6.0
 def differences(rig: Rig, at: float, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
     """(A by central differences of the interpreted tick without quantisation, A of `linearise`)."""
     found: list[np.ndarray] = []
-    states_of = linearisation._states
-    monkeypatch.setattr(linearisation, "_states", lambda *a: found.append(states_of(*a)) or found[-1])
+    states_of = linearisation.observable
+    monkeypatch.setattr(linearisation, "observable", lambda *a: found.append(states_of(*a)) or found[-1])
     memory, model = memory_at(rig, at), rig.tick_model
     exact = linearise_at(model, memory)
     assert exact.exact
     first = round(at / model.step)
-    memory = linearisation._with_first_calls(model, memory, first)
+    memory = linearisation.with_first_calls(model, memory)
 
     def tick(before: np.ndarray) -> np.ndarray:
         after = before.copy()
@@ -252,9 +253,11 @@ def test_the_exponential_of_a_plant_is_close_to_the_derivative_of_its_steps(samp
     (call,) = [call for task in model.tasks for call in task.calls if call.name == "advance"]
     memory = memory_at(short, 0.5)
     z = np.concatenate([memory[where] for where, _ in call.inputs])
-    slope, exact = slope_of(call, model)
-    assert exact
-    by_steps, by_exponential = slope(z), _exponential_of(call, model)(z)
+    steps = PlantSteps(model)
+    assert steps.exact
+    by_steps = steps(z)
+    steps._motion = steps._exponential
+    by_exponential = steps(z)
     moving = np.concatenate(model.plant.state_places)
     columns = [*(1 + moving), *range(len(z) - model.nv, len(z))]
     scale = np.abs(by_steps[moving][:, columns]).max()

@@ -85,7 +85,7 @@ def on_voltages(module: Any, params: Any, line: cable.Params | None, conductors:
     ports = {port: mesh for port, mesh in graph.ports.items() if port != "shaft"}
     if line is not None:
         meshes = {mesh: mesh.replace("mesh", "winding") for mesh in ports.values()}
-        cable.add_before(graph, line, meshes, conductors, getattr(params, "electrical_ratio", 0.0))
+        cable.add_before(graph, line, meshes, conductors, getattr(params, "electrical_ratio", None))
     return bench(graph, {port: (f"u_{port}", "V") for port in ports})
 
 

@@ -19,6 +19,7 @@ from cosim.mechanics.bondgraph.components import active_front_end, battery, dc_l
 from cosim.mechanics.bondgraph.components._bridge import InverterBridge
 from cosim.mechanics.bondgraph.graph import DcSource
 from cosim.plugins.actuators._supplied_drives import on_link
+from cosim.rig.run.run import StoppedRun
 from tests.bondgraph.simulation import Simulation
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
@@ -363,6 +364,42 @@ def test_a_run_warns_of_a_link_that_leaves_its_range(name: str, said: Said) -> N
         said("\n".join(run.warnings))
 
 
+TRIPS: dict[str, dict[str, Any]] = {
+    "above": {**SMALL, "largest_voltage": 120, "trip": True},
+    "below": {**SMALL, "capacitance": 0.1, "lowest_voltage": 99.9, "trip": True},
+}
+
+
+@pytest.mark.parametrize("name", TRIPS)
+def test_a_link_that_trips_stops_the_run_where_it_leaves_its_range(name: str, said: Said) -> None:
+    """In the tick in which the voltage of the same run without trip is beyond the bound first; up to there they are
+    the same, and with wider bounds nothing happens."""
+    link = TRIPS[name]
+    schedule = {"step": "1 ms", "duration": "0.4 s", "integrator": "rodas4", "substeps": "auto"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RunWarning)
+        free = rig_of(link={**link, "trip": False}, schedule=schedule).run()
+        with pytest.raises(StoppedRun) as stopped:
+            rig_of(link=link, schedule=schedule).run()
+        wide = rig_of(link={**SMALL, "capacitance": 0.1, "largest_voltage": 1e4, "trip": True}, schedule=schedule).run()
+    u = free["link/voltage"]
+    beyond = u > link["largest_voltage"] if name == "above" else u < link["lowest_voltage"]
+    first = int(np.argmax(beyond))
+    assert beyond.any() and not wide.fault
+    run = stopped.value.run
+    said(run.fault)
+    assert len(run.t) == first + 1 and run["link/voltage"] == pytest.approx(u[: first + 1], rel=1e-12)
+
+
+def test_a_trip_in_a_graph_is_refused(said: Said) -> None:
+    link = dc_link.Params(
+        DcSource("diode_bridge", diode_bridge, diode_bridge.Params(100.0, 0.2)), 1e-3, trip=True, largest_voltage=150.0
+    )
+    with pytest.raises(ValueError) as refused:
+        dc_link.build(link)
+    said(str(refused.value))
+
+
 MISTAKES: dict[str, dict[str, Any]] = {
     "an unknown supply": {"drive": {**DRIVE, "supply": "lin"}},
     "nothing on it": {"drive": {**DRIVE, "supply": None}},
@@ -410,6 +447,7 @@ MISTAKES: dict[str, dict[str, Any]] = {
     "a lowest voltage above the source's": {"link": {**LINK, "lowest_voltage": 110}},
     "a lowest voltage of a link that is charged": {"link": {**LINK, "voltage": 0, "lowest_voltage": 80}},
     "multirate": {"schedule": {"step": "1 ms", "integrator": "multirate"}},
+    "a trip without a bound": {"link": {**LINK, "trip": True}},
 }
 
 

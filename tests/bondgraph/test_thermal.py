@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from cosim import Rig
 from cosim.core.errors import InputErrors
 from cosim.mechanics.bondgraph.components._heated_network import NEVER, HeatedNetwork
-from cosim.mechanics.bondgraph.components._thermal import Thermal, ThermalCoupling, ThermalNode
+from cosim.mechanics.bondgraph.components._thermal_network import Thermal, ThermalCoupling, ThermalNode
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
 

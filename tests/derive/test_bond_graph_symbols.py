@@ -15,6 +15,7 @@ from cosim.apps.derive.bond_graph_symbols import with_names
 from cosim.mechanics.bondgraph import BondGraph, Law, components
 from cosim.mechanics.bondgraph.components import battery
 from cosim.mechanics.bondgraph.graph import CheckedGraph, DcSource, built
+from tests.actuators.test_cable_of_a_drive import CABLE, FORMS, rig_with
 
 NAMES = [m.name for m in pkgutil.iter_modules(components.__path__) if not m.name.startswith("_")]
 # those that decide of what elements a component is made, or that a law compares with a number
@@ -84,3 +85,33 @@ def test_every_parameter_of_a_component_has_a_name(name: str) -> None:
             with np.errstate(all="ignore"):
                 expected = float(before.fn(*x))
             assert float(f(*(p.value for p in numbers))) == pytest.approx(expected, rel=1e-9, abs=1e-12, nan_ok=True)
+
+
+def values_at(elements: Any, x: np.ndarray) -> dict[str, Any]:
+    """Of all elements, of laws with these signals (n,)."""
+    found = {}
+    for name, element in elements.items():
+        if isinstance(element.value, Law):
+            found[name] = element.value.fn(*x[: len(element.value.uses)])
+        elif element.row.value:
+            found[name] = element.value
+    return found
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+def test_a_drive_with_a_cable_has_names_for_both(kind: str, form: str) -> None:
+    """With other numbers in the place of those of the cable, its inductance in the turning axes too, the elements are
+    those of a drive that has them."""
+    drive = rig_with(kind, form, {}).plant.actuators["hinge"]
+    elements, _, numbers = with_names(drive.assembly.graph, drive.origins)
+    values = {parameter: parameter.value for parameter in numbers}
+    of_cable = {parameter.key: parameter for parameter in numbers if parameter.owner == "motor.cable"}
+    assert of_cable.keys() == {"length", "resistance", "inductance", "temperature_rise", "coefficient"}
+    assert any(parameter.owner == "motor" and "resistance" in parameter.key for parameter in numbers)
+    values |= {of_cable["inductance"]: 3e-6, of_cable["length"]: 20.0}
+    other = rig_with(kind, form, {}, cable=CABLE | {"inductance": 3e-6, "length": 20}).plant.actuators["hinge"]
+    x = np.random.default_rng(1).uniform(0.1, 1.0, 20)
+    found, expected = values_at(elements, x), values_at(other.assembly.graph.elements, x)
+    of_numbers = casadi.Function("f", list(map(casadi.SX, numbers.values())), [casadi.vertcat(*found.values())])
+    computed = np.array(of_numbers(*(values[parameter] for parameter in numbers))).ravel()
+    assert computed == pytest.approx(np.array(list(map(float, expected.values()))), rel=1e-9, abs=1e-12)

@@ -146,3 +146,19 @@ def test_what_is_lost_is_said_by_every_command(tmp_path, command, monkeypatch):
         assert code == 0 and "the forces of the fluid" in str(out)
     assert "gravity 0, 0, -1.62 m/s^2" in str(command("check", rig)[1])
     assert "gravity: [0, 0, -1.62]" in (tmp_path / "new.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ('armature="0.1"', "its armature acts along the axes of the world there"),
+        ('frictionloss="0.1"', "its friction loss acts along"),
+        ('armature="0.1" frictionloss="0.1"', "its armature and friction loss act along"),
+        ('armature="0" damping="0.1"', ""),
+    ],
+)
+def test_what_acts_along_other_axes_on_a_free_joint_is_warned_of(tmp_path, keys, said):
+    """Damping is the same along all axes."""
+    body = f'<body name="a"><joint name="f" type="free" {keys}/>{LIGHT}</body>'
+    found = read_mjcf(written(tmp_path, body, "")).mechanism.warnings
+    assert len(found) == bool(said) and said in "".join(found)

@@ -1,5 +1,6 @@
 """Which dofs `joints.all` and a controller without `joints` reach: joints with one dof, never a base."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -144,3 +145,29 @@ def test_a_section_of_a_joint_in_place_of_all(rig_of, said):
     said(refusal(rig_of, PAIR.replace("  all: {", "  shoulder: {")), "of another joint")
     merged = PAIR.replace("actuator: {type", "actuator: &motor {type").replace("{gears", "{<<: *motor, gears")
     assert {joint.actuator.type for joint in rig_of(merged).spec.joints.values()} == {"drive"}
+
+
+OF_FILE = {"lower": -1.0, "upper": 1.5, "velocity": 3.0, "effort": 20.0}
+BOUNDS = {"lower": -0.5, "upper": 0.5, "velocity": 1.0, "effort": 10.0}
+EDGE = """<limit lower="-2" upper="2" velocity="9" effort="90"/>
+    <safety_controller soft_lower_limit="-1" soft_upper_limit="1.5" k_velocity="1"/></joint>"""
+CONTROL = """<ros2_control name="c" type="system"><joint name="hip">
+    <command_interface name="velocity"><param name="min">-3</param><param name="max">3</param></command_interface>
+    <command_interface name="effort"><param name="min">-20</param><param name="max">20</param></command_interface>
+  </joint></ros2_control></robot>"""
+
+
+@pytest.mark.parametrize("own", [None, *BOUNDS])
+@pytest.mark.parametrize("common", [None, *BOUNDS])
+def test_limits_are_those_of_the_joint_then_of_all_then_of_the_robot_file(own, common, tmp_path, rig_of):
+    """Key by key: what a rig gives of one leaves the others as they are."""
+    text = URDF.replace('"continuous"', '"revolute"').replace("</joint>", EDGE).replace("</robot>", CONTROL)
+    (tmp_path / "walker.urdf").write_text(text)
+    entries = [("hip", own, 1.0), ("all", common, 0.8)]
+    given = {name: {key: factor * BOUNDS[key]} for name, key, factor in entries if key is not None}
+    lines = "".join(f"  {name}: {{limits: {json.dumps(limits)}}}\n" for name, limits in given.items())
+    rig = rig_of(
+        "mechanism: {urdf: walker.urdf}\n" + (f"joints:\n{lines}" if lines else "") + "schedule: {duration: 1 s}\n"
+    )
+    found = {key: rig.spec.joints["hip"].limits[key] for key in OF_FILE}
+    assert found == {**OF_FILE, **given.get("all", {}), **given.get("hip", {})}

@@ -8,6 +8,14 @@ is a rational function. Its zeros are eigenvalues of a pencil (symplectic for s 
 and Balakrishnan, Systems & Control Letters 15, 1990, and Bruinsma and Steinbuch, Systems & Control Letters 14, 1990, in
 discrete time). All angles at which F can change its sign are among the angles of the eigenvalues, however far these lie
 from the circle by rounding: the sign of F between two neighbours decides, and no tolerance does.
+
+**Lifted.** A loop that is sampled N times in the period after which the rig repeats is a system whose N inputs and
+outputs are its samples in that period (Bittanti and Colaneri, Periodic Systems, 2009, §6.2). A factor of its gain, the
+same at each sample and complex for a phase, puts a pole on the circle where an eigenvalue of H(z) has the value that H
+itself has there of a loop that repeats with each sample. H(z) of such a loop, lifted, is a normal matrix with the
+eigenvalues H₁(exp(j (θ + 2π m) / N)) of the single loop H₁, its largest singular value is the largest of their sizes,
+and the zeros of F are those of the eigenvalues. Where the rig varies within the period, the angles beside the poles of
+the system are looked at, too.
 """
 
 from __future__ import annotations
@@ -29,6 +37,7 @@ MOST_HALVINGS = 10_000  # of the search for one crossing, which is slow beside a
 PEAK_ACCURACY = 1e-8  # relative, of a peak
 MOST_STEPS = 20  # after which the accuracy of a peak is made ten times coarser
 ASIDE = 1e-9  # rad, from a pole on the circle at which a response does not exist
+WIDTHS = np.tan(np.linspace(-1.5, 1.5, 16))  # beside a pole, times its distance from the circle
 
 
 class CircleForm(NamedTuple):
@@ -41,7 +50,7 @@ class CircleForm(NamedTuple):
 
 
 class Peak(NamedTuple):
-    """The largest value of a response: as reached at an angle θ, and a bound that it exceeds nowhere."""
+    """The largest value of a response: as reached at an angle θ, per sample, and a bound that it exceeds nowhere."""
 
     value: float
     bound: float
@@ -51,7 +60,8 @@ class Peak(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class SampledSystem:
     """A linear system H(z) = D + C (z I − A)⁻¹ B. A (n, n), B (n, p), C (p, n), D (p, p); lowest, highest: the angles
-    between which it is looked at; held: whether the lowest one stands for θ = 0, at which it has a pole."""
+    between which it is looked at; held: whether the lowest one stands for θ = 0, at which it has a pole; lifted:
+    whether its channels are the samples of one loop, see above."""
 
     A: Array
     B: Array
@@ -60,6 +70,7 @@ class SampledSystem:
     lowest: float = 0.0
     highest: float = math.pi
     held: bool = False
+    lifted: bool = False
 
     def at(self, angles: Array) -> Array:
         """(m, p, p) complex H at z = exp(jθ), θ (m,); beside a pole that lies there."""
@@ -85,17 +96,45 @@ class SampledSystem:
         """The same system between these angles."""
         return replace(self, lowest=lowest, highest=highest, held=False)
 
+    def loci(self, angles: Array) -> Array:
+        """(m, p) eigenvalues of H at these angles (m,)."""
+        responses = self.at(angles)
+        return responses[:, :, 0] if len(self.D) == 1 else np.linalg.eigvals(responses)
+
     def values(self, form: CircleForm, angles: Array) -> Array:
-        """(m,) F of a system with one input and output; of an imaginary one, F / j."""
-        h = self.at(angles)[:, 0, 0]
+        """(m, p) F of the eigenvalues, ascending; of an imaginary one, F / j."""
+        h = self.loci(angles)
         found = form.square * np.abs(h) ** 2 + form.plain * h + form.adjoint * np.conj(h) + form.constant
-        return np.real(found) + np.imag(found)  # one of them is 0
+        return np.sort(np.real(found) + np.imag(found), axis=1)  # one of them is 0
+
+    def per_sample(self, angle: float) -> tuple[Array, Array]:
+        """(the eigenvalues (p,) of H at an angle, the angle per sample (p,) at which a lifted loop has each)."""
+        if len(self.D) == 1:
+            return self.at(np.array([angle]))[0, 0], np.array([angle])
+        values, vectors = np.linalg.eig(self.at(np.array([angle]))[0])
+        angles = np.array([self.angle_per_sample(angle, vector) for vector in vectors.T])
+        return np.where(angles < 0.0, np.conj(values), values), np.abs(angles)
+
+    def angle_per_sample(self, angle: float, samples: Array) -> float:
+        """−π to π: of the wave that has the largest part in these samples (p,) of a period that turns by `angle`."""
+        count = len(samples)
+        waves = (angle + 2.0 * math.pi * np.arange(count)) / count
+        parts = np.exp(-1j * np.outer(waves, np.arange(count))) @ samples
+        found = float(waves[int(np.argmax(np.abs(parts)))])
+        return found if found <= math.pi * (1.0 + ANGLE_ACCURACY) else found - 2.0 * math.pi
 
     @property
     def real_ends(self) -> Array:
         """The ends at which z, and so H, is real."""
         low = [self.lowest] if self.held or self.lowest == 0.0 else []
         return np.array(low + ([self.highest] if self.highest == math.pi else []))
+
+    @property
+    def about_poles(self) -> Array:
+        """(k,) angles beside the poles, as far from them as these are from the circle."""
+        poles = np.linalg.eigvals(self.A)
+        angles = np.abs(np.angle(poles))[:, None] + np.abs(1.0 - np.abs(poles))[:, None] * WIDTHS
+        return angles[(angles > self.lowest) & (angles < self.highest)]
 
     @property
     def resonances(self) -> Array:
@@ -106,9 +145,16 @@ class SampledSystem:
 
 
 def system_of(A: Array, B: Array, C: Array, D: Array) -> SampledSystem:
-    """Without the states that no input reaches or no output shows, such as a value that is held, and balanced: states
-    in units in which rows and columns are of a size. What is held and stays is not looked at: the response begins
-    above it."""
+    """Without the states that no input reaches or no output shows, such as a value that is held, and balanced. What is
+    held and stays is not looked at: the response begins above it."""
+    A, B, C = balanced(A, B, C)
+    lowest = _lowest(np.linalg.eigvals(A))
+    return SampledSystem(A, B, C, D, lowest, held=lowest > 0.0)
+
+
+def balanced(A: Array, B: Array, C: Array) -> tuple[Array, Array, Array]:
+    """A system without the states that no input reaches or no output shows, in units of its states in which rows and
+    columns are of a size."""
     from scipy.linalg import matrix_balance
 
     linked = A != 0.0
@@ -118,9 +164,7 @@ def system_of(A: Array, B: Array, C: Array, D: Array) -> SampledSystem:
     whole[:n, :n], whole[:n, n], whole[n, :n] = A, np.linalg.norm(B, axis=1), np.linalg.norm(C, axis=0)
     scale = np.asarray(matrix_balance(whole, permute=False, separate=True)[1][0])
     scale, last = scale[:n], scale[n]
-    A = A * scale / scale[:, None]
-    lowest = _lowest(np.linalg.eigvals(A))
-    return SampledSystem(A, B * last / scale[:, None], C * scale / last, D, lowest, held=lowest > 0.0)
+    return A * scale / scale[:, None], B * last / scale[:, None], C * scale / last
 
 
 def _reached(linked: Array, begin: Array) -> Array:
@@ -176,30 +220,32 @@ def candidates(system: SampledSystem, form: CircleForm) -> Array:
 
 
 def crossings(system: SampledSystem, form: CircleForm) -> tuple[Array, Array]:
-    """(the angles (k,) at which F of a system with one input and output changes its sign, ascending; whether it is
-    positive above each (k,))."""
+    """(the angles (k,) at which F of a loop changes its sign, ascending; whether it is positive above each (k,))."""
     from scipy.optimize import brentq
 
     angles = candidates(system, form)
+    if system.lifted:
+        angles = np.union1d(angles, system.about_poles)
     middles = 0.5 * (angles[:-1] + angles[1:])
     positive = system.values(form, middles) > 0.0
-    changes = np.flatnonzero(positive[:-1] != positive[1:])
+    changes = np.argwhere(positive[:-1] != positive[1:])
 
-    def value(angle: float) -> float:
-        return float(system.values(form, np.array([angle]))[0])
+    def value(angle: float, rank: int) -> float:
+        return float(system.values(form, np.array([angle]))[0, rank])
 
     found = [
         brentq(
             value,
             middles[k],
             middles[k + 1],
+            args=(rank,),
             xtol=ANGLE_ACCURACY * middles[k],
             rtol=np.float64(ANGLE_ACCURACY),
             maxiter=MOST_HALVINGS,
         )
-        for k in changes.tolist()
+        for k, rank in changes.tolist()
     ]
-    return np.array(found), positive[changes + 1]
+    return np.array(found), positive[changes[:, 0] + 1, changes[:, 1]]
 
 
 def peak(system: SampledSystem, scale_of: Callable[[Array], Array] | None = None) -> Peak:
@@ -228,7 +274,13 @@ def peak(system: SampledSystem, scale_of: Callable[[Array], Array] | None = None
             begin = float(middles[int(values.argmax())])
             if values.max() > best:
                 best, angle = float(values.max()), begin
-    return Peak(best, best * (1.0 + accuracy), angle)
+    return Peak(best, best * (1.0 + accuracy), _of_largest(system, angle) if system.lifted else angle)
+
+
+def _of_largest(system: SampledSystem, angle: float) -> float:
+    """The angle per sample of the input that is enlarged most."""
+    _, _, inputs = np.linalg.svd(system.at(np.array([angle]))[0])
+    return abs(system.angle_per_sample(angle, np.conj(inputs[0])))
 
 
 def _sizes(system: SampledSystem, angles: Array, scale_of: Callable[[Array], Array] | None = None) -> Array:

@@ -7,17 +7,16 @@ from pathlib import Path
 
 from cosim.apps.analysis.experiment import Kind, Measuring, at_rest, experiment_of
 from cosim.apps.analysis.frequency import modes_of, respond
-from cosim.apps.analysis.linearisation import linearise
+from cosim.apps.analysis.inner_loops import inner_loop_figures
+from cosim.apps.analysis.linearisation import check_linear, linearise_at, memory_at, slopes_of
 from cosim.apps.analysis.loops import closed_dofs, disk_margin, feedback_of, is_stable, loop_figures
 from cosim.apps.analysis.measured import MeasuredLoop, measured_lines, relay_lines
 from cosim.apps.analysis.relay import RelayPoint, RelayRequest, measure_relay
 from cosim.apps.analysis.report import Analysis
 from cosim.core.errors import InputError, did_you_mean
-from cosim.execution.servo_loops import LoopMargin, gain_margins
 from cosim.output.output_files import check_output, identity, write_file, write_json
 from cosim.output.plot.style import save
 from cosim.output.slow_code import named_when_slow
-from cosim.rig.inspection import BEFORE_STEP, first_tick
 from cosim.rig.reading.yaml_source import Override, overlay_text
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
@@ -35,23 +34,22 @@ def analyze(rig: Rig, at: float = 0.0, joints: Sequence[str] = ()) -> Analysis:
 
     Raises InputError for a rig or a joint that cannot be analyzed, see `linearise`.
     """
-    linear = linearise(rig, at)
+    tick_model = rig.tick_model
+    check_linear(rig, tick_model)
+    memory, slopes = memory_at(rig, at), slopes_of(tick_model)
+    linear = linearise_at(tick_model, memory, slopes)
     for name in joints:
         if name not in linear.dofs:
             raise InputError(f"there is no joint '{name}'{did_you_mean(name, linear.dofs)}", "--joint")
     closed = [dof for dof in closed_dofs(linear) if not joints or linear.dofs[dof] in joints]
     loops = [loop_figures(linear, dof) for dof in closed]
-    several = len(closed) > 1 and is_stable(linear)
-    together = disk_margin(feedback_of(linear, closed), linear.step) if several else None
+    stable = is_stable(linear)
+    together = disk_margin(feedback_of(linear, closed), linear.step) if stable and len(closed) > 1 else None
     shown = [omega for loop in loops for omega in loop.frequencies]
     response = respond(linear, shown if together is None else [*shown, together.frequency])
-    drives = tuple((linear.dofs[dof], loop, gain) for dof, loop, gain in own_margins(rig, at))
+    driven = [name for name in tick_model.samples if not joints or name in joints]
+    drives = inner_loop_figures(tick_model, memory, slopes, driven, stable)
     return Analysis(linear, response, modes_of(linear), loops, together, drives)
-
-
-def own_margins(rig: Rig, at: float) -> list[LoopMargin]:
-    """Of the loops that drives close themselves, at the start of a run; they are linear but for the posture."""
-    return gain_margins(first_tick(rig, BEFORE_STEP)) if not at and rig.plant.drive_controlled else []
 
 
 def check_time(rig: Rig, at: float) -> None:
@@ -204,6 +202,38 @@ def analyze_orders(
         for orders in found:
             print(*orders.lines(), sep="\n")
     if json and write_json(json, {orders.signal: orders.as_json() for orders in found}, "figures"):
+        print(f"wrote     figures {json}")
+
+
+def analyze_responses(
+    path: Path, overrides: Sequence[Override], signals: Sequence[str], at: float, plot: str | None, json: str | None
+) -> None:
+    """Print the resonances of the responses from the first signal to the others, at a time [s] of a run, draw them and
+    write them."""
+    from cosim.apps.analysis.signal_responses import signal_responses
+    from cosim.output import console
+
+    if len(signals) < 2:
+        raise InputError("names two signals or more: from the first to the others", "--response")
+    console.check_targets([plot] if plot else [], json, None, path)
+    with console.busy(f"linearising {path.stem}"), named_when_slow():
+        rig = load_rig(path, overrides)
+        console.check_inputs(input_files(rig, overrides), [plot] if plot else [], json)
+        rig.require_joints("cosim analyze")
+        if rig.hardware:
+            raise InputError("real motors have no linear model; analyze the rig without its drivers", "analyze")
+        check_time(rig, at)
+        found = signal_responses(rig.tick_model, memory_at(rig, at), signals[0], signals[1:])
+    if json != "-":
+        for response in found:
+            print(*response.lines(), sep="\n")
+    if plot:
+        from cosim.apps.analysis.plot import draw_responses
+
+        save(plot, lambda: draw_responses(found, f"{rig.run_spec.name} at {at:.6g} s"))
+        if json != "-":
+            print(f"wrote     plot {plot}")
+    if json and write_json(json, {response.signal: response.as_json() for response in found}, "figures"):
         print(f"wrote     figures {json}")
 
 

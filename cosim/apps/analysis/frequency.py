@@ -97,6 +97,13 @@ class ClosedLoopMode:
         return -self.pole.real / self.frequency if self.frequency else 1.0
 
 
+def has_growth(A: Array) -> bool:
+    """Whether a mode of a tick grows; what is held or integrated does not."""
+    z = np.linalg.eigvals(A).astype(complex)
+    poles = np.log(z[(np.abs(z) > DELAY) & (np.abs(z - 1.0) >= HELD)])
+    return bool(np.any(np.real(poles) > UNDAMPED * np.abs(poles)))
+
+
 def modes_of(rig: LinearRig) -> list[ClosedLoopMode]:
     """The slowest first."""
     z, right = np.linalg.eig(rig.A)

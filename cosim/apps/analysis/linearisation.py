@@ -13,21 +13,19 @@ controller and are held until the next one, and its outputs are taken in the tic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from cosim.apps.analysis.plant_steps import PlantSteps, cut, unquantised
 from cosim.core import ops
 from cosim.core.compile.jacobian import Jacobian
 from cosim.core.errors import CompileError, InputError
-from cosim.core.types import Array, Numeric
+from cosim.core.types import Array, LoopCut, Numeric
 from cosim.rig.rig import Rig
-from cosim.simulation.plant.integration import Integration
-from cosim.simulation.plant.sampling import due
 from cosim.simulation.tick.memory_call import MemoryCall
-from cosim.simulation.tick.tick_model import TickModel, TickTask
+from cosim.simulation.tick.tick_model import TickModel
 
 Slope = Callable[[Array], Array]  # inputs of a call as one vector (n,) -> derivatives of its outputs (m, n)
 Slopes = tuple[dict[str, Slope], bool]  # see slopes_of
@@ -94,8 +92,7 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
     found, exact = slopes_of(tick_model) if slopes is None else slopes
     nv, size, place = tick_model.nv, tick_model.layout.size, tick_model.layout.place
     request, measured = (place(*path).where for path in (("request",), ("measured", "position")))
-    ticks, phases, begun = hyper_period(tick_model.tasks), _phases(tick_model), float(memory[place("t").where].item())
-    first, last = round(begun / tick_model.step), [call for task in tick_model.tasks for call in task.calls][-1]
+    ticks, phases, begun = hyper_period(tick_model), _phases(tick_model), float(memory[place("t").where].item())
     # rows: the memory, and the disturbances that are held; columns: both at first, and the disturbances
     whole = size + 2 * nv
     derivative = np.hstack([np.eye(whole), np.zeros((whole, 2 * nv))])
@@ -104,29 +101,23 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
     written[:size] = False
     outputs = np.zeros((2 * nv, whole + 2 * nv))
     outputs[:nv, whole : whole + nv] = np.eye(nv)  # of dofs whose loops are not seen
-    with np.errstate(all="ignore"):
-        memory = _with_first_calls(tick_model, memory, first)
-        for number in range(first, first + ticks):
-            memory[place("t").where] = number * tick_model.step
-            seen = np.array([dof for dof, phase in enumerate(phases) if phase == number % ticks], dtype=int)
-            for row in (*seen, *(nv + seen)):
-                derivative[size + row] = np.eye(whole + 2 * nv)[whole + row]
-            for task in (task for task in tick_model.tasks if number % task.ticks == task.phase):
-                for call in task.calls:
-                    inputs, results = places_of(call)
-                    derivative[results] = found[call.name](memory[inputs]) @ derivative[inputs]
-                    written[results] = True
-                    if number + 1 < first + ticks or call is not last:  # nobody reads the results of the last one
-                        _evaluate(call, memory)
-                    if call.name == "measure":
-                        outputs[nv + seen] = derivative[measured][seen]
-                        derivative[measured] += derivative[size + nv : whole]
-                    if call.name == "request":
-                        derivative[request] += derivative[size : size + nv]
-                        outputs[seen] = derivative[request][seen]
-    states = _states(derivative[:, :whole], outputs[:, :whole], written)
+    memory = with_first_calls(tick_model, memory)
+    for number, call in calls_in(tick_model, memory, ticks):
+        inputs, results = places_of(call)
+        seen = np.array([dof for dof, phase in enumerate(phases) if phase == number % ticks], dtype=int)
+        for row in (*seen, *(nv + seen)):
+            derivative[size + row] = np.eye(whole + 2 * nv)[whole + row]
+        derivative[results] = found[call.name](memory[inputs]) @ derivative[inputs]
+        written[results] = True
+        if call.name == "measure":
+            outputs[nv + seen] = derivative[measured][seen]
+            derivative[measured] += derivative[size + nv : whole]
+        if call.name == "request":
+            derivative[request] += derivative[size : size + nv]
+            outputs[seen] = derivative[request][seen]
+    states = observable(derivative[:, :whole], outputs[:, :whole], written)
     A, B = derivative[np.ix_(states, states)], derivative[states, whole:]
-    names = [*_parts(tick_model), *["held disturbance"] * (2 * nv)]
+    names = [*parts_of(tick_model), *["held disturbance"] * (2 * nv)]
     return LinearRig(
         A,
         B,
@@ -142,10 +133,25 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
     )
 
 
-def _with_first_calls(tick_model: TickModel, memory: Array, first: int) -> Array:
+def calls_in(tick_model: TickModel, memory: Array, ticks: int) -> Iterator[tuple[int, MemoryCall]]:
+    """(number of its tick, each call) of so many ticks from this memory on. A call changes the memory when the
+    iteration goes on; the last one does not."""
+    first = round(float(memory[tick_model.layout.place("t").where].item()) / tick_model.step)
+    last = [call for task in tick_model.tasks for call in task.calls][-1]
+    for number in range(first, first + ticks):
+        memory[tick_model.layout.place("t").where] = number * tick_model.step
+        for task in (task for task in tick_model.tasks if number % task.ticks == task.phase):
+            for call in task.calls:
+                yield number, call
+                if number + 1 < first + ticks or call is not last:
+                    _evaluate(call, memory)
+
+
+def with_first_calls(tick_model: TickModel, memory: Array) -> Array:
     """A copy of the memory in which what has not been called before this tick is as after its first call: encoders and
     controllers set the states of delays, filters and observers then, which have no dynamics before. Events that are due
     at t = 0, such as a brake that holds, happen in the first step of the plant."""
+    first = round(float(memory[tick_model.layout.place("t").where].item()) / tick_model.step)
     new = [task for task in tick_model.tasks if task.loop is not None and first <= task.phase]
     if first and not new:
         return memory.copy()
@@ -165,14 +171,22 @@ def _with_first_calls(tick_model: TickModel, memory: Array, first: int) -> Array
     return begun
 
 
-def hyper_period(tasks: Sequence[TickTask]) -> int:
-    """Ticks after which tasks of several rates repeat."""
-    return math.lcm(*(task.ticks for task in tasks))
+def hyper_period(tick_model: TickModel) -> int:
+    """Ticks after which tasks of several rates, and sampled loops of drives, repeat."""
+    spans = [task.ticks for task in tick_model.tasks]
+    for dof, samples in tick_model.samples.items():
+        spans += [math.lcm(each.every, samples) // samples for each in cuts_of(tick_model, dof).values()]
+    return math.lcm(*spans)
+
+
+def cuts_of(tick_model: TickModel, dof: str) -> dict[str, LoopCut]:
+    """Where the loops in the drive of a dof can be cut, by their names."""
+    return getattr(tick_model.plant.sampled_joints[dof].part, "cuts", {})
 
 
 def _phases(tick_model: TickModel) -> tuple[int | None, ...]:
     """See `LinearRig`; 0 of a dof without controller."""
-    ticks, found = hyper_period(tick_model.tasks), list[int | None]([0] * tick_model.nv)
+    ticks, found = hyper_period(tick_model), list[int | None]([0] * tick_model.nv)
     for loop in tick_model.loops:
         for dof in loop.index.tolist():
             found[dof] = loop.phase if loop.ticks == ticks else None
@@ -183,7 +197,7 @@ def check_linear(rig: Rig, tick_model: TickModel) -> None:
     """Raises InputError for a rig that has no linear model, see `linearise`."""
     if rig.hardware:
         raise InputError("real motors have no linear model; analyze the rig without its drivers", "analyze")
-    if (ticks := hyper_period(tick_model.tasks)) > MOST_TICKS:
+    if (ticks := hyper_period(tick_model)) > MOST_TICKS:
         what = (
             f"the periods of the controllers coincide after {ticks} ticks only, and at most {MOST_TICKS} are linearised"
         )
@@ -210,12 +224,13 @@ def slopes_of(tick_model: TickModel) -> Slopes:
 
 def _evaluate(call: MemoryCall, memory: Array) -> None:
     """Make the call on the memory, in Python."""
-    results = call.fn(*(memory[where].reshape(shape).copy() for where, shape in call.inputs))
+    with np.errstate(all="ignore"):
+        results = call.fn(*(memory[where].reshape(shape).copy() for where, shape in call.inputs))
     for (where, _), value in zip(call.outputs, results if isinstance(results, tuple) else (results,), strict=True):
         memory[where] = np.reshape(np.asarray(value, dtype=float), -1)
 
 
-def _states(A: Array, C: Array, written: Array) -> Array:
+def observable(A: Array, C: Array, written: Array) -> Array:
     """Indices of what passes from tick to tick and has an influence on an output (structurally observable)."""
     linked, seen = A != 0.0, np.any(C != 0.0, axis=0) & written
     while True:
@@ -225,7 +240,7 @@ def _states(A: Array, C: Array, written: Array) -> Array:
         seen = more
 
 
-def _parts(tick_model: TickModel) -> list[str]:
+def parts_of(tick_model: TickModel) -> list[str]:
     """Of each number of the memory what it is a part of."""
     names, plant = [""] * tick_model.layout.size, tick_model.plant
     for path, (where, _) in tick_model.layout.places.items():
@@ -251,16 +266,6 @@ def _part(path: tuple[str, ...]) -> str:
             return " ".join(path)
 
 
-@contextmanager
-def unquantised() -> Iterator[None]:
-    """Within this block encoders measure without their counts, which have no derivative."""
-    before, ops.quantisation.off = ops.quantisation.off, True
-    try:
-        yield
-    finally:
-        ops.quantisation.off = before
-
-
 def places_of(call: MemoryCall) -> tuple[Array, Array]:
     """Indices in the memory of the inputs (n,) and the outputs (m,) of a call."""
     inputs, outputs = (
@@ -271,89 +276,19 @@ def places_of(call: MemoryCall) -> tuple[Array, Array]:
 
 
 def slope_of(call: MemoryCall, tick_model: TickModel) -> tuple[Slope, bool]:
-    """(its exact derivative, True); for steps whose number depends on the state, (the motion's in the present
-    modes, held over the tick: the exponential of the linearised plant, False).
+    """(its derivative, whether it is exact), see `PlantSteps` of what is not.
 
     Raises CompileError for a call that has no derivative.
     """
-    try:
-        with unquantised():
-            return Jacobian(
-                lambda z: _flat(call.fn(*_arguments(call, z))), [(_size(call),)], f"slope_{call.name}"
-            ), True
-    except CompileError:
-        if call.name != "advance":
-            raise
-    return _exponential_of(call, tick_model), False
-
-
-def _exponential_of(call: MemoryCall, tick_model: TickModel) -> Slope:
-    """Of `TickModel.advance`: samples of the drives, and between them the exponential of the motion."""
-    integration, steps, length = tick_model.integration, tick_model.plant_steps, tick_model.stepping.length
-
-    def slope(z: Array) -> Array:
-        t, x, request, *setpoints = _arguments(call, z)
-        nx, rest = len(x), len(z) - 1 - len(x)
-        found = np.hstack([np.zeros((nx, 1)), np.eye(nx), np.zeros((nx, rest))])
-        held = np.hstack([np.zeros((rest, 1 + nx)), np.eye(rest)])
-        x = integration.at_start(x)
-        for k in range(steps):
-            begin = t + k * length
-            if dofs := due(k, steps, tick_model.samples):
-                sample = _sample_slope(integration, dofs, (begin, x, request, *setpoints))
-                found = sample[:, 1 : 1 + nx] @ found + sample[:, 1 + nx :] @ held
-                x = np.asarray(integration.sampled(begin, x, request, *setpoints, dofs=dofs))
-            motion = _motion_slope(integration, begin, x, request, length)
-            found = motion[:, :nx] @ found + motion[:, nx:] @ held[: len(request)]
-            x = np.asarray(tick_model.stepping.advance(begin, x, request))
-        return found
-
-    return slope
-
-
-def _sample_slope(integration: Integration, dofs: tuple[str, ...], arguments: tuple[Array, ...]) -> Array:
-    """∂(state after the samples)/∂(t, x, request, setpoints)."""
-    shapes = [np.shape(argument) for argument in arguments]
-    z = np.concatenate([np.reshape(argument, -1) for argument in arguments])
-
-    def sample(z: Numeric) -> Numeric:
-        return integration.sampled(*_cut(z, shapes), dofs=dofs)
-
+    if call.fn == tick_model.advance:
+        return (steps := PlantSteps(tick_model)), steps.exact
     with unquantised():
-        return Jacobian(sample, [z.shape], "slope_samples")(z)
-
-
-def _motion_slope(integration: Integration, t: Array, x: Array, request: Array, length: float) -> Array:
-    """∂(x after `length`)/∂(x, request) of the motion linearised at x, integrated exactly and corrected for drift."""
-    from scipy.linalg import expm
-
-    rate = np.asarray(integration.flow(t, x, request), dtype=float)
-    by_state = np.asarray(integration.slope(np.concatenate([[t], x]), request, rate), dtype=float)[:, 1:]
-    flow = Jacobian(lambda u, t, x: integration.flow(t, x, u), [request.shape, (), x.shape], "slope_request")
-    both = np.zeros((len(x) + len(request),) * 2)
-    both[: len(x)] = np.hstack([by_state, flow(request, t, x)])
-    motion = expm(both * length)[: len(x)]
-    if not integration.plant.drifts:
-        return motion
-    corrected = Jacobian(lambda x, t: integration.corrected(t, x), [x.shape, ()], "slope_corrected")
-    return corrected(x, t) @ motion
+        shapes = [region.shape for region in call.inputs]
+        return Jacobian(lambda z: _flat(call.fn(*cut(z, shapes))), [(_size(call),)], f"slope_{call.name}"), True
 
 
 def _size(call: MemoryCall) -> int:
     return sum(math.prod(region.shape) for region in call.inputs)
-
-
-def _arguments(call: MemoryCall, z: Numeric) -> list[Numeric]:
-    """The arguments of a call from one vector."""
-    return _cut(z, [region.shape for region in call.inputs])
-
-
-def _cut(z: Numeric, shapes: list[tuple[int, ...]]) -> list[Numeric]:
-    ends = np.cumsum([math.prod(shape) for shape in shapes])
-    return [
-        z[end - 1] if shape == () else z[end - math.prod(shape) : end].reshape(shape)
-        for end, shape in zip(ends, shapes, strict=True)
-    ]
 
 
 def _flat(results: Numeric) -> Numeric:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.apps.analysis.circle import CircleForm, Peak, SampledSystem, crossings, peak, system_of
-from cosim.apps.analysis.frequency import modes_of
+from cosim.apps.analysis.circle import ANGLE_ACCURACY, CircleForm, Peak, SampledSystem, crossings, peak, system_of
+from cosim.apps.analysis.frequency import has_growth
 from cosim.apps.analysis.linearisation import LinearRig
 from cosim.apps.analysis.steps import READ_POINTS, StepFigures, step_figures, step_response, tracking_of
 from cosim.core.types import Array
@@ -84,15 +84,16 @@ class LoopFigures:
 
 def is_stable(rig: LinearRig) -> bool:
     """Whether no mode grows; what is held or integrated does not."""
-    return not any(mode.grows for mode in modes_of(rig))
+    return not has_growth(rig.A)
 
 
 def closed_dofs(rig: LinearRig) -> list[int]:
     """The dofs whose effort is fed back."""
-    return [dof for dof in range(len(rig.dofs)) if _is_closed(feedback_of(rig, [dof]))]
+    return [dof for dof in range(len(rig.dofs)) if is_closed(feedback_of(rig, [dof]))]
 
 
-def _is_closed(feedback: SampledSystem) -> bool:
+def is_closed(feedback: SampledSystem) -> bool:
+    """Whether there is a loop with this S − I."""
     return len(feedback.A) > 0 and float(np.abs(feedback.at(feedback.resonances)).max()) > CLOSED
 
 
@@ -126,29 +127,47 @@ def margins_of(feedback: SampledSystem, step: float) -> Margins:
 def gain_margins(feedback: SampledSystem) -> tuple[float, float]:
     """(below 1, above 1) the nearest factors of the gain at which a closed loop that is stable has a pole on the unit
     circle; 0 and inf where there is none."""
-    angles = np.concatenate([crossings(feedback, REAL)[0], feedback.real_ends])
-    at_real = np.real(feedback.at(angles)[:, 0, 0])
-    gains = 1.0 + 1.0 / at_real[np.abs(at_real) > CLOSED]  # −1 / L
+    at_real = [_nearest(feedback, REAL, angle)[0] for angle in crossings(feedback, REAL)[0]]
+    ends = [feedback.per_sample(angle) for angle in feedback.real_ends]
+    # of the samples of a period those are real that the loop has at 0 and at half of its own rate
+    at_real += [value for values, angles in ends for value in values[_is_end(feedback, angles)]]
+    reals = np.real(np.array(at_real))
+    gains = 1.0 + 1.0 / reals[np.abs(reals) > CLOSED]  # −1 / L
     return (
         float(max(gains[(gains > LEAST_GAIN) & (gains < 1.0)], default=0.0)),
         float(min(gains[gains > 1.0], default=math.inf)),
     )
 
 
+def _is_end(feedback: SampledSystem, angles: Array) -> Array:
+    """Whether angles per sample are 0 or π, or what stands for them."""
+    aside = feedback.lowest / len(feedback.D) * (1.0 + ANGLE_ACCURACY) + ANGLE_ACCURACY
+    return (angles <= aside) | (angles >= math.pi - aside)
+
+
+def _nearest(feedback: SampledSystem, form: CircleForm, angle: float) -> tuple[complex, float]:
+    """(the value of the loop that is nearest to a zero of F at an angle, its angle per sample)."""
+    values, angles = feedback.per_sample(angle)
+    of_form = form.square * np.abs(values) ** 2 + form.plain * values + form.adjoint * np.conj(values) + form.constant
+    k = int(np.argmin(np.abs(of_form)))
+    return complex(values[k]), float(angles[k])
+
+
 def phase_margins(feedback: SampledSystem, step: float) -> tuple[float, float]:
     """(phase [rad], in either direction; delay [s]) at which a stable closed loop has a pole on the unit circle first,
     inf where it never has one. A delay of a part of a step is one that delays all frequencies alike."""
-    angles, _ = crossings(feedback, GAIN_OF_ONE)
-    if not len(angles):
+    found = [_nearest(feedback, GAIN_OF_ONE, angle) for angle in crossings(feedback, GAIN_OF_ONE)[0]]
+    if not found:
         return math.inf, math.inf
-    at_one = feedback.at(angles)[:, 0, 0]
+    at_one, angles = (np.array(column) for column in zip(*found, strict=True))
     lag = np.angle(at_one / (1.0 + at_one)) % (2.0 * math.pi)  # of −L from 1: what it may lose
     return float(np.minimum(lag, 2.0 * math.pi - lag).min()), float((lag / angles).min()) * step
 
 
 def disk_margin(feedback: SampledSystem, step: float) -> DiskMargin:
-    """Of a stable loop, or of perturbations in all of several loops at the same time; never too large."""
-    several = len(feedback.D) > 1
+    """Of a stable loop, or of perturbations in all of several loops at the same time; never too large. A loop that
+    varies within a period has the one of perturbations that vary too."""
+    several = len(feedback.D) > 1 and not feedback.lifted
     top = peak(feedback.scaled(2.0, 1.0), _balance if several else None)
     return DiskMargin(min(2.0, 2.0 / (top.bound if several else top.value)), top.angle / step)
 
@@ -161,6 +180,9 @@ def sensitivity_peak(feedback: SampledSystem) -> Peak:
 def crossover_of(feedback: SampledSystem) -> float:
     """The last angle at which |L| falls below 1, NaN if it does not."""
     angles, below = crossings(feedback, GAIN_OF_ONE)
+    if feedback.lifted:  # in the other direction at negative angles
+        found = [_nearest(feedback, GAIN_OF_ONE, angle)[1] for angle in angles]
+        return max(found, default=math.nan)
     return float(angles[below][-1]) if np.any(below) else math.nan
 
 

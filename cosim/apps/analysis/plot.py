@@ -12,6 +12,7 @@ from cosim.apps.analysis.loops import DiskMargin
 from cosim.apps.analysis.measured import MeasuredLoop
 from cosim.apps.analysis.relay import RelayPoint
 from cosim.apps.analysis.report import Analysis, alpha_text
+from cosim.apps.analysis.signal_responses import SignalResponse
 from cosim.apps.analysis.steps import step_response
 from cosim.core.types import Array
 from cosim.core.units import TURN
@@ -78,6 +79,33 @@ def draw(
     show_names(legend, map(drawable, lines))
     figure.text(0.012, 0.965, f"{drawable(name)} at {rig.t:.6g} s", fontsize=13.0, weight="bold", color=INK)
     figure.text(0.012, 0.008, _note(analysis), fontsize=8.5, color=FAINT)
+    fix_layout(figure)
+    return figure
+
+
+def draw_responses(responses: Sequence[SignalResponse], title: str) -> Figure:
+    """Bode diagrams of responses to one signal."""
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    layout = ConstrainedLayoutEngine(rect=(0.0, 0.0, 1.0, 0.88), w_pad=0.12, h_pad=0.08)
+    figure = Figure(figsize=SIZE, dpi=DPI, layout=layout)
+    gain, phase = figure.subplots(2, 1)
+    lines = {}
+    for k, response in enumerate(responses):
+        hertz, color = response.omega / TURN, PALETTE[k % len(PALETTE)]
+        label = f"{response.signal} by {response.given} [{response.unit}]"
+        (lines[label],) = gain.plot(hertz, _decibel(response.values), color=color, linewidth=1.5)
+        phase.plot(hertz, np.degrees(np.angle(response.values)), color=color, linewidth=1.5)
+    for axes, label, heading, level in ((gain, "gain [dB]", "gain", 0.0), (phase, "phase [°]", "phase", -180.0)):
+        _format_bode(axes, label, heading, level)
+    phase.set(ylim=(-190.0, 190.0), yticks=range(-180, 181, 90))
+    legend = figure.legend(
+        list(lines.values()), anonymous(lines), loc="upper left", bbox_to_anchor=(0.008, 0.952), ncols=2, frameon=False,
+        fontsize=8.5,
+    )  # fmt: skip
+    show_names(legend, map(drawable, lines))
+    figure.text(0.012, 0.965, drawable(title), fontsize=13.0, weight="bold", color=INK)
     fix_layout(figure)
     return figure
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cosim.apps.analysis.frequency import ClosedLoopMode, FrequencyResponse
+from cosim.apps.analysis.inner_loops import InnerLoopFigures
 from cosim.apps.analysis.linearisation import LinearRig
 from cosim.apps.analysis.loops import DiskMargin, LoopFigures, Margins
 from cosim.core.units import TURN, format_seconds, show_percent
@@ -15,20 +16,21 @@ from cosim.output.text_table import TextTable
 
 SHOWN = 10  # modes
 NONE = "–"
+OF_MARGINS = ("gain margin", "phase margin", "delay margin", "disk margin")
 ROUNDING = 1e-5  # a smaller fraction is shown as 0
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """Of a rig at a state: its modes, the figures of its loops, the margin of all of them together, and the gain
-    margins of loops that drives close themselves."""
+    """Of a rig at a state: its modes, the figures of its loops, the margin of all of them together, and the figures of
+    the loops inside its drives."""
 
     rig: LinearRig
     response: FrequencyResponse
     modes: Sequence[ClosedLoopMode]
     loops: Sequence[LoopFigures]
     together: DiskMargin | None
-    drives: Sequence[tuple[str, str, float]] = ()  # (dof, loop of its drive, gain margin), see `LoopMargin`
+    drives: Sequence[InnerLoopFigures] = ()
 
     @property
     def unstable(self) -> list[ClosedLoopMode]:
@@ -54,7 +56,7 @@ class Analysis:
                 for m in self.modes
             ],
             "loops": {figures.dof: asdict(figures) for figures in self.loops},
-            "drives": [{"dof": dof, "loop": loop, "gain_margin": gain} for dof, loop, gain in self.drives],
+            "drives": [asdict(figures) for figures in self.drives],
             "disk_margin": None if self.together is None else asdict(self.together),
         }
         return _finite(data)
@@ -76,9 +78,10 @@ class Analysis:
             low, high = self.together.gains
             gains = f"gains × {low:.3g} to {high:.3g}" if math.isfinite(high) else f"any gains from × {low:.3g} on"
             yield f"together  stable with {gains} in all loops, or phases of ±{_degrees(self.together.phase)}"
-        for dof, loop, gain in self.drives:
-            margin = f"{20.0 * math.log10(gain):.1f} dB" if math.isfinite(gain) else "∞"
-            yield f"drive     of {dof}: gain margin of its {loop} loop {margin}"
+        if self.drives:
+            yield from self._drive_table().lines()
+        for dof in dict.fromkeys(loop.dof for loop in self.drives if loop.locked):
+            yield f"locked    {dof} cannot move at this time, by a brake for example; give a later --at"
         moving = [mode for mode in self.modes if mode.frequency]
         yield from _mode_table(moving[:SHOWN]).lines()
         if len(moving) > SHOWN:
@@ -89,19 +92,18 @@ class Analysis:
             doubled = format_seconds(math.log(2.0) / mode.pole.real)
             yield f"unstable  {_frequency(mode)}, mostly {mode.part}: doubles within {doubled}"
 
+    def _drive_table(self) -> TextTable:
+        table = TextTable(["drive", "loop"], ["crossover", "peak |S|", *OF_MARGINS])
+        for loop in self.drives:
+            peak = f"{loop.peak_sensitivity:.3g}"
+            table.add_row(loop.dof, loop.loop, _hertz(loop.crossover), peak, *_margin_cells(loop.margins))
+        return table
+
     def _loop_table(self) -> TextTable:
-        columns = ("crossover", "bandwidth", "peak |S|", "gain margin", "phase margin", "delay margin", "disk margin")
+        columns = ("crossover", "bandwidth", "peak |S|", *OF_MARGINS)
         table = TextTable(["joint"], [*columns, "rise", "settling", "overshoot", "final error"])
         for loop in self.loops:
-            step, margins = loop.step, loop.margins
-            of_step, of_margins = [NONE] * 4, [NONE] * 4
-            if margins is not None:
-                of_margins = [
-                    _decibel(margins),
-                    _degrees(margins.phase),
-                    _seconds(margins.delay),
-                    alpha_text(margins.disk.alpha),
-                ]
+            step, of_step = loop.step, [NONE] * 4
             if step is not None:
                 times = (step.rise_time, step.settling_time)
                 of_step = [*map(_seconds, times), _percent(step.overshoot), _percent(step.steady_state_error)]
@@ -110,10 +112,17 @@ class Analysis:
                 _hertz(loop.crossover),
                 _hertz(loop.bandwidth),
                 f"{loop.peak_sensitivity:.3g}",
-                *of_margins,
+                *_margin_cells(loop.margins),
                 *of_step,
             )
         return table
+
+
+def _margin_cells(margins: Margins | None) -> list[str]:
+    """Of the columns OF_MARGINS."""
+    if margins is None:
+        return [NONE] * len(OF_MARGINS)
+    return [_decibel(margins), _degrees(margins.phase), _seconds(margins.delay), alpha_text(margins.disk.alpha)]
 
 
 def _mode_table(modes: Sequence[ClosedLoopMode]) -> TextTable:

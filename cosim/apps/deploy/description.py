@@ -30,6 +30,7 @@ FAULTS = {
     PlantFault.CONSTRAINT_VIOLATED: "a constraint is violated; try a smaller schedule.step",
     PlantFault.ENDLESS_EVENTS: "events trigger each other without end; change their conditions",
     PlantFault.NO_STEP: "no step keeps the schedule.tolerance; raise it",
+    PlantFault.TRIPPED: "the voltage of a link is beyond a bound at which it trips",
 }
 # … and its parts
 PART_FAULTS = {

@@ -134,18 +134,25 @@ def _component(
     name: str, origin: ComponentOrigin, graph: CheckedGraph, numbers: NamedNumbers
 ) -> tuple[dict[str, Element], dict[str, tuple[Law, str]]]:
     """The elements and signals of a component, with symbols for as many of its parameters as can be."""
+    parts = {"": origin.params, **origin.inner}
     given = {
-        field.name: parameter
-        for field in fields(origin.params)
-        for parameter in [_parameter(name, field.name, getattr(origin.params, field.name), field.metadata)]
+        (part, field.name): parameter
+        for part, params in parts.items()
+        for field in fields(params)
+        for owner in [f"{name}.{part}" if part else name]
+        for parameter in [_parameter(owner, field.name, getattr(params, field.name), field.metadata)]
         if parameter is not None
     }
 
-    def built(keys: Iterable[str]) -> tuple[dict[str, Element], dict[str, tuple[Law, str]]] | None:
-        trial = NamedNumbers(dict(numbers.symbols))
+    def built(keys: Iterable[tuple[str, str]]) -> tuple[dict[str, Element], dict[str, tuple[Law, str]]] | None:
+        trial, chosen = NamedNumbers(dict(numbers.symbols)), list(keys)
+
+        def values_of(part: str) -> dict[str, Numeric]:
+            return {key: trial.symbol(given[of, key]) for of, key in chosen if of == part}
+
         try:
-            params = _with_values(origin.params, {key: trial.symbol(given[key]) for key in keys}, trial)
-            made = origin.build(params)
+            changed = {part: _with_values(params, values_of(part), trial) for part, params in parts.items()}
+            made = origin.build(changed.pop(""), **changed)
             elements = {
                 f"{name}.{inner}": _of_same_form(graph.elements[f"{name}.{inner}"], element, trial)
                 for inner, element in made.elements.items()
@@ -167,7 +174,7 @@ def _component(
     return found or ({}, {})
 
 
-def _alone(built: Callable[[Iterable[str]], Any], numbers: NamedNumbers, key: str) -> bool:
+def _alone(built: Callable[[Iterable[tuple[str, str]]], Any], numbers: NamedNumbers, key: tuple[str, str]) -> bool:
     """Whether one parameter alone can be a symbol."""
     before = dict(numbers.symbols)
     possible = built([key]) is not None

@@ -18,7 +18,7 @@ from cosim.core.types import Array
 from cosim.core.units import DEGREE, RPM
 from cosim.mechanics.multibody.description.robot_file import FileActuator, RobotFile
 from cosim.mechanics.multibody.description.urdf_extensions import LIMITS_OF_JOINT
-from cosim.mechanics.multibody.equations import FRICTION_SPEED
+from cosim.mechanics.multibody.friction import FRICTION_SPEED
 from cosim.mechanics.multibody.mechanism import GRAVITY, Joint, Mechanism
 from cosim.mechanics.multibody.model import Model
 from cosim.rig.sections.dofs import dofs_of

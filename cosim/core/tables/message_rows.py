@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +27,12 @@ DEPTH = 8  # of messages in messages
 FIELDS = {"positions": "position", "velocities": "velocity", "accelerations": "acceleration", "efforts": "effort"}
 NAMES = ("name", "names", "joint_names")
 STAMPS = ("stamp", "timestamp", "time")
-NEEDS = {"cdr": '"cosim[logs]"', "protobuf": '"cosim[logs]"', "ros1": "mcap-ros1-support"}
+# of each encoding: the module that decodes it, and what installs it
+DECODERS = {
+    "cdr": ("mcap_ros2.decoder", '"cosim[logs]"'),
+    "protobuf": ("mcap_protobuf.decoder", '"cosim[logs]"'),
+    "ros1": ("mcap_ros1.decoder", "mcap-ros1-support"),
+}
 Decode = Callable[[bytes], Any]
 
 
@@ -43,20 +49,16 @@ def decoder(path: Path, channel: Channel, schema: Schema | None) -> Decode:
     encoding, topic = channel.message_encoding, channel.topic
     if encoding == "json":
         return json.loads
+    if encoding not in DECODERS:
+        raise InputError(f"topic '{topic}' is in '{encoding}'; give JSON, Protobuf or CDR", str(path))
+    module, package = DECODERS[encoding]
     try:
-        if encoding == "cdr":
-            from mcap_ros2.decoder import DecoderFactory
-        elif encoding == "protobuf":
-            from mcap_protobuf.decoder import DecoderFactory
-        elif encoding == "ros1":
-            from mcap_ros1.decoder import DecoderFactory
-        else:
-            raise InputError(f"topic '{topic}' is in '{encoding}'; give JSON, Protobuf or CDR", str(path))
+        factory = import_module(module).DecoderFactory
     except ImportError:
         what = f"topic '{topic}' is in {encoding}, which needs another package"
-        raise InputError(f"{what}; run 'pip install {NEEDS[encoding]}'", str(path)) from None
+        raise InputError(f"{what}; run 'pip install {package}'", str(path)) from None
     try:
-        decode = DecoderFactory().decoder_for(encoding, schema)
+        decode = factory().decoder_for(encoding, schema)
     except Exception as error:  # of the package, for whatever a schema may be
         raise InputError(f"the schema of topic '{topic}' cannot be read: {_words(error)}", str(path)) from None
     if decode is None:

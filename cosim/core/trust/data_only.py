@@ -23,6 +23,7 @@ FIX = "pass --trust if you know where it comes from"
 PYTHON, FMU = "Python that would run", "an FMU whose code would run"
 XACRO = "xacro whose expressions would be evaluated in Python"
 MJCF = "MJCF, for which MuJoCo opens further files"
+USD = "USD, whose layers open further files"
 
 
 class CodeRefused(InputError):

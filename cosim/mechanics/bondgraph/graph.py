@@ -108,10 +108,12 @@ class DcSource(Component):
 
 @dataclass(frozen=True)
 class ComponentOrigin:
-    """What a component was built from: so it can be built again with other parameters."""
+    """What a component was built from: so it can be built again with other parameters. inner: parameters of what is
+    inside it, by their names, keywords of `build`."""
 
-    build: Callable[[Any], BondGraph]
+    build: Callable[..., BondGraph]
     params: Any
+    inner: Mapping[str, Any] = field(default_factory=dict)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ComponentOrigin:
         return self
@@ -211,10 +213,10 @@ class BondGraph:
         return End(name)
 
 
-def built(build: Callable[..., BondGraph], params: Any, *others: Any) -> BondGraph:
-    """build(params, *others), which remembers its parameters."""
-    graph = build(params, *others)
-    graph.origin = ComponentOrigin(lambda changed: build(changed, *others), params)
+def built(build: Callable[..., BondGraph], params: Any, *others: Any, **inner: Any) -> BondGraph:
+    """build(params, *others, **inner), which remembers its parameters. inner: as of `ComponentOrigin`."""
+    graph = build(params, *others, **inner)
+    graph.origin = ComponentOrigin(lambda changed, **inside: build(changed, *others, **inside), params, inner)
     return graph
 
 

@@ -30,7 +30,7 @@ from cosim.mechanics.multibody.constrained_dynamics import (
 from cosim.mechanics.multibody.constraint_rows import ConstraintWrenches
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
 from cosim.mechanics.multibody.copies import CopiesRoutine, Forest
-from cosim.mechanics.multibody.friction import JointFriction
+from cosim.mechanics.multibody.friction import FRICTION_SPEED, JointFriction
 from cosim.mechanics.multibody.inertial_parameters import with_inertial_parameters
 from cosim.mechanics.multibody.kinematics import Placement
 from cosim.mechanics.multibody.spatial import SpatialVector
@@ -38,9 +38,6 @@ from cosim.mechanics.multibody.torsion_springs import TorsionState
 from cosim.mechanics.multibody.tree import Tree
 from cosim.mechanics.multibody.tree_kinematics import TreeKinematics
 from cosim.mechanics.multibody.wrenches import transmitted, with_reactions
-
-# speed [rad/s or m/s] at which Coulomb friction has 1/√2 of its full value; below it joints creep instead of sticking
-FRICTION_SPEED = 0.01
 
 REST = np.zeros(3)
 ZERO = SpatialVector(REST, REST)

@@ -19,6 +19,8 @@ from typing import Literal, NamedTuple
 from cosim.core import ops
 from cosim.core.types import Numeric, param, params
 
+# speed [rad/s or m/s] at which Coulomb friction has 1/√2 of its full value; below it joints creep instead of sticking
+FRICTION_SPEED = 0.01
 SLOW = 1e-30  # speed over v_s that counts as rest: |v / v_s|^α has no derivative at 0
 
 

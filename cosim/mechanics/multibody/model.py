@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,8 +19,6 @@ from cosim.mechanics.multibody.constraint_rows import body_constraints, body_for
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.loop_cutting import cut_loops
-from cosim.mechanics.multibody.description.mjcf.reader import read_mjcf
-from cosim.mechanics.multibody.description.urdf import read_urdf
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.elastic_joints import MODES
 from cosim.mechanics.multibody.equations import MechanismEquations
@@ -29,9 +26,10 @@ from cosim.mechanics.multibody.inertial_parameters import inertial_parameters
 from cosim.mechanics.multibody.inverse_kinematics import InverseKinematics, solve_pose
 from cosim.mechanics.multibody.joint_springs import joint_springs
 from cosim.mechanics.multibody.massless import assumed_inertia
-from cosim.mechanics.multibody.mechanism import GRAVITY, Mechanism, with_floating_base
+from cosim.mechanics.multibody.mechanism import GRAVITY, Mechanism
 from cosim.mechanics.multibody.model_functions import CompiledFunctions
 from cosim.mechanics.multibody.part_names import given_names, whole_of
+from cosim.mechanics.multibody.robot_models import OfRobotFile
 from cosim.mechanics.multibody.rotors import RotorInertia, rotors_of
 from cosim.mechanics.multibody.torsion_springs import ball_springs, torsion_spring_dampers
 from cosim.mechanics.multibody.tree import Tree, build_tree, check_inertia_of_motion
@@ -40,7 +38,7 @@ from cosim.mechanics.multibody.tree import Tree, build_tree, check_inertia_of_mo
 NESTED_FROM = 4
 
 
-class Model:
+class Model(OfRobotFile):
     """The dynamics of a mechanism, in O(n), compiled on first use.
 
     Every function contains the same mechanism: rigid bodies and elastic links with their damping, gravity, the springs
@@ -137,29 +135,6 @@ class Model:
 
     def _rotors(self, rotor_inertia: RotorInertia | None) -> Numeric:
         return rotors_of(rotor_inertia, self.nv, self.dof_index)
-
-    @classmethod
-    def from_urdf(cls, path: str | Path, floating_base: bool = False, gravity: Sequence[float] | None = None) -> Model:
-        """The model of a URDF file. Its root link is the ground; with `floating_base` a free joint `root_joint`
-        connects the root link to the ground. gravity: (3,) [m/s²], by default (0, 0, -9.81).
-
-        Raises InputErrors with every error in the file and its line. Warns (`RunWarning`) of what is lost.
-        """
-        robot = read_urdf(path)
-        robot.warn()
-        mechanism = with_floating_base(robot.mechanism) if floating_base else robot.mechanism
-        return cls(mechanism, robot.gravity_or(gravity))
-
-    @classmethod
-    def from_mjcf(cls, path: str | Path, gravity: Sequence[float] | None = None) -> Model:
-        """The model of an MJCF file, compiled by the package `mujoco`. gravity: (3,) [m/s²], by default the file's.
-
-        Raises InputErrors with the error of MuJoCo. Warns (`RunWarning`) of what is lost.
-        """
-        robot = read_mjcf(path)
-        robot.warn()
-        chosen = robot.gravity_or(gravity)
-        return cls(robot.under(chosen), chosen)
 
     def with_rotor_inertia(self, rotor_inertia: RotorInertia) -> Model:
         """The same mechanism with rotors: (nv,) inertia reflected to each dof."""

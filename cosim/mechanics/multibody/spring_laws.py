@@ -11,7 +11,7 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.constraint_laws import ForceLaw, FrameState, polynomial
-from cosim.mechanics.multibody.equations import FRICTION_SPEED
+from cosim.mechanics.multibody.friction import FRICTION_SPEED
 
 
 @dataclass(frozen=True)

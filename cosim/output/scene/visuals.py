@@ -21,6 +21,9 @@ from cosim.output.scene.scene import Color, ShapeKind
 MESHES = (".dae", ".stl", ".obj", ".glb", ".gltf")
 
 
+Shown = tuple[dict[str, list["Visual"]], list[str]]  # link -> its visuals, notes on those that cannot be shown
+
+
 class Visual(NamedTuple):
     """See `Shape`; pose: in the link."""
 
@@ -31,10 +34,8 @@ class Visual(NamedTuple):
     file: str
 
 
-def read_visuals(
-    path: Path, xacro_arguments: Mapping[str, str], packages: Sequence[Path]
-) -> tuple[dict[str, list[Visual]], list[str]]:
-    """(link -> its visuals, notes on those that cannot be shown). Raises InputError for a file that cannot be read."""
+def read_visuals(path: Path, xacro_arguments: Mapping[str, str], packages: Sequence[Path]) -> Shown:
+    """Of a URDF or xacro file. Raises InputError for a file that cannot be read."""
     robot = parse_xml(read_text(path), str(path))
     if uses_xacro(robot):
         robot = expand_xacro(
@@ -73,7 +74,7 @@ def _geometry(
         return float(shape.attributes.get(key, ""))
 
     if shape.tag == "box":
-        return "box", _three(shape.attributes.get("size", "")), ""
+        return "box", three(shape.attributes.get("size", "")), ""
     if shape.tag == "sphere":
         diameter = 2.0 * number("radius")
         return "ellipsoid", (diameter, diameter, diameter), ""
@@ -83,12 +84,16 @@ def _geometry(
     if shape.tag != "mesh":
         raise InputError(f"the geometry <{shape.tag}> is unknown")
     file = _mesh(shape.attributes.get("filename", ""), path, packages)
-    return "mesh", _three(shape.attributes.get("scale", "1 1 1")), str(file)
+    return "mesh", three(shape.attributes.get("scale", "1 1 1")), str(file)
 
 
 def _mesh(name: str, path: Path, packages: Sequence[Path]) -> Path:
     """Raises InputError for a file that does not exist or has another format."""
-    file = locate(name.removeprefix("file://"), path.parent, packages)
+    return mesh_file(name, locate(name.removeprefix("file://"), path.parent, packages))
+
+
+def mesh_file(name: str, file: Path) -> Path:
+    """The file of a mesh called `name`. Raises InputError for one that does not exist or has another format."""
     if file.suffix.lower() not in MESHES:
         raise InputError(f"the mesh '{name}' is none of {', '.join(MESHES)}")
     if kind := irregular(file):
@@ -100,7 +105,7 @@ def _mesh(name: str, path: Path, packages: Sequence[Path]) -> Path:
 
 def _pose(element: XmlElement) -> Pose:
     for origin in _children(element, "origin"):
-        return pose_of(*(_three(origin.attributes.get(key, "0 0 0")) for key in ("xyz", "rpy")))
+        return pose_of(*(three(origin.attributes.get(key, "0 0 0")) for key in ("xyz", "rpy")))
     return Pose.identity()
 
 
@@ -111,7 +116,7 @@ def _color(material: XmlElement) -> Color | None:
     return None
 
 
-def _three(text: str) -> tuple[float, float, float]:
+def three(text: str) -> tuple[float, float, float]:
     x, y, z = map(float, text.split())
     return x, y, z
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from cosim.plugins.actuators.drive import Params
+from typing import Any
 
 REVERSED = math.pi / 2.0  # electrical, error of the field angle from which on the torque acts against the request
 # of the holding torque, a detent torque from which on a rotor has several rests at one angle of the field: the detent
@@ -15,15 +12,15 @@ REVERSED = math.pi / 2.0  # electrical, error of the field angle from which on t
 QUARTER = 0.25
 
 
-def doubts_of(params: Params, largest_voltage: float | None) -> tuple[str, ...]:
-    """What a user should know of the parameters of its motor, its inverter, its loops and its steps. largest_voltage:
-    the amplitude of a phase [V] that its inverter gives, None where that is not known."""
+def doubts_of(params: Any, largest_voltage: float | None) -> tuple[str, ...]:
+    """What a user should know of the parameters of a `drive`: of its motor, its inverter, its loops and its steps.
+    largest_voltage: the amplitude of a phase [V] that its inverter gives, None where that is not known."""
     of_motor = getattr(params.motor.params, "doubts", ())
     of_inverter = () if largest_voltage is None else _beyond_inverter(params, largest_voltage)
     return (*of_motor, *of_inverter, *_of_the_field(params), *_of_the_detent(params))
 
 
-def _beyond_inverter(params: Params, given: float) -> Iterator[str]:
+def _beyond_inverter(params: Any, given: float) -> Iterator[str]:
     """Where its control counts on a voltage that the inverter does not have."""
     inverter, limit = params.control.inverter, params.control.voltage_limit
     if inverter is not None and params.supply is None and given < limit < math.inf:
@@ -31,7 +28,7 @@ def _beyond_inverter(params: Params, given: float) -> Iterator[str]:
         yield f"{what} as amplitude of a phase at its supply_voltage of {inverter.supply_voltage:.4g} V; lower it"
 
 
-def _of_the_field(params: Params) -> Iterator[str]:
+def _of_the_field(params: Any) -> Iterator[str]:
     field = params.loops.field if params.loops else None
     pairs = getattr(params.motor.params, "pole_pairs", None)
     if field is None or pairs is None:
@@ -42,7 +39,7 @@ def _of_the_field(params: Params) -> Iterator[str]:
         yield f"{what}, and from 90° on the torque acts against the request; check offset and eccentricity"
 
 
-def _of_the_detent(params: Params) -> Iterator[str]:
+def _of_the_detent(params: Any) -> Iterator[str]:
     detent, constant = (getattr(params.motor.params, name, 0.0) for name in ("detent", "torque_constant"))
     current = params.control.current_limit
     if params.open_loop is not None and params.open_loop.steps is not None:

@@ -32,6 +32,7 @@ from cosim.core.types import (
     Signal,
     Signals,
     State,
+    TripLimit,
 )
 from cosim.mechanics.bondgraph import BondGraph, Element, Law, assemble
 from cosim.mechanics.bondgraph.assembly import Assembly, Values, element_of
@@ -62,6 +63,7 @@ class GraphActuator:
     doubts: tuple[str, ...] = ()  # warnings of its parameters, with their joints where it moves several
     temperatures: Mapping[str, float | None] = MappingProxyType({})  # recorded rises -> their limits [K]
     for_other_joints = "end its graph with a TF to that domain"  # the fix for joints that move in the other domain
+    trips: tuple[TripLimit, ...] = ()  # beyond which a run stops
     for_joint: Mapping[str, str] = MappingProxyType({})  # the same, by joint in its graph, where it is of a drive there
 
     def __init__(

@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from cosim.core.layout import zeros_like
-from cosim.core.types import ACTUATOR_INPUTS, SETPOINTS, Numeric, Parameters, Signals, State
+from cosim.core.types import ACTUATOR_INPUTS, SETPOINTS, LoopCut, Numeric, Parameters, Signals, State
 from cosim.mechanics.bondgraph import BondGraph
 from cosim.plugins.actuators._graph_actuator import JOINT, ONE_JOINT, GraphActuator
 
@@ -75,6 +75,12 @@ class SamplerInGraph:
     @property
     def braking_effort(self) -> float | None:
         return self.sampler.braking_effort
+
+    @property
+    def cuts(self) -> dict[str, LoopCut]:
+        """Of the loops of the sampler."""
+        own: dict[str, LoopCut] = getattr(self.sampler, "cuts", {})
+        return {name: each._replace(output=self.before + each.output) for name, each in own.items()}
 
     def initial(self, position: Numeric, velocity: Numeric, graph: State) -> State:
         """Its states, and those of the graph that begin otherwise."""
@@ -173,6 +179,7 @@ class SampledDrive(SampledGraph):
         """As of `SampledGraph`."""
         super().__init__(params, graph, outputs, moving, {JOINT: sampler})
         self.period, self.mode, self.braking_effort = sampler.period, sampler.mode, sampler.braking_effort
+        self.cuts = self.sampled[ONE_JOINT[JOINT]].cuts
 
     def update(self, t: Numeric, p: Parameters, x: State, u: Mapping[str, Numeric]) -> State:
         return self.sampled[ONE_JOINT[JOINT]].update(t, p, x, u)

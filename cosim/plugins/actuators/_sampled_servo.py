@@ -15,7 +15,7 @@ from cosim.core import ops
 from cosim.core.servo import brake, cascade, encoder
 from cosim.core.servo.brake import HoldingBrake
 from cosim.core.servo.cascade import DriveLimits, Measured, ServoLoops, Setpoints
-from cosim.core.types import BRAKE, Numeric, Signal, Signals, State
+from cosim.core.types import BRAKE, LoopCut, Numeric, Signal, Signals, State
 from cosim.mechanics.bondgraph.components._current_control import (
     CurrentControl,
     PhaseLimits,
@@ -71,6 +71,18 @@ class SampledServo:
             **(MEASURED if loops.encoder else {}),
         }
         self.reads_signals = not rigid or bool(control.varying_limits)
+
+    @property
+    def cuts(self) -> dict[str, LoopCut]:
+        """Of the loops of position and velocity that are closed, and of the sampled current of each axis."""
+        found = {
+            "position": LoopCut(self._every["position"], "velocity_setpoint", "setpoint_position"),
+            "velocity": LoopCut(self._every["velocity"], "effort_setpoint", "request"),
+        }
+        closed = {} if self.mode == "effort" else {name: found[name] for name in self.loops.loops if name in found}
+        current = self.current
+        axes = current.windings.axes if current else ()
+        return closed | {f"current{axis}": LoopCut(1, f"{current.newest}{axis}") for axis in axes if current}
 
     # --- state ---
 

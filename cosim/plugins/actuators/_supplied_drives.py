@@ -45,8 +45,8 @@ class SuppliedDrives:
 def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
     """Of drives that `check` has passed. Raises SectionError for a graph that cannot be."""
     graph = BondGraph()
-    graph.include(SUPPLY, dc_link.build(params.link))
-    recorded = {name.removeprefix("source."): f"{SUPPLY}.{name}" for name in dc_link.build(params.link).signals}
+    graph.include(SUPPLY, dc_link.link_of(params.link))
+    recorded = {name.removeprefix("source."): f"{SUPPLY}.{name}" for name in dc_link.link_of(params.link).signals}
     moving, samplers = dict[str, list[float]](), dict[str, DriveSampler]()
     for number, joint in enumerate(joints):
         on = on_supply(params.drives[joint])
@@ -64,6 +64,7 @@ def load_shared(params: SuppliedDrives, joints: Sequence[str]) -> GraphActuator:
         actuator = SampledGraph(params, graph, recorded, moving, samplers, named, inside)
     except GraphError as error:
         raise SectionError(error.what, ()) from None
+    actuator.trips = tuple(limit._replace(state=f"{SUPPLY}.{limit.state}") for limit in params.link.trips)
     actuator.for_joint = {joint: drive.for_other_joints(params.drives[joint]) for joint in joints}
     doubts = {joint: doubts_of(params.drives[joint], None) for joint in joints}
     actuator.doubts = tuple(f"joint '{joint}': {line}" for joint, lines in doubts.items() for line in lines)

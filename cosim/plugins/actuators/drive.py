@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from cosim.core.errors import InputError, SectionError
 from cosim.core.servo.brake import HoldingBrake
@@ -261,23 +262,27 @@ def motor_of(params: Params) -> BondGraph:
     or a loop that cannot be."""
     motor, control, loops = params.motor, params.control, params.loops
     if params.open_loop is not None:
-        made = _of_motor("open_loop", built, motor.module.with_field, motor.params, control, params.open_loop)
+        key, make, others = "open_loop", motor.module.with_field, (control, params.open_loop)
     elif loops is not None and loops.current is not None:
-        made = _of_motor("motor", built, motor.module.with_voltages, motor.params, control)
+        key, make, others = "motor", motor.module.with_voltages, (control,)
     else:
-        made = _of_motor("motor", built, motor.module.controlled, motor.params, control, params.ratio)
-    return _with_cable(params, made)
+        key, make, others = "motor", motor.module.controlled, (control, params.ratio)
+    if params.cable is None:
+        return _of_motor(key, built, make, motor.params, *others)
+    bridge = bridge_of(params)
+    assert bridge is not None  # `check` has seen to it
+
+    def with_cable(own: Any, *others: object, cable: cable.Params) -> BondGraph:
+        return _behind(cable, make(own, *others), own, bridge.conductors)
+
+    return _of_motor(key, partial(built, cable=params.cable), with_cable, motor.params, *others)
 
 
-def _with_cable(params: Params, motor: BondGraph) -> BondGraph:
-    """The motor on its inverter behind its cable, if it has one."""
-    if params.cable is not None:
-        bridge = bridge_of(params)
-        assert bridge is not None  # `check` has seen to it
-        meshes = {mesh: mesh.replace("mesh", "winding", 1) for mesh in _bridge.meshes_of(motor)}
-        # of a machine in the axes d and q
-        turning = getattr(params.motor.params, "electrical_ratio", 0.0)
-        cable.add_before(motor, params.cable, meshes, bridge.conductors, turning)
+def _behind(own: cable.Params, motor: BondGraph, of_motor: Any, conductors: int) -> BondGraph:
+    """The motor on its inverter behind its cable."""
+    meshes = {mesh: mesh.replace("mesh", "winding", 1) for mesh in _bridge.meshes_of(motor)}
+    # of a machine in the axes d and q
+    cable.add_before(motor, own, meshes, conductors, getattr(of_motor, "electrical_ratio", None))
     return motor
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from cosim.core import ops
@@ -16,7 +16,7 @@ def wrap_key() -> Any:
     return param(default="keep", doc="shortest: each position a turn nearer, if that is the shorter way from the last")
 
 
-def along(start: Numeric, points: Sequence[Numeric], wrap: Wrap) -> list[Numeric]:
+def along(start: Numeric, points: Iterable[Numeric], wrap: Wrap) -> list[Numeric]:
     """The start and the points (n,) each [rad], by the way that is chosen."""
     found = [start]
     for point in points:

@@ -38,7 +38,7 @@ class Params:
 def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) -> PiecewisePolynomial | Quintic:
     points = np.array(along(start, np.array([*params.via, params.goal]), params.wrap))
     if not params.via:
-        return Quintic(*points, params.delay, params.duration, back=False)
+        return Quintic(points[0], points[1], params.delay, params.duration, back=False)
     if params.times is None:
         times = params.duration * _times_of_least_jerk(points)
     else:

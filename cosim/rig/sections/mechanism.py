@@ -20,7 +20,7 @@ from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.mechanics.multibody.description.robot_file import NamedState, RobotFile
-from cosim.mechanics.multibody.description.robot_formats import check_robot_file, read_robot
+from cosim.mechanics.multibody.description.robot_formats import FORMATS, check_robot_file, read_robot
 from cosim.mechanics.multibody.description.topology import build_mechanism
 from cosim.mechanics.multibody.given_rotation import GivenRotation
 from cosim.mechanics.multibody.mechanism import (
@@ -47,10 +47,9 @@ from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
 from cosim.rig.sections.orientations import OrientationKeys
 from cosim.rig.sections.reactions import NamesOrAll, joints_with_reactions
-from cosim.rig.sections.robot_file import gravity_of, with_file
+from cosim.rig.sections.robot_file import gravity_of, taken_of
 from cosim.rig.sections.torsion_springs import read_torsion_springs
 
-FORMATS = ("urdf", "mjcf")  # keys that name a robot file
 NOT_APART = {"links", "joints"}  # lists of other formats
 MOVING_BASE = "moving_base"  # its link and its joint
 
@@ -85,6 +84,9 @@ class MechanismFile:
 
     urdf: str | None = param(default=None, doc="a URDF or xacro file")
     mjcf: str | None = param(default=None, doc="an MJCF file")
+    sdf: str | None = param(default=None, doc="an SDF file")
+    usd: str | None = param(default=None, doc="a USD file")
+    model: str | None = param(default=None, doc="the model of an SDF file with several")
     xacro_arguments: dict | None = param(default=None)
     packages: tuple[str, ...] | None = param(default=None)
     bodies: list | None = param(default=None)
@@ -115,7 +117,7 @@ class MechanismSpec:
 
     description: Mechanism
     gravity: tuple[float, float, float]  # m/s^2
-    urdf: Path | None  # its robot file, URDF, xacro or MJCF; None: given inline
+    urdf: Path | None  # its robot file, URDF, xacro, MJCF or SDF; None: given inline
     loop_closure: LoopClosureKeys
     formulation: str = SEPARATE_BODIES
     file: RobotFile | None = None  # what the robot file states
@@ -160,7 +162,7 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
     given = [key for key in (*FORMATS, "bodies") if data.get(key) is not None]
     if len(given) != 1:
         if not given:
-            return reading.fail(at, "missing key 'urdf', 'mjcf' or 'bodies'")
+            return reading.fail(at, f"missing key {', '.join(map(repr, FORMATS))} or 'bodies'")
         both = "both" if len(given) == 2 else "all of"
         return reading.fail(at, f"{both} {' and '.join(map(repr, given))} are given; keep one of them")
     if given[0] not in section:
@@ -189,8 +191,9 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
     formulation = section.get("formulation", SEPARATE_BODIES)
     if find_module(FORMULATION, formulation, (*at, "formulation"), reading) is None:
         return None
-    found = MechanismSpec(description, gravity_of(section, tree.file), robot, closure, formulation, tree.file)
-    return with_file(found, section, at, reading)
+    gravity = gravity_of(section, tree.file)
+    taken = taken_of(tree.file or RobotFile(description), gravity, section, at, reading)
+    return MechanismSpec(description, gravity, robot, closure, formulation, tree.file, *taken)
 
 
 def _tree_of_bodies(section: dict[str, YamlValue], name: str, reading: Reading, findings: Diagnostics) -> _Tree:
@@ -238,10 +241,13 @@ def _tree_of_robot(
     if format != "urdf" and section.get("xacro_arguments"):
         reading.fail(("mechanism", "xacro_arguments"), "xacro arguments are for a URDF or xacro file; take them out")
     if format != "urdf" and section.get("floating_base"):
-        what = "floating_base is for a URDF; a free base of an MJCF file has a <freejoint>"
+        free = {"mjcf": "has a <freejoint>", "sdf": "has no joint to world", "usd": "has no joint to it"}[format]
+        what = f"floating_base is for a URDF; a free base of an {format.upper()} file {free}"
         reading.fail(("mechanism", "floating_base"), what)
+    if format != "sdf" and section.get("model"):
+        reading.fail(("mechanism", "model"), "a model is chosen in an SDF file; take this out")
     findings.raise_errors()
-    robot = read_robot(file, format, xacro_arguments_of(section), packages)
+    robot = read_robot(file, format, xacro_arguments_of(section), packages, section.get("model"))
     mechanism = robot.under(gravity_of(section, robot))
     findings.notes.extend(mechanism.notes)
     findings.warnings.extend(mechanism.warnings)
@@ -292,7 +298,7 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     constraints = [*file.constraints, *read_constraints(*items("constraints"), parts, reading)]
     springs = [*file.springs, *read_springs(*items("springs"), parts, reading)]
     torsion_springs = read_torsion_springs(*items("torsion_springs"), parts, reading)
-    frames = read_frames(*items("frames"), parts, reading)
+    frames = [*file.frames, *read_frames(*items("frames"), parts, reading)]
     forces = [*file.forces, *read_forces(*items("forces"), parts, reading)]
     asked = section.get("reactions") or NamesOrAll()
     reactions = joints_with_reactions(asked, tree.joints, loops, ("mechanism", "reactions"), reading)

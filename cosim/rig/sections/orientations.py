@@ -39,7 +39,10 @@ class OrientationKeys:
         if self.file is None:
             times, quaternions = [0.0, *self.times], [start, *map(np.array, self.orientations)]
         else:
-            times, quaternions = read_orientations(locate(self.file, folder))
+            path = locate(self.file, folder)
+            if not path.exists():
+                raise InputError(f"no such file '{self.file}'; it is relative to the rig's folder")
+            times, quaternions = read_orientations(path)
         try:
             return GivenRotation.through(times, quaternions, self.interpolation)
         except ValueError as error:

@@ -40,7 +40,7 @@ from cosim.rig.sections.joints import (
 from cosim.rig.sections.keep import KeepSpec, read_keep
 from cosim.rig.sections.mechanism import MechanismSpec, ground_alone, read_mechanism
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec, read_couplings, read_parts
-from cosim.rig.sections.robot_file import settings_with_file, with_doubts
+from cosim.rig.sections.robot_file_joints import settings_with_file, with_doubts
 from cosim.rig.sections.scenario import ScenarioContext, ScenarioSpec, read_scenarios
 from cosim.rig.sections.schedule import ScheduleSpec, read_schedule
 from cosim.rig.sections.supplies import read_supplies

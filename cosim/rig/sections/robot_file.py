@@ -1,24 +1,15 @@
 """What a rig takes of its robot file beside the mechanism, where the rig itself gives nothing: gravity, the state in
-which it begins, limits, and actuators where it names them."""
+which it begins, and actuators where it names them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from cosim.core.errors import did_you_mean, listed, plural
 from cosim.mechanics.multibody.description.robot_file import FileActuator, NamedState, RobotFile
 from cosim.mechanics.multibody.mechanism import GRAVITY
 from cosim.rig.reading.schema import Reading
-from cosim.rig.reading.yaml_source import YamlValue
-
-if TYPE_CHECKING:
-    from cosim.rig.sections.dofs import Dofs
-    from cosim.rig.sections.joints import JointSpec
-    from cosim.rig.sections.mechanism import MechanismSpec
-
-Settings = Mapping[str, YamlValue]
 
 
 def gravity_of(section: Mapping[str, Any], file: RobotFile | None) -> tuple[float, float, float]:
@@ -29,11 +20,22 @@ def gravity_of(section: Mapping[str, Any], file: RobotFile | None) -> tuple[floa
     return GRAVITY if file is None else file.gravity_or(None)
 
 
-def with_file(spec: MechanismSpec, section: Mapping[str, Any], at: tuple, reading: Reading) -> MechanismSpec:
-    """With the state and the actuators of the robot file that the rig takes; errors are recorded."""
-    file, taken = spec.file or RobotFile(spec.description), []
-    if section.get("gravity") is None and spec.gravity != GRAVITY:
-        taken.append(f"gravity {', '.join(f'{g:g}' for g in spec.gravity)} m/s^2")
+class Taken(NamedTuple):
+    """What a rig takes of a robot file beside the mechanism: the state in which it starts, whether its actuators, and
+    both in words."""
+
+    start: NamedState | None
+    drives: bool
+    words: tuple[str, ...]
+
+
+def taken_of(
+    file: RobotFile, gravity: tuple[float, float, float], section: Mapping[str, Any], at: tuple, reading: Reading
+) -> Taken:
+    """gravity: of the rig; section: `mechanism`, at its place. Errors are recorded."""
+    taken = []
+    if section.get("gravity") is None and gravity != GRAVITY:
+        taken.append(f"gravity {', '.join(f'{g:g}' for g in gravity)} m/s^2")
     start, name = file.start, section.get("keyframe")
     if name is not None:
         start = next((state for state in file.states if state.name == name), None)
@@ -42,105 +44,19 @@ def with_file(spec: MechanismSpec, section: Mapping[str, Any], at: tuple, readin
             what = did_you_mean(name, known) if known else "; the robot file has none, take this out"
             reading.fail((*at, "keyframe"), f"there is no keyframe '{name}'{what}")
     if start is not None and start.positions:
-        taken.append(f"the keyframe '{name}'" if name else f"the start of {_joints(list(start.positions))}")
+        taken.append(f"the keyframe '{name}'" if name else f"the start of {joints_named(list(start.positions))}")
     drives = section.get("actuators") is not None
     if drives and not file.actuators:
         reading.fail((*at, "actuators"), "the robot file has no actuators; take this out")
     if drives:
-        taken += [f"{actuator.name} ({actuator.type}) on {_joints([*actuator.joints])}" for actuator in _able(file)]
-    return replace(spec, start=start, drives=drives, taken=tuple(taken))
+        taken += [f"{actuator.name} ({actuator.type}) on {joints_named([*actuator.joints])}" for actuator in able(file)]
+    return Taken(start, drives, tuple(taken))
 
 
-def _able(file: RobotFile) -> list[FileActuator]:
+def able(file: RobotFile) -> list[FileActuator]:
     """The actuators that a rig can have."""
     return [actuator for actuator in file.actuators if actuator.type]
 
 
-def _joints(names: list[str]) -> str:
+def joints_named(names: list[str]) -> str:
     return f"{plural(len(names), 'joint')} {listed([repr(name) for name in names])}"
-
-
-def settings_with_file(settings: Settings, spec: MechanismSpec | None, dofs: Dofs | None) -> dict[str, YamlValue]:
-    """The section `joints`, with what the robot file gives where the section does not."""
-    found = dict(settings)
-    if spec is None or spec.file is None or dofs is None:
-        return found
-    common = settings.get("all")
-    of_all = common if isinstance(common, dict) else {}
-
-    def add(name: str, key: str, value: dict[str, YamlValue]) -> bool:
-        """Whether the rig gives nothing itself, so that the value acts."""
-        own = found.get(name)
-        own = {} if own is None else own
-        if isinstance(own, dict) and not any(
-            k in own or (k in of_all and k != "prescribed") for k in (key, "prescribed")
-        ):
-            found[name] = {**own, key: value}
-            return True
-        return False
-
-    moving = {name for name, joint in dofs.single.items() if joint.mimic is None and joint.kind != "fixed"}
-    if spec.start is not None:
-        closes = bool(spec.description.loops or spec.description.constraints)
-        for name in dict.fromkeys([*spec.start.positions, *spec.start.velocities]):
-            if name in dofs.multi_dof_joints:
-                add(name, "initial", _initial_of_several(spec.start, name))
-            elif name in moving:
-                add(name, "initial", _initial(spec.start, name, "guess" if closes else "position"))
-    for name, limits in spec.file.limits.items():
-        if name in moving:
-            add(name, "limits", dict(limits))
-    for actuator in _able(spec.file) if spec.drives else ():
-        (name,) = actuator.joints
-        if (
-            name in moving
-            and add(name, "actuator", {"type": actuator.type, **actuator.keys})
-            and name in spec.file.efforts
-        ):
-            add(name, "limits", {"effort": max(map(abs, spec.file.efforts[name]))})  # the actuator has both
-    return found
-
-
-def _initial(state: NamedState, name: str, key: str) -> dict[str, YamlValue]:
-    """Of a joint of one coordinate."""
-    given = (key, state.positions.get(name)), ("velocity", state.velocities.get(name))
-    return {key: values[0] for key, values in given if values is not None}
-
-
-def _initial_of_several(state: NamedState, name: str) -> dict[str, YamlValue]:
-    given = ("position", state.positions.get(name)), ("velocity", state.velocities.get(name))
-    return {key: list(values) for key, values in given if values is not None}
-
-
-def with_doubts(spec: MechanismSpec, joints: Mapping[str, JointSpec]) -> MechanismSpec:
-    """With warnings of actuators of the robot file that do not act, and of limits that it gives for one direction."""
-    if spec.file is None:
-        return spec
-    return replace(spec, doubts=(*_one_sided(spec, spec.file, joints), *_idle(spec, spec.file, joints)))
-
-
-def _one_sided(spec: MechanismSpec, file: RobotFile, joints: Mapping[str, JointSpec]) -> Iterator[str]:
-    for name, (lower, upper) in file.efforts.items():
-        joint = joints.get(name)
-        if joint is None or spec.drives or joint.actuator is None:
-            continue
-        what = f"joint '{name}': its effort is limited to {lower:.6g} to {upper:.6g}, here to"
-        limit = joint.limits["effort"]
-        yield f"{spec.urdf} {what} {limit:.6g} in both directions; give its actuator or mechanism.actuators: file"
-
-
-def _idle(spec: MechanismSpec, file: RobotFile, joints: Mapping[str, JointSpec]) -> Iterator[str]:
-    """Of actuators that do not act, and whose joints nothing drives."""
-    if spec.drives:
-        yield from (f"{each.place}: it is not taken: {each.lost}" for each in file.actuators if each.lost)
-        return
-    still = {name for name, joint in joints.items() if not (joint.actuator or joint.prescribed or joint.latched)}
-    idle = [actuator for actuator in file.actuators if still.intersection(actuator.joints) or not actuator.joints]
-    if not idle:
-        return
-    names = list(dict.fromkeys(name for actuator in idle for name in actuator.joints if name in still))
-    what = f"the {plural(len(idle), 'actuator')} {listed([repr(actuator.name) for actuator in idle])} of the robot file"
-    verb = "does not act" if len(idle) == 1 else "do not act"
-    left = f", and nothing drives {_joints(names)}" if names else ""
-    fix = "take what a rig can have with mechanism.actuators: file, or give joints.<joint>.actuator"
-    yield f"{spec.urdf}: {what} {verb}{left}; {fix}"

@@ -18,7 +18,7 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.compile.routine import Routine, call_when
 from cosim.core.compile.while_loop import repeated_while
-from cosim.core.types import Numeric, State
+from cosim.core.types import Numeric, State, TripLimit
 from cosim.simulation.plant.impacts import Impacts
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.recorded_signals import recorded_of
@@ -41,6 +41,13 @@ class PlantFault(IntEnum):
     CONSTRAINT_VIOLATED = 1
     ENDLESS_EVENTS = 2
     NO_STEP = 3  # no step keeps the tolerance
+    TRIPPED = 4  # a `TripLimit` of an actuator
+
+
+def is_tripped(limit: TripLimit, x: State) -> Numeric:
+    """x: state of the actuator."""
+    value = limit.factor * x[limit.state]
+    return ops.logical_or(value < limit.lowest, value > limit.largest)
 
 
 @dataclass
@@ -110,7 +117,7 @@ class EventStepper:
 
     def fault(self, t: Numeric, x: Numeric) -> Numeric:
         """The code of the fault of a flat state, 0 for none."""
-        violated, endless, no_step = (float(self.first_code + fault) for fault in PlantFault)
+        violated, endless, no_step, tripped = (float(self.first_code + fault) for fault in PlantFault)
         state = self.plant.layout.unpack(x)
         code = ops.array([0.0])[0]
         if self.plant.model.constraint_rows:
@@ -121,7 +128,11 @@ class EventStepper:
         if self.plant.modes:
             code = ops.where(state["modes"]["endless"] < 0.0, code, endless)
         control = self.plant.control
-        return ops.where(state["steps"]["refused"] < 0.0, code, no_step) if control and control.adaptive else code
+        if control and control.adaptive:
+            code = ops.where(state["steps"]["refused"] < 0.0, code, no_step)
+        for name, limit in self.plant.trips:
+            code = ops.where(is_tripped(limit, state["actuators"][name]), tripped, code)
+        return code
 
     def constraint_violations(self, t: Numeric, x: State) -> list[Numeric]:
         """The violation of each constraint row, 0 for released constraints: |residual| [m or rad] of holonomic rows,

@@ -14,7 +14,7 @@ from typing import NamedTuple, Self, cast
 import numpy as np
 
 from cosim.core import ops
-from cosim.core.types import Actuator, Numeric, SampledPart, SharedActuator, State, Trajectory, breaks_of
+from cosim.core.types import Actuator, Numeric, SampledPart, SharedActuator, State, Trajectory, TripLimit, breaks_of
 from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_formulation
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import ConsistentState, find_consistent_state
@@ -340,6 +340,11 @@ class PlantDescription:
                     dof = self.shared[name].joints[before] if name in self.shared else name
                     found[dof] = SampledJoint(name, before, cast(SampledPart, part))
         return found
+
+    @cached_property
+    def trips(self) -> list[tuple[str, TripLimit]]:
+        """(name of the actuator, each of its limits)."""
+        return [(name, limit) for name in self.shared for limit in getattr(self.drives[name], "trips", ())]
 
     @cached_property
     def periods(self) -> dict[str, float]:

@@ -18,7 +18,7 @@ from cosim.core.units import TURN
 
 if TYPE_CHECKING:
     from cosim.control.control_loop import ControlLoop
-    from cosim.simulation.tick.tick_model import TickModel
+    from cosim.simulation.tick.tick_functions import TickFunctions
 
 
 class Start(NamedTuple):
@@ -30,7 +30,7 @@ class Start(NamedTuple):
 
 
 def start_of(
-    model: TickModel,
+    model: TickFunctions,
     blend: float,
     t: Numeric,
     position: Numeric,
@@ -58,7 +58,7 @@ def start_of(
     return Start(found, too_fast, outside)
 
 
-def blend_bounds(model: TickModel, loop: ControlLoop) -> BlendBounds:
+def blend_bounds(model: TickFunctions, loop: ControlLoop) -> BlendBounds:
     """The bounds of the references of a loop."""
     limits, k = model.limits, loop.index
     return BlendBounds(limits.lower[k], limits.upper[k], limits.velocity[k], model.blend_acceleration[k])

@@ -11,6 +11,7 @@ from cosim.mechanics.multibody.mechanism import Inertial
 from cosim.mechanics.multibody.model import Model
 from cosim.output.scene.build import inertia_box, scene_of
 from cosim.output.scene.scene import Scene, ScenePose, Shape, quaternions
+from cosim.output.scene.sdf_visuals import read_sdf_visuals
 from cosim.output.scene.visuals import read_visuals
 from cosim.rig.scene import scene_of_rig
 from tests.kit.messages import Said
@@ -140,6 +141,33 @@ def test_a_visual_that_cannot_be_shown_is_a_note(geometry: str, tmp_path: Path, 
     visuals, notes = read_visuals(tmp_path / "box.urdf", {}, [])
     assert visuals == {"arm": []} or visuals == {}
     said(notes)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "kind", "size"),
+    [
+        ("<box><size>1 2 3</size></box>", "box", (1.0, 2.0, 3.0)),
+        ("<sphere><radius>2</radius></sphere>", "ellipsoid", (4.0, 4.0, 4.0)),
+        ("<ellipsoid><radii>1 2 3</radii></ellipsoid>", "ellipsoid", (2.0, 4.0, 6.0)),
+        ("<cylinder><radius>2</radius><length>3</length></cylinder>", "cylinder", (4.0, 4.0, 3.0)),
+        ("<mesh><uri>arm.stl</uri><scale>1 1 2</scale></mesh>", "mesh", (1.0, 1.0, 2.0)),
+        ("<mesh><uri>../arm.stl</uri></mesh>", "", ()),
+        ("<mesh><uri>arm.step</uri></mesh>", "", ()),
+        ("<plane/>", "", ()),
+        ("<box><size>1 2</size></box>", "", ()),
+    ],
+)
+def test_visuals_of_an_sdf_file(geometry: str, kind: str, size: tuple[float, ...], tmp_path: Path, said: Said) -> None:
+    for name in ("arm.stl", "arm.step"):
+        (tmp_path / name).touch()
+    color = "<material><diffuse>0.1 0.2 0.3</diffuse></material>"
+    visual = f"<visual name='v'><pose>0 0 1 0 0 0</pose><geometry>{geometry}</geometry>{color}</visual>"
+    path = tmp_path / "box.sdf"
+    path.write_text(f"<sdf version='1.9'><model name='m'><link name='arm'>{visual}</link></model></sdf>")
+    visuals, notes = read_sdf_visuals(path, None, [])
+    said(notes)
+    shown = [(each.kind, each.size, each.color, each.pose.position.tolist()) for each in visuals.get("arm", [])]
+    assert shown == [(kind, size, (0.1, 0.2, 0.3, 1.0), [0.0, 0.0, 1.0])] * bool(kind)
 
 
 def test_meshes_of_a_robot_of_ros_packages_are_found() -> None:

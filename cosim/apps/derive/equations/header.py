@@ -13,7 +13,7 @@ from cosim.apps.derive.equations.formulas import name_of
 from cosim.apps.derive.tables import table
 from cosim.core.units import quantity_unit
 from cosim.mechanics.multibody.constrained_dynamics import GROUND
-from cosim.mechanics.multibody.equations import FRICTION_SPEED
+from cosim.mechanics.multibody.friction import FRICTION_SPEED
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.part_names import given_names, shown_name
 

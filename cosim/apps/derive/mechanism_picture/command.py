@@ -27,6 +27,7 @@ from cosim.mechanics.multibody.model import Model
 from cosim.output.plot import save
 from cosim.output.scene.build import scene_of
 from cosim.output.scene.scene import Shape
+from cosim.output.scene.sdf_visuals import read_sdf_visuals
 from cosim.output.scene.visuals import read_visuals
 from cosim.rig.rig import Rig, load_rig
 from cosim.rig.scene import scene_of_rig
@@ -87,7 +88,10 @@ def _read(path: Path) -> Subject:
         rig.require_joints("cosim derive")
         return Subject(rig.plant.model, rig.plant.start.q, list(scene_of_rig(rig).shapes), rig)
     model = read_model(path)
-    visuals = read_visuals(path, {}, ())[0] if format_of(path) == "urdf" else {}
+    format = format_of(path)
+    visuals = read_visuals(path, {}, ())[0] if format == "urdf" else {}
+    if format == "sdf":
+        visuals = read_sdf_visuals(path, None, ())[0]
     return Subject(model, model.neutral(), list(scene_of(model, model.neutral(), (), visuals).shapes))
 
 

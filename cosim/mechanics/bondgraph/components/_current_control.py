@@ -330,6 +330,11 @@ class SampledCurrentLoop:
                 f"{what} samples per second{late}; use less than {largest:.4g} Hz, at best a tenth of the rate"
             )
 
+    @property
+    def newest(self) -> str:
+        """What the names of the voltages of the last sample begin with."""
+        return "next_voltage" if self.loop.delay else "voltage"
+
     def initial(self) -> State:
         """Voltages, integrals, and the voltages of the next sample if they are late; without currents."""
         names = ("voltage", "voltage_integral", *(("next_voltage",) if self.loop.delay else ()))
@@ -350,9 +355,8 @@ class SampledCurrentLoop:
         measured = self.commutation.measured(i_d, i_q, w.electrical_ratio * angle, error, random)
         known = tuple(w.per_amplitude * i for i in measured)
         state = self._controlled(x, motor, torque, known, speed, limits)
-        newest = "next_voltage" if self.loop.delay else "voltage"
-        given = turned(state[f"{newest}_d"], state[f"{newest}_q"], error)
-        return state | noise | {f"{newest}_d": given[0], f"{newest}_q": given[1]}
+        given = turned(state[f"{self.newest}_d"], state[f"{self.newest}_q"], error)
+        return state | noise | {f"{self.newest}_d": given[0], f"{self.newest}_q": given[1]}
 
     def _controlled(
         self, x: State, motor: State, torque: Numeric, currents: Values, speed: Numeric, limits: PhaseLimits

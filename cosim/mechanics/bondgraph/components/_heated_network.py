@@ -19,17 +19,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import Numeric
+from cosim.mechanics.bondgraph.components._thermal_network import AMBIENT, WINDING, Thermal
 
-if TYPE_CHECKING:
-    from cosim.mechanics.bondgraph.components._thermal import Thermal
-
-AMBIENT, WINDING = "ambient", "winding"
 NEVER = 1e6  # s
 SHORTEST, LONGEST = 1e-3, 640.0  # times of the search, in the fastest and the slowest time constant of the cold network
 HALVINGS = 10  # of the shortest time; then a secant, whose error is of its square

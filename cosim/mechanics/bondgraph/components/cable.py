@@ -59,10 +59,10 @@ def build(params: Params) -> BondGraph:
 
 
 def add_before(
-    motor: BondGraph, params: Params, meshes: Mapping[str, str], conductors: int, electrical_ratio: float
+    motor: BondGraph, params: Params, meshes: Mapping[str, str], conductors: int, electrical_ratio: float | None
 ) -> None:
     """The cable before the windings of a motor. meshes: junction -> the winding at it; conductors: n where it is not
-    given; electrical_ratio: φ̇ per speed of the rotor of axes d and q [rad/rad or rad/m], 0 of axes that stand still.
+    given; electrical_ratio: φ̇ per speed of the rotor of axes d and q [rad/rad or rad/m], None of axes that stand still.
 
     The ripple of a switched inverter is in the resistance of the cable, as of the winding; beside the inductance, which
     carries the mean of the current as the winding does, it is smaller by that."""
@@ -73,7 +73,7 @@ def add_before(
         motor.bond(mesh, f"cable_resistance{axis}")
         if params.inductance:
             _add_inductance(motor, winding, f"cable_inductance{axis}", inductance)
-    if params.inductance and electrical_ratio:
+    if params.inductance and electrical_ratio is not None:
         d, q = meshes
         turning = Law(lambda speed: -electrical_ratio * inductance * speed, ("rotor.flow",))
         motor.add("cable_turning", GY("electrical", "electrical", turning))

@@ -14,8 +14,10 @@ Port: `bus`, a 0-junction.
 
 from __future__ import annotations
 
+import math
+
 from cosim.core import ops
-from cosim.core.types import param, params
+from cosim.core.types import TripLimit, param, params
 from cosim.mechanics.bondgraph import BondGraph, C, Law, R, power_account
 from cosim.mechanics.bondgraph.components import relay
 from cosim.mechanics.bondgraph.graph import DcSource
@@ -91,10 +93,13 @@ class Params:
     lowest_voltage: float | None = param(
         unit="V", above=0.0, default=None, doc="of the link, below which a run warns; by default half the source's"
     )
+    trip: bool = param(default=False, doc="a run stops beyond `largest_voltage` and below `lowest_voltage`")
 
     def __post_init__(self) -> None:
         if not hasattr(self.source.params, "nominal"):
             raise ValueError(f"a '{self.source.type}' feeds no link; use a source of {DcSource.choices()}")
+        if self.trip and self.largest_voltage is None and self.lowest_voltage is None:
+            raise ValueError("trip has no bound; give largest_voltage or lowest_voltage")
         if self.largest_voltage is not None:
             if self.largest_voltage <= max(self.source.params.nominal, self.start):
                 raise ValueError("the link is above its largest_voltage without load; raise it")
@@ -109,12 +114,28 @@ class Params:
             )
 
     @property
+    def trips(self) -> tuple[TripLimit, ...]:
+        """Of the charge of its capacitor."""
+        if not self.trip:
+            return ()
+        lowest = -math.inf if self.lowest_voltage is None else self.lowest_voltage
+        largest = math.inf if self.largest_voltage is None else self.largest_voltage
+        return (TripLimit("voltage", "V", "capacitor.displacement", 1.0 / self.capacitance, lowest, largest),)
+
+    @property
     def start(self) -> float:
         """V"""
         return self.source.params.nominal if self.voltage is None else self.voltage
 
 
 def build(params: Params) -> BondGraph:
+    """Raises ValueError for one that trips, which nobody sees in a graph; `link_of` is the one of a supply."""
+    if params.trip:
+        raise ValueError("trip is of a link under 'supplies'; take it out of a graph")
+    return link_of(params)
+
+
+def link_of(params: Params) -> BondGraph:
     graph = BondGraph(ports={"bus": "bus"})
     graph.junction("bus", "0")
     graph.add("capacitor", C("electrical", 1.0 / params.capacitance, initial=params.capacitance * params.start))

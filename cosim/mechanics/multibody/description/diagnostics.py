@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
 
+NO_CONTACTS = "contacts are not simulated"  # begins what readers say of bodies that touch
+
 
 @dataclass
 class Diagnostics:

@@ -50,6 +50,16 @@ def check_inertia(mass: float, inertia: np.ndarray) -> tuple[str | None, str | N
     return None, None
 
 
+def inertia_findings(inertial: Inertial, body: Inertial | None) -> tuple[str | None, str | None]:
+    """`check_inertia` of a link; an impossible one is a note where the rigid body, with the links at its fixed joints,
+    has a possible one. body: see `merged_inertials`."""
+    mistake, note = check_inertia(inertial.mass, inertial.inertia)
+    if mistake and body is not None and check_inertia(body.mass, body.inertia)[0] is None:
+        what = mistake.partition(";")[0]
+        return None, f"{what}; used as given, as its body with the links fixed to it has a possible one"
+    return mistake, note
+
+
 def merged_inertials(links: Sequence[Link], joints: Sequence[Joint]) -> Mapping[str, Inertial]:
     """Name of a link -> the inertial of the rigid body that it belongs to, in the frame of that body's first link.
 
@@ -64,21 +74,21 @@ def merged_inertials(links: Sequence[Link], joints: Sequence[Joint]) -> Mapping[
                 break
             root, pose = joint.parent, joint.pose @ pose
         if link.inertial is not None and root not in above:
-            groups.setdefault(root, []).append((link.name, _moved(link.inertial, pose)))
+            groups.setdefault(root, []).append((link.name, moved(link.inertial, pose)))
     found = {}
     for members in groups.values():
-        body = _sum([inertial for _, inertial in members])
+        body = summed([inertial for _, inertial in members])
         found |= {name: body for name, _ in members}
     return found
 
 
-def _moved(inertial: Inertial, pose: Pose) -> Inertial:
+def moved(inertial: Inertial, pose: Pose) -> Inertial:
     """An inertial in the outer frame of a pose."""
     rotation = pose.rotation
     return Inertial(inertial.mass, pose.position + rotation @ inertial.com, rotation @ inertial.inertia @ rotation.T)
 
 
-def _sum(parts: Sequence[Inertial]) -> Inertial:
+def summed(parts: Sequence[Inertial]) -> Inertial:
     """The mass properties of a body of parts in one frame, about its centre of mass (parallel axis theorem)."""
     mass = sum(part.mass for part in parts)
     com = sum((part.mass * part.com for part in parts), np.zeros(3)) / mass if mass else np.zeros(3)

@@ -11,20 +11,28 @@ import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from cosim.core.errors import InputError, InputErrors, SourceLocation, listed
 from cosim.core.paths import find_package, read_file
-from cosim.core.units import TURN
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
-from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix, merged_inertials
+from cosim.mechanics.multibody.description.inertia import inertia_findings, inertia_matrix, merged_inertials
+from cosim.mechanics.multibody.description.joint_ranges import in_order, warn_of_unused
 from cosim.mechanics.multibody.description.robot_file import RobotFile
 from cosim.mechanics.multibody.description.topology import build_mechanism
 from cosim.mechanics.multibody.description.urdf_extensions import Extensions, read_extensions
 from cosim.mechanics.multibody.description.xacro import MACRO, expand_xacro, uses_xacro
-from cosim.mechanics.multibody.description.xmltree import XmlElement, begins_blank, parse_xml
+from cosim.mechanics.multibody.description.xmltree import (
+    BLANK,
+    XmlElement,
+    begins_blank,
+    only_child,
+    parse_xml,
+    written_numbers,
+)
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Mechanism, Mimic, Pose, pose_of
 
 # URDF joint type -> joint kind
@@ -60,10 +68,9 @@ READ = {
 # root element of a file that is no URDF -> what it is, and the fix
 OTHER_ROOTS = {
     "mujoco": "is an MJCF file; name it under mechanism.mjcf instead of mechanism.urdf",
-    "sdf": "is an SDF file, which is not supported; convert it to MJCF with sdf2mjcf of the package sdformat-mjcf",
+    "sdf": "is an SDF file; name it under mechanism.sdf instead of mechanism.urdf",
 }
 SOFT = {"lower": "soft_lower_limit", "upper": "soft_upper_limit"}  # limit of a rig -> attribute
-ENDS = ("parent", "child")  # of which a joint has one: two do not say which body moves
 UNIT_AXIS = 1e-4  # largest deviation of an axis from length 1 that counts as rounding
 SIMILARITY = 0.8  # from which a name counts as a misspelling of a known one
 
@@ -108,7 +115,7 @@ def parse_robot(
     """
     robot, diagnostics = parse_xml(text, file), Diagnostics()
     if begins_blank(text):
-        diagnostics.note("something blank before <?xml …?>, where XML has nothing", SourceLocation(file, 1))
+        diagnostics.note(BLANK, SourceLocation(file, 1))
     macros = [element.attributes.get("name", "") for element in robot.children if element.tag == MACRO]
     if robot.tag != "robot":
         what = OTHER_ROOTS.get(robot.tag, f"expected the element <robot>, got <{robot.tag}>")
@@ -173,16 +180,10 @@ class _ElementReader:
         self.diagnostics.warn(what, self.place(element))
 
     def child(self, parent: XmlElement, tag: str, required: bool = False) -> XmlElement | None:
-        found = [element for element in parent.children if element.tag == tag]
-        if required and not found:
+        found = only_child(parent, tag, self.error, self.warn)
+        if required and found is None:
             self.error(parent, f"<{parent.tag}> has no <{tag}>; add it" + ", 0 for a point mass" * (tag == "inertia"))
-        if len(found) > 1:
-            what = f"<{parent.tag}> has {len(found)} <{tag}>"
-            if tag in ENDS:
-                self.error(found[1], f"{what}; keep one")
-            else:  # as urdfdom, the parser of ROS, does
-                self.warn(found[1], f"{what}; the first one is taken, keep one")
-        return found[0] if found else None
+        return found
 
     def text(self, element: XmlElement | None, attribute: str) -> str:
         """The attribute, "" with an error recorded if it is missing; "" for a missing element."""
@@ -202,11 +203,7 @@ class _ElementReader:
         text = self.text(element, attribute)
         if not text:
             return None
-        try:
-            # float() accepts 1_000 and digits of other scripts
-            values = [float(word) for word in text.split() if word.isascii() and "_" not in word]
-        except ValueError:
-            values = []
+        values = written_numbers(text)
         if len(values) == count and all(map(math.isfinite, values)):
             return values
         expected = "a finite number" if count == 1 else f"{count} finite numbers"
@@ -253,17 +250,12 @@ def _link(part: _ElementReader) -> Link:
 
 
 def _check_inertias(parts: Sequence[_ElementReader], bodies: Mapping[str, Inertial]) -> None:
-    """Errors and notes about the inertias of links; an impossible one is a note where the rigid body, with the links at
-    its fixed joints, has a possible one. bodies: see `merged_inertials`."""
+    """Errors and notes about the inertias of links, see `inertia_findings`."""
     for part in parts:
         if part.inertia is None:
             continue
         element, mass, inertia = part.inertia
-        mistake, note = check_inertia(mass, inertia)
-        body = bodies.get(part.name)
-        if mistake and body is not None and check_inertia(body.mass, body.inertia)[0] is None:
-            what = mistake.partition(";")[0]
-            mistake, note = None, f"{what}; used as given, as its body with the links fixed to it has a possible one"
+        mistake, note = inertia_findings(Inertial(mass, np.zeros(3), inertia), bodies.get(part.name))
         if mistake:
             part.error(element, mistake)
         if note:
@@ -356,15 +348,8 @@ def _limits(part: _ElementReader, kind: str) -> tuple[float, float, float, float
             part.note(element, f"<limit> without {'both' if given else 'any'} of lower and upper; {taken}")
     elif element.attributes.keys() & {"lower", "upper"} and kind == "continuous":
         lowest, highest = (part.number(element, bound, default=0.0) or 0.0 for bound in ("lower", "upper"))
-        if 0.0 < highest - lowest < TURN:
-            what = f"the range {lowest:g} to {highest:g} of a continuous joint is left out; 'revolute' has one"
-            part.warn(element, what)
-    if lower > upper:
-        part.warn(
-            element, f"<limit> lower {lower:g} is above upper {upper:g}; taken as {upper:g} to {lower:g}, swap them"
-        )
-        lower, upper = upper, lower
-    return lower, upper, velocity, effort
+        warn_of_unused(lowest, highest, partial(part.warn, element))
+    return *in_order(lower, upper, partial(part.warn, element), "<limit> "), velocity, effort
 
 
 def _add_soft_limits(part: _ElementReader, beside: Extensions) -> None:

@@ -293,7 +293,7 @@ def _word(element: XmlElement, tag: str) -> str:
     """The text of the first child of this tag, or of its attribute `value`; of the attribute `tag`, without a child."""
     for child in element.children:
         if child.tag == tag:
-            return child.text.strip() or child.attributes.get("value", "").strip()
+            return child.text or child.attributes.get("value", "").strip()
     return element.attributes.get(tag, "").strip()
 
 
@@ -304,7 +304,7 @@ def _named(element: XmlElement, tag: str) -> list[str]:
 def _params(element: XmlElement) -> dict[str, str]:
     """The parameters in an element of `ros2_control`: <param name="…">text</param>."""
     found = (child for child in element.children if child.tag == "param")
-    return {child.attributes.get("name", ""): child.text.strip() for child in found}
+    return {child.attributes.get("name", ""): child.text for child in found}
 
 
 def _quoted(names: Sequence[str]) -> str:

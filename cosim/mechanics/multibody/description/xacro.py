@@ -151,7 +151,7 @@ def _document(root: XmlElement, known: set[str]) -> minidom.Document:
             known.update(_ARGUMENT.findall(value))
         if element.tag == f"{PREFIX}arg":
             known.add(element.attributes.get("name", ""))
-        if not element.text.isspace() and element.text:
+        if element.text:
             node.appendChild(document.createTextNode(element.text))
         parent.appendChild(node)
         pairs += [(child, node) for child in reversed(element.children)]
@@ -162,7 +162,7 @@ def _elements(node: Any, place: SourceLocation) -> XmlElement:
     """The tree of an expanded document; place: of elements without one."""
     place = node.getUserData(_PLACE) or place
     children = [_elements(child, place) for child in node.childNodes if child.nodeType == child.ELEMENT_NODE]
-    text = "".join(child.data for child in node.childNodes if child.nodeType == child.TEXT_NODE)
+    text = "".join(child.data for child in node.childNodes if child.nodeType == child.TEXT_NODE).strip()
     return XmlElement(node.tagName, dict(node.attributes.items()), place.line or 0, children, place.file, text)
 
 

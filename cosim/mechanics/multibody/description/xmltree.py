@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from cosim.core.errors import InputError, InputErrors, SourceLocation
 
+ENDS = ("parent", "child")  # of which a joint has one: two do not say which body moves
+BLANK = "something blank before <?xml …?>, where XML has nothing"  # a note
 _DECLARED = re.compile("\ufeff?([ \\t\\r\\n\ufeff]+)(?=<\\?xml)")
 _DECLARED_BYTES = re.compile(rb"(?:\xef\xbb\xbf)?((?:[ \t\r\n]|\xef\xbb\xbf)+)(?=<\?xml)")
 
 
 @dataclass(slots=True)
 class XmlElement:
-    """One element: its tag, its attributes, the line its tag starts on, its children in file order, its file, and the
-    text directly in it."""
+    """One element: its tag, its attributes, the line its tag starts on, its children in file order, its file, and its
+    own character data without spaces around it."""
 
     tag: str
     attributes: dict[str, str]
@@ -48,6 +50,30 @@ def _without_blanks(text: str | bytes) -> tuple[int, str | bytes]:
     return (0, text) if declared is None else (declared[1].count("\n"), text[declared.end() :])
 
 
+def only_child(
+    parent: XmlElement, tag: str, error: Callable[[XmlElement, str], None], warn: Callable[[XmlElement, str], None]
+) -> XmlElement | None:
+    """The first child of this tag, as the parsers of ROS and Gazebo take it, with a warning of more; an error of two
+    ends of a joint."""
+    found = [element for element in parent.children if element.tag == tag]
+    if len(found) > 1:
+        what = f"<{parent.tag}> has {len(found)} <{tag}>"
+        if tag in ENDS:
+            error(found[1], f"{what}; keep one")
+        else:
+            warn(found[1], f"{what}; the first one is taken, keep one")
+    return found[0] if found else None
+
+
+def written_numbers(text: str) -> list[float]:
+    """The numbers between the spaces of a text; none where a word is no number."""
+    try:
+        # float() accepts 1_000 and digits of other scripts
+        return [float(word) for word in text.split() if word.isascii() and "_" not in word]
+    except ValueError:
+        return []
+
+
 def begins_blank(text: str | bytes) -> bool:
     """Whether there is something blank before the declaration."""
     return _without_blanks(text)[1] is not text
@@ -56,7 +82,8 @@ def begins_blank(text: str | bytes) -> bool:
 def parse_xml(text: str | bytes, file: str) -> XmlElement:
     """The root element of `text`; comments are dropped, and so is what is blank before the declaration.
 
-    Raises InputErrors, with one mistake that has its line, when the text is not well-formed XML.
+    Raises InputErrors, with one mistake that has its line, when the text is not well-formed XML, or names another file
+    as an entity, which no reader opens.
     """
     parser = expat.ParserCreate()
     document = XmlElement("", {}, 0)
@@ -68,13 +95,23 @@ def parse_xml(text: str | bytes, file: str) -> XmlElement:
         open_elements[-1].children.append(element)
         open_elements.append(element)
 
-    def characters(found: str) -> None:
-        open_elements[-1].text += found
+    def end(tag: str) -> None:
+        element = open_elements.pop()
+        element.text = element.text.strip()
+
+    def data(text: str) -> None:
+        open_elements[-1].text += text
+
+    def entity(name: str, _: int, value: str | None, *where: str | None) -> None:
+        if value is None:
+            what = f"the entity '{name}' is in another file, which is not opened; write out what it stands for"
+            raise InputErrors([InputError(what, SourceLocation(file, parser.CurrentLineNumber))])
 
     parser.buffer_text = True
     parser.StartElementHandler = start
-    parser.EndElementHandler = lambda tag: open_elements.pop()
-    parser.CharacterDataHandler = characters
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = data
+    parser.EntityDeclHandler = entity
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from cosim.mechanics.multibody.description.diagnostics import NO_CONTACTS
 from cosim.mechanics.multibody.description.mjcf.compiled import CompiledModel
-
-WHAT = "contacts are not simulated"
 
 
 def contacts_of(compiled: CompiledModel) -> None:
@@ -19,7 +18,7 @@ def contacts_of(compiled: CompiledModel) -> None:
     if data.ncon:
         first = data.contact[0]
         names = " and ".join(f"'{compiled.name('BODY', model.geom_bodyid[geom])}'" for geom in first.geom)
-        return compiled.warn(f"{WHAT}: bodies {names} touch at the start, and move through one another here")
+        return compiled.warn(f"{NO_CONTACTS}: bodies {names} touch at the start, and move through one another here")
     touching = _pairs(compiled)
     if not touching:
         return None
@@ -28,8 +27,10 @@ def contacts_of(compiled: CompiledModel) -> None:
     standing = [b for a, b in touching if not model.body_weldid[a] and model.body_rootid[b] in roots]
     if standing:
         name = compiled.name("BODY", standing[0])
-        return compiled.warn(f"{WHAT}: body '{name}' falls through what stands; hold its base or add mechanism.forces")
-    compiled.diagnostics.note(f"{WHAT}: bodies move through one another", compiled.place("geom", "*"))
+        return compiled.warn(
+            f"{NO_CONTACTS}: body '{name}' falls through what stands; hold its base or add mechanism.forces"
+        )
+    compiled.diagnostics.note(f"{NO_CONTACTS}: bodies move through one another", compiled.place("geom", "*"))
     return None
 
 

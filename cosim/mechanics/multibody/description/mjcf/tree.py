@@ -73,6 +73,12 @@ class MjcfTree:
         if single and model.jnt_limited[number] and not compiled.disables("LIMIT"):
             lower, upper = model.jnt_range[number]
         stiffness, damping = self._spring(number), self._damper(number)
+        along = {"armature": model.dof_armature[dof], "friction loss": model.dof_frictionloss[dof]}
+        found = [key for key, value in along.items() if value]
+        if kind == "free" and found:
+            verb, them = ("acts", "it") if len(found) == 1 else ("act", "them")
+            what = f"its {' and '.join(found)} {verb} along the axes of the world there"
+            compiled.warn(f"{what}, and along those of the body here; take {them} out", "joint", name)
         return Joint(
             name,
             kind,

@@ -1,0 +1,1 @@
+"""A mechanism as a robot file for other programs: URDF, MJCF, SDF."""

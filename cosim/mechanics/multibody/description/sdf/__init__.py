@@ -1,0 +1,1 @@
+"""SDF files: a strict reader of their frames, links, joints and loops."""
