@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from cosim.core.types import Array
 ROUNDS = 12  # of reductions
 WEIGHINGS = 4  # rounds of weights of the joints
 SETTLED_CHANGE = 1e-4  # relative change of numbers that are not linear in a round after which there is no other
-AT_BOUND = 1e-6  # of one sample, the effect of a number by which it is above its least value: it has that
 FARTHEST = 0.7  # relative change of these in a round
 QUIET = 1e-3  # least noise, as a fraction of the signal of a drive: no model is closer
 PRIOR = 1e-4  # weight of a change of the order of a body itself, in units of one sample
@@ -120,28 +120,40 @@ def least_squares(matrix: Array, right: Array) -> Array:
     return np.linalg.lstsq(matrix / scale, right, rcond=DEFICIENT)[0] / scale
 
 
+class Step(NamedTuple):
+    """The errors near β `before` and their noise, and the β that makes them the least."""
+
+    problem: LinearProblem
+    noise: Array
+    before: Array
+    beta: Array
+
+
 def fit(variables: Variables, recordings: Sequence[RecordedErrors], held: Collection[int] = ()) -> Fit:
     """held: blocks that stay as they are in the rig. Raises RunError where the possible numbers are not found."""
     free = [k for k in range(len(variables.blocks)) if k not in held]
     start = np.asarray(variables.linear(np.zeros(variables.size)), dtype=float)
     others = nonlinear_blocks(variables, recordings, start, free)
     columns, stepped = variables.columns(free), variables.columns(others)
-    beta = variables.linear_of_values(variables.rig)
-    beta[stepped] = start[stepped]
     weights, steps = _weights(variables, others, start), _steps(variables, others, start)
-    for _ in range(ROUNDS if others else 1):
-        problem = LinearProblem.at(variables, recordings, beta)
+
+    def step(before: Array) -> Step:
+        problem = LinearProblem.at(variables, recordings, before)
         _, noise = problem.without_bounds(free)
-        before, beta = beta, beta.copy()
         rows = problem.rows(noise, before)[:, [*columns, -1]]
+        beta = before.copy()
         bounds = _bounds(variables, free, others, before, steps)
         beta[columns] += least_squares_within(rows, weights[columns], bounds)
-        bounded = np.flatnonzero(np.isfinite(bounds.lower))
-        lowest, effects = (before[columns] + bounds.lower)[bounded], np.linalg.norm(rows[:, bounded], axis=0)
-        at_bound = (beta[columns[bounded]] - lowest) * effects < AT_BOUND
-        beta[columns[bounded[at_bound]]] = lowest[at_bound]
-        if (np.abs(beta - before)[stepped] < SETTLED_CHANGE * steps[stepped]).all():
+        return Step(problem, noise, before, beta)
+
+    begin = variables.linear_of_values(variables.rig)
+    begin[stepped] = start[stepped]
+    last = step(begin)
+    for _ in range(ROUNDS):
+        if (np.abs(last.beta - last.before)[stepped] <= SETTLED_CHANGE * steps[stepped]).all():
             break
+        last = step(last.beta)
+    problem, noise, _, beta = last
     values = np.asarray(variables.values_of_linear(beta), dtype=float)
     is_free = np.isin(np.arange(variables.size), columns)
     spread = covariance(problem, noise, beta, weights, is_free)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from cosim.core.types import Array
 
 THINNEST = 1e-6  # ε, of a pseudo-inertia in units of mass and size of the body in the rig
 UPPER = [(i, j) for j in range(4) for i in range(j + 1)]  # of a matrix, by columns
+AT_BOUND = 1e-6  # of one sample: the effect of what a number is above its least value, which it then has
 SOLVED = ("Solved", "AlmostSolved")
 
 
@@ -36,8 +38,9 @@ class Bounds(NamedTuple):
 def least_squares_within(rows: Array, weights: Array, bounds: Bounds) -> Array:
     """The change of β (n,) with the least |rows (change, 1)|² + Σ weights change². Raises RunError where it is not
     found."""
-    import clarabel
     from scipy.sparse import csc_matrix
+
+    clarabel: Any = import_module("clarabel")
 
     A, r = rows[:, :-1], rows[:, -1]
     # of each value a change by 1 has the same effect: the columns have very different units
@@ -68,7 +71,9 @@ def least_squares_within(rows: Array, weights: Array, bounds: Bounds) -> Array:
     found = solver.solve()
     if str(found.status) not in SOLVED:
         raise RunError(f"the possible numbers were not found: {found.status}; take fewer numbers with --fit")
-    return np.array(found.x) * scale
+    change = np.array(found.x) * scale
+    # an interior point ends a little above the bounds on which it lies
+    return np.where((change - bounds.lower) / scale < AT_BOUND, bounds.lower, change)
 
 
 def _pseudo_inertia(block: BodyBlock, beta: Array) -> tuple[Array, Array]:
