@@ -21,7 +21,7 @@ class Ideal:
 
     def __init__(self, params: Params) -> None:
         self.params = params
-        self.reflected_inertia = params.rotor_inertia
+        self.reflected_inertia = getattr(params, "rotor_inertia", 0.0)  # parameters of a plug-in may be others
 
     def initial(self, position: Numeric, velocity: Numeric) -> State:
         return {}

@@ -195,7 +195,7 @@ class UsdJoints:
             keys["bias"] = damping * speed
         if math.isfinite(most):
             keys |= {"min_effort": -most, "max_effort": most}
-        self.actuators.append(FileActuator(name, {joint.name: 1.0}, "servo", keys, place))
+        self.actuators.append(FileActuator(name, {joint.name: 1.0}, "affine_servo", keys, place))
 
     def _is_force(self, prim: Any, drive: str) -> bool:
         """Whether the gains of a drive are forces per deflection, not accelerations."""
