@@ -84,7 +84,7 @@ def identity(path: Path) -> object:
         status = path.stat()
         return status.st_dev, status.st_ino
     except OSError:
-        return path.resolve()
+        return os.path.realpath(path)  # also of links that lead to each other
 
 
 def write_file(path: str | Path, content: bytes, what: str) -> None:

@@ -84,7 +84,10 @@ def _with(rig: WiredRig, names: Sequence[str], values: Numeric, unknown: Collect
     loops = [loop for loop in build_loops(rig.spec, seen, rig.limits, reading, rig.plant) if loop is not None]
     if reading.errors:
         raise InputErrors(reading.errors)
-    return replace(base, plant=plant, loops=loops, encoders=_encoders(base.encoders, changes.noise))
+    # references begin as in the rig, whatever its numbers are
+    blending = base.blend_acceleration
+    encoders = _encoders(base.encoders, changes.noise)
+    return replace(base, plant=plant, loops=loops, encoders=encoders, given_blend_acceleration=blending)
 
 
 def plant_with(rig: WiredRig, names: Sequence[str], values: Numeric) -> tuple[Plant, dict[str, Any]]:

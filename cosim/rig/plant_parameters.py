@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cosim.output.stream.reading import ChangeKind
 
 LINK_NUMBERS, JOINT_NUMBERS = ("mass", "com", "inertia"), ("damping", "friction")
+CARTESIAN = "cartesian"  # the formulation in which every rotor is a body
 
 
 @dataclass
@@ -82,7 +83,10 @@ def plant_parameters_of(rig: WiredRig) -> dict[str, PlantParameter]:
     linear = {name: unit == "m" for name, unit in zip(rig.joints, rig.plant.model.dof_units, strict=True)}
     for name, joint in rig.spec.joints.items():
         if joint.actuator is not None and name not in rig.plant.real:
-            found += _of_parameters(name, joint.actuator.params, "actuator", linear[name])
+            drive = joint.actuator.params
+            # a rotor is a body of its own there, which cannot be without inertia
+            rotor = rig.plant.formulation == CARTESIAN and getattr(drive, "rotor_inertia", None) == 0.0
+            found += _of_parameters(name, drive, "actuator", linear[name], ("rotor_inertia",) if rotor else ())
         if joint.friction is not None:
             knows_load = joint.actuator is not None and not getattr(rig.plant.actuators.get(name), "is_inertial", False)
             without = (() if knows_load else OF_DRIVE) + (OF_EXTERNAL if load_of_mechanism(rig.plant) else ())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cosim.apps.identification.blocks import GAIN
 from cosim.apps.identification.results import Identification, JointCheck
 from cosim.apps.identification.suspicions import LEAST_EXPLAINED
 from cosim.core.units import show_percent
 
 DOUBTFUL = 0.95  # of numbers that explain less, signs and units are tried
 WORSE = 1.2  # times what the rig leaves unexplained
+EXACT = 1e-3  # of a drive: less is explained
 UNSTABLE = 2.0  # times the part of the drive that is left in training …
 NOTICEABLE = 0.1  # … where that is so much of the drive
 
@@ -32,9 +34,15 @@ def failure_of(found: Identification, cause: Callable[[], str]) -> str:
         if likely:
             return f"{what}, but {likely}"
     for check in moving:
-        if check.after > WORSE * check.before:
+        if check.after > max(WORSE * check.before, EXACT * check.drive):
             what = f"of {_signal(found, check)} the found numbers leave {check.after:.3g} in the part that checks, and"
             return f"{what} those of the rig {check.before:.3g}; train with a motion that is more like it"
+    for number in found.numbers:
+        if number.name.startswith(GAIN) and number.state != "found":
+            joint = number.name.removeprefix(GAIN)
+            what = f"the gain of {joint} does not follow from these loads: {number.value:.3g} ± {number.interval:.2g}"
+            fix = f"name the gains to be found by --fit, such as {GAIN}{found.rig.joints[0]}"
+            return f"{what}; give a load that it lifts, or {fix}"
     for check in moving:
         trained, checked = check.trained, check.after / check.drive
         if checked > max(UNSTABLE * trained, NOTICEABLE):

@@ -20,6 +20,7 @@ from cosim.rig.rig import load_rig
 from cosim.rig.rig_files import input_files
 
 OVERLAY, TABLE = (".yaml", ".yml"), (".csv",)
+LONGEST_MOTION = 600.0  # s, of a motion to record
 LOAD = ":load="  # behind a path
 SUFFIXES = {"--report": (".html", ".htm"), "--json": (".json",)}  # of each option; of others OVERLAY
 
@@ -96,6 +97,8 @@ def excite_rig(
     path: Path, overrides: Sequence[Override], wanted: Sequence[str], duration: float, output: str | None
 ) -> None:
     """Design a motion, write it as a table, and the overlay that makes the rig follow it."""
+    if not duration <= LONGEST_MOTION:
+        raise InputError(f"is {duration:g} s; a motion lasts {LONGEST_MOTION:g} s at most", "--duration")
     table = Path(output or f"{path.stem}_motion.csv")
     overlay = table.with_suffix(".yaml")
     targets = {"-o": str(table), "the overlay": str(overlay)}

@@ -132,16 +132,27 @@ class EquationError:
         nv, n = self.rig.plant.model.nv, self.count
         shapes = [(n + nv,), (nv,), (nv,), (nv,)]
 
-        def error(z: Numeric, q: Numeric, v: Numeric, a: Numeric) -> Numeric:
+        def signed(z: Numeric, q: Numeric, v: Numeric, a: Numeric) -> Numeric:
             return self.of_sample(z[:n], q, v, a, z[n:])
 
-        jacobian = Jacobian(error, shapes, "equation_error")
+        by_all = Jacobian(signed, shapes, "equation_error")
+
+        def error(z: Numeric, q: Numeric, v: Numeric, a: Numeric) -> Numeric:
+            """Per change of the signal, which a friction that grows with the effort of the drive makes less than 1:
+            else a friction as large as the drive itself would explain everything."""
+            slope = by_all(z, q, v, a)
+            errors = signed(z, q, v, a)
+            return ops.array([-errors[k] / slope[k, n + k] for k in range(nv)])
+
+        grows = any(law.of_drive for law in self.rig.plant.model.equations.friction_laws.values())
+        found = error if grows else signed
+        jacobian = Jacobian(found, shapes, "equation_error") if grows else by_all
 
         def both(values: Numeric, q: Numeric, v: Numeric, a: Numeric, drive: Numeric) -> tuple[Numeric, ...]:
             z = ops.concatenate([values, drive])
             slope = jacobian(z, q, v, a)
             by_drive = ops.array([slope[k, n + k] for k in range(nv)])
-            return error(z, q, v, a), slope[:, :n], by_drive
+            return found(z, q, v, a), slope[:, :n], by_drive
 
         names = ("values", "position", "velocity", "acceleration", "drive")
         ports = [ArrayPort(name, (n if name == "values" else nv,)) for name in names]

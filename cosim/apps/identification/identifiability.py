@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.apps.identification.blocks import DELAY, GAIN, OFFSET, VARIABLES, BodyBlock, body_scales
+from cosim.apps.identification.blocks import DELAY, GAIN, OFFSET, VARIABLES, BodyBlock, LoadBlock, body_scales
 from cosim.apps.identification.variables import Variables
 from cosim.core.types import Array
 
@@ -40,6 +40,9 @@ def quantities_of(variables: Variables) -> list[Quantity]:
     for number, block in enumerate(variables.blocks):
         first = 0
         for name, length in zip(block.numbers or (block.title,), block.lengths or (block.start.size,), strict=True):
+            if isinstance(block, LoadBlock) and name.endswith(".mass"):  # is known
+                first += length
+                continue
             found.append(Quantity(number, block.title, name, _title(name), slice(first, first + length)))
             first += length
     return found
@@ -67,6 +70,9 @@ def scales_of(variables: Variables, values: Array, deviations: Array, by_beta: A
         else:
             usual = NOTICED * own_drives[column] / max(strongest[kind], 1e-300)
             usual = usual if block.rig[0] == 0.0 else np.abs(block.rig)
+            if block.divides:  # a found value near 0 means that its reciprocal has no bound
+                found.append(np.abs(own))
+                continue
             sure = np.abs(own) > SURE * deviations[place]  # else the found value says nothing
             found.append(np.maximum(np.where(sure, np.abs(own), 0.0), usual))
     return found

@@ -1,4 +1,4 @@
-"""What a robot file says of the joints of a rig: their start, limits and actuators, and doubts about these."""
+"""What a robot file states of the joints of a rig: their start, limits and actuators, and doubts about these."""
 
 from __future__ import annotations
 

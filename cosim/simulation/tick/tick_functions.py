@@ -64,6 +64,7 @@ class TickFunctions(SampleFunctions):
     compiled: bool = True
     loads: Sequence[LoadMotor] = ()
     coupling: Coupling | None = None  # of the plant with parts that are integrated apart
+    given_blend_acceleration: np.ndarray | None = None  # (nv,) where numbers of the plant are inputs
     coggings: Sequence[Cogging | None] = ()  # (nv,) of real joints; none: no joint has one
     deceleration: float | None = None  # rad/s² or m/s² of a controlled stop; None: every stop is immediate
 
@@ -79,6 +80,8 @@ class TickFunctions(SampleFunctions):
     def blend_acceleration(self) -> np.ndarray:
         """(nv,) the acceleration that the effort limit of each joint gives the inertia of the mechanism about it in the
         initial state [per s²]; infinite without a limit or an inertia."""
+        if self.given_blend_acceleration is not None:
+            return self.given_blend_acceleration
         if not np.isfinite(self.limits.effort).any():
             return np.full(self.nv, np.inf)
         _, chart, _ = self._initial_motion
