@@ -20,8 +20,8 @@ REFERENCE_TOLERANCE = 1e-9  # of a reference at its limit
 # lower than that of a field that turns smoothly
 FEWEST_SAMPLES = 20.0
 BESIDE = 1e-7  # s from a break, where its sides are sampled
-LATE = 10.0  # times the duration of a run: a reference that ends later, and has moved by less than HARDLY of its way
-HARDLY = 0.01
+HARDLY = 0.01  # of the way of a reference: in a run in which it goes less far, it does not move
+SAMPLES_OF_A_WAY = 200
 NEAR = TURN / 12.0  # rad: a place to which the way round is no sensible one
 
 
@@ -45,16 +45,23 @@ def _said_by_themselves(rig: WiredRig) -> Iterator[str]:
 
 
 def _outside_the_run(rig: WiredRig) -> Iterator[str]:
-    """A line for each reference out of a table that hardly moves in the run, and ends long after it."""
+    """A line for each reference out of a table that is over before the run, or hardly moves until its end."""
     duration = rig.spec.schedule.duration_ns * 1e-9
     for loop in rig.tick_model.loops:
         end, of_table = float(loop.trajectory.end), declared(loop.trajectory, "elsewhere", None) is not None
-        if not of_table or not LATE * duration < end < math.inf:
+        if not of_table or not math.isfinite(end):
             continue
-        first, now, last = (loop.trajectory.sample(t)["position"] for t in (0.0, duration, end))
-        if np.abs(now - first).max() < HARDLY * np.abs(last - first).max():
+        if end <= 0.0:
+            yield f"the reference of '{loop.name}' is over at {end:.4g} s, before the run; begin its times at 0"
+        elif end > duration and _way(loop, duration) < HARDLY * _way(loop, end):
             what = f"the reference of '{loop.name}' ends at {end:.4g} s, the run at {duration:.4g} s"
             yield f"{what}, before it moves; lengthen schedule.duration, or check the unit of its times"
+
+
+def _way(loop: ControlLoop, end: float) -> float:
+    """How far the reference goes from its start until then: the largest distance of any joint."""
+    places = [loop.trajectory.sample(t)["position"] for t in np.linspace(0.0, end, SAMPLES_OF_A_WAY)]
+    return float(np.abs(np.array(places) - places[0]).max())
 
 
 def _long_ways_round(rig: WiredRig) -> Iterator[str]:

@@ -207,6 +207,8 @@ ODD: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "in degrees": ("t,a,b\n0,0,0.05\n0.5,45,0.05\n1,90,0.05\n", {}, {}),
     "beyond limits": ("t,a,b\n0,0,0.05\n0.5,0,3\n1,0,0.05\n", {}, {}),
     "after the run": ("t,a,b\n0,0,0.05\n500,0,0.05\n1000,1,0.05\n", {}, {}),
+    "after the run and back": ("t,a,b\n0,0,0.05\n5,0,0.05\n6,1,0.05\n7,0,0.05\n", {"between": "monotone"}, {}),
+    "before the run": ("t,a,b\n-3,0,0.05\n-2,1,0.05\n-1,0,0.05\n", {}, {}),
     "guessed times": (
         "time,a,b\n1709633472.0,0,0.05\n1709633472.5,0.1,0.05\n1709633473.0,0.2,0.05\n", {}, {},
     ),
@@ -222,7 +224,7 @@ def test_odd_references_are_reported_alike(odd: str, tmp_path: Path, command: An
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RunWarning)
         try:
-            load_rig(path).run(0.1 if odd != "after the run" else None)
+            load_rig(path).run(None if odd.startswith("after the run") else 0.1)
         except Exception as error:
             assert "limit" in str(error)
     python = [
