@@ -120,7 +120,7 @@ def least_squares(matrix: Array, right: Array) -> Array:
     return np.linalg.lstsq(matrix / scale, right, rcond=DEFICIENT)[0] / scale
 
 
-class Step(NamedTuple):
+class FitStep(NamedTuple):
     """The errors near β `before` and their noise, and the β that makes them the least."""
 
     problem: LinearProblem
@@ -137,14 +137,14 @@ def fit(variables: Variables, recordings: Sequence[RecordedErrors], held: Collec
     columns, stepped = variables.columns(free), variables.columns(others)
     weights, steps = _weights(variables, others, start), _steps(variables, others, start)
 
-    def step(before: Array) -> Step:
+    def step(before: Array) -> FitStep:
         problem = LinearProblem.at(variables, recordings, before)
         _, noise = problem.without_bounds(free)
         rows = problem.rows(noise, before)[:, [*columns, -1]]
         beta = before.copy()
         bounds = _bounds(variables, free, others, before, steps)
         beta[columns] += least_squares_within(rows, weights[columns], bounds)
-        return Step(problem, noise, before, beta)
+        return FitStep(problem, noise, before, beta)
 
     begin = variables.linear_of_values(variables.rig)
     begin[stepped] = start[stepped]
