@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 
 from cosim import load_rig, open_recording
+from cosim.apps.identification.equation_error import sources_of
 from cosim.apps.identification.identification import identify
+from cosim.apps.identification.recorded_motion import read_motion
+from cosim.apps.identification.suspicions import cause_of, suspicions_of
+from cosim.core.errors import RunError
 from tests.identification import pendulum
 from tests.identification.test_mistakes import table_of
 from tests.kit.refusals import refusal
@@ -119,3 +123,15 @@ def test_degrees_in_simulated_runs(arm, of_arm, tmp_path, said):
     degrees = {name: np.degrees(of_arm[name]) for name in ("shoulder/position", "elbow/position")}
     path = table_of(tmp_path / "f.csv", of_arm | degrees)
     said(refusal(identify, arm, path, method="output-error"), r"[\d.]+ rms")
+
+
+def test_a_suspicion_without_possible_numbers_is_no_cause(arm, recording):
+    motion = read_motion(arm, recording, sources_of(arm))
+    tried = []
+
+    def compare(of):
+        tried.append(of)
+        raise RunError("the possible numbers were not found")
+
+    assert cause_of(arm, motion, compare) == ""
+    assert len(tried) == len(list(suspicions_of(arm, motion))) > 3

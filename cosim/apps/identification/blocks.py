@@ -16,7 +16,7 @@ first moment and inertia about its frame, of a torque constant its reciprocal, e
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -39,15 +39,14 @@ FLAT = 1e-3  # a thinner body, relative to its size, is made that thick: variabl
 @dataclass(frozen=True)
 class VariableBlock:
     """By default one number: the logarithm of its ratio. title, and the numbers of the rig that follow from it; start:
-    the values (n,) at 0; rig: the rig's, which may be 0; scale: of each value (n,), a change of the order of itself;
-    least: what the value cannot be below."""
+    the values (n,) at 0; rig: the rig's, which may be 0; scale: of each value (n,), a change of the order of
+    itself."""
 
     title: str
     numbers: tuple[str, ...]
     start: Array
     rig: Array
     scale: Array
-    least: float = field(default=0.0, kw_only=True)
 
     @property
     def size(self) -> int:

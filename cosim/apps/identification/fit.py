@@ -193,7 +193,7 @@ def _bounds(variables: Variables, free: Sequence[int], others: Sequence[int], be
         farthest = np.full(block.size, np.inf)
         if k in others:
             farthest = FARTHEST * (steps[place] if isinstance(block, ShiftBlock) else own)
-        least = np.full(block.size, -np.inf) if isinstance(block, BodyBlock | ShiftBlock) else block.least - own
+        least = np.full(block.size, -np.inf) if isinstance(block, BodyBlock | ShiftBlock) else -own
         lower.append(np.maximum(least, -farthest))
         upper.append(farthest)
         first += block.size

@@ -30,7 +30,7 @@ from cosim.apps.identification.residual_spectrum import ResidualSpectrum
 from cosim.apps.identification.results import Identification, Unexplained
 from cosim.apps.identification.suspicions import cause_of
 from cosim.apps.identification.variables import DEFAULT, Variables, choose
-from cosim.core.errors import InputError, did_you_mean
+from cosim.core.errors import InputError, RunError, did_you_mean
 from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
@@ -180,12 +180,19 @@ class FittedRecordings:
         shifted = [replace(of, samples=samples_of(motion, self.cutoff, seconds)) for of, motion in pairs]
         return replace(self, errors=tuple(shifted))
 
+    @property
+    def _drives(self) -> Array:
+        """(nv,) root mean squares of the signals in training."""
+        return np.sqrt(np.mean(np.concatenate([of.samples.drive for of in self.parts]) ** 2, axis=0))
+
+    def _slopes(self, found: Fit) -> Array:
+        """(k, nv, size) ∂e/∂β of all samples in training."""
+        return np.concatenate([of(found.beta)[1] for of in self.parts])
+
     def seen(self, found: Fit) -> Seen:
         """What the recordings determine of the numbers."""
-        parts = self.parts
-        drive = np.sqrt(np.mean(np.concatenate([of.samples.drive for of in parts]) ** 2, axis=0))
-        by_beta = np.concatenate([of(found.beta)[1] for of in parts])
-        scales = scales_of(self.variables, found.values, found.deviations, by_beta, np.maximum(drive, 1e-12))
+        by_beta, drive = self._slopes(found), np.maximum(self._drives, 1e-12)
+        scales = scales_of(self.variables, found.values, found.deviations, by_beta, drive)
         return look(self.variables, found.slope, found.by_values, found.covariance, scales)
 
     def base(
@@ -197,10 +204,9 @@ class FittedRecordings:
         if not have_base_numbers(whole, kept, nonlinear_blocks(whole, parts, found.beta, kept)):
             return ()
         columns = whole.columns(kept)
-        drive = np.sqrt(np.mean(np.concatenate([of.samples.drive for of in parts]) ** 2, axis=0))
-        slope = np.concatenate([of(found.beta)[1] for of in parts])[..., columns]
+        slope = self._slopes(found)[..., columns]
         alone = [LinearProblem.at(whole, [of], found.beta).without_bounds(kept)[0][columns] for of in parts]
-        return base_numbers(variables, estimate, slope, drive, alone if len(parts) > 1 else ())
+        return base_numbers(variables, estimate, slope, self._drives, alone if len(parts) > 1 else ())
 
     def compared_with(self, motion: RecordedMotion) -> tuple[Array, Array] | None:
         """Fractions (n,) of the mean squares of the drives that the numbers explain in the part of the first recording
@@ -310,7 +316,7 @@ def _start(rig: Rig, read: ReadFile, chosen: Variables, cutoff: float | None, tr
         return x
     try:
         near = by_equation_error(rig, [read], [], chosen, cutoff, training)
-    except InputError:
+    except (InputError, RunError):
         return x
     values = dict(zip(near.variables.titles, near.variables.split(near.estimate.values), strict=True))
     for block, place in zip(chosen.blocks, chosen.places, strict=True):

@@ -1,6 +1,6 @@
 """Least squares over what a machine can have: bodies that are possible, and no negative friction.
 
-    minimise ½ |A β + r|² + ½ Σ w (β − β_rig)²   with every pseudo-inertia P(β) ≥ ε and β ≥ its least values
+    minimise ½ |A Δβ + r|² + ½ Σ w Δβ²   with every pseudo-inertia P(β + Δβ) ≥ ε and β + Δβ ≥ its least values
 
 P is linear in mass, first moment and inertia about the frame (Wensing, Kim and Slotine, IEEE Robotics and Automation
 Letters 3, 2018), so that the problem is convex (Sousa and Cortesão, International Journal of Robotics Research 33,

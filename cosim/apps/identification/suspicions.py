@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cosim.apps.identification.recorded_motion import RecordedMotion
-from cosim.core.errors import InputError
+from cosim.core.errors import InputError, RunError
 from cosim.core.types import Array
 from cosim.core.units import show_percent
 from cosim.rig.rig import Rig
@@ -67,7 +67,7 @@ def cause_of(rig: Rig, motion: RecordedMotion, compare: Callable[[RecordedMotion
     for suspicion in suspicions_of(rig, motion):
         try:
             both = compare(suspicion.motion)
-        except InputError:  # such a motion is none
+        except (InputError, RunError):  # such a motion is none, or has no possible numbers
             continue
         if both is None:
             continue

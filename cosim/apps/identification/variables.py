@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -134,11 +133,6 @@ class Variables:
         return np.concatenate([block.variables_of(values[place]) for block, place in parts])
 
     @cached_property
-    def linear_slope(self) -> Jacobian:
-        """∂β/∂x (size, size), which has an inverse."""
-        return Jacobian(self.linear, [(self.size,)], "linear")
-
-    @cached_property
     def values_slope(self) -> Jacobian:
         """∂values/∂β (n, size)."""
         return Jacobian(self.values_of_linear, [(self.size,)], "numbers")
@@ -222,7 +216,7 @@ def _block(name: str, known: Mapping[str, Array]) -> VariableBlock:
     if name == DELAY:
         return ShiftBlock(DELAY, (), np.zeros(1), np.zeros(1), np.full(1, DELAY_UNIT))
     if name.startswith(OFFSET):
-        return ShiftBlock(name, (name,), np.zeros(1), np.zeros(1), np.ones(1), least=-math.inf)
+        return ShiftBlock(name, (name,), np.zeros(1), np.zeros(1), np.ones(1))
     if name.startswith(GAIN):
         return VariableBlock(name, (name,), np.ones(1), np.ones(1), np.ones(1))
     if _is_of_link(name):

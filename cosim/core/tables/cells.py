@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from cosim.core.units import known_unit
 
 EMPTY = frozenset({"", "nan", "+nan", "-nan", "na", "n/a", "null", "none", "-", "nil", "#n/a"})
-# units as headers of instruments spell them
+# units as headers of instruments write them
 _WORDS = {"volt": "V", "volts": "V", "amp": "A", "ampere": "A", "amperes": "A", "grad": "deg"}
 _WITH_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
 _WITH_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")

@@ -30,7 +30,7 @@ AROUND = 7  # rows, in which a spike is seen
 OTHERS = 4  # index of the distance, by size, that is of the motion
 SPIKE = 10.0  # distances
 WRAPPED = 4.0 * np.pi  # rad: an angle that goes farther to and fro does not jump by a turn
-SHORTEST = 20  # rows: in fewer no spike can be told
+SHORTEST = 20  # rows: in fewer no spike can be found
 MOST_RANGES = 8  # of lines that a message names
 
 
