@@ -13,9 +13,10 @@ from scipy.integrate import quad
 from cosim.core.tables import open_table
 from cosim.core.tables.even_rows import LONG, EvenRows, even_rows, is_even, means_between, typical_interval
 from cosim.core.tables.joint_columns import NamedColumns
+from cosim.core.tables.jumps import spikes
 from cosim.core.tables.log import JointLog, MeasuredColumn, read_log
 from cosim.core.tables.options import TableOptions
-from cosim.core.tables.rubbish import RowPlaces, spikes
+from cosim.core.tables.rubbish import RowPlaces
 from tests.kit.refusals import refusal
 from tests.tables.uneven_logs import FORMATS, GAPS, JITTERS, RUBBISH, UnevenLog, position, position_mean, written
 
@@ -153,7 +154,7 @@ def test_no_motion_is_a_spike_and_a_spike_is_none(name: str) -> None:
         for size in (-1e5, 100.0, 40.0):
             spoiled = q.copy()
             spoiled[rows, 1] += size
-            assert list(np.flatnonzero(spikes(t, spoiled, turning))) == rows
+            assert list(np.flatnonzero(spikes(t, spoiled, turning).any(axis=1))) == rows
 
 
 def test_a_log_of_rubbish_is_refused(tmp_path: Path, said: Any) -> None:

@@ -192,7 +192,7 @@ class NamedColumns:
         """From the unit of a column to SI, 1 where nobody gives it. dof_unit: rad or m, None where unknown. Raises
         InputError for a unit of another quantity."""
         source = "current" if self._of_current(joint, quantity) else quantity
-        unit, table = self._unit(joint, source, column), self.table
+        unit, table = self.unit(joint, source, column), self.table
         allowed = dimensions_of(quantity, dof_unit)
         if (gain := self.gain(joint, quantity)) is not None:
             key = next(key for key in self._keys(joint, quantity) if key in self.gains)
@@ -217,7 +217,7 @@ class NamedColumns:
         """The one that the caller gives."""
         return next((self.gains[key] for key in self._keys(joint, quantity) if key in self.gains), None)
 
-    def _unit(self, joint: str, quantity: str, column: int) -> str | None:
+    def unit(self, joint: str, quantity: str, column: int) -> str | None:
         """The unit that the caller gives, else that of the file; None without one."""
         name = self.table.names[column]
         for key in (name, *self._keys(joint, quantity), quantity, quantity.removeprefix("measured_")):

@@ -10,14 +10,19 @@ from typing import Self
 
 import numpy as np
 
-from cosim.core.errors import SourceLocation, plural
+from cosim.core.errors import InputError, InputErrors, SourceLocation, plural
 from cosim.core.paths import locate
 from cosim.core.tables.files import open_table
 from cosim.core.tables.joint_columns import NamedColumns
 from cosim.core.tables.options import TableOptions
 from cosim.core.tables.quantities import TIME
+from cosim.core.tables.rubbish import ABSURD
+from cosim.core.tables.table import FileTable
 from cosim.core.tables.times import check_increasing, times_of
 from cosim.core.types import Array, param, params
+
+LARGEST = {"position": 1e6}  # rad or m; of other quantities as in logs
+MOST_SAID = 20  # values that are named
 
 
 @params
@@ -51,12 +56,15 @@ class TableFile:
 
 @dataclass(frozen=True)
 class JointTable:
-    """t (k,) [s], increasing; values (k, n), SI; lines (k,): of the file, empty where it has none; notes: what was
-    guessed."""
+    """t (k,) [s], increasing; values (k, n), SI; columns, units (n,): names of the columns, and the units that the file
+    or the caller gives them, None of others; lines (k,): of the file, empty where it has none; notes: what was guessed.
+    """
 
     path: Path
     t: Array
     values: Array
+    columns: tuple[str, ...]
+    units: tuple[str | None, ...]
     lines: np.ndarray
     notes: tuple[str, ...]
 
@@ -88,11 +96,28 @@ def read_joint_table(given: TableFile, folder: Path, joints: Sequence[str], quan
         (rows.values * factors)[new],
         rows.lines[new] if len(rows.lines) else rows.lines,
     )
+    names = tuple(table.names[column] for column in columns)
+    _check_sizes(table, lines, [TIME, *names], np.column_stack([t, values]), quantity)
     check_increasing(table, t, lines)
     notes = [*table.notes, *times.notes]
     if repeated := int((~new).sum()):
         notes.append(f"left out {repeated} {plural(repeated, 'row')} equal to the row above")
-    return JointTable(table.path, t, values, lines, tuple(notes))
+    units = tuple(of.unit(joint, quantity, column) for joint, column in zip(joints, columns, strict=True))
+    return JointTable(table.path, t, values, names, units, lines, tuple(notes))
+
+
+def _check_sizes(table: FileTable, lines: np.ndarray, names: Sequence[str], values: Array, quantity: str) -> None:
+    """Raises InputErrors for values (k, n) of these columns, times first, that no joint has."""
+    most = np.array([ABSURD, *[LARGEST.get(quantity, ABSURD)] * (len(names) - 1)])
+    errors = list[InputError]()
+    for row, k in np.argwhere(np.abs(values) > most)[:MOST_SAID]:
+        what = f"{values[row, k]:.4g} in SI is more than any joint has, {most[k]:g}"
+        what = f"is {values[row, k]:.4g} s, later than any motion" if k == 0 else what
+        at = "" if len(lines) else f"row {row + 1}: "
+        place = table.place(int(lines[row]) if len(lines) else None, names[k])
+        errors.append(InputError(f"{at}{what}; check the number and its unit", place))
+    if errors:
+        raise InputErrors(errors)
 
 
 def _new_rows(t: Array, values: Array) -> np.ndarray:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from cosim.core.errors import listed
+from cosim.core.errors import listed, plural
 from cosim.core.tables.joint_columns import NamedColumns
+from cosim.core.tables.jumps import spikes, steps
 from cosim.core.tables.quantities import TIME
-from cosim.core.tables.rubbish import RowPlaces, sound_rows, spikes
+from cosim.core.tables.rubbish import RowPlaces, sound_rows
 from cosim.core.tables.times import CLOSEST, numeric_times, times_of
 from cosim.core.types import Array
 
@@ -48,7 +49,7 @@ def read_log(of: NamedColumns, wanted: Sequence[MeasuredColumn]) -> JointLog:
     places = places.of(order)
     angles = np.array([m.quantity.endswith("position") and m.dof_unit == "rad" for m in wanted], dtype=bool)
     positions = np.array([m.quantity.endswith("position") for m in wanted], dtype=bool)
-    bad = spikes(t, values[:, positions], angles[positions])
+    bad = np.logical_or.reduce(spikes(t, values[:, positions], angles[positions]), axis=1)
     if bad.any():
         notes.append(places.of(bad).left_out("with positions that no motion has"))
         t, values, places = t[~bad], values[~bad], places.of(~bad)
@@ -58,8 +59,28 @@ def read_log(of: NamedColumns, wanted: Sequence[MeasuredColumn]) -> JointLog:
         joints = [wanted[int(k)].joint for k in np.flatnonzero(angles)[jumped]]
         notes.append(f"angles that jump by a turn are unwrapped: {listed(joints)}")
     values[:, angles] = smooth
+    notes += _jumps(t, values, places, positions, [of.table.names[m.column] for m in wanted])
     guessed = of.said((m.joint, m.quantity, m.column) for m in wanted)
     return JointLog(t, values, places, (*table.notes, *times.notes, *guessed, *left_out, *notes))
+
+
+def _jumps(t: Array, values: Array, places: RowPlaces, positions: Array, names: Sequence[str]) -> Iterator[str]:
+    """What stays in the log: steps of positions, and spikes of others."""
+    turned = np.zeros(len(names), dtype=bool)  # angles are unwrapped
+    leaps, peaks = steps(t, values, turned), spikes(t, values, turned)
+    for k, (name, is_position) in enumerate(zip(names, positions, strict=True)):
+        rows = np.flatnonzero(leaps[:, k] if is_position else peaks[:, k])
+        if not len(rows):
+            continue
+        row, at = int(rows[0]), places.of(rows).words()
+        if is_position:
+            size = values[row, k] - values[row - 1, k]
+            times = f"{len(rows)} times, first " if len(rows) > 1 else ""
+            what = f"column '{name}' jumps {times}by {size:.4g} from one row to the next and stays there: {at}"
+            yield f"{what}; if its zero has moved there, cut the log into two"
+        else:
+            what = f"column '{name}' has {len(rows)} {plural(len(rows), 'spike')}, to {values[row, k]:.4g}: {at}"
+            yield f"{what}; they count, so take these rows out if they are none of the motion"
 
 
 def _in_order(t: Array) -> tuple[np.ndarray, list[str]]:

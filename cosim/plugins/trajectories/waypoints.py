@@ -6,7 +6,6 @@ are ignored.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +16,12 @@ import numpy as np
 from cosim.core.errors import InputError, plural
 from cosim.core.tables.joint_table import JointTable, TableFile, read_joint_table
 from cosim.core.types import Array, Numeric, param, params
-from cosim.core.units import TURN
+from cosim.plugins.trajectories._odd_rows import odd_rows
 from cosim.plugins.trajectories._piecewise import PiecewisePolynomial
 from cosim.plugins.trajectories._turns import Wrap, along, wrap_key
 
 MOST_POSITIONS = 500_000  # of a file; they become constants of the machine code, which is built in about 10 s
-WRAP = 0.75 * TURN  # rad between two rows: what goes so far has probably jumped from one end of the circle to the other
 SAME = 1e-6  # rad or m: a row that is so near to where the rig starts is there
-DEGREES = 2.0 * TURN  # what goes further, and by more than a turn per second, may be in degrees or mm
 
 
 @params
@@ -67,7 +64,7 @@ def load(params: Params, joints: tuple[str, ...], folder: Path, start: Array) ->
     table = read_waypoints(params, folder, joints)
     positions = np.array(along(start, table.values, params.wrap)[1:])
     motion = PiecewisePolynomial.of(table.t, _coefficients(table.t, positions, params.between), "waypoints")
-    doubts = (*(f"{table.path}: {note}" for note in table.notes), *_odd_rows(table, positions, joints))
+    doubts = (*(f"{table.path}: {note}" for note in table.notes), *odd_rows(table, positions, joints, params.dof_unit))
     elsewhere = tuple(_first_row(table, positions, joints, start, params.start))
     return Waypoints(motion, params.start == "blend", doubts, elsewhere)
 
@@ -95,21 +92,6 @@ def _first_row(table: JointTable, positions: Array, joints: tuple[str, ...], sta
     way = "blends into it" if how == "blend" else "jumps there"
     fix = f"start there by joints.{joints[k]}.initial.position, or begin the table where the rig starts"
     yield f"{table.place(0)}: {what}{others}: the reference {way}; {fix}"
-
-
-def _odd_rows(table: JointTable, positions: Array, joints: tuple[str, ...]) -> Iterator[str]:
-    """Positions that angles in degrees have, and jumps that wrapped angles have."""
-    steps = np.diff(positions, axis=0)
-    for k, joint in enumerate(joints):
-        row, largest = int(np.argmax(np.abs(steps[:, k]))), float(np.abs(positions[:, k]).max())
-        step = steps[row, k]
-        if WRAP < abs(step) <= TURN + SAME:
-            short = math.degrees(math.remainder(step, TURN))
-            what = f"joint '{joint}' turns by {math.degrees(step):.4g}° from the row above"
-            yield f"{table.place(row + 1)}: {what}, {short:.3g}° the shorter way; if angles wrap, give wrap: shortest"
-        elif largest > DEGREES and np.abs(steps[:, k] / np.diff(table.t)).max() > TURN:
-            what = f"joint '{joint}' goes to {largest:.4g}, taken as rad or m"
-            yield f"{table.path}: {what}; if it is in deg or mm, give units: {{{joint}: deg}}"
 
 
 def _coefficients(times: Array, positions: Array, between: str) -> Array:
