@@ -322,6 +322,7 @@ def all_commands() -> Commands:
         word("--json", metavar="F.json", help="write the figures; - for stdout"),
         flag("--excite", "design a motion to record instead"),
         word("--duration", metavar="S", help="of that motion; default: 20 s"),
+        word("--seed", metavar="N", type=int, help="of that motion: another number gives another one; default: 0"),
         flag("--anyway", "write the overlay even if its numbers explain too little of the recording"),
     )
     tree.add_command(

@@ -309,6 +309,7 @@ def identify(
     json: str | None,
     excite: bool,
     duration: str | None,
+    seed: int | None,
     anyway: bool,
     unit: list[str],
     column: list[str],
@@ -332,12 +333,13 @@ def identify(
         for option in (option for option, value in extra.items() if value is not None):
             raise InputError("is for a recording; --excite designs a motion", option)
         with named_when_slow():
-            excite_rig(rig, overrides, wanted, 20.0 if duration is None else duration_of(duration), output)
+            excite_rig(rig, overrides, wanted, 20.0 if duration is None else duration_of(duration), output, seed or 0)
         return
     if not recordings:
         raise InputError("give a recording, or --excite for a motion to record", "cosim identify")
-    if duration is not None:
-        raise InputError("is for --excite", "--duration")
+    for option, given in (("--duration", duration), ("--seed", seed)):
+        if given is not None:
+            raise InputError("is for --excite", option)
     words = "a frequency such as 10 or 10 Hz"
     hertz = None if cutoff is None else quantity_of(cutoff, "Hz", "--cutoff", (0.0, math.inf), words)
     with named_when_slow():

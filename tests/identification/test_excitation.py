@@ -9,6 +9,7 @@ from cosim import load_rig, open_recording
 from cosim.apps.identification.excitation import excite
 from cosim.apps.identification.identification import identify
 from cosim.apps.identification.variables import choose
+from cosim.core.tables.joint_table import TableFile, read_joint_table
 from cosim.rig.reading.yaml_source import read_overlay
 from tests.identification.conftest import ARM, written
 from tests.kit.refusals import refusal
@@ -79,3 +80,26 @@ def test_no_controller_of_all_joints(tmp_path):
     assert refusal(overlay_of, load_rig(path), tmp_path / "motion.csv", 8.0) == (
         f"{path}: no controller moves all joints, which is how the motion is followed; add one"
     )
+
+
+def test_another_seed_gives_another_motion(arm_file, tmp_path, command):
+    """The same one gives the same, to the byte; each file says its own, and is a table like others."""
+    texts = {}
+    for name, seed in (("plain", ()), ("zero", ("--seed", "0")), ("one", ("--seed", "1"))):
+        path = tmp_path / f"{name}.csv"
+        command.prints("identify", arm_file, "--excite", "--duration", "6", *seed, "-o", path)
+        texts[name] = path.read_text()
+    assert texts["plain"] == texts["zero"]
+    assert [text.splitlines()[0] for text in texts.values()] == [
+        f"# motion of arm, made by cosim identify --excite --duration 6 --seed {seed}" for seed in (0, 0, 1)
+    ]
+    motions = [
+        read_joint_table(TableFile(file=f"{name}.csv"), tmp_path, ["shoulder", "elbow"], "position").values
+        for name in ("zero", "one")
+    ]
+    assert np.abs(np.corrcoef(motions[0][:, 0], motions[1][:, 0])[0, 1]) < 0.9
+
+
+def test_a_seed_that_is_none(arm_file, recording, command, said):
+    given = (("--excite", "--seed", "-1"), (recording, "--seed", "1"))
+    said("\n".join(line for words in given for line in command.refuses("identify", arm_file, *words)))

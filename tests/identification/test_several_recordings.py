@@ -150,3 +150,78 @@ def test_a_load_on_no_link_is_refused(arm, recording):
     assert "no link or frame 'for' carries the load; did you mean 'fore'?" in refusal(
         identify, arm, MotionFile(recording, Load(1.0, "for"))
     )
+
+
+# --- the same recording twice ---
+
+
+@pytest.fixture
+def logs(recording, others, folder):
+    """The recordings as tables, one of which has a row that is rubbish."""
+    files = {}
+    for name, path in (("first", recording), ("second", others[0])):
+        columns = signals(path)
+        columns["elbow/position"][500] += 40.0 * (name == "second")
+        files[name] = table_of(folder / f"{name}.csv", columns)
+    return files
+
+
+def test_notes_begin_with_the_file_of_several(arm, logs):
+    alone = identify(arm, logs["second"], ["friction"]).notes
+    assert alone[0].startswith("1 row with positions that no motion has is left out: line 502")
+    named = [f"{logs['second']}: {note}" for note in alone]
+    for found in (
+        identify(arm, [logs["first"], logs["second"]], ["friction"]),
+        identify(arm, logs["first"], ["friction"], check=[logs["second"]]),
+    ):
+        assert found.notes == found.as_json()["notes"] == named
+        assert next(iter(found.lines())) == f"note      {named[0]}"
+
+
+@pytest.mark.parametrize("part", ["training", "check"])
+@pytest.mark.parametrize("way", ["the path", "another path", "a link", "with a load"])
+def test_a_file_is_given_once(way, part, arm_file, logs, tmp_path, monkeypatch, command):
+    path = logs["first"]
+    other = {"the path": path, "another path": f"{path.parent}/../{path.parent.name}/{path.name}"}.get(way)
+    if way == "a link":
+        other = tmp_path / "link.csv"
+        other.symlink_to(path)
+    elif way == "with a load":
+        other = f"{path}:load=1 kg@fore"
+    words = (path, logs["second"], other) if part == "training" else (logs["second"], path, "--check", other)
+    (line,) = command.refuses("identify", arm_file, *words)
+    assert ("is given twice" if part == "training" else "checks nothing") in line
+    assert str(path) in line
+
+
+COPIES = {
+    "all": (lambda n: slice(None), 1.0),
+    "a part": (lambda n: slice(n // 4, n // 2), 1.0),
+    "most of it": (lambda n: slice(n // 2, n), None),
+}
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("part", ["training", "check"])
+def test_equal_rows_under_another_name_are_said(copied, part, arm, recording, others, folder):
+    rows = signals(recording)
+    begin = COPIES[copied][0](len(rows["t"]))
+    columns = {name: values[begin] for name, values in rows.items()}
+    if copied == "most of it":  # and something else
+        rest = signals(others[0])
+        columns = {name: np.concatenate([values, rest[name][:3000]]) for name, values in columns.items()}
+    columns["t"] = 1e-3 * np.arange(len(columns["t"])) + 7.0
+    path = table_of(folder / "copy.csv", columns)
+    files = [recording, path] if part == "training" else [recording]
+    found = identify(arm, files, ["friction"], check=[path] if part == "check" else [others[1]])
+    (line,) = found.repeated
+    share = 100.0 if COPIES[copied][1] else 100.0 * 6001 / 9001
+    assert float(line.partition(" %")[0]) == pytest.approx(share, abs=1.0)
+    assert line.endswith("counts twice; leave one out" if part == "training" else "checks nothing; give another one")
+    assert next(iter(found.lines())) == f"warning   {line}" and found.as_json()["notes"][0] == line
+
+
+def test_recordings_of_equal_motions_are_no_copies(arm, recording, arm_file, truth, folder):
+    """Increments of encoders make it another one."""
+    again = recorded(arm_file, truth, folder, "again", "joints.all.encoder={cpr: 65536}")
+    assert identify(arm, recording, ["friction"], check=[again]).repeated == ()

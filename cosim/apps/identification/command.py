@@ -8,6 +8,7 @@ from pathlib import Path
 from cosim.apps.identification.excitation import excite, overlay_of
 from cosim.apps.identification.identification import MotionFile, identify
 from cosim.apps.identification.loads import load_of
+from cosim.apps.identification.repeated_recordings import check_distinct
 from cosim.apps.identification.report import report_page
 from cosim.apps.identification.servo_command import identify_servo, is_index
 from cosim.apps.identification.variables import choose
@@ -53,6 +54,7 @@ def identify_rig(
                 raise InputError("is for one recording, not for an index of short runs; leave it out", option)
         identify_servo(path, Path(files[0].path), overrides, wanted, method, output, json)
         return
+    check_distinct([file.path for file in files], [file.path for file in checks])
     targets = {"-o": output, "--report": report, "--json": None if json == "-" else json}
     _check_outputs(path, [file.path for file in (*files, *checks)], targets)
     with console.busy(f"identifying {path.stem}"):
@@ -94,9 +96,12 @@ def _check_outputs(rig: Path, recordings: Sequence[str | Path], targets: Mapping
 
 
 def excite_rig(
-    path: Path, overrides: Sequence[Override], wanted: Sequence[str], duration: float, output: str | None
+    path: Path, overrides: Sequence[Override], wanted: Sequence[str], duration: float, output: str | None, seed: int = 0
 ) -> None:
-    """Design a motion, write it as a table, and the overlay that makes the rig follow it."""
+    """Design a motion, write it as a table, and the overlay that makes the rig follow it. seed: of the motion; another
+    one gives another motion."""
+    if seed < 0:
+        raise InputError(f"is {seed}; give 0, 1, 2, …", "--seed")
     if not duration <= LONGEST_MOTION:
         raise InputError(f"is {duration:g} s; a motion lasts {LONGEST_MOTION:g} s at most", "--duration")
     table = Path(output or f"{path.stem}_motion.csv")
@@ -107,9 +112,10 @@ def excite_rig(
         rig = load_rig(path, overrides)
         rig.require_joints("cosim identify")
         console.check_files(input_files(rig, overrides), targets)
-        motion = excite(rig, choose(rig, wanted), duration)
+        motion = excite(rig, choose(rig, wanted), duration, seed)
         keys = overlay_of(rig, table, duration)
-    write_file(table, motion.table().encode(), "motion")
+    made = f"# motion of {rig.run_spec.name}, made by cosim identify --excite --duration {duration:g} --seed {seed}\n"
+    write_file(table, (made + motion.table()).encode(), "motion")
     write_file(overlay, overlay_text(keys, str(path)).encode(), "overlay")
     best, first = motion.information
     print(f"{rig.run_spec.name}: {duration:g} s, log det {best:.1f}, {best - first:.1f} above a random motion's")

@@ -26,6 +26,7 @@ from cosim.apps.identification.recorded_motion import (
     samples_of,
     unit_of_time,
 )
+from cosim.apps.identification.repeated_recordings import repeated_rows
 from cosim.apps.identification.residual_spectrum import ResidualSpectrum
 from cosim.apps.identification.results import Identification, Unexplained
 from cosim.apps.identification.suspicions import cause_of
@@ -101,6 +102,8 @@ def identify(
         found = by_output_error(rig, read[0], chosen, cutoff, training)
     else:
         found = by_equation_error(rig, read[: len(files)], read[len(files) :], chosen, cutoff, training)
+    motions = [each.motion for each in read]
+    found = replace(found, repeated=tuple(repeated_rows(motions[: len(files)], motions[len(files) :])))
     return replace(found, failure=failure_of(found, lambda: _cause(found, chosen, read[0], training)))
 
 

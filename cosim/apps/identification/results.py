@@ -108,7 +108,7 @@ class Identification:
     were looked for; variables: of those that are not unseen, with their estimate; unexplained: of each recording;
     bounded: of each joint what the numbers leave in training, as a multiple of what the least squares of the same
     numbers leave, which may be impossible ones; base: the combinations that the motions determine, where the errors
-    are linear in the numbers.
+    are linear in the numbers; repeated: what is said of recordings that are there twice, in part.
     """
 
     rig: Rig
@@ -122,6 +122,7 @@ class Identification:
     unexplained: tuple[Unexplained, ...]
     bounded: Mapping[str, float] = field(default_factory=dict)
     base: tuple[BaseNumber, ...] = ()
+    repeated: tuple[str, ...] = ()
     failure: str = ""  # why the numbers are not to be used: they explain too little of the part that checks
 
     @property
@@ -239,8 +240,16 @@ class Identification:
 
     # --- what it prints, and writes ---
 
+    @property
+    def notes(self) -> list[str]:
+        """How the recordings were read, with the file where there are several."""
+        several = len(self.motions) > 1
+        found = (f"{m.path}: {note}" if several else note for m in self.motions for note in m.notes)
+        return list(dict.fromkeys(found))
+
     def lines(self) -> Iterator[str]:
-        yield from dict.fromkeys(f"note      {note}" for motion in self.motions for note in motion.notes)
+        yield from (f"warning   {line}" for line in self.repeated)
+        yield from (f"note      {note}" for note in self.notes)
         part, rest = self.sample_numbers
         duration = sum(motion.t[-1] - motion.t[0] for motion in self.motions)
         paths = listed([of.path for of in self.unexplained if of.training])
@@ -306,7 +315,7 @@ class Identification:
             "signal": self.source,
             "method": self.method,
             "cutoff_hz": self.cutoff,
-            "notes": list(dict.fromkeys(note for motion in self.motions for note in motion.notes)),
+            "notes": [*self.repeated, *self.notes],
             "samples": dict(zip(("training", "validation"), self.sample_numbers, strict=True)),
             "numbers": {
                 number.name: {
