@@ -282,3 +282,38 @@ def test_a_column_of_times_goes_before_a_clock(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arrays", [{"ts": 0.0}, {"fs": np.inf}, {"ts": 0.002, "fs": 100.0}, {}], ids=str)
 def test_clocks_that_are_wrong(arrays: dict[str, Any], tmp_path: Path, said: Any) -> None:
     said(refusal(log_of, saved(tmp_path, ".npz", **arrays), "position"))
+
+
+# --- joints without columns ---
+
+DOG = tuple(f"{place}_{part}" for place in ("front", "back") for part in ("hip", "thigh", "calf"))
+
+
+@pytest.mark.parametrize("about", ["position", "effort"])
+@pytest.mark.parametrize(("before", "behind"), [("m_", ""), ("", "_raw"), ("m_", "_act"), ("robot:", "")])
+def test_what_all_names_have_alike_is_said_once(before: str, behind: str, about: str, tmp_path: Path) -> None:
+    """And the columns that it gives are read."""
+    names = [f"{before}{joint}{behind}" for joint in DOG]
+    path = tmp_path / "dog.csv"
+    path.write_text(f"t,{','.join(names)}\n0,1,2,3,4,5,6\n1,1,2,3,4,5,6\n")
+    words = refusal(NamedColumns.of(open_table(path), DOG, TableOptions(), about).required, DOG, about, True)
+    assert words.startswith(f"{path}:1: no columns of the {about} of 6 joints, but such as '{names[0]}', with '")
+    assert "\n" not in words and all(f"'{part}'" in words for part in (before, behind) if part)
+    key, _, columns = words.rpartition("; name them by ")[2].partition(": ")
+    given = TableOptions(columns={key.removeprefix("columns."): columns})
+    if not columns.endswith("in the order of the joints"):
+        of = NamedColumns.of(open_table(path), DOG, given, about)
+        assert of.required(DOG, about, True) == [1, 2, 3, 4, 5, 6]
+
+
+def test_joints_without_columns_are_one_line(tmp_path: Path, said: Any) -> None:
+    lines = list[str]()
+    for names in (
+        "fronthip,front_tigh,frontcalf,backhip,backthigh,backcalf",
+        "a,b,c,d,e,f",
+        "front_hip,back_hip,c,d,e,f",
+    ):
+        path = tmp_path / "dog.csv"
+        path.write_text(f"t,{names}\n0,1,2,3,4,5,6\n1,1,2,3,4,5,6\n")
+        lines.append(refusal(NamedColumns.of(open_table(path), DOG, TableOptions()).required, DOG, "position", True))
+    said("\n".join(lines))

@@ -128,8 +128,9 @@ def test_comparison_with_a_log(name: str, tmp_path: Path) -> None:
         named |= dict.fromkeys([joint] if alone and joint not in named else [], *alone)
     if named != options.columns and not set(JOINTS) & set(options.columns):
         words = refusal(measured_log, path, run, options)
-        assert words.startswith(f"{path}:{table.header}: no column 'shoulder/position'; did you mean 'shoulder")
-        assert words.endswith("? name it by --column shoulder=COLUMN")
+        what = "no columns of the position of 2 joints, but such as 'shoulder"
+        assert words.startswith(f"{path}:{table.header}: {what}") or "did you mean 'shoulder" in words
+        assert "; name them by --column position=shoulder" in words or "name each as by --column shoulder=" in words
     options = options._replace(columns=named)
     log = measured_log(path, run, options)  # type: ignore[arg-type]
     assert_times(log.t, foreign)

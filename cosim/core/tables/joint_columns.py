@@ -12,21 +12,20 @@ order of the joints, which is reported; see `cosim.core.tables.column_lists`.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cosim.core.errors import InputError, InputErrors, listed
+from cosim.core.errors import InputError, listed
 from cosim.core.tables.column_lists import in_short, numbered_columns
 from cosim.core.tables.gains import Gain
+from cosim.core.tables.lacking_columns import lacking_one, lacking_several
 from cosim.core.tables.options import TableOptions, given_columns, given_gains, given_units
 from cosim.core.tables.quantities import WORDS, dimensions_of
 from cosim.core.tables.table import FileTable, name_and_unit
 from cosim.core.units import UNITS, known_unit
 
-ALIKE = 0.75  # of a name that may be meant
 _BETWEEN = "/._- "  # marks between a joint and a quantity
 _SUFFIX = re.compile(r"_(deg|rad|mm|m|cm|rpm|rads|degs|nm|a|ma|turns?|rev)$", re.IGNORECASE)
 _SUFFIXES = {"rads": "rad/s", "degs": "deg/s", "nm": "N*m", "a": "A", "ma": "mA"}
@@ -164,24 +163,21 @@ class NamedColumns:
         return None if None in found else [column for column in found if column is not None]
 
     def required(self, joints: Sequence[str], quantity: str, bare: bool = False) -> list[int]:
-        """As `all`. Raises InputErrors for joints without a column, with what to write."""
-        place = self.table.place(self.table.header)
+        """As `all`. Raises InputError for joints without a column, with what to write."""
         if (found := self.all(joints, quantity, bare)) is not None:
             return found
         lacking = [joint for joint in joints if self.column(joint, quantity, bare) is None]
-        raise InputErrors(InputError(self.lacking(joint, quantity, bare), place) for joint in lacking)
+        raise InputError(self.lacking(lacking, quantity, bare), self.table.place(self.table.header))
 
-    def lacking(self, joint: str, quantity: str, bare: bool = False) -> str:
-        """That there is no such column, in words."""
-        wanted, names = joint if bare else f"{joint}/{quantity}", self.table.names
-        key = joint if quantity.removeprefix("measured_") == self.about else wanted
-        if others := [name for name in names if name.rpartition("/")[0] == joint]:
-            return f"no column '{wanted}', but {listed(others)}; name the right one by {self.way(key)}"
-        stems = {name_and_unit(name.rpartition("/")[0] or name)[0]: name for name in names}
-        if near := difflib.get_close_matches(joint, stems, n=1, cutoff=ALIKE):
-            return f"no column '{wanted}'; did you mean '{stems[near[0]]}'? name it by {self.way(key)}"
-        shown = ", ".join(names[:20]) + (" …" if len(names) > 20 else "")
-        return f"no column '{wanted}'; its columns are {shown}; name the right one by {self.way(key)}"
+    def lacking(self, joints: Sequence[str], quantity: str, bare: bool = False) -> str:
+        """That there are no such columns, in words."""
+        names, wanted = self.table.names, {joint: joint if bare else f"{joint}/{quantity}" for joint in joints}
+        first, plain = joints[0], quantity.removeprefix("measured_")
+        way = self.way(first if plain == self.about else wanted[first])
+        if len(joints) == 1:
+            return lacking_one(names, self.joints, first, wanted[first], quantity, way)
+        to_all = f"{self.keys[1]}{plain}{self._sign}" if len(joints) == len(self.joints) else ""
+        return lacking_several(names, self.joints, wanted, quantity, way, to_all)
 
     def way(self, key: str) -> str:
         """How the column of a joint is given, for messages."""

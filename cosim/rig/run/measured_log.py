@@ -50,11 +50,11 @@ def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE
             signal = next((name for name in signals if f"{joint}/{name}" in run), None)
             column = None if signal is None else of.column(joint, quantity)
             if column is None and of.gain(joint, quantity) is not None:
-                raise InputError(of.lacking(joint, quantity), table.place(table.header))
+                raise InputError(of.lacking([joint], quantity), table.place(table.header))
             if column is not None:
                 found[f"{joint}/{signal}"] = MeasuredColumn(joint, quantity, column, run.units[f"{joint}/position"])
     if not found:
-        raise InputError(of.lacking(run.joints[0], "position"), table.place(table.header))
+        raise InputError(of.lacking(run.joints, "position"), table.place(table.header))
     log = read_log(of, list(found.values()))
     steps = np.diff(log.t)
     gaps = tuple(
