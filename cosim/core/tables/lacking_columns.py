@@ -55,7 +55,7 @@ def near_column(names: Sequence[str], joint: str, quantity: str, others: Sequenc
     without one."""
     of_it = sorted(names, key=lambda name: name_and_unit(name)[0].rpartition("/")[2].lower() in WORDS.get(quantity, ()))
     stems = {name_and_unit(name.rpartition("/")[0] or name)[0]: name for name in of_it}
-    near = difflib.get_close_matches(joint, stems.keys() - {*others}, n=1, cutoff=ALIKE)
+    near = difflib.get_close_matches(joint, sorted(stems.keys() - ({*others} - {joint})), n=1, cutoff=ALIKE)
     return stems[near[0]] if near else None
 
 
@@ -71,8 +71,8 @@ def lacking_one(names: Sequence[str], others: Sequence[str], joint: str, wanted:
 def lacking_several(
     names: Sequence[str], others: Sequence[str], wanted: dict[str, str], quantity: str, way: str, to_all: str
 ) -> str:
-    """others: joints; wanted: joint -> column; way: how one is given to the first joint; to_all: the same to all joints, in their
-    order, as a list behind it, empty where others of them have columns."""
+    """others: joints; wanted: joint -> column; way: how one is given to the first joint; to_all: the same to all joints,
+    in their order, as a list behind it, empty where others of them have columns."""
     joints = list(wanted)
     if (around := around_names(names, joints, quantity)) is not None:
         columns = [around.column(joint) for joint in joints]
@@ -80,11 +80,8 @@ def lacking_several(
         return f"{what}; name " + (f"them by {to_all}{_list(columns)}" if to_all else f"each as by {way}")
     shown = ", ".join(f"'{column}'" for column in list(wanted.values())[:MOST_JOINTS])
     more = f" and {len(joints) - MOST_JOINTS} more" if len(joints) > MOST_JOINTS else ""
-    near = [
-        f"'{column}' for '{joint}'"
-        for joint in joints
-        if (column := near_column(names, joint, quantity, others)) is not None
-    ]
+    nearest = ((joint, near_column(names, joint, quantity, others)) for joint in joints)
+    near = [f"'{column}' for '{joint}'" for joint, column in nearest if column is not None]
     meant = f"did you mean {listed(near[:MOST_JOINTS])}? " if near else f"its columns are {_some(names)}; "
     all_at_once = f", or all by {to_all}A,B,…" if to_all else ""
     return f"no {plural(len(joints), 'column')} {shown}{more}; {meant}name each as by {way}{all_at_once}"
