@@ -22,6 +22,7 @@ from cosim.core.tables.joint_columns import NamedColumns
 from cosim.core.tables.options import TableOptions
 from cosim.core.tables.text import read_text
 from cosim.core.units import UNITS
+from tests.kit.refusals import refusal
 from tests.tables.bags import T0, joint_state, write_cdr, write_json
 
 EXAMPLES = settings(
@@ -194,3 +195,30 @@ def test_a_long_table_is_read_at_once(separator: str, columns: int) -> None:
     body = table.read.__self__  # type: ignore[attr-defined]
     assert body._at_once([0, columns - 1]) is not None
     np.testing.assert_array_equal(table.numbers(range(columns)).values, values)
+
+
+LARGE = 3_000_000  # bytes
+LETTERS = np.frombuffer(b"abcxyz ,;.\n", np.uint8)
+NO_TABLES: dict[str, Callable[[np.random.Generator], bytes]] = {
+    "random": lambda rng: rng.bytes(LARGE),
+    "zeros": lambda rng: bytes(LARGE),
+    "words": lambda rng: b"xyz\n" * (LARGE // 4),
+    "one line": lambda rng: b"1," * (LARGE // 2),
+    "one word": lambda rng: b"x" * LARGE,
+    "prose": lambda rng: LETTERS[rng.integers(0, len(LETTERS), LARGE)].tobytes(),
+    "random behind names": lambda rng: b"t,a\n" + rng.bytes(LARGE),
+    "a picture": lambda rng: b"\x89PNG\r\n\x1a\n" + rng.bytes(LARGE),
+    "a program": lambda rng: b"\x7fELF\x02\x01\x01" + bytes(9) + rng.bytes(LARGE),
+}
+
+
+@pytest.mark.parametrize("name", [f"file.{suffix}" for suffix in ("csv", "npz", "parquet", "mat", "mcap", "bin")])
+@pytest.mark.parametrize("kind", NO_TABLES)
+def test_large_files_that_are_no_table(kind: str, name: str, tmp_path: Path) -> None:
+    """Each is refused in one line, by its first lines alone: that takes no minutes."""
+    path = tmp_path / name
+    path.write_bytes(NO_TABLES[kind](np.random.default_rng(5)))
+    words = refusal(open_table, path)
+    assert words.startswith(str(path)) and "\n" not in words and len(words) - len(str(path)) < 250
+    if "random" in kind and name == "file.csv":
+        assert "its bytes are neither text nor Parquet, MATLAB, NumPy or MCAP, which are read" in words

@@ -86,7 +86,7 @@ def test_stamps_of_zero_are_no_times(tmp_path: Path) -> None:
 def test_two_publishers_on_one_topic(tmp_path: Path) -> None:
     """The rows of a table are those of the joints that are asked for, though the others are more."""
     other = [
-        ("/joint_states", t + shift, joint_state(t + shift, GRIPPER, [0.001 * t / STEP]))
+        ("/joint_states", t + shift, joint_state(t + shift, GRIPPER, [0.001 * (t - T0) / STEP]))
         for _, t, _ in states()
         for shift in (STEP // 4, STEP // 2)
     ]

@@ -22,7 +22,6 @@ from cosim.core.tables.times import check_increasing, times_of
 from cosim.core.types import Array, param, params
 
 LARGEST = {"position": 1e6}  # rad or m; of other quantities as in logs
-MOST_SAID = 20  # values that are named
 
 
 @params
@@ -107,15 +106,18 @@ def read_joint_table(given: TableFile, folder: Path, joints: Sequence[str], quan
 
 
 def _check_sizes(table: FileTable, lines: np.ndarray, names: Sequence[str], values: Array, quantity: str) -> None:
-    """Raises InputErrors for values (k, n) of these columns, times first, that no joint has."""
+    """Raises InputErrors for columns, times first, with values (k, n) that no joint has."""
     most = np.array([ABSURD, *[LARGEST.get(quantity, ABSURD)] * (len(names) - 1)])
     errors = list[InputError]()
-    for row, k in np.argwhere(np.abs(values) > most)[:MOST_SAID]:
-        what = f"{values[row, k]:.4g} in SI is more than any joint has, {most[k]:g}"
-        what = f"is {values[row, k]:.4g} s, later than any motion" if k == 0 else what
-        at = "" if len(lines) else f"row {row + 1}: "
-        place = table.place(int(lines[row]) if len(lines) else None, names[k])
-        errors.append(InputError(f"{at}{what}; check the number and its unit", place))
+    for k in np.flatnonzero((np.abs(values) > most).any(axis=0)):
+        rows = np.flatnonzero(np.abs(values[:, k]) > most[k])
+        value = values[rows[0], k]
+        what = f"{value:.4g} in SI is more than any joint has, {most[k]:g}"
+        what = f"is {value:.4g} s, later than any motion" if k == 0 else what
+        at = "" if len(lines) else f"row {rows[0] + 1}: "
+        more = f", in {len(rows) - 1} more {plural(len(rows) - 1, 'row')} too" if len(rows) > 1 else ""
+        place = table.place(int(lines[rows[0]]) if len(lines) else None, names[k])
+        errors.append(InputError(f"{at}{what}{more}; check the number and its unit", place))
     if errors:
         raise InputErrors(errors)
 

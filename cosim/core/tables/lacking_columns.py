@@ -71,8 +71,8 @@ def lacking_one(names: Sequence[str], others: Sequence[str], joint: str, wanted:
 def lacking_several(
     names: Sequence[str], others: Sequence[str], wanted: dict[str, str], quantity: str, way: str, to_all: str
 ) -> str:
-    """others: joints; wanted: joint -> column; way: how one is given to the first joint; to_all: the same to all joints,
-    in their order, as a list behind it, empty where others of them have columns."""
+    """others: joints; wanted: joint -> column; way: how one is given to the first joint; to_all: the same to all, in
+    their order, as a list behind it, empty where other joints have columns."""
     joints = list(wanted)
     if (around := around_names(names, joints, quantity)) is not None:
         columns = [around.column(joint) for joint in joints]

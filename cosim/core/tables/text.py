@@ -23,11 +23,15 @@ import numpy as np
 
 from cosim.core.errors import InputError, SourceLocation
 from cosim.core.tables.cells import is_empty, misread, number, split, unit_in
-from cosim.core.tables.dialect import Dialect, Lines, dialect_of, is_blank, is_comment
+from cosim.core.tables.dialect import SAMPLE, Dialect, Lines, dialect_of, is_blank, is_comment
 from cosim.core.tables.table import MOST_WRONG, FileTable, TableRows, WrongCell, name_and_unit
 
 LONGEST_CELL = 4  # lines
-_LINE_END = re.compile(r"\r\n|\r|\n")
+LONGEST_LINE = 1 << 18  # characters
+MOST_COLUMNS = 20_000
+NO_TEXT = "is no table: its bytes are neither text nor Parquet, MATLAB, NumPy or MCAP, which are read; export it as CSV"
+MOST_CONTROL = 0.02  # of the first bytes: text has hardly any
+_CONTROL = bytes({*range(1, 32)} - {*b"\t\n\v\f\r\x1a\x1b"}) + b"\x7f"
 _LABELLED = re.compile(r"([^\s,;:]+):[ \t]*([^\s,;:]+)(?:[\s,;]+|$)")
 _MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xef\xbb\xbf", "utf-8-sig"),
           (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))  # fmt: skip
@@ -36,11 +40,19 @@ _MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xef\xbb\
 def read_text(path: Path, data: bytes) -> FileTable:
     """Raises InputError for what is no text, has no names or no rows."""
     text = decoded(data, SourceLocation(str(path)))
-    lines = [(n, line) for n, line in _lines(text) if not is_blank(line)]
-    if not lines:
+    filled = ((n, line) for n, line in _lines(text, path) if not is_blank(line))
+    head = list(islice(filled, SAMPLE))
+    if not head:
         raise InputError("the file is empty; write a line of names, and a row of numbers below", str(path))
-    lines = _without_labels(lines)
-    dialect = dialect_of(lines, str(path))
+    if _LABELLED.match(head[0][1]):
+        lines = _without_labels([*head, *filled])
+        dialect = dialect_of(lines, str(path))
+    else:
+        dialect = dialect_of(head, str(path))  # what is no table is refused before all its lines are looked at
+        lines = [*head, *filled]
+    if len(dialect.names) > MOST_COLUMNS:
+        what = f"has {len(dialect.names):,} columns, a table has at most {MOST_COLUMNS:,}; write a row in each line"
+        raise InputError(what, SourceLocation(str(path), dialect.header))
     body = _Body(dialect, [(n, line) for n, line in lines if n >= dialect.first and not is_comment(line)])
     units = {**_units_below(dialect), **dict(_units_behind(dialect.names))}
     return FileTable(path, dialect.names, body.rows, units, body.strings, header=dialect.header)
@@ -55,15 +67,17 @@ def decoded(data: bytes, place: SourceLocation) -> str:
     even, odd = (head[k::2].count(0) for k in range(2))
     if max(even, odd) > 0.4 * len(head) / 2:  # UTF-16 of Latin letters has a zero in every other byte
         if min(even, odd) > 0.1 * max(even, odd):
-            raise InputError("is no text; give a table of numbers as text, Parquet, MATLAB, NumPy or MCAP", place)
+            raise InputError(NO_TEXT, place)
         return _as(data, "utf-16-le" if odd > even else "utf-16-be", place)
+    if len(head) - len(head.translate(None, _CONTROL)) > MOST_CONTROL * len(head):
+        raise InputError(NO_TEXT, place)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         text = data.decode("cp1252", errors="replace")
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
-        what = "has bytes of zero, as a file whose writing was cut off; take them out"
+        what = "the text has bytes of zero from here on, as a file whose writing was cut off; take them out"
         raise InputError(what, SourceLocation(place.file, line, place.key))
     return text
 
@@ -72,12 +86,17 @@ def _as(data: bytes, encoding: str, place: SourceLocation) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError:
-        raise InputError("is no text; give a table of numbers as text, Parquet, MATLAB, NumPy or MCAP", place) from None
+        raise InputError(NO_TEXT, place) from None
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """(number, text) of lines. One that ends within quotes goes on in the next ones, if they end in these."""
-    texts = _LINE_END.split(text)
+def _lines(text: str, path: Path) -> Iterator[tuple[int, str]]:
+    """(number, text) of lines. One that ends within quotes goes on in the next ones, if they end in these. Raises
+    InputError for a line that is too long."""
+    texts = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if (longest := max(map(len, texts))) > LONGEST_LINE:
+        line = next(n for n, each in enumerate(texts, 1) if len(each) == longest)
+        what = f"the line has {longest:,} characters, one of a table at most {LONGEST_LINE:,}"
+        raise InputError(f"{what}; write a row in each line", SourceLocation(str(path), line))
     if '"' not in text:
         yield from enumerate(texts, 1)
         return
