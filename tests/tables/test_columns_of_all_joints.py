@@ -317,3 +317,29 @@ def test_joints_without_columns_are_one_line(tmp_path: Path, said: Any) -> None:
         path.write_text(f"t,{names}\n0,1,2,3,4,5,6\n1,1,2,3,4,5,6\n")
         lines.append(refusal(NamedColumns.of(open_table(path), DOG, TableOptions()).required, DOG, "position", True))
     said("\n".join(lines))
+
+
+# --- the name of a joint alone, in a log ---
+
+
+def test_a_joint_alone_is_its_position_and_goes_before_its_number(tmp_path: Path) -> None:
+    """`q1` is the joint of that name, though it is the second one; the times are no joint's."""
+    joints = ("q2", "q1", "t")
+    path = table_of(tmp_path, ["q1", "q2", "q1_effort"])
+    of = NamedColumns.of(open_table(path), joints, TableOptions({}, {}, None, KEYS), by_order=True)
+    assert [of.column(joint, "position") for joint in joints] == [2, 1, None]
+    assert [of.column(joint, "effort") for joint in joints] == [None, 3, None]
+    (said,) = of.said([("q2", "position", 2), ("q1", "position", 1), ("q1", "effort", 3)])
+    assert said == "q2,q1 are taken as the position; to be certain, give --column q2=q2"
+    (said,) = NamedColumns.of(of.table, ("q1",), TableOptions({}, {}, None, KEYS), by_order=True).said(
+        [("q1", "position", 1)]
+    )
+    assert said == "q1 is taken as the position; to be certain, give --column position=q1"
+
+
+@pytest.mark.parametrize("name", ["elbow/position", "elbow_pos", "q_elbow", "elbow.theta"])
+def test_a_joint_alone_is_nothing_beside_its_position(name: str, tmp_path: Path) -> None:
+    of = NamedColumns.of(
+        open_table(table_of(tmp_path, ["elbow", name])), ("elbow", "wrist"), TableOptions(), by_order=True
+    )
+    assert of.column("elbow", "position") == 2 and list(of.said([("elbow", "position", 2)])) == []

@@ -26,6 +26,7 @@ from tests.kit.refusals import refusal
 from tests.tables.foreign_texts import JOINTS, READ, REFUSED, Foreign, T
 
 OPTIONS = ("--unit ", "--column ", "--topic", "--gain ")
+DEGREES = [f"{joint}_deg" for joint in JOINTS]
 EXACT = 1e-15  # relative: one rounding of a factor
 
 
@@ -117,22 +118,17 @@ def test_a_log(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", READ)
 def test_comparison_with_a_log(name: str, tmp_path: Path) -> None:
-    """A log has a column for each quantity of a joint; one that has its name alone is to be named."""
+    """A column with the name of a joint alone is its position, which is said."""
     foreign = READ[name]
     names = [f"{joint}/{what}" for joint in JOINTS for what in ("position", "effort")]
     run = FakeRun(JOINTS, {signal: "rad" if signal.endswith("position") else "N*m" for signal in names})
     path, options = written(tmp_path, foreign), as_log(foreign)
-    table, named = open_table(path), dict(options.columns)
-    for joint in JOINTS:
-        alone = [name for name in table.names if name.split("[")[0].split("(")[0].strip() in (joint, f"{joint}_deg")]
-        named |= dict.fromkeys([joint] if alone and joint not in named else [], *alone)
-    if named != options.columns and not set(JOINTS) & set(options.columns):
-        words = refusal(measured_log, path, run, options)
-        what = "no columns of the position of 2 joints, but such as 'shoulder"
-        assert words.startswith(f"{path}:{table.header}: {what}") or "did you mean 'shoulder" in words
-        assert "; name them by --column position=shoulder" in words or "name each as by --column shoulder=" in words
-    options = options._replace(columns=named)
-    log = measured_log(path, run, options)  # type: ignore[arg-type]
+    log, table = measured_log(path, run, options), open_table(path)  # type: ignore[arg-type]
+    named = {column for column in (options.columns.get(joint) for joint in JOINTS) if column}
+    alone = [name for name in table.names if name.split("[")[0].split("(")[0].strip() in (*JOINTS, *DEGREES)]
+    alone = [name for name in alone if name not in named]
+    said = [note for note in log.notes if "taken as the position; to be certain, give --column " in note]
+    assert len(said) == bool(alone) and all(name in note for note in said for name in alone)
     assert_times(log.t, foreign)
     assert list(log.signals) == ["shoulder/position", "elbow/position"]
     np.testing.assert_allclose(log.values, numbers(foreign), rtol=EXACT)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cosim import Rig, Run, load_rig, load_run
+from cosim.apps.identification.excitation import ExcitingMotion
 from cosim.apps.identification.recorded_motion import read_motion
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.core.tables.joint_table import TableFile, read_joint_table
@@ -42,7 +43,7 @@ ENCODINGS = {
     "float32": {"numbers": "float32"},
     "split": {"split_time": 1},
 }
-FILES = (*FORMATS, *ENCODINGS)
+FILES = (*FORMATS, *ENCODINGS, "npz")
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +79,8 @@ def files(rig: Rig, run: Run, tmp_path_factory: pytest.TempPathFactory) -> dict[
     for suffix in FORMATS:
         found[suffix] = folder / f"run.{suffix}"
         export_run(selection_of(run), suffix, found[suffix])
+    found["npz"] = folder / "run.npz"
+    run.save(found["npz"])
     return found
 
 
@@ -155,3 +158,20 @@ def test_a_run_that_is_saved_is_compared(run: Run, tmp_path: Path) -> None:
     table = read_joint_table(TableFile(file="run.npz"), tmp_path, ODD, "position")
     np.testing.assert_array_equal(table.values, signals(run, "position"))
     assert load_run(tmp_path / "run.npz").joints == ODD
+
+
+def test_a_designed_motion_is_read_by_all(run: Run, rig: Rig, tmp_path: Path) -> None:
+    """Its columns are the joints alone, which in a log are positions; one of a joint `t` has two columns `t`."""
+    joints = tuple(joint for joint in ODD if joint != "t")
+    q = signals(run, "position")[:, [ODD.index(joint) for joint in joints]]
+    motion = ExcitingMotion(joints, run.t, q, q, q, (0.0, 0.0))
+    path = tmp_path / "motion.csv"
+    path.write_text("# motion of odd\n" + motion.table())
+    for what in ("position", "effort"):
+        table = read_joint_table(TableFile(file=path.name), tmp_path, joints[::-1], what)
+        np.testing.assert_allclose(table.values[:, ::-1], q, rtol=1e-8)
+    log = measured_log(path, run)
+    assert set(log.signals) == {f"{joint}/position" for joint in joints}
+    assert max(compare(run, log).signals[f"{joint}/position"].max for joint in joints) < 1e-8
+    (note,) = log.notes
+    assert note.endswith(" are taken as the position; to be certain, give columns.elbow: elbow")

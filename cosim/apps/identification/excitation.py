@@ -18,6 +18,7 @@ from cosim.apps.identification.variables import DELAY, Variables
 from cosim.core.errors import InputError
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
+from cosim.rig.run.export import quoted
 
 FREQUENCIES = np.array([0.1, 0.21, 0.33, 0.46, 0.59, 0.73])  # Hz, no multiples of each other: nothing repeats
 ROWS_PER_SECOND = 50
@@ -43,7 +44,7 @@ class ExcitingMotion:
 
     def table(self) -> str:
         """CSV, for the trajectory `waypoints`."""
-        lines = [",".join(["t", *self.joints])]
+        lines = [",".join(["t", *map(quoted, self.joints)])]
         lines += [",".join(f"{value:.9g}" for value in row) for row in np.column_stack([self.t, self.position])]
         return "\n".join(lines) + "\n"
 

@@ -24,6 +24,7 @@ from cosim.apps.learning.recorded_rig import check_run, error_of, feedback_effor
 from cosim.core.errors import InputError, SectionError
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
+from cosim.rig.run.export import quoted
 from cosim.rig.run.run import Run, StoppedRun
 from cosim.rig.sections.rig_spec import read_rig
 
@@ -43,7 +44,10 @@ class Feedforward:
     def csv(self) -> str:
         """A table as `trajectory.feedforward.file` takes it."""
         rows = np.column_stack([self.t, *self.efforts.values()])
-        lines = [",".join(("t", *self.efforts)), *(",".join(f"{value:.9g}" for value in row) for row in rows)]
+        lines = [
+            ",".join(("t", *map(quoted, self.efforts))),
+            *(",".join(f"{value:.9g}" for value in row) for row in rows),
+        ]
         return "\n".join(lines) + "\n"
 
     def save(self, path: str | Path) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from cosim.core.errors import InputError, listed
@@ -22,8 +23,9 @@ from cosim.core.tables.column_lists import in_short, numbered_columns
 from cosim.core.tables.gains import Gain
 from cosim.core.tables.lacking_columns import lacking_one, lacking_several
 from cosim.core.tables.options import TableOptions, given_columns, given_gains, given_units
-from cosim.core.tables.quantities import WORDS, dimensions_of
+from cosim.core.tables.quantities import TIME, WORDS, dimensions_of
 from cosim.core.tables.table import FileTable, name_and_unit
+from cosim.core.tables.times import columns_of_times
 from cosim.core.units import UNITS, known_unit
 
 _BETWEEN = "/._- "  # marks between a joint and a quantity
@@ -100,6 +102,8 @@ class NamedColumns:
         if self._of_current(joint, quantity):
             return self.column(joint, "current")
         found = self._by_name(joint, quantity, bare)
+        if found is None:
+            found = self._by_joint_alone(joint, quantity)
         if found is None and self.by_order and (ordered := self._by_order(quantity)):
             return ordered[list(self.joints).index(joint)]
         return found
@@ -122,9 +126,25 @@ class NamedColumns:
             raise InputError(what, table.place(table.header))
         return found[0] if found else self._by_number(joint, quantity)
 
+    def _by_joint_alone(self, joint: str, quantity: str) -> int | None:
+        """The column of a log with the name of a joint alone, of what the table is about, and no other."""
+        if not self.by_order or quantity != self.about or self._by_name(joint, quantity, False) is not None:
+            return None
+        found = self._by_name(joint, quantity, True)
+        return None if found in self._times else found
+
+    @cached_property
+    def _times(self) -> tuple[int, ...]:
+        try:
+            return columns_of_times(self.table, self.named.get(TIME), self.keys[1])
+        except InputError:  # which is raised again where the times are read
+            return ()
+
     def _by_order(self, quantity: str) -> list[int] | None:
         """The numbered columns of a quantity in the order of the joints; None where any joint has one by its name."""
         if quantity not in WORDS or any(self._by_name(joint, quantity, False) is not None for joint in self.joints):
+            return None
+        if any(self._by_joint_alone(joint, quantity) is not None for joint in self.joints):
             return None
         about, at_motors = quantity == self.about, quantity == "current"
         return numbered_columns(self.table.names, WORDS[quantity], len(self.joints), at_motors, about)
@@ -146,6 +166,14 @@ class NamedColumns:
             are = "is a current; times its gain it is" if one else "are currents; times their gains they are"
             yield f"{names} {are} the {quantity}"
         source = "current" if current else quantity
+        pairs = zip(joints, columns, strict=True)
+        alone = {joint: self.table.names[k] for joint, k in pairs if self._by_joint_alone(joint, source) == k}
+        if alone:
+            shown, (first, column) = in_short(list(alone.values())), next(iter(alone.items()))
+            few = len(alone) < len(self.joints)
+            key = f"{first}{self._sign}{column}" if few else f"{quantity}{self._sign}{shown}"
+            are = "is" if len(alone) == 1 else "are"
+            yield f"{shown} {are} taken as the {source}; to be certain, give {self.keys[1]}{key}"
         if self.by_order and (ordered := self._by_order(source)) and set(columns) <= set(ordered):
             said = f"{names} {'is' if one else 'are'} taken as the {source} of {listed(joints)}"
             said += "" if one else ", in this order"

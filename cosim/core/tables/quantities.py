@@ -10,8 +10,8 @@ from cosim.core.units import JOINT_DIMENSIONS
 TIME = "t"
 # quantity -> its words, the one of this program first
 WORDS: dict[str, tuple[str, ...]] = {
-    "position": ("position", "positions", "pos", "q", "angle", "pose", "jpos"),
-    "velocity": ("velocity", "velocities", "vel", "qd", "dq", "qdot", "speed", "jvel"),
+    "position": ("position", "positions", "pos", "q", "angle", "pose", "jpos", "theta"),
+    "velocity": ("velocity", "velocities", "vel", "qd", "dq", "qdot", "speed", "jvel", "omega", "dtheta"),
     "acceleration": ("acceleration", "accelerations", "acc", "accel", "qdd", "ddq"),
     "effort": ("effort", "efforts", "torque", "tau", "force", "eff", "moment"),
     "measured_effort": ("measured_effort", "effort", "efforts", "torque", "tau", "force", "eff"),

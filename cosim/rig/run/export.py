@@ -63,13 +63,14 @@ def export_run(selection: Selection, format: str, path: Path) -> None:
 def _csv(selection: Selection, path: Path) -> None:
     """A line of names, `t` first, then every number as its shortest text, equal to the bit when it is read."""
     with writing(path, "export") as file:
-        file.write((",".join(["t", *map(_quoted, selection.names)]) + "\n").encode())
+        file.write((",".join(["t", *map(quoted, selection.names)]) + "\n").encode())
         for t, values in selection.blocks():
             rows = np.column_stack([t, values]).tolist()
             file.write("".join(",".join(map(repr, row)) + "\n" for row in rows).encode())
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """As a cell of a CSV."""
     return '"' + name.replace('"', '""') + '"' if re.search(r'[,"\n]', name) else name
 
 
