@@ -21,6 +21,7 @@ REFERENCE_TOLERANCE = 1e-9  # of a reference at its limit
 FEWEST_SAMPLES = 20.0
 BESIDE = 1e-7  # s from a break, where its sides are sampled
 HARDLY = 0.01  # of the way of a reference: in a run in which it goes less far, it does not move
+MOST_LONGER = 50.0  # runs that a reference lasts: its times may be in ms, or numbers of rows
 SAMPLES_OF_A_WAY = 200
 NEAR = TURN / 12.0  # rad: a place to which the way round is no sensible one
 
@@ -53,6 +54,9 @@ def _outside_the_run(rig: WiredRig) -> Iterator[str]:
             continue
         if end <= 0.0:
             yield f"the reference of '{loop.name}' is over at {end:.4g} s, before the run; begin its times at 0"
+        elif end > MOST_LONGER * duration:
+            what = f"the reference of '{loop.name}' ends at {end:.4g} s, the run at {duration:.4g} s"
+            yield f"{what}; check the unit of its times, or lengthen schedule.duration"
         elif end > duration and _way(loop, duration) < HARDLY * _way(loop, end):
             what = f"the reference of '{loop.name}' ends at {end:.4g} s, the run at {duration:.4g} s"
             yield f"{what}, before it moves; lengthen schedule.duration, or check the unit of its times"

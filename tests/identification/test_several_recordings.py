@@ -225,3 +225,27 @@ def test_recordings_of_equal_motions_are_no_copies(arm, recording, arm_file, tru
     """Increments of encoders make it another one."""
     again = recorded(arm_file, truth, folder, "again", "joints.all.encoder={cpr: 65536}")
     assert identify(arm, recording, ["friction"], check=[again]).repeated == ()
+
+
+# --- drives that cannot be right ---
+
+
+@pytest.mark.parametrize("factor", [1e3, 1e-3, 1.3])
+def test_drives_in_another_unit_are_said(factor, arm, recording, folder):
+    columns = signals(recording)
+    columns["elbow/current"] *= factor
+    found = identify(arm, table_of(folder / "scaled.csv", columns), ["friction"])
+    said = [line for line in found.lines() if line.startswith("warning")]
+    assert len(said) == (factor != 1.3)
+    for line in said:
+        assert "elbow/current is " in line and "such as mA" in line
+        ratio = float(line.partition("elbow/current is ")[2].partition(" times")[0])
+        assert ratio == pytest.approx(factor, rel=0.5)  # the rig has other numbers, too
+
+
+def test_a_motion_without_drives_determines_nothing(arm, recording, folder, said):
+    columns = signals(recording)
+    for joint in ("shoulder", "elbow"):
+        columns[f"{joint}/current"] *= 0.0
+    words = refusal(identify, arm, table_of(folder / "none.csv", columns))
+    said(words.replace(str(folder), "<folder>"))

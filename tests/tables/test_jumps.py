@@ -205,3 +205,67 @@ def test_what_is_no_position_is_refused_with_its_row(tmp_path: Path, said: Any) 
     np.savez(tmp_path / "way.npz", t=np.arange(3.0), j=np.array([0.0, 1e7, 0.0]))
     lines.append(refusal(waypoints.read_waypoints, waypoints.Params(file="way.npz"), tmp_path, ("j",)))
     said("\n".join(lines))
+
+
+# --- what is missing, and what is there twice ---
+
+
+def test_missing_samples_are_said_where_the_joint_moves(tmp_path: Path) -> None:
+    there = (SAMPLED < 1.0) | (SAMPLED > 1.4)
+    (line,) = doubts(tmp_path, SAMPLED[there], ramp(SAMPLED)[there], TURNING)
+    assert line.startswith(":102: no row within 0.41 s before this one, where others are 0.01 s apart; what j ")
+    assert doubts(tmp_path, SAMPLED[there], rest(SAMPLED)[there], TURNING) == []
+
+
+def log_of(path: Path) -> Any:
+    of = NamedColumns.of(open_table(path), ("j",), TableOptions(), by_order=True)
+    return read_log(of, [MeasuredColumn("j", "position", 1, "rad")])
+
+
+def parts_of(order: str, t: np.ndarray) -> np.ndarray:
+    """Indices of rows, in the order in which they are written."""
+    rows = np.arange(len(t))
+    if order == "late rows":
+        rows[100:105] = rows[100:105][::-1]
+    elif order == "late parts":
+        rows = np.concatenate([rows[200:], rows[:200]])
+    return rows[::-1] if order == "backwards" else rows
+
+
+@pytest.mark.parametrize("order", ["as it is", "late rows", "late parts", "backwards"])
+def test_rows_in_another_order_are_sorted(order: str, tmp_path: Path) -> None:
+    rows = parts_of(order, SAMPLED)
+    found = log_of(written(tmp_path, SAMPLED[rows], chirp(SAMPLED)[rows]))
+    np.testing.assert_allclose(found.t, SAMPLED, atol=1e-8)
+    np.testing.assert_allclose(found.values[:, 0], chirp(SAMPLED), atol=1e-8)
+
+
+@pytest.mark.parametrize("begin", [0.0, 0.005, 1.0, -1.0])
+@pytest.mark.parametrize("header", [False, True], ids=["", "names again"])
+def test_two_logs_in_one_file_are_refused_with_the_row(begin: float, header: bool, tmp_path: Path) -> None:
+    """Their rows would be mixed."""
+    path = written(tmp_path, SAMPLED, chirp(SAMPLED))
+    first = path.read_text()
+    second = written(tmp_path, SAMPLED + begin, chirp(SAMPLED)).read_text()
+    path.write_text(first + (second if header else second.partition("\n")[2]))
+    words = refusal(log_of, path)
+    line = len(SAMPLED) + 2 + header
+    assert f" s at line {line}, and " in words and words.endswith(
+        ": two logs in one file; cut it there and give both files"
+    )
+    path.write_text("t,j\n0,0\n1,1\nt,j\n2,2\n")
+    words = refusal(waypoints.read_waypoints, waypoints.Params(file="way.csv"), tmp_path, ("j",))
+    assert words.startswith(f"{path}:4: the line of names is there again")
+
+
+@pytest.mark.parametrize("name", ["j [grad]", "j/position (foo)", "j [filtered]"])
+def test_a_unit_that_nobody_knows_is_said(name: str, tmp_path: Path) -> None:
+    path = written(tmp_path, SAMPLED, ramp(SAMPLED), f"t,{name}")
+    word, given = name.partition("[")[2].strip("]") or "foo", {"j": name}
+    params = waypoints.Params(file=path.name, columns=given)
+    (note,) = waypoints.read_waypoints(params, tmp_path, ("j",)).notes
+    assert note.startswith(f"'{word}' behind the column '{name}' is no unit that is known, so it is taken as SI; give")
+    stated = waypoints.Params(file=path.name, columns=given, units={"j": "deg"})
+    found = waypoints.read_waypoints(stated, tmp_path, ("j",))
+    assert found.notes == ()
+    np.testing.assert_allclose(found.values[:, 0], np.deg2rad(ramp(SAMPLED)), atol=1e-9)

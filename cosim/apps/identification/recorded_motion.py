@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.core.errors import InputError
+from cosim.core.errors import InputError, listed
 from cosim.core.tables import open_table
 from cosim.core.tables.even_rows import STEPS_PER_MEAN, even_rows
 from cosim.core.tables.joint_columns import NamedColumns
@@ -137,6 +137,15 @@ def read_motion(
     notes = (*log.notes, *rows.notes)
     logged = log.t if rows.window else np.zeros(0)
     return RecordedMotion(str(path), joints, rows.t, position, drive, source, rows.window, logged, rows.gaps, notes)
+
+
+def check_driven(motions: Sequence[RecordedMotion]) -> None:
+    """Raises InputError for motions without a drive: equations of motion without one hold for masses of 0."""
+    if any(motion.drive.any() for motion in motions):
+        return
+    names = listed([f"{joint}/{motions[0].source}" for joint in motions[0].joints])
+    what = f"{names} {'is' if len(motions[0].joints) == 1 else 'are'} 0 in all rows, so that any masses explain it"
+    raise InputError(f"{what}; record what drives the joints", motions[0].path)
 
 
 def unit_of_time(motion: RecordedMotion) -> str:

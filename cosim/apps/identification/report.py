@@ -60,7 +60,7 @@ def _add_checks(page: ReportPage, found: Identification) -> None:
     beyond = [f"{joint} is {what}" for joint, what in found.extrapolations.items()]
     if beyond:
         page.text(f"In the check {listed(beyond)}.")
-    notes = [*found.repeated, *found.notes]
+    notes = [*found.warnings, *found.notes]
     if notes:
         with page.folded("How the recordings were read"):
             page.listing(notes)

@@ -30,6 +30,8 @@ POSSIBLE_DELAYS = (0, 1)  # ticks by which encoders of rigs can be late
 NAMES_OF_ELEMENTS = {3: ("x", "y", "z"), 6: ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")}
 BOUNDED = 1.02  # times what the least squares without bounds leave: more is said
 UNITS_OF_LOAD = {"mass": "kg", "com": "m", "inertia": "kg*m^2"}
+ALIKE = 0.95  # correlation of drives with those that the numbers of the rig give …
+OTHER_SCALE = 30.0  # … and how many times as large they are: such numbers are of another machine, or unit
 FARTHER = 1.2  # times the speed or the drive in training: more is said
 
 
@@ -247,8 +249,29 @@ class Identification:
         found = (f"{m.path}: {note}" if several else note for m in self.motions for note in m.notes)
         return list(dict.fromkeys(found))
 
+    @property
+    def warnings(self) -> list[str]:
+        """What may be wrong with the recordings."""
+        return [*self.repeated, *self._other_scales()]
+
+    def _other_scales(self) -> Iterator[str]:
+        """Of drives that are like those which the numbers of the rig give, but many times as large or as small."""
+        for k, joint in enumerate(self.motions[0].joints):
+            drive, left = (
+                np.concatenate([getattr(of, what)[of.counted[:, k], k] for of in self.unexplained])
+                for what in ("drive", "before")
+            )
+            of_rig = drive + left  # which is predicted less measured
+            sizes = float(np.linalg.norm(drive)), float(np.linalg.norm(of_rig))
+            if min(sizes) <= 0.0 or drive @ of_rig < ALIKE * sizes[0] * sizes[1]:
+                continue
+            ratio = sizes[0] / sizes[1]
+            if not 1.0 / OTHER_SCALE < ratio < OTHER_SCALE:
+                what = f"{joint}/{self.source} is {ratio:.3g} times what the numbers of the rig give, and alike"
+                yield f"{what}; if its column has another unit, such as m{self.unit_of(joint)}, give it by --unit"
+
     def lines(self) -> Iterator[str]:
-        yield from (f"warning   {line}" for line in self.repeated)
+        yield from (f"warning   {line}" for line in self.warnings)
         yield from (f"note      {note}" for note in self.notes)
         part, rest = self.sample_numbers
         duration = sum(motion.t[-1] - motion.t[0] for motion in self.motions)
@@ -315,7 +338,7 @@ class Identification:
             "signal": self.source,
             "method": self.method,
             "cutoff_hz": self.cutoff,
-            "notes": [*self.repeated, *self.notes],
+            "notes": [*self.warnings, *self.notes],
             "samples": dict(zip(("training", "validation"), self.sample_numbers, strict=True)),
             "numbers": {
                 number.name: {

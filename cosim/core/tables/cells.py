@@ -9,7 +9,21 @@ from collections.abc import Iterable, Sequence
 
 from cosim.core.units import known_unit
 
-EMPTY = frozenset({"", "nan", "+nan", "-nan", "na", "n/a", "null", "none", "-", "nil", "#n/a"})
+EMPTY = frozenset({"", "nan", "+nan", "-nan", "na", "n/a", "n.a.", "null", "none", "-", "--", "nil", "nat"})
+# errors of workbooks, and what C of Microsoft writes for NaN
+EMPTY |= {
+    "#n/a",
+    "#div/0!",
+    "#ref!",
+    "#value!",
+    "#num!",
+    "#name?",
+    "#null!",
+    "1.#qnan",
+    "-1.#qnan",
+    "1.#ind",
+    "-1.#ind",
+}
 # units as headers of instruments write them
 _WORDS = {"volt": "V", "volts": "V", "amp": "A", "ampere": "A", "amperes": "A", "grad": "deg"}
 _WITH_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")

@@ -24,7 +24,7 @@ from cosim.core.tables.gains import Gain
 from cosim.core.tables.lacking_columns import lacking_one, lacking_several
 from cosim.core.tables.options import TableOptions, given_columns, given_gains, given_units
 from cosim.core.tables.quantities import TIME, WORDS, dimensions_of
-from cosim.core.tables.table import FileTable, name_and_unit
+from cosim.core.tables.table import FileTable, in_brackets, name_and_unit
 from cosim.core.tables.times import columns_of_times
 from cosim.core.units import UNITS, known_unit
 
@@ -151,12 +151,25 @@ class NamedColumns:
 
     def said(self, wanted: Iterable[tuple[str, str, int]]) -> Iterator[str]:
         """What was guessed of these joints, quantities and columns."""
+        wanted = list(wanted)
+        yield from self._unknown_units(wanted)
         found = dict[str, list[tuple[str, int]]]()
         for joint, quantity, column in wanted:
             if not any(key in self.named for key in self._keys(joint, quantity)):
                 found.setdefault(quantity, []).append((joint, column))
         for quantity, of in found.items():
             yield from self._said_of(quantity, [joint for joint, _ in of], [column for _, column in of])
+
+    def _unknown_units(self, wanted: Iterable[tuple[str, str, int]]) -> Iterator[str]:
+        """Of columns with a word in brackets that is no unit, and no part of the name of a joint."""
+        for joint, quantity, column in wanted:
+            name = self.table.names[column]
+            if (text := in_brackets(name)) is None or f"[{text}]" in joint or f"({text})" in joint:
+                continue
+            if text not in (joint, *WORDS.get(quantity, ())) and self.unit(joint, quantity, column) is None:
+                what = f"'{text}' behind the column '{name}' is no unit that is known, so it is taken as SI"
+                yield f"{what}; give another one by {self.keys[0]}{joint}/{quantity}"
+                return
 
     def _said_of(self, quantity: str, joints: Sequence[str], columns: Sequence[int]) -> Iterator[str]:
         """Of joints whose columns nobody names."""

@@ -98,7 +98,8 @@ def read_joint_table(given: TableFile, folder: Path, joints: Sequence[str], quan
     names = tuple(table.names[column] for column in columns)
     _check_sizes(table, lines, [TIME, *names], np.column_stack([t, values]), quantity)
     check_increasing(table, t, lines)
-    notes = [*table.notes, *times.notes]
+    wanted = [(joint, quantity, column) for joint, column in zip(joints, columns, strict=True)]
+    notes = [*table.notes, *times.notes, *of.said(wanted)]
     if repeated := int((~new).sum()):
         notes.append(f"left out {repeated} {plural(repeated, 'row')} equal to the row above")
     units = tuple(of.unit(joint, quantity, column) for joint, column in zip(joints, columns, strict=True))
@@ -109,7 +110,7 @@ def _check_sizes(table: FileTable, lines: np.ndarray, names: Sequence[str], valu
     """Raises InputErrors for columns, times first, with values (k, n) that no joint has."""
     most = np.array([ABSURD, *[LARGEST.get(quantity, ABSURD)] * (len(names) - 1)])
     errors = list[InputError]()
-    for k in np.flatnonzero((np.abs(values) > most).any(axis=0)):
+    for k in np.flatnonzero((np.abs(values) > most).any(axis=0)).tolist():
         rows = np.flatnonzero(np.abs(values[:, k]) > most[k])
         value = values[rows[0], k]
         what = f"{value:.4g} in SI is more than any joint has, {most[k]:g}"

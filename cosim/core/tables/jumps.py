@@ -29,6 +29,7 @@ DENSE = 0.1  # s between rows: a table with longer intervals has places to go to
 SIDE = 10  # intervals on each side of a step
 STEP = 20.0  # times the speed beside it
 MOVING = 1e-3  # rad/s or m/s
+REST = 3.0  # changes beside a gap: what goes farther within it has moved there
 PATTERN, ALIKE = 3, 0.1  # so many steps, whose sizes differ by so much of the largest, are wanted
 
 
@@ -108,6 +109,19 @@ def _leaps(intervals: Array, changes: Array) -> np.ndarray:
     before[0], behind[-1] = behind[0], before[-1]
     moves = np.minimum(before, behind) > MOVING
     return moves & (speeds >= STEP * np.maximum(before, behind))
+
+
+def bridged(t: Array, values: Array) -> np.ndarray:
+    """bool (k, n): rows behind a gap between samples (k, n) at increasing times (k,), within which a signal goes much
+    farther than within any of the intervals beside it: not a rest without rows."""
+    found = np.zeros(values.shape, dtype=bool)
+    if are_dense(t):
+        changes = np.abs(np.diff(values, axis=0))
+        for piece in _pieces(t)[1:]:
+            k = piece.start - 1  # the interval of the gap
+            beside = np.concatenate([changes[max(0, k - SIDE) : k], changes[k + 1 : k + 1 + SIDE]])
+            found[piece.start] = changes[k] > REST * beside.max(axis=0, initial=0.0)
+    return found
 
 
 def _pieces(t: Array) -> list[slice]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -38,9 +39,14 @@ def around_names(names: Sequence[str], joints: Sequence[str], quantity: str) -> 
     first, known = joints[0], set(names)
     found = [Around(name[:k], name[k + len(first) :]) for name in names for k in _places(name, first)]
     found = [each for each in dict.fromkeys(found) if all(each.column(joint) in known for joint in joints)]
-    of_it = [each for each in found if name_and_unit(each.behind)[0].strip(_BETWEEN).lower() in WORDS.get(quantity, ())]
-    found = of_it or [each for each in found if not name_and_unit(each.behind)[0].strip(_BETWEEN)] or found
+    of_it = [each for each in found if _word_behind(each.behind) in WORDS.get(quantity, ())]
+    found = of_it or [each for each in found if not _word_behind(each.behind)] or found
     return found[0] if len(found) == 1 else None
+
+
+def _word_behind(text: str) -> str:
+    """Without marks, and without what is in brackets, a unit or not."""
+    return re.sub(r"[\[(].*", "", text).strip(_BETWEEN).lower()
 
 
 def _places(text: str, part: str) -> Iterator[int]:
@@ -53,7 +59,7 @@ def _places(text: str, part: str) -> Iterator[int]:
 def near_column(names: Sequence[str], joint: str, quantity: str, others: Sequence[str]) -> str | None:
     """The column whose name is nearly the joint's, and no other joint's, of this quantity where there are several; None
     without one."""
-    of_it = sorted(names, key=lambda name: name_and_unit(name)[0].rpartition("/")[2].lower() in WORDS.get(quantity, ()))
+    of_it = sorted(names, key=lambda name: _word_behind(name.rpartition("/")[2]) in WORDS.get(quantity, ()))
     stems = {name_and_unit(name.rpartition("/")[0] or name)[0]: name for name in of_it}
     near = difflib.get_close_matches(joint, sorted(stems.keys() - ({*others} - {joint})), n=1, cutoff=ALIKE)
     return stems[near[0]] if near else None

@@ -7,13 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.core.errors import listed, plural
+from cosim.core.errors import InputError, SourceLocation, listed, plural
 from cosim.core.tables.joint_columns import NamedColumns
 from cosim.core.tables.jumps import spikes, steps
 from cosim.core.tables.quantities import TIME
 from cosim.core.tables.rubbish import RowPlaces, sound_rows
 from cosim.core.tables.times import CLOSEST, numeric_times, times_of
 from cosim.core.types import Array
+
+ROWS_OF_A_LOG = 20  # fewer at times of others before are rows that came late
 
 
 class MeasuredColumn(NamedTuple):
@@ -44,6 +46,7 @@ def read_log(of: NamedColumns, wanted: Sequence[MeasuredColumn]) -> JointLog:
     named = of.named.get(TIME)
     table, found, places, left_out = sound_rows(table, columns, factors, numeric_times(table, named, of.keys[1]))
     times = times_of(table, of.units.get(TIME), named, log=True, keys=of.keys)
+    _check_one_log(times.seconds, places, table.place())
     order, notes = _in_order(times.seconds)
     t, values = times.seconds[order], (found * factors)[order]
     places = places.of(order)
@@ -62,6 +65,22 @@ def read_log(of: NamedColumns, wanted: Sequence[MeasuredColumn]) -> JointLog:
     notes += _jumps(t, values, places, positions, [of.table.names[m.column] for m in wanted])
     guessed = of.said((m.joint, m.quantity, m.column) for m in wanted)
     return JointLog(t, values, places, (*table.notes, *times.notes, *guessed, *left_out, *notes))
+
+
+def _check_one_log(t: Array, places: RowPlaces, place: SourceLocation) -> None:
+    """Raises InputError where times begin again within those before: sorting would mix two logs. Single rows may be
+    late, and parts of a log may be written in another order."""
+    begins = np.flatnonzero(np.diff(t) < 0.0) + 1
+    ends = np.append(begins[1:], len(t))
+    lowest, highest = np.minimum.accumulate(t), np.maximum.accumulate(t)
+    long = ends - begins >= ROWS_OF_A_LOG
+    for begin, end in zip(begins[long], ends[long], strict=True):
+        part = t[begin:end]
+        within = int(((part >= lowest[begin - 1]) & (part <= highest[begin - 1])).sum())
+        if within >= ROWS_OF_A_LOG:
+            what = f"times go back from {t[begin - 1]:.6g} to {t[begin]:.6g} s at {places.row(int(begin))}"
+            what += f", and {within} rows from there on are at times of rows before: two logs in one file"
+            raise InputError(f"{what}; cut it there and give both files", place)
 
 
 def _jumps(t: Array, values: Array, places: RowPlaces, positions: Array, names: Sequence[str]) -> Iterator[str]:

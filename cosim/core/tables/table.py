@@ -113,6 +113,13 @@ class FileTable:
                 yield InputError(f"{said}, got {got}", self.place(self.line_of(rows, int(row)), name))
 
 
+def in_brackets(name: str) -> str | None:
+    """What is in brackets at the end of a name and may be meant as a unit, though it is none; None without."""
+    match = _IN_BRACKETS.fullmatch(name)
+    text = "" if match is None else match[2].strip()
+    return text if text and not any(c.isdecimal() for c in text) and known_unit(text) is None else None
+
+
 def name_and_unit(name: str) -> tuple[str, str | None]:
     """`elbow [deg]` as (`elbow`, `deg`); a bracket without a unit belongs to the name."""
     match = _IN_BRACKETS.fullmatch(name)

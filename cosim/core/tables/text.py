@@ -30,6 +30,7 @@ LONGEST_CELL = 4  # lines
 LONGEST_LINE = 1 << 18  # characters
 MOST_COLUMNS = 20_000
 NO_TEXT = "is no table: its bytes are neither text nor Parquet, MATLAB, NumPy or MCAP, which are read; export it as CSV"
+NAMES_AGAIN = "the line of names is there again, as where two tables are joined; cut the file there"
 MOST_CONTROL = 0.02  # of the first bytes: text has hardly any
 _CONTROL = bytes({*range(1, 32)} - {*b"\t\n\v\f\r\x1a\x1b"}) + b"\x7f"
 _LABELLED = re.compile(r"([^\s,;:]+):[ \t]*([^\s,;:]+)(?:[\s,;]+|$)")
@@ -182,6 +183,9 @@ class _Body:
         values = np.full((len(self.lines), len(columns)), np.nan)
         count = len(dialect.names)
         for row, cells in enumerate(self._cells):
+            if tuple(cells[:count]) == dialect.names:
+                wrong.append(WrongCell(row, "", NAMES_AGAIN))
+                continue
             extra = [cell for cell in cells[count:] if cell]
             if len(cells) < count or extra:
                 wrong.append(WrongCell(row, "", f"expected {count} cells as in the line of names, got {len(cells)}"))

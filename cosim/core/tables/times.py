@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cosim.core.errors import InputError, InputErrors, listed
+from cosim.core.errors import InputError, InputErrors, listed, plural
 from cosim.core.tables.table import FileTable, name_and_unit
 from cosim.core.types import Array
 from cosim.core.units import UNITS, given_unit, parse_quantity
@@ -49,6 +49,7 @@ _PLAIN = re.compile(r"[^:\sA-Za-z]*([eEdD][+-]?\d+)?\s*$|.*nan", re.IGNORECASE) 
 _FRACTION = re.compile(r"(?<=:\d\d)[.,](\d+)")
 _DECIMAL = re.compile(r"([0-9]{1,25})(?:[.,]([0-9]{0,25}))?")
 _CLOCK = re.compile(r"(?:(-?\d+) days?,? ?)?(\d+):(\d\d)(?::(\d\d(?:[.,]\d+)?))?")
+MOST_LATE = 3  # rows that are named
 CLOSEST = 1e-6  # s between rows: closer ones are one row with two numbers
 PAIRS = (("secs", "nsecs"), ("sec", "nanosec"), ("sec", "nsec"), ("seconds", "nanoseconds"))
 SINCE_1970 = {"s": (5e8, 5e9), "ms": (5e11, 5e12), "us": (5e14, 5e15), "ns": (5e17, 5e18)}
@@ -221,8 +222,9 @@ def _since(first: float, seconds: Array, columns: tuple[int, ...], unit: str) ->
 
 def check_increasing(table: FileTable, t: Array, lines: np.ndarray) -> None:
     """Raises InputErrors for times that do not increase, or hardly."""
+    late = np.flatnonzero(np.diff(t) < CLOSEST) + 1
     errors = list[InputError]()
-    for row in np.flatnonzero(np.diff(t) < CLOSEST)[:20] + 1:
+    for row in late[:MOST_LATE]:
         step, place = t[row] - t[row - 1], table.place(int(lines[row]) if len(lines) else None, "t")
         at = "" if len(lines) else f"row {row + 1}: "
         if step <= 0.0:
@@ -232,5 +234,7 @@ def check_increasing(table: FileTable, t: Array, lines: np.ndarray) -> None:
         else:
             what = f"follows the row above after {step:.3g} s, too close for a motion; take one of both out"
         errors.append(InputError(at + what, place))
+    if (more := len(late) - MOST_LATE) > 0:
+        errors.append(InputError(f"so it is in {more:,} more {plural(more, 'row')}", table.place()))
     if errors:
         raise InputErrors(errors)

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cosim.core.errors import listed
 from cosim.core.tables.joint_table import JointTable
-from cosim.core.tables.jumps import are_dense, spikes, steps
+from cosim.core.tables.jumps import are_dense, bridged, spikes, steps
 from cosim.core.types import Array
 from cosim.core.units import TURN
 
@@ -44,6 +45,7 @@ def odd_rows(
             yield said
         else:
             yield from _jumps(table, positions[:, k], k, joint, unit)
+    yield from _gaps(table, positions, joints)
 
 
 def _of_another_unit(table: JointTable, k: int, joint: str, unit: str | None) -> str:
@@ -99,6 +101,22 @@ def _jumps(table: JointTable, positions: Array, k: int, joint: str, unit: str | 
         yield f"{place}: {column_of}{what}; {fix}"
     if (more := len(jumps) - MOST_JUMPS) > 0:
         yield f"{table.path}: joint '{joint}' has {more} more such {'row' if more == 1 else 'rows'}"
+
+
+def _gaps(table: JointTable, positions: Array, joints: Sequence[str]) -> Iterator[str]:
+    """Samples of a motion that are missing."""
+    found = bridged(table.t, positions)
+    rows = np.flatnonzero(found.any(axis=1))
+    if not len(rows):
+        return
+    row, apart = rows[0], float(np.median(np.diff(table.t)))
+    at = "" if len(table.lines) else f"row {row + 1}: "
+    what = (
+        f"no row within {table.t[row] - table.t[row - 1]:.4g} s before this one, where others are {apart:.3g} s apart"
+    )
+    moved = listed([joint for joint, moves in zip(joints, found[row], strict=True) if moves])
+    others = f", nor at {len(rows) - 1} other places" if len(rows) > 1 else ""
+    yield f"{table.place(row)}: {at}{what}{others}; what {moved} does there is made up, so add the rows"
 
 
 def _shown(value: float, unit: str | None) -> str:
