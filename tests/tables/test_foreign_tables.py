@@ -148,6 +148,10 @@ class FakeRun:
     def __init__(self, joints: tuple[str, ...], units: dict[str, str]) -> None:
         self.joints, self.units = joints, units
         self.rig = RigOfRun("arm", "arm.yaml", units, joints)
+        self.t = np.zeros(1)
+
+    def __getitem__(self, signal: str) -> np.ndarray:
+        return np.zeros(1)
 
     def __contains__(self, signal: str) -> bool:
         return signal in self.units

@@ -14,10 +14,12 @@ from cosim.apps.identification.excitation import ExcitingMotion
 from cosim.apps.identification.recorded_motion import read_motion
 from cosim.control.feedforward_table import FeedforwardTable
 from cosim.core.tables.joint_table import TableFile, read_joint_table
+from cosim.core.tables.options import TableOptions
 from cosim.core.types import Array
 from cosim.rig.run.comparison import compare
 from cosim.rig.run.export import FORMATS, export_run, selection_of
 from cosim.rig.run.measured_log import measured_log, run_or_log
+from tests.kit.refusals import refusal
 
 ODD = (
     *("elbow", "Elbow", "ELBOW 2", "t", "time", "position", "q", "1", "2", "1e5", "nan", "inf", "-", "_"),
@@ -175,3 +177,30 @@ def test_a_designed_motion_is_read_by_all(run: Run, rig: Rig, tmp_path: Path) ->
     assert max(compare(run, log).signals[f"{joint}/position"].max for joint in joints) < 1e-8
     (note,) = log.notes
     assert note.endswith(" are taken as the position; to be certain, give columns.elbow: elbow")
+
+
+@pytest.mark.parametrize(
+    ("quantity", "other", "factor"),
+    [("position", "deg", 180.0 / np.pi), ("position", "turn", 0.5 / np.pi), ("effort", "mN*m", 1e3),
+     ("velocity", "rpm", 30.0 / np.pi), ("velocity", "", 3.0), ("position", "", 1.0), ("position", "", -1.0)],
+)  # fmt: skip
+def test_a_log_in_another_unit_is_said(quantity: str, other: str, factor: float, run: Run, tmp_path: Path) -> None:
+    """Where it is alike the run; and read right where the unit is given."""
+    own, path = run[f"elbow/{quantity}"], tmp_path / "log.csv"
+    values = factor * own * (1.0 + 0.02 * np.random.default_rng(0).standard_normal(len(own)))
+    np.savetxt(path, np.column_stack([run.t, values]), "%.12g", ",", header=f"t,elbow/{quantity}", comments="")
+    notes = measured_log(path, run).notes
+    assert len(notes) == bool(other)
+    for note in notes:
+        assert note.startswith(f"elbow/{quantity} is {factor:.3g}"[: len(quantity) + 10])
+        key, unit = note.rpartition("units.")[2].split("=")
+        assert (key, unit) == (f"elbow/{quantity}", other)
+        given = measured_log(path, run, TableOptions(units={key: unit}))
+        assert given.notes == ()
+        np.testing.assert_allclose(given[f"elbow/{quantity}"], values / factor, rtol=1e-9, atol=1e-9)
+
+
+def test_a_log_of_one_time_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("t,elbow/position\n1.7,0\n1.7,0.1\n")
+    words = refusal(measured_log, tmp_path / "log.csv", run)
+    assert words.endswith("has 1 row at a time of its own; two or more are needed, with times of enough digits")

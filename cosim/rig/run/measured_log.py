@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from cosim.core.errors import InputError
 from cosim.core.recordings.reader import FOREIGN
 from cosim.core.tables import open_table
 from cosim.core.tables.joint_columns import NamedColumns
-from cosim.core.tables.log import MeasuredColumn, read_log
+from cosim.core.tables.log import JointLog, MeasuredColumn, read_log
 from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.rig.run.run import Run, load_run
 
@@ -26,6 +27,17 @@ COMPARED = {
 }
 TABLES = (".csv", ".tsv", ".txt", ".log", ".dat", ".parquet", ".mat", ".npy")  # suffixes that no run has
 MISSING_ROWS = 10.0  # times the median time between rows: nothing is known of what lies between
+ALIKE = 0.95  # correlation of a signal with that of the run …
+SAME_FACTOR = 0.1  # … and how near its ratio to it is to a factor of units
+# unit of a run -> other ones, with the factor of their numbers
+OTHER_UNITS: dict[str, dict[str, float]] = {
+    "rad": {"deg": 180.0 / np.pi, "turn": 0.5 / np.pi},
+    "rad/s": {"deg/s": 180.0 / np.pi, "rpm": 30.0 / np.pi},
+    "m": {"mm": 1e3},
+    "m/s": {"mm/s": 1e3},
+    "N*m": {"mN*m": 1e3},
+    "A": {"mA": 1e3},
+}
 
 
 @dataclasses.dataclass(eq=False, repr=False)
@@ -56,6 +68,9 @@ def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE
     if not found:
         raise InputError(of.lacking(run.joints, "position"), table.place(table.header))
     log = read_log(of, list(found.values()))
+    if len(log.t) < 2:
+        what = f"has {len(log.t)} row at a time of its own; two or more are needed, with times of enough digits"
+        raise InputError(what, table.place())
     steps = np.diff(log.t)
     gaps = tuple(
         (float(log.t[k]), float(log.t[k + 1])) for k in np.flatnonzero(steps > MISSING_ROWS * np.median(steps))
@@ -63,7 +78,23 @@ def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE
     rig = dataclasses.replace(
         run.rig, name=Path(path).stem, path=str(path), units={name: run.units[name] for name in found}
     )
-    return MeasuredLog(rig, log.t, log.values, 0.0, 0.0, gaps=gaps, notes=log.notes)
+    notes = (*log.notes, *_other_units(run, log, found, of.keys[0]))
+    return MeasuredLog(rig, log.t, log.values, 0.0, 0.0, gaps=gaps, notes=notes)
+
+
+def _other_units(run: Run, log: JointLog, found: Mapping[str, MeasuredColumn], key: str) -> Iterator[str]:
+    """Of signals that are alike those of the run, but as many times as large as in another unit. key: how a unit is
+    given."""
+    inside = (log.t >= run.t[0]) & (log.t <= run.t[-1])
+    for (name, column), values in zip(found.items(), log.values[inside].T, strict=True):
+        own = np.interp(log.t[inside], run.t, run[name])
+        sizes = float(np.linalg.norm(own)), float(np.linalg.norm(values))
+        if min(sizes) <= 0.0 or values @ own < ALIKE * sizes[0] * sizes[1]:
+            continue
+        for other, factor in OTHER_UNITS.get(run.units[name], {}).items():
+            if abs(sizes[1] / sizes[0] / factor - 1.0) < SAME_FACTOR:
+                what = f"{name} is {sizes[1] / sizes[0]:.3g} times the run's, and alike"
+                yield f"{what}; if its column is in {other}, give {key}{column.joint}/{column.quantity}={other}"
 
 
 def run_or_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE_FILE) -> Run:
