@@ -46,20 +46,20 @@ def _said_by_themselves(rig: WiredRig) -> Iterator[str]:
 
 
 def _outside_the_run(rig: WiredRig) -> Iterator[str]:
-    """A line for each reference out of a table that is over before the run, or hardly moves until its end."""
+    """A line for each reference out of a table that is over before the run, hardly moves until its end, or is much
+    longer."""
     duration = rig.spec.schedule.duration_ns * 1e-9
     for loop in rig.tick_model.loops:
         end, of_table = float(loop.trajectory.end), declared(loop.trajectory, "elsewhere", None) is not None
         if not of_table or not math.isfinite(end):
             continue
+        both = f"the reference of '{loop.name}' ends at {end:.4g} s, the run at {duration:.4g} s"
         if end <= 0.0:
             yield f"the reference of '{loop.name}' is over at {end:.4g} s, before the run; begin its times at 0"
-        elif end > MOST_LONGER * duration:
-            what = f"the reference of '{loop.name}' ends at {end:.4g} s, the run at {duration:.4g} s"
-            yield f"{what}; check the unit of its times, or lengthen schedule.duration"
         elif end > duration and _way(loop, duration) < HARDLY * _way(loop, end):
-            what = f"the reference of '{loop.name}' ends at {end:.4g} s, the run at {duration:.4g} s"
-            yield f"{what}, before it moves; lengthen schedule.duration, or check the unit of its times"
+            yield f"{both}, before it moves; lengthen schedule.duration, or check the unit of its times"
+        elif end > MOST_LONGER * duration:
+            yield f"{both}; check the unit of its times, or lengthen schedule.duration"
 
 
 def _way(loop: ControlLoop, end: float) -> float:

@@ -21,7 +21,7 @@ from cosim.apps.identification.recorded_errors import LoadedEquation, RecordedEr
 from cosim.apps.identification.recorded_motion import (
     RecordedMotion,
     actuated_joints,
-    check_driven,
+    check_drives,
     default_cutoff,
     read_motion,
     samples_of,
@@ -158,7 +158,7 @@ class FittedRecordings:
         counts += [0] * len(checks)
         motions = tuple(each.motion for each in read)
         found = FittedRecordings(rig, variables, tuple(errors), motions, tuple(counts), float(cutoff))
-        check_driven(motions[: len(training)])
+        check_drives(motions[: len(training)])
         moving = sum(int(of.samples.moving.sum(axis=0).max(initial=0)) for of in found.parts)
         if moving < FEWEST:
             what = f"has {moving} samples in which a joint moves steadily, {FEWEST} are needed"

@@ -139,7 +139,7 @@ def read_motion(
     return RecordedMotion(str(path), joints, rows.t, position, drive, source, rows.window, logged, rows.gaps, notes)
 
 
-def check_driven(motions: Sequence[RecordedMotion]) -> None:
+def check_drives(motions: Sequence[RecordedMotion]) -> None:
     """Raises InputError for motions without a drive: equations of motion without one hold for masses of 0."""
     if any(motion.drive.any() for motion in motions):
         return
