@@ -308,6 +308,11 @@ def all_commands() -> Commands:
             help="inertia, friction, torque_constant, rotor_inertia, elasticity, delay, offset, gain, or numbers of the"
             " rig; default: inertia,friction",
         ),
+        word(
+            "--friction",
+            choices=("ladder",),
+            help="try laws of friction of growing detail; each is taken where it lowers the residual of every check",
+        ),
         flag("--offset", "find a constant offset of each recorded signal of drives too"),
         word(
             "--method",

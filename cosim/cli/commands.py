@@ -300,6 +300,7 @@ def identify(
     overrides: list[Override],
     check: list[str],
     fit: str,
+    friction: Literal["ladder"] | None,
     offset: bool,
     method: Literal["equation-error", "output-error"] | None,
     cutoff: str | None,
@@ -328,7 +329,7 @@ def identify(
         wanted, gain = [*wanted, "gain"], [of for of in gain if of != PER_JOINT]
     if excite:
         extra = {"F.mcap": recordings or None, "--check": check or None, "--report": report, "--json": json}
-        extra |= {"--cutoff": cutoff, "--method": method}
+        extra |= {"--cutoff": cutoff, "--method": method, "--friction": friction}
         for option in (option for option, value in extra.items() if value is not None):
             raise InputError("is for a recording; --excite designs a motion", option)
         with named_when_slow():
@@ -343,7 +344,20 @@ def identify(
     with named_when_slow():
         table = table_options(unit, column, topic, gain)
         identify_rig(
-            rig, recordings, check, overrides, wanted, hertz, training, output, report, json, method, anyway, table
+            rig,
+            recordings,
+            check,
+            overrides,
+            wanted,
+            hertz,
+            training,
+            output,
+            report,
+            json,
+            method,
+            anyway,
+            table,
+            friction,
         )
 
 

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cosim.apps.identification.equation_error import check_identifiable_rig
 from cosim.apps.identification.excitation import excite, overlay_of
-from cosim.apps.identification.identification import MotionFile, identify
+from cosim.apps.identification.friction_ladder import climb
+from cosim.apps.identification.identification import OUTPUT_ERROR, MotionFile, identify
 from cosim.apps.identification.loads import load_of
 from cosim.apps.identification.report import report_page
+from cosim.apps.identification.results import Identification
 from cosim.apps.identification.servo_command import identify_servo, is_index
 from cosim.apps.identification.variables import choose
 from cosim.core.errors import InputError, RunError
 from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.output import console
 from cosim.output.output_files import check_output, identity, write_file, write_json
-from cosim.rig.reading.yaml_source import Override, overlay_text
-from cosim.rig.rig import load_rig
+from cosim.rig.reading.yaml_source import Override, overlay_text, overrides_of
+from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
 
 OVERLAY, TABLE = (".yaml", ".yml"), (".csv",)
 LONGEST_MOTION = 600.0  # s, of a motion to record
+LADDER = "ladder"  # of --friction
 LOAD = ":load="  # behind a path
 SUFFIXES = {"--report": (".html", ".htm"), "--json": (".json",)}  # of each option; of others OVERLAY
 
@@ -39,6 +43,7 @@ def identify_rig(
     method: str | None = None,
     anyway: bool = False,
     table: TableOptions = SAID_BY_THE_FILE,
+    friction: str | None = None,
 ) -> None:
     """Print what recordings determine, and write the overlay, the report and the figures. Raises RunError, after the
     latter are written, for numbers that explain too little; their overlay is written `anyway` only.
@@ -48,7 +53,7 @@ def identify_rig(
     if any(is_index(Path(file.path)) for file in (*files, *checks)):
         if len(files) > 1 or checks:
             raise InputError("an index of short runs has its own runs that check; give it alone", recordings[0])
-        for option, given in (("--report", report), ("--cutoff", cutoff)):
+        for option, given in (("--report", report), ("--cutoff", cutoff), ("--friction", friction)):
             if given is not None:
                 raise InputError("is for one recording, not for an index of short runs; leave it out", option)
         identify_servo(path, Path(files[0].path), overrides, wanted, method, output, json)
@@ -59,7 +64,17 @@ def identify_rig(
         rig = load_rig(path, overrides)
         rig.require_joints("cosim identify")
         console.check_files(input_files(rig, overrides), targets)
-        found = identify(rig, files, wanted, cutoff, training, method, table, checks)
+
+        def find(rig: Rig, numbers: Sequence[str]) -> Identification:
+            return identify(rig, files, numbers, cutoff, training, method, table, checks)
+
+        if friction == LADDER:
+            if method == OUTPUT_ERROR:
+                raise InputError("tries laws by the equation error; leave --method out", f"--friction {LADDER}")
+            check_identifiable_rig(rig, otherwise="leave --friction out")
+            found = climb(rig, lambda keys: load_rig(path, [*overrides, *overrides_of(keys)]), find, wanted)
+        else:
+            found = find(rig, wanted)
     if json != "-":
         print(*found.lines(), sep="\n")
     if found.failure and not anyway:

@@ -143,21 +143,10 @@ def clusters_of(samples: MotionSamples, whole: bool) -> Array:
     return np.minimum((t - t[0]) / (t[-1] - t[0]) * count, count - 1).astype(int)
 
 
-def triangles_of(errors: Array, slopes: Array, clusters: Array) -> Array:
-    """(c, nv, m + 1, m + 1) of errors (k, nv) with slopes (k, nv, m), by clusters and joints."""
-    rows = np.concatenate([slopes, errors[..., None]], axis=2)
-    width = rows.shape[2]
-    found = np.zeros((int(clusters.max(initial=-1)) + 1, rows.shape[1], width, width))
-    for c, joints in enumerate(found):
-        of_cluster = rows[clusters == c]
-        for k in range(rows.shape[1]):
-            R = triangle(of_cluster[:, k])
-            joints[k, : len(R)] = R
-    return found
-
-
 def triangle(rows: Array) -> Array:
-    """R of rows (…, m), with columns of very different units."""
-    flat = rows.reshape(-1, rows.shape[-1])
-    scale = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
-    return np.linalg.qr(flat / scale, mode="r") * scale
+    """R (m, m) of rows (k, m), with columns of very different units."""
+    scale = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
+    found = np.zeros((rows.shape[1], rows.shape[1]))
+    R = np.linalg.qr(rows / scale, mode="r") * scale
+    found[: len(R)] = R
+    return found

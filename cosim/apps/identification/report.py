@@ -57,6 +57,13 @@ def _add_checks(page: ReportPage, found: Identification) -> None:
         shown = ("–" if math.isnan(part) else show_percent(part) for part in parts)
         rows.append([check.joint, f"{check.drive:.3g} {unit_sign(found.unit_of(check.joint))}", *shown])
     page.table(["joint", "drive", "left by the rig", "floor", "in training", "in the check", "inside the band"], rows)
+    if found.laws:
+        page.text(
+            "Laws of friction that were tried, each with what it leaves in training and in each part that checks. One"
+            " is taken where it lowers all of the latter.",
+            note=True,
+        )
+        page.table(["law", "training", "checks", ""], found.rows_of_laws)
     beyond = [f"{joint} is {what}" for joint, what in found.extrapolations.items()]
     if beyond:
         page.text(f"In the check {listed(beyond)}.")

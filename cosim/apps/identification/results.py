@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -100,6 +100,21 @@ class Residual:
     joints: dict[str, float]
 
 
+class TriedLaw(NamedTuple):
+    """A law of friction that was tried, with what it leaves of the drives in training, and of each part that checks;
+    why: it was not found."""
+
+    title: str
+    training: float = float("nan")
+    checks: tuple[float, ...] = ()
+    why: str = ""
+    taken: bool = False
+
+    @staticmethod
+    def of(title: str, found: Identification) -> TriedLaw:
+        return TriedLaw(title, found.residual(training=True).whole, found.residuals_of_checks)
+
+
 @dataclass(frozen=True)
 class Identification:
     """The result of an identification: the numbers that were fitted to motions, with what they leave unexplained.
@@ -122,6 +137,7 @@ class Identification:
     unexplained: tuple[Unexplained, ...]
     bounded: Mapping[str, float] = field(default_factory=dict)
     base: tuple[BaseNumber, ...] = ()
+    laws: tuple[TriedLaw, ...] = ()  # of friction, where several were tried
     failure: str = ""  # why the numbers are not to be used: they explain too little of the part that checks
 
     @property
@@ -189,8 +205,8 @@ class Identification:
         """Of every joint with a drive, in what was not used."""
         found = []
         for k, joint in enumerate(self.motions[0].joints):
-            rest = [_rms(self._counted(what, k, training=False)) for what in ("drive", "before", "after")]
-            drive, after = (_rms(self._counted(what, k, training=True)) for what in ("drive", "after"))
+            rest = [rms(self._counted(what, k, training=False)) for what in ("drive", "before", "after")]
+            drive, after = (rms(self._counted(what, k, training=True)) for what in ("drive", "after"))
             found.append(JointCheck(joint, *rest, trained=after / drive if drive else float("nan")))
         return found
 
@@ -215,6 +231,12 @@ class Identification:
             of_joints = np.sqrt(left / drive)
         whole = float(np.sqrt(np.sum(left) / np.sum(drive))) if np.any(drive) else float("nan")
         return Residual(whole, dict(zip(self.motions[0].joints, map(float, of_joints), strict=True)))
+
+    @property
+    def residuals_of_checks(self) -> tuple[float, ...]:
+        """|measured − predicted| / |measured| in what was not used of each recording."""
+        parts = [(of.after[of.training :], of.drive[of.training :]) for of in self.unexplained]
+        return tuple(float(np.linalg.norm(left) / np.linalg.norm(drive)) for left, drive in parts if drive.any())
 
     @property
     def sample_numbers(self) -> tuple[int, int]:
@@ -267,6 +289,11 @@ class Identification:
         yield from checks.lines()
         of_training, of_rest = (show_percent(self.residual(training).whole) for training in (True, False))
         yield f"residual  {of_training} of the drives in training, {of_rest} in what checks"
+        if self.laws:
+            laws = TextTable(["law of friction"], ["training", "checks", ""])
+            for row in self.rows_of_laws:
+                laws.add_row(*row)
+            yield from laws.lines()
         for joint, share in self.bounded.items():
             if share > BOUNDED:
                 yield f"bounded   {joint}: {share:.3g} times what the least squares leave that no machine need fit"
@@ -279,6 +306,18 @@ class Identification:
             delay = f"delay     {self.values[-1] * 1e3:.4g} ms are {ticks}"
             yield f"{delay}, and encoders are late by 0 or 1: the overlay does not have it"
         yield from self._lines_of_combinations()
+
+    @property
+    def rows_of_laws(self) -> list[list[str]]:
+        """Title, what is left in training and in each check, and what became of it, of each law."""
+        rows = []
+        for law in self.laws:
+            checks = " ".join(show_percent(left) for left in law.checks)
+            left = (
+                ["–", "–", law.why] if law.why else [show_percent(law.training), checks, "taken" if law.taken else ""]
+            )
+            rows.append([law.title, *left])
+        return rows
 
     def _lines_of_combinations(self) -> Iterator[str]:
         base = [number for number in self.base if number.of_links]
@@ -334,6 +373,11 @@ class Identification:
                 }
                 for number in self.base
             },
+            "laws": [
+                {"law": law.title, "training": law.training, "checks": list(law.checks), "taken": law.taken}
+                for law in self.laws
+                if not law.why
+            ],
             "failure": self.failure or None,
             "unseen": [quantity.title for quantity in self.unseen],
             "in_combination": [quantity.title for quantity in self.unsure],
@@ -346,23 +390,23 @@ class Identification:
     def overlay(self) -> dict[str, Any]:
         """Keys of the rig with the found numbers, as in `cosim run RIG --overlay`."""
         found: dict[str, Any] = {}
-        drives: dict[str, dict[str, Any]] = {}
+        sections: dict[str, dict[str, Any]] = {}
         for block, where in zip(self.variables.blocks, self.variables.number_places, strict=True):
             values = [float(value) for value in self.values[where]]
             owner, _, what = block.title.rpartition(".")
             if block.title.startswith("mechanism."):
                 found |= _keys_of_mechanism(block, values)
-            elif owner.endswith(".actuator"):
+            elif owner.endswith((".actuator", ".friction")):
                 joint, section = owner.split(".")[1:]
-                drives.setdefault(owner, self._section(joint, section))[what] = values[0]
+                sections.setdefault(owner, self._section(joint, section))[what] = values[0]
             elif block.title in table_of(self.rig).per_run:
                 found[block.title] = values[0]
         if self.late_ticks in POSSIBLE_DELAYS:
             late = {"delay": self.late_ticks}
-            drives |= {
+            sections |= {
                 f"joints.{name}.encoder": self._section(name, "encoder") | late for name in self.motions[0].joints
             }
-        return found | drives
+        return found | sections
 
     @property
     def late_ticks(self) -> int | None:
@@ -393,5 +437,5 @@ def _names(block: VariableBlock) -> Iterator[tuple[str, str | None]]:
         yield from ((name, element) for element in NAMES_OF_ELEMENTS.get(length, (None,)))
 
 
-def _rms(values: Array) -> float:
+def rms(values: Array) -> float:
     return float(np.sqrt(np.mean(values**2))) if values.size else float("nan")
