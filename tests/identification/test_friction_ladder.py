@@ -115,3 +115,9 @@ def test_a_drive_with_friction_of_its_own_is_refused(arm_file):
         "--friction: the drive of 'shoulder' has a law of friction of its own, and laws are tried on ideal drives;"
         " leave the option out"
     )
+
+
+def test_the_sums_that_the_motion_determines_are_found_with_the_law(found):
+    """Stribeck speeds are as found in them, and the weight of the fore arm is that of the machine."""
+    weight = next(number for number in found("Stribeck").base if number.name == "mx(fore)")
+    assert weight.value == pytest.approx(1.0 * 0.15, abs=weight.interval + 1e-3)

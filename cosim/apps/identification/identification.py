@@ -195,18 +195,24 @@ class FittedRecordings:
         scales = scales_of(self.variables, found.values, found.deviations, by_beta, drive)
         return look(self.variables, found.slope, found.by_values, found.covariance, scales)
 
-    def base(
-        self, found: Fit, kept: Sequence[int], variables: Variables, estimate: FittedNumbers
-    ) -> tuple[BaseNumber, ...]:
-        """What the recordings determine of the kept blocks, whose variables and estimate these are; nothing where the
-        errors are not linear in them."""
+    def estimate(self, found: Fit, kept: Sequence[int]) -> tuple[Variables, FittedNumbers]:
+        """Of these blocks."""
+        whole = FittedNumbers(found.values, found.covariance, found.clusters)
+        blocks = tuple(self.variables.blocks[k] for k in kept)
+        return Variables(blocks), whole.part(self.variables.value_columns(kept))
+
+    def base(self, found: Fit, kept: Sequence[int]) -> tuple[BaseNumber, ...]:
+        """What the recordings determine of the kept blocks in which the errors are linear, the others as found; nothing
+        of parts of bodies."""
         parts, whole = self.parts, self.variables
-        if not have_base_numbers(whole, kept, nonlinear_blocks(whole, parts, found.beta, kept)):
+        others = nonlinear_blocks(whole, parts, found.beta, kept)
+        kept = [k for k in kept if k not in others]
+        if not have_base_numbers(whole.blocks[k] for k in kept):
             return ()
         columns = whole.columns(kept)
         slope = self._slopes(found)[..., columns]
         alone = [LinearProblem.at(whole, [of], found.beta).without_bounds(kept)[0][columns] for of in parts]
-        return base_numbers(variables, estimate, slope, self._drives, alone if len(parts) > 1 else ())
+        return base_numbers(*self.estimate(found, kept), slope, self._drives, alone if len(parts) > 1 else ())
 
     def compared_with(self, motion: RecordedMotion) -> tuple[Array, Array] | None:
         """Fractions (n,) of the mean squares of the drives that the numbers explain in the part of the first recording
@@ -260,10 +266,9 @@ def by_equation_error(
     joints = training[0].motion.joints
     about = f"{training[0].motion.source} of {len(joints)} joints below {given.cutoff:g} Hz"
     left = recordings.unexplained(found)
-    estimate = FittedNumbers(found.values, found.covariance, found.clusters).part(variables.value_columns(kept))
     shares = dict(zip(joints, (found.left / found.noise).tolist(), strict=True))
-    blocks = Variables(tuple(variables.blocks[k] for k in kept))
-    base = recordings.base(found, kept, blocks, estimate)
+    blocks, estimate = recordings.estimate(found, kept)
+    base = recordings.base(found, kept)
     return Identification(
         rig, recordings.motions, EQUATION_ERROR, about, given.cutoff, seen, blocks, estimate, left, shares, base
     )
