@@ -301,6 +301,7 @@ def identify(
     check: list[str],
     fit: str,
     friction: Literal["ladder"] | None,
+    fixed: str,
     offset: bool,
     method: Literal["equation-error", "output-error"] | None,
     cutoff: str | None,
@@ -329,7 +330,7 @@ def identify(
         wanted, gain = [*wanted, "gain"], [of for of in gain if of != PER_JOINT]
     if excite:
         extra = {"F.mcap": recordings or None, "--check": check or None, "--report": report, "--json": json}
-        extra |= {"--cutoff": cutoff, "--method": method, "--friction": friction}
+        extra |= {"--cutoff": cutoff, "--method": method, "--friction": friction, "--fixed": fixed or None}
         for option in (option for option, value in extra.items() if value is not None):
             raise InputError("is for a recording; --excite designs a motion", option)
         with named_when_slow():
@@ -358,6 +359,7 @@ def identify(
             anyway,
             table,
             friction,
+            names_in(fixed),
         )
 
 

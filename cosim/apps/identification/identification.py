@@ -15,7 +15,8 @@ from cosim.apps.identification.equation_error import check_identifiable_rig, has
 from cosim.apps.identification.fit import Fit, LinearProblem, fit, nonlinear_blocks
 from cosim.apps.identification.fitted_numbers import FittedNumbers
 from cosim.apps.identification.identifiability import Seen, look, scales_of
-from cosim.apps.identification.loads import Load, load_block
+from cosim.apps.identification.loads import load_block
+from cosim.apps.identification.motion_file import MotionFile
 from cosim.apps.identification.output_error import ClosedLoop, fit_outputs, noise_of
 from cosim.apps.identification.recorded_errors import LoadedEquation, RecordedErrors
 from cosim.apps.identification.recorded_motion import (
@@ -42,18 +43,6 @@ SAME_ROWS = 0.5  # of the rows in which a joint moves, in which it must also mov
 DELAYS = 2  # further searches, each with the drives shifted by the delay found so far
 
 
-@dataclass(frozen=True)
-class MotionFile:
-    """A recording, or a table, and the load that the machine carried in it."""
-
-    path: str | Path
-    load: Load | None = None
-
-    @staticmethod
-    def of(given: str | Path | MotionFile) -> MotionFile:
-        return given if isinstance(given, MotionFile) else MotionFile(given)
-
-
 class ReadFile(NamedTuple):
     file: MotionFile
     motion: RecordedMotion
@@ -68,6 +57,7 @@ def identify(
     method: str | None = None,
     table: TableOptions = SAID_BY_THE_FILE,
     check: Sequence[str | Path | MotionFile] = (),
+    fixed: Sequence[str] = (),
 ) -> Identification:
     """Find numbers of a rig from recordings of its motion, or tables, see `cosim.core.tables`.
 
@@ -75,16 +65,22 @@ def identify(
     `Rig.numbers`; cutoff [Hz]: of the filter of equation errors; check: recordings that the numbers predict, and are
     not found from; training: without these, the first fraction of each recording, from which numbers are found; method:
     `equation-error`, of the equations of motion, or `output-error`, of simulated runs of one recording (default: the
-    former where the rig has one); table: what the files do not say. Raises InputError for a rig whose equations are not
+    former where the rig has one); table: what the files do not say; fixed: joints that do not move in the recordings
+    (equation error). Raises InputError for a rig whose equations are not
     known, for a recording of another rig, one that is too short or has no motion or no signal of a joint, one of
     another motion than the rig's (of simulated runs), and for motions that determine none of the numbers.
     """
+    for name in fixed:
+        if name not in rig.joints:
+            raise InputError(f"there is no joint '{name}'{did_you_mean(name, rig.joints)}", "--fixed")
     if method is None:
-        method = EQUATION_ERROR if has_equation_error(rig) else OUTPUT_ERROR
+        method = EQUATION_ERROR if has_equation_error(rig, fixed) else OUTPUT_ERROR
     if method not in METHODS:
         raise InputError(f"there is no method '{method}'{did_you_mean(method, METHODS)}", "--method")
     if method == EQUATION_ERROR:
-        check_identifiable_rig(rig)
+        check_identifiable_rig(rig, fixed=fixed)
+    elif fixed:
+        raise InputError("is for --method equation-error; latch the joint in the rig", "--fixed")
     elif not actuated_joints(rig):
         raise InputError("no joint has a simulated drive, so nothing drives the motion; add one", str(rig.spec.path))
     if not 0.1 <= training <= 0.95:
@@ -93,21 +89,25 @@ def identify(
     if not given:
         raise InputError("there is no recording; give at least one", "recordings")
     files, checks = ([MotionFile.of(each) for each in part] for part in (given, check))
-    read = [ReadFile(file, read_motion(rig, file.path, sources_of(rig), table)) for file in (*files, *checks)]
+    dofs = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
+    read = []
+    for file in (*files, *checks):
+        motion = read_motion(rig, file.path, sources_of(rig), table, fixed)
+        read.append(ReadFile(file, file.corrected(motion, dofs)))
     chosen = choose(rig, wanted)
     if method == OUTPUT_ERROR:
         if len(read) > 1 or files[0].load:
             raise InputError("simulated runs have one recording without a load; give one", "--method output-error")
         found = by_output_error(rig, read[0], chosen, cutoff, training)
     else:
-        found = by_equation_error(rig, read[: len(files)], read[len(files) :], chosen, cutoff, training)
-    return replace(found, failure=failure_of(found, lambda: _cause(found, chosen, read[0], training)))
+        found = by_equation_error(rig, read[: len(files)], read[len(files) :], chosen, cutoff, training, fixed)
+    return replace(found, failure=failure_of(found, lambda: _cause(found, chosen, read[0], training, fixed)))
 
 
-def _cause(found: Identification, chosen: Variables, read: ReadFile, training: float) -> str:
+def _cause(found: Identification, chosen: Variables, read: ReadFile, training: float, fixed: Sequence[str]) -> str:
     """The sign or the unit that explains a recording, in words; see `cause_of`."""
-    if has_equation_error(found.rig):
-        given = FittedRecordings.of(found.rig, [read], [], chosen, found.cutoff, training)
+    if has_equation_error(found.rig, fixed):
+        given = FittedRecordings.of(found.rig, [read], [], chosen, found.cutoff, training, fixed)
         return cause_of(found.rig, read.motion, given.compared_with)
 
     def compare(motion: RecordedMotion) -> tuple[Array, Array]:
@@ -139,6 +139,7 @@ class FittedRecordings:
         chosen: Variables,
         cutoff: float | None,
         fraction: float,
+        fixed: Sequence[str] = (),
     ) -> FittedRecordings:
         """Raises InputError for recordings in which no joint moves long enough."""
         read = [*training, *checks]
@@ -147,8 +148,8 @@ class FittedRecordings:
         loads = {load: load_block(rig, load) for each in read if (load := each.file.load)}
         variables = Variables((*chosen.blocks, *loads.values()))
         source = read[0].motion.source
-        equations = {load: LoadedEquation(rig, variables, source, block) for load, block in loads.items()}
-        equations |= {None: LoadedEquation(rig, variables, source)}
+        blocks, still = {None: None, **loads}, tuple(fixed)
+        equations = {load: LoadedEquation(rig, variables, source, block, still) for load, block in blocks.items()}
         errors = [RecordedErrors(equations[each.file.load], samples_of(each.motion, cutoff)) for each in read]
         counts = [len(of.samples) if checks else round(fraction * len(of.samples)) for of in errors[: len(training)]]
         counts += [0] * len(checks)
@@ -254,9 +255,10 @@ def by_equation_error(
     chosen: Variables,
     cutoff: float | None,
     fraction: float,
+    fixed: Sequence[str] = (),
 ) -> Identification:
     """See `identify`."""
-    given = FittedRecordings.of(rig, training, checks, chosen, cutoff, fraction)
+    given = FittedRecordings.of(rig, training, checks, chosen, cutoff, fraction, fixed)
     recordings, found = given.fit()
     seen, variables = recordings.seen(found), recordings.variables
     kept = seen_blocks(variables, seen, training[0].motion.path)

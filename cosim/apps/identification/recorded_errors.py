@@ -30,12 +30,13 @@ FEWEST_BLOCKS = 10  # … and shorter in a short one
 @dataclass(frozen=True)
 class LoadedEquation:
     """The equation error of a rig as a function of β of its variables; load: on a link, the one that a recording has.
-    source: the signal that drives the joints."""
+    source: the signal that drives the joints; fixed: joints that do not move."""
 
     rig: Rig
     variables: Variables
     source: str
     load: LoadBlock | None = None
+    fixed: tuple[str, ...] = ()
 
     @cached_property
     def equation(self) -> EquationError:
@@ -43,7 +44,7 @@ class LoadedEquation:
         names = [name for block in self._own_blocks for name in block.numbers]
         of_rig = [name for name in names if name in self._known and name not in self._of_link]
         of_signals = [name for name in names if name not in self._known]
-        return EquationError(self.rig, (*self._of_link, *of_rig, *of_signals), self.source)
+        return EquationError(self.rig, (*self._of_link, *of_rig, *of_signals), self.source, self.fixed)
 
     @property
     def _own_blocks(self) -> list[VariableBlock]:
