@@ -75,14 +75,14 @@ class Fit:
 
 @dataclass(frozen=True)
 class LinearProblem:
-    """Slopes and errors (k, nv, m + 1) near β₀ and the cluster (k,) of each; counts (nv,): samples in which a joint
+    """Slopes and errors (k, nv, m + 1) near β₀ and the cluster (k,) of each; samples (nv,): samples in which a joint
     moves; least (nv,): no noise is less."""
 
     variables: Variables
     beta: Array
     errors: Array
     clusters: Array
-    counts: Array
+    samples: Array
     least: Array
 
     @staticmethod
@@ -93,9 +93,9 @@ class LinearProblem:
             errors.append(np.concatenate([slope, error[..., None]], axis=2))
             clusters.append(first + clusters_of(recording.samples, whole=len(recordings) >= MANY))
             first = int(clusters[-1].max(initial=first - 1)) + 1
-        counts = np.sum([recording.samples.moving.sum(axis=0) for recording in recordings], axis=0)
+        samples = np.sum([recording.samples.moving.sum(axis=0) for recording in recordings], axis=0)
         least = np.max([recording.least_noise(QUIET) for recording in recordings], axis=0)
-        return LinearProblem(variables, beta, np.concatenate(errors), np.concatenate(clusters), counts, least)
+        return LinearProblem(variables, beta, np.concatenate(errors), np.concatenate(clusters), samples, least)
 
     def rows(self, noise: Array, beta: Array) -> Array:
         """(nv (m + 1), m + 1): slopes and errors at β over the noise, as a triangle for each joint."""
@@ -123,7 +123,7 @@ class LinearProblem:
         """(nv,) root mean squares of the errors at β."""
         change = np.append(beta - self.beta, 1.0)
         squares = np.sum((self._triangles @ change) ** 2, axis=1)
-        return np.sqrt(squares / np.maximum(self.counts, 1))
+        return np.sqrt(squares / np.maximum(self.samples, 1))
 
     def without_bounds(self, free: Sequence[int]) -> tuple[Array, Array]:
         """(β, σ (nv,) that it leaves) of the least squares of the β of these blocks, with weights 1 / σ."""

@@ -1,7 +1,7 @@
 """Laws of friction of growing detail, each kept where it predicts better what the numbers are not found from.
 
-A rung adds an effect to the law of every joint in whose motion it can be told from 0. It is taken where it lowers the
-residual of every check, and let go where rungs above it make it needless.
+A rung adds an effect to the law of every joint in whose motion the effect exceeds its interval. It is taken where it
+lowers the residual of every check, and left out again where rungs above it make it needless.
 """
 
 from __future__ import annotations
