@@ -336,7 +336,7 @@ def identify(
         with named_when_slow():
             excite_rig(rig, overrides, wanted, 20.0 if duration is None else duration_of(duration), output)
         return
-    if not recordings:
+    if not recordings and not check:
         raise InputError("give a recording, or --excite for a motion to record", "cosim identify")
     if duration is not None:
         raise InputError("is for --excite", "--duration")

@@ -59,6 +59,8 @@ def identify_rig(
                 raise InputError("is for one recording, not for an index of short runs; leave it out", option)
         identify_servo(path, Path(files[0].path), overrides, wanted, method, output, json)
         return
+    if not files and output is not None:
+        raise InputError("no numbers are found without a recording; give one before --check, or leave it out", "-o")
     targets = {"-o": output, "--report": report, "--json": None if json == "-" else json}
     _check_outputs(path, [file.path for file in (*files, *checks)], targets)
     with console.busy(f"identifying {path.stem}"):
@@ -69,6 +71,8 @@ def identify_rig(
         def find(rig: Rig, numbers: Sequence[str]) -> Identification:
             return identify(rig, files, numbers, cutoff, training, method, table, checks, fixed)
 
+        if friction == LADDER and not files:
+            raise InputError("no law is found without a recording; give one before --check", "--friction")
         if friction == LADDER:
             if method == OUTPUT_ERROR:
                 raise InputError("tries laws by the equation error; leave --method out", f"--friction {LADDER}")

@@ -11,6 +11,7 @@ import numpy as np
 
 from cosim.apps.identification.acceptance import failure_of
 from cosim.apps.identification.base_numbers import BaseNumber, base_numbers, have_base_numbers
+from cosim.apps.identification.blocks import LoadBlock
 from cosim.apps.identification.equation_error import check_identifiable_rig, has_equation_error, sources_of
 from cosim.apps.identification.fit import Fit, LinearProblem, fit, nonlinear_blocks
 from cosim.apps.identification.fitted_numbers import FittedNumbers
@@ -61,7 +62,8 @@ def identify(
 ) -> Identification:
     """Find numbers of a rig from recordings of its motion, or tables, see `cosim.core.tables`.
 
-    recordings: one or several, all in one fit; wanted: words of `variables.WORDS` or names and patterns of
+    recordings: one or several, all in one fit; none with `check`: the numbers of the rig are judged, and none are
+    found; wanted: words of `variables.WORDS` or names and patterns of
     `Rig.numbers`; cutoff [Hz]: of the filter of equation errors; check: recordings that the numbers predict, and are
     not found from; training: without these, the first fraction of each recording, from which numbers are found; method:
     `equation-error`, of the equations of motion, or `output-error`, of simulated runs of one recording (default: the
@@ -86,15 +88,17 @@ def identify(
     if not 0.1 <= training <= 0.95:
         raise InputError(f"is {training:g}; give a fraction from 0.1 to 0.95", "--training")
     given = [recordings] if isinstance(recordings, str | Path | MotionFile) else list(recordings)
-    if not given:
+    if not given and not check:
         raise InputError("there is no recording; give at least one", "recordings")
+    if not given and method == OUTPUT_ERROR:
+        raise InputError("there is no recording to find numbers from; run the rig, and compare the run", "recordings")
     files, checks = ([MotionFile.of(each) for each in part] for part in (given, check))
     dofs = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
     read = []
     for file in (*files, *checks):
         motion = read_motion(rig, file.path, sources_of(rig), table, fixed)
         read.append(ReadFile(file, file.corrected(motion, dofs)))
-    chosen = choose(rig, wanted)
+    chosen = choose(rig, wanted) if given else Variables(())
     if method == OUTPUT_ERROR:
         if len(read) > 1 or files[0].load:
             raise InputError("simulated runs have one recording without a load; give one", "--method output-error")
@@ -155,7 +159,7 @@ class FittedRecordings:
         counts += [0] * len(checks)
         motions = tuple(each.motion for each in read)
         found = FittedRecordings(rig, variables, tuple(errors), motions, tuple(counts), float(cutoff))
-        moving = sum(int(of.samples.moving.sum(axis=0).max(initial=0)) for of in found.parts)
+        moving = sum(int(of.samples.moving.sum(axis=0).max(initial=0)) for of in found.parts or errors)
         if moving < FEWEST:
             what = f"has {moving} samples in which a joint moves steadily, {FEWEST} are needed"
             fix = unit_of_time(motions[0]) or "record a longer or a faster motion"
@@ -226,24 +230,48 @@ class FittedRecordings:
         found, rest = [], slice(self.training[0], None)
         for errors in (here, there):
             of = replace(errors, samples=replace(errors.samples, moving=common))
-            fitted = fit(self.variables, [of.part(slice(0, self.training[0]))])
-            drive, left = of.samples.smoothed(of.samples.drive)[rest], of.unexplained(fitted.beta)[rest]
+            beta = self._of_rig if self.is_judged else fit(self.variables, [of.part(slice(0, self.training[0]))]).beta
+            drive, left = of.samples.smoothed(of.samples.drive)[rest], of.unexplained(beta)[rest]
             squares = [np.sum(np.where(common[rest], values, 0.0) ** 2, axis=0) for values in (left, drive)]
             with np.errstate(invalid="ignore", divide="ignore"):
                 found.append(1.0 - squares[0] / squares[1])
         return found[0], found[1]
 
-    def unexplained(self, found: Fit) -> tuple[Unexplained, ...]:
-        """Of each recording, at the numbers of the rig and at the found ones."""
-        of_rig = self.variables.linear_of_values(self.variables.rig)
-        left = []
+    @property
+    def about(self) -> str:
+        """What is compared."""
+        motion = self.motions[0]
+        return f"{motion.source} of {len(motion.joints)} joints below {self.cutoff:g} Hz"
+
+    @property
+    def _of_rig(self) -> Array:
+        """β of its numbers."""
+        return self.variables.linear_of_values(self.variables.rig)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether no numbers of the rig are looked for."""
+        return all(isinstance(block, LoadBlock) for block in self.variables.blocks)
+
+    def judged(self) -> Identification:
+        """What the numbers of the rig leave unexplained, and no others."""
+        left = self.unexplained(self._of_rig)
+        nothing, none = np.zeros(0), Variables(())
+        seen, estimate = Seen((), nothing, nothing), FittedNumbers(nothing, np.zeros((0, 0)))
+        return Identification(
+            self.rig, self.motions, EQUATION_ERROR, self.about, self.cutoff, seen, none, estimate, left
+        )
+
+    def unexplained(self, beta: Array) -> tuple[Unexplained, ...]:
+        """Of each recording, at the numbers of the rig and at others."""
+        of_rig, left = self._of_rig, []
         for of, motion, count in zip(self.errors, self.motions, self.training, strict=True):
             samples = of.samples
-            before, after = of.unexplained(of_rig), of.unexplained(found.beta)
+            before, after = of.unexplained(of_rig), of.unexplained(beta)
             t, speed, drive = samples.t[samples.kept], samples.velocity[samples.kept], samples.smoothed(samples.drive)
             rows = t, speed, drive, before, after, samples.moving
             step = float(samples.t[1] - samples.t[0])
-            spectrum = ResidualSpectrum.of(step, samples.drive, of.unexplained_rows(found.beta))
+            spectrum = ResidualSpectrum.of(step, samples.drive, of.unexplained_rows(beta))
             left.append(Unexplained(motion.path, motion.joints, *rows, count, spectrum))
         return tuple(left)
 
@@ -259,6 +287,8 @@ def by_equation_error(
 ) -> Identification:
     """See `identify`."""
     given = FittedRecordings.of(rig, training, checks, chosen, cutoff, fraction, fixed)
+    if not training:
+        return given.judged()
     recordings, found = given.fit()
     seen, variables = recordings.seen(found), recordings.variables
     kept = seen_blocks(variables, seen, training[0].motion.path)
@@ -266,13 +296,12 @@ def by_equation_error(
     if held:
         found = fit(variables, recordings.parts, held)
     joints = training[0].motion.joints
-    about = f"{training[0].motion.source} of {len(joints)} joints below {given.cutoff:g} Hz"
-    left = recordings.unexplained(found)
+    left = recordings.unexplained(found.beta)
     shares = dict(zip(joints, (found.left / found.noise).tolist(), strict=True))
     blocks, estimate = recordings.estimate(found, kept)
     base = recordings.base(found, kept)
     return Identification(
-        rig, recordings.motions, EQUATION_ERROR, about, given.cutoff, seen, blocks, estimate, left, shares, base
+        rig, recordings.motions, EQUATION_ERROR, given.about, given.cutoff, seen, blocks, estimate, left, shares, base
     )
 
 

@@ -70,7 +70,7 @@ class LoadedEquation:
         if self.load:
             link = ops.concatenate([given.get(name, self._known[name].values) for name in self._of_link])
             _spread(self._of_link, LINK.values(), about_centre(about_frame(link) + own), given)
-        return ops.concatenate([given[name] for name in self.equation.names])
+        return ops.concatenate([np.zeros(0), *(given[name] for name in self.equation.names)])
 
     @cached_property
     def slope(self) -> Jacobian:

@@ -154,6 +154,11 @@ class Identification:
         return self.estimate.values
 
     @property
+    def is_blind(self) -> bool:
+        """Whether the numbers of the rig are judged, and none were found."""
+        return not any(of.training for of in self.unexplained)
+
+    @property
     def source(self) -> str:
         """The signal of what drives the joints."""
         return self.motions[0].source
@@ -263,6 +268,23 @@ class Identification:
 
     def lines(self) -> Iterator[str]:
         yield from dict.fromkeys(f"note      {note}" for motion in self.motions for note in motion.notes)
+        yield from self._lines_of_judgement() if self.is_blind else self._lines_of_numbers()
+
+    def _lines_of_judgement(self) -> Iterator[str]:
+        samples = sum(len(of.t) for of in self.unexplained)
+        paths = listed([of.path for of in self.unexplained])
+        yield f"{self.rig.run_spec.name} beside {paths}: {self.about}; {samples} samples, no number is found"
+        checks = TextTable(["joint"], [f"drive{self._unit_of_checks}", "unexplained", "of the drive"])
+        for check in self.checks:
+            checks.add_row(check.joint, f"{check.drive:.3g}", f"{check.after:.3g}", show_percent(check.part))
+        yield from checks.lines()
+        yield f"residual  {show_percent(self.residual(training=False).whole)} of the drives"
+
+    @property
+    def _unit_of_checks(self) -> str:
+        return ", A" if self.source == CURRENT else ""
+
+    def _lines_of_numbers(self) -> Iterator[str]:
         part, rest = self.sample_numbers
         duration = sum(motion.t[-1] - motion.t[0] for motion in self.motions)
         paths = listed([of.path for of in self.unexplained if of.training])
@@ -281,8 +303,7 @@ class Identification:
                 "" if number.state == "found" else number.state,
             )
         yield from table.lines()
-        unit = ", A" if self.source == CURRENT else ""
-        checks = TextTable(["joint"], [f"drive{unit}", "unexplained before", "after", "of the drive"])
+        checks = TextTable(["joint"], [f"drive{self._unit_of_checks}", "unexplained before", "after", "of the drive"])
         for check in self.checks:
             row = *(f"{value:.3g}" for value in (check.drive, check.before, check.after)), show_percent(check.part)
             checks.add_row(check.joint, *row)
