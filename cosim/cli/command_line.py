@@ -296,7 +296,8 @@ def all_commands() -> Commands:
             "recordings",
             metavar="F.mcap",
             nargs="*",
-            help="recordings, or tables (.csv), all in one fit; F.csv:load='2 kg@tool' of one with a load on a link",
+            help="recordings, or tables (.csv), all in one fit; what is known of one alone behind its path, as in"
+            " F.csv:load='2 kg@tool':zero='elbow -90 deg':offset='elbow 0.3 N*m':delay='8 ms'",
         ),
         overrides,
         overlay,
@@ -308,6 +309,12 @@ def all_commands() -> Commands:
             help="inertia, friction, torque_constant, rotor_inertia, elasticity, delay, offset, gain, or numbers of the"
             " rig; default: inertia,friction",
         ),
+        word(
+            "--friction",
+            choices=("ladder",),
+            help="try laws of friction of growing detail; each is taken where it lowers the residual of every check",
+        ),
+        word("--fixed", metavar="A,B", default="", help="joints that do not move in the recordings"),
         flag("--offset", "find a constant offset of each recorded signal of drives too"),
         word(
             "--method",

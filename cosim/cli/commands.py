@@ -300,6 +300,8 @@ def identify(
     overrides: list[Override],
     check: list[str],
     fit: str,
+    friction: Literal["ladder"] | None,
+    fixed: str,
     offset: bool,
     method: Literal["equation-error", "output-error"] | None,
     cutoff: str | None,
@@ -329,13 +331,13 @@ def identify(
         wanted, gain = [*wanted, "gain"], [of for of in gain if of != PER_JOINT]
     if excite:
         extra = {"F.mcap": recordings or None, "--check": check or None, "--report": report, "--json": json}
-        extra |= {"--cutoff": cutoff, "--method": method}
+        extra |= {"--cutoff": cutoff, "--method": method, "--friction": friction, "--fixed": fixed or None}
         for option in (option for option, value in extra.items() if value is not None):
             raise InputError("is for a recording; --excite designs a motion", option)
         with named_when_slow():
             excite_rig(rig, overrides, wanted, 20.0 if duration is None else duration_of(duration), output, seed or 0)
         return
-    if not recordings:
+    if not recordings and not check:
         raise InputError("give a recording, or --excite for a motion to record", "cosim identify")
     for option, given in (("--duration", duration), ("--seed", seed)):
         if given is not None:
@@ -345,7 +347,21 @@ def identify(
     with named_when_slow():
         table = table_options(unit, column, topic, gain)
         identify_rig(
-            rig, recordings, check, overrides, wanted, hertz, training, output, report, json, method, anyway, table
+            rig,
+            recordings,
+            check,
+            overrides,
+            wanted,
+            hertz,
+            training,
+            output,
+            report,
+            json,
+            method,
+            anyway,
+            table,
+            friction,
+            names_in(fixed),
         )
 
 

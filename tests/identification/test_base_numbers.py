@@ -72,7 +72,7 @@ def test_each_recording_alone(arm_file, truth, recording, tmp_path):
     assert base["mx(upper) + 0.4 m(fore)"].alone == pytest.approx((1.04, 1.04), rel=0.02)
 
 
-def test_products_of_numbers_have_no_base(arm_file, recording):
+def test_single_numbers_of_links_have_no_base(arm_file, recording):
     found = identify(load_rig(arm_file), recording, ["torque_constant", "mechanism.fore.mass"])
     assert found.base == ()
 

@@ -9,10 +9,12 @@ import pytest
 
 from cosim import load_rig, open_recording
 from cosim.apps.identification.blocks import about_centre, about_frame
-from cosim.apps.identification.identification import MotionFile, identify
+from cosim.apps.identification.identification import identify
 from cosim.apps.identification.loads import Load, load_of
+from cosim.apps.identification.motion_file import MotionFile
+from cosim.apps.identification.report import report_page
 from cosim.core.errors import InputError
-from cosim.rig.reading.yaml_source import read_overlay
+from cosim.rig.reading.yaml_source import overrides_of, read_overlay
 from tests.identification.conftest import TRUTH
 from tests.identification.test_mistakes import table_of
 from tests.kit.refusals import refusal
@@ -249,3 +251,35 @@ def test_a_motion_without_drives_determines_nothing(arm, recording, folder, said
         columns[f"{joint}/current"] *= 0.0
     words = refusal(identify, arm, table_of(folder / "none.csv", columns))
     said(words.replace(str(folder), "<folder>"))
+
+
+# --- recordings that only check ---
+
+
+def test_the_numbers_of_a_rig_are_judged_by_recordings_alone(arm_file, truth, recording, others):
+    """What they leave is what the fit said of the same numbers, and no number is found."""
+    arm = load_rig(arm_file)
+    fitted = identify(arm, recording, ["inertia", "friction"], check=others)
+    overlaid = load_rig(arm_file, overrides_of(fitted.overlay()))
+    judged = identify(overlaid, [], cutoff=fitted.cutoff, check=others)
+    assert judged.is_blind
+    assert judged.residual(training=False).whole == pytest.approx(fitted.residual(training=False).whole, rel=1e-6)
+    assert judged.numbers == []
+    assert not judged.failure
+    assert judged.as_json()["training"]["relative_residual"] != judged.as_json()["check"]["relative_residual"]
+    page = report_page(judged).content().decode()
+    assert "No number is found" in page
+    lines = list(judged.lines())
+    assert any("2 joints" in line and "no number is found" in line for line in lines)
+    assert lines[-1].startswith("residual")
+
+
+def test_a_rig_that_explains_too_little_is_a_failure(arm_file, others, said):
+    wrong = load_rig(arm_file, ["mechanism.numbers.fore.mass=5", "joints.elbow.actuator.coulomb=9"])
+    failure = identify(wrong, [], check=others[:1]).failure
+    said(failure)
+
+
+@pytest.mark.parametrize("words", ["-o a.yaml", "--friction ladder", "--method output-error"])
+def test_what_needs_a_recording_to_find_numbers_from(arm_file, others, command, said, words):
+    said(command.refuses("identify", arm_file, *words.split(), "--check", others[0]))

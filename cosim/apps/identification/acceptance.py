@@ -23,8 +23,8 @@ def failure_of(found: Identification, cause: Callable[[], str]) -> str:
     doubtful = min(moving, key=lambda check: check.explained, default=None)
     if doubtful is not None and doubtful.explained < DOUBTFUL:
         likely = cause()
-        what = f"the numbers explain {_percent(doubtful.explained)} of the mean square of {_signal(found, doubtful)} in"
-        what += " the part that checks"
+        whose, where = ("the rig's numbers", "") if found.is_blind else ("the numbers", " in the part that checks")
+        what = f"{whose} explain {_percent(doubtful.explained)} of the mean square of {_signal(found, doubtful)}{where}"
         if unexplained:
             others = "".join(
                 f", {_percent(of.explained)} of {_signal(found, of)}" for of in unexplained if of != doubtful

@@ -9,12 +9,12 @@ tip: what a link can take over from the next one, is written with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cosim.apps.identification.blocks import DELAY, BodyBlock, LinkBlock, LoadBlock
+from cosim.apps.identification.blocks import BodyBlock, LinkBlock, LoadBlock, VariableBlock
 from cosim.apps.identification.fitted_numbers import FittedNumbers
 from cosim.apps.identification.intervals import deviations_of_interval
 from cosim.apps.identification.variables import Variables
@@ -137,11 +137,10 @@ def combinations(slope: Array, norms: Array, order: Sequence[int]) -> tuple[list
     return free, factors
 
 
-def have_base_numbers(variables: Variables, kept: Sequence[int], nonlinear: Sequence[int]) -> bool:
-    """Whether the kept blocks are whole links and numbers in which the error is linear, but for the delay."""
-    blocks = [variables.blocks[k] for k in kept]
-    whole = all(type(block) is LinkBlock for block in blocks if isinstance(block, BodyBlock))
-    return whole and all(variables.blocks[k].title == DELAY for k in nonlinear)
+def have_base_numbers(blocks: Iterable[VariableBlock]) -> bool:
+    """Whether there are bodies among them, all of them whole links."""
+    bodies = [block for block in blocks if isinstance(block, BodyBlock)]
+    return bool(bodies) and all(type(block) is LinkBlock for block in bodies)
 
 
 def _values_of(variables: Variables) -> tuple[list[LinearValue], list[int]]:

@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cosim.apps.identification.equation_error import check_identifiable_rig
 from cosim.apps.identification.excitation import excite, overlay_of
-from cosim.apps.identification.identification import MotionFile, identify
-from cosim.apps.identification.loads import load_of
+from cosim.apps.identification.friction_ladder import climb
+from cosim.apps.identification.identification import OUTPUT_ERROR, identify
+from cosim.apps.identification.motion_file import motion_file
 from cosim.apps.identification.repeated_recordings import check_distinct
 from cosim.apps.identification.report import report_page
+from cosim.apps.identification.results import Identification
 from cosim.apps.identification.servo_command import identify_servo, is_index
 from cosim.apps.identification.variables import choose
 from cosim.core.errors import InputError, RunError
 from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.output import console
 from cosim.output.output_files import check_output, identity, write_file, write_json
-from cosim.rig.reading.yaml_source import Override, overlay_text
-from cosim.rig.rig import load_rig
+from cosim.rig.reading.yaml_source import Override, overlay_text, overrides_of
+from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
 
 OVERLAY, TABLE = (".yaml", ".yml"), (".csv",)
 LONGEST_MOTION = 600.0  # s, of a motion to record
-LOAD = ":load="  # behind a path
+LADDER = "ladder"  # of --friction
 SUFFIXES = {"--report": (".html", ".htm"), "--json": (".json",)}  # of each option; of others OVERLAY
 
 
@@ -40,28 +43,45 @@ def identify_rig(
     method: str | None = None,
     anyway: bool = False,
     table: TableOptions = SAID_BY_THE_FILE,
+    friction: str | None = None,
+    fixed: Sequence[str] = (),
 ) -> None:
     """Print what recordings determine, and write the overlay, the report and the figures. Raises RunError, after the
     latter are written, for numbers that explain too little; their overlay is written `anyway` only.
 
-    recordings, check: paths, one with a load as in `A.csv:load=2 kg@tool`."""
+    recordings, check: paths, each with what `motion_file` reads."""
     files, checks = ([motion_file(text) for text in texts] for texts in (recordings, check))
     if any(is_index(Path(file.path)) for file in (*files, *checks)):
         if len(files) > 1 or checks:
             raise InputError("an index of short runs has its own runs that check; give it alone", recordings[0])
-        for option, given in (("--report", report), ("--cutoff", cutoff)):
+        others = {"--report": report, "--cutoff": cutoff, "--friction": friction, "--fixed": fixed or None}
+        for option, given in others.items():
             if given is not None:
                 raise InputError("is for one recording, not for an index of short runs; leave it out", option)
         identify_servo(path, Path(files[0].path), overrides, wanted, method, output, json)
         return
     check_distinct([file.path for file in files], [file.path for file in checks])
+    if not files and output is not None:
+        raise InputError("no numbers are found without a recording; give one before --check, or leave it out", "-o")
     targets = {"-o": output, "--report": report, "--json": None if json == "-" else json}
     _check_outputs(path, [file.path for file in (*files, *checks)], targets)
     with console.busy(f"identifying {path.stem}"):
         rig = load_rig(path, overrides)
         rig.require_joints("cosim identify")
         console.check_files(input_files(rig, overrides), targets)
-        found = identify(rig, files, wanted, cutoff, training, method, table, checks)
+
+        def find(rig: Rig, numbers: Sequence[str]) -> Identification:
+            return identify(rig, files, numbers, cutoff, training, method, table, checks, fixed)
+
+        if friction == LADDER and not files:
+            raise InputError("no law is found without a recording; give one before --check", "--friction")
+        if friction == LADDER:
+            if method == OUTPUT_ERROR:
+                raise InputError("tries laws by the equation error; leave --method out", f"--friction {LADDER}")
+            check_identifiable_rig(rig, otherwise="leave --friction out", fixed=fixed)
+            found = climb(rig, lambda keys: load_rig(path, [*overrides, *overrides_of(keys)]), find, wanted)
+        else:
+            found = find(rig, wanted)
     if json != "-":
         print(*found.lines(), sep="\n")
     if found.failure and not anyway:
@@ -77,12 +97,6 @@ def identify_rig(
         print(f"wrote     figures {json}")
     if found.failure:
         raise RunError(found.failure, found.motions[-1 if checks else 0].path)
-
-
-def motion_file(text: str) -> MotionFile:
-    """Of a path, or of one with a load. Raises InputError."""
-    path, separator, load = text.rpartition(LOAD)
-    return MotionFile(path, load_of(load, text)) if separator else MotionFile(text)
 
 
 def _check_outputs(rig: Path, recordings: Sequence[str | Path], targets: Mapping[str, str | None]) -> None:

@@ -8,6 +8,7 @@ is a function of numbers of the rig. Its derivatives are exact, and both are mac
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,16 +35,17 @@ def sources_of(rig: Rig) -> tuple[str, ...]:
     return (CURRENT, COMMAND) if any(map(_has_gear, _drives(rig).values())) else (EFFORT, COMMAND)
 
 
-def has_equation_error(rig: Rig) -> bool:
+def has_equation_error(rig: Rig, fixed: Collection[str] = ()) -> bool:
     try:
-        check_identifiable_rig(rig)
+        check_identifiable_rig(rig, fixed=fixed)
     except InputError:
         return False
     return True
 
 
-def check_identifiable_rig(rig: Rig, otherwise: str = "use --method output-error") -> None:
-    """Raises InputError for a rig whose equation error is not known; otherwise: the fix."""
+def check_identifiable_rig(rig: Rig, otherwise: str = "use --method output-error", fixed: Collection[str] = ()) -> None:
+    """Raises InputError for a rig whose equation error is not known; otherwise: the fix; fixed: joints that do not
+    move."""
 
     def refuse(what: str) -> InputError:
         return InputError(f"{what}; {otherwise}", str(rig.spec.path))
@@ -56,7 +58,7 @@ def check_identifiable_rig(rig: Rig, otherwise: str = "use --method output-error
     if rig.plant.prescribed:
         raise refuse(f"joint '{next(iter(rig.plant.prescribed))}' is prescribed and has no drive")
     drives = _drives(rig)
-    for name in rig.joints:
+    for name in (name for name in rig.joints if name not in fixed):
         if name not in drives and name in rig.plant.actuated:
             raise refuse(f"the drive of '{name}' moves several joints, and has no equation error")
         if name not in drives:
@@ -79,21 +81,37 @@ def _has_gear(params: Any) -> bool:
 @dataclass(frozen=True)
 class EquationError:
     """Of the numbers `names` of a rig, and of gains and offsets of its signals, see `blocks.GAIN`; source: the signal
-    that drives the joints."""
+    that drives the joints; fixed: joints that do not move. n joints do."""
 
     rig: Rig
     names: tuple[str, ...]
     source: str
+    fixed: tuple[str, ...] = ()
 
-    def of_sample(self, values: Numeric, q: Numeric, v: Numeric, a: Numeric, drive: Numeric) -> Numeric:
-        """e (nv,) of one sample; values (n,) of the numbers."""
-        count = self._count_of_rig
+    @cached_property
+    def _moving(self) -> list[int]:
+        return [k for k, name in enumerate(self.rig.joints) if name not in self.fixed]
+
+    def _of_all(self, moving: Numeric, fixed: Numeric) -> Numeric:
+        """(nv,) of those of joints that move (n,) and of those that do not."""
+        nv = len(self.rig.joints)
+        still = [k for k in range(nv) if k not in self._moving]
+        return ops.set_at(ops.set_at(np.zeros(nv), self._moving, moving), still, fixed) if still else moving
+
+    def of_sample(self, values: Numeric, q: Numeric, v: Numeric, a: Numeric, drive: Numeric, fixed: Numeric) -> Numeric:
+        """e (n,) of one sample; values of the numbers; fixed: positions of the joints that do not move."""
+        count, still = self._count_of_rig, np.zeros(len(self.fixed))
+        q, v, a = self._of_all(q, fixed), self._of_all(v, still), self._of_all(a, still)
+        drive = self._of_all(drive, still)
         plant, params = plant_with(self.rig, self._of_rig, values[:count])
         corrections = {name: values[count + k] for k, name in enumerate(self._of_signals)}
-        equations, fixed = plant.model.equations, _drives(self.rig)
+        equations, given = plant.model.equations, _drives(self.rig)
         gains, efforts = [], []
         for k, name in enumerate(self.rig.joints):
-            gains.append(self._gain(params[name], fixed[name]) * corrections.get(GAIN + name, 1.0))
+            if name in self.fixed:
+                gains, efforts = [*gains, 1.0], [*efforts, 0.0]
+                continue
+            gains.append(self._gain(params[name], given[name]) * corrections.get(GAIN + name, 1.0))
             motor = gains[k] * (drive[k] - corrections.get(OFFSET + name, 0.0))
             efforts.append(motor - self._friction(params[name], motor, v[k]))
         laws = equations.friction_laws
@@ -102,9 +120,7 @@ class EquationError:
             carried = -equations.inverse_dynamics(q, v, np.zeros(len(efforts)))
         dry = {k: law.sliding_effort(v[k], law.load(efforts[k], carried[k])) for k, law in laws.items()}
         required = equations.inverse_dynamics(q, v, a) + equations.friction_effort(v, dry)
-        return ops.array(
-            [(required[k] - effort) / gain for k, (effort, gain) in enumerate(zip(efforts, gains, strict=True))]
-        )
+        return ops.array([(required[k] - efforts[k]) / gains[k] for k in self._moving])
 
     @property
     def _of_rig(self) -> tuple[str, ...]:
@@ -115,12 +131,12 @@ class EquationError:
         """The last ones of `names`."""
         return self.names[len(self._of_rig) :]
 
-    def _gain(self, params: Any, fixed: Any) -> Numeric:
-        """Effort of the motor at the joint per unit of the signal; fixed: the parameters that the drive itself has,
+    def _gain(self, params: Any, given: Any) -> Numeric:
+        """Effort of the motor at the joint per unit of the signal; given: the parameters that the drive itself has,
         which turn a requested effort into a current."""
         if not _has_gear(params) or self.source == EFFORT:
             return 1.0
-        return params.per_ampere if self.source == CURRENT else params.per_ampere / fixed.per_ampere
+        return params.per_ampere if self.source == CURRENT else params.per_ampere / given.per_ampere
 
     def _friction(self, params: Any, motor: Numeric, speed: Numeric) -> Numeric:
         if not _has_gear(params) or self.source == EFFORT:
@@ -129,33 +145,35 @@ class EquationError:
 
     @cached_property
     def _compiled(self) -> BatchFunction | Interpreted:
-        nv, n = self.rig.plant.model.nv, self.count
-        shapes = [(n + nv,), (nv,), (nv,), (nv,)]
+        nv, n = len(self._moving), self.count
+        shapes = [(n + nv,), (nv,), (nv,), (nv,), (len(self.fixed),)]
 
-        def signed(z: Numeric, q: Numeric, v: Numeric, a: Numeric) -> Numeric:
-            return self.of_sample(z[:n], q, v, a, z[n:])
+        def signed(z: Numeric, q: Numeric, v: Numeric, a: Numeric, fixed: Numeric) -> Numeric:
+            return self.of_sample(z[:n], q, v, a, z[n:], fixed)
 
         by_all = Jacobian(signed, shapes, "equation_error")
 
-        def error(z: Numeric, q: Numeric, v: Numeric, a: Numeric) -> Numeric:
+        def error(z: Numeric, q: Numeric, v: Numeric, a: Numeric, fixed: Numeric) -> Numeric:
             """Per change of the signal, which a friction that grows with the effort of the drive makes less than 1:
             else a friction as large as the drive itself would explain everything."""
-            slope = by_all(z, q, v, a)
-            errors = signed(z, q, v, a)
+            slope = by_all(z, q, v, a, fixed)
+            errors = signed(z, q, v, a, fixed)
             return ops.array([-errors[k] / slope[k, n + k] for k in range(nv)])
 
         grows = any(law.of_drive for law in self.rig.plant.model.equations.friction_laws.values())
         found = error if grows else signed
         jacobian = Jacobian(found, shapes, "equation_error") if grows else by_all
 
-        def both(values: Numeric, q: Numeric, v: Numeric, a: Numeric, drive: Numeric) -> tuple[Numeric, ...]:
+        def both(
+            values: Numeric, q: Numeric, v: Numeric, a: Numeric, drive: Numeric, fixed: Numeric
+        ) -> tuple[Numeric, ...]:
             z = ops.concatenate([values, drive])
-            slope = jacobian(z, q, v, a)
+            slope = jacobian(z, q, v, a, fixed)
             by_drive = ops.array([slope[k, n + k] for k in range(nv)])
-            return found(z, q, v, a), slope[:, :n], by_drive
+            return found(z, q, v, a, fixed), slope[:, :n], by_drive
 
-        names = ("values", "position", "velocity", "acceleration", "drive")
-        ports = [ArrayPort(name, (n if name == "values" else nv,)) for name in names]
+        sizes = {"values": n, **dict.fromkeys(("position", "velocity", "acceleration", "drive"), nv)}
+        ports = [ArrayPort(name, (size,)) for name, size in (sizes | {"fixed": len(self.fixed)}).items()]
         return compile_for_batches(both, ports, "equation_error")
 
     @cached_property
@@ -171,6 +189,7 @@ class EquationError:
     def evaluate(self, values: Array, samples: MotionSamples, delay: float = 0.0) -> tuple[Array, Array, Array]:
         """(e (k, nv), ∂e/∂values (k, nv, n), ∂e/∂drive (k, nv)); the drive acts `delay` [s] after it was recorded."""
         drive = samples.drive - (delay - samples.delay) * samples.drive_rate
-        found = self._compiled(values, samples.position, samples.velocity, samples.acceleration, drive)
+        motion = samples.position, samples.velocity, samples.acceleration
+        found = self._compiled(values, *motion, drive, samples.fixed)
         error, slope, by_drive = (np.asarray(part) for part in found)
         return error, slope, by_drive

@@ -7,12 +7,15 @@ over what a machine can have, see `possible`: a convex problem as well. A small 
 motion leaves open, which stays as it is in the rig.
 
 The errors are reduced to triangles once. For numbers that are not linear they are made anew around the values found
-last, until nothing changes (Gauss and Newton's method).
+last, until nothing changes: Gauss and Newton's method within a region that shrinks where that makes the errors greater.
+The others are solved for again wherever it goes, so that it searches in the numbers that are not linear alone (Golub
+and Pereyra, SIAM Journal on Numerical Analysis 10, 1973).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -22,16 +25,21 @@ import numpy as np
 from cosim.apps.identification.blocks import DELAY, BodyBlock, ShiftBlock, beta_scales
 from cosim.apps.identification.intervals import jackknife
 from cosim.apps.identification.possible import Bounds, least_squares_within
-from cosim.apps.identification.recorded_errors import RecordedErrors, clusters_of, triangle, triangles_of
+from cosim.apps.identification.recorded_errors import RecordedErrors, clusters_of, triangle
 from cosim.apps.identification.variables import Variables
 from cosim.core.types import Array
 
-ROUNDS = 12  # of reductions
+ROUNDS = 20  # of reductions
 WEIGHINGS = 4  # rounds of weights of the joints
 SETTLED_CHANGE = 1e-4  # relative change of numbers that are not linear in a round after which there is no other
-FARTHEST = 0.7  # relative change of these in a round
+SETTLED_GAIN = 1e-2  # of Σ (e / σ)², which a number that is wrong by a tenth of its standard deviation makes greater
+FARTHEST = 0.7  # relative change of these in a round …
+SHRINKS, GROWS = 0.25, 2.0  # … times these after a round that made the errors greater, and less
+STATIC, COULOMB = ".static", ".coulomb"  # friction: ends of titles; the former is not less than the latter
+LEAST_REACH = 1e-3  # of FARTHEST, at which the search ends
 QUIET = 1e-3  # least noise, as a fraction of the signal of a drive: no model is closer
 PRIOR = 1e-4  # weight of a change of the order of a body itself, in units of one sample
+FAINT = 1e-10  # … of other numbers
 DEFICIENT = 1e-6  # relative singular value below which a combination of β is not determined
 MANY = 5  # recordings: with so many, each is one cluster
 SAME_SLOPE = 1e-9  # relative change of a slope that is none
@@ -67,41 +75,55 @@ class Fit:
 
 @dataclass(frozen=True)
 class LinearProblem:
-    """Triangles (c, nv, m + 1, m + 1) of the errors near β₀ and the samples (c, nv) in each; see `recorded_errors`."""
+    """Slopes and errors (k, nv, m + 1) near β₀ and the cluster (k,) of each; samples (nv,): samples in which a joint
+    moves; least (nv,): no noise is less."""
 
     variables: Variables
     beta: Array
-    triangles: Array
-    sizes: Array
+    errors: Array
+    clusters: Array
+    samples: Array
     least: Array
 
     @staticmethod
     def at(variables: Variables, recordings: Sequence[RecordedErrors], beta: Array) -> LinearProblem:
-        triangles, sizes = [], []
+        errors, clusters, first = [], [], 0
         for recording in recordings:
-            clusters = clusters_of(recording.samples, whole=len(recordings) >= MANY)
-            triangles.append(triangles_of(*recording(beta), clusters))
-            of_cluster = [recording.samples.moving[clusters == c].sum(axis=0) for c in range(len(triangles[-1]))]
-            sizes.append(np.array(of_cluster))
+            error, slope = recording(beta)
+            errors.append(np.concatenate([slope, error[..., None]], axis=2))
+            clusters.append(first + clusters_of(recording.samples, whole=len(recordings) >= MANY))
+            first = int(clusters[-1].max(initial=first - 1)) + 1
+        samples = np.sum([recording.samples.moving.sum(axis=0) for recording in recordings], axis=0)
         least = np.max([recording.least_noise(QUIET) for recording in recordings], axis=0)
-        return LinearProblem(variables, beta, np.concatenate(triangles), np.concatenate(sizes), least)
+        return LinearProblem(variables, beta, np.concatenate(errors), np.concatenate(clusters), samples, least)
 
     def rows(self, noise: Array, beta: Array) -> Array:
-        """(nv (m + 1), m + 1): slopes and errors of all clusters at β over the noise, as a triangle for each joint."""
-        found = (self._joints / noise[:, None, None]).reshape(-1, len(self.beta) + 1)
+        """(nv (m + 1), m + 1): slopes and errors at β over the noise, as a triangle for each joint."""
+        found = (self._triangles / noise[:, None, None]).reshape(-1, len(self.beta) + 1)
         found[:, -1] += found[:, :-1] @ (beta - self.beta)
         return found
 
+    @property
+    def is_finite(self) -> bool:
+        return bool(np.isfinite(self.errors).all())
+
     @cached_property
-    def _joints(self) -> Array:
-        """(nv, m + 1, m + 1) of all clusters."""
-        return np.array([triangle(self.triangles[:, k]) for k in range(self.triangles.shape[1])])
+    def _triangles(self) -> Array:
+        """(nv, m + 1, m + 1)"""
+        return np.array([triangle(self.errors[:, k]) for k in range(self.errors.shape[1])])
+
+    def of_clusters(self, noise: Array, beta: Array) -> Iterator[Array]:
+        """(k, m + 1) slopes and errors at β over the noise of each cluster."""
+        for c in range(self.clusters.max() + 1):
+            found = (self.errors[self.clusters == c] / noise[:, None]).reshape(-1, len(self.beta) + 1)
+            found[:, -1] += found[:, :-1] @ (beta - self.beta)
+            yield found
 
     def left(self, beta: Array) -> Array:
         """(nv,) root mean squares of the errors at β."""
         change = np.append(beta - self.beta, 1.0)
-        squares = np.sum((self._joints @ change) ** 2, axis=1)
-        return np.sqrt(squares / np.maximum(self.sizes.sum(axis=0), 1))
+        squares = np.sum((self._triangles @ change) ** 2, axis=1)
+        return np.sqrt(squares / np.maximum(self.samples, 1))
 
     def without_bounds(self, free: Sequence[int]) -> tuple[Array, Array]:
         """(β, σ (nv,) that it leaves) of the least squares of the β of these blocks, with weights 1 / σ."""
@@ -121,11 +143,10 @@ def least_squares(matrix: Array, right: Array) -> Array:
 
 
 class FitStep(NamedTuple):
-    """The errors near β `before` and their noise, and the β that makes them the least."""
+    """The errors near a β and their noise, and the β that makes them the least."""
 
     problem: LinearProblem
     noise: Array
-    before: Array
     beta: Array
 
 
@@ -134,42 +155,72 @@ def fit(variables: Variables, recordings: Sequence[RecordedErrors], held: Collec
     free = [k for k in range(len(variables.blocks)) if k not in held]
     start = np.asarray(variables.linear(np.zeros(variables.size)), dtype=float)
     others = nonlinear_blocks(variables, recordings, start, free)
+    linear = [k for k in free if k not in others]
     columns, stepped = variables.columns(free), variables.columns(others)
     weights, steps = _weights(variables, others, start), _steps(variables, others, start)
-
-    def step(before: Array) -> FitStep:
-        problem = LinearProblem.at(variables, recordings, before)
-        _, noise = problem.without_bounds(free)
-        rows = problem.rows(noise, before)[:, [*columns, -1]]
-        beta = before.copy()
-        bounds = _bounds(variables, free, others, before, steps)
-        beta[columns] += least_squares_within(rows, weights[columns], bounds)
-        return FitStep(problem, noise, before, beta)
-
     begin = variables.linear_of_values(variables.rig)
     begin[stepped] = start[stepped]
-    last = step(begin)
+
+    def rows(problem: LinearProblem, noise: Array, beta: Array) -> Array:
+        """(k, size + 1) slopes and errors at β over the noise, with the changes from the rig."""
+        of_changes = np.column_stack([np.diag(np.sqrt(weights)), np.sqrt(weights) * (beta - begin)])
+        return np.vstack([problem.rows(noise, beta), of_changes])
+
+    def step(problem: LinearProblem, moved: Sequence[int], reach: float = 0.0) -> FitStep:
+        _, noise = problem.without_bounds(linear)
+        beta, columns = problem.beta.copy(), variables.columns(moved)
+        bounds = _bounds(variables, moved, others, beta, steps, reach)
+        beta[columns] += least_squares_within(rows(problem, noise, beta)[:, [*columns, -1]], bounds)
+        return FitStep(problem, noise, beta)
+
+    def near(beta: Array) -> LinearProblem:
+        problem = LinearProblem.at(variables, recordings, beta)
+        if not others or not linear or not problem.is_finite:
+            return problem
+        return LinearProblem.at(variables, recordings, step(problem, linear).beta)
+
+    def cost(problem: LinearProblem, noise: Array) -> float:
+        found = float(np.sum(rows(problem, noise, problem.beta)[:, -1] ** 2))
+        return found if problem.is_finite else math.inf
+
+    reach = FARTHEST
+    last = step(near(begin), free, reach)
     for _ in range(ROUNDS):
-        if (np.abs(last.beta - last.before)[stepped] <= SETTLED_CHANGE * steps[stepped]).all():
+        if (np.abs(last.beta - last.problem.beta)[stepped] <= SETTLED_CHANGE * steps[stepped]).all():
             break
-        last = step(last.beta)
-    problem, noise, _, beta = last
+        there = near(last.beta)
+        gain = cost(last.problem, last.noise) - cost(there, last.noise)
+        if abs(gain) < SETTLED_GAIN:
+            break
+        if gain > 0.0:
+            reach = min(GROWS * reach, FARTHEST)
+            last = step(there, free, reach)
+        else:
+            reach *= SHRINKS
+            if reach < LEAST_REACH * FARTHEST:
+                break
+            last = step(last.problem, free, reach)
+    problem, noise, beta = last
     values = np.asarray(variables.values_of_linear(beta), dtype=float)
     is_free = np.isin(np.arange(variables.size), columns)
     spread = covariance(problem, noise, beta, weights, is_free)
     by_beta = np.where(is_free, variables.values_slope(beta), 0.0)
     left, slope = problem.left(beta), np.where(is_free, problem.rows(noise, beta)[:, :-1], 0.0)
-    return Fit(beta, values, by_beta @ spread @ by_beta.T, len(problem.triangles), noise, left, by_beta, slope)
+    clusters = int(problem.clusters.max()) + 1
+    return Fit(beta, values, by_beta @ spread @ by_beta.T, clusters, noise, left, by_beta, slope)
 
 
 def _weights(variables: Variables, others: Sequence[int], start: Array) -> Array:
-    """(size,) of changes of β: bodies and numbers that are not linear stay near the rig where nothing moves them."""
+    """(size,) of changes of β: bodies and numbers that are not linear stay near the rig where nothing moves them, and
+    others where they have no effect at all."""
     found = np.zeros(variables.size)
     for k, (block, place) in enumerate(zip(variables.blocks, variables.places, strict=True)):
         if isinstance(block, BodyBlock):
             found[place] = PRIOR / beta_scales(block) ** 2
         elif k in others:
             found[place] = PRIOR / _steps(variables, [k], start)[place] ** 2
+        else:
+            found[place] = FAINT / block.scale**2
     return found
 
 
@@ -182,22 +233,28 @@ def _steps(variables: Variables, others: Sequence[int], start: Array) -> Array:
     return found
 
 
-def _bounds(variables: Variables, free: Sequence[int], others: Sequence[int], beta: Array, steps: Array) -> Bounds:
+def _bounds(
+    variables: Variables, free: Sequence[int], others: Sequence[int], beta: Array, steps: Array, reach: float
+) -> Bounds:
     """Of changes from β: least values, bodies, and for numbers that are not linear how far these errors hold."""
-    lower, upper, bodies, first = [], [], [], 0
+    lower, upper, bodies, places, first = [], [], [], {}, 0
     for k in free:
         block, place = variables.blocks[k], variables.places[k]
         own = beta[place]
         if isinstance(block, BodyBlock):
             bodies.append((block, own, np.arange(first, first + block.size)))
-        farthest = np.full(block.size, np.inf)
+        signed = isinstance(block, BodyBlock | ShiftBlock)
+        least, most = np.full(block.size, -np.inf) if signed else -own, np.full(block.size, np.inf)
         if k in others:
-            farthest = FARTHEST * (steps[place] if isinstance(block, ShiftBlock) else own)
-        least = np.full(block.size, -np.inf) if isinstance(block, BodyBlock | ShiftBlock) else -own
-        lower.append(np.maximum(least, -farthest))
-        upper.append(farthest)
+            least, most = -reach * (steps[place] if signed else own), reach * np.maximum(steps[place], own)
+        lower.append(least)
+        upper.append(most)
+        places[block.title] = first
         first += block.size
-    return Bounds(np.concatenate(lower), np.concatenate(upper), bodies)
+    at = dict(zip(variables.titles, (float(beta[place.start]) for place in variables.places), strict=True))
+    twins = [(title, title.removesuffix(STATIC) + COULOMB) for title in places if title.endswith(STATIC)]
+    ordered = [(places[high], places[low], at[high] - at[low]) for high, low in twins if low in places]
+    return Bounds(np.concatenate(lower), np.concatenate(upper), bodies, ordered)
 
 
 def nonlinear_blocks(
@@ -224,13 +281,11 @@ def nonlinear_blocks(
 
 def covariance(problem: LinearProblem, noise: Array, beta: Array, weights: Array, free: Array) -> Array:
     """(size, size) of β, 0 of those that are not free: bool (size,)."""
-    change = np.append(beta - problem.beta, 1.0)
     normals, scores = [], []
-    for of_cluster in problem.triangles:
-        rows = (of_cluster / noise[:, None, None]).reshape(-1, len(change))
+    for rows in problem.of_clusters(noise, beta):
         slopes = rows[:, :-1][:, free]
         normals.append(slopes.T @ slopes)
-        scores.append(slopes.T @ (rows @ change))
+        scores.append(slopes.T @ rows[:, -1])
     found = np.zeros((len(beta), len(beta)))
     found[np.ix_(free, free)] = jackknife(np.array(normals), np.array(scores), weights[free])
     return found

@@ -11,11 +11,13 @@ import numpy as np
 
 from cosim.apps.identification.acceptance import failure_of
 from cosim.apps.identification.base_numbers import BaseNumber, base_numbers, have_base_numbers
+from cosim.apps.identification.blocks import LoadBlock
 from cosim.apps.identification.equation_error import check_identifiable_rig, has_equation_error, sources_of
 from cosim.apps.identification.fit import Fit, LinearProblem, fit, nonlinear_blocks
 from cosim.apps.identification.fitted_numbers import FittedNumbers
 from cosim.apps.identification.identifiability import Seen, look, scales_of
-from cosim.apps.identification.loads import Load, load_block
+from cosim.apps.identification.loads import load_block
+from cosim.apps.identification.motion_file import MotionFile
 from cosim.apps.identification.output_error import ClosedLoop, fit_outputs, noise_of
 from cosim.apps.identification.recorded_errors import LoadedEquation, RecordedErrors
 from cosim.apps.identification.recorded_motion import (
@@ -44,18 +46,6 @@ SAME_ROWS = 0.5  # of the rows in which a joint moves, in which it must also mov
 DELAYS = 2  # further searches, each with the drives shifted by the delay found so far
 
 
-@dataclass(frozen=True)
-class MotionFile:
-    """A recording, or a table, and the load that the machine carried in it."""
-
-    path: str | Path
-    load: Load | None = None
-
-    @staticmethod
-    def of(given: str | Path | MotionFile) -> MotionFile:
-        return given if isinstance(given, MotionFile) else MotionFile(given)
-
-
 class ReadFile(NamedTuple):
     file: MotionFile
     motion: RecordedMotion
@@ -70,48 +60,62 @@ def identify(
     method: str | None = None,
     table: TableOptions = SAID_BY_THE_FILE,
     check: Sequence[str | Path | MotionFile] = (),
+    fixed: Sequence[str] = (),
 ) -> Identification:
     """Find numbers of a rig from recordings of its motion, or tables, see `cosim.core.tables`.
 
-    recordings: one or several, all in one fit; wanted: words of `variables.WORDS` or names and patterns of
+    recordings: one or several, all in one fit; none with `check`: the numbers of the rig are judged, and none are
+    found; wanted: words of `variables.WORDS` or names and patterns of
     `Rig.numbers`; cutoff [Hz]: of the filter of equation errors; check: recordings that the numbers predict, and are
     not found from; training: without these, the first fraction of each recording, from which numbers are found; method:
     `equation-error`, of the equations of motion, or `output-error`, of simulated runs of one recording (default: the
-    former where the rig has one); table: what the files do not say. Raises InputError for a rig whose equations are not
+    former where the rig has one); table: what the files do not say; fixed: joints that do not move in the recordings
+    (equation error). Raises InputError for a rig whose equations are not
     known, for a recording of another rig, one that is too short or has no motion or no signal of a joint, one of
     another motion than the rig's (of simulated runs), and for motions that determine none of the numbers.
     """
+    for name in fixed:
+        if name not in rig.joints:
+            raise InputError(f"there is no joint '{name}'{did_you_mean(name, rig.joints)}", "--fixed")
     if method is None:
-        method = EQUATION_ERROR if has_equation_error(rig) else OUTPUT_ERROR
+        method = EQUATION_ERROR if has_equation_error(rig, fixed) else OUTPUT_ERROR
     if method not in METHODS:
         raise InputError(f"there is no method '{method}'{did_you_mean(method, METHODS)}", "--method")
     if method == EQUATION_ERROR:
-        check_identifiable_rig(rig)
+        check_identifiable_rig(rig, fixed=fixed)
+    elif fixed:
+        raise InputError("is for --method equation-error; latch the joint in the rig", "--fixed")
     elif not actuated_joints(rig):
         raise InputError("no joint has a simulated drive, so nothing drives the motion; add one", str(rig.spec.path))
     if not 0.1 <= training <= 0.95:
         raise InputError(f"is {training:g}; give a fraction from 0.1 to 0.95", "--training")
     given = [recordings] if isinstance(recordings, str | Path | MotionFile) else list(recordings)
-    if not given:
+    if not given and not check:
         raise InputError("there is no recording; give at least one", "recordings")
+    if not given and method == OUTPUT_ERROR:
+        raise InputError("there is no recording to find numbers from; run the rig, and compare the run", "recordings")
     files, checks = ([MotionFile.of(each) for each in part] for part in (given, check))
-    read = [ReadFile(file, read_motion(rig, file.path, sources_of(rig), table)) for file in (*files, *checks)]
-    chosen = choose(rig, wanted)
+    dofs = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
+    read = []
+    for file in (*files, *checks):
+        motion = read_motion(rig, file.path, sources_of(rig), table, fixed)
+        read.append(ReadFile(file, file.corrected(motion, dofs)))
+    chosen = choose(rig, wanted) if given else Variables(())
     if method == OUTPUT_ERROR:
         if len(read) > 1 or files[0].load:
             raise InputError("simulated runs have one recording without a load; give one", "--method output-error")
         found = by_output_error(rig, read[0], chosen, cutoff, training)
     else:
-        found = by_equation_error(rig, read[: len(files)], read[len(files) :], chosen, cutoff, training)
+        found = by_equation_error(rig, read[: len(files)], read[len(files) :], chosen, cutoff, training, fixed)
     motions = [each.motion for each in read]
     found = replace(found, repeated=tuple(repeated_rows(motions[: len(files)], motions[len(files) :])))
-    return replace(found, failure=failure_of(found, lambda: _cause(found, chosen, read[0], training)))
+    return replace(found, failure=failure_of(found, lambda: _cause(found, chosen, read[0], training, fixed)))
 
 
-def _cause(found: Identification, chosen: Variables, read: ReadFile, training: float) -> str:
+def _cause(found: Identification, chosen: Variables, read: ReadFile, training: float, fixed: Sequence[str]) -> str:
     """The sign or the unit that explains a recording, in words; see `cause_of`."""
-    if has_equation_error(found.rig):
-        given = FittedRecordings.of(found.rig, [read], [], chosen, found.cutoff, training)
+    if has_equation_error(found.rig, fixed):
+        given = FittedRecordings.of(found.rig, [read], [], chosen, found.cutoff, training, fixed)
         return cause_of(found.rig, read.motion, given.compared_with)
 
     def compare(motion: RecordedMotion) -> tuple[Array, Array]:
@@ -143,6 +147,7 @@ class FittedRecordings:
         chosen: Variables,
         cutoff: float | None,
         fraction: float,
+        fixed: Sequence[str] = (),
     ) -> FittedRecordings:
         """Raises InputError for recordings in which no joint moves long enough."""
         read = [*training, *checks]
@@ -151,15 +156,15 @@ class FittedRecordings:
         loads = {load: load_block(rig, load) for each in read if (load := each.file.load)}
         variables = Variables((*chosen.blocks, *loads.values()))
         source = read[0].motion.source
-        equations = {load: LoadedEquation(rig, variables, source, block) for load, block in loads.items()}
-        equations |= {None: LoadedEquation(rig, variables, source)}
+        blocks, still = {None: None, **loads}, tuple(fixed)
+        equations = {load: LoadedEquation(rig, variables, source, block, still) for load, block in blocks.items()}
         errors = [RecordedErrors(equations[each.file.load], samples_of(each.motion, cutoff)) for each in read]
         counts = [len(of.samples) if checks else round(fraction * len(of.samples)) for of in errors[: len(training)]]
         counts += [0] * len(checks)
         motions = tuple(each.motion for each in read)
         found = FittedRecordings(rig, variables, tuple(errors), motions, tuple(counts), float(cutoff))
         check_drives(motions[: len(training)])
-        moving = sum(int(of.samples.moving.sum(axis=0).max(initial=0)) for of in found.parts)
+        moving = sum(int(of.samples.moving.sum(axis=0).max(initial=0)) for of in found.parts or errors)
         if moving < FEWEST:
             what = f"has {moving} samples in which a joint moves steadily, {FEWEST} are needed"
             fix = unit_of_time(motions[0]) or "record a longer or a faster motion"
@@ -200,18 +205,24 @@ class FittedRecordings:
         scales = scales_of(self.variables, found.values, found.deviations, by_beta, drive)
         return look(self.variables, found.slope, found.by_values, found.covariance, scales)
 
-    def base(
-        self, found: Fit, kept: Sequence[int], variables: Variables, estimate: FittedNumbers
-    ) -> tuple[BaseNumber, ...]:
-        """What the recordings determine of the kept blocks, whose variables and estimate these are; nothing where the
-        errors are not linear in them."""
+    def estimate(self, found: Fit, kept: Sequence[int]) -> tuple[Variables, FittedNumbers]:
+        """Of these blocks."""
+        whole = FittedNumbers(found.values, found.covariance, found.clusters)
+        blocks = tuple(self.variables.blocks[k] for k in kept)
+        return Variables(blocks), whole.part(self.variables.value_columns(kept))
+
+    def base(self, found: Fit, kept: Sequence[int]) -> tuple[BaseNumber, ...]:
+        """What the recordings determine of the kept blocks in which the errors are linear, the others as found; nothing
+        of parts of bodies."""
         parts, whole = self.parts, self.variables
-        if not have_base_numbers(whole, kept, nonlinear_blocks(whole, parts, found.beta, kept)):
+        others = nonlinear_blocks(whole, parts, found.beta, kept)
+        kept = [k for k in kept if k not in others]
+        if not have_base_numbers(whole.blocks[k] for k in kept):
             return ()
         columns = whole.columns(kept)
         slope = self._slopes(found)[..., columns]
         alone = [LinearProblem.at(whole, [of], found.beta).without_bounds(kept)[0][columns] for of in parts]
-        return base_numbers(variables, estimate, slope, self._drives, alone if len(parts) > 1 else ())
+        return base_numbers(*self.estimate(found, kept), slope, self._drives, alone if len(parts) > 1 else ())
 
     def compared_with(self, motion: RecordedMotion) -> tuple[Array, Array] | None:
         """Fractions (n,) of the mean squares of the drives that the numbers explain in the part of the first recording
@@ -224,24 +235,48 @@ class FittedRecordings:
         found, rest = [], slice(self.training[0], None)
         for errors in (here, there):
             of = replace(errors, samples=replace(errors.samples, moving=common))
-            fitted = fit(self.variables, [of.part(slice(0, self.training[0]))])
-            drive, left = of.samples.smoothed(of.samples.drive)[rest], of.unexplained(fitted.beta)[rest]
+            beta = self._of_rig if self.is_judged else fit(self.variables, [of.part(slice(0, self.training[0]))]).beta
+            drive, left = of.samples.smoothed(of.samples.drive)[rest], of.unexplained(beta)[rest]
             squares = [np.sum(np.where(common[rest], values, 0.0) ** 2, axis=0) for values in (left, drive)]
             with np.errstate(invalid="ignore", divide="ignore"):
                 found.append(1.0 - squares[0] / squares[1])
         return found[0], found[1]
 
-    def unexplained(self, found: Fit) -> tuple[Unexplained, ...]:
-        """Of each recording, at the numbers of the rig and at the found ones."""
-        of_rig = self.variables.linear_of_values(self.variables.rig)
-        left = []
+    @property
+    def about(self) -> str:
+        """What is compared."""
+        motion = self.motions[0]
+        return f"{motion.source} of {len(motion.joints)} joints below {self.cutoff:g} Hz"
+
+    @property
+    def _of_rig(self) -> Array:
+        """β of its numbers."""
+        return self.variables.linear_of_values(self.variables.rig)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether no numbers of the rig are looked for."""
+        return all(isinstance(block, LoadBlock) for block in self.variables.blocks)
+
+    def judged(self) -> Identification:
+        """What the numbers of the rig leave unexplained, and no others."""
+        left = self.unexplained(self._of_rig)
+        nothing, none = np.zeros(0), Variables(())
+        seen, estimate = Seen((), nothing, nothing), FittedNumbers(nothing, np.zeros((0, 0)))
+        return Identification(
+            self.rig, self.motions, EQUATION_ERROR, self.about, self.cutoff, seen, none, estimate, left
+        )
+
+    def unexplained(self, beta: Array) -> tuple[Unexplained, ...]:
+        """Of each recording, at the numbers of the rig and at others."""
+        of_rig, left = self._of_rig, []
         for of, motion, count in zip(self.errors, self.motions, self.training, strict=True):
             samples = of.samples
-            before, after = of.unexplained(of_rig), of.unexplained(found.beta)
+            before, after = of.unexplained(of_rig), of.unexplained(beta)
             t, speed, drive = samples.t[samples.kept], samples.velocity[samples.kept], samples.smoothed(samples.drive)
             rows = t, speed, drive, before, after, samples.moving
             step = float(samples.t[1] - samples.t[0])
-            spectrum = ResidualSpectrum.of(step, samples.drive, of.unexplained_rows(found.beta))
+            spectrum = ResidualSpectrum.of(step, samples.drive, of.unexplained_rows(beta))
             left.append(Unexplained(motion.path, motion.joints, *rows, count, spectrum))
         return tuple(left)
 
@@ -253,9 +288,12 @@ def by_equation_error(
     chosen: Variables,
     cutoff: float | None,
     fraction: float,
+    fixed: Sequence[str] = (),
 ) -> Identification:
     """See `identify`."""
-    given = FittedRecordings.of(rig, training, checks, chosen, cutoff, fraction)
+    given = FittedRecordings.of(rig, training, checks, chosen, cutoff, fraction, fixed)
+    if not training:
+        return given.judged()
     recordings, found = given.fit()
     seen, variables = recordings.seen(found), recordings.variables
     kept = seen_blocks(variables, seen, training[0].motion.path)
@@ -263,14 +301,12 @@ def by_equation_error(
     if held:
         found = fit(variables, recordings.parts, held)
     joints = training[0].motion.joints
-    about = f"{training[0].motion.source} of {len(joints)} joints below {given.cutoff:g} Hz"
-    left = recordings.unexplained(found)
-    estimate = FittedNumbers(found.values, found.covariance, found.clusters).part(variables.value_columns(kept))
+    left = recordings.unexplained(found.beta)
     shares = dict(zip(joints, (found.left / found.noise).tolist(), strict=True))
-    blocks = Variables(tuple(variables.blocks[k] for k in kept))
-    base = recordings.base(found, kept, blocks, estimate)
+    blocks, estimate = recordings.estimate(found, kept)
+    base = recordings.base(found, kept)
     return Identification(
-        rig, recordings.motions, EQUATION_ERROR, about, given.cutoff, seen, blocks, estimate, left, shares, base
+        rig, recordings.motions, EQUATION_ERROR, given.about, given.cutoff, seen, blocks, estimate, left, shares, base
     )
 
 

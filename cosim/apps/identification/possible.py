@@ -1,6 +1,6 @@
 """Least squares over what a machine can have: bodies that are possible, and no negative friction.
 
-    minimise ½ |A Δβ + r|² + ½ Σ w Δβ²   with every pseudo-inertia P(β + Δβ) ≥ ε and β + Δβ ≥ its least values
+    minimise ½ |A Δβ + r|²   with every pseudo-inertia P(β + Δβ) ≥ ε and β + Δβ ≥ its least values
 
 P is linear in mass, first moment and inertia about the frame (Wensing, Kim and Slotine, IEEE Robotics and Automation
 Letters 3, 2018), so that the problem is convex (Sousa and Cortesão, International Journal of Robotics Research 33,
@@ -28,25 +28,26 @@ SOLVED = ("Solved", "AlmostSolved")
 
 class Bounds(NamedTuple):
     """lower, upper (n,): of changes, infinite for none; bodies: blocks whose pseudo-inertia is positive definite, each
-    with its β before the change, and its columns."""
+    with its β before the change, and its columns; ordered: columns of which the first is not less than the second, with
+    their difference before the change."""
 
     lower: Array
     upper: Array
     bodies: Sequence[tuple[BodyBlock, Array, Array]]
+    ordered: Sequence[tuple[int, int, float]] = ()
 
 
-def least_squares_within(rows: Array, weights: Array, bounds: Bounds) -> Array:
-    """The change of β (n,) with the least |rows (change, 1)|² + Σ weights change². Raises RunError where it is not
-    found."""
+def least_squares_within(rows: Array, bounds: Bounds) -> Array:
+    """The change of β (n,) with the least |rows (change, 1)|². Raises RunError where it is not found."""
     from scipy.sparse import csc_matrix
 
     clarabel: Any = import_module("clarabel")
 
     A, r = rows[:, :-1], rows[:, -1]
     # of each value a change by 1 has the same effect: the columns have very different units
-    scale = 1.0 / np.sqrt(np.sum(A**2, axis=0) + weights + 1e-300)
+    scale = 1.0 / np.sqrt(np.sum(A**2, axis=0) + 1e-300)
     scale = np.where(scale > 1e100, 1.0, scale)
-    P = (A * scale).T @ (A * scale) + np.diag(weights * scale**2)
+    P = (A * scale).T @ (A * scale)
     q = (A * scale).T @ r
     parts, rights, cones = [], [], []
     for sign, bound in ((-1.0, bounds.lower), (1.0, bounds.upper)):  # s = right − G x ≥ 0
@@ -57,6 +58,13 @@ def least_squares_within(rows: Array, weights: Array, bounds: Bounds) -> Array:
         rights.append(sign * bound[which] / scale[which])
         if len(which):
             cones.append(clarabel.NonnegativeConeT(len(which)))
+    if bounds.ordered:
+        G = np.zeros((len(bounds.ordered), len(scale)))
+        for row, (high, low, _) in zip(G, bounds.ordered, strict=True):
+            row[[high, low]] = -scale[high], scale[low]
+        parts.append(G)
+        rights.append(np.array([difference for *_, difference in bounds.ordered]))
+        cones.append(clarabel.NonnegativeConeT(len(bounds.ordered)))
     for block, beta, columns in bounds.bodies:
         at_start, slopes = _pseudo_inertia(block, beta)
         G = np.zeros((len(UPPER), len(scale)))

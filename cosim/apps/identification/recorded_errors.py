@@ -30,12 +30,13 @@ FEWEST_BLOCKS = 10  # … and shorter in a short one
 @dataclass(frozen=True)
 class LoadedEquation:
     """The equation error of a rig as a function of β of its variables; load: on a link, the one that a recording has.
-    source: the signal that drives the joints."""
+    source: the signal that drives the joints; fixed: joints that do not move."""
 
     rig: Rig
     variables: Variables
     source: str
     load: LoadBlock | None = None
+    fixed: tuple[str, ...] = ()
 
     @cached_property
     def equation(self) -> EquationError:
@@ -43,7 +44,7 @@ class LoadedEquation:
         names = [name for block in self._own_blocks for name in block.numbers]
         of_rig = [name for name in names if name in self._known and name not in self._of_link]
         of_signals = [name for name in names if name not in self._known]
-        return EquationError(self.rig, (*self._of_link, *of_rig, *of_signals), self.source)
+        return EquationError(self.rig, (*self._of_link, *of_rig, *of_signals), self.source, self.fixed)
 
     @property
     def _own_blocks(self) -> list[VariableBlock]:
@@ -69,7 +70,7 @@ class LoadedEquation:
         if self.load:
             link = ops.concatenate([given.get(name, self._known[name].values) for name in self._of_link])
             _spread(self._of_link, LINK.values(), about_centre(about_frame(link) + own), given)
-        return ops.concatenate([given[name] for name in self.equation.names])
+        return ops.concatenate([np.zeros(0), *(given[name] for name in self.equation.names)])
 
     @cached_property
     def slope(self) -> Jacobian:
@@ -143,21 +144,10 @@ def clusters_of(samples: MotionSamples, whole: bool) -> Array:
     return np.minimum((t - t[0]) / (t[-1] - t[0]) * count, count - 1).astype(int)
 
 
-def triangles_of(errors: Array, slopes: Array, clusters: Array) -> Array:
-    """(c, nv, m + 1, m + 1) of errors (k, nv) with slopes (k, nv, m), by clusters and joints."""
-    rows = np.concatenate([slopes, errors[..., None]], axis=2)
-    width = rows.shape[2]
-    found = np.zeros((int(clusters.max(initial=-1)) + 1, rows.shape[1], width, width))
-    for c, joints in enumerate(found):
-        of_cluster = rows[clusters == c]
-        for k in range(rows.shape[1]):
-            R = triangle(of_cluster[:, k])
-            joints[k, : len(R)] = R
-    return found
-
-
 def triangle(rows: Array) -> Array:
-    """R of rows (…, m), with columns of very different units."""
-    flat = rows.reshape(-1, rows.shape[-1])
-    scale = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
-    return np.linalg.qr(flat / scale, mode="r") * scale
+    """R (m, m) of rows (k, m), with columns of very different units."""
+    scale = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
+    found = np.zeros((rows.shape[1], rows.shape[1]))
+    R = np.linalg.qr(rows / scale, mode="r") * scale
+    found[: len(R)] = R
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,11 +14,13 @@ from cosim.core.tables.even_rows import STEPS_PER_MEAN, even_rows
 from cosim.core.tables.joint_columns import NamedColumns
 from cosim.core.tables.log import MeasuredColumn, read_log
 from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
+from cosim.core.tables.table import FileTable
 from cosim.core.types import Array
 from cosim.rig.rig import Rig
 
 POSITIONS = ("measured_position", "position")  # signals of a joint, the first one that a file has
 SHORTEST_MOTION = 1.0  # s
+FIXED = 2e-3  # rad or m: a joint that moves more is not fixed
 STILL = 1e-6  # rad or m: a joint that moves less does not move
 SPARSE = 0.1  # s between rows: no motion of a machine is recorded as slowly, but a time in ms looks like it
 RATE_PER_CUTOFF = 8.0  # least rows per period of the cut-off frequency
@@ -37,7 +39,7 @@ class RecordedMotion:
     """Of n joints with drives at k equally spaced times: t (k,) [s], position (k, n), drive (k, n): the signal `source`
     of each joint, SI; window [s]: over which rows are means of uneven ones, 0 for rows as they were; logged [s]: times
     of the latter, empty without; gaps: (begin, end) [s] between which nothing was recorded; notes: what was guessed or
-    changed."""
+    changed; fixed (m,): positions of joints that do not move."""
 
     path: str
     joints: tuple[str, ...]
@@ -49,6 +51,7 @@ class RecordedMotion:
     logged: Array = field(default_factory=lambda: np.zeros(0))
     gaps: tuple[tuple[float, float], ...] = ()
     notes: tuple[str, ...] = ()
+    fixed: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def step(self) -> float:
@@ -60,7 +63,8 @@ class MotionSamples:
     """Position, velocity, acceleration and drive (k, nv) at k times that are close together, and the filter for what
     follows from them: its width in rows, and the rows `kept` (n,) afterwards, so far apart that their noise is
     independent. drive_rate: the derivative of the drive by time; moving (n, nv): bool, joints that do not turn round as
-    far as the filter reaches, where dry friction jumps; delay [s]: by which the drive was shifted.
+    far as the filter reaches, where dry friction jumps; delay [s]: by which the drive was shifted; fixed (m,): see the
+    motion.
 
     The equations are not linear: filtered positions would not obey them.
     """
@@ -75,6 +79,7 @@ class MotionSamples:
     kept: Array
     moving: Array
     delay: float = 0.0
+    fixed: Array = field(default_factory=lambda: np.zeros(0))
 
     def part(self, which: slice) -> MotionSamples:
         """Of the kept rows."""
@@ -100,16 +105,20 @@ class MotionSamples:
 
 
 def read_motion(
-    rig: Rig, path: str | Path, sources: Sequence[str], options: TableOptions = SAID_BY_THE_FILE
+    rig: Rig,
+    path: str | Path,
+    sources: Sequence[str],
+    options: TableOptions = SAID_BY_THE_FILE,
+    fixed: Sequence[str] = (),
 ) -> RecordedMotion:
     """sources: signals of what drives a joint, in the order of preference; one is taken for all joints. options: what
-    the file does not say.
+    the file does not say; fixed: joints that do not move, at their positions in the file, or else in the rig.
 
     Uneven rows become means over equal intervals. Raises InputError for a file of another rig, without a signal, too
-    short, without motion, or with too many rows missing.
+    short, without motion, or with too many rows missing, and for fixed joints that move.
     """
-    joints, table = actuated_joints(rig), open_table(path, options.topic)
-    of = NamedColumns.of(table, rig.joints, options, by_order=True)
+    joints, table = actuated_joints(rig, fixed), open_table(path, options.topic)
+    of = NamedColumns.of(table, [name for name in rig.joints if name not in fixed], options, by_order=True)
     what = next((what for what in POSITIONS if of.all(joints, what) is not None), POSITIONS[-1])
     source = next((source for source in sources if of.all(joints, source) is not None), sources[0])
     positions = of.required(joints, what)
@@ -134,9 +143,35 @@ def read_motion(
     position, drive = np.split(rows.values, 2, axis=1)
     if np.ptp(position, axis=0).max() < STILL:
         raise InputError("no joint moves; record a motion, such as one from 'cosim identify --excite'", str(path))
-    notes = (*log.notes, *rows.notes)
+    still, of_still = _fixed_positions(rig, table, options, fixed)
+    notes = (*log.notes, *rows.notes, *of_still)
     logged = log.t if rows.window else np.zeros(0)
-    return RecordedMotion(str(path), joints, rows.t, position, drive, source, rows.window, logged, rows.gaps, notes)
+    return RecordedMotion(
+        str(path), joints, rows.t, position, drive, source, rows.window, logged, rows.gaps, notes, still
+    )
+
+
+def _fixed_positions(
+    rig: Rig, table: FileTable, options: TableOptions, fixed: Sequence[str]
+) -> tuple[Array, list[str]]:
+    """(m,) and notes; see `read_motion`."""
+    if not fixed:
+        return np.zeros(0), []
+    of = NamedColumns.of(table, rig.joints, options._replace(columns={}, gains={}))
+    found, notes = [], list[str]()
+    for joint in (name for name in rig.joints if name in fixed):
+        dof = rig.plant.model.dof_index(joint)
+        unit, start = rig.plant.model.dof_units[dof], float(rig.plant.start.q[dof])
+        column = next((at for what in POSITIONS if (at := of.column(joint, what)) is not None), None)
+        if column is None:
+            notes.append(f"{joint} has no position here, and is taken to be at {start:.4g} {unit} as in the rig")
+            found.append(start)
+            continue
+        values = read_log(of, [MeasuredColumn(joint, "position", column, unit)]).values[:, 0]
+        if (moved := float(np.ptp(values))) > FIXED:
+            raise InputError(f"joint '{joint}' moves by {moved:.3g} {unit}; leave it out of --fixed", str(table.path))
+        found.append(float(np.mean(values)))
+    return np.array(found), notes
 
 
 def check_drives(motions: Sequence[RecordedMotion]) -> None:
@@ -159,9 +194,9 @@ def unit_of_time(motion: RecordedMotion) -> str:
     return f"{what}; give t in s, from {factor * motion.t[0]:.4g} to {factor * (motion.t[0] + length):.4g}"
 
 
-def actuated_joints(rig: Rig) -> tuple[str, ...]:
-    """Those with a drive."""
-    return tuple(name for name in rig.joints if name in rig.plant.actuated)
+def actuated_joints(rig: Rig, fixed: Collection[str] = ()) -> tuple[str, ...]:
+    """Those with a drive that are not fixed."""
+    return tuple(name for name in rig.joints if name in rig.plant.actuated and name not in fixed)
 
 
 def _check_length(t: Array, path: str) -> None:
@@ -187,9 +222,7 @@ def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> Mot
         need = (4 * reach + 8) * motion.step
         what = f"has {motion.t[-1] - motion.t[0]:.3g} s; a cut-off of {cutoff:g} Hz needs {need:.3g} s"
         raise InputError(what, motion.path)
-    drives = motion.drive
-    if delay:
-        drives = np.column_stack([np.interp(motion.t - delay, motion.t, column) for column in drives.T])
+    drives = late(motion.t, motion.drive, delay)
     # a Gaussian does not ring behind the jumps of dry friction
     position, drive = (
         gaussian_filter1d(values, first, axis=0, mode="nearest", truncate=REACH) for values in (motion.position, drives)
@@ -208,7 +241,14 @@ def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> Mot
     kept = np.arange(edge, len(rows[0]) - edge, apart)
     kept = kept[_beside_gaps(rows[0][kept], motion.gaps, touched)]
     moving = _keep_moving(rows[2], -(-reach // thin))[kept]
-    return MotionSamples(*rows, width=second / thin, kept=kept, moving=moving, delay=delay)
+    return MotionSamples(*rows, width=second / thin, kept=kept, moving=moving, delay=delay, fixed=motion.fixed)
+
+
+def late(t: Array, columns: Array, delay: float) -> Array:
+    """(k, n) columns at times (k,), each `delay` [s] later."""
+    if not delay:
+        return columns
+    return np.column_stack([np.interp(t - delay, t, column) for column in columns.T])
 
 
 def _beside_gaps(t: Array, gaps: Sequence[tuple[float, float]], reach: float) -> Array:

@@ -18,6 +18,10 @@ OPEN = 2  # recordings that check whose charts are open; more are folded
 
 def report_page(found: Identification) -> ReportPage:
     page = ReportPage(f"Identification of {found.rig.run_spec.name}")
+    if found.is_blind:
+        _add_judgement(page, found)
+        _add_drives(page, found)
+        return page
     paths = listed([of.path for of in found.unexplained if of.training])
     page.text(
         f"From {paths}: {found.about.replace('_', ' ')};"
@@ -33,6 +37,22 @@ def report_page(found: Identification) -> ReportPage:
 
 
 # --- how well ---
+
+
+def _add_judgement(page: ReportPage, found: Identification) -> None:
+    left = show_percent(found.residual(training=False).whole)
+    page.heading("Validation")
+    page.text(
+        f"The numbers of the rig leave {left} of the drives unexplained. No number is found from these recordings."
+        " Below, root mean squares of each joint, without the samples in which it turns round."
+    )
+    rows = [
+        [check.joint, *(f"{size:.3g} {unit_sign(found.unit_of(check.joint))}" for size in (check.drive, check.after)),
+         show_percent(check.part)]
+        for check in found.checks
+    ]  # fmt: skip
+    page.table(["joint", "drive", "unexplained", "of the drive"], rows)
+    _add_notes(page, found)
 
 
 def _add_checks(page: ReportPage, found: Identification) -> None:
@@ -57,9 +77,20 @@ def _add_checks(page: ReportPage, found: Identification) -> None:
         shown = ("–" if math.isnan(part) else show_percent(part) for part in parts)
         rows.append([check.joint, f"{check.drive:.3g} {unit_sign(found.unit_of(check.joint))}", *shown])
     page.table(["joint", "drive", "left by the rig", "floor", "in training", "in the check", "inside the band"], rows)
+    if found.laws:
+        page.text(
+            "Laws of friction that were tried, each with what it leaves in training and in each part that checks. One"
+            " is taken where it lowers all of the latter.",
+            note=True,
+        )
+        page.table(["law", "training", "checks", ""], found.rows_of_laws)
     beyond = [f"{joint} is {what}" for joint, what in found.extrapolations.items()]
     if beyond:
         page.text(f"In the check {listed(beyond)}.")
+    _add_notes(page, found)
+
+
+def _add_notes(page: ReportPage, found: Identification) -> None:
     notes = [*found.warnings, *found.notes]
     if notes:
         with page.folded("How the recordings were read"):
@@ -68,8 +99,9 @@ def _add_checks(page: ReportPage, found: Identification) -> None:
 
 def _add_drives(page: ReportPage, found: Identification) -> None:
     page.heading("Drives")
+    band = "" if found.is_blind else ", with a band that held 95 % of the samples in training"
     page.text(
-        "Measured and predicted, with a band that held 95 % of the samples in training. The residual is measured less"
+        f"Measured and predicted{band}. The residual is measured less"
         " predicted. A curve over speed looks like friction of another law, a slope over |drive| times the direction of"
         " motion like friction that grows with the load, a step of both at 0 like dry friction that is missing. In the"
         " spectrum, what lies in the grey is filtered away before the fit."

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -102,6 +102,21 @@ class Residual:
     joints: dict[str, float]
 
 
+class TriedLaw(NamedTuple):
+    """A law of friction that was tried, with what it leaves of the drives in training, and of each part that checks;
+    why: it was not found."""
+
+    title: str
+    training: float = float("nan")
+    checks: tuple[float, ...] = ()
+    why: str = ""
+    taken: bool = False
+
+    @staticmethod
+    def of(title: str, found: Identification) -> TriedLaw:
+        return TriedLaw(title, found.residual(training=True).whole, found.residuals_of_checks)
+
+
 @dataclass(frozen=True)
 class Identification:
     """The result of an identification: the numbers that were fitted to motions, with what they leave unexplained.
@@ -125,6 +140,7 @@ class Identification:
     bounded: Mapping[str, float] = field(default_factory=dict)
     base: tuple[BaseNumber, ...] = ()
     repeated: tuple[str, ...] = ()
+    laws: tuple[TriedLaw, ...] = ()  # of friction, where several were tried
     failure: str = ""  # why the numbers are not to be used: they explain too little of the part that checks
 
     @property
@@ -139,6 +155,11 @@ class Identification:
     def values(self) -> Array:
         """(n,) of the numbers of `variables`."""
         return self.estimate.values
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the numbers of the rig are judged, and none were found."""
+        return not any(of.training for of in self.unexplained)
 
     @property
     def source(self) -> str:
@@ -192,8 +213,8 @@ class Identification:
         """Of every joint with a drive, in what was not used."""
         found = []
         for k, joint in enumerate(self.motions[0].joints):
-            rest = [_rms(self._counted(what, k, training=False)) for what in ("drive", "before", "after")]
-            drive, after = (_rms(self._counted(what, k, training=True)) for what in ("drive", "after"))
+            rest = [rms(self._counted(what, k, training=False)) for what in ("drive", "before", "after")]
+            drive, after = (rms(self._counted(what, k, training=True)) for what in ("drive", "after"))
             found.append(JointCheck(joint, *rest, trained=after / drive if drive else float("nan")))
         return found
 
@@ -218,6 +239,12 @@ class Identification:
             of_joints = np.sqrt(left / drive)
         whole = float(np.sqrt(np.sum(left) / np.sum(drive))) if np.any(drive) else float("nan")
         return Residual(whole, dict(zip(self.motions[0].joints, map(float, of_joints), strict=True)))
+
+    @property
+    def residuals_of_checks(self) -> tuple[float, ...]:
+        """|measured − predicted| / |measured| in what was not used of each recording."""
+        parts = [(of.after[of.training :], of.drive[of.training :]) for of in self.unexplained]
+        return tuple(float(np.linalg.norm(left) / np.linalg.norm(drive)) for left, drive in parts if drive.any())
 
     @property
     def sample_numbers(self) -> tuple[int, int]:
@@ -273,6 +300,23 @@ class Identification:
     def lines(self) -> Iterator[str]:
         yield from (f"warning   {line}" for line in self.warnings)
         yield from (f"note      {note}" for note in self.notes)
+        yield from self._lines_of_judgement() if self.is_blind else self._lines_of_numbers()
+
+    def _lines_of_judgement(self) -> Iterator[str]:
+        samples = sum(len(of.t) for of in self.unexplained)
+        paths = listed([of.path for of in self.unexplained])
+        yield f"{self.rig.run_spec.name} beside {paths}: {self.about}; {samples} samples, no number is found"
+        checks = TextTable(["joint"], [f"drive{self._unit_of_checks}", "unexplained", "of the drive"])
+        for check in self.checks:
+            checks.add_row(check.joint, f"{check.drive:.3g}", f"{check.after:.3g}", show_percent(check.part))
+        yield from checks.lines()
+        yield f"residual  {show_percent(self.residual(training=False).whole)} of the drives"
+
+    @property
+    def _unit_of_checks(self) -> str:
+        return ", A" if self.source == CURRENT else ""
+
+    def _lines_of_numbers(self) -> Iterator[str]:
         part, rest = self.sample_numbers
         duration = sum(motion.t[-1] - motion.t[0] for motion in self.motions)
         paths = listed([of.path for of in self.unexplained if of.training])
@@ -291,14 +335,18 @@ class Identification:
                 "" if number.state == "found" else number.state,
             )
         yield from table.lines()
-        unit = ", A" if self.source == CURRENT else ""
-        checks = TextTable(["joint"], [f"drive{unit}", "unexplained before", "after", "of the drive"])
+        checks = TextTable(["joint"], [f"drive{self._unit_of_checks}", "unexplained before", "after", "of the drive"])
         for check in self.checks:
             row = *(f"{value:.3g}" for value in (check.drive, check.before, check.after)), show_percent(check.part)
             checks.add_row(check.joint, *row)
         yield from checks.lines()
         of_training, of_rest = (show_percent(self.residual(training).whole) for training in (True, False))
         yield f"residual  {of_training} of the drives in training, {of_rest} in what checks"
+        if self.laws:
+            laws = TextTable(["law of friction"], ["training", "checks", ""])
+            for row in self.rows_of_laws:
+                laws.add_row(*row)
+            yield from laws.lines()
         for joint, share in self.bounded.items():
             if share > BOUNDED:
                 yield f"bounded   {joint}: {share:.3g} times what the least squares leave that no machine need fit"
@@ -311,6 +359,18 @@ class Identification:
             delay = f"delay     {self.values[-1] * 1e3:.4g} ms are {ticks}"
             yield f"{delay}, and encoders are late by 0 or 1: the overlay does not have it"
         yield from self._lines_of_combinations()
+
+    @property
+    def rows_of_laws(self) -> list[list[str]]:
+        """Title, what is left in training and in each check, and what became of it, of each law."""
+        rows = []
+        for law in self.laws:
+            checks = " ".join(show_percent(left) for left in law.checks)
+            left = (
+                ["–", "–", law.why] if law.why else [show_percent(law.training), checks, "taken" if law.taken else ""]
+            )
+            rows.append([law.title, *left])
+        return rows
 
     def _lines_of_combinations(self) -> Iterator[str]:
         base = [number for number in self.base if number.of_links]
@@ -366,6 +426,11 @@ class Identification:
                 }
                 for number in self.base
             },
+            "laws": [
+                {"law": law.title, "training": law.training, "checks": list(law.checks), "taken": law.taken}
+                for law in self.laws
+                if not law.why
+            ],
             "failure": self.failure or None,
             "unseen": [quantity.title for quantity in self.unseen],
             "in_combination": [quantity.title for quantity in self.unsure],
@@ -378,23 +443,23 @@ class Identification:
     def overlay(self) -> dict[str, Any]:
         """Keys of the rig with the found numbers, as in `cosim run RIG --overlay`."""
         found: dict[str, Any] = {}
-        drives: dict[str, dict[str, Any]] = {}
+        sections: dict[str, dict[str, Any]] = {}
         for block, where in zip(self.variables.blocks, self.variables.number_places, strict=True):
             values = [float(value) for value in self.values[where]]
             owner, _, what = block.title.rpartition(".")
             if block.title.startswith("mechanism."):
                 found |= _keys_of_mechanism(block, values)
-            elif owner.endswith(".actuator"):
+            elif owner.endswith((".actuator", ".friction")):
                 joint, section = owner.split(".")[1:]
-                drives.setdefault(owner, self._section(joint, section))[what] = values[0]
+                sections.setdefault(owner, self._section(joint, section))[what] = values[0]
             elif block.title in table_of(self.rig).per_run:
                 found[block.title] = values[0]
         if self.late_ticks in POSSIBLE_DELAYS:
             late = {"delay": self.late_ticks}
-            drives |= {
+            sections |= {
                 f"joints.{name}.encoder": self._section(name, "encoder") | late for name in self.motions[0].joints
             }
-        return found | drives
+        return found | sections
 
     @property
     def late_ticks(self) -> int | None:
@@ -425,5 +490,5 @@ def _names(block: VariableBlock) -> Iterator[tuple[str, str | None]]:
         yield from ((name, element) for element in NAMES_OF_ELEMENTS.get(length, (None,)))
 
 
-def _rms(values: Array) -> float:
+def rms(values: Array) -> float:
     return float(np.sqrt(np.mean(values**2))) if values.size else float("nan")

@@ -120,7 +120,8 @@ class Variables:
     def linear_of_values(self, values: Array) -> Array:
         """β (size,) of the numbers (n,)."""
         parts = zip(self.blocks, self.number_places, strict=True)
-        return np.concatenate([np.asarray(block.linear_of_values(values[place]), float) for block, place in parts])
+        found = (np.asarray(block.linear_of_values(values[place]), float) for block, place in parts)
+        return np.concatenate([np.zeros(0), *found])
 
     def values_of_linear(self, beta: Numeric) -> Numeric:
         """The numbers (n,) of β."""
