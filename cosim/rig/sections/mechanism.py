@@ -250,7 +250,7 @@ def _tree_of_robot(
     robot = read_robot(file, format, xacro_arguments_of(section), packages, section.get("model"))
     mechanism = robot.under(gravity_of(section, robot))
     findings.notes.extend(mechanism.notes)
-    findings.warnings.extend(mechanism.warnings)
+    findings.warnings.extend(line for line in mechanism.warnings if line not in mechanism.doubts)
     links, joints = list(mechanism.links), list(mechanism.joints)
     floating, moving_base = section.get("floating_base"), section.get("moving_base")
     if not floating and moving_base is None:

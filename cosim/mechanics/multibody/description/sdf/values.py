@@ -190,6 +190,8 @@ class SdfValues:
             return Pose.identity(), relative_to
         xyz, turn = values[:3], np.array(values[3:])
         if not quaternion:
+            if not degrees:
+                self.diagnostics.angles.append((self.place(element), turn.tolist()))
             return pose_of(xyz, np.radians(turn).tolist() if degrees else turn.tolist()), relative_to
         length = float(np.linalg.norm(turn))
         if length == 0.0:
