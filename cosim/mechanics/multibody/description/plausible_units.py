@@ -7,7 +7,7 @@ robots and machines of this world have, and a figure beyond one is a factor of a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 import numpy as np
@@ -19,7 +19,9 @@ from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Pose
 
 USUAL_GYRATION = 0.08  # radius of gyration of a link per size of its robot
 USUAL_CENTRE = 0.08  # distance of a centre of mass per distance between joints
-LARGEST_GYRATION = {0.5: 20.0, 0.01: 3.0}  # kg/m³ -> of one link that would be thinner; air has 1.2 kg/m³
+# kg/m³ -> radius of gyration, per size of the robot, of one link that would be thinner than this; air has 1.2 kg/m³
+LARGEST_GYRATION = {0.01: 3.0, 0.5: 20.0}
+LARGEST_OF_ONE = {0.01: 3.0}  # the same in a robot whose size is its centre of mass alone
 MEDIAN_GYRATION = 5.0  # of the median of several links
 FARTHEST_CENTRE = 5.0  # distance of a centre of mass per distance between joints
 FARTHEST_JOINT = 15.0  # distance of a joint from its parent per sum of all that are shorter
@@ -69,7 +71,8 @@ def doubtful_units(links: Sequence[Link], joints: Sequence[Joint]) -> Iterator[s
         what = f"{mass:.4g} kg in a robot of {size:.4g} m are less than the air around it"
         yield f"{heavy[0][0].place}: {what}; its lengths look like mm"
         return
-    yield from _inertias(heavy, size, mass)
+    largest = LARGEST_GYRATION if frames > 0.0 or len(heavy) > 1 else LARGEST_OF_ONE
+    yield from _inertias(heavy, size, mass, largest)
     yield from doubtful_drives(joints, size, mass)
 
 
@@ -90,13 +93,15 @@ def _joints_far_away(joints: Sequence[Joint]) -> Iterator[str]:
         shorter += distances[joint.name]
 
 
-def _inertias(heavy: Sequence[tuple[Link, Inertial]], size: float, mass: float) -> Iterator[str]:
+def _inertias(
+    heavy: Sequence[tuple[Link, Inertial]], size: float, mass: float, largest: Mapping[float, float]
+) -> Iterator[str]:
     """Radii of gyration beyond the robot, and masses beyond any metal."""
     radii = _gyrations(heavy)
     densities = {
         link.name: inertial.mass / (BALL * radii[link.name] ** 3) for link, inertial in heavy if radii[link.name]
     }
-    large = [link for link, inertial in heavy if _is_large(inertial.mass, radii[link.name], size, mass)]
+    large = [link for link, inertial in heavy if _is_large(inertial, radii[link.name], size, mass, largest)]
     if len(heavy) >= SEVERAL and median(radii.values()) > MEDIAN_GYRATION * size:
         large = [link for link, _ in heavy if radii[link.name] > MEDIAN_GYRATION * size]
     if large:
@@ -121,11 +126,11 @@ def _inertias(heavy: Sequence[tuple[Link, Inertial]], size: float, mass: float) 
             yield line_about([link], f"{what}, and with its inertia it is denser than any metal; they look like g")
 
 
-def _is_large(own: float, radius: float, size: float, mass: float) -> bool:
-    """Whether no link of this mass [kg] has this radius of gyration. size, mass: of the robot."""
-    volume = BALL * radius**3
-    thin = any(own < density * volume and radius > most * size for density, most in LARGEST_GYRATION.items())
-    return thin and own * radius**2 > NEGLIGIBLE * mass * size**2
+def _is_large(inertial: Inertial, radius: float, size: float, mass: float, largest: Mapping[float, float]) -> bool:
+    """Whether no link of this mass has this radius of gyration. size, mass: of the robot."""
+    density = inertial.mass / (BALL * radius**3) if radius else math.inf
+    thin = any(density < limit and radius > most * size for limit, most in largest.items())
+    return thin and inertial.mass * radius**2 > NEGLIGIBLE * mass * size**2
 
 
 def _is_filled_in(inertia: Array) -> bool:

@@ -45,10 +45,10 @@ class RobotFile:
     """A robot file that was read.
 
     mechanism: with its notes and its warnings of what is lost and changes the motion; gravity: (3,) [m/s²], None where
-    the file has none; start: the state in which the robot begins unless a rig gives another; states: others by name;
-    limits: joint -> limits of a rig that are no mechanics, such as soft limits, by their key; efforts: joint -> least
-    and greatest effort where they differ, of which the mechanism has the smaller one as limit in both directions;
-    carried: link -> the part of its weight that is compensated.
+    the file has none, gravity_place: where; start: the state in which the robot begins unless a rig gives another;
+    states: others by name; limits: joint -> limits of a rig that are no mechanics, such as soft limits, by their key;
+    efforts: joint -> least and greatest effort where they differ, of which the mechanism has the smaller one as limit
+    in both directions; carried: link -> the part of its weight that is compensated.
     """
 
     mechanism: Mechanism
@@ -59,6 +59,7 @@ class RobotFile:
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     efforts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     carried: Mapping[str, float] = field(default_factory=dict)
+    gravity_place: SourceLocation = NOWHERE
 
     def gravity_or(self, given: Sequence[float] | None) -> tuple[float, float, float]:
         """The gravity that was given, else the file's, else the usual one."""

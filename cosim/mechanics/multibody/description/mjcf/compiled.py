@@ -19,6 +19,7 @@ from cosim.core.errors import InputError, InputErrors, SourceLocation
 from cosim.core.paths import UNTRACKED, NotAFile, check_file
 from cosim.core.trust.data_only import MJCF, refuse_code
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.mjcf.source import MjcfSource
 from cosim.mechanics.multibody.mechanism import Pose
 
 INSTALL = "pip install mujoco"
@@ -83,9 +84,17 @@ class CompiledModel:
         self.taken.add(name)
         return name
 
+    @cached_property
+    def source(self) -> MjcfSource:
+        return MjcfSource.of(self.file)
+
     def place(self, kind: str, name: str) -> SourceLocation:
         """The place of the element `name`; kind: what it is, in words."""
-        return SourceLocation(self.file, key=f"{kind} '{name}'")
+        return self.source.place(kind, name)
+
+    def section(self, tag: str) -> SourceLocation:
+        """The place of the section `<tag>`, which a file may not have."""
+        return self.source.section(tag)
 
     def warn(self, what: str, kind: str = "", name: str = "") -> None:
         self.diagnostics.warn(what, self.place(kind, name) if kind else SourceLocation(self.file))
