@@ -19,8 +19,10 @@ FARTHEST = 50.0  # travel of a slide per size of its robot
 WHOLE_TRAVEL = 15.0, 20.0  # the same, and m, of a slide whose limits are whole numbers
 STRONGEST = 50.0  # torque per moment of the robot's weight at its whole size
 WHOLE_TORQUE = 1000.0  # N m: an effort in N mm is at least this number
+MOST_POWER = 200.0  # W of one joint per kg of the robot
 MOST_DAMPED = 50.0  # torque of the damper at the fastest motion per effort limit
 GRAVITY = 9.81  # m/s²
+TURNING = "revolute", "continuous"  # kinds
 
 
 def doubtful_hinges(joints: Sequence[Joint]) -> Iterator[str]:
@@ -31,16 +33,19 @@ def doubtful_hinges(joints: Sequence[Joint]) -> Iterator[str]:
         turns = max(map(abs, bounds)) / TURN
         what = f"its limits of {' and '.join(f'{bound:g}' for bound in bounds)} rad are up to {turns:.3g} turns"
         yield line_about(found, f"{what}; they look like degrees")
-    if any(joint for joint in hinges if _bounds(joint) and _looks_whole(joint.max_velocity, FASTEST)):
-        turning = [joint for joint in joints if joint.kind in ("revolute", "continuous")]
-        found = [joint for joint in turning if _looks_whole(joint.max_velocity, FASTEST)]
-        speed = found[0].max_velocity
+    fast = [joint for joint in joints if joint.kind in TURNING and _looks_whole(joint.max_velocity, FASTEST)]
+    if not any(joint in hinges and _bounds(joint) for joint in fast):
+        fast = []  # wheels and propellers are as fast
+    if fast:
+        speed = fast[0].max_velocity
         what = f"its velocity limit of {speed:g} rad/s is {speed / TURN:.3g} turns a second"
-        yield line_about(found, f"{what}; it looks like degrees/s, in rad/s it is {math.radians(speed):.4g}")
+        yield line_about(fast, f"{what}; it looks like degrees/s, in rad/s it is {math.radians(speed):.4g}")
     if found := [joint for joint in joints if joint.friction > joint.max_effort > 0.0]:
         what = f"its friction of {found[0].friction:g} is above its effort limit of {found[0].max_effort:g}"
         yield line_about(found, f"{what}, it never moves; check the units of both")
-    if found := [joint for joint in joints if _drag(joint) > MOST_DAMPED * joint.max_effort > 0.0]:
+    if found := [
+        joint for joint in joints if joint not in fast and _drag(joint) > MOST_DAMPED * joint.max_effort > 0.0
+    ]:
         first = found[0]
         what = f"its damping of {first.damping:g} takes {_drag(first):.4g} at the velocity limit"
         yield line_about(found, f"{what}, the effort limit is {first.max_effort:g}; check the units of the three")
@@ -56,12 +61,14 @@ def doubtful_drives(joints: Sequence[Joint], size: float, mass: float) -> Iterat
         what = f"its velocity limit of {found[0].max_velocity:g} m/s is beyond a robot of {size:.4g} m"
         yield line_about(found, f"{what}; it looks like mm/s")
     weight = mass * GRAVITY * size
-    most = max(STRONGEST * weight, WHOLE_TORQUE)
-    turning = [joint for joint in joints if joint.kind in ("revolute", "continuous")]
-    if found := [joint for joint in turning if _looks_whole(joint.max_effort, most, 1.0)]:
+    strong = [joint for joint in joints if joint.kind in TURNING and _looks_whole(joint.max_effort, WHOLE_TORQUE, 1.0)]
+    if found := [joint for joint in strong if joint.max_effort > STRONGEST * weight]:
         times = found[0].max_effort / weight
         what = f"its effort limit of {found[0].max_effort:g} N m lifts {times:.3g} times the robot at its whole size"
         yield line_about(found, f"{what}; it looks like N mm")
+    elif found := [joint for joint in strong if _power(joint) > MOST_POWER * mass]:
+        what = f"its limits of effort and velocity are {_power(found[0]) / 1e3:.3g} kW in a robot of {mass:.3g} kg"
+        yield line_about(found, f"{what}; the effort of {found[0].max_effort:g} N m looks like N mm")
 
 
 def _bounds(joint: Joint) -> list[float]:
@@ -94,8 +101,16 @@ def _looks_whole(value: float, least: float, step: float = ROUND) -> bool:
     return math.isfinite(value) and value > least and (value / step).is_integer() and not is_stand_in(value)
 
 
+def _speed(joint: Joint) -> float:
+    """The velocity limit; 0 where there is none or one that stands for none."""
+    speed = joint.max_velocity
+    return speed if math.isfinite(speed) and (speed <= 1.0 or not is_stand_in(speed)) else 0.0
+
+
 def _drag(joint: Joint) -> float:
-    """Force or torque of the damper at the velocity limit; 0 without one."""
-    known = math.isfinite(joint.max_velocity) and math.isfinite(joint.max_effort)
-    stand_in = joint.max_velocity > 1.0 and is_stand_in(joint.max_velocity)
-    return joint.damping * joint.max_velocity if known and not stand_in else 0.0
+    """Force or torque of the damper at the velocity limit."""
+    return joint.damping * _speed(joint) if math.isfinite(joint.max_effort) else 0.0
+
+
+def _power(joint: Joint) -> float:
+    return joint.max_effort * _speed(joint)

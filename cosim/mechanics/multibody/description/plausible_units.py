@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
@@ -33,6 +34,7 @@ HEAVIEST = 30.0  # mass of that link per median of the others
 THINNEST = 1e-5  # kg/m³ of the cube around a robot
 BALL = 4.0 / 3.0 * math.pi * 2.5**1.5  # volume of a ball per its radius of gyration to the third power
 NEGLIGIBLE = 1e-3  # of the inertia or the mass of the robot
+POINT = 1e-5  # radius of gyration of a point mass per size of its robot
 
 INCH, POUND = 0.0254, 0.45359237  # m, kg
 # unit -> kg m² per unit, and m per unit
@@ -71,8 +73,17 @@ def doubtful_units(links: Sequence[Link], joints: Sequence[Joint]) -> Iterator[s
         what = f"{mass:.4g} kg in a robot of {size:.4g} m are less than the air around it"
         yield f"{heavy[0][0].place}: {what}; its lengths look like mm"
         return
-    largest = LARGEST_GYRATION if frames > 0.0 or len(heavy) > 1 else LARGEST_OF_ONE
-    yield from _inertias(heavy, size, mass, largest)
+    moving = _moving(joints)
+    bodies = _bodies(heavy)
+    moved = [body for body in bodies if body.link.name in moving]
+    limits = LARGEST_GYRATION if frames > 0.0 or len(heavy) > 1 else LARGEST_OF_ONE
+    if large := _large_inertias(moved, size, mass, limits):
+        what = f"its radius of gyration is {large[0].radius:.3g} m in a robot of {size:.3g} m"
+        unit = nearest_unit(INERTIAS, median((body.radius / (USUAL_GYRATION * size)) ** 2 for body in large))
+        looks = "as if filled in for want of another" if all(body.is_filled_in for body in large) else f"like {unit}"
+        yield line_about([body.link for body in large], f"{what}; the inertia looks {looks}")
+    else:
+        yield from _heavy_bodies(bodies, moved, size, mass)
     yield from doubtful_drives(joints, size, mass)
 
 
@@ -93,58 +104,77 @@ def _joints_far_away(joints: Sequence[Joint]) -> Iterator[str]:
         shorter += distances[joint.name]
 
 
-def _inertias(
-    heavy: Sequence[tuple[Link, Inertial]], size: float, mass: float, largest: Mapping[float, float]
-) -> Iterator[str]:
-    """Radii of gyration beyond the robot, and masses beyond any metal."""
-    radii = _gyrations(heavy)
-    densities = {
-        link.name: inertial.mass / (BALL * radii[link.name] ** 3) for link, inertial in heavy if radii[link.name]
-    }
-    large = [link for link, inertial in heavy if _is_large(inertial, radii[link.name], size, mass, largest)]
-    if len(heavy) >= SEVERAL and median(radii.values()) > MEDIAN_GYRATION * size:
-        large = [link for link, _ in heavy if radii[link.name] > MEDIAN_GYRATION * size]
-    if large:
-        link, ratio = large[0], median(radii[link.name] / (USUAL_GYRATION * size) for link in large)
-        what = f"its radius of gyration is {radii[link.name]:.3g} m in a robot of {size:.3g} m"
-        of_one = {link.name: inertial.inertia for link, inertial in heavy}
-        filled_in = all(_is_filled_in(of_one[link.name]) for link in large)
-        looks = "as if filled in for want of another" if filled_in else f"like {nearest_unit(INERTIAS, ratio**2)}"
-        yield line_about(large, f"{what}; the inertia looks {looks}")
-    extended = [(link, inertial) for link, inertial in heavy if radii[link.name] > NEGLIGIBLE * size]
-    if large or len(extended) < SEVERAL:
-        return
-    if median(densities[link.name] for link, _ in extended) > DENSEST and mass / size**3 > DENSEST / 10.0:
-        link, inertial = max(extended, key=lambda each: each[1].mass)
-        what = f"with {inertial.mass:.4g} kg and its inertia it is denser than any metal, as most links are"
-        yield line_about([link], f"{what}; the masses look like g")
-        return
-    for link, inertial in extended:
-        usual = median(other.mass for each, other in heavy if each is not link)
-        if densities[link.name] > DENSEST_LINK and inertial.mass > HEAVIEST * usual:
-            what = f"its {inertial.mass:.4g} kg are {inertial.mass / usual:.3g} times those of most links"
-            yield line_about([link], f"{what}, and with its inertia it is denser than any metal; they look like g")
+@dataclass(frozen=True)
+class _Body:
+    """The numbers of a link with mass; radius: of gyration, about the axis of its largest moment [m]."""
+
+    link: Link
+    inertial: Inertial
+    radius: float
+
+    @property
+    def density(self) -> float:
+        """Of a ball with this mass and inertia [kg/m³]."""
+        return self.inertial.mass / (BALL * self.radius**3) if self.radius else math.inf
+
+    @property
+    def is_filled_in(self) -> bool:
+        """Whether the three moments are the same power of ten, as writers put in for want of the true ones."""
+        inertia = self.inertial.inertia
+        moment = float(inertia[0, 0])
+        return bool(moment > 0.0 and np.array_equal(inertia, moment * np.eye(3)) and math.log10(moment).is_integer())
 
 
-def _is_large(inertial: Inertial, radius: float, size: float, mass: float, largest: Mapping[float, float]) -> bool:
-    """Whether no link of this mass has this radius of gyration. size, mass: of the robot."""
-    density = inertial.mass / (BALL * radius**3) if radius else math.inf
-    thin = any(density < limit and radius > most * size for limit, most in largest.items())
-    return thin and inertial.mass * radius**2 > NEGLIGIBLE * mass * size**2
-
-
-def _is_filled_in(inertia: Array) -> bool:
-    """Whether the three moments are the same power of ten, as writers put in for want of the true ones."""
-    moment = float(inertia[0, 0])
-    return bool(moment > 0.0 and np.array_equal(inertia, moment * np.eye(3)) and math.log10(moment).is_integer())
-
-
-def _gyrations(heavy: Sequence[tuple[Link, Inertial]]) -> dict[str, float]:
-    """Link -> radius of gyration about the axis of its largest moment [m]."""
+def _bodies(heavy: Sequence[tuple[Link, Inertial]]) -> list[_Body]:
     largest = np.linalg.eigvalsh(np.array([inertial.inertia for _, inertial in heavy]))[:, -1]
     masses = np.array([inertial.mass for _, inertial in heavy])
-    radii = np.sqrt(np.maximum(largest, 0.0) / masses)
-    return {link.name: radius for (link, _), radius in zip(heavy, radii.tolist(), strict=True)}
+    radii = np.sqrt(np.maximum(largest, 0.0) / masses).tolist()
+    return [_Body(link, inertial, radius) for (link, inertial), radius in zip(heavy, radii, strict=True)]
+
+
+def _large_inertias(bodies: Sequence[_Body], size: float, mass: float, limits: Mapping[float, float]) -> list[_Body]:
+    """Those whose radius of gyration is beyond the robot. size, mass: of the robot."""
+    if len(bodies) >= SEVERAL and median(body.radius for body in bodies) > MEDIAN_GYRATION * size:
+        return [body for body in bodies if body.radius > MEDIAN_GYRATION * size]
+    thin = [
+        body
+        for body in bodies
+        if any(body.density < density and body.radius > most * size for density, most in limits.items())
+    ]
+    return [body for body in thin if body.inertial.mass * body.radius**2 > NEGLIGIBLE * mass * size**2]
+
+
+def _heavy_bodies(bodies: Sequence[_Body], moved: Sequence[_Body], size: float, mass: float) -> Iterator[str]:
+    """Masses beyond any metal, of most links or of some of those that move. size, mass: of the robot."""
+    extended = [body for body in bodies if body.radius > NEGLIGIBLE * size]
+    densest = median(body.density for body in extended) if len(extended) >= SEVERAL else 0.0
+    if densest > DENSEST and mass / size**3 > DENSEST / 10.0:
+        first = max(extended, key=lambda body: body.inertial.mass)
+        what = f"with {first.inertial.mass:.4g} kg and its inertia it is denser than any metal, as most links are"
+        yield line_about([first.link], f"{what}; the masses look like g")
+        return
+    usual = sorted(body.inertial.mass for body in bodies)[(len(bodies) - 1) // 2]
+    dense = [body for body in moved if body.radius > POINT * size and body.density > DENSEST_LINK]
+    if found := [body for body in dense if body.inertial.mass > HEAVIEST * usual]:
+        own = found[0].inertial.mass
+        what = f"its {own:.4g} kg are {own / usual:.3g} times the mass of a usual link of this robot"
+        fix = "with its inertia it is denser than any metal; it looks like g"
+        yield line_about([body.link for body in found], f"{what}, and {fix}")
+
+
+def _moving(joints: Sequence[Joint]) -> set[str]:
+    """Names of the links that no fixed joints hold to the root, whose inertia has an effect."""
+    above = {joint.child: joint for joint in joints}
+    held: dict[str, bool] = {}
+    for joint in joints:
+        chain, link = [], joint.child
+        while link not in held and (carrier := above.get(link)) is not None and carrier.kind == "fixed":
+            held[link] = True  # for now, and for joints in a circle
+            chain.append(link)
+            link = carrier.parent
+        if not held.get(link, link not in above):
+            held.update(dict.fromkeys([*chain, link], False))
+    return {link for link in above if not held[link]}
 
 
 def _at_zero(links: Sequence[Link], joints: Sequence[Joint]) -> dict[str, Pose]:
