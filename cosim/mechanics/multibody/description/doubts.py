@@ -23,11 +23,12 @@ def line_about(parts: Sequence[Link] | Sequence[Joint], what: str) -> str:
     return f"{first.place}: {named}{what}" + (f" (and {others} more {plural(others, word)})" if others else "")
 
 
-def nearest_unit(units: Mapping[str, float], ratio: float) -> str:
-    """The unit by whose factor a value is this many times a usual one; two that are about as near."""
+def nearest_unit(units: Mapping[str, float], ratio: float, spread: float = 1.0) -> str:
+    """The unit by whose factor a value is this many times a usual one; a second one that is nearer than the spread of
+    usual values [powers of ten]."""
     factors = {unit: abs(math.log10(ratio * factor)) for unit, factor in units.items()}
     first, second = sorted(units, key=lambda unit: factors[unit])[:2]
-    return f"{first} or {second}" if factors[second] < 1.0 else first
+    return f"{first} or {second}" if factors[second] < spread else first
 
 
 def is_stand_in(value: float) -> bool:

@@ -13,7 +13,8 @@ from cosim.mechanics.multibody.description.doubts import is_stand_in, line_about
 from cosim.mechanics.multibody.mechanism import Joint
 
 DEGREES = 30.0, 720.0  # sizes of angles that are written in degrees
-FASTEST = 50.0  # rad/s of a hinge with a range, beyond which whole numbers look like degrees/s; sizes/s of a slide
+FASTEST = 50.0  # rad/s of a hinge with a range, beyond which whole numbers look like degrees/s
+FASTEST_SLIDE = 20.0  # sizes of the robot per second, beyond which they look like mm/s
 ROUND = 5.0  # degrees/s, of which such numbers are multiples
 FARTHEST = 50.0  # travel of a slide per size of its robot
 WHOLE_TRAVEL = 15.0, 20.0  # the same, and m, of a slide whose limits are whole numbers
@@ -57,7 +58,7 @@ def doubtful_drives(joints: Sequence[Joint], size: float, mass: float) -> Iterat
     if found := [joint for joint in slides if _range_in_millimetres(joint, size)]:
         bounds = " and ".join(f"{bound:g}" for bound in _bounds(found[0]))
         yield line_about(found, f"its limits of {bounds} m are beyond a robot of {size:.4g} m; they look like mm")
-    if found := [joint for joint in slides if _looks_whole(joint.max_velocity, FASTEST * size)]:
+    if found := [joint for joint in slides if _looks_whole(joint.max_velocity, FASTEST_SLIDE * size)]:
         what = f"its velocity limit of {found[0].max_velocity:g} m/s is beyond a robot of {size:.4g} m"
         yield line_about(found, f"{what}; it looks like mm/s")
     weight = mass * GRAVITY * size

@@ -19,6 +19,7 @@ from cosim.mechanics.multibody.description.plausible_joints import doubtful_driv
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Pose
 
 USUAL_GYRATION = 0.08  # radius of gyration of a link per size of its robot
+SPREAD = 1.5  # powers of ten, of the square of it among robots
 USUAL_CENTRE = 0.08  # distance of a centre of mass per distance between joints
 # kg/m³ -> radius of gyration, per size of the robot, of one link that would be thinner than this; air has 1.2 kg/m³
 LARGEST_GYRATION = {0.01: 3.0, 0.5: 20.0}
@@ -79,7 +80,7 @@ def doubtful_units(links: Sequence[Link], joints: Sequence[Joint]) -> Iterator[s
     limits = LARGEST_GYRATION if frames > 0.0 or len(heavy) > 1 else LARGEST_OF_ONE
     if large := _large_inertias(moved, size, mass, limits):
         what = f"its radius of gyration is {large[0].radius:.3g} m in a robot of {size:.3g} m"
-        unit = nearest_unit(INERTIAS, median((body.radius / (USUAL_GYRATION * size)) ** 2 for body in large))
+        unit = nearest_unit(INERTIAS, median((body.radius / (USUAL_GYRATION * size)) ** 2 for body in large), SPREAD)
         looks = "as if filled in for want of another" if all(body.is_filled_in for body in large) else f"like {unit}"
         yield line_about([body.link for body in large], f"{what}; the inertia looks {looks}")
     else:
