@@ -55,5 +55,5 @@ def doubtful_gravity(gravity: Sequence[float], place: SourceLocation) -> Iterato
     strength = math.hypot(*gravity)
     if strength > STRONGEST_GRAVITY:
         unit = min(GRAVITIES, key=lambda unit: abs(math.log10(strength * GRAVITIES[unit] / 9.81)))
-        what = f"the gravity of {strength:.4g} m/s² is {strength / 9.81:.3g} times Earth's; it looks like {unit}"
+        what = f"the gravity of {strength:.4g} m/s² is {strength / 9.81:.0f} times Earth's; it looks like {unit}"
         yield f"{place}: {what}"

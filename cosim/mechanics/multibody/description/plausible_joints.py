@@ -65,10 +65,10 @@ def doubtful_drives(joints: Sequence[Joint], size: float, mass: float) -> Iterat
     strong = [joint for joint in joints if joint.kind in TURNING and _looks_whole(joint.max_effort, WHOLE_TORQUE, 1.0)]
     if found := [joint for joint in strong if joint.max_effort > STRONGEST * weight]:
         times = found[0].max_effort / weight
-        what = f"its effort limit of {found[0].max_effort:g} N m lifts {times:.3g} times the robot at its whole size"
+        what = f"its effort limit of {found[0].max_effort:g} N m lifts {times:.0f} times the robot at its whole size"
         yield line_about(found, f"{what}; it looks like N mm")
     elif found := [joint for joint in strong if _power(joint) > MOST_POWER * mass]:
-        what = f"its limits of effort and velocity are {_power(found[0]) / 1e3:.3g} kW in a robot of {mass:.3g} kg"
+        what = f"its limits of effort and velocity are {_power(found[0]) / 1e3:.0f} kW in a robot of {mass:.4g} kg"
         yield line_about(found, f"{what}; the effort of {found[0].max_effort:g} N m looks like N mm")
 
 

@@ -158,7 +158,7 @@ def _heavy_bodies(bodies: Sequence[_Body], moved: Sequence[_Body], size: float, 
     dense = [body for body in moved if body.radius > POINT * size and body.density > DENSEST_LINK]
     if found := [body for body in dense if body.inertial.mass > HEAVIEST * usual]:
         own = found[0].inertial.mass
-        what = f"its {own:.4g} kg are {own / usual:.3g} times the mass of a usual link of this robot"
+        what = f"its {own:.4g} kg are {own / usual:.0f} times the mass of a usual link of this robot"
         fix = "with its inertia it is denser than any metal; it looks like g"
         yield line_about([body.link for body in found], f"{what}, and {fix}")
 

@@ -140,7 +140,10 @@ class SdfValues:
     def number(self, parent: XmlElement | None, tag: str, default: float, infinite: bool = False) -> float:
         """The number in a child; the default without one."""
         element = None if parent is None else self.child(parent, tag)
-        if element is None or not element.text:
+        if element is None:
+            return default
+        if not element.text:
+            self.error(element, f"<{tag}> is empty; fill it in")
             return default
         values = self.numbers(element, element.text, 1, infinite)
         return values[0] if values else default
