@@ -60,7 +60,6 @@ class CompiledModel:
                 found = cls(mujoco, mujoco.MjModel.from_xml_path(file), file)
             for line in warned:
                 found.diagnostics.note(f"MuJoCo: {line}", SourceLocation(file))
-            found._refuse_not_finite()
             return found
         except NotAFile as error:
             raise InputErrors([InputError(f"cannot be read: {error.strerror}", SourceLocation(file))]) from None
@@ -70,12 +69,12 @@ class CompiledModel:
             place = SourceLocation(file, max(int(line[1]), 1)) if line else _place_of_file(file, text)
             raise InputErrors([InputError(f"MuJoCo cannot compile the file: {text}", place)]) from None
 
-    def _refuse_not_finite(self) -> None:
+    def refuse_not_finite(self) -> None:
         """Raises InputErrors for numbers that MuJoCo takes and that are none."""
         errors = []
         for array, kind in FINITE.items():
-            rows = np.asarray(getattr(self.model, array)).reshape(len(getattr(self.model, array)), -1)
-            for number in np.flatnonzero(~np.isfinite(rows).all(axis=1)).tolist():
+            rows = np.asarray(getattr(self.model, array))
+            for number in np.unique(np.argwhere(~np.isfinite(rows))[:, 0]).tolist():
                 place = self.place(kind, self.name(kind.upper(), number))
                 errors.append(InputError(f"{array.partition('_')[2]} is not finite; give a number", place))
         for number in np.flatnonzero(np.isnan(self.model.jnt_range).any(axis=1)).tolist():

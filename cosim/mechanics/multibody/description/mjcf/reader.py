@@ -30,6 +30,7 @@ def read_mjcf(path: str | Path) -> RobotFile:
     Raises InputErrors for a file that MuJoCo refuses, and where the package `mujoco` is missing.
     """
     compiled = CompiledModel.of(path)
+    compiled.refuse_not_finite()
     tree, equalities = MjcfTree(compiled), Equalities(compiled)
     springs, forces = springs_of(compiled)
     _warn_of_the_rest(compiled)
