@@ -5,7 +5,8 @@ import warnings
 
 import pytest
 
-from cosim.core.errors import InputError
+from cosim.core.errors import InputError, RunWarning
+from cosim.mechanics.multibody.model import Model
 from cosim.rig.rig import load_rig
 
 URDF = """<robot name="r">
@@ -123,3 +124,13 @@ def test_a_mass_that_the_rig_corrects_is_warned_of_no_longer(tmp_path):
 def test_a_mass_that_is_none_is_an_error_with_its_line(tmp_path, format, mass):
     with pytest.raises(InputError, match=r"(robot|rig)\.\w+:\d+"):
         warned(tmp_path, format, mass=mass)
+
+
+def test_models_of_files_are_warned_of_alike(tmp_path):
+    file = tmp_path / "robot.sdf"
+    file.write_text(SDF.format(**SOUND | {"outer": "90 0 0", "gravity": "-9810"}))
+    with pytest.warns(RunWarning) as found:
+        Model.from_sdf(file)
+    assert [line for line in map(str, (each.message for each in found)) if "looks like mm/s²" in line]
+    assert [line for line in map(str, (each.message for each in found)) if "look like degrees" in line]
+    assert len(found) == 2

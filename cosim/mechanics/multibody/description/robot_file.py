@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cosim.core.errors import RunWarning, SourceLocation
+from cosim.mechanics.multibody.description.doubts import doubtful_gravity
 from cosim.mechanics.multibody.mechanism import GRAVITY, NOWHERE, AppliedForce, Mechanism, Pose
 from cosim.mechanics.multibody.spring_laws import constant_force
 
@@ -81,7 +82,11 @@ class RobotFile:
                 carrying.append(AppliedForce(force, law, frames, place=link.place))
         return replace(self.mechanism, forces=(*self.mechanism.forces, *carrying)) if carrying else self.mechanism
 
-    def warn(self, stacklevel: int = 3) -> None:
-        """Warn the program that called the caller of what is lost."""
-        for line in self.mechanism.warnings:
+    def warn(self, given: Sequence[float] | None = None, stacklevel: int = 3) -> None:
+        """Warn the program that called the caller of what is lost, and of numbers that look like another unit's.
+        given: the gravity that counts instead of the file's."""
+        of_gravity = (
+            () if self.gravity is None or given is not None else doubtful_gravity(self.gravity, self.gravity_place)
+        )
+        for line in (*self.mechanism.warnings, *of_gravity):
             warnings.warn(line, RunWarning, stacklevel=stacklevel)
