@@ -23,7 +23,7 @@ WHOLE_TORQUE = 1000.0  # N m: an effort in N mm is at least this number
 MOST_POWER = 200.0  # W of one joint per kg of the robot
 MOST_DAMPED = 50.0  # torque of the damper at the fastest motion per effort limit
 GRAVITY = 9.81  # m/s²
-TURNING = "revolute", "continuous"  # kinds
+ROTATIONAL = "revolute", "continuous"  # kinds
 
 
 def doubtful_hinges(joints: Sequence[Joint]) -> Iterator[str]:
@@ -34,7 +34,7 @@ def doubtful_hinges(joints: Sequence[Joint]) -> Iterator[str]:
         turns = max(map(abs, bounds)) / TURN
         what = f"its limits of {' and '.join(f'{bound:g}' for bound in bounds)} rad are up to {turns:.3g} turns"
         yield line_about(found, f"{what}; they look like degrees")
-    fast = [joint for joint in joints if joint.kind in TURNING and _looks_whole(joint.max_velocity, FASTEST)]
+    fast = [joint for joint in joints if joint.kind in ROTATIONAL and _looks_whole(joint.max_velocity, FASTEST)]
     if not any(joint in hinges and _bounds(joint) for joint in fast):
         fast = []  # wheels and propellers are as fast
     if fast:
@@ -62,7 +62,9 @@ def doubtful_drives(joints: Sequence[Joint], size: float, mass: float) -> Iterat
         what = f"its velocity limit of {found[0].max_velocity:g} m/s is beyond a robot of {size:.4g} m"
         yield line_about(found, f"{what}; it looks like mm/s")
     weight = mass * GRAVITY * size
-    strong = [joint for joint in joints if joint.kind in TURNING and _looks_whole(joint.max_effort, WHOLE_TORQUE, 1.0)]
+    strong = [
+        joint for joint in joints if joint.kind in ROTATIONAL and _looks_whole(joint.max_effort, WHOLE_TORQUE, 1.0)
+    ]
     if found := [joint for joint in strong if joint.max_effort > STRONGEST * weight]:
         times = found[0].max_effort / weight
         what = f"its effort limit of {found[0].max_effort:g} N m lifts {times:.0f} times the robot at its whole size"

@@ -106,7 +106,7 @@ def _joints_far_away(joints: Sequence[Joint]) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class _Body:
+class _HeavyLink:
     """The numbers of a link with mass; radius: of gyration, about the axis of its largest moment [m]."""
 
     link: Link
@@ -126,14 +126,16 @@ class _Body:
         return bool(moment > 0.0 and np.array_equal(inertia, moment * np.eye(3)) and math.log10(moment).is_integer())
 
 
-def _bodies(heavy: Sequence[tuple[Link, Inertial]]) -> list[_Body]:
+def _bodies(heavy: Sequence[tuple[Link, Inertial]]) -> list[_HeavyLink]:
     largest = np.linalg.eigvalsh(np.array([inertial.inertia for _, inertial in heavy]))[:, -1]
     masses = np.array([inertial.mass for _, inertial in heavy])
     radii = np.sqrt(np.maximum(largest, 0.0) / masses).tolist()
-    return [_Body(link, inertial, radius) for (link, inertial), radius in zip(heavy, radii, strict=True)]
+    return [_HeavyLink(link, inertial, radius) for (link, inertial), radius in zip(heavy, radii, strict=True)]
 
 
-def _large_inertias(bodies: Sequence[_Body], size: float, mass: float, limits: Mapping[float, float]) -> list[_Body]:
+def _large_inertias(
+    bodies: Sequence[_HeavyLink], size: float, mass: float, limits: Mapping[float, float]
+) -> list[_HeavyLink]:
     """Those whose radius of gyration is beyond the robot. size, mass: of the robot."""
     if len(bodies) >= SEVERAL and median(body.radius for body in bodies) > MEDIAN_GYRATION * size:
         return [body for body in bodies if body.radius > MEDIAN_GYRATION * size]
@@ -145,7 +147,7 @@ def _large_inertias(bodies: Sequence[_Body], size: float, mass: float, limits: M
     return [body for body in thin if body.inertial.mass * body.radius**2 > NEGLIGIBLE * mass * size**2]
 
 
-def _heavy_bodies(bodies: Sequence[_Body], moved: Sequence[_Body], size: float, mass: float) -> Iterator[str]:
+def _heavy_bodies(bodies: Sequence[_HeavyLink], moved: Sequence[_HeavyLink], size: float, mass: float) -> Iterator[str]:
     """Masses beyond any metal, of most links or of some of those that move. size, mass: of the robot."""
     extended = [body for body in bodies if body.radius > NEGLIGIBLE * size]
     densest = median(body.density for body in extended) if len(extended) >= SEVERAL else 0.0

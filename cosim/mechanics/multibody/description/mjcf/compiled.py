@@ -174,7 +174,7 @@ class CompiledModel:
 
 
 def _place_of_file(file: str, text: str) -> SourceLocation:
-    """Where a file names another one that MuJoCo cannot open; its first line, where it says nothing."""
+    """Where a file names another one that MuJoCo cannot open; else its first line."""
     missing = _FILE.search(text)
     elements = [element for _, element in MjcfSource.of(file).elements] if missing else []
     naming = [each for each in elements if missing and missing[1].endswith(each.attributes.get("file", "\0"))]
