@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.mechanics.multibody.description.plausible_units import INERTIAS, doubtful_units
+from cosim.mechanics.multibody.description.plausible_units import INERTIAS, _moving, doubtful_units
 from cosim.mechanics.multibody.description.urdf import read_urdf
 from cosim.mechanics.multibody.mechanism import Pose
 from cosim.rig.sections.rig_spec import read_rig
@@ -60,6 +60,7 @@ def test_rigs_raise_no_doubt(name):
 
 
 MISTAKES = {
+    "kg·cm²": {"inertia": 1e4},
     "kg·mm²": {"inertia": 1e6},
     "g·cm²": {"inertia": 1e7},
     "g·mm²": {"inertia": 1e9},
@@ -77,26 +78,121 @@ def test_numbers_of_another_unit_are_recognised(name, said):
     assert said in line and line.startswith(f"{ROBOTS / name}:") and link
 
 
+# fault of one link -> the number that shows it best, and what is said
+OF_A_LINK = {
+    "mass": (1e3, lambda link: link.mass, "it looks like g"),
+    "com": (1e3, lambda link: np.linalg.norm(link.inertial.com), "it looks like mm"),
+    "inertia": (1e4, lambda link: np.trace(link.inertial.inertia), "the inertia looks like kg·cm²"),
+}
+
+
+@pytest.mark.parametrize("fault", OF_A_LINK)
 @pytest.mark.parametrize("name", USUAL)
-def test_a_mistake_in_one_link_names_it(name):
+def test_a_mistake_in_one_link_names_it(name, fault):
+    factor, number, said = OF_A_LINK[fault]
     mechanism = read_urdf(ROBOTS / name).mechanism
-    heaviest = max(mechanism.links, key=lambda link: link.mass)
-    (other,) = [link for link in scaled(mechanism, inertia=1e6).links if link.name == heaviest.name]
-    links = tuple(other if link.name == heaviest.name else link for link in mechanism.links)
+    moving = _moving(mechanism.joints)
+    if fault == "com" and "allegro" in name:
+        pytest.skip("the centres of mass of its fingers are in their frames")
+    link = max((each for each in mechanism.links if each.name in moving and each.inertial), key=number)
+    (other,) = [each for each in scaled(mechanism, **{fault: factor}).links if each.name == link.name]
+    links = tuple(other if each is link else each for each in mechanism.links)
     (line,) = doubts(replace(mechanism, links=links))
-    assert f"link '{heaviest.name}'" in line and "the inertia looks like" in line and "more" not in line
+    assert f"link '{link.name}'" in line and said in line and "more" not in line
+    assert line.startswith(str(link.place))
+
+
+def in_degrees(bound):
+    return round(math.degrees(bound) / 5.0) * 5.0 if math.isfinite(bound) else bound
+
+
+HINGES = "revolute", "continuous"
+# fault of joints -> which of them show it, the number that shows it best, the joint with the fault, what is said
+OF_A_JOINT = {
+    "origin in mm": (
+        lambda joint: joint.pose.position.any(),
+        lambda joint: np.linalg.norm(joint.pose.position),
+        lambda joint: replace(joint, pose=Pose(joint.pose.rotation, joint.pose.position * 1e3)),
+        "it looks like mm",
+    ),
+    "limits in degrees": (
+        lambda joint: joint.kind == "revolute" and math.radians(32.0) < joint.upper < math.inf,
+        lambda joint: joint.upper,
+        lambda joint: replace(joint, lower=in_degrees(joint.lower), upper=in_degrees(joint.upper)),
+        "they look like degrees",
+    ),
+    "travel in mm": (
+        lambda joint: joint.kind == "prismatic" and 0.03 < joint.upper < math.inf,
+        lambda joint: joint.upper,
+        lambda joint: replace(joint, lower=round(joint.lower * 1e3) * 1.0, upper=round(joint.upper * 1e3) * 1.0),
+        "they look like mm",
+    ),
+    "velocity in degrees/s": (
+        lambda joint: joint.kind == "revolute" and math.radians(55.0) < joint.max_velocity < math.radians(900.0),
+        lambda joint: joint.max_velocity,
+        lambda joint: replace(joint, max_velocity=in_degrees(joint.max_velocity)),
+        "it looks like degrees/s",
+    ),
+    "velocity in mm/s": (
+        lambda joint: joint.kind == "prismatic" and 0.05 < joint.max_velocity < 9.0,
+        lambda joint: joint.max_velocity,
+        lambda joint: replace(joint, max_velocity=1e3 * joint.max_velocity + 5.0),
+        "it looks like mm/s",
+    ),
+    "effort in N mm": (
+        lambda joint: joint.kind in HINGES and 10.0 < joint.max_effort < 1e3,
+        lambda joint: joint.max_effort,
+        lambda joint: replace(joint, max_effort=round(joint.max_effort) * 1e3 + 500.0),
+        "looks like N mm",
+    ),
+    "friction in N mm": (
+        lambda joint: joint.kind in HINGES and 0.0 < joint.max_effort < math.inf,
+        lambda joint: joint.max_effort,
+        lambda joint: replace(joint, friction=0.01 * joint.max_effort * 1e3),
+        "it never moves",
+    ),
+    "damping in N mm s/rad": (
+        lambda joint: joint.kind in HINGES and 0.0 < joint.max_effort < math.inf and 1.0 < joint.max_velocity < 9.0,
+        lambda joint: joint.max_effort,
+        lambda joint: replace(joint, damping=0.1 * joint.max_effort / joint.max_velocity * 1e3),
+        "check the units of the three",
+    ),
+}
+
+
+def with_fault(mechanism, joints, change):
+    names = {joint.name for joint in joints}
+    return replace(mechanism, joints=tuple(change(each) if each.name in names else each for each in mechanism.joints))
+
+
+@pytest.mark.parametrize("fault", OF_A_JOINT)
+def test_mistakes_in_joints_are_one_line_that_names_the_first_and_counts_the_others(fault):
+    shows, number, change, said = OF_A_JOINT[fault]
+    tried = 0
+    for name in [*USUAL, "panda_description/urdf/panda.urdf"]:
+        mechanism = read_urdf(ROBOTS / name).mechanism
+        if not (found := [joint for joint in mechanism.joints if shows(joint)]):
+            continue
+        tried += 1
+        clearest = max(found, key=number)
+        (line,) = doubts(with_fault(mechanism, [clearest], change))
+        assert line.startswith(str(clearest.place)) and said in line and "more" not in line
+        lines = [line for line in doubts(with_fault(mechanism, found, change)) if said in line]
+        if fault != "origin in mm":  # of which all together are those of a larger robot
+            (line,) = lines
+            assert line.startswith(str(found[0].place)) or len(found) == 1 or "more joint" in line
+    assert tried >= (1 if "mm/s" in fault or "travel" in fault else 4)
 
 
 @pytest.mark.parametrize("name", USUAL)
-def test_limits_in_degrees_are_recognised(name):
+def test_hinges_in_degrees_are_counted(name):
+    shows, _, change, said = OF_A_JOINT["limits in degrees"]
     mechanism = read_urdf(ROBOTS / name).mechanism
-    hinges = [joint for joint in mechanism.joints if joint.kind == "revolute" and joint.upper > math.radians(32.0)]
-    in_degrees = [
-        replace(each, lower=round(math.degrees(each.lower) / 5) * 5.0, upper=round(math.degrees(each.upper) / 5) * 5.0)
-        for each in hinges
-    ]
-    found = doubts(replace(mechanism, joints=tuple(in_degrees)))
-    assert len([line for line in found if "look like degrees" in line]) == len(hinges)
+    hinges = [joint for joint in mechanism.joints if shows(joint)]
+    (line,) = doubts(with_fault(mechanism, hinges, change))
+    others = len(hinges) - 1
+    assert said in line and line.startswith(str(hinges[0].place))
+    assert line.endswith(f"(and {others} more joint{'s' * (others > 1)})") or not others
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e2])

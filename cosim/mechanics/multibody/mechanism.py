@@ -258,8 +258,9 @@ class Frame:
 @dataclass(frozen=True)
 class Mechanism:
     """A tree of links and joints, loops, constraints, springs, frames and forces; `notes` are remarks that are not
-    errors, `warnings` say what of its file is lost and changes the motion. reactions: joints of the tree whose wrenches
-    are recorded; a fixed one is then not merged."""
+    errors, `warnings` say what of its file is lost and changes the motion. doubts: those of them that follow from the
+    numbers of links and joints, which a rig may replace. reactions: joints of the tree whose wrenches are recorded; a
+    fixed one is then not merged."""
 
     name: str
     root: str
@@ -274,6 +275,7 @@ class Mechanism:
     reactions: tuple[str, ...] = ()
     torsion_springs: tuple[TorsionSpring, ...] = ()
     warnings: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 def with_floating_base(mechanism: Mechanism) -> Mechanism:

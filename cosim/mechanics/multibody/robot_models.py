@@ -61,6 +61,6 @@ class OfRobotFile:
 
     @classmethod
     def _of(cls, robot: RobotFile, gravity: Sequence[float] | None) -> Self:
-        robot.warn(stacklevel=4)
+        robot.warn(gravity, stacklevel=4)
         chosen = robot.gravity_or(gravity)
         return cls(robot.under(chosen), chosen)

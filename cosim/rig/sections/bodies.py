@@ -94,6 +94,7 @@ def _body(
         what = "copies are placed in the frames of one another; take out 'frame' or 'repeat'"
         reading.fail((*path, "frame"), what)
     place = reading.place(path)
+    findings.angles.append((reading.place((*path, "origin")), keys.origin.rpy))
     mimic = Mimic(keys.mimic.joint, keys.mimic.multiplier, keys.mimic.offset) if keys.mimic else None
     joint = as_joint(
         keys,

@@ -65,6 +65,8 @@ def read_loops(
         found = read_connection(LoopKeys, data, (*at, i), reading, findings, named_by="name")
         if found is not None:
             loops.append(_loop(*found, data, (*at, i), parts, reading))
+            for key, frame in (("origin", found[0].origin), ("child_origin", found[0].child_origin)):
+                findings.angles.append((reading.place((*at, i, key)), frame.rpy))
     return loops
 
 
@@ -122,7 +124,10 @@ class FrameKeys:
     origin: Origin = param(default=Origin())
 
 
-def read_frames(items: Sequence[YamlValue], at: tuple, parts: Parts, reading: Reading) -> list[Frame]:
-    """The frames of the list at the path `at`; errors are recorded."""
+def read_frames(
+    items: Sequence[YamlValue], at: tuple, parts: Parts, reading: Reading, findings: Diagnostics
+) -> list[Frame]:
+    """The frames of the list at the path `at`; errors and remarks are recorded."""
     found = [(read(FrameKeys, data, (*at, i), reading), reading.place((*at, i))) for i, data in enumerate(items)]
+    findings.angles.extend((place, keys.origin.rpy) for keys, place in found if keys)
     return [Frame(keys.name, parts.link(keys.link), keys.origin.pose, place) for keys, place in found if keys]

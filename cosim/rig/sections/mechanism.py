@@ -17,6 +17,7 @@ from cosim.core.types import Numeric, Trajectory, breaks_of, param, params
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.multibody.coordinates import ROTATION, rotation_of
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.doubts import doubtful_gravity
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
 from cosim.mechanics.multibody.description.robot_file import NamedState, RobotFile
@@ -193,6 +194,9 @@ def read_mechanism(data: dict[str, YamlValue], name: str, reading: Reading) -> M
         return None
     gravity = gravity_of(section, tree.file)
     taken = taken_of(tree.file or RobotFile(description), gravity, section, at, reading)
+    file = tree.file if section.get("gravity") is None else None
+    place = reading.place((*at, "gravity")) if file is None else file.gravity_place
+    description = replace(description, warnings=(*description.warnings, *doubtful_gravity(gravity, place)))
     return MechanismSpec(description, gravity, robot, closure, formulation, tree.file, *taken)
 
 
@@ -250,7 +254,7 @@ def _tree_of_robot(
     robot = read_robot(file, format, xacro_arguments_of(section), packages, section.get("model"))
     mechanism = robot.under(gravity_of(section, robot))
     findings.notes.extend(mechanism.notes)
-    findings.warnings.extend(mechanism.warnings)
+    findings.warnings.extend(line for line in mechanism.warnings if line not in mechanism.doubts)
     links, joints = list(mechanism.links), list(mechanism.joints)
     floating, moving_base = section.get("floating_base"), section.get("moving_base")
     if not floating and moving_base is None:
@@ -298,7 +302,7 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     constraints = [*file.constraints, *read_constraints(*items("constraints"), parts, reading)]
     springs = [*file.springs, *read_springs(*items("springs"), parts, reading)]
     torsion_springs = read_torsion_springs(*items("torsion_springs"), parts, reading)
-    frames = [*file.frames, *read_frames(*items("frames"), parts, reading)]
+    frames = [*file.frames, *read_frames(*items("frames"), parts, reading, findings)]
     forces = [*file.forces, *read_forces(*items("forces"), parts, reading)]
     asked = section.get("reactions") or NamesOrAll()
     reactions = joints_with_reactions(asked, tree.joints, loops, ("mechanism", "reactions"), reading)

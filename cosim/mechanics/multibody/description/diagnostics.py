@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
@@ -12,11 +13,12 @@ NO_CONTACTS = "contacts are not simulated"  # begins what readers say of bodies 
 @dataclass
 class Diagnostics:
     """Collected errors, which a reader reports together at its end; warnings of what is lost and changes the motion,
-    with the fix; and notes."""
+    with the fix; and notes. angles: the place of each frame that was read, and its roll, pitch and yaw (3,) [rad]."""
 
     errors: ErrorList = field(default_factory=ErrorList)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    angles: list[tuple[SourceLocation, Sequence[float]]] = field(default_factory=list)
 
     def error(self, what: str, place: SourceLocation) -> None:
         self.errors.append(InputError(what, place))

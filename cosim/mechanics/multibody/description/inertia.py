@@ -15,6 +15,7 @@ from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Pose
 SOLVER = 1e-12
 ROUNDING = 1e-6
 TRIANGLE = 1e-3
+SMALLEST_MASS = 1e-15  # kg; a smaller one above 0 is a typing error
 NEGLIGIBLE_RADIUS = 1e-6  # m; an inertia below the mass times this radius squared counts as zero
 IMPOSSIBLE = "the inertia is physically impossible"  # begins a note
 
@@ -27,10 +28,12 @@ def inertia_matrix(ixx: float, iyy: float, izz: float, ixy: float, ixz: float, i
 def check_inertia(mass: float, inertia: np.ndarray) -> tuple[str | None, str | None]:
     """(error, note) about the inertia (3, 3) [kg m²] about the centre of mass of a body.
 
-    Error: an eigenvalue is negative. Zero eigenvalues are allowed, for points and thin rods. Note: the principal
-    moments violate A + B >= C, which holds for every body since A + B - C = 2 ∫ z² dm, or an eigenvalue is
-    negative within rounding.
+    Error: an eigenvalue is negative, or the mass is next to 0. Zero eigenvalues are allowed, for points and thin rods.
+    Note: the principal moments violate A + B >= C, which holds for every body since A + B - C = 2 ∫ z² dm, or an
+    eigenvalue is negative within rounding.
     """
+    if 0.0 < mass < SMALLEST_MASS:
+        return f"the mass of {mass:.3g} kg is too close to 0; give at least {SMALLEST_MASS:g} kg", None
     smallest, middle, largest = np.linalg.eigvalsh(inertia).tolist()
     scale = max(abs(smallest), abs(largest))
     if scale <= mass * NEGLIGIBLE_RADIUS**2:

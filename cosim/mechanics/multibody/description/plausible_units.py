@@ -8,26 +8,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
-from cosim.core.errors import plural
 from cosim.core.types import Array
-from cosim.core.units import TURN
+from cosim.mechanics.multibody.description.doubts import line_about, nearest_unit
+from cosim.mechanics.multibody.description.plausible_joints import doubtful_drives, doubtful_hinges
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Pose
 
 USUAL_GYRATION = 0.08  # radius of gyration of a link per size of its robot
+SPREAD = 1.5  # powers of ten, of the square of it among robots
 USUAL_CENTRE = 0.08  # distance of a centre of mass per distance between joints
-LARGEST_GYRATION = 20.0  # of one link
+# kg/m³ -> radius of gyration, per size of the robot, of one link that would be thinner than this; air has 1.2 kg/m³
+LARGEST_GYRATION = {0.01: 3.0, 0.5: 20.0}
+LARGEST_OF_ONE = {0.01: 3.0}  # the same in a robot whose size is its centre of mass alone
 MEDIAN_GYRATION = 5.0  # of the median of several links
-FARTHEST_CENTRE = 20.0  # distance of a centre of mass per distance between joints
+FARTHEST_CENTRE = 5.0  # distance of a centre of mass per distance between joints
+FARTHEST_JOINT = 15.0  # distance of a joint from its parent per sum of all that are shorter
+FARTHEST_SECOND = 100.0  # the same where only one is shorter
 SEVERAL = 3  # links, from which a median counts
 DENSEST = 25_000.0  # kg/m³: more than osmium
+DENSEST_LINK = 10.0 * DENSEST  # of one link
+HEAVIEST = 30.0  # mass of that link per median of the others
 THINNEST = 1e-5  # kg/m³ of the cube around a robot
 BALL = 4.0 / 3.0 * math.pi * 2.5**1.5  # volume of a ball per its radius of gyration to the third power
-DEGREES = 30.0, 720.0  # sizes of angles that are written in degrees
 NEGLIGIBLE = 1e-3  # of the inertia or the mass of the robot
+POINT = 1e-5  # radius of gyration of a point mass per size of its robot
 
 INCH, POUND = 0.0254, 0.45359237  # m, kg
 # unit -> kg m² per unit, and m per unit
@@ -42,17 +50,20 @@ LENGTHS = {"cm": 1e-2, "mm": 1e-3, "in": INCH}
 
 
 def doubtful_units(links: Sequence[Link], joints: Sequence[Joint]) -> Iterator[str]:
-    """A line for each number, or for all numbers of a kind, that looks like one of another unit."""
+    """A line for each kind of numbers that look like those of another unit."""
     poses = _at_zero(links, joints)
     heavy = [(link, link.inertial) for link in links if link.inertial is not None and link.inertial.mass > 0.0]
-    yield from _angles(joints)
+    yield from doubtful_hinges(joints)
+    if away := list(_joints_far_away(joints)):
+        yield from away
+        return  # the size of the robot is wrong
     frames = _size([pose.position for pose in poses.values()])
     far = [(link, inertial) for link, inertial in heavy if math.hypot(*inertial.com) > FARTHEST_CENTRE * frames > 0.0]
     if far:
-        (link, _), distances = far[0], [math.hypot(*inertial.com) for _, inertial in far]
+        distances = [math.hypot(*inertial.com) for _, inertial in far]
         what = f"its centre of mass is {distances[0]:.4g} m from its frame in a robot whose joints span {frames:.4g} m"
-        unit = _nearest(LENGTHS, median(distances) / (USUAL_CENTRE * frames))
-        yield f"{link.place}: {_named(link)}{what}; it looks like {unit}{_more(far)}"
+        unit = nearest_unit(LENGTHS, median(distances) / (USUAL_CENTRE * frames))
+        yield line_about([link for link, _ in far], f"{what}; it looks like {unit}")
         return
     centres = [poses[link.name] @ Pose(np.eye(3), inertial.com) for link, inertial in heavy if link.name in poses]
     size = _size([pose.position for pose in (*poses.values(), *centres)])
@@ -63,74 +74,110 @@ def doubtful_units(links: Sequence[Link], joints: Sequence[Joint]) -> Iterator[s
         what = f"{mass:.4g} kg in a robot of {size:.4g} m are less than the air around it"
         yield f"{heavy[0][0].place}: {what}; its lengths look like mm"
         return
-    yield from _inertias(heavy, size, mass)
+    moving = _moving(joints)
+    bodies = _bodies(heavy)
+    moved = [body for body in bodies if body.link.name in moving]
+    limits = LARGEST_GYRATION if frames > 0.0 or len(heavy) > 1 else LARGEST_OF_ONE
+    if large := _large_inertias(moved, size, mass, limits):
+        what = f"its radius of gyration is {large[0].radius:.3g} m in a robot of {size:.3g} m"
+        unit = nearest_unit(INERTIAS, median((body.radius / (USUAL_GYRATION * size)) ** 2 for body in large), SPREAD)
+        looks = "as if filled in for want of another" if all(body.is_filled_in for body in large) else f"like {unit}"
+        yield line_about([body.link for body in large], f"{what}; the inertia looks {looks}")
+    else:
+        yield from _heavy_bodies(bodies, moved, size, mass)
+    yield from doubtful_drives(joints, size, mass)
 
 
-def _inertias(heavy: Sequence[tuple[Link, Inertial]], size: float, mass: float) -> Iterator[str]:
-    """Radii of gyration beyond the robot, and masses beyond any metal."""
-    radii = _gyrations(heavy)
-    large = [
-        (link, inertial)
-        for link, inertial in heavy
-        if radii[link.name] > LARGEST_GYRATION * size
-        and inertial.mass * radii[link.name] ** 2 > NEGLIGIBLE * mass * size**2
-    ]
-    if len(heavy) >= SEVERAL and median(radii.values()) > MEDIAN_GYRATION * size:
-        large = [(link, inertial) for link, inertial in heavy if radii[link.name] > MEDIAN_GYRATION * size]
-    if large:
-        link, ratio = large[0][0], median(radii[link.name] / (USUAL_GYRATION * size) for link, _ in large)
-        what = f"its radius of gyration is {radii[link.name]:.3g} m in a robot of {size:.3g} m"
-        unit = _nearest(INERTIAS, ratio**2)
-        yield f"{link.place}: {_named(link)}{what}; the inertia looks like {unit}{_more(large)}"
-    extended = [(link, inertial) for link, inertial in heavy if radii[link.name] > NEGLIGIBLE * size]
-    if large or len(extended) < SEVERAL:
-        return
-    densities = [inertial.mass / (BALL * radii[link.name] ** 3) for link, inertial in extended]
-    if median(densities) > DENSEST and mass / size**3 > DENSEST / 10.0:
-        link, inertial = max(extended, key=lambda each: each[1].mass)
-        what = f"with {inertial.mass:.4g} kg and its inertia it is denser than any metal, as most links are"
-        yield f"{link.place}: {_named(link)}{what}; the masses look like g"
+def _joints_far_away(joints: Sequence[Joint]) -> Iterator[str]:
+    """Joints that are farther from their parents than most others together."""
+    distances = {joint.name: float(np.linalg.norm(joint.pose.position)) for joint in joints}
+    order = sorted((joint for joint in joints if distances[joint.name] > 0.0), key=lambda each: distances[each.name])
+    shorter = 0.0
+    for count, joint in enumerate(order):
+        most = FARTHEST_JOINT if count > 1 else FARTHEST_SECOND
+        if count >= len(order) / 2 and distances[joint.name] > most * shorter > 0.0:
+            chosen = {each.name for each in order[count:]}
+            far = [each for each in joints if each.name in chosen]
+            what = f"its frame is {distances[far[0].name]:.4g} m from its parent's, and {shorter:.4g} m are all shorter"
+            unit = nearest_unit(LENGTHS, median(distances[each.name] for each in far) / (shorter / count))
+            yield line_about(far, f"{what} distances together; it looks like {unit}")
+            return
+        shorter += distances[joint.name]
 
 
-def _angles(joints: Sequence[Joint]) -> Iterator[str]:
-    """Ranges of hinges of whole degrees."""
-    for joint in joints:
-        bounds = [bound for bound in (joint.lower, joint.upper) if math.isfinite(bound)]
-        if joint.kind != "revolute" or not bounds:
-            continue
-        largest = max(map(abs, bounds))
-        whole = all(bound.is_integer() for bound in bounds)
-        stand_in = joint.lower == -joint.upper and math.log10(max(largest, 1.0)).is_integer()  # ±100: no range
-        if whole and DEGREES[0] <= largest <= DEGREES[1] and not stand_in:
-            turns = largest / TURN
-            what = f"its limits of {' and '.join(f'{bound:g}' for bound in bounds)} rad are up to {turns:.3g} turns"
-            key = "" if joint.name in joint.place.key else f"joint '{joint.name}': "
-            yield f"{joint.place}: {key}{what}; they look like degrees"
+@dataclass(frozen=True)
+class _HeavyLink:
+    """The numbers of a link with mass; radius: of gyration, about the axis of its largest moment [m]."""
+
+    link: Link
+    inertial: Inertial
+    radius: float
+
+    @property
+    def density(self) -> float:
+        """Of a ball with this mass and inertia [kg/m³]."""
+        return self.inertial.mass / (BALL * self.radius**3) if self.radius else math.inf
+
+    @property
+    def is_filled_in(self) -> bool:
+        """Whether the three moments are the same power of ten, as writers put in for want of the true ones."""
+        inertia = self.inertial.inertia
+        moment = float(inertia[0, 0])
+        return bool(moment > 0.0 and np.array_equal(inertia, moment * np.eye(3)) and math.log10(moment).is_integer())
 
 
-def _named(link: Link) -> str:
-    """The link, where its place does not name it."""
-    return "" if f"'{link.name}'" in link.place.key else f"link '{link.name}': "
-
-
-def _more(parts: Sequence[tuple[Link, Inertial]]) -> str:
-    others = len(parts) - 1
-    return f" (and {others} more {plural(others, 'link')})" if others else ""
-
-
-def _nearest(units: Mapping[str, float], ratio: float) -> str:
-    """The unit by whose factor a value is this many times a usual one; two that are about as near."""
-    factors = {unit: abs(math.log10(ratio * factor)) for unit, factor in units.items()}
-    first, second = sorted(units, key=lambda unit: factors[unit])[:2]
-    return f"{first} or {second}" if factors[second] < 1.0 else first
-
-
-def _gyrations(heavy: Sequence[tuple[Link, Inertial]]) -> dict[str, float]:
-    """Link -> radius of gyration about the axis of its largest moment [m]."""
+def _bodies(heavy: Sequence[tuple[Link, Inertial]]) -> list[_HeavyLink]:
     largest = np.linalg.eigvalsh(np.array([inertial.inertia for _, inertial in heavy]))[:, -1]
     masses = np.array([inertial.mass for _, inertial in heavy])
-    radii = np.sqrt(np.maximum(largest, 0.0) / masses)
-    return {link.name: radius for (link, _), radius in zip(heavy, radii.tolist(), strict=True)}
+    radii = np.sqrt(np.maximum(largest, 0.0) / masses).tolist()
+    return [_HeavyLink(link, inertial, radius) for (link, inertial), radius in zip(heavy, radii, strict=True)]
+
+
+def _large_inertias(
+    bodies: Sequence[_HeavyLink], size: float, mass: float, limits: Mapping[float, float]
+) -> list[_HeavyLink]:
+    """Those whose radius of gyration is beyond the robot. size, mass: of the robot."""
+    if len(bodies) >= SEVERAL and median(body.radius for body in bodies) > MEDIAN_GYRATION * size:
+        return [body for body in bodies if body.radius > MEDIAN_GYRATION * size]
+    thin = [
+        body
+        for body in bodies
+        if any(body.density < density and body.radius > most * size for density, most in limits.items())
+    ]
+    return [body for body in thin if body.inertial.mass * body.radius**2 > NEGLIGIBLE * mass * size**2]
+
+
+def _heavy_bodies(bodies: Sequence[_HeavyLink], moved: Sequence[_HeavyLink], size: float, mass: float) -> Iterator[str]:
+    """Masses beyond any metal, of most links or of some of those that move. size, mass: of the robot."""
+    extended = [body for body in bodies if body.radius > NEGLIGIBLE * size]
+    densest = median(body.density for body in extended) if len(extended) >= SEVERAL else 0.0
+    if densest > DENSEST and mass / size**3 > DENSEST / 10.0:
+        first = max(extended, key=lambda body: body.inertial.mass)
+        what = f"with {first.inertial.mass:.4g} kg and its inertia it is denser than any metal, as most links are"
+        yield line_about([first.link], f"{what}; the masses look like g")
+        return
+    usual = sorted(body.inertial.mass for body in bodies)[(len(bodies) - 1) // 2]
+    dense = [body for body in moved if body.radius > POINT * size and body.density > DENSEST_LINK]
+    if found := [body for body in dense if body.inertial.mass > HEAVIEST * usual]:
+        own = found[0].inertial.mass
+        what = f"its {own:.4g} kg are {own / usual:.0f} times the mass of a usual link of this robot"
+        fix = "with its inertia it is denser than any metal; it looks like g"
+        yield line_about([body.link for body in found], f"{what}, and {fix}")
+
+
+def _moving(joints: Sequence[Joint]) -> set[str]:
+    """Names of the links that no fixed joints hold to the root, whose inertia has an effect."""
+    above = {joint.child: joint for joint in joints}
+    held: dict[str, bool] = {}
+    for joint in joints:
+        chain, link = [], joint.child
+        while link not in held and (carrier := above.get(link)) is not None and carrier.kind == "fixed":
+            held[link] = True  # for now, and for joints in a circle
+            chain.append(link)
+            link = carrier.parent
+        if not held.get(link, link not in above):
+            held.update(dict.fromkeys([*chain, link], False))
+    return {link for link in above if not held[link]}
 
 
 def _at_zero(links: Sequence[Link], joints: Sequence[Joint]) -> dict[str, Pose]:

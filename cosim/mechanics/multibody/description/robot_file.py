@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cosim.core.errors import RunWarning, SourceLocation
+from cosim.mechanics.multibody.description.doubts import doubtful_gravity
 from cosim.mechanics.multibody.mechanism import GRAVITY, NOWHERE, AppliedForce, Mechanism, Pose
 from cosim.mechanics.multibody.spring_laws import constant_force
 
@@ -45,10 +46,10 @@ class RobotFile:
     """A robot file that was read.
 
     mechanism: with its notes and its warnings of what is lost and changes the motion; gravity: (3,) [m/s²], None where
-    the file has none; start: the state in which the robot begins unless a rig gives another; states: others by name;
-    limits: joint -> limits of a rig that are no mechanics, such as soft limits, by their key; efforts: joint -> least
-    and greatest effort where they differ, of which the mechanism has the smaller one as limit in both directions;
-    carried: link -> the part of its weight that is compensated.
+    the file has none, gravity_place: where; start: the state in which the robot begins unless a rig gives another;
+    states: others by name; limits: joint -> limits of a rig that are no mechanics, such as soft limits, by their key;
+    efforts: joint -> least and greatest effort where they differ, of which the mechanism has the smaller one as limit
+    in both directions; carried: link -> the part of its weight that is compensated.
     """
 
     mechanism: Mechanism
@@ -59,6 +60,7 @@ class RobotFile:
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     efforts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     carried: Mapping[str, float] = field(default_factory=dict)
+    gravity_place: SourceLocation = NOWHERE
 
     def gravity_or(self, given: Sequence[float] | None) -> tuple[float, float, float]:
         """The gravity that was given, else the file's, else the usual one."""
@@ -80,7 +82,11 @@ class RobotFile:
                 carrying.append(AppliedForce(force, law, frames, place=link.place))
         return replace(self.mechanism, forces=(*self.mechanism.forces, *carrying)) if carrying else self.mechanism
 
-    def warn(self, stacklevel: int = 3) -> None:
-        """Warn the program that called the caller of what is lost."""
-        for line in self.mechanism.warnings:
+    def warn(self, given: Sequence[float] | None = None, stacklevel: int = 3) -> None:
+        """Warn the program that called the caller of what is lost, and of numbers that look like another unit's.
+        given: the gravity that counts instead of the file's."""
+        of_gravity = (
+            () if self.gravity is None or given is not None else doubtful_gravity(self.gravity, self.gravity_place)
+        )
+        for line in (*self.mechanism.warnings, *of_gravity):
             warnings.warn(line, RunWarning, stacklevel=stacklevel)

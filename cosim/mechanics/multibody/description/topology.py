@@ -14,6 +14,7 @@ import numpy as np
 
 from cosim.core.errors import InputError, SourceLocation, did_you_mean, escaped, shortened
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.doubts import doubtful_angles
 from cosim.mechanics.multibody.description.plausible_units import doubtful_units
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.joints import kind_of
@@ -66,8 +67,9 @@ def build_mechanism(
     diagnostics.raise_errors()
     couplings = tuple(loops), tuple(constraints), tuple(springs), tuple(frames), tuple(forces)
     found = Mechanism(escaped(name), root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
-    warned = tuple(dict.fromkeys([*diagnostics.warnings, *doubtful_units(links, joints)]))
-    return dataclasses.replace(found, torsion_springs=tuple(torsion_springs), warnings=warned)
+    doubts = tuple(doubtful_units(links, joints))
+    warned = tuple(dict.fromkeys([*diagnostics.warnings, *doubtful_angles(diagnostics.angles), *doubts]))
+    return dataclasses.replace(found, torsion_springs=tuple(torsion_springs), warnings=warned, doubts=doubts)
 
 
 def _later_links(links: Sequence[Link]) -> set[tuple[str, SourceLocation]]:

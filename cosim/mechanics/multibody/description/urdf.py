@@ -226,6 +226,7 @@ class _ElementReader:
         if origin is None:
             return Pose.identity()
         xyz, rpy = (self.numbers(origin, attribute, 3, default=0.0) for attribute in READ["origin"][1])
+        self.diagnostics.angles.append((self.place(origin), rpy or (0.0,)))
         return pose_of(xyz or (0.0, 0.0, 0.0), rpy or (0.0, 0.0, 0.0))
 
     def _note_misspellings(self) -> None:

@@ -23,6 +23,7 @@ from cosim.mechanics.multibody.description.xmltree import XmlElement, parse_xml
 
 PREFIX = "xacro:"
 MACRO = f"{PREFIX}macro"
+INCLUDE = f"{PREFIX}include"
 INSTALL = "pip install xacro"
 _PLACE = "place"  # user data of an element: its SourceLocation
 _ARGUMENT = re.compile(r"\$\(arg\s+([\w.-]+)\s*\)")
@@ -182,6 +183,8 @@ def _located(error: BaseException, root: XmlElement) -> InputError:
             what = f"the xacro argument '{name}' has no value"
             return InputError(f"{what}; give mechanism.xacro_arguments.{name}, or --arg {name}:=VALUE", place)
         if isinstance(cause, RecursionError):
+            if node is not None and node.tagName == INCLUDE:
+                return InputError("files of xacro include one another without end; take one out", place)
             return InputError("a macro of xacro calls itself without end; give it a condition", place)
     tag = "" if node is None else f" <{node.tagName}>"
     return InputError(f"xacro cannot expand{tag}: {' '.join(str(error).split()) or type(error).__name__}", place)

@@ -19,13 +19,19 @@ from cosim.core.errors import InputError, InputErrors, SourceLocation
 from cosim.core.paths import UNTRACKED, NotAFile, check_file
 from cosim.core.trust.data_only import MJCF, refuse_code
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.mjcf.source import MjcfSource
 from cosim.mechanics.multibody.mechanism import Pose
 
 INSTALL = "pip install mujoco"
 KINDS = ("free", "spherical", "prismatic", "revolute")  # by MuJoCo's number of the joint type
 # flag of this program -> those of MuJoCo, of which older versions have one for springs and dampers
 _FLAGS = {"SPRING": ("SPRING", "PASSIVE"), "DAMPER": ("DAMPER", "PASSIVE")}
-_LINE = re.compile(r"line (\d+)")
+_LINE = re.compile(r"line (?:number=)?(\d+)", re.I)
+_FILE = re.compile(r"Error opening file '([^']+)'")
+FINITE = {  # array of the model -> the object that has its rows; limits may be infinite
+    **dict.fromkeys(("body_mass", "body_inertia", "body_ipos", "body_pos", "body_quat"), "body"),
+    **dict.fromkeys(("jnt_pos", "jnt_axis", "jnt_stiffness"), "joint"),
+}
 
 
 @dataclass
@@ -60,8 +66,21 @@ class CompiledModel:
         except ValueError as error:
             text = " ".join(str(error).removeprefix("XML Error: ").removeprefix("Error: ").split())
             line = _LINE.search(text)
-            place = SourceLocation(file, int(line[1]) if line else None)
+            place = SourceLocation(file, max(int(line[1]), 1)) if line else _place_of_file(file, text)
             raise InputErrors([InputError(f"MuJoCo cannot compile the file: {text}", place)]) from None
+
+    def refuse_not_finite(self) -> None:
+        """Raises InputErrors for numbers that MuJoCo takes and that are none."""
+        errors = []
+        for array, kind in FINITE.items():
+            rows = np.asarray(getattr(self.model, array))
+            for number in np.unique(np.argwhere(~np.isfinite(rows))[:, 0]).tolist():
+                place = self.place(kind, self.name(kind.upper(), number))
+                errors.append(InputError(f"{array.partition('_')[2]} is not finite; give a number", place))
+        for number in np.flatnonzero(np.isnan(self.model.jnt_range).any(axis=1)).tolist():
+            errors.append(InputError("range is no number; give two", self.place("joint", self.joint(number))))
+        if errors:
+            raise InputErrors(errors)
 
     @property
     def title(self) -> str:
@@ -83,9 +102,17 @@ class CompiledModel:
         self.taken.add(name)
         return name
 
+    @cached_property
+    def source(self) -> MjcfSource:
+        return MjcfSource.of(self.file)
+
     def place(self, kind: str, name: str) -> SourceLocation:
         """The place of the element `name`; kind: what it is, in words."""
-        return SourceLocation(self.file, key=f"{kind} '{name}'")
+        return self.source.place(kind, name)
+
+    def section(self, tag: str) -> SourceLocation:
+        """The place of the section `<tag>`, which a file may not have."""
+        return self.source.section(tag)
 
     def warn(self, what: str, kind: str = "", name: str = "") -> None:
         self.diagnostics.warn(what, self.place(kind, name) if kind else SourceLocation(self.file))
@@ -144,6 +171,14 @@ class CompiledModel:
         model = self.model
         pose = Pose(rotation_of(model.site_quat[number]), np.array(model.site_pos[number]))
         return self.name("BODY", model.site_bodyid[number]), pose
+
+
+def _place_of_file(file: str, text: str) -> SourceLocation:
+    """Where a file names another one that MuJoCo cannot open; else its first line."""
+    missing = _FILE.search(text)
+    elements = [element for _, element in MjcfSource.of(file).elements] if missing else []
+    naming = [each for each in elements if missing and missing[1].endswith(each.attributes.get("file", "\0"))]
+    return SourceLocation(naming[0].file, naming[0].line) if naming else SourceLocation(file, 1)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.core.errors import SourceLocation, plural
+from cosim.core.errors import plural
 from cosim.mechanics.multibody.description.mjcf.actuators import actuators_of, one_sided
 from cosim.mechanics.multibody.description.mjcf.compiled import CompiledModel
 from cosim.mechanics.multibody.description.mjcf.contacts import contacts_of
@@ -30,10 +30,12 @@ def read_mjcf(path: str | Path) -> RobotFile:
     Raises InputErrors for a file that MuJoCo refuses, and where the package `mujoco` is missing.
     """
     compiled = CompiledModel.of(path)
+    compiled.refuse_not_finite()
     tree, equalities = MjcfTree(compiled), Equalities(compiled)
     springs, forces = springs_of(compiled)
     _warn_of_the_rest(compiled)
     contacts_of(compiled)
+    compiled.diagnostics.angles.extend(compiled.source.angles())
     mechanism = build_mechanism(
         compiled.title,
         tree.links,
@@ -52,6 +54,7 @@ def read_mjcf(path: str | Path) -> RobotFile:
         keyframes_of(compiled),
         efforts=one_sided(compiled),
         carried=_carried(compiled),
+        gravity_place=compiled.section("option"),
     )
 
 
@@ -79,4 +82,4 @@ def _warn_of_the_rest(compiled: CompiledModel) -> None:
         compiled.warn(f"dropped: {', '.join(dropped)}")
     if model.opt.density or model.opt.viscosity:
         what = "the forces of the fluid (density, viscosity, wind) are not taken; use mechanism.forces for drag"
-        compiled.diagnostics.warn(what, SourceLocation(compiled.file, key="<option>"))
+        compiled.diagnostics.warn(what, compiled.section("option"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.core.errors import InputError, InputErrors, did_you_mean, listed, plural
+from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_mean, listed, plural
 from cosim.mechanics.multibody.coordinates import quaternion_of
 from cosim.mechanics.multibody.description.diagnostics import NO_CONTACTS, Diagnostics
 from cosim.mechanics.multibody.description.inertia import inertia_findings, merged_inertials
@@ -28,6 +28,7 @@ from cosim.mechanics.multibody.description.topology import build_mechanism
 from cosim.mechanics.multibody.description.xmltree import XmlElement
 from cosim.mechanics.multibody.mechanism import (
     GROUND_LINK,
+    NOWHERE,
     Frame,
     Joint,
     Link,
@@ -85,7 +86,7 @@ class SdfReader:
         of_tree, loops, constraints = couplings(tree.joints, tree.loops, joints)
         self._check_inertias(scopes, links, of_tree)
         self._warn_of_scene(element, scopes, tree)
-        gravity = self._gravity(element)
+        gravity, gravity_place = self._gravity(element)
         carried = {
             scope.flat(part.name): 1.0
             for scope in scopes
@@ -101,7 +102,8 @@ class SdfReader:
             constraints,
             frames=self._frames(scopes, taken),
         )
-        return RobotFile(mechanism, gravity, start=self._start(tree, joints.start, scopes), carried=carried)
+        start = self._start(tree, joints.start, scopes)
+        return RobotFile(mechanism, gravity, start=start, carried=carried, gravity_place=gravity_place)
 
     def visuals(self, model: str | None) -> list[tuple[str, XmlElement, Pose]]:
         """(link, element <visual>, its pose in the link) of the model."""
@@ -199,16 +201,16 @@ class SdfReader:
 
     # --- the world ---
 
-    def _gravity(self, world: XmlElement | None) -> tuple[float, float, float] | None:
-        """[m/s²]; of a world, in old files of its physics."""
+    def _gravity(self, world: XmlElement | None) -> tuple[tuple[float, float, float] | None, SourceLocation]:
+        """([m/s²], where); of a world, in old files of its physics."""
         if world is None:
-            return None
+            return None, NOWHERE
         of_physics = (each for physics in children(world, "physics") for each in children(physics, "gravity"))
         element = self.values.child(world, "gravity") or next(of_physics, None)
         if element is None:
-            return GRAVITY_OF_WORLD
+            return GRAVITY_OF_WORLD, self.values.place(world)
         x, y, z = self.values.numbers(element, element.text, 3) or GRAVITY_OF_WORLD
-        return x, y, z
+        return (x, y, z), self.values.place(element)
 
     def _start(self, tree: SpanningTree, given: dict[str, float], scopes: Sequence[Scope]) -> NamedState | None:
         positions: dict[str, tuple[float, ...]] = {name: (value,) for name, value in given.items()}

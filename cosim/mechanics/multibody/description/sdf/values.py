@@ -140,7 +140,10 @@ class SdfValues:
     def number(self, parent: XmlElement | None, tag: str, default: float, infinite: bool = False) -> float:
         """The number in a child; the default without one."""
         element = None if parent is None else self.child(parent, tag)
-        if element is None or not element.text:
+        if element is None:
+            return default
+        if not element.text:
+            self.error(element, f"<{tag}> is empty; fill it in")
             return default
         values = self.numbers(element, element.text, 1, infinite)
         return values[0] if values else default
@@ -190,6 +193,8 @@ class SdfValues:
             return Pose.identity(), relative_to
         xyz, turn = values[:3], np.array(values[3:])
         if not quaternion:
+            if not degrees:
+                self.diagnostics.angles.append((self.place(element), turn.tolist()))
             return pose_of(xyz, np.radians(turn).tolist() if degrees else turn.tolist()), relative_to
         length = float(np.linalg.norm(turn))
         if length == 0.0:

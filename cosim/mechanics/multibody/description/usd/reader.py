@@ -69,7 +69,8 @@ def read_usd(path: str | Path) -> RobotFile:
     mechanism = build_mechanism(stage.title, [ground, *found, *tree.links], tree.joints, stage.diagnostics, loops)
     poses = {links[str(prim.GetPath())]: stage.pose(prim)[0] for prim in bodies}
     start = _start(stage, tree, joints.joints, poses)
-    return RobotFile(mechanism, stage.gravity(), tuple(joints.actuators), start)
+    place = SourceLocation(stage.file, key="physics:gravityMagnitude")
+    return RobotFile(mechanism, stage.gravity(), tuple(joints.actuators), start, gravity_place=place)
 
 
 def _moves(stage: UsdStage, prim: Any) -> bool:
