@@ -150,7 +150,7 @@ def _nearest(model: Model, guess: np.ndarray, kept: np.ndarray, t: float) -> np.
     equations = model.equations
     guess = q = np.asarray(equations.normalised(np.asarray(guess, dtype=float)), dtype=float)
     inexact = equations.constraints.inexact_closure
-    for rows, dofs in separate_parts(equations.closure, ~kept):
+    for rows, dofs in separate_parts(equations.closure.pattern, ~kept):
         q = ClosureSearch.of(equations, equations.closure, rows, dofs, guess, t, inexact).nearest(q)
     return q
 

@@ -1,0 +1,113 @@
+"""The motions that closed loops leave in one configuration, and which dofs a drive may move by themselves.
+
+The velocities with G v = 0 are v = N y, N (nv, m) the null space of the constraint Jacobian G. Dofs whose rows of N are
+linearly independent may move independently, and where there are m of them all others follow: v = N N_d⁻¹ v_d with the
+rows N_d of the driven ones (coordinate partitioning: Wehage and Haug, J. Mech. Design 104, 1982).
+
+A row that depends on those of other driven dofs but for a small part belongs to a dof at a dead centre: a small motion
+of it is a large one of others. Angles and lengths are comparable by the largest lever of the loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cosim.core.types import Array
+from cosim.mechanics.multibody.model import Model
+from cosim.mechanics.multibody.nearest import separate_parts
+
+DEPENDENT = 1e-8  # of the largest singular value of G, below which rows depend on others
+NOTHING = 1e-9  # of a row of G: an element that counts as zero
+DRIVES = 0.05  # part of a row of N that other driven dofs do not have, from which on the dof drives well
+DRIVES_AT_ALL = 1e-3  # the same, of a dof that is far from the loop by its gears
+
+
+@dataclass(frozen=True)
+class CoupledLoops:
+    """Closed loops that share dofs: their constraints by name, their dofs (n,) that can move, and the velocities
+    (n, m) that they leave, columns of length 1 where lengths count by `lever` [m]."""
+
+    constraints: tuple[str, ...]
+    dofs: Array
+    motions: Array
+    scale: Array  # (n,) of a velocity: 1 or the lever [m]
+
+    @property
+    def independent(self) -> int:
+        """How many dofs may move independently of each other."""
+        return self.motions.shape[1]
+
+    def chosen(self, order: Iterable[int], least: float = DRIVES) -> list[int]:
+        """The first dofs in this order that may move independently of those before them."""
+        rows, basis, found = dict(zip(self.dofs.tolist(), self.motions, strict=True)), self.motions[:0], []
+        for dof in order:
+            rest = rows[dof]
+            for _ in range(2):  # twice is enough (Kahan)
+                rest = rest - (basis @ rest) @ basis
+            if (size := np.linalg.norm(rest)) > least:
+                basis, found = np.vstack([basis, rest / size]), [*found, dof]
+        return found
+
+    def following(self, driven: Sequence[int]) -> Array:
+        """(n, k): the velocities of the dofs per velocity of each driven one, by least norm where these leave a motion."""
+        own = self.motions[np.searchsorted(self.dofs, driven)]
+        inverse = np.linalg.pinv(own) if len(driven) else np.zeros((self.independent, 0))
+        scaled = self.motions @ inverse
+        return self.scale[:, None] * scaled / self.scale[np.searchsorted(self.dofs, driven)]
+
+    def left(self, driven: Sequence[int]) -> list[int]:
+        """The dofs that can still move while the driven ones do not."""
+        _, sizes, directions = np.linalg.svd(self.motions[np.searchsorted(self.dofs, driven)])
+        idle = self.motions @ directions[int((sizes > DEPENDENT).sum()) :].T
+        return self.dofs[np.linalg.norm(idle, axis=1) > DRIVES_AT_ALL].tolist()
+
+
+def coupled_loops(model: Model, q: Array, movable: Array, t: float = 0.0) -> list[CoupledLoops]:
+    """The closed loops of a mechanism at q (nq,), where they are closed; those without a dof that can move are left out.
+
+    movable: (nv,) dofs that are neither latched nor given. Redundant rows of the model do not count."""
+    constraints = model.equations.constraints
+    if not constraints.solved:
+        return []
+    G = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[constraints.solved]
+    owners = np.array(constraints.owners)[constraints.solved]
+    pattern = np.abs(G) > NOTHING * np.maximum(np.abs(G).max(axis=1, keepdims=True), NOTHING)
+    linear = np.array([unit == "m" for unit in model.dof_units])
+    found = []
+    for rows, dofs in separate_parts(pattern, movable):
+        own = G[np.ix_(rows, dofs)]
+        scale = np.where(linear[dofs], _lever(own, linear[dofs]), 1.0)
+        names = dict.fromkeys(constraints.members[k].name for k in owners[rows])
+        found.append(CoupledLoops(tuple(names), dofs, _null_space(own * scale), scale))
+    return found
+
+
+def depths(model: Model) -> Array:
+    """(nv,): how many joints lie between the ground and each dof, its own included; mimic joints count."""
+    tree, found = model.equations.tree, dict[int, int]()
+    for k, parent in enumerate(tree.parents):
+        found[k] = found.get(parent, 0) + 1
+    pairs = enumerate(zip(tree.joints, tree.kinds, strict=True))
+    return np.array([found[k] for k, (joint, kind) in pairs if joint.mimic is None for _ in range(kind.nv)], dtype=int)
+
+
+def nearest_to_base(model: Model, loops: CoupledLoops, first: Collection[int] = ()) -> list[int]:
+    """The dofs of loops in the order in which they are to be driven: these first, then the ones nearest to the base."""
+    depth = depths(model)
+    return sorted(loops.dofs.tolist(), key=lambda dof: (dof not in first, depth[dof], dof))
+
+
+def _lever(G: Array, linear: Array) -> float:
+    """The largest motion [m] per rad, of rows that also move by m; 1 m where there is none."""
+    moves = G[np.abs(G[:, linear]).max(axis=1, initial=0.0) > 0.0][:, ~linear]
+    return float(np.abs(moves).max(initial=0.0)) or 1.0
+
+
+def _null_space(G: Array) -> Array:
+    """(n, m): the directions in which no row of G changes."""
+    sizes = np.linalg.norm(G, axis=1, keepdims=True)
+    _, values, directions = np.linalg.svd(G / np.where(sizes > 0.0, sizes, 1.0))
+    return directions[int((values > DEPENDENT * values.max(initial=0.0)).sum()) :].T
