@@ -96,7 +96,9 @@ def _mjcf(name: str, bodies: str, more: str) -> str:
 
 def _body(name: str, at: Point, to: Point, joint: str, *inside: str) -> str:
     """A bar from its joint to a point in its frame; at: in the frame of its parent."""
-    bar = f'<geom type="capsule" fromto="0 0 0 {_words(to)}" size="{WIDTH}" density="1000" contype="0" conaffinity="0"/>'
+    bar = (
+        f'<geom type="capsule" fromto="0 0 0 {_words(to)}" size="{WIDTH}" density="1000" contype="0" conaffinity="0"/>'
+    )
     return f'<body name="{name}" pos="{_words(at)}">{joint}{bar}{"".join(inside)}</body>'
 
 
@@ -189,9 +191,7 @@ def mjcf_gripper() -> str:
         finger = _body(f"{side}_finger", reach, (0.05, 0.0, 0.0), _hinge(f"{side}_tip"))
         fingers.append(_body(f"{side}_crank", (0.1, sign * 0.02, 0.0), reach, _hinge(f"{side}_drive"), finger))
         fingers.append(_body(f"{side}_link", (0.1, sign * 0.05, 0.0), reach, _hinge(f"{side}_idle")))
-        closed.append(
-            f'<connect body1="{side}_finger" body2="{side}_link" anchor="0 {sign * 0.03} 0"/>'
-        )
+        closed.append(f'<connect body1="{side}_finger" body2="{side}_link" anchor="0 {sign * 0.03} 0"/>')
     closed.append('<joint joint1="right_drive" joint2="left_drive" polycoef="0 -1 0 0 0"/>')
     arm = _body("hand", (0, 0, 0), (0.1, 0, 0), _hinge("wrist"), *fingers)
     motors = '<motor joint="wrist" ctrlrange="-60 60"/><motor joint="left_drive" ctrlrange="-20 20"/>'

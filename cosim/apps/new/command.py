@@ -148,6 +148,8 @@ def _report(rig: Path, plan: Plan, source: ModelSource, warned: Sequence[str]) -
     motors = sum(joint.rotor > 0.0 for joint in plan.moving)
     parts = [f"{moving} {plural(moving, 'joint')} that {'moves' if moving == 1 else 'move'}"]
     parts += [f"{motors} {plural(motors, 'motor')}"] * bool(motors)
+    driven = len(plan.driven)
+    parts += [f"{driven} driven"] * (driven < moving)
     held = len(plan.held) + len(plan.joints) - moving
     parts += [f"{held} held"] * bool(held)
     if "urdf" in source.keys:
@@ -157,6 +159,8 @@ def _report(rig: Path, plan: Plan, source: ModelSource, warned: Sequence[str]) -
     if replaced:
         what = f"{plural(len(replaced), 'limit')} of {len(replaced)} {plural(len(replaced), 'joint')}"
         yield f"chosen   {what} that the robot file does not have or that cannot be; see the comments"
+    for line in plan.loops:
+        yield f"loops    {line}"
     if plan.mechanism.notes:
         notes = len(plan.mechanism.notes)
         yield f"notes    {notes} on the robot file: {plan.mechanism.notes[0]}" + "; …" * (notes > 1)

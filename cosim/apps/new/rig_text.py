@@ -41,7 +41,7 @@ def yaml_text(text: str) -> str:
 def _head(plan: Plan) -> Iterator[str]:
     name = one_line(plan.mechanism.name)
     yield f"# A first rig for {name}, written by `cosim new`. Every value may be changed."
-    what = "Every joint moves a little and returns." if plan.moving else "Nothing holds the robot."
+    what = "Every joint moves a little and returns." if plan.driven else "Nothing holds the robot."
     yield f"description: {what}"
 
 
@@ -70,7 +70,11 @@ def _joints(plan: Plan) -> Iterator[str]:
     if not plan.joints and not plan.held:
         return
     yield ""
-    motors = [joint.rotor > 0.0 for joint in plan.moving if joint.of_file is None]
+    for line in plan.loops:
+        yield f"# {one_line(line)}."
+    if len(plan.driven) < len(plan.moving):
+        yield "# A joint without an actuator follows the driven joints of its loop; its 'guess' is where the loop closes."
+    motors = [joint.rotor > 0.0 for joint in plan.driven if joint.of_file is None]
     if not all(motors):
         yield "# An ideal actuator gives the commanded effort; 'dc_motor' adds motor, gear and current loop."
     if any(motors):
@@ -90,6 +94,10 @@ def _joint(plan: JointPlan) -> Iterator[str]:
     if plan.locked:
         yield f"    initial: {{position: {_position(plan, plan.start)}}}"
         yield "    latched: true  # the file has no range: locked"
+        yield from _limits(plan)
+        return
+    if plan.passive:
+        yield f"    initial: {{guess: {_position(plan, plan.start)}}}"
         yield from _limits(plan)
         return
     effort = f"{plan.effort.value:.6g} {plan.usual.effort_unit}"
@@ -149,7 +157,7 @@ def _position(plan: JointPlan, value: float) -> str:
 
 
 def _end(plan: Plan) -> Iterator[str]:
-    if plan.moving:
+    if plan.driven:
         yield from _controller(plan)
     yield ""
     yield "schedule:"
@@ -160,8 +168,8 @@ def _end(plan: Plan) -> Iterator[str]:
 
 def _controller(plan: Plan) -> Iterator[str]:
     """Joints whose actuators follow the reference get it as it is, the others are controlled by their efforts."""
-    following = [joint for joint in plan.moving if joint.follows != "effort"]
-    others = [joint for joint in plan.moving if joint.follows == "effort"]
+    following = [joint for joint in plan.driven if joint.follows != "effort"]
+    others = [joint for joint in plan.driven if joint.follows == "effort"]
     yield ""
     yield "controllers:"
     if others:

@@ -11,7 +11,7 @@ of it is a large one of others. Angles and lengths are comparable by the largest
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,18 +27,34 @@ DRIVES_AT_ALL = 1e-3  # the same, of a dof that is far from the loop by its gear
 
 @dataclass(frozen=True)
 class CoupledLoops:
-    """Closed loops that share dofs: their constraints by name, their dofs (n,) that can move, and the velocities
-    (n, m) that they leave, columns of length 1 where lengths count by `lever` [m]."""
+    """Closed loops that share dofs, in one configuration: their constraints by name and rows of G, their dofs (n,) that
+    can move, and the velocities `scale` · `motions` (n, m) that they leave. scale: (n,) 1 or the lever [m]; the columns
+    of motions have length 1."""
 
     constraints: tuple[str, ...]
+    rows: Array
     dofs: Array
     motions: Array
-    scale: Array  # (n,) of a velocity: 1 or the lever [m]
+    scale: Array
+
+    @property
+    def velocities(self) -> Array:
+        """(n, m) that the loops leave."""
+        return self.scale[:, None] * self.motions
+
+    def at(self, model: Model, q: Array, t: float = 0.0) -> CoupledLoops:
+        """The same loops at q (nq,)."""
+        G = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[np.ix_(self.rows, self.dofs)]
+        return replace(self, motions=_null_space(G * self.scale))
 
     @property
     def independent(self) -> int:
         """How many dofs may move independently of each other."""
         return self.motions.shape[1]
+
+    def independent_among(self, dofs: Sequence[int]) -> int:
+        """How many of these dofs may move independently of each other, at a dead centre too."""
+        return int(np.linalg.matrix_rank(self.motions[np.searchsorted(self.dofs, dofs)], DEPENDENT)) if len(dofs) else 0
 
     def chosen(self, order: Iterable[int], least: float = DRIVES) -> list[int]:
         """The first dofs in this order that may move independently of those before them."""
@@ -72,16 +88,16 @@ def coupled_loops(model: Model, q: Array, movable: Array, t: float = 0.0) -> lis
     constraints = model.equations.constraints
     if not constraints.solved:
         return []
-    G = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[constraints.solved]
-    owners = np.array(constraints.owners)[constraints.solved]
+    solved = np.array(constraints.solved, dtype=int)
+    G = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[solved]
     pattern = np.abs(G) > NOTHING * np.maximum(np.abs(G).max(axis=1, keepdims=True), NOTHING)
     linear = np.array([unit == "m" for unit in model.dof_units])
     found = []
     for rows, dofs in separate_parts(pattern, movable):
         own = G[np.ix_(rows, dofs)]
         scale = np.where(linear[dofs], _lever(own, linear[dofs]), 1.0)
-        names = dict.fromkeys(constraints.members[k].name for k in owners[rows])
-        found.append(CoupledLoops(tuple(names), dofs, _null_space(own * scale), scale))
+        names = dict.fromkeys(constraints.members[k].name for k in (constraints.owners[r] for r in solved[rows]))
+        found.append(CoupledLoops(tuple(names), solved[rows], dofs, _null_space(own * scale), scale))
     return found
 
 

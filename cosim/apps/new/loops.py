@@ -1,0 +1,244 @@
+"""The driven joints of a first rig with closed loops, and a small motion of them.
+
+As many joints of coupled loops are driven as may move independently: the ones that the robot file actuates first, then
+those without a spring, then those nearest to the base. All others are passive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from cosim.apps.new.loop_starts import LoopSpace, closed_beside
+from cosim.core.errors import InputError, listed, plural
+from cosim.core.types import Array
+from cosim.mechanics.multibody.assembly import close_loops, find_consistent_state
+from cosim.mechanics.multibody.loop_motions import (
+    DRIVES,
+    DRIVES_AT_ALL,
+    CoupledLoops,
+    coupled_loops,
+    nearest_to_base,
+)
+from cosim.mechanics.multibody.model import Model
+
+SAMPLES = 8  # of a motion whose loops have to close
+SHARES = 1.0, 0.5, 0.25, 0.1, 0.05, 0.02  # of the usual travel, of which the first is taken that loops and limits let
+FASTER = 3.0  # than its usual motion, from which on a joint that follows moves too fast
+DIGITS = 6  # of the start of a driven joint
+
+
+@dataclass(frozen=True)
+class Drivable:
+    """What is known of the dofs (nv,) before their loops are planned. still: whether they are latched; held: whether
+    they are if no loop moves them; single: whether their joint can have a drive; travel: of a usual motion; of_file:
+    those that the robot file actuates; lower, upper: their limits."""
+
+    still: Array
+    held: Array
+    single: Array
+    lower: Array
+    upper: Array
+    travel: Array
+    of_file: frozenset[int]
+
+
+@dataclass(frozen=True)
+class LoopPlan:
+    """The closed loops of a rig at its start q (nq,), and for each the dofs that are driven.
+
+    movable: (nv,) dofs; of_file: the driven ones that the robot file actuates; moved: why the loops start elsewhere
+    than drawn, "" where they do not; goals: positions at the end of the motion there, by driven dof."""
+
+    model: Model
+    q: Array
+    movable: Array
+    loops: Sequence[CoupledLoops] = ()
+    driven: Sequence[Sequence[int]] = ()
+    of_file: frozenset[int] = frozenset()
+    moved: str = ""
+    goals: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def dofs(self) -> list[int]:
+        """The dofs that the loops couple."""
+        return [dof for loops in self.loops for dof in loops.dofs.tolist()]
+
+    @property
+    def passive(self) -> list[int]:
+        """The dofs of loops without a drive."""
+        return sorted(set(self.dofs).difference(*self.driven))
+
+    @property
+    def motions(self) -> Array:
+        """(nv, m): velocities of all motions that are possible at the start; the identity without loops."""
+        outside = np.flatnonzero(self.movable & ~np.isin(np.arange(self.model.nv), self.dofs))
+        found = [np.eye(self.model.nv)[:, outside]]
+        for loops in self.loops:
+            found.append(np.zeros((self.model.nv, loops.independent)))
+            found[-1][loops.dofs] = loops.velocities
+        return np.hstack(found)
+
+    def following(self, q: Array) -> Array:
+        """(nv, nv): the velocities of all dofs at q per velocity of each, 0 of the passive ones."""
+        rates = np.eye(self.model.nv)
+        rates[:, self.passive] = 0.0
+        for loops, driven in zip(self.loops, self.driven, strict=True):
+            rates[np.ix_(loops.dofs, driven)] = loops.at(self.model, q).following(driven)
+        return rates
+
+    def closed(self, q: Array) -> Array:
+        """The coordinates (nq,) to which the passive dofs move while all others stay."""
+        found = closed_beside(self.model, q, self.passive) if self.passive else q
+        return q if found is None else found
+
+    def effort(self, q: Array, v: Array, a: Array) -> Array:
+        """(nv,) that the accelerations a of all dofs but the passive ones require, friction included; a: (nv,)."""
+        equations, known = self.model.equations, ~np.isin(np.arange(self.model.nv), self.passive)
+        friction = equations.friction_effort(v)
+        if known.all():
+            return np.asarray(equations.inverse_dynamics(q, v, a) + friction)
+        _, effort = equations.hybrid_dynamics(q, v, a, -friction, known)
+        return np.asarray(effort + friction)
+
+    @property
+    def positions(self) -> Array:
+        """(nv,) of the dofs at the start."""
+        return np.asarray(self.model.equations.chart(self.q), dtype=float)
+
+    def summary(self) -> Iterator[str]:
+        """Of each set of coupled loops which joints are driven and why, and why the start was chosen."""
+        names = self.model.dof_names
+        for loops, driven in zip(self.loops, self.driven, strict=True):
+            by, n = listed([repr(names[k]) for k in driven]), len(driven)
+            why = "nearest to the base"
+            if n and self.of_file.issuperset(driven):
+                why = "as in the robot file"
+            elif self.of_file.intersection(driven):
+                why = f"as in the robot file, and {why}"
+            drives = f"{plural(n, 'drive')} on {by}, {why}" if n else "no drive"
+            line = f"{named(loops)} {_leaves(loops)} {loops.independent} independent {plural(loops.independent, 'motion')}: {drives}"
+            if left := loops.left(driven):
+                line = f"{line}; without a drive {listed([repr(names[k]) for k in left])} can still move"
+            yield line
+        if self.moved:
+            yield self.moved
+
+
+def named(loops: CoupledLoops) -> str:
+    """The loops by the names of their constraints."""
+    return f"{plural(len(loops.constraints), 'loop')} {listed([repr(name) for name in loops.constraints])}"
+
+
+def _leaves(loops: CoupledLoops) -> str:
+    return "leaves" if len(loops.constraints) == 1 else "leave"
+
+
+def plan_loops(model: Model, guess: Array, dofs: Drivable) -> LoopPlan:
+    """The loops of a model near a guess (nq,).
+
+    Raises InputError for loops that do not close, and for loops whose independent joints are not found."""
+    if not model.constraint_rows:
+        return LoopPlan(model, guess, np.ones(model.nv, dtype=bool))
+    drawn = close_loops(model, guess, dofs.still)
+    coupled = [dof for loops in coupled_loops(model, drawn, ~dofs.still) for dof in loops.dofs.tolist()]
+    held = dofs.held & ~np.isin(np.arange(model.nv), coupled)
+    space = LoopSpace(model, ~(dofs.still | held), dofs.lower, dofs.upper)
+    plan = _best(space, drawn, dofs)
+    if plan is None:
+        names = [repr(name) for name, still in zip(model.dof_names, dofs.still, strict=True) if not still]
+        what = f"the loops are singular at the start: the independent ones of {listed(names)} are not found"
+        raise InputError(f"{what}; draw the robot in another position")
+    plan = _with_round_start(space, plan, dofs)
+    goals: dict[int, float] = {}
+    for loops, driven in zip(plan.loops, plan.driven, strict=True):
+        goals |= _goals(space, plan, loops, driven, dofs)
+    return replace(plan, goals=goals)
+
+
+def _best(space: LoopSpace, drawn: Array, dofs: Drivable) -> LoopPlan | None:
+    """At the first start that is regular and where the joints that the robot file actuates move the loops, as many as
+    are independent; None if all are singular."""
+    best: LoopPlan | None = None
+    starts = ((least, *start) for least in (DRIVES, DRIVES_AT_ALL) for start in space.starts(drawn))
+    for least, place, moved in starts:
+        plan = _at(space, place, moved, dofs, least)
+        if plan is not None and (best is None or len(plan.of_file) > len(best.of_file)):
+            best = plan
+        if best is not None and len(best.of_file) >= sum(_able(loops, dofs) for loops in best.loops):
+            break
+    return best
+
+
+def _able(loops: CoupledLoops, dofs: Drivable) -> int:
+    """How many joints of loops can be driven by what the robot file actuates."""
+    return loops.independent_among([dof for dof in loops.dofs.tolist() if dof in dofs.of_file])
+
+
+def _at(space: LoopSpace, q: Array, moved: str, dofs: Drivable, least: float) -> LoopPlan | None:
+    """The plan at q (nq,); None where it is singular. least: of a drive, see `CoupledLoops.chosen`."""
+    every = np.ones(space.model.nv, dtype=bool)
+    try:
+        state = find_consistent_state(space.model, q, np.zeros(space.model.nv), every, ~every)
+    except InputError:
+        return None
+    model = space.model.without(state.redundant, state.inexact)
+    loops = coupled_loops(model, state.q, space.movable)
+    driven = [_driven(model, each, dofs, least) for each in loops]
+    of_file = dofs.of_file.intersection(dof for own in driven for dof in own)
+    return LoopPlan(model, state.q, space.movable, loops, driven, of_file, moved)
+
+
+def _driven(model: Model, loops: CoupledLoops, dofs: Drivable, least: float) -> list[int]:
+    springs = [joint.has_spring for joint, kind in zip(model.joints, model.kinds, strict=True) for _ in range(kind.nv)]
+    order = [dof for dof in nearest_to_base(model, loops) if dofs.single[dof]]
+    order.sort(key=lambda dof: (dof not in dofs.of_file, springs[dof]))
+    found = loops.chosen(order, least)
+    return sorted(loops.chosen([*found, *order], DRIVES_AT_ALL))
+
+
+def _with_round_start(space: LoopSpace, plan: LoopPlan, dofs: Drivable) -> LoopPlan:
+    """With the driven joints at round positions."""
+    driven = [dof for own in plan.driven for dof in own]
+    at = space.positions(plan.q)[driven]
+    step = np.array([float(f"{x:.{DIGITS}g}") for x in at]) - at
+    found = _at(space, plan.closed(space.moved(plan.q, driven, step)), plan.moved, dofs, DRIVES_AT_ALL)
+    usable = found is not None and found.driven == plan.driven and space.is_inside(found.q, found.dofs)
+    return found if found is not None and usable else plan
+
+
+def _goals(
+    space: LoopSpace, plan: LoopPlan, loops: CoupledLoops, driven: Sequence[int], dofs: Drivable
+) -> dict[int, float]:
+    """The largest motion of the driven joints in which the loops stay closed, inside of the limits and regular."""
+    if not driven:
+        return {}
+    start, travel = space.positions(plan.q)[driven], dofs.travel[driven]
+    for share in SHARES:
+        for side in (1.0, -1.0):
+            if _reaches(space, plan, loops, driven, side * share * travel, dofs):
+                return dict(zip(driven, (start + side * share * travel).tolist(), strict=True))
+    names = listed([repr(plan.model.dof_names[k]) for k in driven])
+    raise InputError(f"{named(loops)} and the limits there do not let {names} move; change the limits")
+
+
+def _reaches(
+    space: LoopSpace, plan: LoopPlan, loops: CoupledLoops, driven: Sequence[int], way: Array, dofs: Drivable
+) -> bool:
+    """Whether the driven dofs can go this way [rad or m]."""
+    others = [dof for dof in loops.dofs.tolist() if dof not in driven]
+    checked = [dof for dof in others if dofs.single[dof]]
+    place: Array | None = plan.q
+    for _ in range(SAMPLES):
+        before = space.positions(place)[checked]
+        place = closed_beside(space.model, space.moved(place, driven, way / SAMPLES), others)
+        if place is None or not space.is_inside(place, loops.dofs.tolist()):
+            return False
+        way_there = SAMPLES * np.abs(space.positions(place)[checked] - before)
+        if (way_there > FASTER * dofs.travel[checked]).any():
+            return False
+        if len(loops.at(plan.model, place).chosen(driven, 0.5 * DRIVES_AT_ALL)) < len(driven):
+            return False
+    return True
