@@ -14,7 +14,7 @@ import numpy as np
 from cosim.apps.new.loop_starts import LoopSpace, closed_beside
 from cosim.core.errors import InputError, listed, plural
 from cosim.core.types import Array
-from cosim.mechanics.multibody.assembly import close_loops, find_consistent_state
+from cosim.mechanics.multibody.assembly import closed_within_tolerance, find_consistent_state
 from cosim.mechanics.multibody.loop_motions import (
     DRIVES,
     DRIVES_AT_ALL,
@@ -142,7 +142,7 @@ def plan_loops(model: Model, guess: Array, dofs: Drivable) -> LoopPlan:
     Raises InputError for loops that do not close, and for loops whose independent joints are not found."""
     if not model.constraint_rows:
         return LoopPlan(model, guess, np.ones(model.nv, dtype=bool))
-    drawn = close_loops(model, guess, dofs.still)
+    model, drawn = closed_within_tolerance(model, guess, dofs.still)
     coupled = [dof for loops in coupled_loops(model, drawn, ~dofs.still) for dof in loops.dofs.tolist()]
     held = dofs.held & ~np.isin(np.arange(model.nv), coupled)
     space = LoopSpace(model, ~(dofs.still | held), dofs.lower, dofs.upper)
@@ -151,11 +151,23 @@ def plan_loops(model: Model, guess: Array, dofs: Drivable) -> LoopPlan:
         names = [repr(name) for name, still in zip(model.dof_names, dofs.still, strict=True) if not still]
         what = f"the loops are singular at the start: the independent ones of {listed(names)} are not found"
         raise InputError(f"{what}; draw the robot in another position")
+    _check_inside(space, plan)
     plan = _with_round_start(space, plan, dofs)
     goals: dict[int, float] = {}
     for loops, driven in zip(plan.loops, plan.driven, strict=True):
         goals |= _goals(space, plan, loops, driven, dofs)
     return replace(plan, goals=goals)
+
+
+def _check_inside(space: LoopSpace, plan: LoopPlan) -> None:
+    """Raises InputError for the first loops with joints outside of their limits: no better start was found."""
+    for loops in plan.loops:
+        outside = [dof for dof in loops.dofs.tolist() if not space.is_inside(plan.q, [dof])]
+        if outside:
+            names = listed([repr(plan.model.dof_names[k]) for k in outside])
+            what = f"no position is found in which it is closed inside of the limits of {names}"
+            place = next(c.place for c in plan.model.equations.constraints.members if c.name == loops.constraints[0])
+            raise InputError(f"{what}; correct the limits, or draw the robot inside of them", place)
 
 
 def _best(space: LoopSpace, drawn: Array, dofs: Drivable) -> LoopPlan | None:

@@ -350,10 +350,10 @@ def _friction_slope(model: Model) -> Array:
 
 
 def _friction_rate(slope: Array, mass: Array) -> float:
-    """The fastest decay of a velocity by friction [1/s]."""
+    """The fastest decay of a velocity by friction [1/s]; slope, mass: (m, m)."""
     if not slope.any():
         return 0.0
-    return float(np.abs(np.linalg.eigvals(np.linalg.solve(mass, np.diag(slope)))).max())
+    return float(np.abs(np.linalg.eigvals(np.linalg.solve(mass, slope))).max())
 
 
 def _integration(bandwidth: float, rate: float) -> tuple[float, str]:
