@@ -94,6 +94,7 @@ class JointPlan:
     velocity: PlannedValue
     rotor: float  # reflected inertia of its dc_motor [kg m² or kg]; 0: its actuator is ideal
     passive: bool = False  # follows driven joints of its closed loop
+    idle: tuple[str, ...] = ()  # actuators of the robot file on it that the rig does not have
     of_file: FileActuator | None = None  # the actuator of the robot file that it has
     ratio: float | None = None  # of the gear in the robot file: motion of the motor per motion of the joint
     given: bool = False  # whether the robot file has the start
@@ -197,7 +198,8 @@ def plan_rig(
     mobility = np.diag(N @ np.linalg.inv(N.T @ mass @ N) @ N.T) if model.nv else np.zeros(0)  # of a dof that is pushed
     inertia = np.diag((rates := loops.following(loops.q)).T @ mass @ rates)  # at a dof, with what follows it
     rotors, joints = np.zeros(model.nv), []
-    able = file.actuators if file is not None and actuator == "file" else ()
+    actuators = file.actuators if file is not None else ()
+    able = actuators if actuator == "file" else ()
     given = {name: each for each in able if each.type for name in each.joints}
     stiffness = np.zeros(model.nv)
     for joint, motion in zip(singles, motions, strict=True):
@@ -210,7 +212,9 @@ def plan_rig(
         motor = servo is None and (actuator == "dc_motor" or (actuator == "auto" and stiff)) and not motion.passive
         least = friction[k] * SMALLEST_STEP / STIFF_RATE if motor else None
         sized = replace(_sized(motion, float(required[k]), float(inertia[k]), least), of_file=servo)
-        joints.append(as_in_file(sized, joint, limits.get(name, {}), ratios.get(name), starts.get(name)))
+        idle = tuple(each.name for each in actuators if name in each.joints) if motion.passive else ()
+        found = as_in_file(sized, joint, limits.get(name, {}), ratios.get(name), starts.get(name))
+        joints.append(replace(found, idle=idle))
         rotors[k] = joints[-1].rotor
     moved = N.T @ (mass + np.diag(rotors)) @ N
     rates = [_friction_rate(N.T @ np.diag(terms) @ N, moved) for terms in (friction, stiffness)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from cosim.apps.new.plan import DELAY, DURATION, JointPlan, Plan, motor_keys
-from cosim.core.errors import one_line
+from cosim.core.errors import listed, one_line
 from cosim.mechanics.multibody.mechanism import ROOT_JOINT
 
 PLAIN = re.compile(r"[A-Za-z_./][\w./-]*")
@@ -97,6 +97,9 @@ def _joint(plan: JointPlan) -> Iterator[str]:
         yield from _limits(plan)
         return
     if plan.passive:
+        if plan.idle:
+            names = listed([repr(one_line(name)) for name in plan.idle])
+            yield f"    actuator: null  # {names} of the file would work against the drives of the loop"
         yield f"    initial: {{guess: {_position(plan, plan.start)}}}"
         yield from _limits(plan)
         return
