@@ -112,28 +112,25 @@ class LoopPlan:
         """Of each set of coupled loops which joints are driven and why, and why the start was chosen."""
         names = self.model.dof_names
         for loops, driven in zip(self.loops, self.driven, strict=True):
-            by, n = listed([repr(names[k]) for k in driven]), len(driven)
-            why = "nearest to the base"
-            if n and self.of_file.issuperset(driven):
-                why = "as in the robot file"
-            elif self.of_file.intersection(driven):
-                why = f"as in the robot file, and {why}"
-            drives = f"{plural(n, 'drive')} on {by}, {why}" if n else "no drive"
-            line = f"{named(loops)} {_leaves(loops)} {loops.independent} independent {plural(loops.independent, 'motion')}: {drives}"
-            if left := loops.left(driven):
-                line = f"{line}; without a drive {listed([repr(names[k]) for k in left])} can still move"
+            n, leave = loops.independent, "leaves" if len(loops.constraints) == 1 else "leave"
+            line = f"{named(loops)} {leave} {n} independent {plural(n, 'motion')}"
+            if driven:
+                line = f"{line}; driven: {listed([repr(names[k]) for k in driven])}, {self._why(driven)}"
+            if left := dict.fromkeys(repr(names[k].partition(".")[0]) for k in loops.left(driven)):
+                line = f"{line}; {listed(list(left))} can also move without a drive"
             yield line
         if self.moved:
             yield self.moved
+
+    def _why(self, driven: Sequence[int]) -> str:
+        given = [dof for dof in driven if dof in self.of_file]
+        reasons = ["which the robot file drives"] * bool(given) + ["nearest to the base"] * (len(given) < len(driven))
+        return " or ".join(reasons)
 
 
 def named(loops: CoupledLoops) -> str:
     """The loops by the names of their constraints."""
     return f"{plural(len(loops.constraints), 'loop')} {listed([repr(name) for name in loops.constraints])}"
-
-
-def _leaves(loops: CoupledLoops) -> str:
-    return "leaves" if len(loops.constraints) == 1 else "leave"
 
 
 def plan_loops(model: Model, guess: Array, dofs: Drivable) -> LoopPlan:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from textwrap import wrap
 
 from cosim.apps.new.plan import DELAY, DURATION, JointPlan, Plan, motor_keys
 from cosim.core.errors import listed, one_line
@@ -14,6 +15,7 @@ from cosim.mechanics.multibody.mechanism import ROOT_JOINT
 
 PLAIN = re.compile(r"[A-Za-z_./][\w./-]*")
 WORDS = {"null", "true", "false", "yes", "no", "y", "n", "on", "off"}  # YAML readers take them for values
+WIDTH = 120  # of comments
 STIFF_COMMENT = "  # implicit, for the strong friction of light joints"
 
 
@@ -71,9 +73,9 @@ def _joints(plan: Plan) -> Iterator[str]:
         return
     yield ""
     for line in plan.loops:
-        yield f"# {one_line(line)}."
+        yield from wrap(f"{one_line(line)}.", WIDTH, initial_indent="# ", subsequent_indent="#   ")
     if len(plan.driven) < len(plan.moving):
-        yield "# A joint without an actuator follows the driven joints of its loop; its 'guess' is where the loop closes."
+        yield "# Joints without an actuator follow the driven ones of their loop; a 'guess' is where the loop closes."
     motors = [joint.rotor > 0.0 for joint in plan.driven if joint.of_file is None]
     if not all(motors):
         yield "# An ideal actuator gives the commanded effort; 'dc_motor' adds motor, gear and current loop."

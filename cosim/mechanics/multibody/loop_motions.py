@@ -10,7 +10,7 @@ of it is a large one of others. Angles and lengths are comparable by the largest
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,7 +68,7 @@ class CoupledLoops:
         return found
 
     def following(self, driven: Sequence[int]) -> Array:
-        """(n, k): the velocities of the dofs per velocity of each driven one, by least norm where these leave a motion."""
+        """(n, k): the velocities of the dofs per velocity of each driven one, the least ones if others are possible."""
         own = self.motions[np.searchsorted(self.dofs, driven)]
         inverse = np.linalg.pinv(own) if len(driven) else np.zeros((self.independent, 0))
         scaled = self.motions @ inverse
@@ -82,7 +82,7 @@ class CoupledLoops:
 
 
 def coupled_loops(model: Model, q: Array, movable: Array, t: float = 0.0) -> list[CoupledLoops]:
-    """The closed loops of a mechanism at q (nq,), where they are closed; those without a dof that can move are left out.
+    """The loops of a mechanism at q (nq,), where they are closed; those without a dof that can move are left out.
 
     movable: (nv,) dofs that are neither latched nor given. Redundant rows of the model do not count."""
     constraints = model.equations.constraints
@@ -110,10 +110,10 @@ def depths(model: Model) -> Array:
     return np.array([found[k] for k, (joint, kind) in pairs if joint.mimic is None for _ in range(kind.nv)], dtype=int)
 
 
-def nearest_to_base(model: Model, loops: CoupledLoops, first: Collection[int] = ()) -> list[int]:
-    """The dofs of loops in the order in which they are to be driven: these first, then the ones nearest to the base."""
+def nearest_to_base(model: Model, loops: CoupledLoops) -> list[int]:
+    """The dofs of loops, those with the fewest joints between them and the ground first."""
     depth = depths(model)
-    return sorted(loops.dofs.tolist(), key=lambda dof: (dof not in first, depth[dof], dof))
+    return sorted(loops.dofs.tolist(), key=lambda dof: (depth[dof], dof))
 
 
 def _lever(G: Array, linear: Array) -> float:
