@@ -28,7 +28,8 @@ def _sdf_link(name: str, at: Point, to: Point, mass: float) -> str:
     com = [0.5 * (b - a) for a, b in zip(at, to, strict=True)]
     inertia = mass * (math.dist(at, to) ** 2 + WIDTH**2) / 12.0
     return (
-        f'<link name="{name}"><pose>{_words(at)} 0 0 0</pose><inertial><pose>{_words(com)} 0 0 0</pose><mass>{mass}</mass>'
+        f'<link name="{name}"><pose>{_words(at)} 0 0 0</pose>'
+        f"<inertial><pose>{_words(com)} 0 0 0</pose><mass>{mass}</mass>"
         f"<inertia><ixx>{inertia}</ixx><iyy>{inertia}</iyy><izz>{inertia}</izz></inertia></inertial></link>"
     )
 
@@ -66,12 +67,12 @@ def sdf_slider_crank() -> str:
     )
 
 
-CRANK, ROCKER_BASE, ROCKER = _p = ((0.0, 0.1, 0.0), (0.4, 0.0, 0.0), (0.35, 0.25, 0.0))
+CRANK, ROCKER_BASE, ROCKER = ((0.0, 0.1, 0.0), (0.4, 0.0, 0.0), (0.35, 0.25, 0.0))
 
 
 def sdf_four_bar() -> str:
     """A crank–rocker."""
-    z, tip = (0, 0, 1), tuple(b - a for a, b in zip(ROCKER_BASE, ROCKER, strict=True))
+    z, tip = (0, 0, 1), _minus(ROCKER, ROCKER_BASE)
     return _sdf(
         "four_bar",
         _sdf_link("crank", (0, 0, 0), CRANK, 0.5),
@@ -80,7 +81,7 @@ def sdf_four_bar() -> str:
         _sdf_joint("turn", "world", "crank", "revolute", z),
         _sdf_joint("pin", "crank", "coupler", "revolute", z),
         _sdf_joint("swing", "world", "rocker", "revolute", z, limits="<lower>-0.5</lower><upper>0.5</upper>"),
-        _sdf_joint("close", "coupler", "rocker", "revolute", z, tip),  # type: ignore[arg-type]
+        _sdf_joint("close", "coupler", "rocker", "revolute", z, tip),
     )
 
 
@@ -148,8 +149,7 @@ def mjcf_joints() -> str:
 
 
 def mjcf_delta() -> str:
-    """A delta: three arms that turn about tangents of the base, rods on balls, and a platform that hangs from the first
-    of them."""
+    """A delta: three arms that turn about tangents of the base, rods on balls, and a platform that does not turn."""
     base, platform, arm, height = 0.2, 0.08, 0.15, 0.4
     bodies, closed = [], []
     for k in range(3):
@@ -158,10 +158,6 @@ def mjcf_delta() -> str:
         tangent = (-out[1], out[0], 0.0)
         knee = tuple(arm * x for x in out)
         rod = (*((platform - base - arm) * x for x in out[:2]), -height)
-        inside = ""
-        if k == 0:
-            at = _minus(rod, (platform, 0.0, 0.0))
-            inside = _body("platform", at, (0.0, 0.0, 0.02), _slides())
         ball = _body(f"rod_{k}", knee, rod, f'<joint name="ball_{k}" type="ball"/>')  # type: ignore[arg-type]
         bodies.append(_body(f"arm_{k}", tuple(base * x for x in out), knee, _hinge(f"arm_{k}", _words(tangent)), ball))  # type: ignore[arg-type]
         point = _words(tuple(platform * x for x in out))
@@ -210,7 +206,8 @@ def urdf_mimic() -> str:
     )
     joints = "".join(
         f'<joint name="{name}" type="revolute"><parent link="{parent}"/><child link="{name_of}"/>'
-        f'<origin xyz="{at} 0 0"/><axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="50" velocity="3"/>{mimic}</joint>'
+        f'<origin xyz="{at} 0 0"/><axis xyz="0 1 0"/>'
+        f'<limit lower="-1" upper="1" effort="50" velocity="3"/>{mimic}</joint>'
         for name, parent, name_of, at, mimic in (
             ("turn", "base", "crank", 0.0, ""),
             ("pin", "crank", "coupler", 0.2, '<mimic joint="turn" multiplier="-1"/>'),
@@ -226,6 +223,34 @@ def _at(length: float, degrees: float) -> Point:
 
 def _words(numbers: Sequence[float]) -> str:
     return " ".join(f"{x:.12g}" for x in numbers)
+
+
+# --- loops at rest where they cannot be driven as drawn ---
+
+
+def mjcf_slider(degrees: float, driven: str) -> str:
+    """A slider-crank whose crank is at an angle, with a motor on one joint."""
+    crank, rod = _at(0.1, degrees), 0.3
+    end = (crank[0] + math.sqrt(rod**2 - crank[1] ** 2), 0.0, 0.0)
+    rest = _minus(end, crank)
+    bodies = [
+        _body("crank", (0, 0, 0), crank, _hinge("turn"), _body("rod", crank, rest, _hinge("big_end"))),
+        _body("slider", end, (0.05, 0, 0), '<joint name="guide" type="slide" axis="1 0 0"/>'),
+    ]
+    closed = f'<equality><connect body1="rod" body2="slider" anchor="{_words(rest)}"/></equality>'
+    return _mjcf("slider_crank", "\n".join(bodies), f'{closed}<actuator><motor joint="{driven}"/></actuator>')
+
+
+def mjcf_parallelogram(degrees: float, limits: str = "") -> str:
+    """Flat at 0: there it may also become a crossed one."""
+    crank, coupler = _at(0.2, degrees), (0.4, 0.0, 0.0)
+    chain = _body("coupler", crank, coupler, _hinge("pin"))
+    bodies = [
+        _body("crank", (0, 0, 0), crank, _hinge("turn", more=limits), chain),
+        _body("rocker", coupler, crank, _hinge("swing")),
+    ]
+    closed = f'<equality><connect body1="coupler" body2="rocker" anchor="{_words(coupler)}"/></equality>'
+    return _mjcf("parallelogram", "\n".join(bodies), closed)
 
 
 LOOP_ROBOTS = {

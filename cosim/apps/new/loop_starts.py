@@ -15,10 +15,10 @@ from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.nearest import CLOSURE_TOLERANCE, ClosureSearch
 
 PROJECTIONS = 100  # between the limits and closed loops
-INSIDE = 0.05  # of the range of a joint, kept from its limits
+INSIDE, EDGE = 0.05, 1e-3  # of the range of a joint, kept from its limits if possible, and at least
 SHIFTS = 0.05, 0.1, 0.2, 0.3, 0.4, 0.5  # rad: of starts beside the drawn one
 SHIFT_PER_RAD = 0.3  # m
-INTO_LIMITS = "as drawn, joints of the loops are outside of their limits; the rig starts inside of them"
+INTO_LIMITS = "as drawn, joints of the loops are at their limits or beyond; the rig starts inside of them"
 BESIDE_DRAWN = "as drawn, the loops of {} are singular or at a dead centre; the rig starts beside that"
 
 
@@ -48,10 +48,17 @@ class LoopSpace:
         """The coordinates (nq,) after a step of these dofs."""
         return ChosenDofs(self.model.equations, np.array(dofs, dtype=int)).moved(q, step)
 
-    def is_inside(self, q: Array, dofs: Sequence[int], margin: Array | float = 0.0) -> bool:
-        """Whether these dofs are inside of their limits."""
+    def is_inside(self, q: Array, dofs: Sequence[int], margin: float = EDGE) -> bool:
+        """Whether these dofs keep a margin from their limits; margin: as part of their range."""
         at, own = self.positions(q)[dofs], list(dofs)
-        return bool(((self.lower[own] + margin <= at) & (at <= self.upper[own] - margin)).all())
+        lower, upper = self.bounds(own, margin)
+        return bool(((lower <= at) & (at <= upper)).all())
+
+    def bounds(self, dofs: Sequence[int], margin: float) -> tuple[Array, Array]:
+        """(lower, upper) of these dofs, with a margin as part of their range where it is finite."""
+        lower, upper = self.lower[dofs], self.upper[dofs]
+        kept = margin * np.where(np.isfinite(upper - lower), upper - lower, 0.0)
+        return lower + kept, upper - kept
 
     def starts(self, drawn: Array) -> Iterator[tuple[Array, str]]:
         """(coordinates with closed loops, why they are not those of the file), the best first. drawn: (nq,) closed."""
@@ -70,16 +77,14 @@ class LoopSpace:
         found."""
         if self.is_inside(q, dofs):
             return q
-        lower, upper = self.lower[dofs], self.upper[dofs]
-        margin = np.where(np.isfinite(upper - lower), INSIDE * (upper - lower), 0.0)
+        lower, upper = self.bounds(dofs, INSIDE)
         place = q
         for _ in range(PROJECTIONS):
             at = self.positions(place)[dofs]
-            step = np.clip(at, lower + margin, upper - margin) - at
-            closed = closed_beside(self.model, self.moved(place, dofs, step), dofs)
+            closed = closed_beside(self.model, self.moved(place, dofs, np.clip(at, lower, upper) - at), dofs)
             if closed is None:
                 return q
             place = closed
-            if self.is_inside(place, dofs, 0.5 * margin):
+            if self.is_inside(place, dofs, 0.5 * INSIDE):
                 return place
         return place if self.is_inside(place, dofs) else q

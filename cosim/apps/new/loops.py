@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cosim.apps.new.loop_starts import LoopSpace, closed_beside
-from cosim.core.errors import InputError, listed, plural
+from cosim.core.errors import InputError, SourceLocation, listed, plural
 from cosim.core.types import Array
 from cosim.mechanics.multibody.assembly import closed_within_tolerance, find_consistent_state
 from cosim.mechanics.multibody.loop_motions import (
@@ -86,7 +86,7 @@ class LoopPlan:
         rates = np.eye(self.model.nv)
         rates[:, self.passive] = 0.0
         for loops, driven in zip(self.loops, self.driven, strict=True):
-            rates[np.ix_(loops.dofs, driven)] = loops.at(self.model, q).following(driven)
+            rates[np.ix_(loops.dofs, np.array(driven, dtype=int))] = loops.at(self.model, q).following(driven)
         return rates
 
     def closed(self, q: Array) -> Array:
@@ -146,8 +146,9 @@ def plan_loops(model: Model, guess: Array, dofs: Drivable) -> LoopPlan:
     plan = _best(space, drawn, dofs)
     if plan is None:
         names = [repr(name) for name, still in zip(model.dof_names, dofs.still, strict=True) if not still]
-        what = f"the loops are singular at the start: the independent ones of {listed(names)} are not found"
-        raise InputError(f"{what}; draw the robot in another position")
+        what = f"the loops are singular where they start, so the independent ones of {listed(names)} are not known"
+        place = model.equations.constraints.members[0].place
+        raise InputError(f"{what}; draw the robot in another position", place)
     _check_inside(space, plan)
     plan = _with_round_start(space, plan, dofs)
     goals: dict[int, float] = {}
@@ -163,8 +164,12 @@ def _check_inside(space: LoopSpace, plan: LoopPlan) -> None:
         if outside:
             names = listed([repr(plan.model.dof_names[k]) for k in outside])
             what = f"no position is found in which it is closed inside of the limits of {names}"
-            place = next(c.place for c in plan.model.equations.constraints.members if c.name == loops.constraints[0])
-            raise InputError(f"{what}; correct the limits, or draw the robot inside of them", place)
+            raise InputError(f"{what}; correct the limits, or draw the robot inside of them", _place(plan, loops))
+
+
+def _place(plan: LoopPlan, loops: CoupledLoops) -> SourceLocation:
+    members = plan.model.equations.constraints.members
+    return next(constraint.place for constraint in members if constraint.name == loops.constraints[0])
 
 
 def _best(space: LoopSpace, drawn: Array, dofs: Drivable) -> LoopPlan | None:
@@ -182,8 +187,8 @@ def _best(space: LoopSpace, drawn: Array, dofs: Drivable) -> LoopPlan | None:
 
 
 def _able(loops: CoupledLoops, dofs: Drivable) -> int:
-    """How many joints of loops can be driven by what the robot file actuates."""
-    return loops.independent_among([dof for dof in loops.dofs.tolist() if dof in dofs.of_file])
+    """How many of the joints that the robot file actuates may at most move loops independently."""
+    return min(loops.independent, len(dofs.of_file.intersection(loops.dofs.tolist())))
 
 
 def _at(space: LoopSpace, q: Array, moved: str, dofs: Drivable, least: float) -> LoopPlan | None:
@@ -230,7 +235,8 @@ def _goals(
             if _reaches(space, plan, loops, driven, side * share * travel, dofs):
                 return dict(zip(driven, (start + side * share * travel).tolist(), strict=True))
     names = listed([repr(plan.model.dof_names[k]) for k in driven])
-    raise InputError(f"{named(loops)} and the limits there do not let {names} move; change the limits")
+    what = f"{named(loops)} and the limits of the joints there do not let {names} move from the start"
+    raise InputError(f"{what}; correct the limits, or draw the robot in another position", _place(plan, loops))
 
 
 def _reaches(

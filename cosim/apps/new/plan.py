@@ -227,7 +227,7 @@ def plan_rig(
 
 def _guess(model: Model, motions: list[_Motion], file: RobotFile | None) -> Array:
     """Where the robot file has the joints, (nq,); without a range where that is."""
-    starts = file.start.positions if file is not None and file.start is not None else {}
+    starts = dict(file.start.positions) if file is not None and file.start is not None else {}
     locked = {motion.joint.name: (motion.start,) for motion in motions if motion.locked}
     q, names = model.neutral(), np.array([name.partition(".")[0] for name in model.coordinate_names])
     for name, values in (starts | locked).items():

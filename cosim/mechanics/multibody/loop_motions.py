@@ -20,8 +20,9 @@ from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.nearest import separate_parts
 
 DEPENDENT = 1e-8  # of the largest singular value of G, below which rows depend on others
+BESIDE = 2  # configurations beside one, in which no element of G vanishes by chance
 NOTHING = 1e-9  # of a row of G: an element that counts as zero
-DRIVES = 0.05  # part of a row of N that other driven dofs do not have, from which on the dof drives well
+DRIVES = 0.1  # part of a row of N that other driven dofs do not have, from which on the dof drives well
 DRIVES_AT_ALL = 1e-3  # the same, of a dof that is far from the loop by its gears
 
 
@@ -90,7 +91,7 @@ def coupled_loops(model: Model, q: Array, movable: Array, t: float = 0.0) -> lis
         return []
     solved = np.array(constraints.solved, dtype=int)
     G = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[solved]
-    pattern = np.abs(G) > NOTHING * np.maximum(np.abs(G).max(axis=1, keepdims=True), NOTHING)
+    pattern = _pattern(model, q, t)[solved]
     linear = np.array([unit == "m" for unit in model.dof_units])
     found = []
     for rows, dofs in separate_parts(pattern, movable):
@@ -114,6 +115,17 @@ def nearest_to_base(model: Model, loops: CoupledLoops) -> list[int]:
     """The dofs of loops, those with the fewest joints between them and the ground first."""
     depth = depths(model)
     return sorted(loops.dofs.tolist(), key=lambda dof: (depth[dof], dof))
+
+
+def _pattern(model: Model, q: Array, t: float) -> Array:
+    """(r, nv): which rows of G depend on which dofs, also those that vanish at q by chance, as at a dead centre."""
+    equations, rng = model.equations, np.random.default_rng(5)
+    pattern = np.zeros((len(model.constraint_rows), model.nv), dtype=bool)
+    for _ in range(BESIDE):
+        place = equations.integrate(q, rng.uniform(-1.0, 1.0, model.nv))
+        G = np.abs(np.asarray(equations.constraint_jacobian(equations.normalised(place), t), dtype=float))
+        pattern |= G > NOTHING * np.maximum(G.max(axis=1, keepdims=True), NOTHING)
+    return pattern
 
 
 def _lever(G: Array, linear: Array) -> float:
