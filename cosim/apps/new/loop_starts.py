@@ -16,7 +16,7 @@ from cosim.mechanics.multibody.nearest import CLOSURE_TOLERANCE, ClosureSearch
 
 PROJECTIONS = 100  # between the limits and closed loops
 INSIDE, EDGE = 0.05, 1e-3  # of the range of a joint, kept from its limits if possible, and at least
-SHIFTS = 0.05, 0.1, 0.2, 0.3, 0.4, 0.5  # rad: of starts beside the drawn one
+SHIFTS = 0.2, 0.3, 0.4, 0.5, 0.7, 0.1  # rad: of starts beside the drawn one
 SHIFT_PER_RAD = 0.3  # m
 INTO_LIMITS = "as drawn, joints of the loops are at their limits or beyond; the rig starts inside of them"
 BESIDE_DRAWN = "as drawn, the loops of {} are singular or at a dead centre; the rig starts beside that"

@@ -16,14 +16,13 @@ from cosim.core.errors import InputError, SourceLocation, listed, plural
 from cosim.core.types import Array
 from cosim.mechanics.multibody.assembly import closed_within_tolerance, find_consistent_state
 from cosim.mechanics.multibody.loop_motions import (
-    DRIVES,
-    DRIVES_AT_ALL,
     CoupledLoops,
     coupled_loops,
     nearest_to_base,
 )
 from cosim.mechanics.multibody.model import Model
 
+LEAST = 0.1, 0.03, 0.01, 1e-3  # of what a drive moves by itself, see `CoupledLoops.chosen`: the first that is possible
 SAMPLES = 8  # of a motion whose loops have to close
 SHARES = 1.0, 0.5, 0.25, 0.1, 0.05, 0.02  # of the usual travel, of which the first is taken that loops and limits let
 FASTER = 3.0  # than its usual motion, from which on a joint that follows moves too fast
@@ -176,7 +175,7 @@ def _best(space: LoopSpace, drawn: Array, dofs: Drivable) -> LoopPlan | None:
     """At the first start that is regular and where the joints that the robot file actuates move the loops, as many as
     are independent; None if all are singular."""
     best: LoopPlan | None = None
-    starts = ((least, *start) for least in (DRIVES, DRIVES_AT_ALL) for start in space.starts(drawn))
+    starts = ((least, *start) for least in LEAST for start in space.starts(drawn))
     for least, place, moved in starts:
         plan = _at(space, place, moved, dofs, least)
         if plan is not None and (best is None or len(plan.of_file) > len(best.of_file)):
@@ -210,7 +209,7 @@ def _driven(model: Model, loops: CoupledLoops, dofs: Drivable, least: float) -> 
     order = [dof for dof in nearest_to_base(model, loops) if dofs.single[dof]]
     order.sort(key=lambda dof: (dof not in dofs.of_file, springs[dof]))
     found = loops.chosen(order, least)
-    return sorted(loops.chosen([*found, *order], DRIVES_AT_ALL))
+    return sorted(loops.chosen([*found, *order], LEAST[-1]))
 
 
 def _with_round_start(space: LoopSpace, plan: LoopPlan, dofs: Drivable) -> LoopPlan:
@@ -218,7 +217,7 @@ def _with_round_start(space: LoopSpace, plan: LoopPlan, dofs: Drivable) -> LoopP
     driven = [dof for own in plan.driven for dof in own]
     at = space.positions(plan.q)[driven]
     step = np.array([float(f"{x:.{DIGITS}g}") for x in at]) - at
-    found = _at(space, plan.closed(space.moved(plan.q, driven, step)), plan.moved, dofs, DRIVES_AT_ALL)
+    found = _at(space, plan.closed(space.moved(plan.q, driven, step)), plan.moved, dofs, LEAST[-1])
     usable = found is not None and found.driven == plan.driven and space.is_inside(found.q, found.dofs)
     return found if found is not None and usable else plan
 
@@ -254,6 +253,6 @@ def _reaches(
         way_there = SAMPLES * np.abs(space.positions(place)[checked] - before)
         if (way_there > FASTER * dofs.travel[checked]).any():
             return False
-        if len(loops.at(plan.model, place).chosen(driven, 0.5 * DRIVES_AT_ALL)) < len(driven):
+        if len(loops.at(plan.model, place).chosen(driven, 0.5 * LEAST[-1])) < len(driven):
             return False
     return True

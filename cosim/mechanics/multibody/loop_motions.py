@@ -3,9 +3,7 @@
 The velocities with G v = 0 are v = N y, N (nv, m) the null space of the constraint Jacobian G. Dofs whose rows of N are
 linearly independent may move independently, and where there are m of them all others follow: v = N N_d⁻¹ v_d with the
 rows N_d of the driven ones (coordinate partitioning: Wehage and Haug, J. Mech. Design 104, 1982).
-
-A row that depends on those of other driven dofs but for a small part belongs to a dof at a dead centre: a small motion
-of it is a large one of others. Angles and lengths are comparable by the largest lever of the loops.
+Angles and lengths are comparable by the largest lever of the loops.
 """
 
 from __future__ import annotations
@@ -22,8 +20,7 @@ from cosim.mechanics.multibody.nearest import separate_parts
 DEPENDENT = 1e-8  # of the largest singular value of G, below which rows depend on others
 BESIDE = 2  # configurations beside one, in which no element of G vanishes by chance
 NOTHING = 1e-9  # of a row of G: an element that counts as zero
-DRIVES = 0.1  # part of a row of N that other driven dofs do not have, from which on the dof drives well
-DRIVES_AT_ALL = 1e-3  # the same, of a dof that is far from the loop by its gears
+LEFT = 1e-3  # part of a motion of length 1, above which a dof takes part in it
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,10 @@ class CoupledLoops:
         """How many of these dofs may move independently of each other, at a dead centre too."""
         return int(np.linalg.matrix_rank(self.motions[np.searchsorted(self.dofs, dofs)], DEPENDENT)) if len(dofs) else 0
 
-    def chosen(self, order: Iterable[int], least: float = DRIVES) -> list[int]:
-        """The first dofs in this order that may move independently of those before them."""
+    def chosen(self, order: Iterable[int], least: float) -> list[int]:
+        """The first dofs in this order that may move independently of those before them. least: part of a row of N
+        that others before do not have; next to 0 at a dead centre, where a small motion of the dof is a large one of
+        others, and for a dof that gears let hardly move."""
         rows, basis, found = dict(zip(self.dofs.tolist(), self.motions, strict=True)), self.motions[:0], []
         for dof in order:
             rest = rows[dof]
@@ -79,7 +78,7 @@ class CoupledLoops:
         """The dofs that can still move while the driven ones do not."""
         _, sizes, directions = np.linalg.svd(self.motions[np.searchsorted(self.dofs, driven)])
         idle = self.motions @ directions[int((sizes > DEPENDENT).sum()) :].T
-        return self.dofs[np.linalg.norm(idle, axis=1) > DRIVES_AT_ALL].tolist()
+        return self.dofs[np.linalg.norm(idle, axis=1) > LEFT].tolist()
 
 
 def coupled_loops(model: Model, q: Array, movable: Array, t: float = 0.0) -> list[CoupledLoops]:
@@ -93,10 +92,13 @@ def coupled_loops(model: Model, q: Array, movable: Array, t: float = 0.0) -> lis
     G = np.asarray(model.equations.constraint_jacobian(q, t), dtype=float)[solved]
     pattern = _pattern(model, q, t)[solved]
     linear = np.array([unit == "m" for unit in model.dof_units])
+    units = [row.residual_unit for constraint in constraints.members for row in constraint.law.rows]
+    in_metres = np.array([units[r] == "m" for r in solved])
     found = []
     for rows, dofs in separate_parts(pattern, movable):
         own = G[np.ix_(rows, dofs)]
-        scale = np.where(linear[dofs], _lever(own, linear[dofs]), 1.0)
+        lever = float(np.abs(own[in_metres[rows]][:, ~linear[dofs]]).max(initial=0.0)) or 1.0
+        scale = np.where(linear[dofs], lever, 1.0)
         names = dict.fromkeys(constraints.members[k].name for k in (constraints.owners[r] for r in solved[rows]))
         found.append(CoupledLoops(tuple(names), solved[rows], dofs, _null_space(own * scale), scale))
     return found
@@ -124,14 +126,8 @@ def _pattern(model: Model, q: Array, t: float) -> Array:
     for _ in range(BESIDE):
         place = equations.integrate(q, rng.uniform(-1.0, 1.0, model.nv))
         G = np.abs(np.asarray(equations.constraint_jacobian(equations.normalised(place), t), dtype=float))
-        pattern |= G > NOTHING * np.maximum(G.max(axis=1, keepdims=True), NOTHING)
+        pattern |= NOTHING * np.maximum(G.max(axis=1, keepdims=True), NOTHING) < G
     return pattern
-
-
-def _lever(G: Array, linear: Array) -> float:
-    """The largest motion [m] per rad, of rows that also move by m; 1 m where there is none."""
-    moves = G[np.abs(G[:, linear]).max(axis=1, initial=0.0) > 0.0][:, ~linear]
-    return float(np.abs(moves).max(initial=0.0)) or 1.0
 
 
 def _null_space(G: Array) -> Array:
