@@ -32,9 +32,10 @@ def drives_against_each_other(rig: WiredRig) -> Iterator[str]:
         if len(driven) > independent:
             where = f"{plural(len(loops.constraints), 'loop')} {listed([repr(name) for name in loops.constraints])}"
             joints = listed([repr(rig.joints[k]) for k in driven])
+            motions = f"{independent} independent {plural(independent, 'motion')} {'is' if independent == 1 else 'are'}"
+            what = f"{motions} left for the {plural(len(driven), 'drive')} of {joints}, and all follow references"
             fix = "let the others follow without a controller, or share efforts by passthrough with interface: effort"
-            what = f"{independent} of the joints {joints} {'moves' if independent == 1 else 'move'} independently"
-            yield f"in {where} {what}, and all follow references: their drives work against each other; {fix}"
+            yield f"in {where} {what}, so that they work against each other; {fix}"
 
 
 def _movable(rig: WiredRig) -> Array:
