@@ -217,6 +217,50 @@ def urdf_mimic() -> str:
     return f'<robot name="parallelogram"><link name="base"/>{links}{joints}</robot>\n'
 
 
+# --- USD: bodies at their joints, along the axes of the stage ---
+
+
+def usd_four_bar() -> str:
+    """The last joint closes the loop."""
+    bodies = [
+        _usd_body("crank", (0.0, 0.0, 0.0), CRANK, 0.5),
+        _usd_body("coupler", CRANK, ROCKER, 0.8),
+        _usd_body("rocker", ROCKER_BASE, ROCKER, 0.6),
+    ]
+    joints = [
+        _usd_hinge("turn", "", "crank", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
+        _usd_hinge("pin", "crank", "coupler", CRANK, (0.0, 0.0, 0.0)),
+        _usd_hinge("swing", "", "rocker", ROCKER_BASE, (0.0, 0.0, 0.0)),
+        _usd_hinge("close", "coupler", "rocker", _minus(ROCKER, CRANK), _minus(ROCKER, ROCKER_BASE)),
+    ]
+    head = '#usda 1.0\n( defaultPrim = "four_bar"\n metersPerUnit = 1\n kilogramsPerUnit = 1\n upAxis = "Z" )'
+    return "\n".join([head, 'def Xform "four_bar" {', *bodies, *joints, "}", ""])
+
+
+def _usd_body(name: str, at: Point, to: Point, mass: float) -> str:
+    com, inertia = [0.5 * x for x in _minus(to, at)], mass * (math.dist(at, to) ** 2 + WIDTH**2) / 12.0
+    apis = '( prepend apiSchemas = ["PhysicsRigidBodyAPI", "PhysicsMassAPI"] )'
+    return (
+        f'def Xform "{name}" {apis} {{\ndouble3 xformOp:translate = ({_comma(at)})\n'
+        'uniform token[] xformOpOrder = ["xformOp:translate"]\n'
+        f"float physics:mass = {mass}\npoint3f physics:centerOfMass = ({_comma(com)})\n"
+        f"float3 physics:diagonalInertia = ({_comma([inertia] * 3)})\n}}"
+    )
+
+
+def _usd_hinge(name: str, parent: str, child: str, on_parent: Point, on_child: Point) -> str:
+    first = f"rel physics:body0 = </four_bar/{parent}>\n" if parent else ""
+    return (
+        f'def PhysicsRevoluteJoint "{name}" {{\n{first}rel physics:body1 = </four_bar/{child}>\n'
+        f'uniform token physics:axis = "Z"\npoint3f physics:localPos0 = ({_comma(on_parent)})\n'
+        f"point3f physics:localPos1 = ({_comma(on_child)})\n}}"
+    )
+
+
+def _comma(numbers: Sequence[float]) -> str:
+    return ", ".join(f"{x:.12g}" for x in numbers)
+
+
 def _at(length: float, degrees: float) -> Point:
     return length * math.cos(math.radians(degrees)), length * math.sin(math.radians(degrees)), 0.0
 
@@ -241,6 +285,19 @@ def mjcf_slider(degrees: float, driven: str) -> str:
     return _mjcf("slider_crank", "\n".join(bodies), f'{closed}<actuator><motor joint="{driven}"/></actuator>')
 
 
+def mjcf_free_coupler() -> str:
+    """A four-bar whose coupler is a free body between two points: besides it turns about its own axis."""
+    reach = _minus(ROCKER, CRANK)
+    bodies = [
+        _body("crank", (0, 0, 0), CRANK, _hinge("turn")),
+        _body("rocker", ROCKER_BASE, _minus(ROCKER, ROCKER_BASE), _hinge("swing")),
+        _body("coupler", CRANK, reach, '<freejoint name="float"/>'),
+    ]
+    ends = ("crank", (0.0, 0.0, 0.0)), ("rocker", reach)
+    closed = "".join(f'<connect body1="coupler" body2="{link}" anchor="{_words(at)}"/>' for link, at in ends)
+    return _mjcf("four_bar", "\n".join(bodies), f"<equality>{closed}</equality>")
+
+
 def mjcf_parallelogram(degrees: float, limits: str = "") -> str:
     """Flat at 0: there it may also become a crossed one."""
     crank, coupler = _at(0.2, degrees), (0.4, 0.0, 0.0)
@@ -260,6 +317,7 @@ LOOP_ROBOTS = {
     "MJCF weld": LoopRobot("robot.xml", mjcf_weld(), 1, (frozenset({"turn", "swing"}),)),
     "MJCF joint equality": LoopRobot("robot.xml", mjcf_joints(), 1, (frozenset({"first"}),)),
     "URDF with mimic": LoopRobot("robot.urdf", urdf_mimic(), 1, (frozenset({"turn"}),)),
+    "USD four-bar": LoopRobot("robot.usda", usd_four_bar(), 1, (frozenset({"turn", "swing"}),)),
     "delta": LoopRobot("robot.xml", mjcf_delta(), 3, tuple(frozenset({f"arm_{k}"}) for k in range(3))),
     "parallel gripper": LoopRobot("robot.xml", mjcf_gripper(), 2, (frozenset({"wrist"}), frozenset({"left_drive"}))),
 }
