@@ -27,13 +27,13 @@ def drives_against_each_other(rig: WiredRig) -> Iterator[str]:
         for k in loop.index
     }
     for loops in coupled_loops(plant.model, plant.start.q, _movable(rig)):
-        driven = [k for k in loops.dofs.tolist() if k in followed]
-        independent = loops.independent_among(driven)
-        if len(driven) > independent:
+        actuated = [k for k in loops.dofs.tolist() if k in followed]
+        independent = loops.independent_among(actuated)
+        if len(actuated) > independent:
             where = f"{plural(len(loops.constraints), 'loop')} {listed([repr(name) for name in loops.constraints])}"
-            joints = listed([repr(rig.joints[k]) for k in driven])
+            joints = listed([repr(rig.joints[k]) for k in actuated])
             motions = f"{independent} independent {plural(independent, 'motion')} {'is' if independent == 1 else 'are'}"
-            what = f"{motions} left for the {plural(len(driven), 'drive')} of {joints}, and all follow references"
+            what = f"{motions} left for the {plural(len(actuated), 'drive')} of {joints}, and all follow references"
             fix = "let the others follow without a controller, or share efforts by passthrough with interface: effort"
             yield f"in {where} {what}, so that they work against each other; {fix}"
 

@@ -11,13 +11,13 @@ WIDTH = 0.02  # m, of the bars
 
 
 class LoopRobot(NamedTuple):
-    """A robot file with closed loops. independent: how many joints a drive moves by itself; driven: those that the file
-    actuates, else those nearest to the base, a set of each loop of which any may be the driven one."""
+    """A robot file with closed loops. independent: how many joints a drive moves by itself; actuated: of each one those
+    that it may be: what the file actuates, else what is nearest to the base."""
 
     file: str
     text: str
     independent: int
-    driven: tuple[frozenset[str], ...]
+    actuated: tuple[frozenset[str], ...]
 
 
 # --- SDF: every link has its frame at its joint, along the axes of the model ---
@@ -269,10 +269,10 @@ def _words(numbers: Sequence[float]) -> str:
     return " ".join(f"{x:.12g}" for x in numbers)
 
 
-# --- loops at rest where they cannot be driven as drawn ---
+# --- loops at rest where they cannot be actuated as drawn ---
 
 
-def mjcf_slider(degrees: float, driven: str) -> str:
+def mjcf_slider(degrees: float, actuated: str) -> str:
     """A slider-crank whose crank is at an angle, with a motor on one joint."""
     crank, rod = _at(0.1, degrees), 0.3
     end = (crank[0] + math.sqrt(rod**2 - crank[1] ** 2), 0.0, 0.0)
@@ -282,7 +282,7 @@ def mjcf_slider(degrees: float, driven: str) -> str:
         _body("slider", end, (0.05, 0, 0), '<joint name="guide" type="slide" axis="1 0 0"/>'),
     ]
     closed = f'<equality><connect body1="rod" body2="slider" anchor="{_words(rest)}"/></equality>'
-    return _mjcf("slider_crank", "\n".join(bodies), f'{closed}<actuator><motor joint="{driven}"/></actuator>')
+    return _mjcf("slider_crank", "\n".join(bodies), f'{closed}<actuator><motor joint="{actuated}"/></actuator>')
 
 
 def mjcf_free_coupler() -> str:

@@ -57,10 +57,10 @@ def test_as_many_motions_as_counted_by_hand(kind, tmp_path):
 def test_dofs_follow_the_driven_ones_as_in_a_small_motion(kind, tmp_path):
     """Against the configurations in which the loops close a little to both sides."""
     model, q, (loops,) = loops_of(kind, tmp_path)
-    driven = sorted(loops.chosen(nearest_to_base(model, loops), LEAST))
-    assert len(driven) == loops.independent and loops.left(driven) == []
-    rates, kept, small = loops.following(driven), np.isin(np.arange(model.nv), driven), 1e-5
-    for column, dof in enumerate(driven):
+    actuated = sorted(loops.chosen(nearest_to_base(model, loops), LEAST))
+    assert len(actuated) == loops.independent and loops.left(actuated) == []
+    rates, kept, small = loops.following(actuated), np.isin(np.arange(model.nv), actuated), 1e-5
+    for column, dof in enumerate(actuated):
         assert rates[np.searchsorted(loops.dofs, dof), column] == pytest.approx(1.0)
         sides = []
         for sign in (1.0, -1.0):
@@ -75,14 +75,14 @@ def test_dofs_follow_the_driven_ones_as_in_a_small_motion(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", WITH_LOOPS)
 def test_a_driven_dof_takes_its_motion(kind, tmp_path):
-    """Each further driven dof leaves one motion less, until none is left."""
+    """Each further actuated dof leaves one motion less, until none is left."""
     model, _, (loops,) = loops_of(kind, tmp_path)
-    driven = loops.chosen(nearest_to_base(model, loops), LEAST)
-    for n in range(len(driven)):
-        held = ~np.isin(np.arange(model.nv), driven[:n])
+    actuated = loops.chosen(nearest_to_base(model, loops), LEAST)
+    for n in range(len(actuated)):
+        held = ~np.isin(np.arange(model.nv), actuated[:n])
         left = sum(each.independent for each in coupled_loops(model, model.neutral(), held))
         assert left == loops.independent - n
-        assert set(driven[n:]) <= set(loops.left(driven[:n]))
+        assert set(actuated[n:]) <= set(loops.left(actuated[:n]))
 
 
 def test_no_dof_drives_at_its_dead_centre(tmp_path):

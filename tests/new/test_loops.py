@@ -1,4 +1,4 @@
-"""`cosim new` of robots with closed loops: as many joints are driven as move independently, and they follow."""
+"""`cosim new` of robots with closed loops: as many joints are actuated as move independently, and they follow."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def new(command, tmp_path):
     return write
 
 
-def driven_of(rig):
+def actuated_of(rig):
     return {name for name, joint in rig["joints"].items() if joint.get("actuator")}
 
 
@@ -65,10 +65,10 @@ def follows(off=FOLLOWS):
 def test_as_many_joints_are_driven_as_move_independently_and_they_follow(new, command, kind, said):
     robot = LOOP_ROBOTS[kind]
     out, rig = new(robot.text, robot.file)
-    driven = driven_of(rig)
-    assert len(driven) == robot.independent
-    assert all(len(driven & any_of) == 1 for any_of in robot.driven)
-    assert set(goals_of(rig)) == driven
+    actuated = actuated_of(rig)
+    assert len(actuated) == robot.independent
+    assert all(len(actuated & any_of) == 1 for any_of in robot.actuated)
+    assert set(goals_of(rig)) == actuated
     said([line for line in out.splitlines() if line.startswith("loops")])
     assert "warning" not in command.prints("check", "rig.yaml")
     follows()
@@ -76,11 +76,11 @@ def test_as_many_joints_are_driven_as_move_independently_and_they_follow(new, co
 
 @pytest.mark.parametrize("kind", LOOP_ROBOTS)
 def test_motors_of_a_loop_follow(new, kind):
-    """A motor has a rotor, whose inertia at the driven joint alone is new."""
+    """A motor has a rotor, whose inertia at the actuated joint alone is new."""
     robot = LOOP_ROBOTS[kind]
     _, rig = new(robot.text, robot.file, "--actuator", "dc_motor")
     kinds = {joint["actuator"]["type"] for joint in rig["joints"].values() if joint.get("actuator")}
-    assert kinds == {"dc_motor"} and len(driven_of(rig)) == robot.independent
+    assert kinds == {"dc_motor"} and len(actuated_of(rig)) == robot.independent
     follows(BEHIND)
 
 
@@ -89,11 +89,11 @@ def test_the_rig_of_a_four_bar_in_full(new, said):
     said(Path("rig.yaml").read_text())
 
 
-# what is special about a loop -> robot, driven joint
+# what is special about a loop -> robot, actuated joint
 SPECIAL = {
-    "the slider is driven at its dead centre": (mjcf_slider(0.0, "guide"), "guide"),
-    "the slider is driven beside its dead centre": (mjcf_slider(1.0, "guide"), "guide"),
-    "the crank is driven at the dead centre of the slider": (mjcf_slider(0.0, "turn"), "turn"),
+    "the slider is actuated at its dead centre": (mjcf_slider(0.0, "guide"), "guide"),
+    "the slider is actuated beside its dead centre": (mjcf_slider(1.0, "guide"), "guide"),
+    "the crank is actuated at the dead centre of the slider": (mjcf_slider(0.0, "turn"), "turn"),
     "two motions cross as drawn": (mjcf_parallelogram(0.0), "turn"),
     "a joint is drawn at its limit": (mjcf_parallelogram(60.0, 'range="0 1.5"'), "turn"),
     "a joint is drawn beyond its limits": (mjcf_parallelogram(60.0, 'range="0.3 1.5"'), "turn"),
@@ -104,21 +104,21 @@ SPECIAL = {
 
 @pytest.mark.parametrize("what", SPECIAL)
 def test_a_loop_starts_where_it_can_be_driven(new, what, said):
-    text, driven = SPECIAL[what]
+    text, actuated = SPECIAL[what]
     out, rig = new(text)
-    assert driven_of(rig) == {driven}
+    assert actuated_of(rig) == {actuated}
     said([line for line in out.splitlines() if line.startswith("loops")])
     run = load_rig("rig.yaml").run()
     assert run.warnings == [] and run.summary["guard"] == {}
-    travel = np.ptp(run[f"{driven}/reference_position"])
-    assert run.summary["joints"][driven]["error_max"] < BEHIND * travel
+    travel = np.ptp(run[f"{actuated}/reference_position"])
+    assert run.summary["joints"][actuated]["error_max"] < BEHIND * travel
 
 
 def test_a_base_beside_a_loop_is_held_and_a_free_one_moves(new):
     base = '<worldbody><body name="b"><freejoint name="root"/><geom size="0.1" density="1000"/>'
     text = mjcf_four_bar().replace("<worldbody>", base).replace("</worldbody>", "</body></worldbody>")
     _, rig = new(text)
-    assert rig["joints"]["root"] == {"latched": True} and driven_of(rig) == {"swing"}
+    assert rig["joints"]["root"] == {"latched": True} and actuated_of(rig) == {"swing"}
     assert np.ptp(follows()["root.y/position"]) == 0.0
     _, rig = new(text, "robot.xml", "--floating", "--force")
     assert "root" not in rig["joints"]
@@ -128,7 +128,7 @@ def test_a_base_beside_a_loop_is_held_and_a_free_one_moves(new):
 def test_a_free_body_between_joints_is_not_held(new, said):
     out, rig = new(mjcf_free_coupler())
     said([line for line in out.splitlines() if line.startswith(("wrote", "loops"))])
-    assert "float" not in rig["joints"] and driven_of(rig) == {"turn"}
+    assert "float" not in rig["joints"] and actuated_of(rig) == {"turn"}
     assert np.ptp(follows()["float.x/position"]) > 1e-3
 
 

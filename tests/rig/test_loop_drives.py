@@ -44,13 +44,13 @@ FOUR_BAR = {
 STARTS = {"crank": {"position": 0}, "coupler": {"guess": -0.925}, "rocker": {"guess": -1.57}, "arm": {"position": 0}}
 
 
-def rig_of(driven, controller=None, latched=()):
-    """A four-bar and an arm beside it with these joints driven."""
+def rig_of(actuated, controller=None, latched=()):
+    """A four-bar and an arm beside it with these joints actuated."""
     joints = {name: {"initial": start, "latched": name in latched} for name, start in STARTS.items()}
-    for name in driven:
+    for name in actuated:
         joints[name]["actuator"] = {"type": "ideal"}
     controller = controller or {"type": "pid", "kp": 50, "ki": 0, "kd": 5}
-    hold = {"name": "hold", "joints": list(driven), **controller}
+    hold = {"name": "hold", "joints": list(actuated), **controller}
     return {"mechanism": FOUR_BAR, "joints": joints, "controllers": [hold], "schedule": {"duration": 0.01}}
 
 
@@ -61,7 +61,7 @@ def lines(rig):
 
 
 @pytest.mark.parametrize(
-    ("driven", "warned"),
+    ("actuated", "warned"),
     [
         (["crank"], False),
         (["rocker", "arm"], False),
@@ -69,8 +69,8 @@ def lines(rig):
         (["crank", "coupler", "rocker", "arm"], True),
     ],
 )
-def test_more_drives_than_independent_joints(driven, warned, said):
-    found = lines(rig_of(driven))
+def test_more_drives_than_independent_joints(actuated, warned, said):
+    found = lines(rig_of(actuated))
     assert len(found) == warned
     said(found)
     assert "arm" not in str(found)

@@ -160,8 +160,8 @@ def _report(rig: Path, plan: Plan, source: ModelSource, warned: Sequence[str]) -
     motors = sum(joint.rotor > 0.0 for joint in plan.moving)
     parts = [f"{moving} {plural(moving, 'joint')} that {'moves' if moving == 1 else 'move'}"]
     parts += [f"{motors} {plural(motors, 'motor')}"] * bool(motors)
-    driven = len(plan.driven)
-    parts += [f"{driven} driven"] * (driven < moving)
+    actuated = len(plan.actuated)
+    parts += [f"{actuated} actuated"] * (actuated < moving)
     held = len(plan.held) + len(plan.joints) - moving
     parts += [f"{held} held"] * bool(held)
     if "urdf" in source.keys:

@@ -1,7 +1,7 @@
-"""The driven joints of a first rig with closed loops, and a small motion of them.
+"""The actuated joints of a first rig with closed loops, and a small motion of them.
 
-As many joints of coupled loops are driven as may move independently: the ones that the robot file actuates first, then
-those without a spring, then those nearest to the base. All others are passive.
+As many joints of coupled loops are actuated as may move independently: first the ones that the robot file actuates,
+then those without a spring, then those nearest to the base. All others are passive.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAST = 0.1, 0.03, 0.01, 1e-3  # of what a drive moves by itself, see `CoupledLo
 SAMPLES = 8  # of a motion whose loops have to close
 SHARES = 1.0, 0.5, 0.25, 0.1, 0.05, 0.02  # of the usual travel, of which the first is taken that loops and limits let
 FASTER = 3.0  # than its usual motion, from which on a joint that follows moves too fast
-DIGITS = 6  # of the start of a driven joint
+DIGITS = 6  # of the start of an actuated joint
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,16 @@ class Drivable:
 
 @dataclass(frozen=True)
 class LoopPlan:
-    """The closed loops of a rig at its start q (nq,), and for each the dofs that are driven.
+    """The closed loops of a rig at its start q (nq,), and for each the dofs that are actuated.
 
-    movable: (nv,) dofs; of_file: the driven ones that the robot file actuates; moved: why the loops start elsewhere
-    than drawn, "" where they do not; goals: positions at the end of the motion there, by driven dof."""
+    movable: (nv,) dofs; of_file: the actuated ones that the robot file actuates; moved: why the loops start elsewhere
+    than drawn, "" where they do not; goals: positions at the end of the motion there, by actuated dof."""
 
     model: Model
     q: Array
     movable: Array
     loops: Sequence[CoupledLoops] = ()
-    driven: Sequence[Sequence[int]] = ()
+    actuated: Sequence[Sequence[int]] = ()
     of_file: frozenset[int] = frozenset()
     moved: str = ""
     goals: Mapping[int, float] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class LoopPlan:
     @property
     def passive(self) -> list[int]:
         """The dofs of loops without a drive."""
-        return sorted(set(self.dofs).difference(*self.driven))
+        return sorted(set(self.dofs).difference(*self.actuated))
 
     @property
     def motions(self) -> Array:
@@ -84,8 +84,8 @@ class LoopPlan:
         """(nv, nv): the velocities of all dofs at q per velocity of each, 0 of the passive ones."""
         rates = np.eye(self.model.nv)
         rates[:, self.passive] = 0.0
-        for loops, driven in zip(self.loops, self.driven, strict=True):
-            rates[np.ix_(loops.dofs, np.array(driven, dtype=int))] = loops.at(self.model, q).following(driven)
+        for loops, actuated in zip(self.loops, self.actuated, strict=True):
+            rates[np.ix_(loops.dofs, np.array(actuated, dtype=int))] = loops.at(self.model, q).following(actuated)
         return rates
 
     def closed(self, q: Array) -> Array:
@@ -108,22 +108,22 @@ class LoopPlan:
         return np.asarray(self.model.equations.chart(self.q), dtype=float)
 
     def summary(self) -> Iterator[str]:
-        """Of each set of coupled loops which joints are driven and why, and why the start was chosen."""
+        """Of each set of coupled loops which joints are actuated and why, and why the start was chosen."""
         names = self.model.dof_names
-        for loops, driven in zip(self.loops, self.driven, strict=True):
+        for loops, actuated in zip(self.loops, self.actuated, strict=True):
             n, leave = loops.independent, "leaves" if len(loops.constraints) == 1 else "leave"
             line = f"{named(loops)} {leave} {n} independent {plural(n, 'motion')}"
-            if driven:
-                line = f"{line}; driven: {listed([repr(names[k]) for k in driven])}, {self._why(driven)}"
-            if left := dict.fromkeys(repr(names[k].partition(".")[0]) for k in loops.left(driven)):
+            if actuated:
+                line = f"{line}; actuated: {listed([repr(names[k]) for k in actuated])}, {self._why(actuated)}"
+            if left := dict.fromkeys(repr(names[k].partition(".")[0]) for k in loops.left(actuated)):
                 line = f"{line}; {listed(list(left))} can also move without a drive"
             yield line
         if self.moved:
             yield self.moved
 
-    def _why(self, driven: Sequence[int]) -> str:
-        given = [dof for dof in driven if dof in self.of_file]
-        reasons = ["which the robot file drives"] * bool(given) + ["nearest to the base"] * (len(given) < len(driven))
+    def _why(self, actuated: Sequence[int]) -> str:
+        given = [dof for dof in actuated if dof in self.of_file]
+        reasons = ["as in the robot file"] * bool(given) + ["nearest to the base"] * (len(given) < len(actuated))
         return " or ".join(reasons)
 
 
@@ -151,8 +151,8 @@ def plan_loops(model: Model, guess: Array, dofs: Drivable) -> LoopPlan:
     _check_inside(space, plan)
     plan = _with_round_start(space, plan, dofs)
     goals: dict[int, float] = {}
-    for loops, driven in zip(plan.loops, plan.driven, strict=True):
-        goals |= _goals(space, plan, loops, driven, dofs)
+    for loops, actuated in zip(plan.loops, plan.actuated, strict=True):
+        goals |= _goals(space, plan, loops, actuated, dofs)
     return replace(plan, goals=goals)
 
 
@@ -199,12 +199,12 @@ def _at(space: LoopSpace, q: Array, moved: str, dofs: Drivable, least: float) ->
         return None
     model = space.model.without(state.redundant, state.inexact)
     loops = coupled_loops(model, state.q, space.movable)
-    driven = [_driven(model, each, dofs, least) for each in loops]
-    of_file = dofs.of_file.intersection(dof for own in driven for dof in own)
-    return LoopPlan(model, state.q, space.movable, loops, driven, of_file, moved)
+    actuated = [_actuated(model, each, dofs, least) for each in loops]
+    of_file = dofs.of_file.intersection(dof for own in actuated for dof in own)
+    return LoopPlan(model, state.q, space.movable, loops, actuated, of_file, moved)
 
 
-def _driven(model: Model, loops: CoupledLoops, dofs: Drivable, least: float) -> list[int]:
+def _actuated(model: Model, loops: CoupledLoops, dofs: Drivable, least: float) -> list[int]:
     springs = [joint.has_spring for joint, kind in zip(model.joints, model.kinds, strict=True) for _ in range(kind.nv)]
     order = [dof for dof in nearest_to_base(model, loops) if dofs.single[dof]]
     order.sort(key=lambda dof: (dof not in dofs.of_file, springs[dof]))
@@ -213,46 +213,46 @@ def _driven(model: Model, loops: CoupledLoops, dofs: Drivable, least: float) -> 
 
 
 def _with_round_start(space: LoopSpace, plan: LoopPlan, dofs: Drivable) -> LoopPlan:
-    """With the driven joints at round positions."""
-    driven = [dof for own in plan.driven for dof in own]
-    at = space.positions(plan.q)[driven]
+    """With the actuated joints at round positions."""
+    actuated = [dof for own in plan.actuated for dof in own]
+    at = space.positions(plan.q)[actuated]
     step = np.array([float(f"{x:.{DIGITS}g}") for x in at]) - at
-    found = _at(space, plan.closed(space.moved(plan.q, driven, step)), plan.moved, dofs, LEAST[-1])
-    usable = found is not None and found.driven == plan.driven and space.is_inside(found.q, found.dofs)
+    found = _at(space, plan.closed(space.moved(plan.q, actuated, step)), plan.moved, dofs, LEAST[-1])
+    usable = found is not None and found.actuated == plan.actuated and space.is_inside(found.q, found.dofs)
     return found if found is not None and usable else plan
 
 
 def _goals(
-    space: LoopSpace, plan: LoopPlan, loops: CoupledLoops, driven: Sequence[int], dofs: Drivable
+    space: LoopSpace, plan: LoopPlan, loops: CoupledLoops, actuated: Sequence[int], dofs: Drivable
 ) -> dict[int, float]:
-    """The largest motion of the driven joints in which the loops stay closed, inside of the limits and regular."""
-    if not driven:
+    """The largest motion of the actuated joints in which the loops stay closed, inside of the limits and regular."""
+    if not actuated:
         return {}
-    start, travel = space.positions(plan.q)[driven], dofs.travel[driven]
+    start, travel = space.positions(plan.q)[actuated], dofs.travel[actuated]
     for share in SHARES:
         for side in (1.0, -1.0):
-            if _reaches(space, plan, loops, driven, side * share * travel, dofs):
-                return dict(zip(driven, (start + side * share * travel).tolist(), strict=True))
-    names = listed([repr(plan.model.dof_names[k]) for k in driven])
+            if _reaches(space, plan, loops, actuated, side * share * travel, dofs):
+                return dict(zip(actuated, (start + side * share * travel).tolist(), strict=True))
+    names = listed([repr(plan.model.dof_names[k]) for k in actuated])
     what = f"{named(loops)} and the limits of the joints there do not let {names} move from the start"
     raise InputError(f"{what}; correct the limits, or draw the robot in another position", _place(plan, loops))
 
 
 def _reaches(
-    space: LoopSpace, plan: LoopPlan, loops: CoupledLoops, driven: Sequence[int], way: Array, dofs: Drivable
+    space: LoopSpace, plan: LoopPlan, loops: CoupledLoops, actuated: Sequence[int], way: Array, dofs: Drivable
 ) -> bool:
-    """Whether the driven dofs can go this way [rad or m]."""
-    others = [dof for dof in loops.dofs.tolist() if dof not in driven]
+    """Whether the actuated dofs can go this way [rad or m]."""
+    others = [dof for dof in loops.dofs.tolist() if dof not in actuated]
     checked = [dof for dof in others if dofs.single[dof]]
     place: Array | None = plan.q
     for _ in range(SAMPLES):
         before = space.positions(place)[checked]
-        place = closed_beside(space.model, space.moved(place, driven, way / SAMPLES), others)
+        place = closed_beside(space.model, space.moved(place, actuated, way / SAMPLES), others)
         if place is None or not space.is_inside(place, loops.dofs.tolist()):
             return False
         way_there = SAMPLES * np.abs(space.positions(place)[checked] - before)
         if (way_there > FASTER * dofs.travel[checked]).any():
             return False
-        if len(loops.at(plan.model, place).chosen(driven, 0.5 * LEAST[-1])) < len(driven):
+        if len(loops.at(plan.model, place).chosen(actuated, 0.5 * LEAST[-1])) < len(actuated):
             return False
     return True

@@ -93,7 +93,7 @@ class JointPlan:
     effort: PlannedValue
     velocity: PlannedValue
     rotor: float  # reflected inertia of its dc_motor [kg m² or kg]; 0: its actuator is ideal
-    passive: bool = False  # follows driven joints of its closed loop
+    passive: bool = False  # follows actuated joints of its closed loop
     idle: tuple[str, ...] = ()  # actuators of the robot file on it that the rig does not have
     of_file: FileActuator | None = None  # the actuator of the robot file that it has
     ratio: float | None = None  # of the gear in the robot file: motion of the motor per motion of the joint
@@ -129,7 +129,7 @@ class JointPlan:
 @dataclass(frozen=True)
 class Plan:
     """The figures of a new rig, from the mechanism: joints, bandwidth, step and integrator. joints: of one dof; held:
-    joints of several dofs, which are latched; loops: which joints of closed loops are driven and why, in lines."""
+    joints of several dofs, which are latched; loops: which joints of closed loops are actuated and why, in lines."""
 
     mechanism: Mechanism
     joints: tuple[JointPlan, ...]
@@ -144,7 +144,7 @@ class Plan:
         return tuple(joint for joint in self.joints if not joint.locked)
 
     @property
-    def driven(self) -> tuple[JointPlan, ...]:
+    def actuated(self) -> tuple[JointPlan, ...]:
         return tuple(joint for joint in self.moving if not joint.passive)
 
     @property
@@ -154,7 +154,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Motion:
-    """A joint before its drive is sized. passive: it follows driven joints of its closed loop."""
+    """A joint before its drive is sized. passive: it follows actuated joints of its closed loop."""
 
     joint: Joint
     unit: str

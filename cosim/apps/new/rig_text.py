@@ -43,7 +43,7 @@ def yaml_text(text: str) -> str:
 def _head(plan: Plan) -> Iterator[str]:
     name = one_line(plan.mechanism.name)
     yield f"# A first rig for {name}, written by `cosim new`. Every value may be changed."
-    what = "Every joint moves a little and returns." if plan.driven else "Nothing holds the robot."
+    what = "Every joint moves a little and returns." if plan.actuated else "Nothing holds the robot."
     yield f"description: {what}"
 
 
@@ -74,9 +74,9 @@ def _joints(plan: Plan) -> Iterator[str]:
     yield ""
     for line in plan.loops:
         yield from wrap(f"{one_line(line)}.", WIDTH, initial_indent="# ", subsequent_indent="#   ")
-    if len(plan.driven) < len(plan.moving):
-        yield "# Joints without an actuator follow the driven ones of their loop; a 'guess' is where the loop closes."
-    motors = [joint.rotor > 0.0 for joint in plan.driven if joint.of_file is None]
+    if len(plan.actuated) < len(plan.moving):
+        yield "# Joints without an actuator follow the actuated ones of their loop; a 'guess' is where the loop closes."
+    motors = [joint.rotor > 0.0 for joint in plan.actuated if joint.of_file is None]
     if not all(motors):
         yield "# An ideal actuator gives the commanded effort; 'dc_motor' adds motor, gear and current loop."
     if any(motors):
@@ -162,7 +162,7 @@ def _position(plan: JointPlan, value: float) -> str:
 
 
 def _end(plan: Plan) -> Iterator[str]:
-    if plan.driven:
+    if plan.actuated:
         yield from _controller(plan)
     yield ""
     yield "schedule:"
@@ -173,8 +173,8 @@ def _end(plan: Plan) -> Iterator[str]:
 
 def _controller(plan: Plan) -> Iterator[str]:
     """Joints whose actuators follow the reference get it as it is, the others are controlled by their efforts."""
-    following = [joint for joint in plan.driven if joint.follows != "effort"]
-    others = [joint for joint in plan.driven if joint.follows == "effort"]
+    following = [joint for joint in plan.actuated if joint.follows != "effort"]
+    others = [joint for joint in plan.actuated if joint.follows == "effort"]
     yield ""
     yield "controllers:"
     if others:

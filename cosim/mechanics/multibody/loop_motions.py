@@ -2,7 +2,7 @@
 
 The velocities with G v = 0 are v = N y, N (nv, m) the null space of the constraint Jacobian G. Dofs whose rows of N are
 linearly independent may move independently, and where there are m of them all others follow: v = N N_d⁻¹ v_d with the
-rows N_d of the driven ones (coordinate partitioning: Wehage and Haug, J. Mech. Design 104, 1982).
+rows N_d of the actuated ones (coordinate partitioning: Wehage and Haug, J. Mech. Design 104, 1982).
 Angles and lengths are comparable by the largest lever of the loops.
 """
 
@@ -67,16 +67,16 @@ class CoupledLoops:
                 basis, found = np.vstack([basis, rest / size]), [*found, dof]
         return found
 
-    def following(self, driven: Sequence[int]) -> Array:
-        """(n, k): the velocities of the dofs per velocity of each driven one, the least ones if others are possible."""
-        own = self.motions[np.searchsorted(self.dofs, driven)]
-        inverse = np.linalg.pinv(own) if len(driven) else np.zeros((self.independent, 0))
+    def following(self, actuated: Sequence[int]) -> Array:
+        """(n, k): the velocities of the dofs per velocity of each actuated one, the least ones if there are others."""
+        own = self.motions[np.searchsorted(self.dofs, actuated)]
+        inverse = np.linalg.pinv(own) if len(actuated) else np.zeros((self.independent, 0))
         scaled = self.motions @ inverse
-        return self.scale[:, None] * scaled / self.scale[np.searchsorted(self.dofs, driven)]
+        return self.scale[:, None] * scaled / self.scale[np.searchsorted(self.dofs, actuated)]
 
-    def left(self, driven: Sequence[int]) -> list[int]:
-        """The dofs that can still move while the driven ones do not."""
-        _, sizes, directions = np.linalg.svd(self.motions[np.searchsorted(self.dofs, driven)])
+    def left(self, actuated: Sequence[int]) -> list[int]:
+        """The dofs that can still move while the actuated ones do not."""
+        _, sizes, directions = np.linalg.svd(self.motions[np.searchsorted(self.dofs, actuated)])
         idle = self.motions @ directions[int((sizes > DEPENDENT).sum()) :].T
         return self.dofs[np.linalg.norm(idle, axis=1) > LEFT].tolist()
 
@@ -120,7 +120,8 @@ def nearest_to_base(model: Model, loops: CoupledLoops) -> list[int]:
 
 
 def _pattern(model: Model, q: Array, t: float) -> Array:
-    """(r, nv): which rows of G depend on which dofs, also those that vanish at q by chance, as at a dead centre."""
+    """(r, nv): on which dofs the constraint of each row of G depends, also where that vanishes at q by chance, as at a
+    dead centre."""
     equations, rng = model.equations, np.random.default_rng(5)
     pattern = np.zeros((len(model.constraint_rows), model.nv), dtype=bool)
     for _ in range(BESIDE):

@@ -81,7 +81,7 @@ def _initial_of_several(state: NamedState, name: str) -> dict[str, YamlValue]:
 
 def with_doubts(spec: MechanismSpec, joints: Mapping[str, JointSpec], settings: Settings) -> MechanismSpec:
     """With warnings of actuators of the robot file that do not act, and of limits that it gives for one direction.
-    settings: the section `joints`, where `actuator: null` says that a joint is to have none."""
+    settings: the section `joints`, where `actuator: null` states that a joint is to have none."""
     if spec.file is None:
         return spec
     bare = {name for name, own in settings.items() if isinstance(own, dict) and own.get("actuator", "") is None}
