@@ -18,14 +18,14 @@ from cosim.rig.wiring.wired_rig import WiredRig
 def drives_against_each_other(rig: WiredRig) -> Iterator[str]:
     """A line for each set of coupled loops in which more joints follow references than move independently."""
     plant = rig.plant
-    if not plant.model.constraint_rows:
-        return
     followed = {
         int(k)
         for loop in rig.tick_model.loops
         if loop.needs_reference("position") or loop.needs_reference("velocity")
         for k in loop.index
     }
+    if not followed or not plant.model.constraint_rows:
+        return
     for loops in coupled_loops(plant.model, plant.start.q, _movable(rig)):
         actuated = [k for k in loops.dofs.tolist() if k in followed]
         independent = loops.independent_among(actuated)

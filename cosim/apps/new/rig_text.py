@@ -43,7 +43,8 @@ def yaml_text(text: str) -> str:
 def _head(plan: Plan) -> Iterator[str]:
     name = one_line(plan.mechanism.name)
     yield f"# A first rig for {name}, written by `cosim new`. Every value may be changed."
-    what = "Every joint moves a little and returns." if plan.actuated else "Nothing holds the robot."
+    idle = "No joint has a drive." if plan.loops else "Nothing holds the robot."
+    what = "Every joint moves a little and returns." if plan.actuated else idle
     yield f"description: {what}"
 
 

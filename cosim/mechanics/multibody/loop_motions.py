@@ -126,9 +126,10 @@ def _pattern(model: Model, q: Array, t: float) -> Array:
     pattern = np.zeros((len(model.constraint_rows), model.nv), dtype=bool)
     for _ in range(BESIDE):
         place = equations.integrate(q, rng.uniform(-1.0, 1.0, model.nv))
-        G = np.abs(np.asarray(equations.constraint_jacobian(equations.normalised(place), t), dtype=float))
-        pattern |= NOTHING * np.maximum(G.max(axis=1, keepdims=True), NOTHING) < G
-    return pattern
+        sizes = np.abs(np.asarray(equations.constraint_jacobian(equations.normalised(place), t), dtype=float))
+        pattern |= sizes > NOTHING * np.maximum(sizes.max(axis=1, keepdims=True), NOTHING)
+    owners = np.array(equations.constraints.owners)
+    return np.array([pattern[owners == owner].any(axis=0) for owner in owners])
 
 
 def _null_space(G: Array) -> Array:
