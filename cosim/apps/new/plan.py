@@ -33,6 +33,7 @@ PEAK_VELOCITY = 1.875  # of a quintic of length 1 and duration 1
 _SAMPLES = (0.0, 0.2113, 0.5, 0.7887, 1.0)  # of its duration; among them its greatest velocity and accelerations
 
 TRAVEL_FRACTION = 0.1  # of the range of a joint
+DECIMALS = 12  # of the start of a joint in a loop [rad or m]
 VELOCITY_FRACTION = 0.5  # of its velocity limit
 LOCKED_RANGE = 1e-6  # rad or m: a joint with a smaller range does not move
 BESIDE = "of the robot file beside its <limit>: a soft limit or ros2_control"
@@ -257,7 +258,7 @@ def _in_its_loop(motion: _Motion, loops: LoopPlan) -> _Motion:
     k = loops.model.dof_index(motion.joint.name)
     if motion.locked or k not in loops.dofs:
         return motion
-    start = float(loops.positions[k])
+    start = round(float(loops.positions[k]), DECIMALS) + 0.0
     return replace(motion, start=start, goal=loops.goals.get(k, start), passive=k not in loops.goals)
 
 
