@@ -26,6 +26,7 @@ LEAST = 0.1, 0.03, 0.01, 1e-3  # of what a drive moves by itself, see `CoupledLo
 SAMPLES = 8  # of a motion whose loops have to close
 SHARES = 1.0, 0.5, 0.25, 0.1, 0.05, 0.02  # of the usual travel, of which the first is taken that loops and limits let
 FASTER = 3.0  # than its usual motion, from which on a joint that follows moves too fast
+DECIMALS = 12  # of a position in a loop [rad or m]
 DIGITS = 6  # of the start of an actuated joint
 
 
@@ -194,7 +195,8 @@ def _at(space: LoopSpace, q: Array, moved: str, dofs: Drivable, least: float) ->
     """The plan at q (nq,); None where it is singular. least: of a drive, see `CoupledLoops.chosen`."""
     every = np.ones(space.model.nv, dtype=bool)
     try:
-        state = find_consistent_state(space.model, q, np.zeros(space.model.nv), every, ~every)
+        rounded = np.round(q, DECIMALS) + 0.0  # as the rig has it: next to a singular position every digit counts
+        state = find_consistent_state(space.model, rounded, np.zeros(space.model.nv), every, ~every)
     except InputError:
         return None
     model = space.model.without(state.redundant, state.inexact)

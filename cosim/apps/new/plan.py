@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from cosim.apps.new.loops import Drivable, LoopPlan, plan_loops
+from cosim.apps.new.loops import DECIMALS, Drivable, LoopPlan, plan_loops
 from cosim.core.types import Array
 from cosim.core.units import DEGREE, RPM
 from cosim.mechanics.multibody.description.robot_file import FileActuator, RobotFile
@@ -33,7 +33,6 @@ PEAK_VELOCITY = 1.875  # of a quintic of length 1 and duration 1
 _SAMPLES = (0.0, 0.2113, 0.5, 0.7887, 1.0)  # of its duration; among them its greatest velocity and accelerations
 
 TRAVEL_FRACTION = 0.1  # of the range of a joint
-DECIMALS = 12  # of the start of a joint in a loop [rad or m]
 VELOCITY_FRACTION = 0.5  # of its velocity limit
 LOCKED_RANGE = 1e-6  # rad or m: a joint with a smaller range does not move
 BESIDE = "of the robot file beside its <limit>: a soft limit or ros2_control"

@@ -15,11 +15,11 @@ import numpy as np
 
 from cosim.core.types import Array
 from cosim.mechanics.multibody.model import Model
-from cosim.mechanics.multibody.nearest import separate_parts
+from cosim.mechanics.multibody.nearest import CLOSURE_TOLERANCE, ClosureSearch, separate_parts
 
 DEPENDENT = 1e-8  # of the largest singular value of G, below which rows depend on others
-BESIDE = 2  # configurations beside one, in which no element of G vanishes by chance
-NOTHING = 1e-9  # of a row of G: an element that counts as zero
+BESIDE, REACH = 3, 0.3  # configurations beside one [rad or m], in which no element of G vanishes by chance
+NOTHING = 1e-9  # of the largest element of G: one that counts as zero
 LEFT = 1e-3  # part of a motion of length 1, above which a dof takes part in it
 
 
@@ -122,12 +122,15 @@ def nearest_to_base(model: Model, loops: CoupledLoops) -> list[int]:
 def _pattern(model: Model, q: Array, t: float) -> Array:
     """(r, nv): on which dofs the constraint of each row of G depends, also where that vanishes at q by chance, as at a
     dead centre."""
-    equations, rng = model.equations, np.random.default_rng(5)
+    equations, closure, rng = model.equations, model.equations.closure, np.random.default_rng(5)
     pattern = np.zeros((len(model.constraint_rows), model.nv), dtype=bool)
-    for _ in range(BESIDE):
-        place = equations.integrate(q, rng.uniform(-1.0, 1.0, model.nv))
-        sizes = np.abs(np.asarray(equations.constraint_jacobian(equations.normalised(place), t), dtype=float))
-        pattern |= sizes > NOTHING * np.maximum(sizes.max(axis=1, keepdims=True), NOTHING)
+    every, inexact = (np.arange(closure.whole.rows), np.arange(model.nv)), equations.constraints.inexact_closure
+    search = ClosureSearch.of(equations, closure, *every, q, t, inexact)
+    for k in range(1 + BESIDE):
+        place, violation = search.close(search.dofs.moved(q, (k > 0) * REACH * rng.uniform(-1.0, 1.0, model.nv)))
+        if violation < CLOSURE_TOLERANCE:  # rows of open loops depend on what moves the whole loop
+            sizes = np.abs(np.asarray(equations.constraint_jacobian(place, t), dtype=float))
+            pattern |= sizes > NOTHING * sizes.max(initial=0.0)
     owners = np.array(equations.constraints.owners)
     return np.array([pattern[owners == owner].any(axis=0) for owner in owners])
 
