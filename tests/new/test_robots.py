@@ -49,7 +49,7 @@ def test_legs_with_loops_that_are_drawn_beyond_their_limits_track(tmp_path):
     summary, travel = loaded.run(duration=0.5).summary, travels(rig)
     assert summary["guard"] == {} and len(travel) == 1 + 2 * (3 + 2 + 1)
     # the stiff springs of the heels move with the knees, and the controller meets them a tick late
-    assert all(summary["joints"][name]["error_max"] < 0.05 * way for name, way in travel.items())
+    assert all((summary["joints"][name]["error_max"] or 1.0) < 0.05 * way for name, way in travel.items())
 
 
 def test_a_loop_that_is_drawn_where_it_cannot_be_is_refused(tmp_path):
