@@ -65,6 +65,7 @@ def run(
     compared = next(iter(steps), "--reference" if reference else "")
     joints, signals = names_in(plot_joints), names_in(plot_signals)
     console.check_targets(plots, json, record, rig)
+    warnings.simplefilter("ignore", RunWarning)  # those of the rig and of the run are printed here
     with console.busy(f"compiling {rig.stem}"), named_when_slow():
         loaded = load_rig(rig, overrides, interpret, realtime)
         if helics is not None:
@@ -85,7 +86,6 @@ def run(
         print(f"warning: {line}", file=sys.stderr if json == "-" else sys.stdout)
     if room := scarce_room(loaded, record, ticks_of(loaded, seconds)):
         print(f"warning: {room}", file=sys.stderr if json == "-" else sys.stdout)
-    warnings.simplefilter("ignore", RunWarning)  # those of the run are printed with its summary
     consent = None
     if loaded.hardware and not wait:  # else a client arms it
         from cosim.cli.confirm import MotorConsent
@@ -173,6 +173,7 @@ def check(rig: Path | None, overrides: list[Override], eds: Path | None, untrust
     from cosim.output.slow_code import named_when_slow
     from cosim.rig.rig import load_rig
 
+    warnings.simplefilter("ignore", RunWarning)  # they are part of the description
     with named_when_slow():
         describe(load_rig(rig, overrides))
 

@@ -110,7 +110,7 @@ def test_the_size_of_a_linkage_does_not_change_its_angles(seed):
 def test_a_search_that_went_round_takes_its_turns_back():
     lengths, there = random_four_bar(np.random.default_rng(5))
     equations = Model(four_bar(lengths)).equations
-    ((rows, dofs),) = separate_parts(equations.closure, np.ones(3, dtype=bool))
+    ((rows, dofs),) = separate_parts(equations.closure.pattern, np.ones(3, dtype=bool))
     search = ClosureSearch.of(equations, equations.closure, rows, dofs, there, 0.0)
     found = search._approach(there + 2 * HALF_TURN * np.array([1.0, -2.0, 3.0]))
     np.testing.assert_allclose(found, there, atol=1e-9)

@@ -82,6 +82,15 @@ def test_macros_includes_expressions_and_arguments(write):
     assert [j.pose.position[0] for j in read_urdf("scara.xacro", {"reach": "0.3"}).mechanism.joints] == [0.3]
 
 
+def test_an_argument_without_a_default_takes_what_is_given(write):
+    """xacro refuses it, with a value too."""
+    text = f'<robot name="r" {XACRO}><xacro:arg name="side"/><link name="%s"/></robot>'
+    write(a_x=text % "$(arg side)", b_x=text % "a")
+    (link,) = read_urdf("a.xacro", {"side": "left"}).mechanism.links
+    assert link.name == "left"
+    assert len(read_urdf("b.xacro").mechanism.links) == 1
+
+
 def test_a_urdf_with_xacro_in_it_is_expanded_whatever_it_is_called(write):
     """Half a robot without its macros ran before, because unknown elements are ignored."""
     write(macros_x=MACRO, robot_u=SCARA.replace("INCLUDED", "macros.xacro"))
@@ -164,6 +173,7 @@ MISTAKES = {
     "an unknown name in a macro": leg("", "<link name='${side}'/>"),
     "a macro that calls itself": leg("", "<xacro:leg/>"),
     "an argument without a value": ['<link name="$(arg side)"/>'],
+    "an argument without a default": ['<xacro:arg name="side"/>', '<link name="$(arg side)"/>'],
     "a missing file": [include("b.xacro")],
     "a missing package": [include("$(find arms)/b.xacro")],
     "an included file that is no XML": [include("broken.xacro")],

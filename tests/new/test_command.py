@@ -239,6 +239,7 @@ MISTAKES = [
 FILES = ["robt.urdf", "broken.urdf", "bots", "empty", "/dev/null", "page.xml", "world.sdf", "package://none/robot.urdf"]
 MISTAKES += [f"new.yaml {file}" for file in (*FILES, "$NOWHERE/robot.urdf", "bots/deep/b.xacro")]
 OPTIONS = ["--bandwidth 0", "--bandwidth '3 m'", "--arg a=b", "--arg a:=b"]
+OPTIONS += ["--packages nope", "--packages robot.urdf", "--packages bots --packages no/pe"]
 MISTAKES += [f"new.yaml robot.urdf {option}" for option in OPTIONS]
 
 

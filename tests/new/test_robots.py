@@ -4,6 +4,7 @@ import pytest
 
 from cosim import load_rig
 from cosim.apps.new.command import new_rig
+from cosim.errors import InputError, RunWarning
 from tests.kit.first_runs import judged, travels
 from tests.oracle.conftest import ROBOTS
 
@@ -34,6 +35,27 @@ def test_a_humanoid_has_a_rig(tmp_path):
     motors = [name for name, joint in spec.joints.items() if joint.actuator.name == "dc_motor"]
     assert {"gripper_left_joint", "arm_right_7_joint"} <= set(motors) and "leg_left_1_joint" not in motors
     assert (spec.schedule.integrator, spec.schedule.step_ns) == ("rk4", 500_000)
+
+
+CASSIE = "cassie_description/robots/cassie_{}.sdf"
+
+
+def test_legs_with_loops_that_are_drawn_beyond_their_limits_track(tmp_path):
+    """Cassie: of each leg the knee and the heel spring leave two motions, and the foot leaves one."""
+    rig = tmp_path / "cassie.yaml"
+    new_rig(rig, str(ROBOTS / CASSIE.format("wo_gearbox_spring")))
+    with pytest.warns(RunWarning, match="contacts are not simulated|CassiePlugin"):
+        loaded = load_rig(rig)
+    summary, travel = loaded.run(duration=0.5).summary, travels(rig)
+    assert summary["guard"] == {} and len(travel) == 1 + 2 * (3 + 2 + 1)
+    # the stiff springs of the heels move with the knees, and the controller meets them a tick late
+    assert all((summary["joints"][name]["error_max"] or 1.0) < 0.05 * way for name, way in travel.items())
+
+
+def test_a_loop_that_is_drawn_where_it_cannot_be_is_refused(tmp_path):
+    """The axes of the foot of this Cassie are no parallelogram, and its joints are drawn beyond their limits."""
+    with pytest.raises(InputError, match="'right-plantar-foot-joint': no position is found in which it is closed"):
+        new_rig(tmp_path / "cassie.yaml", str(ROBOTS / CASSIE.format("simple")))
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from cosim.apps.new.plan import BESIDE, Actuators, Plan, plan_rig
 from cosim.apps.new.rig_text import ModelSource, rig_text
-from cosim.core.errors import CosimError, InputError, plural
+from cosim.core.errors import CosimError, InputError, RunWarning, plural
 from cosim.core.paths import PACKAGE, expand, locate
 from cosim.mechanics.multibody.description.robot_formats import YAML, check_robot_file, format_of, read_robot
 from cosim.mechanics.multibody.mechanism import with_floating_base
@@ -42,6 +43,7 @@ def new_rig(
     _check_names(rig, robot, force)
     frequency = _frequency(bandwidth)
     given = _arguments(arguments)
+    _check_folders(packages)
     with busy(f"reading {Path(robot).name}"):
         plan, source = _planned(rig, robot, frequency, actuator, floating, given, packages)
         warned = _write(rig, rig_text(plan, source))
@@ -109,6 +111,14 @@ def _arguments(given: Sequence[str]) -> dict[str, str]:
     return {text.partition(ASSIGN)[0]: text.partition(ASSIGN)[2] for text in given}
 
 
+def _check_folders(packages: Sequence[str]) -> None:
+    for folder in packages:
+        path = Path(expand(folder))
+        if not path.is_dir():
+            what = f"'{folder}' is a file; name a folder" if path.exists() else f"no such folder '{folder}'"
+            raise InputError(what, "--packages")
+
+
 def _locate(robot: str, packages: Sequence[str]) -> Path:
     """The robot file. Raises InputError."""
     try:
@@ -134,7 +144,9 @@ def _write(rig: Path, text: str) -> tuple[str, ...]:
     before = rig.read_bytes() if rig.is_file() else None
     write_file(rig, text.encode(), "rig")
     try:
-        return load_rig(rig).spec.mechanism.warnings
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RunWarning)  # they are part of the report
+            return load_rig(rig).spec.mechanism.warnings
     except CosimError:
         if before is None:
             rig.unlink()
@@ -148,6 +160,8 @@ def _report(rig: Path, plan: Plan, source: ModelSource, warned: Sequence[str]) -
     motors = sum(joint.rotor > 0.0 for joint in plan.moving)
     parts = [f"{moving} {plural(moving, 'joint')} that {'moves' if moving == 1 else 'move'}"]
     parts += [f"{motors} {plural(motors, 'motor')}"] * bool(motors)
+    actuated = len(plan.actuated)
+    parts += [f"{actuated} actuated"] * (actuated < moving)
     held = len(plan.held) + len(plan.joints) - moving
     parts += [f"{held} held"] * bool(held)
     if "urdf" in source.keys:
@@ -157,6 +171,8 @@ def _report(rig: Path, plan: Plan, source: ModelSource, warned: Sequence[str]) -
     if replaced:
         what = f"{plural(len(replaced), 'limit')} of {len(replaced)} {plural(len(replaced), 'joint')}"
         yield f"chosen   {what} that the robot file does not have or that cannot be; see the comments"
+    for line in plan.loops:
+        yield f"loops    {line}"
     if plan.mechanism.notes:
         notes = len(plan.mechanism.notes)
         yield f"notes    {notes} on the robot file: {plan.mechanism.notes[0]}" + "; …" * (notes > 1)

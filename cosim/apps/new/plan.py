@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from cosim.apps.new.loops import DECIMALS, Drivable, LoopPlan, plan_loops
 from cosim.core.types import Array
 from cosim.core.units import DEGREE, RPM
 from cosim.mechanics.multibody.description.robot_file import FileActuator, RobotFile
@@ -92,6 +93,8 @@ class JointPlan:
     effort: PlannedValue
     velocity: PlannedValue
     rotor: float  # reflected inertia of its dc_motor [kg m² or kg]; 0: its actuator is ideal
+    passive: bool = False  # follows actuated joints of its closed loop
+    idle: tuple[str, ...] = ()  # actuators of the robot file on it that the rig does not have
     of_file: FileActuator | None = None  # the actuator of the robot file that it has
     ratio: float | None = None  # of the gear in the robot file: motion of the motor per motion of the joint
     given: bool = False  # whether the robot file has the start
@@ -111,6 +114,10 @@ class JointPlan:
         taken = {key: figure for key, figure in figures.items() if figure.reason}
         if self.of_file is not None:
             taken.pop("effort", None)  # its actuator knows
+        if self.passive:  # nothing drives it
+            taken.pop("effort", None)
+            if math.isinf(self.joint.max_velocity):
+                taken.pop("velocity", None)
         return taken
 
     @property
@@ -122,7 +129,7 @@ class JointPlan:
 @dataclass(frozen=True)
 class Plan:
     """The figures of a new rig, from the mechanism: joints, bandwidth, step and integrator. joints: of one dof; held:
-    joints of several dofs, which are latched."""
+    joints of several dofs, which are latched; loops: which joints of closed loops are actuated and why, in lines."""
 
     mechanism: Mechanism
     joints: tuple[JointPlan, ...]
@@ -130,10 +137,15 @@ class Plan:
     bandwidth: float  # Hz
     step: float  # s
     integrator: str
+    loops: tuple[str, ...] = ()
 
     @property
     def moving(self) -> tuple[JointPlan, ...]:
         return tuple(joint for joint in self.joints if not joint.locked)
+
+    @property
+    def actuated(self) -> tuple[JointPlan, ...]:
+        return tuple(joint for joint in self.moving if not joint.passive)
 
     @property
     def duration(self) -> float:
@@ -142,7 +154,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Motion:
-    """A joint before its drive is sized."""
+    """A joint before its drive is sized. passive: it follows actuated joints of its closed loop."""
 
     joint: Joint
     unit: str
@@ -150,6 +162,7 @@ class _Motion:
     locked: bool
     start: float
     goal: float
+    passive: bool = False
 
 
 def plan_rig(
@@ -175,30 +188,77 @@ def plan_rig(
         _motion(within(joint, limits.get(joint.name, {})), units[joint.name], starts.get(joint.name, 0.0))
         for joint in singles
     ]
-    required, mass = _required_effort(model, motions)
+    loops = plan_loops(model, _guess(model, motions, file), _drivable(model, motions, hold, file))
+    coupled = {dofs.owners[model.dof_names[k]] for k in loops.dofs}
+    held = tuple(name for name in dofs.multi_dof_joints if hold and name not in coupled)
+    motions = [_in_its_loop(motion, loops) for motion in motions]
+    required, mass = _required_effort(loops, motions)
     friction = _friction_slope(model)
-    mobility = np.diag(np.linalg.inv(mass)) if model.nv else np.zeros(0)  # of a dof while all others are free
+    N = loops.motions
+    mobility = np.diag(N @ np.linalg.inv(N.T @ mass @ N) @ N.T) if model.nv else np.zeros(0)  # of a dof that is pushed
+    inertia = np.diag((rates := loops.following(loops.q)).T @ mass @ rates)  # at a dof, with what follows it
     rotors, joints = np.zeros(model.nv), []
-    able = file.actuators if file is not None and actuator == "file" else ()
+    actuators = file.actuators if file is not None else ()
+    able = actuators if actuator == "file" else ()
     given = {name: each for each in able if each.type for name in each.joints}
     stiffness = np.zeros(model.nv)
     for joint, motion in zip(singles, motions, strict=True):
         k, name = model.dof_index(joint.name), joint.name
-        servo = given.get(name)
+        servo = None if motion.passive else given.get(name)
         if servo is not None:
             friction[k] += max(-float(servo.keys.get("bias_velocity", 0.0)), 0.0)
             stiffness[k] = max(-float(servo.keys.get("bias_position", 0.0)), 0.0)
         stiff = friction[k] * mobility[k] * USUAL_STEP > STIFF_RATE
-        motor = servo is None and (actuator == "dc_motor" or (actuator == "auto" and stiff))
+        motor = servo is None and (actuator == "dc_motor" or (actuator == "auto" and stiff)) and not motion.passive
         least = friction[k] * SMALLEST_STEP / STIFF_RATE if motor else None
-        sized = replace(_sized(motion, float(required[k]), float(mass[k, k]), least), of_file=servo)
-        joints.append(as_in_file(sized, joint, limits.get(name, {}), ratios.get(name), starts.get(name)))
+        sized = replace(_sized(motion, float(required[k]), float(inertia[k]), least), of_file=servo)
+        idle = tuple(each.name for each in actuators if name in each.joints) if motion.passive else ()
+        found = as_in_file(sized, joint, limits.get(name, {}), ratios.get(name), starts.get(name))
+        joints.append(replace(found, idle=idle))
         rotors[k] = joints[-1].rotor
-    moved = mass + np.diag(rotors)
-    rate = max(_friction_rate(friction, moved), math.sqrt(_friction_rate(stiffness, moved)))
-    step, integrator = _integration(bandwidth, rate)
-    held = tuple(dofs.multi_dof_joints) if hold else ()
-    return Plan(mechanism, tuple(joints), held, bandwidth, step, integrator)
+    moved = N.T @ (mass + np.diag(rotors)) @ N
+    rates = [_friction_rate(N.T @ np.diag(terms) @ N, moved) for terms in (friction, stiffness)]
+    step, integrator = _integration(bandwidth, max(rates[0], math.sqrt(rates[1])))
+    return Plan(mechanism, tuple(joints), held, bandwidth, step, integrator, tuple(loops.summary()))
+
+
+# --- closed loops ---
+
+
+def _guess(model: Model, motions: list[_Motion], file: RobotFile | None) -> Array:
+    """Where the robot file has the joints, (nq,); without a range where that is."""
+    starts = dict(file.start.positions) if file is not None and file.start is not None else {}
+    locked = {motion.joint.name: (motion.start,) for motion in motions if motion.locked}
+    q, names = model.neutral(), np.array([name.partition(".")[0] for name in model.coordinate_names])
+    for name, values in (starts | locked).items():
+        if (names == name).sum() == len(values):
+            q[names == name] = values
+    return q
+
+
+def _drivable(model: Model, motions: list[_Motion], hold: bool, file: RobotFile | None) -> Drivable:
+    """What is known of the dofs before their loops are planned."""
+    nv = model.nv
+    lower, upper, travel = np.full(nv, -np.inf), np.full(nv, np.inf), np.full(nv, np.inf)
+    still, held = np.zeros(nv, dtype=bool), np.full(nv, hold)
+    for motion in motions:
+        k = model.dof_index(motion.joint.name)
+        still[k], held[k], travel[k] = motion.locked, False, abs(motion.goal - motion.start)
+        if not motion.placeholder:
+            lower[k], upper[k] = motion.joint.lower, motion.joint.upper
+    single = np.isfinite(travel) & ~still
+    actuated = {name for each in (file.actuators if file is not None else ()) for name in each.joints}
+    of_file = frozenset(k for k, name in enumerate(model.dof_names) if single[k] and name in actuated)
+    return Drivable(still, held, single, lower, upper, travel, of_file)
+
+
+def _in_its_loop(motion: _Motion, loops: LoopPlan) -> _Motion:
+    """The motion of a joint that its closed loops allow."""
+    k = loops.model.dof_index(motion.joint.name)
+    if motion.locked or k not in loops.dofs:
+        return motion
+    start = round(float(loops.positions[k]), DECIMALS) + 0.0
+    return replace(motion, start=start, goal=loops.goals.get(k, start), passive=k not in loops.goals)
 
 
 # --- what the robot file states beside the mechanism ---
@@ -266,22 +326,24 @@ def _rounded(value: float, lowest: float, highest: float, factor: float) -> floa
 # --- efforts and limits ---
 
 
-def _required_effort(model: Model, motions: list[_Motion]) -> tuple[Array, Array]:
+def _required_effort(loops: LoopPlan, motions: list[_Motion]) -> tuple[Array, Array]:
     """(effort (nv,), mass matrix (nv, nv)): the largest required effort of each dof during the motions, and M at their
-    start; bases and other joints of several dofs are at rest."""
-    equations, q = model.equations, model.neutral()
-    v, a, peak = np.zeros(model.nv), np.zeros(model.nv), np.zeros(model.nv)
-    for motion in motions:
+    start; bases and other joints of several dofs outside of closed loops are at rest."""
+    model, q = loops.model, np.array(loops.q)
+    equations, peak = model.equations, np.zeros(model.nv)
+    v, a = np.zeros(model.nv), np.zeros(model.nv)
+    moved = [motion for motion in motions if not motion.passive]
+    for motion in moved:
         q[model.coordinate_names.index(motion.joint.name)] = motion.start
     mass = np.asarray(equations.mass_matrix(q))
     for s in _SAMPLES:
         shape = 10 * s**3 - 15 * s**4 + 6 * s**5, 30 * s**2 * (1 - s) ** 2, 60 * s - 180 * s**2 + 120 * s**3
-        for motion in motions:
+        for motion in moved:
             k, travel = model.dof_index(motion.joint.name), motion.goal - motion.start
             q[model.coordinate_names.index(motion.joint.name)] = motion.start + shape[0] * travel
             v[k], a[k] = shape[1] * travel / DURATION, shape[2] * travel / DURATION**2
-        effort = equations.inverse_dynamics(q, v, a) + equations.friction_effort(v)
-        peak = np.maximum(peak, np.abs(effort))
+        q = loops.closed(q)
+        peak = np.maximum(peak, np.abs(loops.effort(q, loops.following(q) @ v, a)))
     return peak, mass
 
 
@@ -292,10 +354,10 @@ def _friction_slope(model: Model) -> Array:
 
 
 def _friction_rate(slope: Array, mass: Array) -> float:
-    """The fastest decay of a velocity by friction [1/s]."""
+    """The fastest decay of a velocity by friction [1/s]; slope, mass: (m, m)."""
     if not slope.any():
         return 0.0
-    return float(np.abs(np.linalg.eigvals(np.linalg.solve(mass, np.diag(slope)))).max())
+    return float(np.abs(np.linalg.eigvals(np.linalg.solve(mass, slope))).max())
 
 
 def _integration(bandwidth: float, rate: float) -> tuple[float, str]:
@@ -328,6 +390,7 @@ def _sized(motion: _Motion, required: float, inertia: float, least_rotor: float 
         effort,
         velocity,
         rotor,
+        motion.passive,
     )
 
 

@@ -7,13 +7,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from textwrap import wrap
 
 from cosim.apps.new.plan import DELAY, DURATION, JointPlan, Plan, motor_keys
-from cosim.core.errors import one_line
+from cosim.core.errors import listed, one_line
 from cosim.mechanics.multibody.mechanism import ROOT_JOINT
 
 PLAIN = re.compile(r"[A-Za-z_./][\w./-]*")
 WORDS = {"null", "true", "false", "yes", "no", "y", "n", "on", "off"}  # YAML readers take them for values
+WIDTH = 120  # of comments
 STIFF_COMMENT = "  # implicit, for the strong friction of light joints"
 
 
@@ -41,7 +43,8 @@ def yaml_text(text: str) -> str:
 def _head(plan: Plan) -> Iterator[str]:
     name = one_line(plan.mechanism.name)
     yield f"# A first rig for {name}, written by `cosim new`. Every value may be changed."
-    what = "Every joint moves a little and returns." if plan.moving else "Nothing holds the robot."
+    idle = "No joint has a drive." if plan.loops else "Nothing holds the robot."
+    what = "Every joint moves a little and returns." if plan.actuated else idle
     yield f"description: {what}"
 
 
@@ -70,7 +73,11 @@ def _joints(plan: Plan) -> Iterator[str]:
     if not plan.joints and not plan.held:
         return
     yield ""
-    motors = [joint.rotor > 0.0 for joint in plan.moving if joint.of_file is None]
+    for line in plan.loops:
+        yield from wrap(f"{one_line(line)}.", WIDTH, initial_indent="# ", subsequent_indent="#   ")
+    if len(plan.actuated) < len(plan.moving):
+        yield "# Joints without an actuator follow the actuated ones of their loop; a 'guess' is where the loop closes."
+    motors = [joint.rotor > 0.0 for joint in plan.actuated if joint.of_file is None]
     if not all(motors):
         yield "# An ideal actuator gives the commanded effort; 'dc_motor' adds motor, gear and current loop."
     if any(motors):
@@ -90,6 +97,13 @@ def _joint(plan: JointPlan) -> Iterator[str]:
     if plan.locked:
         yield f"    initial: {{position: {_position(plan, plan.start)}}}"
         yield "    latched: true  # the file has no range: locked"
+        yield from _limits(plan)
+        return
+    if plan.passive:
+        if plan.idle:
+            names = listed([repr(one_line(name)) for name in plan.idle])
+            yield f"    actuator: null  # {names} of the file would work against the drives of the loop"
+        yield f"    initial: {{guess: {_position(plan, plan.start)}}}"
         yield from _limits(plan)
         return
     effort = f"{plan.effort.value:.6g} {plan.usual.effort_unit}"
@@ -149,7 +163,7 @@ def _position(plan: JointPlan, value: float) -> str:
 
 
 def _end(plan: Plan) -> Iterator[str]:
-    if plan.moving:
+    if plan.actuated:
         yield from _controller(plan)
     yield ""
     yield "schedule:"
@@ -160,8 +174,8 @@ def _end(plan: Plan) -> Iterator[str]:
 
 def _controller(plan: Plan) -> Iterator[str]:
     """Joints whose actuators follow the reference get it as it is, the others are controlled by their efforts."""
-    following = [joint for joint in plan.moving if joint.follows != "effort"]
-    others = [joint for joint in plan.moving if joint.follows == "effort"]
+    following = [joint for joint in plan.actuated if joint.follows != "effort"]
+    others = [joint for joint in plan.actuated if joint.follows == "effort"]
     yield ""
     yield "controllers:"
     if others:

@@ -119,7 +119,7 @@ class DependentCoordinates:
         guess = q = np.asarray(equations.integrate(neutral, rng.uniform(-distance, distance, equations.nv)), float)
         movable, inexact = np.ones(equations.nv, dtype=bool), equations.constraints.inexact_closure
         with np.errstate(all="ignore"):  # trial positions may overflow; they are discarded
-            for rows, dofs in separate_parts(equations.closure, movable):
+            for rows, dofs in separate_parts(equations.closure.pattern, movable):
                 q = ClosureSearch.of(equations, equations.closure, rows, dofs, guess, 0.0, inexact).nearest(q)
             exact = np.delete(equations.closure.whole(q, 0.0)[0], list(inexact))
             closed = np.abs(exact).max(initial=0.0) < CLOSURE_TOLERANCE

@@ -52,7 +52,7 @@ def inexact_rows(model: Model, q: Array, t: float = 0.0, released: Sequence[str]
     equations = model.equations
     rows_of_closure = np.flatnonzero(equations.constraints.holonomic)
     found: dict[int, float] = {}
-    parts = separate_parts(equations.closure, np.ones(model.nv, dtype=bool))
+    parts = separate_parts(equations.closure.pattern, np.ones(model.nv, dtype=bool))
     owners, without_dofs = equations.closure.owners, ~equations.closure.pattern.any(axis=1)
     for part, dofs in parts:
         constant = without_dofs & np.isin(owners, owners[part])  # of the same constraints

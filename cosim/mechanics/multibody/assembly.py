@@ -75,7 +75,7 @@ def find_consistent_state(
     if not model.constraint_rows:
         return ConsistentState(model.equations.normalised(np.asarray(q, dtype=float)), np.asarray(v, dtype=float))
     with np.errstate(all="ignore"):  # trial positions may overflow; they are discarded
-        model, q = _closed_within_tolerance(model, q, kept_q, t, released)
+        model, q = closed_within_tolerance(model, q, kept_q, t, released)
         # dofs with a fixed initial position move afterwards: no dof is fixed here
         here, near = _jacobians(model, q, np.ones(model.nv, dtype=bool), t)
         singular = _singular_error(model, here, near)
@@ -100,8 +100,8 @@ def find_consistent_state(
     return ConsistentState(q, v, redundant, immobile, constraints.inexact)
 
 
-def _closed_within_tolerance(
-    model: Model, guess: np.ndarray, kept: np.ndarray, t: float, released: Sequence[str]
+def closed_within_tolerance(
+    model: Model, guess: np.ndarray, kept: np.ndarray, t: float = 0.0, released: Sequence[str] = ()
 ) -> tuple[Model, np.ndarray]:
     """(the model, with its inexact rows known, and coordinates with closed loops; see `close_loops`).
 
@@ -150,7 +150,7 @@ def _nearest(model: Model, guess: np.ndarray, kept: np.ndarray, t: float) -> np.
     equations = model.equations
     guess = q = np.asarray(equations.normalised(np.asarray(guess, dtype=float)), dtype=float)
     inexact = equations.constraints.inexact_closure
-    for rows, dofs in separate_parts(equations.closure, ~kept):
+    for rows, dofs in separate_parts(equations.closure.pattern, ~kept):
         q = ClosureSearch.of(equations, equations.closure, rows, dofs, guess, t, inexact).nearest(q)
     return q
 

@@ -153,9 +153,10 @@ class ClosureSearch:
         return q
 
 
-def separate_parts(closure: Closure, movable: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(rows, dofs) of the sets of rows that share no movable dof with others; rows without movable dofs are in none."""
-    pattern, parts = np.logical_and(closure.pattern, movable), []
+def separate_parts(pattern: np.ndarray, movable: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(rows, dofs) of the sets of rows that share no movable dof with others; rows without movable dofs are in none.
+    pattern: (m, nv) whether a row depends on a dof."""
+    pattern, parts = np.logical_and(pattern, movable), []
     left = pattern.any(axis=1)
     while left.any():
         rows, dofs = np.arange(len(pattern)) == left.argmax(), np.zeros_like(movable)

@@ -278,7 +278,7 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         name=name,
         path=path,
         description=top.get("description", ""),
-        mechanism=with_doubts(mechanism, specs) if mechanism else mechanism,
+        mechanism=with_doubts(mechanism, specs, settings) if mechanism else mechanism,
         joints=specs,
         multi_dof_joints=read_multi_dof_joints(settings, multi_dof, reading),
         bond_graphs=(*shared_drives, *supplied),

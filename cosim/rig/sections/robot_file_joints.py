@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from cosim.core.errors import listed, plural
@@ -79,11 +79,13 @@ def _initial_of_several(state: NamedState, name: str) -> dict[str, YamlValue]:
     return {key: list(values) for key, values in given if values is not None}
 
 
-def with_doubts(spec: MechanismSpec, joints: Mapping[str, JointSpec]) -> MechanismSpec:
-    """With warnings of actuators of the robot file that do not act, and of limits that it gives for one direction."""
+def with_doubts(spec: MechanismSpec, joints: Mapping[str, JointSpec], settings: Settings) -> MechanismSpec:
+    """With warnings of actuators of the robot file that do not act, and of limits that it gives for one direction.
+    settings: the section `joints`, where `actuator: null` states that a joint is to have none."""
     if spec.file is None:
         return spec
-    return replace(spec, doubts=(*_one_sided(spec, spec.file, joints), *_idle(spec, spec.file, joints)))
+    bare = {name for name, own in settings.items() if isinstance(own, dict) and own.get("actuator", "") is None}
+    return replace(spec, doubts=(*_one_sided(spec, spec.file, joints), *_idle(spec, spec.file, joints, bare)))
 
 
 def _one_sided(spec: MechanismSpec, file: RobotFile, joints: Mapping[str, JointSpec]) -> Iterator[str]:
@@ -96,12 +98,15 @@ def _one_sided(spec: MechanismSpec, file: RobotFile, joints: Mapping[str, JointS
         yield f"{spec.urdf} {what} {limit:.6g} in both directions; give its actuator or mechanism.actuators: file"
 
 
-def _idle(spec: MechanismSpec, file: RobotFile, joints: Mapping[str, JointSpec]) -> Iterator[str]:
-    """Of actuators that do not act, and whose joints nothing drives."""
+def _idle(
+    spec: MechanismSpec, file: RobotFile, joints: Mapping[str, JointSpec], bare: Collection[str]
+) -> Iterator[str]:
+    """Of actuators that do not act, and whose joints nothing drives. bare: joints that are to have none."""
     if spec.drives:
         yield from (f"{each.place}: it is not taken: {each.lost}" for each in file.actuators if each.lost)
         return
-    still = {name for name, joint in joints.items() if not (joint.actuator or joint.prescribed or joint.latched)}
+    moved = {name for name, joint in joints.items() if joint.actuator or joint.prescribed or joint.latched}
+    still = set(joints).difference(moved, bare)
     idle = [actuator for actuator in file.actuators if still.intersection(actuator.joints) or not actuator.joints]
     if not idle:
         return

@@ -152,6 +152,8 @@ def _document(root: XmlElement, known: set[str]) -> minidom.Document:
             known.update(_ARGUMENT.findall(value))
         if element.tag == f"{PREFIX}arg":
             known.add(element.attributes.get("name", ""))
+            if "default" not in element.attributes and "name" in element.attributes:
+                continue  # xacro refuses it even where a value is given; what uses it without one is refused
         if element.text:
             node.appendChild(document.createTextNode(element.text))
         parent.appendChild(node)
@@ -180,8 +182,8 @@ def _located(error: BaseException, root: XmlElement) -> InputError:
             return InputError(str(cause), place)
         if type(cause).__name__ == "ArgException":
             name = str(cause)
-            what = f"the xacro argument '{name}' has no value"
-            return InputError(f"{what}; give mechanism.xacro_arguments.{name}, or --arg {name}:=VALUE", place)
+            given = f"--arg {name}:=VALUE of cosim new, or mechanism.xacro_arguments.{name} of a rig"
+            return InputError(f"the xacro argument '{name}' has no value; give {given}", place)
         if isinstance(cause, RecursionError):
             if node is not None and node.tagName == INCLUDE:
                 return InputError("files of xacro include one another without end; take one out", place)
