@@ -331,12 +331,14 @@ def identify(
     if PER_JOINT in gain:
         wanted, gain = [*wanted, "gain"], [of for of in gain if of != PER_JOINT]
     if excite:
-        extra = {"F.mcap": recordings or None, "--check": check or None, "--report": report, "--json": json}
+        extra = {"--check": check or None, "--report": report, "--json": json}
         extra |= {"--cutoff": cutoff, "--method": method, "--friction": friction, "--fixed": fixed or None}
         for option in (option for option, value in extra.items() if value is not None):
-            raise InputError("is for a recording; --excite designs a motion", option)
+            raise InputError("is for finding numbers; --excite designs a motion", option)
+        seconds = 20.0 if duration is None else duration_of(duration)
+        table = table_options(unit, column, topic, gain)
         with named_when_slow():
-            excite_rig(rig, overrides, wanted, 20.0 if duration is None else duration_of(duration), output, seed or 0)
+            excite_rig(rig, overrides, wanted, seconds, output, seed or 0, recordings, table)
         return
     if not recordings and not check:
         raise InputError("give a recording, or --excite for a motion to record", "cosim identify")

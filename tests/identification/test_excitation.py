@@ -103,3 +103,43 @@ def test_another_seed_gives_another_motion(arm_file, tmp_path, command):
 def test_a_seed_that_is_none(arm_file, recording, command, said):
     given = (("--excite", "--seed", "-1"), (recording, "--seed", "1"))
     said("\n".join(line for words in given for line in command.refuses("identify", arm_file, *words)))
+
+
+# --- what recordings do not show ---
+
+
+@pytest.fixture(scope="module")
+def lazy(tmp_path_factory):
+    """A recording in which the elbow hardly moves, and the rig file."""
+    folder = tmp_path_factory.mktemp("lazy")
+    path = written(folder)
+    motion = "controllers.track.trajectory={type: sine, amplitude: [0.8, 0.12], frequency: [0.43, 0.31], ramp: 1}"
+    load_rig(path, [motion, "joints.all.encoder={cpr: 65536}"]).run(record=folder / "lazy.mcap")
+    return path, folder
+
+
+def test_the_next_motion_shows_what_the_recordings_do_not(lazy, command):
+    """The numbers that it names are those of the elbow, and with its recording their intervals are smaller."""
+    path, folder = lazy
+    words = ["identify", path, folder / "lazy.mcap", "--excite", "--duration", "8", "-o", folder / "next.csv"]
+    out = command.prints(*words, "--fit", "friction")
+    named = [line for line in out.splitlines() if line.startswith("narrower")]
+    assert named[0].startswith("narrower  joints.elbow.actuator.")
+    keys = [*read_overlay(folder / "next.yaml"), "joints.all.encoder={cpr: 65536}"]
+    load_rig(path, keys).run(record=folder / "next.mcap")
+    rig = load_rig(path)
+    before, after = (
+        {number.name: number.interval for number in identify(rig, files, ["friction"]).numbers}
+        for files in ([folder / "lazy.mcap"], [folder / "lazy.mcap", folder / "next.mcap"])
+    )
+    name = named[0].split()[1].removesuffix(":")
+    times = float(named[0].rpartition(" becomes ")[2].partition(" times")[0])
+    assert times / 3 < before[name] / after[name] < 3 * times
+
+
+def test_recordings_change_the_motion(lazy, command):
+    path, folder = lazy
+    plain, beside = folder / "plain.csv", folder / "beside.csv"
+    command.prints("identify", path, "--excite", "--duration", "6", "-o", plain)
+    command.prints("identify", path, folder / "lazy.mcap", "--excite", "--duration", "6", "-o", beside)
+    assert plain.read_text().splitlines()[2:] != beside.read_text().splitlines()[2:]

@@ -8,15 +8,16 @@ from pathlib import Path
 from cosim.apps.identification.equation_error import check_identifiable_rig
 from cosim.apps.identification.excitation import excite, overlay_of
 from cosim.apps.identification.friction_ladder import climb
-from cosim.apps.identification.identification import OUTPUT_ERROR, identify
+from cosim.apps.identification.identification import OUTPUT_ERROR, identify, known_information
 from cosim.apps.identification.motion_file import motion_file
 from cosim.apps.identification.repeated_recordings import check_distinct
 from cosim.apps.identification.report import report_page
 from cosim.apps.identification.results import Identification
 from cosim.apps.identification.servo_command import identify_servo, is_index
-from cosim.apps.identification.variables import choose
+from cosim.apps.identification.variables import Variables, choose
 from cosim.core.errors import InputError, RunError
 from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
+from cosim.core.types import Array
 from cosim.output import console
 from cosim.output.output_files import check_output, identity, write_file, write_json
 from cosim.rig.reading.yaml_source import Override, overlay_text, overrides_of
@@ -24,6 +25,7 @@ from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
 
 OVERLAY, TABLE = (".yaml", ".yml"), (".csv",)
+NARROWER, MOST_NARROWED = 1.5, 8  # times that an interval shrinks, and so many numbers: which are printed
 LONGEST_MOTION = 600.0  # s, of a motion to record
 LADDER = "ladder"  # of --friction
 SUFFIXES = {"--report": (".html", ".htm"), "--json": (".json",)}  # of each option; of others OVERLAY
@@ -99,6 +101,13 @@ def identify_rig(
         raise RunError(found.failure, found.motions[-1 if checks else 0].path)
 
 
+def _narrowed(variables: Variables, narrower: Array) -> list[tuple[str, float]]:
+    """The numbers of which a motion shows the most beyond what is known, with how much."""
+    of_blocks = zip(variables.titles, variables.split(narrower), strict=True)
+    found = sorted(((title, float(times.max())) for title, times in of_blocks), key=lambda each: -each[1])
+    return [each for each in found if each[1] >= NARROWER][:MOST_NARROWED]
+
+
 def _check_outputs(rig: Path, recordings: Sequence[str | Path], targets: Mapping[str, str | None]) -> None:
     """Raises InputError for files that cannot be written, or that would overwrite the inputs or each other."""
     taken = {identity(rig): "the rig itself"} | {identity(Path(path)): "the recording" for path in recordings}
@@ -110,10 +119,17 @@ def _check_outputs(rig: Path, recordings: Sequence[str | Path], targets: Mapping
 
 
 def excite_rig(
-    path: Path, overrides: Sequence[Override], wanted: Sequence[str], duration: float, output: str | None, seed: int = 0
+    path: Path,
+    overrides: Sequence[Override],
+    wanted: Sequence[str],
+    duration: float,
+    output: str | None,
+    seed: int = 0,
+    recordings: Sequence[str] = (),
+    table_options: TableOptions = SAID_BY_THE_FILE,
 ) -> None:
     """Design a motion, write it as a table, and the overlay that makes the rig follow it. seed: of the motion; another
-    one gives another motion."""
+    one gives another motion; recordings: what they show of the numbers, the motion need not."""
     if seed < 0:
         raise InputError(f"is {seed}; give 0, 1, 2, …", "--seed")
     if not duration <= LONGEST_MOTION:
@@ -121,18 +137,32 @@ def excite_rig(
     table = Path(output or f"{path.stem}_motion.csv")
     overlay = table.with_suffix(".yaml")
     targets = {"-o": str(table), "the overlay": str(overlay)}
+    files = [motion_file(text) for text in recordings]
     _check_outputs(path, [], targets)
     with console.busy(f"designing a motion of {path.stem}"):
-        rig = load_rig(path, overrides)
+        rig, known, warned = load_rig(path, overrides), None, list[str]()
         rig.require_joints("cosim identify")
         console.check_files(input_files(rig, overrides), targets)
-        motion = excite(rig, choose(rig, wanted), duration, seed)
+        if files:
+            found = identify(rig, files, wanted, table=table_options)
+            if found.failure:
+                warned.append(f"{found.failure}; so the motion is designed with the numbers of the rig")
+            else:
+                rig = load_rig(path, [*overrides, *overrides_of(found.overlay())])
+            known = known_information(found, rig, wanted)
+        variables = choose(rig, wanted)
+        motion = excite(rig, variables, duration, seed, known)
         keys = overlay_of(rig, table, duration)
     made = f"# motion of {rig.run_spec.name}, made by cosim identify --excite --duration {duration:g} --seed {seed}\n"
     write_file(table, (made + motion.table()).encode(), "motion")
     write_file(overlay, overlay_text(keys, str(path)).encode(), "overlay")
+    for warning in warned:
+        print(f"warning   {warning}")
     best, first = motion.information
     print(f"{rig.run_spec.name}: {duration:g} s, log det {best:.1f}, {best - first:.1f} above a random motion's")
+    if known:
+        for name, times in _narrowed(variables, motion.narrower):
+            print(f"narrower  {name}: its interval becomes {times:.2g} times smaller")
     print(f"wrote     motion {table}")
     print(f"wrote     overlay {overlay}")
     print(f"record it with: cosim run {path} --overlay {overlay} --record F.mcap")

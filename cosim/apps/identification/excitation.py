@@ -2,7 +2,8 @@
 IEEE Transactions on Robotics and Automation 13, 1997).
 
 The motion begins and ends at rest at the initial positions. Its amplitude is as large as positions, velocities and the
-efforts that it takes allow. The best motion has the largest determinant of its information on the variables.
+efforts that it takes allow. The best motion has the largest determinant of its information on the variables, together
+with the information of recordings that there are: then it shows what they do not.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from cosim.apps.identification.equation_error import EquationError, check_identifiable_rig, sources_of
-from cosim.apps.identification.recorded_motion import MotionSamples
+from cosim.apps.identification.recorded_motion import MotionSamples, keep_moving, reach_of
 from cosim.apps.identification.variables import DELAY, Variables
 from cosim.core.errors import InputError
 from cosim.core.types import Array
@@ -31,9 +32,21 @@ FADE = 1.0  # s, at both ends
 
 
 @dataclass(frozen=True)
+class KnownInformation:
+    """What recordings tell of the variables: matrix (size, size), JᵀJ / σ²; noise (nv,): σ, in the unit of the
+    drives, `source`; cutoff [Hz]: of the filter."""
+
+    matrix: Array
+    noise: Array
+    source: str
+    cutoff: float
+
+
+@dataclass(frozen=True)
 class ExcitingMotion:
     """t (k,) [s]; position, velocity, acceleration (k, nv); information: log₁₀ of the determinant, of the best motion
-    and of the first one."""
+    and of the first one; narrower: of each value of the numbers (n,), how many times its interval shrinks by the
+    motion."""
 
     joints: tuple[str, ...]
     t: Array
@@ -41,6 +54,7 @@ class ExcitingMotion:
     velocity: Array
     acceleration: Array
     information: tuple[float, float]
+    narrower: Array
 
     def table(self) -> str:
         """CSV, for the trajectory `waypoints`."""
@@ -49,13 +63,15 @@ class ExcitingMotion:
         return "\n".join(lines) + "\n"
 
 
-def excite(rig: Rig, variables: Variables, duration: float, seed: int = 0) -> ExcitingMotion:
-    """A motion of so many seconds. Raises InputError for a rig whose equations are not known, for one that starts at a
-    limit, and for a time that is too short."""
+def excite(
+    rig: Rig, variables: Variables, duration: float, seed: int = 0, known: KnownInformation | None = None
+) -> ExcitingMotion:
+    """A motion of so many seconds; known: of recordings, which it adds to. Raises InputError for a rig whose equations
+    are not known, for one that starts at a limit, and for a time that is too short."""
     check_identifiable_rig(rig, "design its motion yourself")
     if duration < SHORTEST_MOTION:
         raise InputError(f"is {duration:g} s; give at least {SHORTEST_MOTION:g} s", "--duration")
-    search = _MotionSearch(rig, variables, duration)
+    search = _MotionSearch(rig, variables, duration, known)
     rng = np.random.default_rng(seed)
     candidates = [search.random(rng) for _ in range(CANDIDATES)]
     values = [search.information(candidate) for candidate in candidates]
@@ -66,13 +82,17 @@ def excite(rig: Rig, variables: Variables, duration: float, seed: int = 0) -> Ex
         if (value := search.information(moved)) > best:
             chosen, best = moved, value
     motion = search.motion(chosen)
-    return ExcitingMotion(rig.joints, search.t, *motion, (best / np.log(10.0), first / np.log(10.0)))
+    information = best / np.log(10.0), first / np.log(10.0)
+    return ExcitingMotion(rig.joints, search.t, *motion, information, search.narrower(motion))
 
 
 class _MotionSearch:
     """Motions as coefficients (2, frequencies, nv) of sines and cosines."""
 
-    def __init__(self, rig: Rig, variables: Variables, duration: float) -> None:
+    def __init__(self, rig: Rig, variables: Variables, duration: float, known: KnownInformation | None) -> None:
+        self.known = known
+        # a variable changes by the order of itself where nothing is known of it
+        self.before = np.eye(variables.size) + (known.matrix if known else 0.0)
         self.t = np.linspace(0.0, duration, round(duration * ROWS_PER_SECOND) + 1)
         self.start = np.array(rig.plant.model.equations.chart(np.asarray(rig.plant.start.q)), dtype=float)
         self.limits = rig.limits
@@ -84,6 +104,7 @@ class _MotionSearch:
             raise InputError(what, str(rig.spec.path))
         self.variables = variables
         self.equation = EquationError(rig, variables.names, sources_of(rig)[-1])
+        self.recorded = EquationError(rig, variables.names, known.source) if known else self.equation
         self.numbers = np.concatenate([np.zeros(0), *(b.start for b in variables.blocks if b.title != DELAY)])
         angle = 2.0 * np.pi * np.outer(self.t, FREQUENCIES)
         fade = _fade(self.t, duration)
@@ -120,16 +141,33 @@ class _MotionSearch:
         return MotionSamples(self.t, *motion, drive, rate, width=0.0, kept=np.arange(len(self.t)), moving=everywhere)
 
     def information(self, coefficients: Array) -> float:
-        """The logarithm of the determinant of JᵀJ / σ² + 1, J by all variables."""
-        motion = self.motion(coefficients)
+        """The logarithm of the determinant of JᵀJ / σ² + 1, J by all variables, of recordings too."""
+        return float(np.linalg.slogdet(self._of(self.motion(coefficients)) + self.before)[1])
+
+    def narrower(self, motion: tuple[Array, Array, Array]) -> Array:
+        """(n,) see `ExcitingMotion`."""
+        by_x = self.variables.slope(np.zeros(self.variables.size))
+        before, after = (
+            np.einsum("ij,jk,ik->i", by_x, np.linalg.inv(of), by_x)
+            for of in (self.before, self.before + self._of(motion))
+        )
+        return np.sqrt(before / np.maximum(after, 1e-300))
+
+    def _of(self, motion: tuple[Array, Array, Array]) -> Array:
+        """(size, size) JᵀJ / σ² of a motion."""
         required = self._required(motion)
         samples = self._samples(motion, required)
-        _, by_numbers, by_delay = self.equation.evaluate(self.numbers, samples)
+        _, by_numbers, by_delay = self.recorded.evaluate(self.numbers, samples)
         slopes = [by_numbers, by_delay[..., None]] if self.variables.delayed else [by_numbers]
         slope = np.concatenate(slopes, axis=2) @ self.variables.slope(np.zeros(self.variables.size))
-        noise = NOISE * np.maximum(np.abs(required).max(axis=0), 1e-9)
-        rows = (slope / noise[:, None])[:: ROWS_PER_SECOND // 10].reshape(-1, self.variables.size)
-        return float(np.linalg.slogdet(rows.T @ rows + np.eye(self.variables.size))[1])
+        noise = self.known.noise if self.known else NOISE * np.maximum(np.abs(required).max(axis=0), 1e-9)
+        moving = samples.moving
+        if self.known:
+            moving = keep_moving(motion[1], reach_of(self.known.cutoff, 1.0 / ROWS_PER_SECOND))
+        rows = (np.where(moving[..., None], slope, 0.0) / noise[:, None])[:: ROWS_PER_SECOND // 10].reshape(
+            -1, self.variables.size
+        )
+        return rows.T @ rows
 
 
 def _fade(t: Array, duration: float) -> Array:

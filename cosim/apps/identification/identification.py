@@ -13,6 +13,7 @@ from cosim.apps.identification.acceptance import failure_of
 from cosim.apps.identification.base_numbers import BaseNumber, base_numbers, have_base_numbers
 from cosim.apps.identification.blocks import LoadBlock
 from cosim.apps.identification.equation_error import check_identifiable_rig, has_equation_error, sources_of
+from cosim.apps.identification.excitation import KnownInformation
 from cosim.apps.identification.fit import Fit, LinearProblem, fit, nonlinear_blocks
 from cosim.apps.identification.fitted_numbers import FittedNumbers
 from cosim.apps.identification.identifiability import Seen, look, scales_of
@@ -34,6 +35,7 @@ from cosim.apps.identification.residual_spectrum import ResidualSpectrum
 from cosim.apps.identification.results import Identification, Unexplained
 from cosim.apps.identification.suspicions import cause_of
 from cosim.apps.identification.variables import DEFAULT, Variables, choose
+from cosim.core.compile.jacobian import Jacobian
 from cosim.core.errors import InputError, RunError, did_you_mean
 from cosim.core.tables.options import SAID_BY_THE_FILE, TableOptions
 from cosim.core.types import Array
@@ -126,6 +128,18 @@ def _cause(found: Identification, chosen: Variables, read: ReadFile, training: f
 
 
 # --- equation error ---
+
+
+def known_information(found: Identification, rig: Rig, wanted: Sequence[str]) -> KnownInformation:
+    """What the recordings of an identification tell of the variables of wanted numbers; rig: with the found numbers."""
+    chosen = choose(rig, wanted)
+    files = [ReadFile(MotionFile(motion.path), motion) for motion in found.motions]
+    given = FittedRecordings.of(rig, files, files, chosen, found.cutoff, 1.0)
+    x = np.zeros(chosen.size)
+    problem = LinearProblem.at(chosen, given.errors, np.asarray(chosen.linear(x), dtype=float))
+    noise = np.maximum(problem.left(problem.beta), problem.least)
+    slope = problem.rows(noise, problem.beta)[:, :-1] @ Jacobian(chosen.linear, [(chosen.size,)], "linear")(x)
+    return KnownInformation(slope.T @ slope, noise, found.source, given.cutoff)
 
 
 @dataclass(frozen=True)

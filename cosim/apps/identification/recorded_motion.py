@@ -216,7 +216,7 @@ def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> Mot
         raise InputError(what, "--cutoff")
     light = min(LIGHT * cutoff, most)
     first, second = (WIDTH / (f * motion.step) for f in (light, cutoff))
-    reach = int(np.ceil(REACH * second))
+    reach = reach_of(cutoff, motion.step)
     second = float(np.sqrt(max(second**2 - first**2, 0.0)))  # both together have the cut-off
     if len(motion.t) < 4 * reach + 8:
         need = (4 * reach + 8) * motion.step
@@ -240,7 +240,7 @@ def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> Mot
     touched = (REACH * first + reach + thin + 2.0) * motion.step + 0.5 * motion.window + abs(delay)
     kept = np.arange(edge, len(rows[0]) - edge, apart)
     kept = kept[_beside_gaps(rows[0][kept], motion.gaps, touched)]
-    moving = _keep_moving(rows[2], -(-reach // thin))[kept]
+    moving = keep_moving(rows[2], -(-reach // thin))[kept]
     return MotionSamples(*rows, width=second / thin, kept=kept, moving=moving, delay=delay, fixed=motion.fixed)
 
 
@@ -260,12 +260,17 @@ def _beside_gaps(t: Array, gaps: Sequence[tuple[float, float]], reach: float) ->
     return beside
 
 
-def _keep_moving(velocity: Array, reach: int) -> Array:
+def keep_moving(velocity: Array, reach: int) -> Array:
     """bool (k, nv): whether the joint moves in one direction at all times so near (in rows)."""
     from scipy.ndimage import maximum_filter1d, minimum_filter1d
 
     lowest, highest = (extreme(velocity, 2 * reach + 1, axis=0) for extreme in (minimum_filter1d, maximum_filter1d))
     return (lowest > SLOW) | (highest < -SLOW)
+
+
+def reach_of(cutoff: float, step: float) -> int:
+    """Rows, `step` [s] apart, that the filter of a cut-off [Hz] reaches."""
+    return int(np.ceil(REACH * WIDTH / (cutoff * step)))
 
 
 def default_cutoff(motion: RecordedMotion) -> float:
