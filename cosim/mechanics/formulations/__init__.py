@@ -82,4 +82,8 @@ def load_formulation(name: str, equations: MechanismEquations, place: str = "for
     if (why := module.refusal(equations)) is not None:
         able = ", ".join(each for each, other in known_formulations().items() if other.refusal(equations) is None)
         raise InputError(f"'{name}' cannot treat this mechanism: {why}; those that can: {able}", place)
-    return module.load(equations)
+    if not equations.tree.rotors:
+        return module.load(equations)
+    from cosim.mechanics.formulations._coupled_rotors import with_coupled_rotors
+
+    return with_coupled_rotors(module.load(equations.without_coupled_rotors), equations.coupled_inertia)
