@@ -62,7 +62,21 @@ def rotors_of(compiled: CompiledModel) -> list[CoupledRotor]:
         elif armature and turns:
             name, place = compiled.own_name(element, "rotor"), compiled.place("tendon", element)
             found.append(CoupledRotor(name, turns, armature, place=place))
+            if _branches(compiled, tendon):
+                what = "its inertia couples joints of different branches here; MuJoCo leaves this coupling out"
+                compiled.diagnostics.note(what, place)
     return found
+
+
+def _branches(compiled: CompiledModel, tendon: int) -> bool:
+    """Whether a joint of a fixed tendon does not carry another one of it."""
+    model = compiled.model
+    bodies = {int(model.jnt_bodyid[model.wrap_objid[k]]) for k in _path(compiled, tendon) if model.wrap_prm[k]}
+    body, carrying = max(bodies), set[int]()  # the numbers of bodies grow from the ground on
+    while body:
+        carrying.add(body)
+        body = int(model.body_parentid[body])
+    return not bodies <= carrying
 
 
 def _warn_of_limits(compiled: CompiledModel) -> None:
