@@ -3,6 +3,8 @@
 The body is on a shaft at the base, and a rigid constraint holds its angle. Cases × integrators and engines.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -116,6 +118,20 @@ def test_energy_is_conserved(runs, name):
     balance = run["energy/stored"] + run["energy/dissipated"] - run["energy/work"]
     np.testing.assert_allclose(balance, balance[0], rtol=0, atol=1e-6 * max(1.0, np.ptp(run["energy/kinetic"])))
     assert run["energy/dissipated"][-1] > 1e-3
+
+
+def test_a_real_joint_takes_its_part_of_the_rotor(rig_of):
+    """The effort that a motion of the real joint requires, and the motion of the others, without drives."""
+    text = rig_text("free").replace(f"events: {EVENTS['free']}\n", "")
+    plant = replace(rig_of(text, turns=LAW).plant, real=("c",))
+    rng = np.random.default_rng(0)
+    x = plant.initial() | dict(zip(("position", "velocity"), rng.normal(size=(2, 3)), strict=True))
+    found = plant.efforts(0.0, x | {"real": np.array([2.5])}, np.zeros(3))
+    q, v, a = (found[name] for name in "qva")
+    required = plant.model.equations.inverse_dynamics(q, v, a) + plant.model.equations.friction_effort(v)
+    np.testing.assert_allclose(found["effort"], [0.0, 0.0, required[2]], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(required[:2], 0.0, atol=1e-12)
+    assert a[2] == 2.5
 
 
 FOLLOWS = (
