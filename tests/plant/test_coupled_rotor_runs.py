@@ -14,10 +14,9 @@ from tests.plant.event_runs import EventRun
 INERTIA, TURNS = 0.2, {"b": 1.0, "c": -2.0}
 ROTOR = "  rotors: {motor: {turns: {b: 1, c: -2}, inertia: 0.2 kg*m^2, damping: 0.15, friction: 0.2 N*m}}\n"
 # the same with a body: b + -2 c = motor
-SHAFT = (
-    "    - {name: motor, parent: base, mass: 1 kg, inertia: [0.2, 0.2, 0.2], damping: 0.15, friction: 0.2}\n"
-    "  constraints: [{name: gear, type: turns.py, joints: [motor, b, c]}]\n"
-)
+SHAFT = "    - {name: motor, parent: base, mass: 1 kg, inertia: [0.2, 0.2, 0.2], damping: 0.15, friction: 0.2}\n"
+GEAR = "{name: gear, type: turns.py, joints: [motor, b, c]}"
+ROD = "{name: rod, type: distance, between: [base, c], points: [[1, 0.5, 0], [0.1, 0, 0]], length: 0.51}"
 LAW = """
 from cosim.plugin import ConstraintLaw, ReactionSpec, params
 
@@ -48,6 +47,7 @@ JOINTS = {  # of which each has its initial motion, so that the shaft follows fr
     "jump of a given motion": "c: {prescribed: {type: spline, points: [0.1, 0.1], times: [0.1003, 0.2114],"
     " ends: natural, degree: 3}}",
     "brake": f"c: {{initial: {{position: 0, velocity: 2}}}}, b: {{initial: {REST}}}",
+    "loop": f"a: {{initial: {{position: 0, velocity: 0.5}}}}, b: {{initial: {REST}}}, c: {{}}",
     "stop": "b: {initial: {position: 0.2, velocity: -0.5}, stops: {lower: 0.1, restitution: 0.5}}",
     "latched": f"c: {{latched: true, initial: {REST}}}",
     "drives": f"""a: {{actuator: {MOTOR}}}, initial: {REST}}}, b: {{actuator: {MOTOR}}}, initial: {REST}}},
@@ -70,7 +70,9 @@ def rig_text(name, body=False):
     own = [joint for joint in "abc" if f"{joint}: {{" in given]
     given = ", ".join([given, *(f"{joint}: {{initial: {REST}}}" for joint in "abc" if joint not in own)])
     events = f"events: {EVENTS[name]}\n" if name in EVENTS else ""
-    return f"{BODIES}{SHAFT if body else ROTOR}joints: {{{given}}}\n{events}{STEP}"
+    constraints = ", ".join([ROD] * (name == "loop") + [GEAR] * body)
+    mechanism = f"{BODIES}{SHAFT if body else ROTOR}  constraints: [{constraints}]\n"
+    return f"{mechanism}joints: {{{given}}}\n{events}{STEP}"
 
 
 @pytest.fixture
@@ -111,7 +113,7 @@ def test_integrators_agree(runs, name, integrator):
         assert end == pytest.approx(exact[f"{joint}/position"][-1], abs=INTEGRATORS[integrator])
 
 
-@pytest.mark.parametrize("name", ["free", "prescribed", "drives", "stop", "latched"])
+@pytest.mark.parametrize("name", ["free", "prescribed", "drives", "stop", "latched", "loop"])
 def test_energy_is_conserved(runs, name):
     """What is stored and what was dissipated is what was supplied, and what was there at the start."""
     run = runs(name, "schedule.step=0.25 ms")
