@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cosim import load_rig
 from cosim.mechanics.formulations import known_formulations, load_formulation
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import find_redundant
@@ -24,6 +25,7 @@ from cosim.mechanics.multibody.mechanism import (
     Mechanism,
     Mimic,
 )
+from tests.kit.samples import FOLDER
 from tests.multibody.random_frames import at, close, heavy, random_pose
 
 X, Y, Z = np.eye(3)
@@ -269,3 +271,26 @@ def test_no_inertia_and_a_very_large_one():
     close(pair.rotors.equations.forward_dynamics(pair.q, pair.v, tau), expected, 1e-14)
     pair = Pair("arm", 7, (1e9, 0.0))
     assert abs(pair.turns[0] @ pair.rotors.equations.forward_dynamics(pair.q, pair.v, tau)) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "name", ["elastic/two_link_arm", "elastic/slider_crank", "mechanisms/four_bar", "mechanisms/arm_on_moving_base"]
+)
+def test_the_equations_of_motion_balance_in_samples(name):
+    """Elastic links, loops, bases that move with time: M q̈ + h = τ + Gᵀ λ with M, h of the mechanism and J c cᵀ."""
+    plant, random = load_rig(FOLDER / f"{name}.yaml").plant, np.random.default_rng(0)
+    plain, q = plant.model, np.array(plant.start.q)
+    first, second = [j.name for j, kind in zip(plain.joints, plain.kinds, strict=True) if kind.nv == 1][:2]
+    rotor = CoupledRotor("motor", ((first, 1.0), (second, -1.5)), 0.3)
+    model = plain._copy(plain.drive_rotors, plain._redundant, replace(plain.mechanism, rotors=(rotor,)))
+    c = np.zeros(model.nv)
+    c[[model.dof_index(first), model.dof_index(second)]] = 1.0, -1.5
+    v, tau = random.normal(size=(2, model.nv))
+    t = [0.3] * model.timed
+    G = np.asarray(model.equations.constraint_jacobian(q, *t), dtype=float).reshape(-1, model.nv)
+    v = v - np.linalg.pinv(G, 1e-9) @ G @ v if len(G) else v
+    a = np.asarray(model.equations.forward_dynamics(q, v, tau, *t))
+    reactions = np.asarray(model.equations.reactions(q, v, tau, *t))
+    inertia = np.asarray(plain.equations.mass_matrix(q, *t)) + 0.3 * np.outer(c, c)
+    left = inertia @ a + np.asarray(plain.equations.nonlinear_effects(q, v, *t))
+    np.testing.assert_allclose(left, tau + G.T @ reactions, rtol=0, atol=1e-12 * max(1.0, np.abs(inertia @ a).max()))
