@@ -14,6 +14,7 @@ from cosim.mechanics.formulations import known_formulations, load_formulation
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import find_redundant
 from cosim.mechanics.multibody.constraint_laws import combination
+from cosim.mechanics.multibody.derivatives import CLOSED_FORM_FROM
 from cosim.mechanics.multibody.friction import FRICTION_SPEED
 from cosim.mechanics.multibody.mechanism import (
     Constraint,
@@ -71,12 +72,14 @@ TREES = {
     "arm": lambda random: chain(random, "revolute", "revolute", "revolute", "prismatic"),
     "floating": lambda random: chain(random, "free", "revolute", "spherical", "revolute", "revolute", "prismatic"),
     "mimics": mimics,
+    "long": lambda random: chain(random, *["revolute"] * CLOSED_FORM_FROM),  # with derivatives in closed form
     "branches": branches,
     "four bars": four_bar,
 }
 ROTORS = {  # of joints with one dof each, two of them with a joint in common
     "arm": ({"j1": 1.0, "j2": 1.0}, {"j2": -3.0, "j3": 40.0}),
     "floating": ({"j1": 1.0, "j3": -2.0}, {"j3": 0.5, "j4": 1.0, "j5": 10.0}),
+    "long": ({"j0": 1.0, "j4": -2.0}, {"j4": 1.0, "j6": 3.0}),
     "mimics": ({"j1": 2.0, "j3": 1.5}, {"j0": 1.0, "j2": 5.0, "j3": 1.0}),
     "branches": ({"j1": 1.0, "j2": -1.0}, {"j0": 1.0, "j3": 8.0}),
     "four bars": ({"j0": 1.0, "j1": 2.0}, {"j1": 1.0, "j2": -4.0}),
