@@ -175,9 +175,6 @@ def test_dofs_whose_motion_is_known(name, which):
         pytest.skip("a linkage has two dofs")
     tau, a = pair.random.uniform(-5, 5, (2, pair.nv))
     padded = np.concatenate([known, [False] * pair.count])
-    if which == "all of a rotor" or which == "all but one":
-        whole = [turns for turns in pair.turns if not (turns[~known]).any()]
-        assert whole  # the rotor's acceleration is known too
     expected = pair.bodies.equations.hybrid_dynamics(
         pair.all_q, pair.whole(pair.v), np.concatenate([a, np.zeros(pair.count)]),
         np.concatenate([tau, np.zeros(pair.count)]), padded,
