@@ -24,7 +24,7 @@ from cosim.mechanics.formulations import (
     Formulation,
     dependent_row,
     known_formulations,
-    load_formulation,
+    loaded,
 )
 from cosim.mechanics.multibody import Model, assembly
 from cosim.mechanics.multibody.description.robot_formats import SUFFIXES
@@ -116,7 +116,7 @@ def compare(
     compared = []
     for name in able:
         module = known[name]
-        formulation = load_formulation(name, model.equations)
+        formulation = loaded(module, model.equations)
         code, seconds = _compiled(formulation, model)
         regular = [k for k, (q, *_) in enumerate(states) if dependent_row(formulation, q) is None]
         if not regular:
