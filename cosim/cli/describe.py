@@ -58,7 +58,7 @@ def _mechanism(rig: Rig) -> Iterator[str]:
     parts = {"joint": joints, "dof": len(rig.joints) if len(rig.joints) != joints else 0}
     parts |= {"loop": len(description.loops), "constraint": len(description.constraints)}
     parts |= {"spring": len(description.springs), "torsion spring": len(description.torsion_springs)}
-    parts |= {"force law": len(description.forces)}
+    parts |= {"force law": len(description.forces), "coupled rotor": len(description.rotors)}
     counts = ", ".join(f"{n} {word}" + "s" * (n != 1) for word, n in parts.items() if n or word == "joint")
     yield f"mechanism {description.name}: {counts}, gravity ({gravity}) m/s^2"
     if spec.mechanism.formulation != SEPARATE_BODIES:

@@ -149,7 +149,8 @@ def _plant(rig: WiredRig, changes: Changes) -> Plant:
     if changes.of_mechanism:
         links = (replace(link, inertial=changes.inertials.get(link.name, link.inertial)) for link in mechanism.links)
         joints = (changes.joints.get(joint.name, joint) for joint in mechanism.joints)
-        mechanism = replace(mechanism, links=tuple(links), joints=tuple(joints))
+        rotors = (changes.rotors.get(rotor.name, rotor) for rotor in mechanism.rotors)
+        mechanism = replace(mechanism, links=tuple(links), joints=tuple(joints), rotors=tuple(rotors))
         mechanism = with_friction(mechanism, friction_laws(rig.spec) | changes.friction, rig.spec.owners)
     return plant.with_numbers(mechanism, _drives(rig, changes))
 

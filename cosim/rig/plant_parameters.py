@@ -5,6 +5,7 @@ joints.<dof>.friction.<field>     a number of a law of friction
 joints.<dof>.encoder.noise        the standard deviation of an encoder that has noise
 mechanism.<link>.mass             and com (3,), inertia (6,): ixx, iyy, izz, ixy, ixz, iyz about the centre of mass
 mechanism.<joint>.damping         and friction, of the joint itself, unless the law of all its dofs replaces it
+mechanism.<rotor>.inertia         and damping, friction, of a rotor that turns with several joints
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from cosim.mechanics.multibody.description.inertia import check_inertia, inertia
 from cosim.mechanics.multibody.friction import OF_DRIVE, OF_EXTERNAL, JointFriction
 from cosim.mechanics.multibody.inertial_parameters import ELEMENTS
 from cosim.mechanics.multibody.joints import unit_of
-from cosim.mechanics.multibody.mechanism import Inertial, Joint
+from cosim.mechanics.multibody.mechanism import CoupledRotor, Inertial, Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
 from cosim.rig.rig_parameter import RigParameter
 from cosim.rig.sections.joints import EncoderSpec
 from cosim.rig.sections.mechanism import NumbersKeys
+from cosim.rig.sections.rotors import RotorKeys
 from cosim.rig.wiring.plant import load_of_mechanism
 from cosim.rig.wiring.wired_rig import WiredRig
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from cosim.output.stream.reading import ChangeKind
 
 LINK_NUMBERS, JOINT_NUMBERS = ("mass", "com", "inertia"), ("damping", "friction")
+ROTOR_NUMBERS = ("inertia", "damping", "friction")
 CARTESIAN = "cartesian"  # the formulation in which every rotor is a body
 
 
@@ -49,11 +52,12 @@ class Changes:
     friction: dict[str, JointFriction] = field(default_factory=dict)  # dof -> the law of its friction
     inertials: dict[str, Inertial] = field(default_factory=dict)  # link -> its inertial
     joints: dict[str, Joint] = field(default_factory=dict)
+    rotors: dict[str, CoupledRotor] = field(default_factory=dict)
     noise: dict[int, Numeric] = field(default_factory=dict)  # dof -> standard deviation
 
     @property
     def of_mechanism(self) -> bool:
-        return bool(self.inertials or self.joints or self.friction)
+        return bool(self.inertials or self.joints or self.rotors or self.friction)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -102,6 +106,7 @@ def plant_parameters_of(rig: WiredRig) -> dict[str, PlantParameter]:
         if joint.kind != "fixed":
             replaced = bool(joint.friction_laws) and all(joint.friction_laws)
             found += (_of_joint(joint, what) for what in JOINT_NUMBERS if not (what == "friction" and replaced))
+    found += (_of_rotor(rotor, what) for rotor in mechanism.rotors for what in ROTOR_NUMBERS)
     return {number.name: number for number in found}
 
 
@@ -158,6 +163,14 @@ def _of_joint(joint: Joint, what: str) -> PlantParameter:
     return _declared(f"mechanism.{joint.name}", what, NumbersKeys, values, put, linear=slides)
 
 
+def _of_rotor(rotor: CoupledRotor, what: str) -> PlantParameter:
+    def put(changes: Changes, symbols: Numeric) -> None:
+        changes.rotors[rotor.name] = replace(changes.rotors.get(rotor.name, rotor), **{what: symbols[0]})
+
+    values = np.array([getattr(rotor, what)])
+    return _declared(f"mechanism.{rotor.name}", what, RotorKeys, values, put, section="mechanism.rotors")
+
+
 # attribute of an inertial -> (its numbers, the attribute from them)
 _LINK: dict[str, tuple[Callable[[Inertial], Numeric], Callable[[Numeric], Numeric]]] = {
     "mass": (lambda body: [body.mass], lambda x: x[0]),
@@ -185,13 +198,20 @@ def _of_link(link: str, inertial: Inertial, what: str) -> PlantParameter:
 
 
 def _declared(
-    owner: str, path: str, cls: type, values: Array, put: Callable[[Changes, Numeric], None], **more: Any
+    owner: str,
+    path: str,
+    cls: type,
+    values: Array,
+    put: Callable[[Changes, Numeric], None],
+    section: str = "mechanism.numbers",
+    **more: Any,
 ) -> PlantParameter:
-    """A number that the field of a section of rig files declares, of a list if there are several."""
-    section, _, rest = owner.partition(".")
+    """A number that the field of a section of rig files declares, of a list if there are several; section: with the
+    numbers of parts of the mechanism."""
+    first, _, rest = owner.partition(".")
     return PlantParameter(
         f"{owner}.{path}",
-        f"mechanism.numbers.{rest}.{path}" if section == "mechanism" else f"{owner}.{path}",
+        f"{section}.{rest}.{path}" if first == "mechanism" else f"{owner}.{path}",
         cls.__dataclass_fields__[path.rpartition(".")[2]].metadata,
         len(values) if len(values) > 1 else None,
         values=values,

@@ -51,6 +51,12 @@ def test_the_report(command):
     assert int(by_name["cartesian"][1]) > int(by_name["separate_bodies"][0])
 
 
+def test_every_formulation_has_the_rotors_of_several_joints():
+    compared, _ = compare(*consistent_states(read_model(FOLDER / "mechanisms" / "coupled_wrist.yaml")))
+    assert len(compared) >= 10
+    assert max(row.difference for row in compared) < LARGEST_DIFFERENCE
+
+
 def test_those_that_do_not_apply_say_why(command):
     Path("crank.py").write_text(USER_JOINT)
     weight = "{name: weight, type: crank.py, mass: 1 kg, inertia: [0.01, 0.01, 0.01]}"

@@ -17,10 +17,11 @@ from cosim.rig.run.recorded_run import Change
 from tests.fmu_export.elf import needed_libraries, newest_c_library, symbols
 from tests.fmu_export.instances import VERSIONS, imported, written
 
-# drives, closed loops, modes and events, backlash, hydraulics, user code, links that bend, many bodies as loops, parts
+# drives, closed loops, modes and events, backlash, hydraulics, user code, links that bend, many bodies as loops, parts,
+# a rotor on two joints
 RIGS = (
     *("ur5_sim", "mechanisms/four_bar", "mechanisms/release", "drives/backlash", "drives/hydraulic_boom", "cart_pole"),
-    *("elastic/single_link_tip", "pendulum_chain", "cosimulation/winch"),
+    *("elastic/single_link_tip", "pendulum_chain", "cosimulation/winch", "mechanisms/coupled_wrist"),
 )
 TOLERANCE = {"rtol": 1e-12, "atol": 1e-12}
 

@@ -15,6 +15,7 @@ from cosim.mechanics.multibody import Model, assembly
 from cosim.mechanics.multibody.constraint_laws import point_on_curve
 from cosim.mechanics.multibody.mechanism import (
     Constraint,
+    CoupledRotor,
     Inertial,
     Joint,
     Link,
@@ -232,8 +233,10 @@ def test_what_a_run_in_absolute_coordinates_does_not_treat(said: Said) -> None:
     first, second = mechanism.joints
     joints = replace(second, stiffness=5.0), replace(second, mimic=Mimic("revolute0"))
     sprung, follower = (Model(replace(mechanism, joints=(first, joint))) for joint in joints)
+    rotor = CoupledRotor("motor", (("revolute0", 1.0), ("revolute1", 1.0)), 0.1)
     said(mistake(sprung, [0, 0], [0, 0]))
     said(mistake(follower, [0], [0]))
+    said(mistake(Model(replace(mechanism, rotors=(rotor,))), [0, 0], [0, 0]))
     said(mistake(sample("arm_on_moving_base"), np.zeros(4), np.zeros(4)))
     bars = (
         ("left", "ground", (0.0, 0.0), 1.0),

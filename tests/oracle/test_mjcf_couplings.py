@@ -1,9 +1,13 @@
 """What couples the bodies and joints of an MJCF file accelerates as in MuJoCo, whose equality constraints are solved as
 rigid ones: equality constraints, tendons, springs and dampers with polynomials, carried bodies, flags."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 
-from tests.oracle.mujoco_pair import AHEAD, compare
+from cosim.mechanics.multibody import Model
+from tests.oracle.mujoco_pair import AHEAD, Pair, compare
 
 INERTIAL = '<inertial pos="0.1 0.02 -0.2" mass="1.5" diaginertia="0.03 0.02 0.04" euler="20 -30 40"/>'
 LIGHT = '<inertial pos="0 0.1 0.05" mass="0.4" fullinertia="0.003 0.002 0.004 0.0002 -0.0003 0.0001"/>'
@@ -73,6 +77,16 @@ CASES = {
     "rotors and friction of actuators": {
         "more": '<actuator><motor joint="h3" gear="-4" armature="0.02" damping="0.05 0.03"/></actuator>'
     },
+    "tendon with inertia": tendon(FIXED, 'armature="0.4"'),
+    "tendon with all": tendon(FIXED, 'armature="2" stiffness="40" damping="3" springlength="0.2"'),
+    "two tendons with inertia": {
+        "more": f"""<tendon>{FIXED.format('armature="0.7"')}<fixed name="u" armature="0.2"><joint joint="h3" coef="1"/>
+          <joint joint="h1" coef="2"/></fixed></tendon>"""
+    },
+    "tendon with inertia in a loop": {
+        "more": f"""<tendon>{FIXED.format('armature="0.7"')}</tendon><equality><connect body1="c" body2="d"
+          anchor="0.1 0.1 0.1"/></equality>"""
+    },
     "tendons that keep a ratio": {
         "more": f"""<tendon>{FIXED.format("")}<fixed name="u"><joint joint="h3" coef="1"/><joint joint="h4" coef="2"/>
           </fixed></tendon><equality><tendon tendon1="t" tendon2="u" polycoef="0.1 0.5 0.2 0 0"/></equality>"""
@@ -112,3 +126,17 @@ def test_accelerations_of_coupled_bodies(name, tmp_path):
     assert not pair.model.mechanism.warnings
     rigid = [note for note in pair.model.mechanism.notes if "equality constraints are rigid" in note]
     assert len(rigid) == (name not in ("inactive", "no equalities"))
+
+
+def test_inertia_of_a_tendon_on_branches_is_taken_whole(tmp_path):
+    """MuJoCo has the diagonal of J c cᵀ alone there, whose elements beside it have no place in its mass matrix."""
+    path = tmp_path / "model.xml"
+    branches = '<fixed name="t" armature="0.4"><joint joint="h3" coef="1"/><joint joint="h4" coef="-2"/></fixed>'
+    keys = {"a": "", "b": "", "h1": "", "s1": "", "h3": ""}
+    path.write_text(f"<mujoco><worldbody>{TREE.format(**keys)}</worldbody><tendon>{branches}</tendon></mujoco>")
+    pair = Pair(path)
+    assert [note for note in pair.model.mechanism.notes if "MuJoCo leaves this coupling out" in note]
+    plain = Model(dataclasses.replace(pair.model.mechanism, rotors=()))
+    q, c = pair.model.neutral(), np.zeros(pair.model.nv)
+    c[[pair.model.dof_index("h3"), pair.model.dof_index("h4")]] = 1.0, -2.0
+    np.testing.assert_allclose(pair.model.mass_matrix(q) - plain.mass_matrix(q), 0.4 * np.outer(c, c), atol=1e-12)

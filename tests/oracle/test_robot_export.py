@@ -41,9 +41,9 @@ CONSTRAINED = {"grab_jaw", "point_pendulum", "rolling_wheel", "skate"}
 # what is lost in one format alone
 LOST = {
     ".urdf": {"flyball_governor", "solar_array_fixed", "solar_array_fixed_augmented", "solar_array_free"}
-    | {"solar_array_free_augmented", "stick_slip"},
+    | {"solar_array_free_augmented", "stick_slip", "coupled_wrist"},
     ".xml": {"parallelogram", "stick_slip"},
-    ".sdf": {"andrews", "flyball_governor", "stick_slip"},
+    ".sdf": {"andrews", "flyball_governor", "stick_slip", "coupled_wrist"},
 }
 
 

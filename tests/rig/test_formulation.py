@@ -40,6 +40,14 @@ def test_a_run_is_the_same_in_another_formulation(sample, name, interpret):
         assert found == pytest.approx(wanted, abs=1e-9)
 
 
+@pytest.mark.parametrize("formulation", ["cartesian", "kane", "lagrange"])
+def test_rotors_of_several_joints_are_in_a_run_with_another_formulation(sample, formulation):
+    expected = sample("mechanisms/coupled_wrist").run(0.2)
+    run = sample("mechanisms/coupled_wrist", f"mechanism.formulation={formulation}").run(0.2)
+    for joint in ("joint_5", "joint_6"):
+        assert run[f"{joint}/velocity"] == pytest.approx(expected[f"{joint}/velocity"], abs=1e-9)
+
+
 def test_the_accelerations_are_those_of_the_formulation(sample, monkeypatch):
     monkeypatch.setattr(Cartesian, "forward_dynamics", lambda self, q, v, tau, t=0.0: np.full(2, 3.0))
     run = sample("mechanisms/double_pendulum", CARTESIAN, interpret=True).run(0.01)

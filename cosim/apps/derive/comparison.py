@@ -19,7 +19,13 @@ from cosim.apps.derive.tables import counted, table
 from cosim.core.compile import ArrayPort, Compiled, compile
 from cosim.core.compile.compiled import INTERPRET_VARIABLE, interpreting
 from cosim.core.errors import InputError, RunError
-from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, dependent_row, known_formulations
+from cosim.mechanics.formulations import (
+    SEPARATE_BODIES,
+    Formulation,
+    dependent_row,
+    known_formulations,
+    loaded,
+)
 from cosim.mechanics.multibody import Model, assembly
 from cosim.mechanics.multibody.description.robot_formats import SUFFIXES
 from cosim.mechanics.multibody.part_names import given_names
@@ -110,7 +116,7 @@ def compare(
     compared = []
     for name in able:
         module = known[name]
-        formulation = module.load(model.equations)
+        formulation = loaded(module, model.equations)
         code, seconds = _compiled(formulation, model)
         regular = [k for k, (q, *_) in enumerate(states) if dependent_row(formulation, q) is None]
         if not regular:

@@ -63,7 +63,7 @@ def draw_patterns(file: Path, model: Model) -> list[str]:
     """Draw the patterns into a png, svg or pdf file; what is left out, and why. Raises InputError for a file that
     cannot be written."""
     patterns, left_out = list[MatrixPattern](), list[str]()
-    why, size = why_not(model.equations), 0
+    why, size = _why_not(model), 0
     if why is None:
         size, patterns = _size(system := _cartesian(model)), []
         if size <= MOST_DRAWN:
@@ -87,12 +87,19 @@ def _cartesian(model: Model) -> Cartesian:
     return system
 
 
+def _why_not(model: Model) -> str | None:
+    """Why there is no pattern of the Cartesian matrix, None where there is one."""
+    if model.equations.tree.rotors:
+        return f"rotor '{model.equations.tree.rotors[0].name}' turns with several joints"
+    return why_not(model.equations)
+
+
 def _size(system: Cartesian) -> int:
     return 2 * len(system.sweeps.parents) + len(system.loops)
 
 
 def _cartesian_lines(model: Model) -> list[str]:
-    if (why := why_not(model.equations)) is not None:
+    if (why := _why_not(model)) is not None:
         return [f"no Cartesian equations: {why}"]
     system = _cartesian(model)
     size = _size(system)
@@ -155,13 +162,15 @@ def mass_pattern(model: Model) -> MatrixPattern:
     vanish = int(np.count_nonzero(coupled & ~found))
     heading = f"mass matrix M(q) in joint coordinates, {model.nv} x {model.nv}, {counted(count, 'element')} not 0"
     zeros = f", {VANISHING} {counted(vanish, 'element')} 0 in every position though one dof carries the other"
-    legend = f"{BLOCK} an element{zeros * bool(vanish)}, {EMPTY} dofs of different branches; L^T L fills none"
+    apart = f"{EMPTY} dofs of different branches"
+    apart = f"{apart} without a rotor on both" if model.equations.tree.rotors else f"{apart}; L^T L fills none"
+    legend = f"{BLOCK} an element{zeros * bool(vanish)}, {apart}"
     return MatrixPattern("Mass matrix in joint coordinates", heading, [f"v{k + 1}" for k in n], rows, legend)
 
 
 def coupled_dofs(model: Model) -> Array:
-    """(nv, nv) bool: whether a joint of one dof carries, or is, a joint of the other; joints that follow others have
-    the dof of these."""
+    """(nv, nv) bool: whether a joint of one dof carries, or is, a joint of the other, or a rotor turns with both;
+    joints that follow others have the dof of these."""
     tree, e = model.equations.tree, model.equations
     paths = list[set[int]]()
     for k, parent in enumerate(tree.parents):
@@ -169,7 +178,9 @@ def coupled_dofs(model: Model) -> Array:
     body_of = [k for k, kind in enumerate(tree.kinds) for _ in range(kind.nv)]
     related = np.array([[a in paths[b] or b in paths[a] for b in body_of] for a in body_of], dtype=bool)
     P = (e.v_map.matrix != 0.0).astype(int)
-    return (P.T @ related.reshape(len(body_of), len(body_of)) @ P) > 0
+    turned = tree.rotor_directions != 0.0
+    related = related.reshape(len(body_of), len(body_of)) | (turned @ turned.T)
+    return (P.T @ related @ P) > 0
 
 
 def occurring(model: Model) -> Array:

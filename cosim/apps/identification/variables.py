@@ -220,7 +220,7 @@ def _block(name: str, known: Mapping[str, Array]) -> VariableBlock:
         return ShiftBlock(name, (name,), np.zeros(1), np.zeros(1), np.ones(1))
     if name.startswith(GAIN):
         return VariableBlock(name, (name,), np.ones(1), np.ones(1), np.ones(1))
-    if _is_of_link(name):
+    if _is_of_link(name) and f"{_owner(name)}.mass" in known:  # else of a rotor
         return _block_of_link(_owner(name), what, known)
     if f"{name}.mass" in known:
         return _block_of_link(name, None, known)

@@ -5,7 +5,8 @@ A module for each formulation, found by its name. It has
     ABOUT                      a line: what it is
     SOURCE                     where its equations come from
     refusal(equations)         why it cannot treat a mechanism, in words for the user, or None where it can
-    load(equations)            -> `Formulation`, for `MechanismEquations` that it does not refuse
+    load(equations)            -> `Formulation`, for `MechanismEquations` that it does not refuse, without rotors that
+                               turn with several joints, which `loaded` adds
 
 A formulation that chooses coordinates in advance is an `InChosenCoordinates`; `dependent_row` finds where they fail.
 """
@@ -82,4 +83,13 @@ def load_formulation(name: str, equations: MechanismEquations, place: str = "for
     if (why := module.refusal(equations)) is not None:
         able = ", ".join(each for each, other in known_formulations().items() if other.refusal(equations) is None)
         raise InputError(f"'{name}' cannot treat this mechanism: {why}; those that can: {able}", place)
-    return module.load(equations)
+    return loaded(module, equations)
+
+
+def loaded(module: ModuleType, equations: MechanismEquations) -> Formulation:
+    """The formulation of a module that does not refuse the equations, with their coupled rotors."""
+    if not equations.tree.rotors:
+        return module.load(equations)
+    from cosim.mechanics.formulations._coupled_rotors import with_coupled_rotors
+
+    return with_coupled_rotors(module.load(equations.without_coupled_rotors), equations.coupled_inertia)

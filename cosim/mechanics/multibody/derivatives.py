@@ -62,7 +62,7 @@ class DynamicsDerivatives:
             tree = self._tree(q, v)
             by_position, by_velocity = self._with_springs(*tree.derivatives(self.equations.v_map.expand(qdd)))
             by_position, by_velocity, mass = self._projected(by_position, by_velocity, tree.mass_matrix)
-            return by_position, by_velocity, mass
+            return by_position, by_velocity, self._with_rotors(mass)
         by_state = self._inverse(ops.concatenate([q, v]), qdd, *t)
         by_coordinates, by_velocity = by_state[:, : self.nq], by_state[:, self.nq :]
         return by_coordinates @ self._motion(q), by_velocity, self.equations.mass_matrix(q, *t)
@@ -75,7 +75,7 @@ class DynamicsDerivatives:
         if self._closed_form:
             tree, independent = self._tree(q, v), self.equations.v_map
             (mass,) = self._projected(tree.mass_matrix)
-            inverse = Elimination(mass, symmetric=True).inverse()
+            inverse = Elimination(self._with_rotors(mass), symmetric=True).inverse()
             held = independent.project(tree.nonlinear_effects) + self.equations.joint_spring_effort(q)
             qdd = inverse @ (tau - held)
             of_tree = self._with_springs(*tree.derivatives(independent.expand(qdd)))
@@ -177,6 +177,11 @@ class DynamicsDerivatives:
             return matrices
         P = self.equations.v_map.matrix
         return tuple(P.T @ matrix @ P for matrix in matrices)
+
+    def _with_rotors(self, mass: Numeric) -> Numeric:
+        """M (nv, nv) with the rotors that turn with several joints."""
+        coupled = self.equations.coupled_inertia
+        return mass + coupled.matrix if coupled.acts else mass
 
     @cached_property
     def _inverse(self) -> Jacobian:

@@ -30,6 +30,7 @@ from cosim.mechanics.multibody.constrained_dynamics import (
 from cosim.mechanics.multibody.constraint_rows import ConstraintWrenches
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
 from cosim.mechanics.multibody.copies import CopiesRoutine, Forest
+from cosim.mechanics.multibody.coupled_inertia import CoupledInertia, rotor_friction
 from cosim.mechanics.multibody.friction import FRICTION_SPEED, JointFriction
 from cosim.mechanics.multibody.inertial_parameters import with_inertial_parameters
 from cosim.mechanics.multibody.kinematics import Placement
@@ -65,13 +66,14 @@ class MechanismEquations(TreeKinematics):
 
     @property
     def is_plain_tree(self) -> bool:
-        """Whether there are only joints and their springs: no elastic links, and what `is_open_tree` excludes."""
+        """Whether there are only joints, their springs and rotors: no elastic links, and what `is_open_tree`
+        excludes."""
         return self.is_open_tree and not self.constraints.elastic
 
     @property
     def is_open_tree(self) -> bool:
-        """Whether there are only joints and elastic links: no mimics, constraints, springs between bodies, force laws
-        or time-dependent joints."""
+        """Whether there are only joints, rotors and elastic links: no mimics, constraints, springs between bodies,
+        force laws or time-dependent joints."""
         timed = any(kind.timed for kind in self.tree.kinds)
         constraints = self.constraints
         return self.v_map.trivial and not (constraints.members or constraints.springs or constraints.laws or timed)
@@ -90,6 +92,17 @@ class MechanismEquations(TreeKinematics):
         # loops over bodies take their inertia from tables
         equations.__dict__ |= {"rolled": False, "copies": None}
         return equations
+
+    @property
+    def without_coupled_rotors(self) -> MechanismEquations:
+        """The same mechanism without rotors that turn with several joints."""
+        return MechanismEquations(replace(self.tree, rotors=()), self.gravity, self.constraints)
+
+    @cached_property
+    def coupled_inertia(self) -> CoupledInertia:
+        """Of the rotors that turn with several joints, on the independent dofs."""
+        of_tree = CoupledInertia.of_rotors(self.tree)
+        return of_tree._replace(directions=self.v_map.matrix.T @ of_tree.directions)
 
     # --- sweeps over the tree ---
 
@@ -176,6 +189,27 @@ class MechanismEquations(TreeKinematics):
     ) -> Solution:
         """q̈, τ of the independent dofs and λ of all rows, 0 for redundant ones; given: q̈, τ, prescribed; efforts: of
         force laws on the dofs of the tree."""
+        found = self._solve_tree(moving, forces, root, rows, *given, efforts=efforts)
+        if not self.coupled_inertia.acts:
+            return found
+        nothing, still = np.zeros(self.nv), [motion.bias * 0.0 for motion in moving]
+        moving = [motion._replace(bias=none) for motion, none in zip(moving, still, strict=True)]
+        rows = [row._replace(bias=0.0) for row in rows]
+        _, tau, prescribed = given
+        units = self.coupled_inertia.directions.T
+        responses = [self._solve_tree(moving, still, ZERO, rows, nothing, unit, prescribed) for unit in units]
+        return self.coupled_inertia.joined(found, responses, tau, prescribed)
+
+    def _solve_tree(
+        self,
+        moving: list[AnyMotion],
+        forces: list[AnyVector],
+        root: SpatialVector,
+        rows: list[ConstraintRow],
+        *given: Numeric,
+        efforts: Numeric = 0.0,
+    ) -> Solution:
+        """`_solve` without rotors that turn with several joints."""
         qdd, tau, prescribed = given
         vectors = self.v_map.expand(qdd), self.v_map.embed(tau) + efforts, prescribed[self.v_map.leader]
         mimics, solved = self.v_map.rows(), self.constraints.solved
@@ -310,8 +344,21 @@ class MechanismEquations(TreeKinematics):
             own = self.constraints.efforts_on_dofs(q, v) if self.constraints.acts_on_dofs else None
             whole = tau if own is None else tau + own
             found = self._over_tree(dynamics.hybrid_dynamics, q, v, qdd, whole, prescribed, self.gravity, t=t)
+            if self.coupled_inertia.acts:
+                found = self._with_coupled_inertia(found, q, whole, prescribed, t)
             return found if own is None else (found[0], ops.where(prescribed, found[1] - own, tau))
         found = self.constrained_dynamics(q, v, qdd, tau, prescribed, t)
+        return found.acceleration, found.effort
+
+    def _with_coupled_inertia(
+        self, free: tuple[Numeric, Numeric], q: Numeric, tau: Numeric, prescribed: Numeric, t: Numeric
+    ) -> tuple[Numeric, Numeric]:
+        """(q̈, τ) of an open tree, from those without the rotors that turn with several joints."""
+        still, responses = np.zeros(self.nv), []
+        for unit in self.coupled_inertia.directions.T:
+            a, effort = self._over_tree(dynamics.hybrid_dynamics, q, still, still, unit, prescribed, REST, t=t)
+            responses.append(Solution(a, effort, np.zeros(0), 0.0))
+        found = self.coupled_inertia.joined(Solution(*free, np.zeros(0), 0.0), responses, tau, prescribed)
         return found.acceleration, found.effort
 
     def forward_dynamics(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:
@@ -404,17 +451,23 @@ class MechanismEquations(TreeKinematics):
             root = SpatialVector(-self.gravity, REST)
             found = solve_tree(self.sweeps, moving, forces, root, [], [], vectors[2], vectors[2], prescribed)
             tau = found.effort - efforts
-        return self.v_map.project(tau)
+        return self._with_rotor_effort(self.v_map.project(tau), qdd)
 
     def inertia_effort(self, q: Numeric, qdd: Numeric) -> Numeric:
         """M(q) q̈ (nv,): inverse dynamics at rest and without gravity."""
         vectors = self.q_map.positions(q), np.zeros(self.nv_tree), self.v_map.expand(qdd)
-        return self.v_map.project(self._over_tree(dynamics.inverse_dynamics, *vectors, REST))
+        tau = self._over_tree(dynamics.inverse_dynamics, *vectors, REST)
+        return self._with_rotor_effort(self.v_map.project(tau), qdd)
+
+    def _with_rotor_effort(self, tau: Numeric, qdd: Numeric) -> Numeric:
+        """τ (nv,) with what the rotors require that turn with several joints."""
+        return tau + self.coupled_inertia.times(qdd) if self.coupled_inertia.acts else tau
 
     # --- friction and springs ---
 
     def friction_effort(self, v: Numeric, dry: Mapping[int, Numeric] | None = None) -> Numeric:
-        """Damping and Coulomb friction of the joints (nv,), along +v: d v + f v / √(v² + v_s²), and friction by a law.
+        """Damping and Coulomb friction of joints and rotors (nv,), along +v: d v + f v / √(v² + v_s²), and friction by
+        a law.
 
         dry: dof -> dry friction of a law that depends on more than the velocity, in place of `sliding_effort`."""
         laws, own = self.friction_laws, dry or {}
@@ -423,7 +476,8 @@ class MechanismEquations(TreeKinematics):
         if laws:
             coulomb = ops.set_at(coulomb, self.v_map.independent[list(laws)], [0.0] * len(laws))
         smooth = v_tree if _all_zero(coulomb) else ops.smooth_sign(v_tree, FRICTION_SPEED)
-        friction = self.v_map.project(damping * v_tree + coulomb * smooth)
+        of_tree = damping * v_tree + coulomb * smooth
+        friction = self.v_map.project(of_tree + rotor_friction(self.tree, v_tree) if self.tree.rotors else of_tree)
         if not laws:
             return friction
         of_laws = [
@@ -491,16 +545,6 @@ class MechanismEquations(TreeKinematics):
         _, placed = self._placements(q_tree, v_tree, t)
         return {law.name: law.forces(placed, q_tree, v_tree, t)[2] for law in self.constraints.laws}
 
-    @cached_property
-    def dofs_of_tree(self) -> list[tuple[str, str]]:
-        """(name, unit rad or m) of all dofs of the tree, mimic joints included."""
-        pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
-        return [
-            (name, unit)
-            for joint, kind in pairs
-            for name, (_, unit) in zip(kind.named(joint.name, kind.dofs), kind.dofs, strict=True)
-        ]
-
     def _per_dof(self, attribute: str) -> Numeric:
         """An attribute of the joints, repeated for each of their dofs."""
         pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
@@ -510,16 +554,19 @@ class MechanismEquations(TreeKinematics):
 
     def mass_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         full = kinematics.mass_matrix(self.sweeps, self.q_map.positions(q), self.nv_tree, t)
-        return full if self.v_map.trivial else self.v_map.matrix.T @ full @ self.v_map.matrix
+        full = full if self.v_map.trivial else self.v_map.matrix.T @ full @ self.v_map.matrix
+        return full + self.coupled_inertia.matrix if self.coupled_inertia.acts else full
 
     def mass_diagonal(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         """The diagonal (nv,) of the mass matrix."""
         if not self.v_map.trivial:
             return np.diag(self.mass_matrix(q, t))
-        return kinematics.mass_diagonal(self.sweeps, self.q_map.positions(q), self.nv_tree, t)
+        diagonal = kinematics.mass_diagonal(self.sweeps, self.q_map.positions(q), self.nv_tree, t)
+        return diagonal + np.diag(self.coupled_inertia.matrix) if self.coupled_inertia.acts else diagonal
 
     def kinetic_energy(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
-        return self._over_tree(kinematics.kinetic_energy, self.q_map.positions(q), self.v_map.expand(v), t=t)
+        energy = self._over_tree(kinematics.kinetic_energy, self.q_map.positions(q), self.v_map.expand(v), t=t)
+        return energy + 0.5 * (v @ self.coupled_inertia.times(v)) if self.coupled_inertia.acts else energy
 
     def gravity_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         """Potential energy of gravity alone [J]."""

@@ -246,6 +246,19 @@ class AppliedForce:
 
 
 @dataclass(frozen=True)
+class CoupledRotor:
+    """A rotor that turns with several joints, by θ = Σ cᵢ qᵢ. Its axis does not count: there are no gyroscopic effects,
+    as with `Joint.rotor_inertia`."""
+
+    name: str
+    turns: tuple[tuple[str, float], ...]  # joint of one coordinate, c [rad/rad or rad/m]
+    inertia: float = 0.0  # kg m²
+    damping: float = 0.0  # N m s/rad
+    friction: float = 0.0  # Coulomb, N m
+    place: SourceLocation = NOWHERE
+
+
+@dataclass(frozen=True)
 class Frame:
     """A named frame fixed to a link."""
 
@@ -257,10 +270,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A tree of links and joints, loops, constraints, springs, frames and forces; `notes` are remarks that are not
-    errors, `warnings` say what of its file is lost and changes the motion. doubts: those of them that follow from the
-    numbers of links and joints, which a rig may replace. reactions: joints of the tree whose wrenches are recorded; a
-    fixed one is then not merged."""
+    """A tree of links and joints, loops, constraints, springs, frames, forces and rotors; `notes` are remarks that are
+    not errors, `warnings` say what of its file is lost and changes the motion. doubts: those of them that follow from
+    the numbers of links and joints, which a rig may replace. reactions: joints of the tree whose wrenches are recorded;
+    a fixed one is then not merged. rotors: those that turn with several joints."""
 
     name: str
     root: str
@@ -276,6 +289,7 @@ class Mechanism:
     torsion_springs: tuple[TorsionSpring, ...] = ()
     warnings: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
+    rotors: tuple[CoupledRotor, ...] = ()
 
 
 def with_floating_base(mechanism: Mechanism) -> Mechanism:

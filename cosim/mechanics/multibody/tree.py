@@ -7,8 +7,10 @@ exact zeros and ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from cosim.mechanics.multibody.elastic_bodies import ElasticBody
 from cosim.mechanics.multibody.elastic_joints import MODES
 from cosim.mechanics.multibody.joint_kind import JointKind
 from cosim.mechanics.multibody.joints import ROUNDING, joint_axes, kind_of
-from cosim.mechanics.multibody.mechanism import Inertial, Joint, Mechanism, Pose
+from cosim.mechanics.multibody.mechanism import CoupledRotor, Inertial, Joint, Mechanism, Pose
 from cosim.mechanics.multibody.part_names import given_names, whole_of
 from cosim.mechanics.multibody.sweeps import Unrolled
 
@@ -38,6 +40,7 @@ class Tree:
     kinds: tuple[JointKind, ...]
     bodies: tuple[AnyBody, ...]
     frames: dict[str, tuple[int, Pose]]  # link or named frame -> (body, its pose in the body's frame)
+    rotors: tuple[CoupledRotor, ...] = ()  # that turn with several joints
 
     @property
     def body_links(self) -> tuple[str, ...]:
@@ -56,7 +59,17 @@ class Tree:
     def with_rotors(self, rotors: Sequence[np.ndarray]) -> Tree:
         """The same tree with further reflected rotor inertias, one array (nv_k,) per body."""
         bodies = tuple(b._replace(rotor=b.rotor + r) for b, r in zip(self.bodies, rotors, strict=True))
-        return Tree(self.mechanism, self.joints, self.parents, self.kinds, bodies, self.frames)
+        return replace(self, bodies=bodies)
+
+    @cached_property
+    def rotor_directions(self) -> Array:
+        """(dofs, rotors): by how much each of `rotors` turns per dof [rad/rad or rad/m]."""
+        first = dict(zip((joint.name for joint in self.joints), _starts(kind.nv for kind in self.kinds), strict=True))
+        found = np.zeros((sum(kind.nv for kind in self.kinds), len(self.rotors)))
+        for k, rotor in enumerate(self.rotors):
+            for joint, ratio in rotor.turns:
+                found[first[joint], k] += ratio
+        return found
 
 
 def build_tree(mechanism: Mechanism) -> Tree:
@@ -91,7 +104,12 @@ def build_tree(mechanism: Mechanism) -> Tree:
         if isinstance(link.elastic, ElasticLink):
             k = frames[link.name][0]
             bodies[k] = _elastic_body(mounts[k], link.elastic)
-    return Tree(mechanism, tuple(joints), tuple(parents), kinds, tuple(bodies), frames)
+    return Tree(mechanism, tuple(joints), tuple(parents), kinds, tuple(bodies), frames, mechanism.rotors)
+
+
+def _starts(sizes: Iterable[int]) -> list[int]:
+    """The index of the first element of each part."""
+    return list(accumulate(sizes, initial=0))[:-1]
 
 
 def _body(mount: Pose, parts: list[Inertial], rotor: np.ndarray) -> Body:

@@ -6,6 +6,7 @@ Frames and their Jacobians, the centre of mass, momentum.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -35,6 +36,16 @@ class TreeKinematics(ConfigurationSpace):
         self.tree, self.sweeps = tree, tree.sweeps
         self.q_map, self.v_map = mimic_maps(tree)  # from the independent coordinates to all joints'
         self.nv_tree = len(self.v_map.leader)
+
+    @cached_property
+    def dofs_of_tree(self) -> list[tuple[str, str]]:
+        """(name, unit rad or m) of all dofs of the tree, mimic joints included."""
+        pairs = zip(self.tree.joints, self.tree.kinds, strict=True)
+        return [
+            (name, unit)
+            for joint, kind in pairs
+            for name, (_, unit) in zip(kind.named(joint.name, kind.dofs), kind.dofs, strict=True)
+        ]
 
     def _placements(self, q_tree: Numeric, v_tree: Numeric, t: Numeric) -> tuple[list[AnyMotion], list[Placement]]:
         moving = dynamics.body_motions(self.sweeps, q_tree, v_tree, t)

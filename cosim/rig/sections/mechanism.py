@@ -49,6 +49,7 @@ from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops,
 from cosim.rig.sections.orientations import OrientationKeys
 from cosim.rig.sections.reactions import NamesOrAll, joints_with_reactions
 from cosim.rig.sections.robot_file import gravity_of, taken_of
+from cosim.rig.sections.rotors import read_rotors
 from cosim.rig.sections.torsion_springs import read_torsion_springs
 
 NOT_APART = {"links", "joints"}  # lists of other formats
@@ -104,6 +105,7 @@ class MechanismFile:
     torsion_springs: list | None = param(default=None)
     frames: list | None = param(default=None)
     forces: list | None = param(default=None)
+    rotors: dict | None = param(default=None)
     reactions: NamesOrAll = param(default=NamesOrAll())
     loop_closure: LoopClosureKeys = param(default=LoopClosureKeys())
     formulation: str = param(default=SEPARATE_BODIES, doc="of the equations of motion")
@@ -304,10 +306,21 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     torsion_springs = read_torsion_springs(*items("torsion_springs"), parts, reading)
     frames = [*file.frames, *read_frames(*items("frames"), parts, reading, findings)]
     forces = [*file.forces, *read_forces(*items("forces"), parts, reading)]
+    rotors = read_rotors(section.get("rotors") or {}, file.rotors, ("mechanism", "rotors"), parts, reading)
     asked = section.get("reactions") or NamesOrAll()
     reactions = joints_with_reactions(asked, tree.joints, loops, ("mechanism", "reactions"), reading)
     mechanism = build_mechanism(
-        tree.name, tree.links, tree.joints, findings, loops, constraints, springs, frames, forces, torsion_springs
+        tree.name,
+        tree.links,
+        tree.joints,
+        findings,
+        loops,
+        constraints,
+        springs,
+        frames,
+        forces,
+        torsion_springs,
+        rotors,
     )
     mechanism = replace(mechanism, reactions=reactions)
     with_nodes(mechanism)  # raises InputErrors for what is attached beyond an elastic link

@@ -3,14 +3,10 @@
     M q̈ + h = τ + e − B q̈,    ẋ = c + D q̈.
 
 The diagonal of B joins the rotor inertias of the columns, so the sweep stays O(n). What a drive of m joints has beside
-the diagonal, B′, acts on its joints alone: with q̈ = w for B′ = 0 and W (m, m), the accelerations of these joints by
-efforts on them,
-
-    (1 + W B′) q̈ = w,
-
-which takes m + 1 sweeps more. Another formulation of the equations of motion takes no further rotors: there B′ is all
-of B. Where B is constant piece by piece, as with friction that grows with a torque, it is
-taken at the accelerations found before (Newton's method, which is exact once the pieces are).
+the diagonal, B′, is a `CoupledInertia` along its joints, which takes m + 1 sweeps more. Another formulation of the
+equations of motion takes no further rotors: there B′ is all of B. Where B is constant piece by piece, as with friction
+that grows with a torque, it is taken at the accelerations found before (Newton's method, which is exact once the
+pieces are).
 """
 
 from __future__ import annotations
@@ -26,6 +22,7 @@ from cosim.core import ops
 from cosim.core.types import Actuator, InertialActuator, Numeric, State
 from cosim.mechanics.formulations import Formulation
 from cosim.mechanics.multibody.constrained_dynamics import Solution
+from cosim.mechanics.multibody.coupled_inertia import CoupledInertia
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.model import Model
 
@@ -76,10 +73,10 @@ def rotor_of(drive: Actuator, position: float) -> Numeric:
 
 
 class Slopes(NamedTuple):
-    """B of all drives: its diagonal (nv,), and by drive the dofs and the rest B′ (m, m) of drives of several joints."""
+    """B of all drives: its diagonal (nv,), and the rest B′ along the joints of drives of several joints."""
 
     diagonal: Numeric
-    beside: list[tuple[list[int], Numeric]]
+    beside: CoupledInertia
 
     @classmethod
     def apart(cls, nv: int, blocks: list[tuple[list[int], Numeric]]) -> Slopes:
@@ -87,37 +84,39 @@ class Slopes(NamedTuple):
         diagonal: Numeric = np.zeros(nv)
         for dofs, B in blocks:
             diagonal = ops.set_at(diagonal, dofs, [diagonal[dof] + B[k, k] for k, dof in enumerate(dofs)])
-        return cls(diagonal, [(dofs, B * (1.0 - np.eye(len(dofs)))) for dofs, B in blocks if len(dofs) > 1])
+        rest = [(dofs, B * (1.0 - np.eye(len(dofs)))) for dofs, B in blocks if len(dofs) > 1]
+        return cls(diagonal, _side_by_side(nv, rest))
 
     @classmethod
     def together(cls, nv: int, blocks: list[tuple[list[int], Numeric]]) -> Slopes:
         """All of the blocks as B′."""
-        return cls(np.zeros(nv), blocks)
+        return cls(np.zeros(nv), _side_by_side(nv, blocks))
 
     def beside_diagonal(self, respond: Callable[[Numeric], Solution], efforts: Numeric) -> Numeric:
         """(nv,) B′ q̈ of the accelerations q̈ by these efforts (nv,), which they change. respond: efforts -> solution
         without B′."""
-        none: Numeric = np.zeros(len(efforts))
-        if not self.beside:
-            return none
-        joints = [dof for dofs, _ in self.beside for dof in dofs]
-        n, first = len(joints), 0
-        rest: Numeric = np.zeros((n, n))
-        for dofs, block in self.beside:
-            own = range(first, first + len(dofs))
-            rest = ops.set_at(rest, own, [ops.set_at(np.zeros(n), own, row) for row in block])
-            first += len(dofs)
+        directions = self.beside.directions
+        if not self.beside.acts:
+            return np.zeros(len(efforts))
         free = respond(efforts).acceleration
-        units = [respond(efforts + unit).acceleration - free for unit in np.eye(len(none))[joints]]
-        W = ops.array([unit[joints] for unit in units]).T
-        return ops.set_at(none, joints, rest @ ops.solve(np.eye(n) + W @ rest, free[joints]))
+        responses = [respond(efforts + unit).acceleration - free for unit in directions.T]
+        return directions @ self.beside.along(free, responses)
 
     def times(self, a: Numeric) -> Numeric:
         """B a (nv,)"""
-        total = self.diagonal * a
-        for dofs, rest in self.beside:
-            total = ops.set_at(total, dofs, total[dofs] + rest @ a[dofs])
-        return total
+        return self.diagonal * a + self.beside.times(a) if self.beside.acts else self.diagonal * a
+
+
+def _side_by_side(nv: int, blocks: list[tuple[list[int], Numeric]]) -> CoupledInertia:
+    """The blocks (m, m), each along its own dofs."""
+    joints, first = [dof for dofs, _ in blocks for dof in dofs], 0
+    n = len(joints)
+    rest: Numeric = np.zeros((n, n))
+    for dofs, block in blocks:
+        own = range(first, first + len(dofs))
+        rest = ops.set_at(rest, own, [ops.set_at(np.zeros(n), own, row) for row in block])
+        first += len(dofs)
+    return CoupledInertia(np.eye(nv)[:, joints], rest)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ SAMPLES = {
     "mechanisms/stick_slip": {},  # a law of friction
     "mechanisms/suspension": {"symbols": True},
     "elastic/cantilever": {"symbols": True},
+    "mechanisms/coupled_wrist": {"symbols": True},  # a rotor on two joints
 }
 
 

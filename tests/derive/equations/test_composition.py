@@ -27,9 +27,12 @@ def _parts(request):
     return made
 
 
-@pytest.mark.parametrize("arm", ["crane", "sprung_arm"])
+ARMS = OWN / "crane.yaml", OWN / "sprung_arm.yaml", RIGS / "mechanisms" / "coupled_wrist.yaml"
+
+
+@pytest.mark.parametrize("arm", ARMS, ids=[arm.stem for arm in ARMS])
 def test_composed_is_derived_in_one(parts, arm):
-    composition, alone = parts(OWN / f"{arm}.yaml"), read_model(OWN / f"{arm}.yaml")
+    composition, alone = parts(arm), read_model(arm)
     d, own = composed(composition), composition.dofs[1]
     for state in states(d):
         assert_equal(d, values_of(d, state), state, 1e-11)

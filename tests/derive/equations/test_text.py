@@ -22,7 +22,10 @@ TOLERANCE = 1e-11  # numbers are printed with 15 digits
 # time, springs and constraints of all kinds; loops; those with longer formulas of the same kinds take minutes
 EACH = [
     f"mechanisms/{name}"
-    for name in ("car_axis", "slider_crank", "point_pendulum", "skate", "grab_jaw", "flyball_governor")
+    for name in (
+        *("car_axis", "slider_crank", "point_pendulum", "skate", "grab_jaw", "flyball_governor"),
+        "coupled_wrist",
+    )
 ]
 
 

@@ -27,6 +27,7 @@ from cosim.mechanics.formulations.cartesian.system import Cartesian
 from cosim.mechanics.multibody.constrained_dynamics import GROUND
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.kinematics import Placement
+from cosim.mechanics.multibody.mechanism import CoupledRotor
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.part_names import shown_name
 
@@ -49,8 +50,8 @@ def cartesian_derivation(
     """The Cartesian equations of a model, or of the same with symbols for its numbers.
 
     Raises InputError for a mechanism that the formulation cannot treat."""
-    numbers = load_formulation("cartesian", model.equations, "--formulation")
-    assert isinstance(numbers, Cartesian)
+    load_formulation("cartesian", model.equations, "--formulation")  # its refusals
+    numbers = Cartesian(model.equations)
     system = numbers if equations is model.equations else Cartesian(equations, numbers)
     import casadi
 
@@ -233,6 +234,10 @@ class _Terms:
                     J = body.rotor[i]
                     G, b, C = [*G, self._on_bodies(k, row)], [*b, self.at["u"][dof + i] / J - row.bias], [*C, 1.0 / J]
             dof += joint.nv
+        for turns in self._turns():
+            along = ops.sum(ratio * ops.array(self._on_bodies(k, row)) for ratio, k, row in turns)
+            G, b = [*G, list(along)], [*b, -ops.sum(ratio * row.bias for ratio, _, row in turns)]
+        C += [1.0 / rotor.inertia for rotor in _with_inertia(self.equations.tree.rotors)]
         local = self.system.body_equations(self.placed, self.at["u"] * 0.0, self.t)
         for row in self._closing()[2]:
             on_body, bias = self.system.on_centres_of_mass(local, self.placed, row)
@@ -241,6 +246,15 @@ class _Terms:
                 whole[self.s * body : self.s * (body + 1)] = list(along)
             G, b, C = [*G, whole], [*b, -bias], [*C, 0.0]
         return G, b, C
+
+    def _turns(self) -> list[list[tuple[float, int, Row]]]:
+        """Of each rotor that turns with several joints: ratio, body of the joint and row of the joint's motion."""
+        tree = self.equations.tree
+        place = {joint.name: k for k, joint in enumerate(tree.joints)}
+        return [
+            [(ratio, place[joint], self.rows[place[joint]][1][0]) for joint, ratio in rotor.turns]
+            for rotor in _with_inertia(tree.rotors)
+        ]
 
     def _closing(self) -> tuple[list[Numeric], list[Numeric], list]:
         """(residuals, 0 of rows without one; rates; rows) of the acting rows of constraints, and of mimics."""
@@ -270,7 +284,8 @@ class _Terms:
             residual += [*(row.residual + x for row, x in zip(forbidden, away, strict=True)), *rotors]
             rate += [*(row.rate - x for row, x in zip(forbidden, speed, strict=True)), *rotors]
         more, more_rates, _ = self._closing()
-        return ops.array([*residual, *more]), ops.array([*rate, *more_rates])
+        rotors = [0.0] * len(self._turns())
+        return ops.array([*residual, *rotors, *more]), ops.array([*rate, *rotors, *more_rates])
 
     def _given_motion(self, k: int) -> tuple[list[Numeric], list[Numeric]]:
         """(what is added to the residuals of the rows of a joint with a given motion, what is subtracted from their
@@ -334,6 +349,7 @@ def _row_names(model: Model, system: Cartesian) -> list[RowName]:
             for dof, turning in zip(dofs, cartesian.rotors, strict=True)
             if turning
         ]
+    names += [RowName(rotor.name, "rotor on several joints", False) for rotor in _with_inertia(tree.rotors)]
     rows = [(member.name, row.name) for member in constraints.members for row in member.law.rows]
     names += [RowName(shown_name(rows[r][0]), rows[r][1]) for r in system.acting]
     dof_names = [
@@ -341,6 +357,11 @@ def _row_names(model: Model, system: Cartesian) -> list[RowName]:
     ]
     names += [RowName(dof_names[next(iter(row.efforts))], "follows") for row in system.equations.v_map.rows()]
     return names
+
+
+def _with_inertia(rotors: Sequence[CoupledRotor]) -> list[CoupledRotor]:
+    """The rotors that have a row of their own; one without inertia has friction alone."""
+    return [rotor for rotor in rotors if not ops.is_zero(rotor.inertia)]
 
 
 def _forbids(row: object) -> str:

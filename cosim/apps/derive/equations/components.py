@@ -309,25 +309,27 @@ class ComponentBuilder:
 
 
 def viscous_friction(e: MechanismEquations, v: Numeric) -> Numeric:
-    """(nv,) of joints and of their laws of friction."""
+    """(nv,) of joints and of their laws of friction, and of rotors that turn with several joints."""
     joints = tuple(replace(joint, friction=0.0, friction_laws=()) for joint in e.tree.joints)
-    effort = _with_joints(e, joints).friction_effort(v)
+    rotors = tuple(replace(rotor, friction=0.0) for rotor in e.tree.rotors)
+    effort = _with_friction(e, joints, rotors).friction_effort(v)
     laws = e.friction_laws
     return ops.set_at(effort, laws, [effort[k] + law.viscous * v[k] for k, law in laws.items()])
 
 
 def dry_friction(e: MechanismEquations, v: Numeric) -> Numeric:
-    """(nv,) of joints and of their laws of friction."""
+    """(nv,) of joints and of their laws of friction, and of rotors that turn with several joints."""
 
     def dry(joint: Joint) -> Joint:
         laws = tuple(law and replace(law, viscous=0.0) for law in joint.friction_laws)
         return replace(joint, damping=0.0, friction_laws=laws)
 
-    return _with_joints(e, tuple(map(dry, e.tree.joints))).friction_effort(v)
+    rotors = tuple(replace(rotor, damping=0.0) for rotor in e.tree.rotors)
+    return _with_friction(e, tuple(map(dry, e.tree.joints)), rotors).friction_effort(v)
 
 
-def _with_joints(e: MechanismEquations, joints: tuple) -> MechanismEquations:
-    return MechanismEquations(replace(e.tree, joints=joints), e.gravity, ConstraintSet())
+def _with_friction(e: MechanismEquations, joints: tuple, rotors: tuple) -> MechanismEquations:
+    return MechanismEquations(replace(e.tree, joints=joints, rotors=rotors), e.gravity, ConstraintSet())
 
 
 def _without_forces(e: MechanismEquations, gravity: Numeric) -> MechanismEquations:
@@ -337,5 +339,5 @@ def _without_forces(e: MechanismEquations, gravity: Numeric) -> MechanismEquatio
 
 def massless(e: MechanismEquations, forces: ConstraintSet) -> MechanismEquations:
     """Springs, force laws and the forces of elastic links alone."""
-    tree: Tree = replace(e.tree, bodies=tuple(body.without_mass() for body in e.tree.bodies))
+    tree: Tree = replace(e.tree, bodies=tuple(body.without_mass() for body in e.tree.bodies), rotors=())
     return MechanismEquations(tree, ZERO_VECTOR, forces)

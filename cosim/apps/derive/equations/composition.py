@@ -42,6 +42,7 @@ from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.joint_springs import joint_springs
 from cosim.mechanics.multibody.joints import JointKind
 from cosim.mechanics.multibody.mechanism import (
+    CoupledRotor,
     Frame,
     Joint,
     Link,
@@ -177,10 +178,10 @@ def _renamed(arm: Mechanism, platform: Mechanism) -> Mechanism:
     )
 
 
-def _parts(mechanism: Mechanism) -> tuple[Link | Joint | Frame | Spring | TorsionSpring, ...]:
+def _parts(mechanism: Mechanism) -> tuple[Link | Joint | Frame | Spring | TorsionSpring | CoupledRotor, ...]:
     """All that has a name beside loops, constraints and force laws."""
     m = mechanism
-    return *m.links, *m.joints, *m.frames, *m.springs, *m.torsion_springs
+    return *m.links, *m.joints, *m.frames, *m.springs, *m.torsion_springs, *m.rotors
 
 
 def _joined(platform: Mechanism, arm: Mechanism, frame: str) -> Mechanism:
@@ -195,6 +196,7 @@ def _joined(platform: Mechanism, arm: Mechanism, frame: str) -> Mechanism:
         springs=(*platform.springs, *arm.springs),
         torsion_springs=(*platform.torsion_springs, *arm.torsion_springs),
         forces=platform.forces,
+        rotors=(*platform.rotors, *arm.rotors),
     )
 
 

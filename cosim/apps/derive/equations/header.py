@@ -161,8 +161,9 @@ def _contents(d: Derivation) -> list[str]:
     contained = {
         "bodies": True,
         "gravity": bool(np.any(d.model.gravity)),
-        "rotors": any(np.any(body.rotor) for body in tree.bodies),
+        "rotors": bool(tree.rotors) or any(np.any(body.rotor) for body in tree.bodies),
         "damping and friction of joints": any(j.damping or j.friction or any(j.friction_laws) for j in tree.joints),
+        "damping and friction of rotors": any(r.damping or r.friction for r in tree.rotors),
         "springs in joints": constraints.joint_springs is not None or bool(constraints.ball_springs),
         "springs and dampers between bodies": bool(constraints.springs),
         "force laws": bool(constraints.laws),
@@ -184,7 +185,10 @@ def _rotors(d: Derivation) -> list[str]:
     for joint, kind, body in zip(tree.joints, tree.kinds, tree.bodies, strict=True):
         dofs = zip(kind.named(joint.name, kind.dofs), kind.dofs, body.rotor, strict=True)
         rows += [(name, f"{r:.6g}", quantity_unit("joint inertia", unit)) for name, (_, unit), r in dofs if r]
-    return ["", *table([("rotor on", "inertia", ""), *rows], "<><")] if rows else []
+    on_one = ["", *table([("rotor on", "inertia", ""), *rows], "<><")] if rows else []
+    turns = [" ".join(f"{ratio:+g} {shown_name(j)}" for j, ratio in rotor.turns) for rotor in tree.rotors]
+    several = [(r.name, f"{r.inertia:.6g}", "kg*m^2", of) for r, of in zip(tree.rotors, turns, strict=True)]
+    return [*on_one, "", *table([("rotor", "inertia", "", "turns by"), *several], "<><<")] if several else on_one
 
 
 def _friction_laws(d: Derivation) -> list[str]:
@@ -228,7 +232,8 @@ def _carried_links(model: Model) -> list[str]:
 
 
 def _dry_friction(d: Derivation) -> list[str]:
-    """Its law, where a joint has it."""
-    if not any(joint.friction for joint in d.model.equations.tree.joints):
+    """Its law, where a joint or a rotor has it."""
+    tree = d.model.equations.tree
+    if not any(part.friction for part in (*tree.joints, *tree.rotors)):
         return []
     return [f"Coulomb friction d of a joint: d v / sqrt(v^2 + s^2) with s = {FRICTION_SPEED:g} rad/s or m/s"]

@@ -20,7 +20,7 @@ from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.inertial_parameters import ELEMENTS
 from cosim.mechanics.multibody.joint_springs import joint_springs
 from cosim.mechanics.multibody.joints import JointKind
-from cosim.mechanics.multibody.mechanism import Joint, Pose, Torsion
+from cosim.mechanics.multibody.mechanism import CoupledRotor, Joint, Pose, Torsion
 from cosim.mechanics.multibody.part_names import shown_name
 from cosim.mechanics.multibody.torsion_springs import TorsionSpringDamper, ball_springs
 from cosim.mechanics.multibody.tree import Tree
@@ -69,12 +69,13 @@ class _Table:
 def with_symbols(e: MechanismEquations) -> tuple[MechanismEquations, list[SymbolicParameter]]:
     """The same equations with symbols in place of all numbers that are not 0, and the table of these.
 
-    Directions of axes, constants of laws and of elastic links stay numbers."""
+    Directions of axes, ratios of rotors, constants of laws and of elastic links stay numbers."""
     numbers = _Numbers(e.tree)
     gravity = numbers.gravity(e.gravity)
     bodies = tuple(map(numbers.body, range(len(e.tree.bodies))))
     joints = tuple(map(numbers.joint, e.tree.joints, e.tree.kinds))
-    tree = replace(e.tree, bodies=bodies, joints=joints, frames=e.tree.frames | numbers.frames())
+    rotors, frames = tuple(map(numbers.rotor, e.tree.rotors)), e.tree.frames | numbers.frames()
+    tree = replace(e.tree, bodies=bodies, joints=joints, frames=frames, rotors=rotors)
     constraints = replace(
         e.constraints,
         springs=tuple(map(numbers.spring, e.constraints.springs)),
@@ -144,6 +145,15 @@ class _Numbers:
             stiffness=table(f"k_{name}", joint.stiffness, stiffness, f"spring in {about}"),
             rest=table(f"r_{name}", unloaded, position, f"where the spring in {about} is unloaded"),
             torsion=None if joint.torsion is None else self.torsion(joint.torsion, name, f"spring in {about}"),
+        )
+
+    def rotor(self, rotor: CoupledRotor) -> CoupledRotor:
+        table, name, about = self.table, self._identifier(rotor.name), rotor.name
+        return replace(
+            rotor,
+            inertia=table(f"J_{name}", rotor.inertia, "kg*m^2", f"rotor {about}"),
+            damping=table(f"b_{name}", rotor.damping, "N*m*s/rad", f"viscous friction of {about}"),
+            friction=table(f"d_{name}", rotor.friction, "N*m", f"Coulomb friction of {about}"),
         )
 
     def frames(self) -> dict[str, tuple[int, Pose]]:

@@ -265,6 +265,7 @@ def _refusal(equations: MechanismEquations) -> str | None:
             return f"joint '{joint.name}' has a given motion, which a run in absolute coordinates does not treat"
     needing = [f"joint '{joint.name}', a mimic," for joint in tree.joints if joint.mimic is not None]
     needing += [f"'{item.name}'" for item in (*constraints.members, *constraints.laws) if item.kinds]
+    needing += [f"rotor '{rotor.name}', which turns with several joints," for rotor in tree.rotors]
     needing += [f"the spring in joint '{joint.name}'" for joint in tree.joints if joint.has_spring]
     if not needing:
         return None

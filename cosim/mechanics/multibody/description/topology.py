@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from cosim.mechanics.multibody.joints import kind_of
 from cosim.mechanics.multibody.mechanism import (
     AppliedForce,
     Constraint,
+    CoupledRotor,
     Frame,
     Joint,
     Link,
@@ -44,6 +45,7 @@ def build_mechanism(
     frames: Sequence[Frame] = (),
     forces: Sequence[AppliedForce] = (),
     torsion_springs: Sequence[TorsionSpring] = (),
+    rotors: Sequence[CoupledRotor] = (),
 ) -> Mechanism:
     """The mechanism of these parts, in their order, with mimics of mimics resolved.
 
@@ -57,19 +59,21 @@ def build_mechanism(
     named += [("torsion spring", spring.name, spring.place) for spring in torsion_springs]
     named += [("frame", frame.name, frame.place) for frame in frames]
     named += [("force", force.name, force.place) for force in forces]
+    named += [("rotor", rotor.name, rotor.place) for rotor in rotors]
     root, tree_errors = check_tree(links, joints)
     resolved, mimic_errors = resolve_mimics(joints)
     diagnostics.errors += tree_errors + repeated_names(named) + mimic_errors
     diagnostics.errors += unprintable_names([*(("link", link.name, link.place) for link in links), *named])
     diagnostics.errors += check_attachments(
-        links, joints, loops, constraints, (*springs, *torsion_springs), frames, forces
+        links, joints, loops, constraints, (*springs, *torsion_springs), frames, forces, rotors
     )
     diagnostics.raise_errors()
     couplings = tuple(loops), tuple(constraints), tuple(springs), tuple(frames), tuple(forces)
     found = Mechanism(escaped(name), root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
     doubts = tuple(doubtful_units(links, joints))
     warned = tuple(dict.fromkeys([*diagnostics.warnings, *doubtful_angles(diagnostics.angles), *doubts]))
-    return dataclasses.replace(found, torsion_springs=tuple(torsion_springs), warnings=warned, doubts=doubts)
+    of_springs, of_rotors = tuple(torsion_springs), tuple(rotors)
+    return dataclasses.replace(found, torsion_springs=of_springs, warnings=warned, doubts=doubts, rotors=of_rotors)
 
 
 def _later_links(links: Sequence[Link]) -> set[tuple[str, SourceLocation]]:
@@ -249,9 +253,10 @@ def check_attachments(
     springs: Sequence[Spring | TorsionSpring],
     frames: Sequence[Frame],
     forces: Sequence[AppliedForce],
+    rotors: Sequence[CoupledRotor],
 ) -> list[InputError]:
-    """Errors of loops, constraints, springs, frames and forces: links and joints that do not exist or do not move, a
-    link connected with itself, a loop defined twice, a frame with the name of a link."""
+    """Errors of loops, constraints, springs, frames, forces and rotors: links and joints that do not exist or do not
+    move, a link connected with itself, a loop defined twice, a frame or a rotor with the name of a link."""
     known = dict.fromkeys(link.name for link in links)
     attached: list[tuple[SourceLocation, tuple[str, ...]]] = []
     attached += [(loop.joint.place, (loop.joint.parent, loop.joint.child)) for loop in loops]
@@ -278,6 +283,30 @@ def check_attachments(
     known_joints.update(dict.fromkeys(modes, "which is a mode of an elastic link; name a joint"))
     for item in (*constraints, *forces):
         errors += [InputError(what, item.place) for what in _joint_errors(item.joints, known_joints)]
+    return errors + _rotor_errors(rotors, known, joints, loops, known_joints)
+
+
+def _rotor_errors(
+    rotors: Sequence[CoupledRotor],
+    links: Collection[str],
+    joints: Sequence[Joint],
+    loops: Sequence[LoopJoint],
+    known_joints: Mapping[str, str],
+) -> list[InputError]:
+    """Of rotors with the name of a link, and of those that turn with what has not one coordinate."""
+    several = {
+        joint.name: f"which has {count} coordinates; name joints that have one"
+        for joint in (*joints, *(loop.joint for loop in loops))
+        if not known_joints.get(joint.name) and (count := len(kind_of(joint).dofs)) != 1
+    }
+    errors = [
+        InputError(f"rotor '{rotor.name}' has the name of a link; give it another name", rotor.place)
+        for rotor in rotors
+        if rotor.name in links and rotor.name not in known_joints  # else it has an error already
+    ]
+    for rotor in rotors:
+        names = [name for name, _ in rotor.turns]
+        errors += [InputError(what, rotor.place) for what in _joint_errors(names, {**known_joints, **several})]
     return errors
 
 

@@ -26,6 +26,7 @@ MJCF = FormatLimits(
     ("revolute", "continuous", "prismatic", "spherical", "free", "fixed"),
     ("revolute", "continuous", "spherical", "fixed"),
     massless=False,
+    coupled_rotors=True,
 )
 TYPES = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "spherical": "ball", "free": "free"}
 LEAST_INERTIA = 1e-14  # kg m², of bodies that move; MuJoCo refuses less
@@ -229,6 +230,12 @@ class MjcfWriter:
             written = add(tendon, "spatial", {"name": spring.name} | {key: number(x) for key, x in law.items()})
             for end, (link, point) in zip("ab", spring.ends, strict=True):
                 add(written, "site", {"site": self._site(f"{spring.name}_{end}", link, Pose(np.eye(3), point))})
+        for rotor in robot.rotors:
+            law = {"armature": rotor.inertia, "damping": rotor.damping, "frictionloss": rotor.friction}
+            given = {key: number(value) for key, value in law.items() if value}
+            written = add(tendon, "fixed", {"name": rotor.name} | given)
+            for joint, turns in rotor.turns:
+                add(written, "joint", {"joint": joint, "coef": number(turns)})
 
 
 _UNLIMITED = 1e16  # where only the other bound is finite

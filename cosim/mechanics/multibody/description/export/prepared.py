@@ -16,6 +16,7 @@ from cosim.mechanics.multibody.description.topology import depth_first
 from cosim.mechanics.multibody.joints import GENERAL, JOINTS, joint_axes, kind_of
 from cosim.mechanics.multibody.mechanism import (
     Constraint,
+    CoupledRotor,
     Frame,
     Joint,
     Link,
@@ -33,12 +34,14 @@ LINEAR = 1e-12  # relative deviation from a linear constraint that counts as rou
 @dataclass(frozen=True)
 class FormatLimits:
     """What a format can say. kinds: of joints; loops: of joints that close loops; massless: whether links without mass
-    may be between joints, so that loops may be closed by joints in series."""
+    may be between joints, so that loops may be closed by joints in series; coupled_rotors: whether there are rotors
+    that turn with several joints."""
 
     title: str
     kinds: Collection[str]
     loops: Collection[str] = ()
     massless: bool = True
+    coupled_rotors: bool = False
 
 
 @dataclass
@@ -55,6 +58,7 @@ class PreparedRobot:
     springs: tuple[Spring, ...]
     gravity: tuple[float, float, float]
     carried: Mapping[str, float]
+    rotors: tuple[CoupledRotor, ...] = ()
     lost: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
@@ -110,7 +114,7 @@ def prepared(
         (x, y, z),
         dict(carried or {}),
     )
-    parts = *mechanism.links, *mechanism.joints, *mechanism.frames, *mechanism.springs
+    parts = *mechanism.links, *mechanism.joints, *mechanism.frames, *mechanism.springs, *mechanism.rotors
     found.taken = {each.name for each in parts} | {loop.joint.name for loop in mechanism.loops}
     followers = _followers(mechanism, found)
     for joint in depth_first(mechanism):
@@ -127,6 +131,11 @@ def prepared(
             raise InputError(what, whole.place)
         found.joints += before
         found.loops.append(LoopJoint(last, loop.child_pose, loop.coordinates))
+    written = {joint.name for joint in found.joints} if limits.coupled_rotors else set[str]()
+    kept = [rotor for rotor in mechanism.rotors if all(joint in written for joint, _ in rotor.turns)]
+    found.rotors = tuple(kept)
+    lost_rotors = [rotor.name for rotor in mechanism.rotors if rotor not in kept]
+    found.lose(f"rotors {{}}, which turn with several joints, are not in {limits.title}", lost_rotors)
     found.lose(f"torsion springs {{}} are not in {limits.title}", [each.name for each in mechanism.torsion_springs])
     known = {f"{name}_gravcomp" for name in found.carried}
     forces = [each.name for each in mechanism.forces if each.name.rstrip("_") not in known]

@@ -15,7 +15,7 @@ from cosim.mechanics.multibody.description.mjcf.compiled import CompiledModel
 from cosim.mechanics.multibody.description.mjcf.contacts import contacts_of
 from cosim.mechanics.multibody.description.mjcf.equality import Equalities
 from cosim.mechanics.multibody.description.mjcf.states import keyframes_of, start_of
-from cosim.mechanics.multibody.description.mjcf.tendons import springs_of
+from cosim.mechanics.multibody.description.mjcf.tendons import rotors_of, springs_of
 from cosim.mechanics.multibody.description.mjcf.tree import MjcfTree
 from cosim.mechanics.multibody.description.robot_file import RobotFile
 from cosim.mechanics.multibody.description.topology import build_mechanism
@@ -45,6 +45,7 @@ def read_mjcf(path: str | Path) -> RobotFile:
         equalities.constraints,
         springs,
         forces=[*tree.forces, *forces],
+        rotors=rotors_of(compiled),
     )
     return RobotFile(
         mechanism,

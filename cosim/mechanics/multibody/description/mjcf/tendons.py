@@ -1,4 +1,5 @@
-"""Tendons of a compiled model: springs and dampers along a length, of joints or of straight pieces between sites."""
+"""Tendons of a compiled model: springs and dampers along a length, of joints or of straight pieces between sites. The
+armature of a fixed tendon is a rotor that turns with its joints."""
 
 from __future__ import annotations
 
@@ -6,13 +7,10 @@ import numpy as np
 
 from cosim.core.errors import listed
 from cosim.mechanics.multibody.description.mjcf.compiled import CompiledModel
-from cosim.mechanics.multibody.mechanism import AppliedForce, Pose, Spring
+from cosim.mechanics.multibody.mechanism import AppliedForce, CoupledRotor, Pose, Spring
 from cosim.mechanics.multibody.spring_laws import LengthLaw, along_cord, along_joints
 
-LOST = {  # attribute of a tendon -> what is not taken
-    "tendon_armature": "its inertia is not taken",
-    "tendon_springyield": "its spring yields, which is not simulated: it is taken as elastic",
-}
+ARMATURE, YIELD = "tendon_armature", "tendon_springyield"
 
 
 def weights_of(compiled: CompiledModel, tendon: int) -> dict[str, float] | None:
@@ -33,9 +31,8 @@ def springs_of(compiled: CompiledModel) -> tuple[list[Spring], list[AppliedForce
     _warn_of_limits(compiled)
     for tendon in range(compiled.model.ntendon):
         law, element = _law(compiled, tendon), compiled.name("TENDON", tendon)
-        for attribute, what in LOST.items():
-            if compiled.number(attribute, tendon):
-                compiled.warn(what, "tendon", element)
+        if compiled.number(YIELD, tendon):
+            compiled.warn("its spring yields, which is not simulated: it is taken as elastic", "tendon", element)
         if not law.acts:
             continue
         weights, place = weights_of(compiled, tendon), compiled.place("tendon", element)
@@ -51,6 +48,35 @@ def springs_of(compiled: CompiledModel) -> tuple[list[Spring], list[AppliedForce
         elif found is not None:
             forces.append(found)
     return springs, forces
+
+
+def rotors_of(compiled: CompiledModel) -> list[CoupledRotor]:
+    """The armatures of fixed tendons; a spatial one has its own only where it does not bend, and is not taken."""
+    found = []
+    for tendon in range(compiled.model.ntendon):
+        armature, element = compiled.number(ARMATURE, tendon), compiled.name("TENDON", tendon)
+        weights = weights_of(compiled, tendon)
+        turns = tuple((joint, ratio) for joint, ratio in (weights or {}).items() if ratio)
+        if armature and weights is None:
+            compiled.warn("it is no fixed tendon: its inertia is not taken", "tendon", element)
+        elif armature and turns:
+            name, place = compiled.own_name(element, "rotor"), compiled.place("tendon", element)
+            found.append(CoupledRotor(name, turns, armature, place=place))
+            if _branches(compiled, tendon):
+                what = "its inertia couples joints of different branches here; MuJoCo leaves this coupling out"
+                compiled.diagnostics.note(what, place)
+    return found
+
+
+def _branches(compiled: CompiledModel, tendon: int) -> bool:
+    """Whether a joint of a fixed tendon does not carry another one of it."""
+    model = compiled.model
+    bodies = {int(model.jnt_bodyid[model.wrap_objid[k]]) for k in _path(compiled, tendon) if model.wrap_prm[k]}
+    body, carrying = max(bodies), set[int]()  # the numbers of bodies grow from the ground on
+    while body:
+        carrying.add(body)
+        body = int(model.body_parentid[body])
+    return not bodies <= carrying
 
 
 def _warn_of_limits(compiled: CompiledModel) -> None:
