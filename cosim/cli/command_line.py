@@ -314,6 +314,14 @@ def all_commands() -> Commands:
             choices=("ladder",),
             help="try laws of friction of growing detail; each is taken where it lowers the residual of every check",
         ),
+        word(
+            "--motor",
+            metavar="JOINT=ROTOR",
+            dest="motors",
+            action="append",
+            default=[],
+            help="the columns of a joint are those of a coupled rotor of the mechanism; may be repeated",
+        ),
         word("--fixed", metavar="A,B", default="", help="joints that do not move in the recordings"),
         flag("--offset", "find a constant offset of each recorded signal of drives too"),
         word(

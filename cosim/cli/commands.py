@@ -302,6 +302,7 @@ def identify(
     check: list[str],
     fit: str,
     friction: Literal["ladder"] | None,
+    motors: list[str],
     fixed: str,
     offset: bool,
     method: Literal["equation-error", "output-error"] | None,
@@ -321,6 +322,7 @@ def identify(
 ) -> None:
     """Find masses, inertias and friction from a recording."""
     from cosim.apps.identification.command import excite_rig, identify_rig
+    from cosim.apps.identification.motion_file import motors_of
     from cosim.cli.table_options import table_options
     from cosim.output.console import duration_of, quantity_of
     from cosim.output.slow_code import named_when_slow
@@ -333,6 +335,7 @@ def identify(
     if excite:
         extra = {"--check": check or None, "--report": report, "--json": json}
         extra |= {"--cutoff": cutoff, "--method": method, "--friction": friction, "--fixed": fixed or None}
+        extra |= {"--motor": motors or None}
         for option in (option for option, value in extra.items() if value is not None):
             raise InputError("is for finding numbers; --excite designs a motion", option)
         seconds = 20.0 if duration is None else duration_of(duration)
@@ -365,6 +368,7 @@ def identify(
             table,
             friction,
             names_in(fixed),
+            motors_of(motors),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from cosim.apps.identification.equation_error import check_identifiable_rig
 from cosim.apps.identification.excitation import excite, overlay_of
@@ -47,6 +48,7 @@ def identify_rig(
     table: TableOptions = SAID_BY_THE_FILE,
     friction: str | None = None,
     fixed: Sequence[str] = (),
+    motors: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Print what recordings determine, and write the overlay, the report and the figures. Raises RunError, after the
     latter are written, for numbers that explain too little; their overlay is written `anyway` only.
@@ -56,7 +58,13 @@ def identify_rig(
     if any(is_index(Path(file.path)) for file in (*files, *checks)):
         if len(files) > 1 or checks:
             raise InputError("an index of short runs has its own runs that check; give it alone", recordings[0])
-        others = {"--report": report, "--cutoff": cutoff, "--friction": friction, "--fixed": fixed or None}
+        others = {
+            "--report": report,
+            "--cutoff": cutoff,
+            "--friction": friction,
+            "--fixed": fixed or None,
+            "--motor": motors or None,
+        }
         for option, given in others.items():
             if given is not None:
                 raise InputError("is for one recording, not for an index of short runs; leave it out", option)
@@ -73,7 +81,7 @@ def identify_rig(
         console.check_files(input_files(rig, overrides), targets)
 
         def find(rig: Rig, numbers: Sequence[str]) -> Identification:
-            return identify(rig, files, numbers, cutoff, training, method, table, checks, fixed)
+            return identify(rig, files, numbers, cutoff, training, method, table, checks, fixed, motors)
 
         if friction == LADDER and not files:
             raise InputError("no law is found without a recording; give one before --check", "--friction")

@@ -149,6 +149,7 @@ class Ladder:
         sections, usual = known.overlay(), _usual_motions(known)
         # the damping of the mechanism acts in every law
         keys, numbers = {}, [*self.wanted, f"joints.*.friction.{COULOMB}", "mechanism.*.damping"]
+        numbers += [f"mechanism.{rotor.name}.friction" for rotor in known.rig.plant.mechanism.rotors]
         for name, of in usual.items():
             before = sections.get(_section(name), {})
             keys[_section(name)] = law = {"model": "smooth", COULOMB: of.coulomb}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from cosim.apps.identification.fit import Fit, LinearProblem, fit, nonlinear_blo
 from cosim.apps.identification.fitted_numbers import FittedNumbers
 from cosim.apps.identification.identifiability import Seen, look, scales_of
 from cosim.apps.identification.loads import load_block
-from cosim.apps.identification.motion_file import MotionFile
+from cosim.apps.identification.motion_file import MotionFile, of_joints
 from cosim.apps.identification.output_error import ClosedLoop, fit_outputs, noise_of
 from cosim.apps.identification.recorded_errors import LoadedEquation, RecordedErrors
 from cosim.apps.identification.recorded_motion import (
@@ -63,6 +64,7 @@ def identify(
     table: TableOptions = SAID_BY_THE_FILE,
     check: Sequence[str | Path | MotionFile] = (),
     fixed: Sequence[str] = (),
+    motors: Mapping[str, str] = MappingProxyType({}),
 ) -> Identification:
     """Find numbers of a rig from recordings of its motion, or tables, see `cosim.core.tables`.
 
@@ -72,9 +74,10 @@ def identify(
     not found from; training: without these, the first fraction of each recording, from which numbers are found; method:
     `equation-error`, of the equations of motion, or `output-error`, of simulated runs of one recording (default: the
     former where the rig has one); table: what the files do not say; fixed: joints that do not move in the recordings
-    (equation error). Raises InputError for a rig whose equations are not
-    known, for a recording of another rig, one that is too short or has no motion or no signal of a joint, one of
-    another motion than the rig's (of simulated runs), and for motions that determine none of the numbers.
+    (equation error); motors: joint -> coupled rotor of the mechanism whose position and effort its columns have. Raises
+    InputError for a rig whose equations are not known, for a recording of another rig, one that is too short or has no
+    motion or no signal of a joint, one of another motion than the rig's (of simulated runs), and for motions that
+    determine none of the numbers.
     """
     for name in fixed:
         if name not in rig.joints:
@@ -100,7 +103,7 @@ def identify(
     dofs = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
     read = []
     for file in (*files, *checks):
-        motion = read_motion(rig, file.path, sources_of(rig), table, fixed)
+        motion = of_joints(read_motion(rig, file.path, sources_of(rig), table, fixed), rig, motors)
         read.append(ReadFile(file, file.corrected(motion, dofs)))
     chosen = choose(rig, wanted) if given else Variables(())
     if method == OUTPUT_ERROR:
@@ -177,7 +180,7 @@ class FittedRecordings:
         counts += [0] * len(checks)
         motions = tuple(each.motion for each in read)
         found = FittedRecordings(rig, variables, tuple(errors), motions, tuple(counts), float(cutoff))
-        check_drives(motions[: len(training)])
+        check_drives(motions[: len(training)] or motions)
         moving = sum(int(of.samples.moving.sum(axis=0).max(initial=0)) for of in found.parts or errors)
         if moving < FEWEST:
             what = f"has {moving} samples in which a joint moves steadily, {FEWEST} are needed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from cosim.apps.identification.recorded_motion import RecordedMotion, late
 from cosim.core.errors import InputError, did_you_mean, listed
 from cosim.core.types import Array
 from cosim.core.units import parse_quantity, quantity_unit
+from cosim.rig.rig import Rig
 
 LOAD, ZERO, OFFSET, DELAY = KEYS = ("load", "zero", "offset", "delay")
 _KEY = re.compile(r":(\w+)=")
@@ -90,3 +91,42 @@ def _delay(text: str, where: str) -> float:
     if not -LONGEST_DELAY <= seconds <= LONGEST_DELAY:
         raise InputError(f"a delay of {seconds:g} s is longer than {LONGEST_DELAY:g} s", where)
     return seconds
+
+
+def of_joints(motion: RecordedMotion, rig: Rig, motors: Mapping[str, str]) -> RecordedMotion:
+    """A motion whose columns of a joint are those of a coupled rotor: joint -> rotor.
+
+    The rotor turns by θ = Σ c q of its joints, and its torque acts on each of them, c times. Raises InputError for
+    names that do not exist, and for rotors that do not turn with their joint.
+    """
+    rotors = {rotor.name: rotor.turns for rotor in rig.plant.mechanism.rotors}
+    place, joints = "--motor", motion.joints
+    if motors and motion.source == CURRENT:
+        raise InputError("needs efforts of motors; make them of the currents by --gain effort, as N*m/A", place)
+    turned = np.eye(len(joints))
+    for joint, name in motors.items():
+        if name not in rotors:
+            near = did_you_mean(name, rotors) if rotors else "; give it in mechanism.rotors"
+            raise InputError(f"there is no rotor '{name}'{near}", place)
+        turns = dict(rotors[name])
+        if joint not in joints or not turns.get(joint):
+            raise InputError(f"the rotor '{name}' does not turn with a recorded joint '{joint}'", place)
+        if missing := [other for other in turns if other not in joints]:
+            raise InputError(f"the rotor '{name}' turns with '{missing[0]}', which is not recorded", place)
+        turned[joints.index(joint)] = [turns.get(other, 0.0) for other in joints]
+    try:
+        position = np.linalg.solve(turned, motion.position.T).T
+    except np.linalg.LinAlgError:
+        raise InputError("the joints do not follow from these rotors; give each joint another one", place) from None
+    return replace(motion, position=position, drive=motion.drive @ turned)
+
+
+def motors_of(words: Iterable[str]) -> dict[str, str]:
+    """joint -> rotor, of `JOINT=ROTOR`. Raises InputError."""
+    found = {}
+    for word in words:
+        joint, separator, rotor = word.partition("=")
+        if not joint or not separator or not rotor:
+            raise InputError(f"is '{word}'; give a joint and a rotor, such as joint_6=wrist_motor", "--motor")
+        found[joint] = rotor
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -448,7 +448,7 @@ class Identification:
             values = [float(value) for value in self.values[where]]
             owner, _, what = block.title.rpartition(".")
             if block.title.startswith("mechanism."):
-                found |= _keys_of_mechanism(block, values)
+                found |= _keys_of_mechanism(block, values, self._rotors)
             elif owner.endswith((".actuator", ".friction")):
                 joint, section = owner.split(".")[1:]
                 sections.setdefault(owner, self._section(joint, section))[what] = values[0]
@@ -460,6 +460,10 @@ class Identification:
                 f"joints.{name}.encoder": self._section(name, "encoder") | late for name in self.motions[0].joints
             }
         return found | sections
+
+    @property
+    def _rotors(self) -> list[str]:
+        return [rotor.name for rotor in self.rig.plant.mechanism.rotors]
 
     @property
     def late_ticks(self) -> int | None:
@@ -475,11 +479,13 @@ class Identification:
         return copy.deepcopy(own.get(key) or all_.get(key) or {})
 
 
-def _keys_of_mechanism(block: VariableBlock, values: list[float]) -> dict[str, Any]:
+def _keys_of_mechanism(block: VariableBlock, values: list[float], rotors: Collection[str]) -> dict[str, Any]:
     found, first = {}, 0
     for name, length in zip(block.numbers, block.lengths, strict=True):
         number = values[first : first + length]
-        found[f"mechanism.numbers.{name.removeprefix('mechanism.')}"] = number if length > 1 else number[0]
+        own = name.removeprefix("mechanism.")
+        section = "rotors" if own.rpartition(".")[0] in rotors else "numbers"
+        found[f"mechanism.{section}.{own}"] = number if length > 1 else number[0]
         first += length
     return found
 

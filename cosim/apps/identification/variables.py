@@ -32,6 +32,7 @@ from cosim.rig.parameter_table import table_of
 from cosim.rig.rig import Rig
 
 SMALL = {"viscous": 0.1, "coulomb": 0.1, "damping": 0.1, "friction": 0.1}  # SI: where the search of a 0 begins
+ROTOR_INERTIA = "rotor_inertia"  # of drives, and of rotors that turn with several joints
 # word of --fit -> patterns of names of numbers
 WORDS: dict[str, tuple[str, ...]] = {
     "inertia": ("mechanism.*.mass",),
@@ -40,7 +41,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         "joints.*.friction.coulomb", "mechanism.*.damping", "mechanism.*.friction",
     ),
     "torque_constant": ("joints.*.actuator.torque_constant",),
-    "rotor_inertia": ("joints.*.actuator.rotor_inertia",),
+    ROTOR_INERTIA: ("joints.*.actuator.rotor_inertia",),
     "elasticity": ("joints.*.actuator.stiffness", "joints.*.actuator.damping"),
     "offset": (f"{OFFSET}*",),
     "gain": (f"{GAIN}*",),
@@ -155,6 +156,8 @@ def choose(rig: Rig, wanted: Sequence[str]) -> Variables:
     chosen, errors = dict[str, None](), list[InputError]()
     for word in wanted:
         patterns = WORDS.get(word, (word,))
+        if word == ROTOR_INERTIA:
+            patterns = (*patterns, *(f"mechanism.{rotor.name}.inertia" for rotor in rig.plant.mechanism.rotors))
         found = [
             name
             for name in [*known, *of_signals, DELAY]
