@@ -129,6 +129,11 @@ def test_the_numbers_are_found(runs):
     assert not stage.open
     text = "\n".join(found.lines())
     assert "M1" in text and "taken" in text
+    k, R = (TRUE[f"joints.arm.actuator.{name}"] for name in ("torque_constant", "resistance"))
+    damping, stiffness = (value for value, _ in found.products.values())
+    assert damping == pytest.approx(k**2 / R, rel=0.01)
+    assert stiffness == pytest.approx(found.gain * k / R, rel=0.01)
+    assert f"torque_constant^2/resistance {damping:.5g} N*m*s/rad" in text
 
 
 def test_what_cannot_be_told_apart_is_named(runs):

@@ -67,6 +67,7 @@ def as_json(found: ServoFit) -> dict[str, object]:
         "joint": found.joint,
         "candidates": found.candidates,
         "taken": _as_json(found.taken, found.joint),
+        "products": {name: value for name, (value, _) in found.products.items()},
         "laws": laws,
     }
 

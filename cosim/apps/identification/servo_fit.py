@@ -22,6 +22,7 @@ import numpy as np
 from cosim.apps.identification.servo_runs import ServoRun, ServoRuns, servo_joint
 from cosim.core.errors import InputError
 from cosim.core.types import Array
+from cosim.rig.parameter_table import table_of
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import load_rig
 
@@ -117,12 +118,27 @@ class ServoStage:
 @dataclass(frozen=True)
 class ServoFit:
     """joint; stages: from the simplest law on; taken: the law of one of them, fitted to all runs; candidates:
-    simulations of all runs."""
+    simulations of all runs; gain: of the rig, where it is not looked for."""
 
     joint: str
     stages: tuple[ServoStage, ...]
     taken: ServoStage
     candidates: int
+    gain: float
+
+    @property
+    def products(self) -> dict[str, tuple[float, str]]:
+        """What acts of torque constant, resistance and gain, with its unit: they are determined where single ones are
+        not."""
+        v = self.taken.numbers.values
+        k, R = v["torque_constant"], v["resistance"]
+        return {
+            "torque_constant^2/resistance": (k**2 / R, "N*m*s/rad, damping by the back-EMF"),
+            "gain*torque_constant/resistance": (
+                v.get("gain", self.gain) * k / R,
+                "N*m/rad/V, torque over the error at kp 1, by the supply",
+            ),
+        }
 
     def lines(self) -> Iterator[str]:
         """For people."""
@@ -133,6 +149,8 @@ class ServoFit:
         yield f"{self.taken.law} fitted to all runs: mean absolute error {self.taken.fitted_error:.4g} rad"
         for name, value in self.taken.numbers.rig_numbers(self.joint).items():
             yield f"  {name} {value:.5g}"
+        for name, (value, unit) in self.products.items():
+            yield f"  {name} {value:.5g} {unit}"
         if ZERO in self.taken.numbers.values:
             yield f"  zero of the recorded positions {self.taken.numbers.values[ZERO]:.4g} rad"
         for combination in self.taken.open:
@@ -337,7 +355,8 @@ def fit_servo(
     search.fitted = np.ones(len(others), dtype=bool)
     numbers = search.best(dict(chosen.numbers.values), names, (), budget - _cost_of_stage(names))
     taken = _stage(search, chosen.law, numbers, names)
-    return ServoFit(runs.joint, tuple(stage for stage, _ in stages), taken, search.candidates)
+    gain = float(table_of(runs.rig).per_run[f"joints.{runs.joint}.actuator.gain"].values[0])
+    return ServoFit(runs.joint, tuple(stage for stage, _ in stages), taken, search.candidates, gain)
 
 
 def _stage(search: ServoSearch, law: str, numbers: ServoNumbers, names: Sequence[str]) -> ServoStage:
