@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from cosim.core.errors import listed
 from cosim.core.types import Array
 from cosim.core.units import quantity_unit, show_percent
 from cosim.output.text_table import TextTable
+from cosim.rig.file_keys import file_keys
 from cosim.rig.parameter_table import table_of
 from cosim.rig.rig import Rig
 
@@ -442,28 +442,16 @@ class Identification:
 
     def overlay(self) -> dict[str, Any]:
         """Keys of the rig with the found numbers, as in `cosim run RIG --overlay`."""
-        found: dict[str, Any] = {}
-        sections: dict[str, dict[str, Any]] = {}
+        known, found = table_of(self.rig).per_run, dict[str, Any]()
         for block, where in zip(self.variables.blocks, self.variables.number_places, strict=True):
-            values = [float(value) for value in self.values[where]]
-            owner, _, what = block.title.rpartition(".")
-            if block.title.startswith("mechanism."):
-                found |= _keys_of_mechanism(block, values, self._rotors)
-            elif owner.endswith((".actuator", ".friction")):
-                joint, section = owner.split(".")[1:]
-                sections.setdefault(owner, self._section(joint, section))[what] = values[0]
-            elif block.title in table_of(self.rig).per_run:
-                found[block.title] = values[0]
+            values, first = [float(value) for value in self.values[where]], 0
+            for name, length in zip(block.numbers, block.lengths, strict=True):
+                if name in known:
+                    found[name] = values[first : first + length] if length > 1 else values[first]
+                first += length
         if self.late_ticks in POSSIBLE_DELAYS:
-            late = {"delay": self.late_ticks}
-            sections |= {
-                f"joints.{name}.encoder": self._section(name, "encoder") | late for name in self.motions[0].joints
-            }
-        return found | sections
-
-    @property
-    def _rotors(self) -> list[str]:
-        return [rotor.name for rotor in self.rig.plant.mechanism.rotors]
+            found |= {f"joints.{name}.encoder.delay": self.late_ticks for name in self.motions[0].joints}
+        return file_keys(self.rig, found)
 
     @property
     def late_ticks(self) -> int | None:
@@ -471,23 +459,6 @@ class Identification:
         if not self.variables.delayed:
             return None
         return round(float(self.values[-1]) / self.rig.tick_model.step)
-
-    def _section(self, joint: str, key: str) -> dict[str, Any]:
-        """A section of a joint as the file has it, or the one of `all` where the joint has none."""
-        joints: Mapping[str, Any] = self.rig.spec.source.data["joints"]
-        own, all_ = (joints.get(name) or {} for name in (joint, "all"))
-        return copy.deepcopy(own.get(key) or all_.get(key) or {})
-
-
-def _keys_of_mechanism(block: VariableBlock, values: list[float], rotors: Collection[str]) -> dict[str, Any]:
-    found, first = {}, 0
-    for name, length in zip(block.numbers, block.lengths, strict=True):
-        number = values[first : first + length]
-        own = name.removeprefix("mechanism.")
-        section = "rotors" if own.rpartition(".")[0] in rotors else "numbers"
-        found[f"mechanism.{section}.{own}"] = number if length > 1 else number[0]
-        first += length
-    return found
 
 
 def _names(block: VariableBlock) -> Iterator[tuple[str, str | None]]:

@@ -11,7 +11,9 @@ from cosim.core.errors import InputError
 from cosim.core.paths import read_file
 from cosim.output import console
 from cosim.output.output_files import check_output, identity, write_file, write_json
+from cosim.rig.file_keys import file_keys
 from cosim.rig.reading.yaml_source import Override, overlay_text
+from cosim.rig.rig import load_rig
 
 OF_EVERY_FIT = ("inertia", "friction", "delay")  # words of --fit that change nothing here
 METHOD = "output-error"
@@ -53,7 +55,8 @@ def identify_servo(
         print(*found.lines(), sep="\n")
     if output:
         numbers = {name: float(value) for name, value in found.taken.numbers.rig_numbers(found.joint).items()}
-        write_file(output, overlay_text(numbers, str(path)).encode(), "overlay")
+        keys = file_keys(load_rig(path, overrides), numbers)
+        write_file(output, overlay_text(keys, str(path)).encode(), "overlay")
         if json != "-":
             print(f"wrote     overlay {output}")
     if json and write_json(json, as_json(found), "figures"):

@@ -19,7 +19,7 @@ from cosim.apps.tuning.session_folder import SessionFolder
 from cosim.core.errors import InputError, RunError
 from cosim.core.types import Array
 from cosim.output.output_files import write_file
-from cosim.rig.parameter_table import table_of
+from cosim.rig.file_keys import file_keys
 from cosim.rig.reading.yaml_source import overlay_text
 
 
@@ -100,8 +100,7 @@ def _extend(
 
 def overlay_values(session: SessionData, trial: Trial) -> dict[str, object]:
     """key of the rig file -> value."""
-    table = table_of(session.evaluator.rig)
-    return {table.find(name)[0].key: value for name, value in session.parameters_of(trial).items()}
+    return file_keys(session.evaluator.rig, session.parameters_of(trial))
 
 
 def write_gains(session: SessionData, trial: Trial, path: str | Path) -> None:
