@@ -114,7 +114,7 @@ OTHER = {
     "origin": '<origin xyz="5 0 0"/>',
     "axis": '<axis xyz="1 0 0"/>',
     "limit": '<limit lower="-9" upper="9" velocity="9" effort="9"/>',
-    "dynamics": '<dynamics damping="7" friction="7"/>',
+    "dynamics": '<dynamics damping="7" friction="3"/>',
 }
 
 
