@@ -33,7 +33,7 @@ FADE = 1.0  # s, at both ends
 
 @dataclass(frozen=True)
 class KnownInformation:
-    """What recordings tell of the variables: matrix (size, size), JᵀJ / σ²; noise (nv,): σ, in the unit of the
+    """The information of recordings on the variables: matrix (size, size), JᵀJ / σ²; noise (nv,): σ, in the unit of the
     drives, `source`; cutoff [Hz]: of the filter."""
 
     matrix: Array

@@ -134,7 +134,7 @@ def _cause(found: Identification, chosen: Variables, read: ReadFile, training: f
 
 
 def known_information(found: Identification, rig: Rig, wanted: Sequence[str]) -> KnownInformation:
-    """What the recordings of an identification tell of the variables of wanted numbers; rig: with the found numbers."""
+    """Of the recordings of an identification on the variables of wanted numbers; rig: with the found numbers."""
     chosen = choose(rig, wanted)
     files = [ReadFile(MotionFile(motion.path), motion) for motion in found.motions]
     given = FittedRecordings.of(rig, files, files, chosen, found.cutoff, 1.0)

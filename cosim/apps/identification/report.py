@@ -64,6 +64,11 @@ def _add_checks(page: ReportPage, found: Identification) -> None:
         " floor is what the least squares of this model leave in training where bodies may be impossible: what is far"
         " above it, the bounds of possible ones cost; what the floor itself leaves, the model lacks, or is noise."
     )
+    if clusters := found.estimate.clusters:
+        page.text(
+            f"Intervals come from {clusters} parts of the recordings, each taken as independent of the others.",
+            note=True,
+        )
     bands = bands_of(found)
     rows = []
     for check, band in zip(found.checks, bands, strict=True):

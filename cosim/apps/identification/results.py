@@ -342,6 +342,8 @@ class Identification:
         yield from checks.lines()
         of_training, of_rest = (show_percent(self.residual(training).whole) for training in (True, False))
         yield f"residual  {of_training} of the drives in training, {of_rest} in what checks"
+        if clusters := self.estimate.clusters:
+            yield f"intervals from {clusters} parts of the recordings, each taken as independent of the others"
         if self.laws:
             laws = TextTable(["law of friction"], ["training", "checks", ""])
             for row in self.rows_of_laws:
