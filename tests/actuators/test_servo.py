@@ -156,3 +156,72 @@ def test_a_run_cannot_have_a_delay_for_which_no_commands_are_kept(rig_of):
     rig = rig_of(RIG, "joints.arm.actuator.delay=4.3 ms")
     line = str(raised(InputError, rig.rollouts, {"joints.arm.actuator.delay": [2e-3, 8e-3]}, duration=0.1))
     assert "commands are kept for the delay of the rig alone; give longest_delay" in line
+
+
+# --- gears with play ---
+
+PLAY, STIFFNESS = 0.03, 150.0  # rad, N m/rad
+ELASTIC = [f"joints.arm.actuator.play={PLAY} rad", f"joints.arm.actuator.gear_stiffness={STIFFNESS}"]
+
+
+def motion_with_play(goals: np.ndarray) -> np.ndarray:
+    """(ticks, 4) position and velocity of the arm and of the rotor."""
+    damping = 0.6 * math.sqrt(STIFFNESS * ARMATURE)
+    of_arm = INERTIA - ARMATURE
+    rows, x = [], np.zeros(4)
+    for goal in goals:
+        rows.append(x)
+
+        def rates(t, x, goal=goal):
+            q, v, a, w = x
+            gap = a - q
+            pressed = gap - min(max(gap, -0.5 * PLAY), 0.5 * PLAY)
+            torque = STIFFNESS * pressed + damping * (w - v)
+            torque = max(torque, 0.0) if pressed > 0.0 else min(torque, 0.0) if pressed < 0.0 else 0.0
+            duty = min(max(GAIN * KP * (goal - q), -1.0), 1.0)
+            motor = KT * (duty * SUPPLY - KT * w) / R
+            return [v, (torque - 0.5 * 9.81 * 0.1 * math.sin(q) - 0.01 * v) / of_arm, w, (motor - torque) / ARMATURE]
+
+        x = solve_ivp(rates, (0.0, 1e-3), x, rtol=1e-9, atol=1e-11, max_step=1e-4).y[:, -1]
+    return np.array(rows)
+
+
+def test_the_rotor_moves_freely_in_the_play_of_its_gears(rig_of):
+    run = rig_of(RIG, *ELASTIC, "schedule.integrator=rk4", "schedule.substeps=20").run("0.5 s")
+    expected = motion_with_play(1.2 * np.sin(2 * np.pi * 1.5 * run.t))
+    np.testing.assert_allclose(run["arm/position"], expected[:, 0], atol=3e-4)
+    # it is on both flanks, and between them
+    gap = expected[:, 2] - expected[:, 0]
+    assert gap.min() < -0.5 * PLAY and gap.max() > 0.5 * PLAY
+    assert (np.abs(gap) < 0.4 * PLAY).any()
+    assert run.summary["energy"]["residual_relative"] < 1e-3
+
+
+def test_stiff_gears_without_play_are_rigid_ones(rig_of):
+    stiff = ["joints.arm.actuator.gear_stiffness=5000", "schedule.integrator=rk4"]
+    elastic, rigid = (rig_of(RIG, *settings).run("0.4 s")["arm/position"] for settings in (stiff, []))
+    np.testing.assert_allclose(elastic, rigid, atol=2e-3)
+    assert np.abs(elastic - rigid).max() > 1e-9
+
+
+def test_steps_are_short_enough_for_the_gears(rig_of):
+    assert rig_of(RIG, *ELASTIC).spec.schedule.substeps == math.ceil(1e-3 / (math.sqrt(ARMATURE / STIFFNESS) / 4))
+
+
+def test_a_load_goes_through_the_play_when_its_weight_changes_sides(rig_of):
+    """Beyond the upright position the load pulls at the other flank: the servo's error changes by about the play."""
+    slow = "controllers.goal.trajectory={type: quintic, goal: 4.2, duration: 6 s, delay: 0.2 s}"
+    positions = [rig_of(RIG, slow, *settings).run("6.5 s")["arm/position"] for settings in (ELASTIC, ELASTIC[1:])]
+    apart = positions[0] - positions[1]
+    before, after = apart[positions[1] < 2.8], apart[positions[1] > 3.5]
+    assert np.median(before) < 0.0 < np.median(after)
+    assert np.abs(apart).max() < PLAY
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [["play=0.1 rad"], ["gear_damping=1"], ["gear_stiffness=100", "armature=0"], ["gear_stiffness=0"]],
+    ids=lambda value: "-".join(value),
+)
+def test_gears_that_are_not_complete(rig_of, said, settings):
+    said(raised(InputErrors, rig_of, RIG, *[f"joints.arm.actuator.{setting}" for setting in settings]))

@@ -136,6 +136,25 @@ def test_the_numbers_are_found(runs):
     assert f"torque_constant^2/resistance {damping:.5g} N*m*s/rad" in text
 
 
+def test_the_play_of_gears_is_found(folder):
+    """Of runs with it, from a tenth of it."""
+    gears = ["joints.arm.actuator.gear_stiffness=60", "joints.arm.actuator.play=0.008 rad"]
+    known = ServoRuns(folder / "rig.yaml", read_index(folder / "index.csv"), fitted_numbers("arm", ["play"]), gears)
+    numbers = ServoNumbers(true_numbers().values | {"play": 0.08})
+    known.recorded = known.positions(
+        {name: np.array([value]) for name, value in numbers.rig_numbers("arm").items()}, np.zeros(1)
+    )[0]
+    search = ServoSearch(known, np.ones(len(known.runs), dtype=bool), budget=120)
+    start = true_numbers().values | {"play": 0.008, "torque_constant": 0.36}
+    found = search.best(start, ["play", "torque_constant"], (), 100)
+    assert found.values["play"] == pytest.approx(0.08, rel=0.02)
+    assert found.values["torque_constant"] == pytest.approx(0.33, rel=0.02)
+
+
+def test_rigid_gears_have_no_play(folder, said):
+    said(raised(InputError, open_runs, folder / "rig.yaml", read_index(folder / "index.csv"), ["play"], []))
+
+
 def test_what_cannot_be_told_apart_is_named(runs):
     """Without the duty at its limit, k_t, R and the gain of the firmware share one degree of freedom: (k_t, R, gain) →
     (c k_t, c² R, c gain) changes nothing."""

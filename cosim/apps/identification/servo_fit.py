@@ -64,12 +64,13 @@ FRICTION = frozenset(name for names in LAWS.values() for name in names)
 FIRST = {
     "breakaway": 0.3, "stribeck_speed": 1.0, "stribeck_exponent": 1.3, "both_load_friction": 0.05,
     "both_static_load_friction": 0.05, "quadratic_load_friction": 1e-3, "quadratic_external_load_friction": 1e-3,
-    "viscous": 0.01, "armature": 1e-3,
+    "viscous": 0.01, "armature": 1e-3, "play": 0.01,
 }  # fmt: skip
 LOADS = ("load_friction", "external_load_friction", "static_load_friction", "static_external_load_friction")
 QUADRATIC = ("quadratic_load_friction", "quadratic_external_load_friction")
 OF_DRIVE = ("torque_constant", "resistance", "armature")
-OPTIONAL = ("gain", "max_speed")
+PLAY = "play"
+OPTIONAL = ("gain", "max_speed", PLAY)
 DELAY, ZERO = "delay", "zero"
 EXPONENTS = (0.5, 4.0)  # with more, friction jumps at the Stribeck speed, which steps of 5 ms do not survive
 UNIT = {DELAY: 0.01, ZERO: 0.02}  # s, rad, of a variable that is no logarithm
@@ -321,6 +322,9 @@ def open_runs(
     if law is None or law.model == "smooth":
         what = f"joints.{joint}.friction" + ("" if law is None else ".model")
         raise InputError(f"the friction of the gears is looked for; give {what}: stribeck", str(path))
+    actuator = rig.spec.joints[joint].actuator
+    if PLAY in optional and actuator is not None and actuator.params.gear_stiffness is None:
+        raise InputError(f"rigid gears have no play; give joints.{joint}.actuator.gear_stiffness", f"--fit {PLAY}")
     static = [f"joints.{joint}.friction.static={law.coulomb!r}"] if law.static is None else []
     return ServoRuns(path, runs, fitted_numbers(joint, optional), [*overrides, *static])
 
