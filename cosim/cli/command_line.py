@@ -37,6 +37,23 @@ def _overrides_of(overlay: str) -> list[Override]:
     return read_overlay(overlay)
 
 
+MANY: dict[str, Any] = {"action": "append", "default": []}
+# of commands that read a table of another program
+TABLE = (
+    word(
+        "--unit", metavar="NAME=UNIT", help="unit of t, position, effort, a joint or a column; may be repeated", **MANY
+    ),
+    word(
+        "--column",
+        metavar="NAME=COLUMN",
+        help="column of t, a joint or JOINT/position, or of position those of all joints: q1..q6; may be repeated",
+        **MANY,
+    ),
+    word("--gain", metavar="NAME=GAIN", help="of a column, such as 'effort=1.4,0.7 N*m/A'; may be repeated", **MANY),
+    word("--topic", metavar="NAME", help="topic of an MCAP file with several"),
+)
+
+
 def _tuning_words() -> Iterator[Word]:
     """The options of a session, which add to the section `tuning` of the rig or replace it."""
     pairs = (
@@ -47,6 +64,8 @@ def _tuning_words() -> Iterator[Word]:
     )
     for name, key, metavar, about in pairs:
         yield word(name, dest=key, metavar=metavar, action="append", default=[], help=f"{about}; may be repeated")
+    yield word("--measured", metavar="F.csv", help="a log of the machine, or a recording, for the figure misfit")
+    yield from TABLE
     yield word("--samples", metavar="N", type=int, help="so many random plants instead of the corners")
     yield word("--robust", choices=("worst", "mean"), help="how the costs of the plants become one; default: worst")
     names = "cma, de, gradient, relay, shape, sobol, tpe"
@@ -65,23 +84,6 @@ def _tuning_words() -> Iterator[Word]:
     yield word("--candidates", metavar="N", type=int, default=3, help="how many trials are tried; default: 3")
     yield word("--step-factor", metavar="X", type=float, default=1.5, help="of a gain between two runs; default: 1.5")
     yield flag("--yes", "run real motors without confirmation before each run")
-
-
-MANY: dict[str, Any] = {"action": "append", "default": []}
-# of commands that read a table of another program
-TABLE = (
-    word(
-        "--unit", metavar="NAME=UNIT", help="unit of t, position, effort, a joint or a column; may be repeated", **MANY
-    ),
-    word(
-        "--column",
-        metavar="NAME=COLUMN",
-        help="column of t, a joint or JOINT/position, or of position those of all joints: q1..q6; may be repeated",
-        **MANY,
-    ),
-    word("--gain", metavar="NAME=GAIN", help="of a column, such as 'effort=1.4,0.7 N*m/A'; may be repeated", **MANY),
-    word("--topic", metavar="NAME", help="topic of an MCAP file with several"),
-)
 
 
 def all_commands() -> Commands:

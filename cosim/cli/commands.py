@@ -377,6 +377,10 @@ def tune(
     candidates: int,
     step_factor: float,
     yes: bool,
+    unit: list[str],
+    column: list[str],
+    gain: list[str],
+    topic: str | None,
     overrides: list[Override],
     **options: Any,
 ) -> None:
@@ -384,9 +388,10 @@ def tune(
     from cosim.apps.tuning.command import hardware_trials, read_options, try_on_hardware, tune_rig
     from cosim.apps.tuning.notebook import open_session
     from cosim.cli.confirm import MotorQuestion, check_confirmable
+    from cosim.cli.table_options import table_options
     from cosim.output.slow_code import named_when_slow
 
-    given = read_options(options)
+    given = read_options(options, table_options(unit, column, topic, gain))
     if replay is not None and on_hardware is None:
         raise InputError("nothing to try its candidates on; add --on-hardware", "--replay")
     hardware = None if on_hardware is None else hardware_trials(on_hardware, trial, candidates, step_factor)
