@@ -4,12 +4,14 @@ It is the root of the mean, over the quantities that the log has of a joint, of
 
     mean of (simulated − measured)² / mean of (measured − its mean)²
 
-over the rows of the log within the run: 0 for a run like the log, 1 for one that knows no more than the mean. It is
-√(1 − R²) with the coefficient of determination R² (Draper and Smith, Applied Regression Analysis, chapter 1).
+over the rows of the log within the run: 0 for a run like the log, 1 for one that knows no more than the mean. Of one
+quantity it is √(1 − R²) with the coefficient of determination R² (Draper and Smith, Applied Regression Analysis,
+chapter 1).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -58,14 +60,17 @@ class TargetLog:
     def misfit(self, t: Array, signal: Callable[[LogColumn], Array]) -> Array:
         """(k, joints) of k runs, from the values (k, times) of each column at the times t (times,) [s], NaN where a run
         had ended: rows of the log from there on do not count. NaN of joints that the log does not have."""
-        squares = [
-            _mean_of_known((_at(self.t, t, signal(column)) - column.values) ** 2) / column.spread
-            for column in self.columns
-        ]
-        found = np.full((len(squares[0]), self.joints), np.nan)
-        for joint in {column.joint for column in self.columns}:
-            own = [square for square, column in zip(squares, self.columns, strict=True) if column.joint == joint]
-            found[:, joint] = np.sqrt(np.mean(own, axis=0))
+        values = [signal(column) for column in self.columns]
+        end = float(t[-1])
+        times = np.where(self.t <= end * (1.0 + ROUNDING), np.minimum(self.t, end), self.t)
+        found = np.full((len(values[0]), self.joints), np.nan)
+        for run in range(len(found)):  # each alone: its sums are the same to the bit among others
+            squares = dict[int, list[float]]()
+            for column, runs in zip(self.columns, values, strict=True):
+                simulated = np.interp(times, t, runs[run], right=np.nan)
+                squares.setdefault(column.joint, []).append(_mean_square(simulated - column.values) / column.spread)
+            for joint, own in squares.items():
+                found[run, joint] = math.sqrt(math.fsum(own) / len(own))
         return found
 
     def misfit_of_run(self, run: Run, joints: Sequence[str], ticks: int) -> Array:
@@ -90,18 +95,7 @@ def measured_signal(run: Run, joint: str, quantity: str) -> str | None:
     return next((name for name in names if name in run), None)
 
 
-def _mean_of_known(values: Array) -> Array:
-    """(k,) over the numbers of (k, n), NaN without one."""
-    known = ~np.isnan(values)
-    count = known.sum(axis=1)
-    return np.where(count > 0, np.where(known, values, 0.0).sum(axis=1) / np.maximum(count, 1), np.nan)
-
-
-def _at(times: Array, t: Array, values: Array) -> Array:
-    """(k, n) values (k, m) at times t (m,) between them at `times` (n,), linearly; NaN after the last one."""
-    if len(t) < 2:
-        return np.full((len(values), len(times)), np.nan)
-    after = np.clip(np.searchsorted(t, times), 1, len(t) - 1)
-    part = (times - t[after - 1]) / (t[after] - t[after - 1])
-    between = values[:, after - 1] * (1.0 - part) + values[:, after] * part
-    return np.where(part <= 1.0 + ROUNDING * len(t), between, np.nan)
+def _mean_square(values: Array) -> float:
+    """Of the numbers among (n,), NaN without one."""
+    known = values[~np.isnan(values)]
+    return float(np.mean(known**2)) if len(known) else math.nan

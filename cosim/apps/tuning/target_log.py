@@ -23,7 +23,6 @@ from cosim.rig.sections.tuning import TuningKeys
 
 SHORTEST = 0.5  # of a run, that a log has
 AT_REST = 1e-3  # deviation from the mean, relative to the joint that moves most, up to which a joint is at rest
-EXAMPLE = "such as --measured log.csv"
 READING = ("units", "columns", "topic", "gains")  # keys of the section that say how a log is read
 
 
@@ -45,7 +44,7 @@ def read_target(rig: Rig, request: TuningKeys, objective: Objective, seconds: fl
     places += [(("limits", limit.measure.name), limit.measure) for limit in objective.limits if limit.measure.is_misfit]
     if request.measured is None:
         for keys in [*(keys for keys, _ in places), *((key,) for key in READING if getattr(request, key))]:
-            raise SectionError(f"there is no log; give one, {EXAMPLE}", keys)
+            raise SectionError("there is no log; give its file by --measured, or by the key 'measured'", keys)
         return None
     if not places:
         raise SectionError(f"nothing is compared with this log; add {MISFIT} to minimise or limits", ("measured",))
@@ -116,7 +115,8 @@ def _columns(found: Run, run: Run, inside: Array, path: str) -> Iterator[LogColu
                 what = f"has {own} in {found.units[own]}, the rig in {run.units[signal]}"
                 raise InputError(f"{what}; give a log of this rig", path)
             values = np.array(found[own][inside], dtype=float)
-            yield LogColumn(k, quantity, signal, values, float(np.nanvar(values)))
+            if len(known := values[~np.isnan(values)]):
+                yield LogColumn(k, quantity, signal, values, float(np.var(known)))
 
 
 def _moving(columns: Sequence[LogColumn], run: Run) -> list[LogColumn]:

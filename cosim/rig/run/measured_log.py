@@ -103,8 +103,8 @@ def _other_units(run: Run, log: JointLog, found: Mapping[str, MeasuredColumn], k
 
 
 def run_or_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE_FILE, from_start: bool = False) -> Run:
-    """What a run is compared with: another run, or a log of its joints, see `measured_log`. Raises InputError for what is
-    neither."""
+    """What a run is compared with: another run, or a log of its joints, see `measured_log`. Raises InputError for what
+    is neither."""
     if Path(path).suffix.lower() in TABLES:
         return measured_log(path, run, options, from_start)
     try:
