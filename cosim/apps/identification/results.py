@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +21,7 @@ from cosim.core.errors import listed
 from cosim.core.types import Array
 from cosim.core.units import quantity_unit, show_percent
 from cosim.output.text_table import TextTable
+from cosim.rig.joint_sections import joint_section
 from cosim.rig.parameter_table import table_of
 from cosim.rig.rig import Rig
 
@@ -451,13 +451,14 @@ class Identification:
                 found |= _keys_of_mechanism(block, values)
             elif owner.endswith((".actuator", ".friction")):
                 joint, section = owner.split(".")[1:]
-                sections.setdefault(owner, self._section(joint, section))[what] = values[0]
+                sections.setdefault(owner, joint_section(self.rig, joint, section))[what] = values[0]
             elif block.title in table_of(self.rig).per_run:
                 found[block.title] = values[0]
         if self.late_ticks in POSSIBLE_DELAYS:
             late = {"delay": self.late_ticks}
             sections |= {
-                f"joints.{name}.encoder": self._section(name, "encoder") | late for name in self.motions[0].joints
+                f"joints.{name}.encoder": joint_section(self.rig, name, "encoder") | late
+                for name in self.motions[0].joints
             }
         return found | sections
 
@@ -467,12 +468,6 @@ class Identification:
         if not self.variables.delayed:
             return None
         return round(float(self.values[-1]) / self.rig.tick_model.step)
-
-    def _section(self, joint: str, key: str) -> dict[str, Any]:
-        """A section of a joint as the file has it, or the one of `all` where the joint has none."""
-        joints: Mapping[str, Any] = self.rig.spec.source.data["joints"]
-        own, all_ = (joints.get(name) or {} for name in (joint, "all"))
-        return copy.deepcopy(own.get(key) or all_.get(key) or {})
 
 
 def _keys_of_mechanism(block: VariableBlock, values: list[float]) -> dict[str, Any]:

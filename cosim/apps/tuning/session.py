@@ -19,6 +19,7 @@ from cosim.apps.tuning.session_folder import SessionFolder
 from cosim.core.errors import InputError, RunError
 from cosim.core.types import Array
 from cosim.output.output_files import write_file
+from cosim.rig.joint_sections import overlay_of_numbers
 from cosim.rig.parameter_table import table_of
 from cosim.rig.reading.yaml_source import overlay_text
 
@@ -100,8 +101,10 @@ def _extend(
 
 def overlay_values(session: SessionData, trial: Trial) -> dict[str, object]:
     """key of the rig file -> value."""
-    table = table_of(session.evaluator.rig)
-    return {table.find(name)[0].key: value for name, value in session.parameters_of(trial).items()}
+    rig = session.evaluator.rig
+    table = table_of(rig)
+    values = {table.find(name)[0].key: value for name, value in session.parameters_of(trial).items()}
+    return overlay_of_numbers(rig, values)
 
 
 def write_gains(session: SessionData, trial: Trial, path: str | Path) -> None:
