@@ -11,11 +11,13 @@ import pytest
 import yaml
 
 from cosim import Rig, load_rig, tune
+from cosim.apps.tuning.dask_workers import Package, evaluate_part
 from cosim.apps.tuning.hardware import figures_of_run
 from cosim.apps.tuning.misfit import LogColumn, TargetLog
 from cosim.apps.tuning.notebook import open_session, rerun_trial, show_session
-from cosim.apps.tuning.setup import evaluator_of, request_of
+from cosim.apps.tuning.setup import evaluator_of, request_json, request_of
 from cosim.core.errors import InputError
+from cosim.rig.rig_files import files_of
 from tests.kit.command import Command
 from tests.kit.messages import Said
 from tests.kit.refusals import raised
@@ -197,6 +199,18 @@ def test_a_session_with_a_log_goes_on_elsewhere_and_is_run_again(place, monkeypa
         said(raised(InputError, call))
 
 
+def test_a_worker_reads_the_log_again_and_refuses_another_one(place, said: Said):
+    rig = load_rig(place / "wrong.yaml")
+    request = request_of(rig, {"parameters": NUMBERS, "minimise": ["misfit"], "measured": "log.csv"})
+    found, files = evaluator_of(rig, request), files_of(rig)
+    assert found.log is not None
+    values, gains = np.array([[0.5, 0.1], [0.7, 0.2]]), tuple(rig.tick_model.parameters.tolist())
+    package = Package("a", files.contents, files.as_run, gains, request_json(request), found.log.digest)
+    assert evaluate_part(package, values, threads=1) == found.evaluate(values)
+    (place / "log.csv").write_text((place / "log.csv").read_text() + "\n")
+    said(raised(InputError, evaluate_part, replace(package, key="b"), values, threads=1))
+
+
 def test_a_session_of_a_former_version_has_no_log(place):
     tune(load_rig("rig.yaml"), {"arm.kp/elbow": "10..1000"}, trials=2, folder=place / "s", optimiser="sobol")
     header = json.loads((place / "s" / "session.json").read_text())
@@ -216,7 +230,12 @@ def test_the_command_prints_what_was_guessed_and_the_report_draws_the_log(comman
     out = command.prints(*words, "--unit", "elbow=deg", "--column", "elbow=elbow", "--session", "s")
     assert "note" not in out
     page = Path("s/report.html").read_text()
-    assert "Log and runs" in page and "elbow: position [rad]" in page and f"{place}/deg.csv" in page
+    assert (
+        "Log and runs" in page
+        and "elbow: position [rad]" in page
+        and "elbow: position − log [rad]" in page
+        and f"{place}/deg.csv" in page
+    )
 
 
 # --- the real rig ---------------------------------------------------------------------------------------

@@ -100,15 +100,18 @@ def draw_courses(t: Array, courses: Sequence[JointCourse]) -> list[SvgChart]:
 
 
 def draw_log(log: TargetLog, joints: Sequence[str], runs: Sequence[LoggedRuns]) -> list[SvgChart]:
-    """What a log has of joints, beside the runs with the start and the best gains."""
+    """What a log has of joints beside the runs with the start and the best gains, and the differences of these."""
     charts = []
     for drawn in runs:
-        name = f"{joints[drawn.column.joint]}: {drawn.column.quantity} [{unit_sign(drawn.unit)}]"
-        chart = SvgChart(name, "time [s]", HALF, 200)
-        chart.line(log.t, drawn.column.values, GREEN, "log")
-        chart.line(drawn.t, drawn.start, FAINT, START, dashed=True, width=1.1)
-        chart.line(drawn.t, drawn.best, BLUE, BEST, width=1.1)
-        charts.append(chart)
+        joint, quantity, unit = joints[drawn.column.joint], drawn.column.quantity, unit_sign(drawn.unit)
+        beside = SvgChart(f"{joint}: {quantity} [{unit}]", "", HALF, 170)
+        beside.line(log.t, drawn.column.values, GREEN, "log")
+        apart = SvgChart(f"{joint}: {quantity} − log [{unit}]", "", HALF, 170)
+        for values, color, label in ((drawn.start, FAINT, START), (drawn.best, BLUE, BEST)):
+            look = {"dashed": label == START, "width": 1.1}
+            beside.line(drawn.t, values, color, label, **look)
+            apart.line(log.t, np.interp(log.t, drawn.t, values) - drawn.column.values, color, label, **look)
+        charts += [beside, apart]
     return charts
 
 
