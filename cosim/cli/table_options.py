@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cosim.core.errors import InputError
-from cosim.core.tables.options import TableOptions
-
-KEYS = ("--unit ", "--column ", "--topic", "--gain ")
+from cosim.core.tables.options import COMMAND_KEYS, TableOptions
 
 
 def table_options(
@@ -15,7 +13,7 @@ def table_options(
 ) -> TableOptions:
     """Raises InputError for what is not NAME=VALUE."""
     units, columns = _pairs(unit, "--unit", "position=deg"), _pairs(column, "--column", "elbow=q2")
-    return TableOptions(units, columns, topic, KEYS, _pairs(gain, "--gain", "'effort=1.4,0.7 N*m/A'"))
+    return TableOptions(units, columns, topic, COMMAND_KEYS, _pairs(gain, "--gain", "'effort=1.4,0.7 N*m/A'"))
 
 
 def _pairs(texts: Sequence[str], option: str, example: str) -> dict[str, str]:

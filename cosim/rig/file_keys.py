@@ -25,11 +25,15 @@ def file_keys(rig: Rig, values: Mapping[str, Any]) -> dict[str, Any]:
     sections above."""
     table, found = table_of(rig), dict[str, Any]()
     for name, value in values.items():
-        joint, section, what = _parts(name)
-        if section:
-            found.setdefault(f"joints.{joint}.{section}", joint_section(rig, joint, section))[what] = value
-        else:
+        place = _place(rig, name)
+        if place is None:
             found[table.find(name)[0].key] = value
+            continue
+        joint, section, fields = place
+        data: Any = found.setdefault(f"joints.{joint}.{section}", joint_section(rig, joint, section))
+        for field in fields[:-1]:
+            data = data[int(field)] if isinstance(data, list) else data.setdefault(field, {})
+        data[fields[-1]] = value
     return found
 
 
@@ -51,9 +55,11 @@ def _is_finite(value: Any) -> bool:
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 
 
-def _parts(name: str) -> tuple[str, str, str]:
-    """(joint, section, key) of `joints.JOINT.SECTION.KEY`, whose joint may have dots; empty texts of other names."""
-    owner, _, what = name.rpartition(".")
-    before, _, section = owner.rpartition(".")
-    kind, _, joint = before.partition(".")
-    return (joint, section, what) if kind == "joints" and section in SECTIONS else ("", "", "")
+def _place(rig: Rig, name: str) -> tuple[str, str, list[str]] | None:
+    """(joint, section, fields) of `joints.JOINT.SECTION.FIELD`; None of other names. A joint may have dots."""
+    for joint in rig.joints:
+        if (rest := name.removeprefix(f"joints.{joint}.")) != name:
+            section, *fields = rest.split(".")
+            if section in SECTIONS and fields:
+                return joint, section, fields
+    return None

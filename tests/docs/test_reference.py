@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from cosim import load_rig
+from cosim.apps.tuning.misfit import MISFIT
 from cosim.apps.tuning.objective import MARGINS
 from cosim.apps.tuning.optimisers import known_optimisers
 from cosim.apps.tuning.plants import GROUPS
@@ -115,7 +116,7 @@ CLASSES = {heading: cls for heading, (cls, _) in SECTIONS.items()} | plugins() |
 
 
 def test_every_margin_and_every_optimiser_is_listed():
-    assert names("Figures of merit") == set(MARGINS)
+    assert names("Figures of merit") == {*MARGINS, MISFIT}
     rows = {row[0].strip("`"): row[1] for row in TABLES["Optimisers"][1:]}
     assert rows == known_optimisers()
     assert names("Plants") == set(GROUPS)

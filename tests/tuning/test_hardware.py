@@ -195,6 +195,29 @@ def test_a_candidate_that_the_simulation_refuses_does_not_run(session, bench, re
     assert said[-1].startswith("trial 1 is left out: ")
 
 
+def test_the_misfit_to_a_log_is_of_what_the_drives_measured(session, bench, real, tmp_path):
+    """The log is the run of the model, which the real arm is heavier than."""
+    rig = session.evaluator.rig
+    run = rig.run()
+    names = [f"{joint}/{what}" for joint in JOINTS for what in ("position", "velocity", "effort")]
+    rows = np.column_stack([run.t, *(run[name] for name in names)])
+    np.savetxt(tmp_path / "log.csv", rows, "%.17g", ",", header=",".join(["t", *names]), comments="")
+    keys = TuningKeys(parameters=session.request.parameters, minimise={"misfit": None}, measured=f"{tmp_path}/log.csv")
+    session.evaluator = evaluator_of(rig, keys)
+    found = replay(session, real)
+    found.try_all([])
+    (first,) = found.runs
+    expected = 0.0
+    for joint in JOINTS:
+        squares = []
+        for real_name, what in (("measured_position", "position"), ("measured_velocity", "velocity"), ("effort",) * 2):
+            values, log = first.run[f"{joint}/{real_name}"][: len(run.t)], run[f"{joint}/{what}"]
+            squares.append(np.nanmean((values - log) ** 2) / np.var(log))
+        expected += math.sqrt(np.mean(squares))
+    assert first.good and first.real["misfit"] == pytest.approx(expected, rel=1e-9)
+    assert 0.0 < first.simulated["misfit"] < first.real["misfit"] < 1.0
+
+
 def test_nothing_runs_without_confirmation(session, real):
     def refuse(lines):
         raise InputError("not confirmed, the motors stay off")

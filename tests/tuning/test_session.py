@@ -127,6 +127,21 @@ def test_numbers_of_drives_are_tuned_and_written_too(tmp_path):
     assert run.summary["joints"]["axis"]["error_rms"] == pytest.approx(session.best.outcome.cost, rel=1e-9)
 
 
+@pytest.mark.parametrize("own", [None, {"limits": {"velocity": 99.0}}], ids=["no entry", "another section"])
+def test_numbers_of_a_section_of_all_joints_are_written_with_the_section(tmp_path, own):
+    """A joint with a part of the section would have nothing else of it."""
+    friction = {"model": "smooth", "coulomb": 0.1, "viscous": 1.0}
+    rig = rig_in(tmp_path, joints={"all": {"friction": friction}, **({} if own is None else {"axis": own})})
+    ranges = {"joints.axis.friction.viscous": "2..40", "joints.axis.friction.coulomb": "0.2..0.5"}
+    session = tune(rig, ranges, folder=tmp_path / "s", trials=4, optimiser="sobol")
+    viscous, coulomb = session.best.values
+    overlay = yaml.safe_load((tmp_path / "s" / "gains.yaml").read_text())
+    assert overlay == {"joints.axis.friction": {"model": "smooth", "coulomb": coulomb, "viscous": viscous}}
+    run = load_rig(tmp_path / "rig.yaml", read_overlay(tmp_path / "s" / "gains.yaml")).run()
+    assert run.summary["joints"]["axis"]["error_rms"] == pytest.approx(session.best.outcome.cost, rel=1e-9)
+    assert rerun_trial(open_session(tmp_path / "s"), 2, None)[0] == session.trials[2]
+
+
 def test_masses_are_tuned_and_written_too(rig, tmp_path):
     """∫e² = kd / (2 kp) + J / (2 kd), with kp = 100 and kd = 4."""
     parameters = {"mechanism.table.inertia/2": "0.05..1"}

@@ -77,7 +77,7 @@ def climb(
             what = f"the drive of '{name}' has a law of friction of its own, and laws are tried on ideal drives"
             raise InputError(f"{what}; leave the option out", "--friction")
     ladder = Ladder(with_keys, find, tuple(word for word in wanted if word != WORD))
-    first = best = Step(find(rig, [*ladder.wanted, WORD]), {})
+    first = best = LadderStep(find(rig, [*ladder.wanted, WORD]), {})
     laws = [TriedLaw.of(FIRST, first.found)]
     for rung in RUNGS:
         try:
@@ -100,13 +100,13 @@ def climb(
 
 
 @dataclass(frozen=True)
-class Step:
+class LadderStep:
     """Found numbers, and by the titles of the rungs of their law the joints that have them."""
 
     found: Identification
     rungs: Mapping[str, tuple[str, ...]]
 
-    def is_better_than(self, other: Step) -> bool:
+    def is_better_than(self, other: LadderStep) -> bool:
         """By every check."""
         pairs = zip(self.found.residuals_of_checks, other.found.residuals_of_checks, strict=True)
         return all(own < BETTER * others for own, others in pairs)
@@ -120,16 +120,18 @@ class Ladder:
     find: Callable[[Rig, Sequence[str]], Identification]
     wanted: tuple[str, ...]
 
-    def above(self, below: Step, rung: Rung) -> Step | None:
+    def above(self, below: LadderStep, rung: Rung) -> LadderStep | None:
         """With the rung on the joints that show it; None if none does."""
         return self._shown(below.found, {**below.rungs, rung.title: below.found.motions[0].joints}, (rung.title,))
 
-    def without(self, step: Step, title: str) -> Step | None:
+    def without(self, step: LadderStep, title: str) -> LadderStep | None:
         """With the others on the joints that show them; None if none does."""
         others = [of for of in step.rungs if of != title]
         return self._shown(step.found, dict.fromkeys(others, step.found.motions[0].joints), others)
 
-    def _shown(self, known: Identification, rungs: dict[str, tuple[str, ...]], asked: Sequence[str]) -> Step | None:
+    def _shown(
+        self, known: Identification, rungs: dict[str, tuple[str, ...]], asked: Sequence[str]
+    ) -> LadderStep | None:
         """rungs: with the joints that may have them, of those asked the ones that do not show them are left out."""
         while all(rungs.values()):
             step, before = self._found(known, rungs), rungs
@@ -144,7 +146,7 @@ class Ladder:
                 return step
         return None
 
-    def _found(self, known: Identification, rungs: Mapping[str, tuple[str, ...]]) -> Step:
+    def _found(self, known: Identification, rungs: Mapping[str, tuple[str, ...]]) -> LadderStep:
         """known: where it begins."""
         sections, usual = known.overlay(), _usual_motions(known)
         # the damping of the mechanism acts in every law
@@ -157,7 +159,7 @@ class Ladder:
                 law |= {key: before.get(key, value) for key, value in rung.keys(of).items() if key != "model"}
                 law |= {"model": rung.keys(of).get("model", law["model"])}
                 numbers += [f"{_section(name)}.{number}" for number in rung.numbers]
-        return Step(self.find(self.with_keys(keys), list(dict.fromkeys(numbers))), rungs)
+        return LadderStep(self.find(self.with_keys(keys), list(dict.fromkeys(numbers))), rungs)
 
 
 def _section(joint: str) -> str:

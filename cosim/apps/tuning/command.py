@@ -9,15 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cosim.apps.tuning.evaluation import TrialEvaluator
 from cosim.apps.tuning.hardware import HardwareReplay
 from cosim.apps.tuning.hardware_report import write_hardware_report
 from cosim.apps.tuning.hardware_trials import HardwareTrials
+from cosim.apps.tuning.misfit import TargetLog
 from cosim.apps.tuning.session import FailedTuning, Progress, TuningSession
 from cosim.apps.tuning.session_data import Trial
 from cosim.apps.tuning.session_folder import OVERLAY, PARENT, REPORT, latest_path, new_path
 from cosim.apps.tuning.setup import fingerprint_of
 from cosim.apps.tuning.tune import run_session
 from cosim.core.errors import InputError
+from cosim.core.tables.options import TableOptions
 from cosim.core.units import unit_sign
 from cosim.output import console
 from cosim.output.console import options_named
@@ -27,6 +30,7 @@ from cosim.rig.rig import Rig, load_rig
 from cosim.rig.rig_files import input_files
 from cosim.rig.run.consent import GivenQuestion
 from cosim.rig.run.run_warnings import give
+from cosim.rig.sections.tuning import TuningKeys
 
 NONE = "–"
 # keys whose option may be repeated -> the option, and whether it must have a value
@@ -36,6 +40,8 @@ PAIRS = {
     "limits": ("--limit", True),
     "plants": ("--plant", True),
 }
+# keys of the log -> their options
+OF_A_LOG = {"units": "--unit", "columns": "--column", "gains": "--gain", "topic": "--topic"}
 
 
 def tune_rig(
@@ -58,21 +64,34 @@ def tune_rig(
     _, misfits = rig.warnings  # unstable gains are the matter of its first trial
     give(misfits)
     place = _place(rig, folder, resume)
+
+    def begin(evaluator: TrialEvaluator, request: TuningKeys) -> None:
+        if hardware is not None:
+            hardware.check(evaluator, request)
+        if evaluator.log is not None:
+            _print_notes(evaluator.log)
+
     for name in (OVERLAY, REPORT):
         console.refuse_inputs(input_files(rig, overrides), place / name, "--session")
     try:
         with (
-            options_named({key: option for key, (option, _) in PAIRS.items()}),
+            options_named({key: option for key, (option, _) in PAIRS.items()} | OF_A_LOG),
             shown_progress(rig.spec.name) as progress,
         ):
-            session = run_session(
-                rig, given, place, resume, dask, progress, None if hardware is None else hardware.check
-            )
+            session = run_session(rig, given, place, resume, dask, progress, begin)
     except FailedTuning as failed:
         print_result(failed.session)
         raise
     print_result(session)
     return session
+
+
+def _print_notes(log: TargetLog) -> None:
+    """What was guessed of a log, which the search would not show: it may be in another unit."""
+    if log.notes and sys.stderr.isatty():
+        console.write_line("")
+    for note in log.notes:
+        print(f"note     {log.path}: {note}", flush=True)
 
 
 def hardware_trials(path: Path, chosen: Sequence[int], count: int, factor: float) -> HardwareTrials:
@@ -150,10 +169,12 @@ def _figures(session: TuningSession, start: Trial, best: Trial) -> TextTable:
     return table
 
 
-def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of the section `tuning` that were given. options: key -> value, a list of texts for one of PAIRS."""
+def read_options(options: Mapping[str, Any], log: TableOptions) -> dict[str, Any]:
+    """The keys of the section `tuning` that were given. options: key -> value, a list of texts for one of PAIRS; log:
+    how it is read."""
     pairs = {key: _pairs(options[key], *words) for key, words in PAIRS.items()}
-    return {key: value for key, value in {**options, **pairs}.items() if value is not None}
+    of_a_log = {key: getattr(log, key) or None for key in OF_A_LOG}
+    return {key: value for key, value in {**options, **pairs, **of_a_log}.items() if value is not None}
 
 
 def _pairs(texts: Sequence[str], option: str, needed: bool) -> dict[str, str | None] | None:

@@ -33,19 +33,20 @@ ATTEMPTS = 3  # of a part of a batch, each ended by the loss of workers
 
 @dataclass(frozen=True)
 class Package:
-    """What a worker needs to evaluate trials: the files of the rig, all parameters of its controllers, and the request.
-    key: equal for equal ones."""
+    """What a worker needs to evaluate trials: the files of the rig, all parameters of its controllers, the request and
+    the digest of its log. key: equal for equal ones."""
 
     key: str
     files: Mapping[str, bytes]
     as_run: str
     gains: tuple[float, ...]
     request: dict[str, Any]
+    log: str
 
     def evaluator(self) -> TrialEvaluator:
         rig = rig_of_files(self.files, self.as_run, interpret=False, trust=True)  # of the session
         rig.tick_model.parameters[:] = self.gains
-        return evaluator_of(rig, TuningKeys(**self.request))
+        return evaluator_of(rig, TuningKeys(**self.request), self.log)
 
 
 _evaluators: dict[str, TrialEvaluator] = {}  # of this process, the latest one alone
@@ -84,14 +85,16 @@ class DaskWorkers:
         check_address(address)
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         rig, files = evaluator.rig, files_of(evaluator.rig)
+        log = "" if evaluator.log is None else evaluator.log.digest
         evaluated = {key: value for key, value in request_json(request).items() if key not in NOT_EVALUATED}
         self._address, self._parts = address, 0
         self._package = Package(
-            f"{fingerprint_of(rig)} {evaluated}",
+            f"{fingerprint_of(rig)} {evaluated} {log}",
             files.contents,
             files.as_run,
             tuple(rig.tick_model.parameters.tolist()),
             request_json(request),
+            log,
         )
         self._check_reached()
         try:

@@ -12,6 +12,7 @@ import numpy as np
 
 from cosim.apps.analysis.linearisation import LinearRig
 from cosim.apps.tuning.margins import MarginFinder
+from cosim.apps.tuning.misfit import MISFIT, TargetLog
 from cosim.apps.tuning.objective import REFUSED, Objective, score_of
 from cosim.apps.tuning.plants import Plants
 from cosim.apps.tuning.space import SearchSpace
@@ -50,6 +51,7 @@ class TrialEvaluator:
     objective: Objective
     plants: Plants
     duration: float | None = None
+    log: TargetLog | None = None  # that runs are to be like
     threads: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -91,13 +93,15 @@ class TrialEvaluator:
             parameters,
             duration=self.duration,
             metrics=self.objective.metrics,
-            signals=self.objective.signals,
+            signals=self._signals,
             threads=self.threads,
             unknown=self._unknown,
         )
         figures: dict[str, Array] = dict(batch.metrics)
         for name in self.objective.signals:
             figures[name] = np.nanmax(np.abs(batch.samples[name]), axis=1, keepdims=True)
+        if self.log is not None:
+            figures[MISFIT] = self.log.misfit(batch.t, lambda column: batch.samples[column.signal])
         if self.objective.margins:
             figures |= self._margins.find(parameters, self.objective.margins, self.moments)
         completed = np.where(batch.stopped, np.minimum(batch.ticks / self._ticks, 1.0 - 1e-9), 1.0)
@@ -109,6 +113,11 @@ class TrialEvaluator:
             reason = "" if first is None else self._reason(batch.faults[k * p + int(first)], int(first))
             outcomes.append(self._outcome(own, completed[runs], reason))
         return outcomes
+
+    @property
+    def _signals(self) -> list[str]:
+        """That are kept over time."""
+        return list(dict.fromkeys([*self.objective.signals, *([] if self.log is None else self.log.signals)]))
 
     def linear(self, values: Array, moment: int = 0) -> LinearRig:
         """The tick of the rig with the parameters (d,), after so many ticks of a run. Raises InputError for a rig

@@ -9,6 +9,7 @@ import numpy as np
 
 from cosim.apps.analysis.frequency import FrequencyResponse
 from cosim.apps.analysis.measured import MeasuredLoop
+from cosim.apps.tuning.misfit import LogColumn, TargetLog
 from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.types import Array
 from cosim.core.units import TURN, unit_sign
@@ -32,6 +33,17 @@ class JointCourse:
     effort_unit: str
     error: Array
     effort: Array
+
+
+@dataclass(frozen=True)
+class LoggedRuns:
+    """A quantity of a joint in a log, its unit, and the runs with the start and the best gains (times,)."""
+
+    column: LogColumn
+    unit: str
+    t: Array
+    start: Array
+    best: Array
 
 
 def draw_history(session: SessionData) -> list[SvgChart]:
@@ -84,6 +96,22 @@ def draw_courses(t: Array, courses: Sequence[JointCourse]) -> list[SvgChart]:
             chart.line(t, start, FAINT, START, dashed=True, width=1.1)
             chart.line(t, best, BLUE, BEST)
             charts.append(chart)
+    return charts
+
+
+def draw_log(log: TargetLog, joints: Sequence[str], runs: Sequence[LoggedRuns]) -> list[SvgChart]:
+    """What a log has of joints beside the runs with the start and the best gains, and the differences of these."""
+    charts = []
+    for drawn in runs:
+        joint, quantity, unit = joints[drawn.column.joint], drawn.column.quantity, unit_sign(drawn.unit)
+        beside = SvgChart(f"{joint}: {quantity} [{unit}]", "", HALF, 170)
+        beside.line(log.t, drawn.column.values, GREEN, "log")
+        apart = SvgChart(f"{joint}: {quantity} − log [{unit}]", "", HALF, 170)
+        for values, color, label in ((drawn.start, FAINT, START), (drawn.best, BLUE, BEST)):
+            look = {"dashed": label == START, "width": 1.1}
+            beside.line(drawn.t, values, color, label, **look)
+            apart.line(log.t, np.interp(log.t, drawn.t, values) - drawn.column.values, color, label, **look)
+        charts += [beside, apart]
     return charts
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from cosim.apps.tuning.hardware_margins import RealMargins, margin_experiments
 from cosim.apps.tuning.hardware_trials import check_fits
+from cosim.apps.tuning.misfit import MISFIT, TargetLog
 from cosim.apps.tuning.objective import Objective, worst
 from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.errors import InputError, RunError
@@ -161,7 +162,7 @@ class HardwareReplay:
         much larger than in the last safe run."""
         objective = self.session.evaluator.objective
         ticks = min(len(run.t), round(self.session.evaluator.seconds / self.rig.tick_model.step) + 1)
-        figures = figures_of_run(run, self.rig, objective, ticks)
+        figures = figures_of_run(run, self.rig, objective, ticks, self.session.evaluator.log)
         real: dict[str, float | None] = {
             measure.name: float(np.nansum(measure.of(figures[measure.figure]))) for measure, _ in objective.terms
         }
@@ -301,12 +302,17 @@ def _shown(cost: float) -> str:
     return f"{cost:.6g}" if math.isfinite(cost) else "none"
 
 
-def figures_of_run(run: Run, rig: Rig, objective: Objective, ticks: int) -> dict[str, Array]:
-    """figure -> (1, joints) of a metric, (1, 1) of a signal, for its first ticks; NaN of joints without it. Margins are
+def figures_of_run(
+    run: Run, rig: Rig, objective: Objective, ticks: int, log: TargetLog | None = None
+) -> dict[str, Array]:
+    """figure -> (1, joints) of a metric and of the misfit to a log, (1, 1) of a signal, for its first ticks; NaN of
+    joints without it. Margins are
     not among them: they have experiments of their own."""
     found = {name: _metric(run, rig, name, ticks)[None] for name in objective.metrics}
     for name in objective.signals:
         found[name] = np.array([[np.nanmax(np.abs(run[name][:ticks]))]])
+    if log is not None:
+        found[MISFIT] = log.misfit_of_run(run, rig.joints, ticks)
     return found
 
 

@@ -68,6 +68,8 @@ def check_fits(real: Rig, evaluator: TrialEvaluator) -> None:
             raise InputError(f"has no parameter '{name}' of the session{did_you_mean(name, known)}", place)
         if known[name].size != before[name].size:
             raise InputError(f"has another number of values of '{name}' than the session", place)
+    if evaluator.log is not None:
+        evaluator.log.check_signals(real)
 
 
 def _chosen(session: SessionData, number: int) -> Trial:

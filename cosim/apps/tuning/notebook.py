@@ -27,7 +27,8 @@ def open_session(path: str | Path) -> TuningSession:
     """The session in a folder, with its rig as it was. Raises InputError for a folder without one."""
     path = Path(path)
     header = read_header(path)
-    return TuningSession(evaluator_of(rig_of_session(path), header.request), header.request, read_trials(path), path)
+    evaluator = evaluator_of(rig_of_session(path), header.request, header.log)
+    return TuningSession(evaluator, header.request, read_trials(path), path)
 
 
 def list_sessions(folder: Path) -> TextTable:
@@ -59,6 +60,7 @@ def show_session(session: TuningSession) -> list[str]:
     request = session.request
     keys = ("parameters", "minimise", "limits", "plants")
     settings = [f"{key:<10} {_shown(value)}" for key in keys if (value := getattr(request, key))]
+    settings += [f"measured   {request.measured}"] * (request.measured is not None)
     done, failed = max(len(session.trials) - 1, 0), len(session.trials) - len(feasible)
     counts = f"{done} of {request.trials} by {request.optimiser}, seed {request.seed}, {failed} failed"
     return [*settings, f"trials     {counts}", *table.lines()]

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from cosim.apps.tuning.misfit import MISFIT
 from cosim.core.errors import InputError, InputErrors, SectionError, did_you_mean
 from cosim.core.types import Array
 from cosim.core.units import JOINT_DIMENSIONS, UNITS, given_unit, parse_quantity, show_quantity
@@ -46,8 +47,8 @@ MARGINS: dict[str, MarginFigure] = {
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure that a cost or a limit refers to. name: as the user gives it; figure: a metric, a margin or a signal;
-    joint: the only one, or None for all."""
+    """A figure that a cost or a limit refers to. name: as the user gives it; figure: a metric, a margin, the misfit
+    or a signal; joint: the only one, or None for all."""
 
     name: str
     figure: str
@@ -62,18 +63,22 @@ class Measure:
     def is_margin(self) -> bool:
         return self.figure in MARGINS
 
+    @property
+    def is_misfit(self) -> bool:
+        return self.figure == MISFIT
+
     def of(self, values: Array) -> Array:
         """(k, m) of the joints that count, from (k, joints) of the figure, or (k, 1) of a signal."""
         return values if self.joint is None else values[:, self.joint : self.joint + 1]
 
 
 def read_measure(rig: Rig, name: str, place: str) -> Measure:
-    """name: of a metric or a margin, of all joints; `JOINT/…` of one joint; or of a signal, whose peak is meant; place:
-    the key of the section that has it.
+    """name: of a metric, a margin or the misfit, of all joints; `JOINT/…` of one joint; or of a signal, whose peak is
+    meant; place: the key of the section that has it.
 
     Raises SectionError for a name that does not exist.
     """
-    figures = [*METRICS, *MARGINS]
+    figures = [*METRICS, *MARGINS, MISFIT]
     if name in figures:
         return Measure(name, name, None, _unit(rig, name, None))
     joint, _, figure = name.rpartition("/")
@@ -92,6 +97,8 @@ def _unit(rig: Rig, figure: str, joint: str | None) -> str:
     """In SI; for joints of both kinds, the unit of rotational ones."""
     if figure in MARGINS:
         return MARGINS[figure].unit
+    if figure == MISFIT:
+        return "1"
     unit, units = METRICS[figure].unit, rig.plant.model.dof_units
     own = {units[rig.joints.index(joint)]} if joint else set(units)
     return _LINEAR.get(unit, unit) if own == {"m"} else unit
@@ -175,7 +182,7 @@ class Objective:
 
     @property
     def signals(self) -> list[str]:
-        found = (m.figure for m in self.measures if not m.is_metric and not m.is_margin)
+        found = (m.figure for m in self.measures if not (m.is_metric or m.is_margin or m.is_misfit))
         return list(dict.fromkeys(found))
 
     def costs(self, figures: Mapping[str, Array]) -> Array:

@@ -16,12 +16,15 @@ from cosim.apps.tuning.figures import (
     MOST_DRAWN,
     START,
     JointCourse,
+    LoggedRuns,
     draw_courses,
     draw_history,
+    draw_log,
     draw_loops,
     draw_parameters,
     draw_plants,
 )
+from cosim.apps.tuning.misfit import TargetLog
 from cosim.apps.tuning.session_data import SessionData, Trial
 from cosim.core.errors import InputError, plural
 from cosim.core.units import unit_sign
@@ -133,6 +136,9 @@ def _results(page: ReportPage, session: SessionData, start: Trial, best: Trial) 
 
 
 def _evidence(page: ReportPage, session: SessionData, start: Trial, best: Trial) -> None:
+    if session.evaluator.log is not None:
+        page.heading("Log and runs")
+        _log(page, session, session.evaluator.log, start, best)
     page.heading("Start and best in time")
     _courses(page, session, start, best)
     page.heading("Loops and margins")
@@ -168,6 +174,21 @@ def _courses(page: ReportPage, session: SessionData, start: Trial, best: Trial) 
         for own, error in zip(tracked, errors, strict=True)
     ]
     page.charts(draw_courses(batch.t, courses))
+
+
+def _log(page: ReportPage, session: SessionData, log: TargetLog, start: Trial, best: Trial) -> None:
+    """The first quantity of each joint, its position if the log has it."""
+    evaluator = session.evaluator
+    columns = list({column.joint: column for column in reversed(log.columns)}.values())[::-1][:COURSES]
+    values, declared = np.array([start.values, best.values]), evaluator.rig.tick_model.signals.declared
+    batch = evaluator.rig.rollouts(
+        evaluator.space.arrays(values), duration=evaluator.duration, signals=[column.signal for column in columns]
+    )
+    runs = [LoggedRuns(c, declared[c.signal].unit, batch.t, *batch[c.signal]) for c in columns]
+    page.charts(draw_log(log, evaluator.rig.joints, runs))
+    page.text(f"Green: {log.path}; solid: best, dashed: start.", note=True)
+    for note in log.notes:
+        page.text(note, note=True)
 
 
 def _loops(page: ReportPage, session: SessionData, start: Trial, best: Trial) -> None:

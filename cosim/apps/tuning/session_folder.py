@@ -37,7 +37,8 @@ class SessionHeader:
     """The content of `session.json`: what a session was begun with.
 
     rig: its name; file: as the user gave it; as_run: its file below `rig/`; gains: all parameters of its controllers;
-    request: the section `tuning`; fingerprint: see `setup.fingerprint_of`; begun: date and time.
+    request: the section `tuning`; fingerprint: see `setup.fingerprint_of`; begun: date and time; log: SHA-256 of
+    the log that runs are compared with, "" without one.
     """
 
     rig: str
@@ -49,6 +50,7 @@ class SessionHeader:
     versions: dict[str, str]
     begun: str
     version: int = VERSION
+    log: str = ""
 
 
 class SessionFolder:

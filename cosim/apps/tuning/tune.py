@@ -23,7 +23,9 @@ from cosim.rig.sections.tuning import TuningKeys
 
 Choice = Mapping[str, Any] | Iterable[str]
 PACKAGES = ("cosim", "numpy", "scipy", "optuna", "cmaes")
-SEVERAL, NAMES = {"parameters", "limits", "plants", "samples"}, {"minimise": "cost"}  # words of messages
+# words of messages
+SEVERAL = {"parameters", "limits", "plants", "samples", "units", "columns", "gains"}
+NAMES = {"minimise": "cost", "measured": "log"}
 EXTENDED = {"trials"}  # keys that a session may go on with other values of
 
 
@@ -34,6 +36,11 @@ def tune(
     limits: Mapping[str, Any] | None = None,
     plants: Mapping[str, Any] | None = None,
     *,
+    measured: str | Path | None = None,
+    units: Mapping[str, str] | None = None,
+    columns: Mapping[str, Any] | None = None,
+    gains: Mapping[str, Any] | None = None,
+    topic: str | None = None,
     samples: int | None = None,
     robust: Literal["worst", "mean"] | None = None,
     optimiser: str | None = None,
@@ -49,7 +56,8 @@ def tune(
     """Look for the parameters of a rig that minimise a cost within hard limits, over a set of perturbed plants.
 
     parameters: names, or name -> text such as `10..2000`; minimise: figures of merit, or figure -> weight; limits:
-    figure -> bound; plants: number -> fraction. All of them, and samples, robust, optimiser, trials, batch, seed and
+    figure -> bound; plants: number -> fraction; measured: log of the machine that runs are compared with; units,
+    columns, gains and topic: how it is read. All of them, and samples, robust, optimiser, trials, batch, seed and
     duration, are keys of the section `tuning`, which they are added to or replace. folder: keeps the session, with its
     report and the gains as an overlay; resume: go on with the one in the folder, with its own settings; dask: address
     of a scheduler whose workers evaluate; progress: called with the session after each batch.
@@ -62,6 +70,11 @@ def tune(
         "minimise": minimise,
         "limits": limits,
         "plants": plants,
+        "measured": measured,
+        "units": units,
+        "columns": columns,
+        "gains": gains,
+        "topic": topic,
         "samples": samples,
         "robust": robust,
         "optimiser": optimiser,
@@ -99,14 +112,14 @@ def run_session(
             kept.update(request)
         else:
             request = request_of(rig, given)
-        evaluator = evaluator_of(rig, request)
+        evaluator = evaluator_of(rig, request, "" if kept is None else kept.header.log)
         if check is not None:
             check(evaluator, request)
         if kept is None:
             evaluator.check_figures()
         workers = _workers(evaluator, request, dask, stack)
         if path is not None and kept is None:
-            kept = _created(rig, path, request)
+            kept = _created(rig, path, request, "" if evaluator.log is None else evaluator.log.digest)
             stack.callback(kept.close)
         session = TuningSession(evaluator, request, [] if kept is None else list(kept.trials), path)
         try:
@@ -136,7 +149,7 @@ def _workers(evaluator: TrialEvaluator, request: TuningKeys, dask: str | None, s
     return stack.enter_context(DaskWorkers(dask, evaluator, request))
 
 
-def _created(rig: Rig, path: Path, request: TuningKeys) -> SessionFolder:
+def _created(rig: Rig, path: Path, request: TuningKeys, log: str) -> SessionFolder:
     files = files_of(rig)
     header = SessionHeader(
         rig=rig.spec.name,
@@ -147,6 +160,7 @@ def _created(rig: Rig, path: Path, request: TuningKeys) -> SessionFolder:
         fingerprint=fingerprint_of(rig),
         versions={name: version for name in PACKAGES if (version := _version(name))},
         begun=session_folder.now(),
+        log=log,
     )
     return SessionFolder.create(path, header, files)
 

@@ -29,6 +29,7 @@ class TableOptions(NamedTuple):
 
 
 V = TypeVar("V")
+COMMAND_KEYS = ("--unit ", "--column ", "--topic", "--gain ")  # of options of the command line
 SAID_BY_THE_FILE = TableOptions()
 
 

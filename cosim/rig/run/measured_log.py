@@ -51,8 +51,11 @@ class MeasuredLog(Run):
         return {}
 
 
-def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE_FILE) -> MeasuredLog:
-    """The quantities of the joints of a run in a table, in the units of its signals. Raises InputError for a file
+def measured_log(
+    path: str | Path, run: Run, options: TableOptions = SAID_BY_THE_FILE, from_start: bool = False
+) -> MeasuredLog:
+    """The quantities of the joints of a run in a table, in the units of its signals; from_start: its first row is at
+    the start of the run, whatever its time is. Raises InputError for a file
     without any, or without one that has a gain, see `open_table`."""
     table = open_table(path, options.topic)
     of = NamedColumns.of(table, run.joints, options, by_order=True)
@@ -71,6 +74,8 @@ def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE
     if len(log.t) < 2:
         what = f"has {len(log.t)} row at a time of its own; two or more are needed, with times of enough digits"
         raise InputError(what, table.place())
+    if from_start:
+        log = log._replace(t=log.t - log.t[0] + run.t[0])
     steps = np.diff(log.t)
     gaps = tuple(
         (float(log.t[k]), float(log.t[k + 1])) for k in np.flatnonzero(steps > MISSING_ROWS * np.median(steps))
@@ -97,13 +102,14 @@ def _other_units(run: Run, log: JointLog, found: Mapping[str, MeasuredColumn], k
                 yield f"{what}; if its column is in {other}, give {key}{column.joint}/{column.quantity}={other}"
 
 
-def run_or_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE_FILE) -> Run:
-    """What a run is compared with: another run, or a log of its joints. Raises InputError for what is neither."""
+def run_or_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE_FILE, from_start: bool = False) -> Run:
+    """What a run is compared with: another run, or a log of its joints, see `measured_log`. Raises InputError for what
+    is neither."""
     if Path(path).suffix.lower() in TABLES:
-        return measured_log(path, run, options)
+        return measured_log(path, run, options, from_start)
     try:
         return load_run(path)
     except InputError as error:
         if FOREIGN not in error.what:
             raise
-    return measured_log(path, run, options)
+    return measured_log(path, run, options, from_start)

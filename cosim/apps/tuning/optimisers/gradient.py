@@ -104,6 +104,8 @@ class Slope:
         for measure, _ in evaluator.objective.terms:
             if not measure.is_metric:
                 what = f"'{measure.name}' is a signal, and its peak has no derivative here"
+                if measure.is_misfit:
+                    what = f"'{measure.name}' has no derivative here"
                 raise SectionError(f"{what}; use --optimiser de", ("optimiser",))
         self._evaluator = evaluator
         start = evaluator.rig.rollouts(
