@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -141,7 +141,10 @@ def parse_robot(
     for part in joints:
         _add_soft_limits(part, beside)
     mechanism = build_mechanism(robot.attributes.get("name") or "robot", known, beside.joints, diagnostics)
-    return RobotFile(mechanism, actuators=tuple(beside.actuators), start=beside.initial, limits=beside.narrow())
+    beside.joints, of_followers = list(mechanism.joints), Diagnostics()
+    limits = beside.narrow(of_followers)
+    mechanism = replace(mechanism, warnings=(*mechanism.warnings, *of_followers.warnings))
+    return RobotFile(mechanism, actuators=tuple(beside.actuators), start=beside.initial, limits=limits)
 
 
 def _uncalled(macros: Sequence[str]) -> str:
