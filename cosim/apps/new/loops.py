@@ -24,7 +24,17 @@ from cosim.mechanics.multibody.model import Model
 
 LEAST = 0.1, 0.03, 0.01, 1e-3  # of what a drive moves by itself, see `CoupledLoops.chosen`: the first that is possible
 SAMPLES = 8  # of a motion whose loops have to close
-SHARES = 1.0, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002  # of the usual travel, of which the first is taken that loops and limits let
+SHARES = (
+    1.0,
+    0.5,
+    0.25,
+    0.1,
+    0.05,
+    0.02,
+    0.01,
+    0.005,
+    0.002,
+)  # of the usual travel, of which the first is taken that loops and limits let
 FASTER = 3.0  # than its usual motion, from which on a joint that follows moves too fast
 DECIMALS = 12  # of a position in a loop [rad or m]
 DIGITS = 6  # of the start of an actuated joint
