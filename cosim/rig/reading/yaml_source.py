@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,9 @@ def override(
     option: the option of the command line that messages name, by default `--set` with the text; named: the path of a
     section by names that the file need not have -> keys of its elements.
 
-    An element of a list is named by its index or its `name` (a controller without a name by its `type`). A name with dots is
-    the longest that the section has, or ends before a key of its elements; brackets make it clear. Missing sections are created. The value is YAML. Raises InputError for a text that is not `key=value`, for an element that
+    An element of a list is named by its index or its `name` (a controller without a name by its `type`). A name with
+    dots is the longest that the section has, or ends before a key of its elements; brackets make it clear. Missing
+    sections are created. The value is YAML. Raises InputError for a text that is not `key=value`, for an element that
     does not exist, and for a key of a value that is not a mapping.
     """
     option = option or f"--set {text}"
@@ -132,13 +134,12 @@ def override(
 
 
 def _words_of_name(words: Sequence[tuple[str, bool]], known: Container[str], keys: Container[str]) -> int:
-    """How many words, which dots separate, are the first name: the longest that is known, else what is before one of
-    the keys. words: each with whether it stands in brackets, which is a name by itself."""
-    run = next((n for n, (_, apart) in enumerate(words) if apart), len(words))
-    for count in range(run, 0, -1):
-        if ".".join(word for word, _ in words[:count]) in known:
-            return count
-    return next((count for count in range(1, run) if words[count][0] in keys), 1)
+    """How many words, which dots separate, are the first name: the longest that is known, of a section of names with
+    one of its keys behind it if possible. words: each with whether it stands in brackets, which is a name by itself."""
+    run = next((n for n, (_, apart) in enumerate(words) if apart), len(words)) or 1
+    longest = [n for n in range(run, 0, -1) if ".".join(word for word, _ in words[:n]) in known]
+    before_key = [n for n in range(1, run) if words[n][0] in keys]
+    return next((n for n in longest if n == run or n in before_key), next(iter([*before_key, *longest]), 1))
 
 
 def read_value(text: str, place: SourceLocation) -> YamlValue:

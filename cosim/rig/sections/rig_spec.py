@@ -31,6 +31,7 @@ from cosim.rig.sections.emulator import EmulatorSpec, read_emulator
 from cosim.rig.sections.events import EventSpec, read_events
 from cosim.rig.sections.guard import GuardSpec, read_guard
 from cosim.rig.sections.joints import (
+    KEYS_OF_A_JOINT,
     JointEntry,
     JointSpec,
     MultiDofJointSpec,
@@ -39,7 +40,7 @@ from cosim.rig.sections.joints import (
     read_multi_dof_joints,
 )
 from cosim.rig.sections.keep import KeepSpec, read_keep
-from cosim.rig.sections.mechanism import MechanismSpec, ground_alone, read_mechanism
+from cosim.rig.sections.mechanism import KEYS_OF_NUMBERS, MechanismSpec, ground_alone, read_mechanism
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec, read_couplings, read_parts
 from cosim.rig.sections.robot_file_joints import settings_with_file, with_doubts
 from cosim.rig.sections.scenario import ScenarioContext, ScenarioSpec, read_scenarios
@@ -52,6 +53,11 @@ MEGABYTE = 1e6
 # names that joints cannot have
 RESERVED = {"all": "the settings of all joints", "energy": "the energies of the rig"}
 _OF_PARTS = "give it to the parts"
+# sections by names that a robot file has -> keys of their elements
+_OF_NAMES: Mapping[KeyPath, tuple[str, ...]] = {
+    ("joints",): KEYS_OF_A_JOINT,
+    ("mechanism", "numbers"): KEYS_OF_NUMBERS,
+}
 # keys that act on a mechanism, and what to do instead of adding one
 _OF_A_MECHANISM: Mapping[KeyPath, str] = {
     ("joints",): "take it out",
@@ -159,7 +165,8 @@ def read_rig(path: str | Path | YamlSource, overrides: Iterable[Override] = ()) 
     try:
         for text in overrides:
             try:
-                source = override(source, text) if isinstance(text, str) else override(source, *text)
+                given = (text,) if isinstance(text, str) else text
+                source = override(source, *given, named=_OF_NAMES)
             except InputError as error:
                 errors.append(error)
         rig = _read(source, Reading(source.place, errors, Path(source.file).parent))
