@@ -10,9 +10,8 @@ import numpy as np
 from cosim.core.errors import listed
 from cosim.core.types import Array
 from cosim.mechanics.multibody.configuration_space import ChosenDofs
-from cosim.mechanics.multibody.loop_motions import coupled_loops
+from cosim.mechanics.multibody.loop_motions import closed_beside, coupled_loops
 from cosim.mechanics.multibody.model import Model
-from cosim.mechanics.multibody.nearest import CLOSURE_TOLERANCE, ClosureSearch
 
 PROJECTIONS = 100  # between the limits and closed loops
 INSIDE, EDGE = 0.05, 1e-3  # of the range of a joint, kept from its limits if possible, and at least
@@ -21,15 +20,6 @@ SHIFTS = 0.2, 0.3, 0.4, 0.5, 0.7, 0.1  # rad: of starts beside the drawn one
 SHIFT_PER_RAD = 0.3  # m
 INTO_LIMITS = "as drawn, joints of the loops are at their limits or beyond; the rig starts inside of them"
 BESIDE_DRAWN = "as drawn, the loops of {} are singular or at a dead centre; the rig starts beside that"
-
-
-def closed_beside(model: Model, q: Array, dofs: Sequence[int]) -> Array | None:
-    """Coordinates (nq,) with closed loops beside q, by a motion of these dofs; None if they do not close."""
-    equations, closure = model.equations, model.equations.closure
-    inexact, rows = equations.constraints.inexact_closure, np.arange(closure.whole.rows)
-    search = ClosureSearch.of(equations, closure, rows, np.array(dofs, dtype=int), q, 0.0, inexact)
-    place, violation = search.close(q)
-    return place if violation < CLOSURE_TOLERANCE else None
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cosim.apps.new.loop_starts import LoopSpace, closed_beside
+from cosim.apps.new.loop_starts import LoopSpace
 from cosim.core.errors import InputError, SourceLocation, listed, plural
 from cosim.core.types import Array
 from cosim.mechanics.multibody.assembly import closed_within_tolerance, find_consistent_state
 from cosim.mechanics.multibody.loop_motions import (
     CoupledLoops,
+    closed_beside,
     coupled_loops,
     nearest_to_base,
 )
