@@ -9,7 +9,8 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +19,7 @@ from cosim.core.errors import InputError
 PACKAGE = "package://"
 MANIFEST = "package.xml"
 DEPTH = 2  # folders below a search folder in which packages are found
+LEVELS, MOST_ENTRIES = 5, 5000  # of a search for files below a folder
 ANCESTORS = 6  # folders above a file that may be its package
 UNTRACKED = "cosim.untracked"  # audit event of a search, or of a file that is opened outside of Python
 EXTRACTED = "cosim_ssp_"  # how folders of extracted archives begin: the archive is an input, not its files
@@ -107,6 +109,36 @@ def _around(near: Path, name: str) -> Iterator[Path]:
         yield folder
         if (folder / MANIFEST).is_file():
             yield folder.parent / name
+
+
+def files_below(folder: Path, suffixes: Container[str]) -> tuple[list[str], bool]:
+    """(files with these suffixes in a folder and below, relative to it and in order; whether all of it was looked at).
+
+    At most LEVELS deep and MOST_ENTRIES files and folders, the upper ones first; links to folders are not followed."""
+    found: list[str] = []
+    level, count = [folder], 0
+    for _ in range(LEVELS):
+        below: list[Path] = []
+        for each in level:
+            if count >= MOST_ENTRIES:
+                return sorted(found), False
+            for entry in _entries(each, MOST_ENTRIES - count):
+                count += 1
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(Path(entry.path))
+                elif os.path.splitext(entry.name)[1] in suffixes:
+                    found.append(Path(entry.path).relative_to(folder).as_posix())
+        level = sorted(below)
+    return sorted(found), not level
+
+
+def _entries(folder: Path, most: int) -> list[os.DirEntry[str]]:
+    """What is in a folder, up to a number; nothing where it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(islice(entries, most))
+    except OSError:
+        return []
 
 
 def cache_folder() -> Path:

@@ -21,6 +21,7 @@ from cosim.execution.rig_state import RigState, predicted
 from cosim.mechanics.multibody.description.inertia import IMPOSSIBLE
 from cosim.rig.drive_commands import commands_without_effect
 from cosim.rig.loop_drives import drives_against_each_other
+from cosim.rig.loop_reach import loops_beyond_reach
 from cosim.rig.references import LONGEST_MOTION, doubts_of_references
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickTask
@@ -111,6 +112,7 @@ def _misfits(rig: WiredRig, state: RigState) -> Iterator[str]:
     yield from rig.plant.misaligned
     yield from doubts_of_drives(rig)
     yield from drives_against_each_other(rig)
+    yield from loops_beyond_reach(rig)
     yield from commands_without_effect(rig)
     yield from doubts_of_references(rig)
     yield from unstable_loads(rig)
@@ -125,7 +127,7 @@ def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
     impossible = [*(note for note in mechanism.description.notes if IMPOSSIBLE in note), *mechanism.warnings]
     if rig.interpret or rig.tick_model.untraceable:
         beside = (*commands_without_effect(rig), *doubts_of_references(rig), *unstable_loads(rig))
-        of_drives = (*doubts_of_drives(rig), *drives_against_each_other(rig))
+        of_drives = (*doubts_of_drives(rig), *drives_against_each_other(rig), *loops_beyond_reach(rig))
         return [], [*impossible, *rig.plant.misaligned, *of_drives, *beside]
     with suppress(Exception):
         state = first_tick(rig, last=BEFORE_STEP)

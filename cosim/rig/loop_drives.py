@@ -26,7 +26,7 @@ def drives_against_each_other(rig: WiredRig) -> Iterator[str]:
     }
     if not followed or not plant.model.constraint_rows:
         return
-    for loops in coupled_loops(plant.model, plant.start.q, _movable(rig)):
+    for loops in coupled_loops(plant.model, plant.start.q, movable(rig)):
         actuated = [k for k in loops.dofs.tolist() if k in followed]
         independent = loops.independent_among(actuated)
         if len(actuated) > independent:
@@ -38,7 +38,7 @@ def drives_against_each_other(rig: WiredRig) -> Iterator[str]:
             yield f"in {where} {what}, so that they work against each other; {fix}"
 
 
-def _movable(rig: WiredRig) -> Array:
+def movable(rig: WiredRig) -> Array:
     """(nv,) dofs that are neither latched at the start nor prescribed."""
     plant = rig.plant
     _, locked = np.asarray(plant.locks(plant.initial()))

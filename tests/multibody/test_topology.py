@@ -56,6 +56,66 @@ def test_a_mimic_of_a_mimic_follows_the_joint_that_moves():
     assert [joint.mimic for joint in followers] == [Mimic("z", 6, 21), Mimic("z", 3, 10), None]
 
 
+def within(joint, position):
+    return bool(joint.lower <= position <= joint.upper)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_leader_moves_exactly_where_all_that_follow_it_keep_their_limits(seed):
+    """A chain of mimics and one beside it, by trial of every position of the leader."""
+    random = np.random.default_rng(seed)
+    moving = joints("x:ab", "y:bc", "z:cd", "w:de")
+    for k in range(4):
+        lower, upper, velocity = (-1.0, 1.0, 1.0) + np.array([-0.5, 0.5, 1.0]) * random.uniform(size=3)
+        moving[k] = replace(moving[k], lower=lower, upper=upper, max_velocity=velocity)
+    for k, leader in enumerate("yzz"):
+        moving[[0, 1, 3][k]] = led(
+            moving[[0, 1, 3][k]], leader, random.choice([-1, 1]) * random.uniform(0.3, 3.0), random.uniform(-0.3, 0.3)
+        )
+    findings = Diagnostics()
+    found = {
+        each.name: each
+        for each in build_mechanism("m", links("abcde"), random.permutation(moving).tolist(), findings).joints
+    }
+    x, y, z, w = moving
+    for position in np.linspace(-2.0, 2.0, 4001):
+        of_y, of_w = (each.mimic.multiplier * position + each.mimic.offset for each in (y, w))
+        of_x = x.mimic.multiplier * of_y + x.mimic.offset
+        wanted = within(z, position) and within(y, of_y) and within(x, of_x) and within(w, of_w)
+        assert within(found["z"], position) == wanted, position
+    speeds = [z.max_velocity, y.max_velocity / abs(y.mimic.multiplier), w.max_velocity / abs(w.mimic.multiplier)]
+    speeds.append(x.max_velocity / abs(x.mimic.multiplier * y.mimic.multiplier))
+    assert found["z"].max_velocity == pytest.approx(min(speeds), rel=1e-12)
+    changed = [getattr(found["z"], key) != getattr(z, key) for key in ("lower", "upper", "max_velocity")]
+    assert len(findings.notes) == sum(changed) and not findings.warnings
+    assert all("'z'" in note for note in findings.notes)
+
+
+# limits of the joint that is followed (0 to 1) and of the follower, and its multiplier and offset
+FOLLOWERS = {
+    "narrower": ({"lower": 0.1, "upper": 0.4}, 0.5, 0.0),
+    "the other way round": ({"lower": -0.4, "upper": -0.1}, -0.5, 0.0),
+    "wider": ({"lower": -1.0, "upper": 2.0}, 1.0, 0.0),
+    "by rounding": ({"lower": 0.0, "upper": 0.9999999999}, 1.0, 0.0),
+    "no range": ({"lower": 0.0, "upper": 0.0}, 1.0, 0.0),
+    "apart": ({"lower": 0.0, "upper": 1.0}, -1.0, 0.0),
+    "apart by its offset": ({"lower": 0.0, "upper": 1.0}, 1.0, 3.0),
+    "a velocity": ({"max_velocity": 0.1}, -2.0, 0.0),
+    "a velocity of 0": ({"max_velocity": 0.0}, 1.0, 0.0),
+    "one that stands still": ({"lower": 1.0, "upper": 2.0, "max_velocity": 1.0}, 0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("case", FOLLOWERS)
+def test_limits_of_followers(case, said):
+    limits, multiplier, offset = FOLLOWERS[case]
+    i, j = joints("i:ab", "j:bc")
+    findings = Diagnostics()
+    follower = led(replace(j, **limits), "i", multiplier, offset)
+    leader, _ = build_mechanism("m", links("abc"), [replace(i, lower=0.0, upper=1.0), follower], findings).joints
+    said([f"{leader.lower:g} to {leader.upper:g}, {leader.max_velocity:g}", *findings.notes, *findings.warnings])
+
+
 NO_TREES = {
     "a link twice": ("aa", []),
     "a joint twice": ("abc", ["j:ab", "j:ac"]),

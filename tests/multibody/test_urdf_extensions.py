@@ -76,6 +76,16 @@ def test_the_narrower_of_soft_limits_and_those_of_ros2_control_counts():
     assert read(control(command), i=soft(-1.2, 1.3)).limits == {"i": {"lower": -1, "upper": 1.3}}
 
 
+@pytest.mark.parametrize(
+    ("limits", "multiplier", "wanted"),
+    [((-0.5, 1.0), 2, (-0.25, 0.5)), ((-0.5, 1.0), -2, (-0.5, 0.25)), ((5, 6), 1, None)],
+)
+def test_soft_limits_of_a_follower_are_limits_of_its_leader(limits, multiplier, wanted):
+    found = read(j=soft(*limits) + f'<mimic joint="i" multiplier="{multiplier}"/>')
+    assert found.limits == ({} if wanted is None else {"i": dict(zip(("lower", "upper"), wanted, strict=True))})
+    assert [("no range" in line, "'j'" in line) for line in found.mechanism.warnings] == [(True, True)] * (not wanted)
+
+
 def test_initial_values_are_the_start():
     states = interface("state", "position", initial_value=0.3) + interface("state", "velocity", initial_value=-1)
     found = read(control(states))

@@ -1,5 +1,6 @@
 """`cosim new`: the rig that it writes runs as it is; wrong files and names get one line."""
 
+import re
 import shlex
 from pathlib import Path
 
@@ -8,6 +9,10 @@ import pytest
 import yaml
 
 from cosim import load_rig
+from cosim.apps.new.rig_size import check_number_of_joints
+from cosim.core.errors import InputError
+from cosim.mechanics.multibody.mechanism import Joint, Link, Mechanism, Pose
+from tests.kit.refusals import raised
 from tests.new.robots import ARM, LIMIT, joint, link, one_joint, robot
 
 
@@ -221,12 +226,39 @@ def test_an_existing_rig_is_kept(new):
 def test_a_robot_that_cannot_be_used_leaves_the_rig_as_it_was(new):
     """`all` stands for all joints in a rig."""
     text = robot(link("base", 0), link("tip"), joint("all", "base", "tip", limit=LIMIT))
-    what = "joint 'all': the name is reserved for the settings of all joints; rename the joint"
-    assert new(text) == (2, "", [f"rig.yaml:4 mechanism: {what}"])
+    what = "the joint name 'all' is reserved for the settings of all joints; rename the joint"
+    (said,) = new(text)[2]
+    assert re.fullmatch(rf"robot\.urdf:\d+ joint 'all': {what}", said), said
     assert not Path("rig.yaml").exists()
     Path("rig.yaml").write_text("mine")
     assert new(text, "--force")[0] == 2
     assert Path("rig.yaml").read_text() == "mine"
+
+
+def test_a_robot_of_too_many_joints_is_refused_before_it_is_planned(said):
+    """By the fewest values that joints have in a rig, 7 of 10,000, and 4 with actuators of the file."""
+
+    def chain(count):
+        links = tuple(Link(f"l{k}") for k in range(count + 1))
+        moving = (Joint(f"j{k}", "revolute", f"l{k}", f"l{k + 1}", Pose.identity()) for k in range(count))
+        return Mechanism("chain", "l0", links, tuple(moving))
+
+    check_number_of_joints(chain(1428), "robot.urdf", "auto")
+    check_number_of_joints(chain(2500), "robot.urdf", "file")
+    said(str(raised(InputError, check_number_of_joints, chain(1429), "robot.urdf", "auto")))
+
+
+def test_a_rig_that_grows_too_large_names_the_robot(new, monkeypatch, said):
+    """Where limits that the robot lacks make it so."""
+    monkeypatch.setattr("cosim.rig.reading.yaml_values.MOST_VALUES", 10)
+    said(new(ARM)[2])
+    assert not Path("rig.yaml").exists()
+
+
+def test_an_error_of_the_rig_that_is_not_kept_is_one_of_the_robot(new, monkeypatch, said):
+    monkeypatch.setattr("cosim.rig.sections.tick_size.MOST_INSTRUCTIONS", 10)
+    said(new(ARM)[2])
+    assert not Path("rig.yaml").exists()
 
 
 MISTAKES = [

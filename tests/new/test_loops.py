@@ -157,3 +157,16 @@ def test_a_warning_of_the_robot_file_is_printed_once(new, command, words):
     code, out, err = command(*words.split())
     assert code == 0
     assert sum("the forces of the fluid" in line for line in [*out.splitlines(), *err]) == 1
+
+
+@pytest.mark.parametrize("range_", ["-0.001 3", "-0.001 0.01", "-0.001 0.1", "-0.00001 3", "0 3"])
+def test_a_drawn_position_inside_of_the_limits_is_the_start(new, range_):
+    """A steep polynomial, whose slide is drawn at 0 beside its lower limit or at it: s = 12 h + 200 h²."""
+    body = '<body pos="0 {} 0"><joint {}/><geom type="box" size="0.1 0.02 0.02" mass="1"/></body>'
+    hinge = body.format(0, 'name="h" axis="0 0 1" range="-180 180"')
+    slide = body.format(1, f'name="s" type="slide" axis="1 0 0" range="{range_}"')
+    law = '<equality><joint joint1="s" joint2="h" polycoef="0 12 200 0 0"/></equality>'
+    _, rig = new(f"<mujoco><worldbody>{hinge}{slide}</worldbody>{law}</mujoco>")
+    start = float(rig["joints"]["h"]["initial"]["position"].split()[0])
+    assert (start == 0.0) == range_.startswith("-0.001 ")
+    follows()

@@ -190,3 +190,18 @@ def test_the_joint_of_a_loop_reads_back_from_sdf(kind, law, tmp_path):
     assert {key: getattr(found.joint, key) for key in LAWS[law]} == pytest.approx(LAWS[law], rel=1e-14)
     assert np.abs(found.child_pose.position - at_zero.inverse().position).max() < EXACT
     assert kind_of(found.joint).nv == 1
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("multiplier", [0.0032, -0.5])
+def test_limits_of_followers_are_those_of_their_leader_there_and_back(multiplier, ending, tmp_path):
+    """A spindle of 0 to 20 rad whose follower ends at 4 hundredths: written and read again it is as narrow, once."""
+    spindle = joint("spindle", "revolute", "world", "screw", lower=0.0, upper=20.0)
+    ends = sorted((0.0, 12.5 * multiplier))
+    jaw = joint("jaw", "prismatic", "screw", "jaw", lower=ends[0], upper=ends[1], mimic=Mimic("spindle", multiplier))
+    before = mechanism(spindle, jaw)
+    pair = WrittenRobot.of(before, tmp_path / f"robot{ending}")
+    for each in (before, pair.after.mechanism):
+        found = _named(each, "spindle")
+        assert (found.lower, found.upper) == pytest.approx((0.0, 12.5), abs=1e-12)
+        assert sum("narrow" in note for note in each.notes) == (each is before)

@@ -140,3 +140,19 @@ def test_inertia_of_a_tendon_on_branches_is_taken_whole(tmp_path):
     q, c = pair.model.neutral(), np.zeros(pair.model.nv)
     c[[pair.model.dof_index("h3"), pair.model.dof_index("h4")]] = 1.0, -2.0
     np.testing.assert_allclose(pair.model.mass_matrix(q) - plain.mass_matrix(q), 0.4 * np.outer(c, c), atol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_chain_of_followers_narrows_the_joint_at_its_head_in_any_order(order, tmp_path):
+    """s1 = 0.2 − h4 / 2 and h3 = 2 (s1 − 0.1), with the reference 0.1 of s1."""
+    chain = [
+        '<joint joint1="h3" joint2="s1" polycoef="0 2 0 0 0"/>',
+        '<joint joint1="s1" joint2="h4" polycoef="0.1 -0.5"/>',
+    ]
+    keys = {"a": "", "b": "", "h1": "", "s1": 'range="-1 0.5"', "h3": 'range="0 40"'}
+    text = f"<worldbody>{TREE.format(**keys)}</worldbody><equality>{''.join(chain[::order])}</equality>"
+    path = tmp_path / "model.xml"
+    path.write_text(f"<mujoco>{text}</mujoco>")
+    joints = {joint.name: joint for joint in Pair(path).model.mechanism.joints}
+    lowest = 0.2 - (np.radians(40.0) / 2.0 + 0.1)
+    assert (joints["h4"].lower, joints["h4"].upper) == pytest.approx((2.0 * lowest, 0.2))

@@ -7,9 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cosim.mechanics.multibody.description.plausible_units import INERTIAS, _moving, doubtful_units
+from cosim.mechanics.multibody.description.plausible_units import (
+    INERTIAS,
+    _moving,
+    doubtful_units,
+    note_of_point_masses,
+)
 from cosim.mechanics.multibody.description.urdf import read_urdf
-from cosim.mechanics.multibody.mechanism import Pose
+from cosim.mechanics.multibody.mechanism import Joint, Link, Mimic, Pose
 from cosim.rig.sections.rig_spec import read_rig
 from tests.oracle.conftest import ROBOTS
 from tests.oracle.test_pinocchio import KNOWN
@@ -115,6 +120,18 @@ OF_A_JOINT = {
         lambda joint: replace(joint, pose=Pose(joint.pose.rotation, joint.pose.position * 1e3)),
         "it looks like mm",
     ),
+    "limits in decimals of degrees": (
+        lambda joint: joint.kind == "revolute" and math.radians(32.0) < joint.upper < math.inf,
+        lambda joint: joint.upper,
+        lambda joint: replace(joint, lower=math.degrees(joint.lower) + 0.03, upper=math.degrees(joint.upper) + 0.03),
+        "they look like degrees",
+    ),
+    "velocity in decimals of degrees/s": (
+        lambda joint: joint.kind == "revolute" and math.radians(105.0) < joint.max_velocity < math.radians(900.0),
+        lambda joint: joint.max_velocity,
+        lambda joint: replace(joint, max_velocity=round(math.degrees(joint.max_velocity)) + 0.03),
+        "it looks like degrees/s",
+    ),
     "limits in degrees": (
         lambda joint: joint.kind == "revolute" and math.radians(32.0) < joint.upper < math.inf,
         lambda joint: joint.upper,
@@ -193,6 +210,38 @@ def test_hinges_in_degrees_are_counted(name):
     others = len(hinges) - 1
     assert said in line and line.startswith(str(hinges[0].place))
     assert line.endswith(f"(and {others} more joint{'s' * (others > 1)})") or not others
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_inertias_that_no_body_of_its_mass_has(name):
+    """A millionth of the true ones; a UR5 whose inertias are 0 has point masses, which a note counts."""
+    mechanism = read_urdf(ROBOTS / name).mechanism
+    (line,) = doubts(scaled(mechanism, inertia=1e-6))
+    assert "denser than any metal; the inertia looks too small" in line and line.startswith(f"{ROBOTS / name}:")
+    points = scaled(mechanism, inertia=0.0)
+    assert doubts(points) == []
+    assert list(note_of_point_masses(mechanism.links, mechanism.joints)) == []
+    (note,) = note_of_point_masses(points.links, points.joints)
+    heavy = [link for link in points.links if link.name in _moving(points.joints) and link.mass]
+    assert "a point mass, without rotational inertia" in note
+    assert ("more link" in note) == (len(heavy) > 1)
+
+
+def test_hinges_that_turn_often():
+    """Spindles and winches: those that move a slide, and ranges of whole turns."""
+    spindle = Joint("spindle", "revolute", "base", "screw", Pose.identity(), lower=0.0, upper=148.97)
+    slide = Joint("slide", "prismatic", "base", "jaw", Pose.identity(), mimic=Mimic("spindle", 0.003))
+    links = [Link(name) for name in ("base", "screw", "jaw")]
+    assert list(doubtful_units(links, [spindle, slide])) == []
+    assert "47.4" in "".join(doubtful_units(links, [replace(spindle, upper=297.94), replace(slide, mimic=None)]))
+    turns = replace(spindle, lower=-math.tau * 10.0, upper=62.83)
+    assert list(doubtful_units(links, [turns, replace(slide, mimic=None)])) == []
+
+
+@pytest.mark.parametrize("speed", [999.0, 9999.0, 1000.0, 99.0, 1e5])
+def test_velocity_limits_that_stand_for_none(speed):
+    hinge = Joint("hinge", "revolute", "base", "arm", Pose.identity(), lower=0.0, upper=1.0, max_velocity=speed)
+    assert list(doubtful_units([Link("base"), Link("arm")], [hinge])) == []
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e2])

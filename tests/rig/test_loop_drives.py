@@ -95,3 +95,44 @@ def test_a_run_and_a_check_say_it(command, tmp_path):
         warnings.simplefilter("always", RunWarning)
         load_rig(tmp_path / "over.yaml").run()
     assert sum("against each other" in str(each.message) for each in caught) == 1
+
+
+def slider_crank(goal, **keys):
+    """A crank of 0.1 m and a rod of 0.3 m: the piston, which is driven, is between 0.2 m and 0.4 m from the crank."""
+    bodies = [
+        {"name": "crank", "mass": 2, "com": [0.03, 0, 0], "inertia": [0, 0.005, 0.005]},
+        {"name": "rod", "origin": {"xyz": [0.1, 0, 0]}, "mass": 1, "com": [0.12, 0, 0], "inertia": [0, 0.008, 0.008]},
+        {"name": "piston", "type": "prismatic", "axis": [1, 0, 0], "parent": "base", "mass": 1.5},
+    ]
+    pin = {"name": "pin", "parent": "piston", "child": "rod", "child_origin": {"xyz": [0.3, 0, 0]}}
+    trajectory = {"type": "quintic", "goal": goal, "duration": "1 s"}
+    pid = {"name": "hold", "type": "pid", "kp": 50, "ki": 0, "kd": 5, "joints": ["piston"], "trajectory": trajectory}
+    joints = {
+        "piston": {"initial": {"position": 0.35}, "actuator": {"type": "ideal"}},
+        "crank": {"initial": {"guess": 1.0}},
+        "rod": {"initial": {"guess": -1.2}},
+    }
+    mechanism = {"gravity": [0, -9.81, 0], "bodies": bodies, "loops": [pin]}
+    schedule = {"step": "1 ms", "duration": "1.2 s"}
+    return {"mechanism": mechanism, "joints": joints, "controllers": [pid], "schedule": schedule, **keys}
+
+
+@pytest.mark.parametrize(
+    ("goal", "reach"), [(0.3, None), (0.399, None), (0.201, None), (0.41, 0.4), (0.19, 0.2), (-0.3, 0.2), (5.0, 0.4)]
+)
+def test_a_goal_beyond_the_reach_of_a_loop(goal, reach):
+    """Crank and rod in one line are dead centres."""
+    found = [line for line in Rig.from_dict(slider_crank(goal)).warnings[1] if "not close" in line]
+    assert len(found) == (reach is not None)
+    for line in found:
+        assert "loop 'pin'" in line and "'piston'" in line and f"until {reach:g} m" in line
+
+
+def test_the_words_about_a_goal_beyond_reach(said):
+    said([line for line in Rig.from_dict(slider_crank(-0.3)).warnings[1] if "not close" in line])
+
+
+@pytest.mark.parametrize("duration", [0.3, 1.2])
+def test_what_references_ask_after_the_run_is_not_judged(duration):
+    found = Rig.from_dict(slider_crank(0.19, schedule={"step": "1 ms", "duration": duration})).warnings[1]
+    assert any("not close" in line for line in found) == (duration > 1.0)

@@ -151,6 +151,39 @@ def test_an_override_makes_the_sections_it_needs(load):
     assert str(changed.place(("telemetry", "stream", "rate"))) == "--set telemetry.stream.rate=5"
 
 
+NAMES = {("joints",): ("limits", "friction"), ("mechanism", "numbers"): ("friction",)}
+DOTTED = (
+    "joints: {a: {x: 1}, a.b: {limits: {upper: 2}}, c.d: {}}\nlists: [{name: e.f, kp: 1}]\ngoal: {g.h: 0, g.h.i: 1}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [
+        ("joints.a.b.limits.upper", ("joints", "a.b", "limits", "upper")),
+        ("joints.a.b", ("joints", "a.b")),
+        ("joints.a.limits.upper", ("joints", "a", "limits", "upper")),
+        ("joints.a.c.limits.upper", ("joints", "a.c", "limits", "upper")),  # of the robot file alone
+        ("joints.a.x", ("joints", "a", "x")),
+        ("joints.a.wrong.y", ("joints", "a", "wrong", "y")),
+        ("joints.new.x.friction.friction", ("joints", "new.x", "friction", "friction")),
+        ("joints[a.friction].friction", ("joints", "a.friction", "friction")),
+        ("joints[c.d].limits", ("joints", "c.d", "limits")),
+        ("joints.new.wrong", ("joints", "new", "wrong")),
+        ("mechanism.numbers.a.b.friction", ("mechanism", "numbers", "a.b", "friction")),
+        ("lists.e.f.kp", ("lists", 0, "kp")),
+        ("lists[0].kp", ("lists", 0, "kp")),
+        ("goal.g.h", ("goal", "g.h")),
+        ("goal.g.h.i", ("goal", "g.h.i")),
+    ],
+)
+def test_names_with_dots(load, key, path):
+    found = override(load(DOTTED), f"{key}=7", named=NAMES).data
+    for part in path:
+        found = found[part]
+    assert found == 7
+
+
 def test_the_later_override_wins(load):
     source = override(override(load(RIG), "controllers.arm.kp=7"), "controllers.arm={kp: 8}")
     assert source.data["controllers"][0] == {"kp": 8}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cosim.core.errors import InputError
-from cosim.core.paths import find_package, locate
+from cosim.core.paths import LEVELS, files_below, find_package, locate
 
 
 @pytest.fixture
@@ -54,3 +54,28 @@ def test_the_package_of_a_file_is_above_it(place):
 def test_a_package_beside_the_own_one_is_found(place):
     (place / "arm").mkdir()
     assert find_package("arm", [], place / "robot/urdf") == place / "arm"
+
+
+@pytest.mark.parametrize("deep", [1, LEVELS, LEVELS + 1])
+def test_files_below_a_folder_are_found_to_a_depth(tmp_path, deep):
+    """Each folder of a chain has one, and a link to the first folder, which is not followed."""
+    names, folder = [], tmp_path
+    for _ in range(deep):
+        for name in ("a.urdf", "b.txt"):
+            (folder / name).write_text("")
+        names.append((folder / "a.urdf").relative_to(tmp_path).as_posix())
+        (folder / "link").symlink_to(tmp_path, target_is_directory=True)
+        folder /= "d"
+        folder.mkdir()
+    folder.rmdir()
+    assert files_below(tmp_path, (".urdf",)) == (sorted(names[:LEVELS]), deep <= LEVELS)
+
+
+def test_a_search_of_many_files_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr("cosim.core.paths.MOST_ENTRIES", 10)
+    for folder in ("a", "b", "c"):
+        (tmp_path / folder).mkdir()
+        for k in range(9):
+            (tmp_path / folder / f"{k}.urdf").write_text("")
+    found, complete = files_below(tmp_path, (".urdf",))
+    assert len(found) == 7 and not complete and all(name.startswith("a/") for name in found)

@@ -10,13 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from cosim.apps.new.plan import BESIDE, Actuators, Plan, plan_rig
+from cosim.apps.new.rig_size import check_number_of_joints, too_large
 from cosim.apps.new.rig_text import ModelSource, rig_text
-from cosim.core.errors import CosimError, InputError, RunWarning, plural
+from cosim.core.errors import CosimError, InputError, InputErrors, RunWarning, SourceLocation, plural
 from cosim.core.paths import PACKAGE, expand, locate
 from cosim.mechanics.multibody.description.robot_formats import YAML, check_robot_file, format_of, read_robot
 from cosim.mechanics.multibody.mechanism import with_floating_base
 from cosim.output.console import busy, quantity_of
 from cosim.output.output_files import check_output, write_file
+from cosim.rig.reading.yaml_values import TooManyValues
 from cosim.rig.rig import load_rig
 
 ASSIGN = ":="  # of an argument of xacro, as in ROS
@@ -46,7 +48,7 @@ def new_rig(
     _check_folders(packages)
     with busy(f"reading {Path(robot).name}"):
         plan, source = _planned(rig, robot, frequency, actuator, floating, given, packages)
-        warned = _write(rig, rig_text(plan, source))
+        warned = _write(rig, rig_text(plan, source), robot, len(plan.moving))
     for line in _report(rig, plan, source, warned):
         print(line)
 
@@ -76,6 +78,7 @@ def _planned(
     if actuator == "file" and not able:
         raise InputError("the robot file has no actuators that a rig can have; choose another type", "--actuator")
     options = {"hold": not floating and not fixed, "gravity": gravity, "file": robot_file}
+    check_number_of_joints(mechanism, robot, actuator)
     plan = replace(plan_rig(whole, bandwidth, actuator, **options), mechanism=mechanism)
     keys: dict[str, str | Mapping[str, str] | list[str]] = {format: _from(rig, robot, file)}
     if packages:
@@ -139,20 +142,36 @@ def _from(rig: Path, written: str, target: Path) -> str:
     return Path(os.path.relpath(absolute, folder) if near else absolute).as_posix()
 
 
-def _write(rig: Path, text: str) -> tuple[str, ...]:
-    """Write the rig and check it; a rig with errors does not replace what was there. Returns what it warns of."""
+def _write(rig: Path, text: str, robot: str, moving: int) -> tuple[str, ...]:
+    """Write the rig and check it; a rig with errors does not replace what was there. Returns what it warns of.
+
+    robot, moving: the robot file and its joints that move, which errors name in place of the rig that is not kept."""
     before = rig.read_bytes() if rig.is_file() else None
     write_file(rig, text.encode(), "rig")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RunWarning)  # they are part of the report
             return load_rig(rig).spec.mechanism.warnings
-    except CosimError:
+    except CosimError as error:
         if before is None:
             rig.unlink()
         else:
             rig.write_bytes(before)
+        if isinstance(error, TooManyValues):
+            raise too_large(robot, moving) from None
+        if isinstance(error, InputErrors):
+            raise InputErrors([_of_robot(each, rig, robot) for each in error.errors]) from None
+        if isinstance(error, InputError):
+            raise _of_robot(error, rig, robot) from None
         raise
+
+
+def _of_robot(error: InputError, rig: Path, robot: str) -> InputError:
+    """The error at the robot file where it is one of the rig, which is not kept."""
+    place = error.place
+    if not isinstance(place, SourceLocation) or place.file != str(rig):
+        return error
+    return InputError(f"no rig can be written: {f'{place.key}: ' * bool(place.key)}{error.what}", robot)
 
 
 def _report(rig: Path, plan: Plan, source: ModelSource, warned: Sequence[str]) -> Iterator[str]:

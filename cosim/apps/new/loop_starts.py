@@ -10,25 +10,16 @@ import numpy as np
 from cosim.core.errors import listed
 from cosim.core.types import Array
 from cosim.mechanics.multibody.configuration_space import ChosenDofs
-from cosim.mechanics.multibody.loop_motions import coupled_loops
+from cosim.mechanics.multibody.loop_motions import closed_beside, coupled_loops
 from cosim.mechanics.multibody.model import Model
-from cosim.mechanics.multibody.nearest import CLOSURE_TOLERANCE, ClosureSearch
 
 PROJECTIONS = 100  # between the limits and closed loops
 INSIDE, EDGE = 0.05, 1e-3  # of the range of a joint, kept from its limits if possible, and at least
+NEAREST = 1e-3  # rad: of a wide range this is enough
 SHIFTS = 0.2, 0.3, 0.4, 0.5, 0.7, 0.1  # rad: of starts beside the drawn one
 SHIFT_PER_RAD = 0.3  # m
 INTO_LIMITS = "as drawn, joints of the loops are at their limits or beyond; the rig starts inside of them"
 BESIDE_DRAWN = "as drawn, the loops of {} are singular or at a dead centre; the rig starts beside that"
-
-
-def closed_beside(model: Model, q: Array, dofs: Sequence[int]) -> Array | None:
-    """Coordinates (nq,) with closed loops beside q, by a motion of these dofs; None if they do not close."""
-    equations, closure = model.equations, model.equations.closure
-    inexact, rows = equations.constraints.inexact_closure, np.arange(closure.whole.rows)
-    search = ClosureSearch.of(equations, closure, rows, np.array(dofs, dtype=int), q, 0.0, inexact)
-    place, violation = search.close(q)
-    return place if violation < CLOSURE_TOLERANCE else None
 
 
 @dataclass(frozen=True)
@@ -48,16 +39,23 @@ class LoopSpace:
         """The coordinates (nq,) after a step of these dofs."""
         return ChosenDofs(self.model.equations, np.array(dofs, dtype=int)).moved(q, step)
 
-    def is_inside(self, q: Array, dofs: Sequence[int], margin: float = EDGE) -> bool:
-        """Whether these dofs keep a margin from their limits; margin: as part of their range."""
+    def is_inside(self, q: Array, dofs: Sequence[int], margin: float = EDGE, beside: Array | None = None) -> bool:
+        """Whether these dofs keep a margin from their limits; margin: as part of their range, at most NEAREST where
+        it is EDGE; beside: coordinates (nq,) of a start that may be nearer to the limits, but inside of them."""
         at, own = self.positions(q)[dofs], list(dofs)
         lower, upper = self.bounds(own, margin)
+        if beside is not None:
+            start = np.clip(self.positions(beside)[own], self.lower[own], self.upper[own])
+            lower, upper = np.minimum(lower, start), np.maximum(upper, start)
         return bool(((lower <= at) & (at <= upper)).all())
 
     def bounds(self, dofs: Sequence[int], margin: float) -> tuple[Array, Array]:
-        """(lower, upper) of these dofs, with a margin as part of their range where it is finite."""
+        """(lower, upper) of these dofs, with a margin as part of their range where it is finite, see `is_inside`."""
         lower, upper = self.lower[dofs], self.upper[dofs]
         kept = margin * np.where(np.isfinite(upper - lower), upper - lower, 0.0)
+        if margin == EDGE:
+            linear = np.array(self.model.dof_units)[dofs] == "m"
+            kept = np.minimum(kept, NEAREST * np.where(linear, SHIFT_PER_RAD, 1.0))
         return lower + kept, upper - kept
 
     def starts(self, drawn: Array) -> Iterator[tuple[Array, str]]:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cosim.apps.new.loop_starts import LoopSpace, closed_beside
+from cosim.apps.new.loop_starts import LoopSpace
 from cosim.core.errors import InputError, SourceLocation, listed, plural
 from cosim.core.types import Array
 from cosim.mechanics.multibody.assembly import closed_within_tolerance, find_consistent_state
 from cosim.mechanics.multibody.loop_motions import (
     CoupledLoops,
+    closed_beside,
     coupled_loops,
     nearest_to_base,
 )
@@ -24,7 +25,17 @@ from cosim.mechanics.multibody.model import Model
 
 LEAST = 0.1, 0.03, 0.01, 1e-3  # of what a drive moves by itself, see `CoupledLoops.chosen`: the first that is possible
 SAMPLES = 8  # of a motion whose loops have to close
-SHARES = 1.0, 0.5, 0.25, 0.1, 0.05, 0.02  # of the usual travel, of which the first is taken that loops and limits let
+SHARES = (
+    1.0,
+    0.5,
+    0.25,
+    0.1,
+    0.05,
+    0.02,
+    0.01,
+    0.005,
+    0.002,
+)  # of the usual travel, of which the first is taken that loops and limits let
 FASTER = 3.0  # than its usual motion, from which on a joint that follows moves too fast
 DECIMALS = 12  # of a position in a loop [rad or m]
 DIGITS = 6  # of the start of an actuated joint
@@ -160,7 +171,7 @@ def plan_loops(model: Model, guess: Array, dofs: Drivable) -> LoopPlan:
 def _check_inside(space: LoopSpace, plan: LoopPlan) -> None:
     """Raises InputError for the first loops with joints outside of their limits: no better start was found."""
     for loops in plan.loops:
-        outside = [dof for dof in loops.dofs.tolist() if not space.is_inside(plan.q, [dof])]
+        outside = [dof for dof in loops.dofs.tolist() if not space.is_inside(plan.q, [dof], 0.0)]
         if outside:
             names = listed([repr(plan.model.dof_names[k]) for k in outside])
             what = f"no position is found in which it is closed inside of the limits of {names}"
@@ -250,7 +261,7 @@ def _reaches(
     for _ in range(SAMPLES):
         before = space.positions(place)[checked]
         place = closed_beside(space.model, space.moved(place, actuated, way / SAMPLES), others)
-        if place is None or not space.is_inside(place, loops.dofs.tolist()):
+        if place is None or not space.is_inside(place, loops.dofs.tolist(), beside=plan.q):
             return False
         way_there = SAMPLES * np.abs(space.positions(place)[checked] - before)
         if (way_there > FASTER * dofs.travel[checked]).any():

@@ -104,6 +104,15 @@ def coupled_loops(model: Model, q: Array, movable: Array, t: float = 0.0) -> lis
     return found
 
 
+def closed_beside(model: Model, q: Array, dofs: Sequence[int]) -> Array | None:
+    """Coordinates (nq,) with closed loops beside q, by a motion of these dofs; None if they do not close."""
+    equations, closure = model.equations, model.equations.closure
+    inexact, rows = equations.constraints.inexact_closure, np.arange(closure.whole.rows)
+    search = ClosureSearch.of(equations, closure, rows, np.array(dofs, dtype=int), q, 0.0, inexact)
+    place, violation = search.close(q)
+    return place if violation < CLOSURE_TOLERANCE else None
+
+
 def depths(model: Model) -> Array:
     """(nv,): how many joints lie between the ground and each dof, its own included; mimic joints count."""
     tree, found = model.equations.tree, dict[int, int]()

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from cosim.rig.reading.yaml_values import YamlValue, dotted, parse
 
 MOST_BYTES = 1_000_000  # bytes of a rig file
 _PART = r"[^.\[\]\s](?:[^.\[\]\n]*[^.\[\]\s])?"  # names may have blanks inside
-_KEY = rf"{_PART}(?:\.{_PART}|\[{_PART}\])*"
+_ELEMENT = r"\[([^\[\]\n]+)\]"  # a name in brackets, which may have dots
+_KEY = rf"{_PART}(?:\.{_PART}|{_ELEMENT})*"
 Override = str | tuple[str, str]  # `key=value`, or it and the place or option that messages name
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
 
@@ -85,19 +87,23 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def override(source: YamlSource, text: str, option: str = "") -> YamlSource:
+def override(
+    source: YamlSource, text: str, option: str = "", named: Mapping[tuple, Container[str]] = MappingProxyType({})
+) -> YamlSource:
     """`source` with one value replaced according to `text`, such as `controllers.arm.kp=200`.
 
-    option: the option of the command line that messages name, by default `--set` with the text.
+    option: the option of the command line that messages name, by default `--set` with the text; named: the path of a
+    section by names that the file need not have -> keys of its elements.
 
-    An element of a list is named by its index or its `name` (a controller without a name by its `type`). Missing
+    An element of a list is named by its index or its `name` (a controller without a name by its `type`). A name with
+    dots is the longest that the section has, or ends before a key of its elements; brackets make it clear. Missing
     sections are created. The value is YAML. Raises InputError for a text that is not `key=value`, for an element that
     does not exist, and for a key of a value that is not a mapping.
     """
     option = option or f"--set {text}"
     place = SourceLocation(option)
     key, equals, value_text = text.partition("=")
-    parts = re.findall(_PART, key)
+    words = [(element or word, bool(element)) for element, word in re.findall(rf"{_ELEMENT}|({_PART})", key)]
     if not equals or not re.fullmatch(_KEY, key.strip()):
         raise InputError("expected key=value, for example schedule.step=2ms", place)
     value = read_value(value_text, place)
@@ -105,9 +111,11 @@ def override(source: YamlSource, text: str, option: str = "") -> YamlSource:
     parent: YamlValue = data
     path: tuple = ()
     created: list[tuple] = []
-    for i, part in enumerate(parts):
-        last = i == len(parts) - 1
+    while words:
         known = _children(parent)
+        count = _words_of_name(words, known, named.get(path, ()))
+        part, words = ".".join(word for word, _ in words[:count]), words[count:]
+        last = not words
         if part not in known and not isinstance(parent, dict):
             where = dotted(path) or "the file"
             raise InputError(f"no '{part}' in {where}{did_you_mean(part, known)}", place)
@@ -123,6 +131,15 @@ def override(source: YamlSource, text: str, option: str = "") -> YamlSource:
             parent = parent[path[-1]]
     marks = {at: mark for at, mark in source.marks.items() if at[: len(path)] != path}
     return YamlSource(source.file, source.text, data, {**marks, **dict.fromkeys([*created, path], option)})
+
+
+def _words_of_name(words: Sequence[tuple[str, bool]], known: Container[str], keys: Container[str]) -> int:
+    """How many words, which dots separate, are the first name: the longest that is known, of a section of names with
+    one of its keys behind it if possible. words: each with whether it stands in brackets, which is a name by itself."""
+    run = next((n for n, (_, apart) in enumerate(words) if apart), len(words)) or 1
+    longest = [n for n in range(run, 0, -1) if ".".join(word for word, _ in words[:n]) in known]
+    before_key = [n for n in range(1, run) if words[n][0] in keys]
+    return next((n for n in longest if n == run or n in before_key), next(iter([*before_key, *longest]), 1))
 
 
 def read_value(text: str, place: SourceLocation) -> YamlValue:

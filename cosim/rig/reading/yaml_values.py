@@ -65,6 +65,10 @@ _FIXES = (
 _UNCLEAR = re.compile("[\t?!%\x85\u2028\u2029\ufeff]|[|>]#")
 
 
+class TooManyValues(InputError):
+    """A file has more than MOST_VALUES values."""
+
+
 class _Composer(Composer, Resolver):
     """PyYAML's composer with the scalars of `_SCALARS` and bounds."""
 
@@ -116,7 +120,7 @@ def check_number(values: int, place: SourceLocation) -> None:
     """Raise InputError for more values than a file may have."""
     if values > MOST_VALUES:
         what = f"more than {MOST_VALUES} values, each alias counted with its values"
-        raise InputError(f"{what}; use `repeat`, the joint `all` or a URDF", place)
+        raise TooManyValues(f"{what}; use `repeat`, the joint `all` or a URDF", place)
 
 
 def parse(text: str, file: str) -> tuple[YamlValue, dict[tuple, int | str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 from cosim.control.cogging import Cogging
@@ -62,6 +62,9 @@ class _JointFile:
     stops: StopsKeys = param(default=StopsKeys())
     friction: JointFriction | None = param(default=None, doc="in place of the mechanism's, with its `damping`")
     cogging: Cogging | None = param(default=None, doc="feedforward against the cogging of a real motor")
+
+
+KEYS_OF_A_JOINT = tuple(each.name for each in fields(_JointFile))
 
 
 @dataclass(frozen=True)

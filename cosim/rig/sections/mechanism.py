@@ -338,6 +338,9 @@ class NumbersKeys:
     friction: float | None = param(unit="joint effort", min=0, default=None, doc="dry friction of a joint")
 
 
+KEYS_OF_NUMBERS = tuple(each.name for each in fields(NumbersKeys))
+
+
 def with_numbers(
     links: Sequence[Link],
     joints: Sequence[Joint],

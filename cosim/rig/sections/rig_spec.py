@@ -17,6 +17,7 @@ from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
 from cosim.core.paths import irregular
 from cosim.core.recordings.sample_encoding import Encoding, Numbers
 from cosim.core.types import param, params
+from cosim.mechanics.multibody.mechanism import NOWHERE, Mechanism
 from cosim.output.stream.decimation import Decimation
 from cosim.output.stream.messages import Format
 from cosim.rig.reading.names import Line, Title
@@ -24,12 +25,13 @@ from cosim.rig.reading.schema import KeyPath, Reading, read_fields
 from cosim.rig.reading.yaml_source import Override, YamlSource, YamlValue, load_yaml, override
 from cosim.rig.sections.bond_graphs import SharedDriveSpec, joints_of, read_bond_graphs
 from cosim.rig.sections.controllers import ControllerSpec, read_controllers
-from cosim.rig.sections.dofs import dofs_of
+from cosim.rig.sections.dofs import Dofs, dofs_of
 from cosim.rig.sections.drivers import DriverSpec, check_bounds, check_real_time, read_drivers
 from cosim.rig.sections.emulator import EmulatorSpec, read_emulator
 from cosim.rig.sections.events import EventSpec, read_events
 from cosim.rig.sections.guard import GuardSpec, read_guard
 from cosim.rig.sections.joints import (
+    KEYS_OF_A_JOINT,
     JointEntry,
     JointSpec,
     MultiDofJointSpec,
@@ -38,7 +40,7 @@ from cosim.rig.sections.joints import (
     read_multi_dof_joints,
 )
 from cosim.rig.sections.keep import KeepSpec, read_keep
-from cosim.rig.sections.mechanism import MechanismSpec, ground_alone, read_mechanism
+from cosim.rig.sections.mechanism import KEYS_OF_NUMBERS, MechanismSpec, ground_alone, read_mechanism
 from cosim.rig.sections.parts import CouplingsSpec, FmuSpec, PartSpec, read_couplings, read_parts
 from cosim.rig.sections.robot_file_joints import settings_with_file, with_doubts
 from cosim.rig.sections.scenario import ScenarioContext, ScenarioSpec, read_scenarios
@@ -51,6 +53,11 @@ MEGABYTE = 1e6
 # names that joints cannot have
 RESERVED = {"all": "the settings of all joints", "energy": "the energies of the rig"}
 _OF_PARTS = "give it to the parts"
+# sections by names that a robot file has -> keys of their elements
+_OF_NAMES: Mapping[KeyPath, tuple[str, ...]] = {
+    ("joints",): KEYS_OF_A_JOINT,
+    ("mechanism", "numbers"): KEYS_OF_NUMBERS,
+}
 # keys that act on a mechanism, and what to do instead of adding one
 _OF_A_MECHANISM: Mapping[KeyPath, str] = {
     ("joints",): "take it out",
@@ -158,7 +165,8 @@ def read_rig(path: str | Path | YamlSource, overrides: Iterable[Override] = ()) 
     try:
         for text in overrides:
             try:
-                source = override(source, text) if isinstance(text, str) else override(source, *text)
+                given = (text,) if isinstance(text, str) else text
+                source = override(source, *given, named=_OF_NAMES)
             except InputError as error:
                 errors.append(error)
         rig = _read(source, Reading(source.place, errors, Path(source.file).parent))
@@ -224,6 +232,21 @@ def _in_order(errors: list[InputError], file: str) -> list[InputError]:
     return sorted({str(error): error for error in errors}.values(), key=key)
 
 
+def _check_joint_names(mechanism: Mechanism, dofs: Dofs, reading: Reading) -> None:
+    """Record names that joints cannot have, at the joint in the robot file or in the rig."""
+    joints = {joint.name: joint for joint in (*mechanism.joints, *(loop.joint for loop in mechanism.loops))}
+
+    def fail(name: str, what: str) -> None:
+        known = name in joints and joints[name].place is not NOWHERE
+        place = joints[name].place if known else reading.place(("mechanism",))
+        reading.errors.append(InputError(f"{what}; rename the joint", place))
+
+    for name in [name for name in RESERVED if dofs.of(name)]:
+        fail(name, f"the joint name '{name}' is reserved for {RESERVED[name]}")
+    for name in dofs.clashes:
+        fail(name, f"'{name}' is the name of a joint and of a dof of another one")
+
+
 def _read(source: YamlSource, reading: Reading) -> RigSpec:
     """The spec; after errors recorded in `reading` parts of it are None and it must not be used."""
     path = Path(source.file)
@@ -232,11 +255,8 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
     mechanism: Any = _mechanism(source.data, top, name, reading)
     dofs = dofs_of(mechanism.description) if mechanism else None
     joints, multi_dof, by_name = (dofs.single, dofs.multi_dof_joints, dofs.by_name) if dofs else (None, {}, frozenset())
-    for name in [name for name in RESERVED if dofs and dofs.of(name)]:
-        what = f"joint '{name}': the name is reserved for {RESERVED[name]}; rename the joint"
-        reading.fail(("mechanism",), what)
-    for name in dofs.clashes if dofs else ():
-        reading.fail(("mechanism",), f"'{name}' is the name of a joint and of a dof of another one; rename the joint")
+    if dofs:
+        _check_joint_names(mechanism.description, dofs, reading)
     if dofs and not dofs.owners and "mechanism" in source.data:
         reading.fail(("mechanism",), "no joint moves on its own; give it a joint that is not fixed")
     schedule = read_schedule(top.get("schedule"), reading)

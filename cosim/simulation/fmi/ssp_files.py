@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from cosim.core.errors import InputError, did_you_mean, shortened
-from cosim.core.paths import EXTRACTED, irregular, read_file
+from cosim.core.paths import EXTRACTED, files_below, irregular, read_file
 from cosim.core.trust.data_only import FMU, refuse_code
 from cosim.core.trust.unpacking import open_zip, unpack_zip
 from cosim.mechanics.multibody.description.xmltree import XmlElement, parse_xml
@@ -102,9 +102,7 @@ class SspFolder:
         if self.root and not path.resolve().is_relative_to(self.root.resolve()):
             raise InputError(f"source '{shortened(source)}' is outside of the archive; put it inside", element.place)
         if not path.is_file():
-            near = [
-                file.relative_to(self.path).as_posix() for file in self.path.rglob("*") if file.suffix == path.suffix
-            ]
+            near, _ = files_below(self.path, (path.suffix,))
             raise InputError(f"there is no file '{shortened(source)}'{did_you_mean(source, near)}", element.place)
         return path
 

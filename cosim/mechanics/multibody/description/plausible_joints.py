@@ -14,6 +14,8 @@ from cosim.mechanics.multibody.mechanism import Joint
 
 DEGREES = 30.0, 720.0  # sizes of angles that are written in degrees
 FASTEST = 50.0  # rad/s of a hinge with a range, beyond which whole numbers look like degrees/s
+FASTEST_OF_ALL = 100.0, 2000.0  # the same of any number, and up to which it may be one in degrees/s
+PART_OF_A_TURN = 5e-3  # rad: what a number of half turns may be off
 FASTEST_SLIDE = 20.0  # sizes of the robot per second, beyond which they look like mm/s
 ROUND = 5.0  # degrees/s, of which such numbers are multiples
 FARTHEST = 50.0  # travel of a slide per size of its robot
@@ -29,12 +31,18 @@ ROTATIONAL = "revolute", "continuous"  # kinds
 def doubtful_hinges(joints: Sequence[Joint]) -> Iterator[str]:
     """What holds whatever the size of the robot: ranges and velocities in degrees, friction that nothing overcomes."""
     hinges = [joint for joint in joints if joint.kind == "revolute"]
-    if found := [joint for joint in hinges if _range_in_degrees(joint)]:
+    spindles = {joint.mimic.joint for joint in joints if joint.mimic is not None and joint.kind == "prismatic"}
+    if found := [joint for joint in hinges if joint.name not in spindles and _range_in_degrees(joint)]:
         bounds = _bounds(found[0])
         turns = max(map(abs, bounds)) / TURN
         what = f"its limits of {' and '.join(f'{bound:g}' for bound in bounds)} rad are up to {turns:.3g} turns"
         yield line_about(found, f"{what}; they look like degrees")
-    fast = [joint for joint in joints if joint.kind in ROTATIONAL and _looks_whole(joint.max_velocity, FASTEST)]
+    fast = [
+        joint
+        for joint in joints
+        if joint.kind in ROTATIONAL
+        and (_looks_whole(joint.max_velocity, FASTEST) or (joint in hinges and _turns_too_fast(joint)))
+    ]
     if not any(joint in hinges and _bounds(joint) for joint in fast):
         fast = []  # wheels and propellers are as fast
     if fast:
@@ -81,8 +89,15 @@ def _bounds(joint: Joint) -> list[float]:
 def _range_in_degrees(joint: Joint) -> bool:
     bounds = _bounds(joint)
     largest = max(map(abs, bounds), default=0.0)
-    whole = all(bound.is_integer() for bound in bounds)
-    return whole and DEGREES[0] <= largest <= DEGREES[1] and not _no_range(joint)
+    in_turns = all(abs(math.remainder(bound, 0.5 * TURN)) < PART_OF_A_TURN for bound in bounds)
+    return DEGREES[0] <= largest <= DEGREES[1] and not in_turns and not _no_range(joint)
+
+
+def _turns_too_fast(joint: Joint) -> bool:
+    """Whether a hinge with a range is faster than any, and its limit none that stands for no limit, such as 999."""
+    speed, (least, most) = joint.max_velocity, FASTEST_OF_ALL
+    stands_in = is_stand_in(speed) or is_stand_in(speed + 1.0)
+    return least < speed < most and bool(_bounds(joint)) and not stands_in
 
 
 def _range_in_millimetres(joint: Joint, size: float) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 from cosim.core.types import Array
 from cosim.mechanics.multibody.description.doubts import line_about, nearest_unit
+from cosim.mechanics.multibody.description.inertia import NEGLIGIBLE_RADIUS, merged_inertials
 from cosim.mechanics.multibody.description.plausible_joints import doubtful_drives, doubtful_hinges
 from cosim.mechanics.multibody.mechanism import Inertial, Joint, Link, Pose
 
@@ -35,6 +36,7 @@ HEAVIEST = 30.0  # mass of that link per median of the others
 THINNEST = 1e-5  # kg/m³ of the cube around a robot
 BALL = 4.0 / 3.0 * math.pi * 2.5**1.5  # volume of a ball per its radius of gyration to the third power
 NEGLIGIBLE = 1e-3  # of the inertia or the mass of the robot
+SMALLEST_GYRATION = 1e-4  # radius of gyration per size of the robot, of a link whose mass counts
 POINT = 1e-5  # radius of gyration of a point mass per size of its robot
 
 INCH, POUND = 0.0254, 0.45359237  # m, kg
@@ -84,7 +86,13 @@ def doubtful_units(links: Sequence[Link], joints: Sequence[Joint]) -> Iterator[s
         looks = "as if filled in for want of another" if all(body.is_filled_in for body in large) else f"like {unit}"
         yield line_about([body.link for body in large], f"{what}; the inertia looks {looks}")
     else:
-        yield from _heavy_bodies(bodies, moved, size, mass)
+        small = _small_inertias(moved, size, mass)
+        dense = list(_heavy_bodies(bodies, moved, size, mass)) if len(small) < SEVERAL else []
+        yield from dense
+        if small and not dense:
+            what = f"its radius of gyration is {small[0].radius:.3g} m in a robot of {size:.3g} m"
+            why = f"with {small[0].inertial.mass:.4g} kg it is denser than any metal"
+            yield line_about([body.link for body in small], f"{what}, {why}; the inertia looks too small")
     yield from doubtful_drives(joints, size, mass)
 
 
@@ -145,6 +153,37 @@ def _large_inertias(
         if any(body.density < density and body.radius > most * size for density, most in limits.items())
     ]
     return [body for body in thin if body.inertial.mass * body.radius**2 > NEGLIGIBLE * mass * size**2]
+
+
+def _small_inertias(bodies: Sequence[_HeavyLink], size: float, mass: float) -> list[_HeavyLink]:
+    """Those that are no bodies of their mass, and no point masses. size, mass: of the robot."""
+    return [
+        body
+        for body in bodies
+        if NEGLIGIBLE_RADIUS < body.radius < SMALLEST_GYRATION * size
+        and body.density > DENSEST_LINK
+        and body.inertial.mass > NEGLIGIBLE * mass
+        and not body.is_filled_in
+    ]
+
+
+def note_of_point_masses(links: Sequence[Link], joints: Sequence[Joint]) -> Iterator[str]:
+    """A line for all links that move and have a mass without rotational inertia, as the links fixed to them."""
+    moving, bodies = _moving(joints), merged_inertials(links, joints)
+    turning = {id(bodies.get(link.name)) for link in links if link.inertial is not None and _turns(link.inertial)}
+    found = [
+        link
+        for link in links
+        if link.name in moving and link.inertial is not None and link.inertial.mass > 0.0
+        if id(bodies.get(link.name)) not in turning
+    ]
+    if found:
+        yield line_about(found, "a point mass, without rotational inertia; give its inertia if it is a body")
+
+
+def _turns(inertial: Inertial) -> bool:
+    """Whether it has a rotational inertia of its own."""
+    return float(np.abs(inertial.inertia).max()) > inertial.mass * NEGLIGIBLE_RADIUS**2
 
 
 def _heavy_bodies(bodies: Sequence[_HeavyLink], moved: Sequence[_HeavyLink], size: float, mass: float) -> Iterator[str]:

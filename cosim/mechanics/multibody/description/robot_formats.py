@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cosim.core.errors import InputError, SourceLocation, did_you_mean, listed
-from cosim.core.paths import irregular
+from cosim.core.paths import LEVELS, MOST_ENTRIES, files_below, irregular
 from cosim.mechanics.multibody.description.mjcf.reader import read_mjcf
 from cosim.mechanics.multibody.description.robot_file import RobotFile
 from cosim.mechanics.multibody.description.sdf.reader import read_sdf
@@ -27,8 +27,12 @@ def check_robot_file(path: Path, shown: str = "") -> None:
     """Raises InputError for what is no robot file, without a place. shown: its name in messages."""
     named = f" '{shown}'" if shown else ""
     if path.is_dir():
-        files = [file.relative_to(path).as_posix() for file in sorted(path.rglob("*")) if file.suffix in SUFFIXES]
-        fix = f"name a file in it: {listed(files)}" if files else "it holds no robot file; name another"
+        files, complete = files_below(path, SUFFIXES)
+        none = "it holds no robot file; name another"
+        if not complete:
+            searched = f"{LEVELS} levels or {MOST_ENTRIES:,} entries"
+            none = f"in its first {searched} is no robot file; name a file"
+        fix = f"name a file in it: {listed(files)}" if files else none
         raise InputError(f"{named[1:]} is a folder; {fix}".lstrip())
     if not path.exists():
         near = sorted(file.name for file in path.parent.glob("*") if file.suffix in SUFFIXES)

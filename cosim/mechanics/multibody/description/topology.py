@@ -15,6 +15,7 @@ import numpy as np
 from cosim.core.errors import InputError, SourceLocation, did_you_mean, escaped, shortened
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.doubts import doubtful_angles
+from cosim.mechanics.multibody.description.follower_limits import narrowed_leaders
 from cosim.mechanics.multibody.description.plausible_units import doubtful_units
 from cosim.mechanics.multibody.elastic.link import ElasticLink
 from cosim.mechanics.multibody.joints import kind_of
@@ -47,7 +48,8 @@ def build_mechanism(
     torsion_springs: Sequence[TorsionSpring] = (),
     rotors: Sequence[CoupledRotor] = (),
 ) -> Mechanism:
-    """The mechanism of these parts, in their order, with mimics of mimics resolved.
+    """The mechanism of these parts, in their order, with mimics of mimics resolved; limits of followers narrow
+    their leaders, see `narrowed_leaders`.
 
     Raises InputErrors with the errors of `diagnostics` and of the topology, in the order of their lines.
     """
@@ -68,6 +70,7 @@ def build_mechanism(
         links, joints, loops, constraints, (*springs, *torsion_springs), frames, forces, rotors
     )
     diagnostics.raise_errors()
+    resolved = narrowed_leaders(resolved, diagnostics)
     couplings = tuple(loops), tuple(constraints), tuple(springs), tuple(frames), tuple(forces)
     found = Mechanism(escaped(name), root, tuple(links), resolved, tuple(diagnostics.notes), *couplings)
     doubts = tuple(doubtful_units(links, joints))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from cosim.core.paths import find_package, read_file
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
 from cosim.mechanics.multibody.description.inertia import inertia_findings, inertia_matrix, merged_inertials
 from cosim.mechanics.multibody.description.joint_ranges import in_order, warn_of_unused
+from cosim.mechanics.multibody.description.plausible_units import note_of_point_masses
 from cosim.mechanics.multibody.description.robot_file import RobotFile
 from cosim.mechanics.multibody.description.topology import build_mechanism
 from cosim.mechanics.multibody.description.urdf_extensions import Extensions, read_extensions
@@ -137,11 +138,15 @@ def parse_robot(
     known = [link for part in links if (link := _link(part)).name]
     connected = [_joint(part) for part in joints]
     _check_inertias(links, merged_inertials(known, connected))
+    diagnostics.notes += note_of_point_masses(known, connected)
     beside = read_extensions(robot, connected, diagnostics)
     for part in joints:
         _add_soft_limits(part, beside)
     mechanism = build_mechanism(robot.attributes.get("name") or "robot", known, beside.joints, diagnostics)
-    return RobotFile(mechanism, actuators=tuple(beside.actuators), start=beside.initial, limits=beside.narrow())
+    beside.joints, of_followers = list(mechanism.joints), Diagnostics()
+    limits = beside.narrow(of_followers)
+    mechanism = replace(mechanism, warnings=(*mechanism.warnings, *of_followers.warnings))
+    return RobotFile(mechanism, actuators=tuple(beside.actuators), start=beside.initial, limits=limits)
 
 
 def _uncalled(macros: Sequence[str]) -> str:

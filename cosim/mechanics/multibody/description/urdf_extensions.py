@@ -15,6 +15,11 @@ from dataclasses import dataclass, field, replace
 
 from cosim.core.errors import SourceLocation, listed
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.follower_limits import (
+    NO_RANGE,
+    leaves_no_range,
+    limits_of_leader,
+)
 from cosim.mechanics.multibody.description.robot_file import FileActuator, NamedState
 from cosim.mechanics.multibody.description.xmltree import XmlElement
 from cosim.mechanics.multibody.mechanism import Joint
@@ -51,9 +56,21 @@ class Extensions:
         narrower = max if key == "lower" else min
         known[key] = narrower(known[key], value) if key in known else value
 
-    def narrow(self) -> dict[str, dict[str, float]]:
-        """The limits that are narrower than those of the joints."""
+    def narrow(self, diagnostics: Diagnostics) -> dict[str, dict[str, float]]:
+        """The limits that are narrower than those of the joints; of followers as limits of their leaders."""
         found: dict[str, dict[str, float]] = {}
+        by_name = {joint.name: joint for joint in self.joints}
+        for joint in self.joints:
+            if joint.mimic is not None:
+                given, leader = self.limits.pop(joint.name, {}), joint.mimic.joint
+                new = limits_of_leader(joint.mimic, given)
+                known = {key: getattr(by_name[leader], name) for key, name in LIMITS_OF_JOINT.items()}
+                if leaves_no_range(known, new):
+                    both = " to ".join(f"{given[key]:.6g}" for key in ("lower", "upper") if key in given)
+                    diagnostics.warn(NO_RANGE.format(both, leader), joint.place)
+                    new = {}
+                for key, value in new.items():
+                    self.bound(leader, key, value)
         for joint in self.joints:
             own = {key: getattr(joint, name) for key, name in LIMITS_OF_JOINT.items()}
             inside = {

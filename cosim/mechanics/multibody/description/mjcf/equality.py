@@ -130,16 +130,8 @@ class Equalities:
         self.constraints.append(Constraint(name, law, joints=names, place=self.compiled.place("equality", element)))
 
     def followed(self, joints: list[Joint]) -> list[Joint]:
-        """The joints with their mimics; the limits of one that follows are limits of the joint that it follows."""
-        found = {joint.name: joint for joint in joints}
-        for name, mimic in self.mimics.items():
-            joint, leader = found[name], found[mimic.joint]
-            ends = sorted((bound - mimic.offset) / mimic.multiplier for bound in (joint.lower, joint.upper))
-            lower, upper = max(leader.lower, ends[0]), min(leader.upper, ends[1])
-            if lower <= upper:
-                found[mimic.joint] = replace(leader, lower=lower, upper=upper)
-            found[name] = replace(joint, mimic=mimic)
-        return list(found.values())
+        """The joints with their mimics."""
+        return [replace(joint, mimic=self.mimics.get(joint.name)) for joint in joints]
 
 
 def _shifted(coefficients: np.ndarray, first: float, second: float) -> np.ndarray:

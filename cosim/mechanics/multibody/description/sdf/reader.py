@@ -16,6 +16,7 @@ from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_m
 from cosim.mechanics.multibody.coordinates import quaternion_of
 from cosim.mechanics.multibody.description.diagnostics import NO_CONTACTS, Diagnostics
 from cosim.mechanics.multibody.description.inertia import inertia_findings, merged_inertials
+from cosim.mechanics.multibody.description.plausible_units import note_of_point_masses
 from cosim.mechanics.multibody.description.robot_file import NamedState, RobotFile
 from cosim.mechanics.multibody.description.sdf.couplings import couplings
 from cosim.mechanics.multibody.description.sdf.files import SdfFiles
@@ -177,6 +178,7 @@ class SdfReader:
         return found
 
     def _check_inertias(self, scopes: Sequence[Scope], links: Sequence[Link], joints: Sequence[Joint]) -> None:
+        self.values.diagnostics.notes += note_of_point_masses(links, joints)
         bodies = merged_inertials(links, joints)
         elements = {scope.flat(part.name): part.element for scope in scopes for part in scope.links}
         for link in links:

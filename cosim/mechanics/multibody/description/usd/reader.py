@@ -18,6 +18,7 @@ from cosim.core.errors import SourceLocation
 from cosim.mechanics.multibody.coordinates import quaternion_of
 from cosim.mechanics.multibody.description.diagnostics import NO_CONTACTS
 from cosim.mechanics.multibody.description.inertia import inertia_findings, merged_inertials
+from cosim.mechanics.multibody.description.plausible_units import note_of_point_masses
 from cosim.mechanics.multibody.description.robot_file import NamedState, RobotFile
 from cosim.mechanics.multibody.description.spanning_tree import SpanningTree, needs_coordinates, spanning_tree
 from cosim.mechanics.multibody.description.topology import build_mechanism
@@ -56,6 +57,7 @@ def read_usd(path: str | Path) -> RobotFile:
     tree = spanning_tree(found, joints.joints, joints.last, own_name)
     _warn_of_contacts(stage, shapes, tree)
     merged = merged_inertials(found, tree.joints)
+    stage.diagnostics.notes += note_of_point_masses(found, tree.joints)
     for prim, link in zip(bodies, found, strict=True):
         error, note = (None, None) if link.inertial is None else inertia_findings(link.inertial, merged.get(link.name))
         if error:
