@@ -10,7 +10,7 @@ import numpy as np
 
 from cosim.core.errors import listed
 from cosim.core.tables.joint_table import JointTable
-from cosim.core.tables.jumps import are_dense, bridged, spikes, steps
+from cosim.core.tables.jumps import Displaced, are_dense, bridged, displaced, spikes, steps
 from cosim.core.types import Array
 from cosim.core.units import TURN
 
@@ -84,23 +84,33 @@ def _jumps(table: JointTable, positions: Array, k: int, joint: str, unit: str | 
     """Spikes and steps of a table whose rows are samples of a motion."""
     if not are_dense(table.t):
         return
-    column, turns = positions[:, None], np.array([unit == "rad"])
-    peaks, leaps = (np.flatnonzero(find(table.t, column, turns)[:, 0]) for find in (spikes, steps))
-    jumps = sorted([*((int(row), True) for row in peaks), *((int(row), False) for row in leaps)])
-    for row, comes_back in jumps[:MOST_JUMPS]:
-        place, column_of = table.place(row, table.columns[k]), "" if len(table.lines) else f"row {row + 1}: "
-        here = _shown(positions[row], unit)
-        if comes_back:
-            around = _shown(float(np.median(positions[max(0, row - 3) : row + 4])), unit)
-            what = f"joint '{joint}' is at {here} in a row whose neighbours are at about {around}, a spike"
-            fix = "take the row out, or correct it"
-        else:
-            what = f"joint '{joint}' jumps by {_shown(positions[row] - positions[row - 1], unit)} to {here} within"
-            what += f" {table.t[row] - table.t[row - 1]:.3g} s, much faster than beside it, and stays there"
-            fix = "correct the rows before or behind it, or give them the time for the way"
-        yield f"{place}: {column_of}{what}; {fix}"
-    if (more := len(jumps) - MOST_JUMPS) > 0:
+    t, column, turns = table.t, positions[:, None], np.array([unit == "rad"])
+    found = [Displaced(int(row), int(row) + 1, 0.0) for row in np.flatnonzero(spikes(t, column, turns)[:, 0])]
+    found += [Displaced(int(row), None, 0.0) for row in np.flatnonzero(steps(t, column, turns)[:, 0])]
+    known = {near for fault in found for near in range(fault.first - 1, fault.first + 3)}
+    small = displaced(t, np.unwrap(positions) if unit == "rad" else positions)
+    found += [fault for fault in small if not {fault.first, fault.end} & known]
+    for fault in sorted(found, key=lambda fault: fault.first)[:MOST_JUMPS]:
+        place = table.place(fault.first, table.columns[k])
+        row = "" if len(table.lines) else f"row {fault.first + 1}: "
+        yield f"{place}: {row}joint '{joint}' {_words(table, positions, fault, unit)}"
+    if (more := len(found) - MOST_JUMPS) > 0:
         yield f"{table.path}: joint '{joint}' has {more} more such {'row' if more == 1 else 'rows'}"
+
+
+def _words(table: JointTable, positions: Array, fault: Displaced, unit: str | None) -> str:
+    row, end = fault.first, fault.end
+    here, change = _shown(positions[row], unit), _shown(positions[row] - positions[row - 1], unit)
+    if end is None:
+        what = f"jumps by {change} to {here} within {table.t[row] - table.t[row - 1]:.3g} s, much faster than beside it"
+        return f"{what}, and stays there; correct the rows before or behind it, or give them the time for the way"
+    if end == row + 1:
+        sides = positions[max(0, row - 3) : row + 4]
+        around = float(np.median(sides)) if not fault.size else float(positions[row]) - fault.size
+        what = f"is at {here} in a row whose neighbours are at about {_shown(around, unit)}, a spike"
+        return f"{what}; take the row out, or correct it"
+    what = f"is off by about {_shown(fault.size, unit)} from here to {table.row(end - 1)}, {end - row} rows, a block"
+    return f"{what} between two jumps; take these rows out, or correct them"
 
 
 def _gaps(table: JointTable, positions: Array, joints: Sequence[str]) -> Iterator[str]:
