@@ -13,7 +13,7 @@ order of the joints, which is reported; see `cosim.core.tables.column_lists`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -159,6 +159,22 @@ class NamedColumns:
                 found.setdefault(quantity, []).append((joint, column))
         for quantity, of in found.items():
             yield from self._said_of(quantity, [joint for joint, _ in of], [column for _, column in of])
+
+    def of_no_joint(self, known: Collection[str], quantities: Sequence[str]) -> Iterator[str]:
+        """That columns `<joint>/<quantity>` are read of no joint; known: the joints that there are, and other names of
+        signals."""
+        low, words = {name.lower() for name in known}, [each.removeprefix("measured_") for each in quantities]
+        given = {self.table.index(name) for name in self.named.values()}
+        found = list[str]()
+        for k, name in enumerate(self.table.names):
+            joint, mark, quantity = name_and_unit(name)[0].strip().lower().rpartition("/")
+            ends = {joint[begin:] for begin in (0, *(match.end() for match in re.finditer("[/.]", joint)))}
+            if mark and joint and quantity in words and not ends & low and k not in given:
+                found.append(name)
+        if found:
+            one = f"column '{found[0]}' is named as of a joint that the rig does not have; it is left out"
+            several = f"columns {listed(found)} are named as of joints that the rig does not have; they are left out"
+            yield one if len(found) == 1 else several
 
     def _unknown_units(self, wanted: Iterable[tuple[str, str, int]]) -> Iterator[str]:
         """Of columns with a word in brackets that is no unit, and no part of the name of a joint."""

@@ -74,10 +74,11 @@ class FileTable:
         return SourceLocation(str(self.path), line, key)
 
     def index(self, name: str) -> int:
-        """Of the column with this name, or with this name and a unit, or of `#2`, the second one. Raises InputError
-        where there is none, or two."""
+        """Of the column with this name, or with this name and a unit or another word in brackets, or of `#2`, the
+        second one. Raises InputError where there is none, or two."""
         found = [k for k, column in enumerate(self.names) if column == name]
         found = found or [k for k, column in enumerate(self.names) if name_and_unit(column)[0] == name]
+        found = found or [k for k, column in enumerate(self.names) if _without_brackets(column) == name]
         if not found and _NUMBER.fullmatch(name) and int(name[1:]) <= len(self.names):
             found = [int(name[1:]) - 1]
         if len(found) == 1:
@@ -111,6 +112,11 @@ class FileTable:
                 value = rows.values[row, k]
                 got = "an empty cell or nan" if np.isnan(value) else f"{value:g}"
                 yield InputError(f"{said}, got {got}", self.place(self.line_of(rows, int(row)), name))
+
+
+def _without_brackets(name: str) -> str:
+    match = _IN_BRACKETS.fullmatch(name)
+    return match[1].strip() if match else name
 
 
 def in_brackets(name: str) -> str | None:

@@ -10,7 +10,7 @@ The unit is the one that the caller gives, else the one behind the name, else th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -50,6 +50,7 @@ _FRACTION = re.compile(r"(?<=:\d\d)[.,](\d+)")
 _DECIMAL = re.compile(r"([0-9]{1,25})(?:[.,]([0-9]{0,25}))?")
 _CLOCK = re.compile(r"(?:(-?\d+) days?,? ?)?(\d+):(\d\d)(?::(\d\d(?:[.,]\d+)?))?")
 MOST_LATE = 3  # rows that are named
+OTHER_RATE = 0.1  # of the length of a table: another column of times with another one is said
 CLOSEST = 1e-6  # s between rows: closer ones are one row with two numbers
 PAIRS = (("secs", "nsecs"), ("sec", "nanosec"), ("sec", "nsec"), ("seconds", "nanoseconds"))
 SINCE_1970 = {"s": (5e8, 5e9), "ms": (5e11, 5e12), "us": (5e14, 5e15), "ns": (5e17, 5e18)}
@@ -76,6 +77,31 @@ def times_of(
 
     Raises InputError for a table without such a column, or with several.
     """
+    found = _times_of(table, unit, name, log, keys)
+    return found if name is not None else found._replace(notes=(*found.notes, *_beside(table, found, log, keys[1])))
+
+
+def _beside(table: FileTable, taken: Times, log: bool, key: str) -> Iterator[str]:
+    """That another column of times runs at another rate. key: how the right one is named."""
+    if len(taken.columns) != 1 or len(taken.seconds) < 2:
+        return
+    length = float(np.ptp(taken.seconds))
+    for k, column in enumerate(table.names):
+        if k in taken.columns or _word(column) not in (*IN_UNIT, *NAMES):
+            continue
+        raw, texts = table.read([k]).values[:, 0], table.strings(k)
+        if (texts and not _PLAIN.match(texts[0])) or not np.isfinite(raw).all() or not (np.diff(raw) > 0.0).all():
+            continue
+        known = table.units.get(column) or IN_UNIT.get(_word(column))
+        unit = known or _unit_since_1970(raw, known) or (_unit_of_a_log(raw) if log else None) or "s"
+        other = float(np.ptp(raw)) * UNITS[unit][1]
+        if UNITS[unit][0] == "s" and abs(other - length) > OTHER_RATE * length:
+            name = table.names[taken.columns[0]]
+            what = f"columns '{name}' and '{column}' are both times, over {length:.4g} and {other:.4g} s"
+            yield f"{what}; '{name}' is taken, or name the right one by {key}t"
+
+
+def _times_of(table: FileTable, unit: str | None, name: str | None, log: bool, keys: Sequence[str]) -> Times:
     columns = columns_of_times(table, name, keys[1])
     if len(columns) == 2:
         whole, fraction = table.numbers(columns).values.T
