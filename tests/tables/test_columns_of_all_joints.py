@@ -72,7 +72,7 @@ def test_numbered_columns_are_those_of_the_joints(case: str, tmp_path: Path) -> 
     of = NamedColumns.of(open_table(path), JOINTS, TableOptions({}, {}, None, KEYS), by_order=True)
     (said,) = of.said([(joint, quantity, k) for joint, k in zip(JOINTS, found, strict=True) if k is not None])
     assert f"are taken as the {quantity} of shoulder, elbow, wrist, in this order" in said
-    given = said.partition(f"to be certain, give --column {quantity}=")[2]
+    given = said.partition("to be certain, give --column ")[2].strip("'").removeprefix(f"{quantity}=")
     assert columns_of(path, quantity, {quantity: given}) == found
     strict = NamedColumns.of(open_table(path), JOINTS, TableOptions())
     assert [strict.column(joint, quantity) for joint in JOINTS] == [None] * 3  # nobody's in tables of references

@@ -47,8 +47,8 @@ class Gain(NamedTuple):
 
 
 def read_gains(given: Any, allowed: Sequence[str]) -> list[Gain]:
-    """Of a number, a text such as `14.87,13.26 N*m/A` or `50 N/A, 0.8 N*m/A`, or a list of them. allowed: dimensions of the quantity. Raises
-    ValueError, in words."""
+    """Of a number, a text such as `14.87,13.26 N*m/A` or `50 N/A, 0.8 N*m/A`, or a list of them. allowed: dimensions
+    of the quantity. Raises ValueError, in words."""
     if isinstance(given, (list, tuple)):
         return [gain for each in given for gain in read_gains(each, allowed)]
     parts = [part.strip() for part in str(given).split(",")]

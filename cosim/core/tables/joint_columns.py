@@ -18,16 +18,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from cosim.core.errors import InputError, listed
+from cosim.core.errors import InputError, InputErrors, listed
 from cosim.core.tables.column_lists import in_short, numbered_columns
 from cosim.core.tables.gains import Gain
-from cosim.core.tables.lacking_columns import lacking_one, lacking_several
+from cosim.core.tables.lacking_columns import lacking_one, lacking_several, long_table
 from cosim.core.tables.options import TableOptions, given_columns, given_gains, given_units
 from cosim.core.tables.quantities import TIME, WORDS, dimensions_of
 from cosim.core.tables.table import FileTable, in_brackets, name_and_unit
 from cosim.core.tables.times import columns_of_times
 from cosim.core.units import UNITS, known_unit
 
+_TO_QUOTE = re.compile(r"(?<!:)\s|[\"$&;|<>()*?`!\\]")
 _BETWEEN = "/._- "  # marks between a joint and a quantity
 _SUFFIX = re.compile(r"_(deg|rad|mm|m|cm|rpm|rads|degs|nm|a|ma|turns?|rev)$", re.IGNORECASE)
 _SUFFIXES = {"rads": "rad/s", "degs": "deg/s", "nm": "N*m", "a": "A", "ma": "mA"}
@@ -184,7 +185,7 @@ class NamedColumns:
                 continue
             if text not in (joint, *WORDS.get(quantity, ())) and self.unit(joint, quantity, column) is None:
                 what = f"'{text}' behind the column '{name}' is no unit that is known, so it is taken as SI"
-                yield f"{what}; give another one by {self.keys[0]}{joint}/{quantity}"
+                yield f"{what}; give another one by {self._option(0, f'{joint}/{quantity}')}"
                 return
 
     def _said_of(self, quantity: str, joints: Sequence[str], columns: Sequence[int]) -> Iterator[str]:
@@ -202,12 +203,12 @@ class NamedColumns:
             few = len(alone) < len(self.joints)
             key = f"{first}{self._sign}{column}" if few else f"{quantity}{self._sign}{shown}"
             are = "is" if len(alone) == 1 else "are"
-            yield f"{shown} {are} taken as the {source}; to be certain, give {self.keys[1]}{key}"
+            yield f"{shown} {are} taken as the {source}; to be certain, give {self._option(1, key)}"
         if self.by_order and (ordered := self._by_order(source)) and set(columns) <= set(ordered):
             said = f"{names} {'is' if one else 'are'} taken as the {source} of {listed(joints)}"
             said += "" if one else ", in this order"
             names = in_short([self.table.names[k] for k in ordered])
-            yield f"{said}; to be certain, give {self.keys[1]}{quantity}{self._sign}{names}"
+            yield f"{said}; to be certain, give {self._option(1, f'{quantity}{self._sign}{names}')}"
 
     @property
     def _sign(self) -> str:
@@ -223,13 +224,24 @@ class NamedColumns:
         """As `all`. Raises InputError for joints without a column, with what to write."""
         if (found := self.all(joints, quantity, bare)) is not None:
             return found
-        lacking = [joint for joint in joints if self.column(joint, quantity, bare) is None]
-        raise InputError(self.lacking(lacking, quantity, bare), self.table.place(self.table.header))
+        raise self.error_of([joint for joint in joints if self.column(joint, quantity, bare) is None], quantity, bare)
+
+    def error_of(self, joints: Sequence[str], quantity: str, bare: bool = False) -> InputError:
+        """Of joints without a column, with what else is missing."""
+        table = self.table
+        error = InputError(self.lacking(joints, quantity, bare), table.place(table.header))
+        try:
+            columns_of_times(table, self.named.get(TIME), self.keys[1])
+        except InputError as of_times:
+            return InputErrors([error, of_times])
+        return error
 
     def lacking(self, joints: Sequence[str], quantity: str, bare: bool = False) -> str:
         """That there are no such columns, in words."""
         names, wanted = self.table.names, {joint: joint if bare else f"{joint}/{quantity}" for joint in joints}
         first, plain = joints[0], quantity.removeprefix("measured_")
+        if (of_long := long_table(self.table, joints, quantity)) is not None:
+            return of_long
         way = self.way(first if plain == self.about else wanted[first])
         if len(joints) == 1:
             return lacking_one(names, self.joints, first, wanted[first], quantity, way)
@@ -238,8 +250,11 @@ class NamedColumns:
 
     def way(self, key: str) -> str:
         """How the column of a joint is given, for messages."""
-        in_columns = self.keys[1]
-        return f"{in_columns}{key}{'=COLUMN' if in_columns.startswith('--') else ''}"
+        return self._option(1, f"{key}=COLUMN" if self._sign == "=" else key)
+
+    def _option(self, which: int, text: str) -> str:
+        """A key with what is given to it, as it is written: in quotes where it has blanks or signs of a shell."""
+        return self.keys[which] + (f"'{text}'" if _TO_QUOTE.search(text) and "'" not in text else text)
 
     def factor(self, joint: str, quantity: str, column: int, dof_unit: str | None = None) -> float:
         """From the unit of a column to SI, 1 where nobody gives it. dof_unit: rad or m, None where unknown. Raises

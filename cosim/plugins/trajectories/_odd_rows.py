@@ -11,11 +11,13 @@ import numpy as np
 from cosim.core.errors import listed
 from cosim.core.tables.joint_table import JointTable
 from cosim.core.tables.jumps import Displaced, are_dense, bridged, displaced, spikes, steps
+from cosim.core.tables.quantities import TIME
 from cosim.core.types import Array
 from cosim.core.units import TURN
 
 WRAP = 0.75 * TURN  # rad between two rows: what goes so far has probably jumped from one end of the circle to the other
 SAME = 1e-6  # rad: in which a circle ends
+ALONE = 20.0  # times as long as all other rows take: a wrong time, and no rest
 MOST_JUMPS = 3  # of a joint that are named
 
 
@@ -46,6 +48,7 @@ def odd_rows(
         else:
             yield from _jumps(table, positions[:, k], k, joint, unit)
     yield from _gaps(table, positions, joints)
+    yield from _ends(table)
 
 
 def _of_another_unit(table: JointTable, k: int, joint: str, unit: str | None) -> str:
@@ -127,6 +130,22 @@ def _gaps(table: JointTable, positions: Array, joints: Sequence[str]) -> Iterato
     moved = listed([joint for joint, moves in zip(joints, found[row], strict=True) if moves])
     others = f", nor at {len(rows) - 1} other places" if len(rows) > 1 else ""
     yield f"{table.place(row)}: {at}{what}{others}; what {moved} does there is made up, so add the rows"
+
+
+def _ends(table: JointTable) -> Iterator[str]:
+    """Times before the run, and one at an end that is far from all others, of samples of a motion."""
+    t = table.t
+    if t[0] < 0.0:
+        what = f"the table begins at {t[0]:.6g} s, and the run at 0 s; what is before is left out"
+        yield f"{table.place(0, TIME)}: {what}; begin its times at 0"
+    if not are_dense(t):
+        return
+    for row, beside, rest in ((0, 1, t[-1] - t[1]), (len(t) - 1, len(t) - 2, t[-2] - t[0])):
+        if abs(t[row] - t[beside]) > ALONE * rest:
+            at = "" if len(table.lines) else f"row {row + 1}: "
+            which, others = ("first", "next") if row == 0 else ("last", "one above")
+            what = f"the {which} time, {t[row]:.6g} s, is {abs(t[row] - t[beside]):.4g} s from the {others}"
+            yield f"{table.place(row, TIME)}: {at}{what}, and all others take {rest:.4g} s; correct it"
 
 
 def _shown(value: float, unit: str | None) -> str:

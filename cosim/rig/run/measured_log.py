@@ -66,11 +66,11 @@ def measured_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE
             signal = next((name for name in signals if f"{joint}/{name}" in run), None)
             column = None if signal is None else of.column(joint, quantity)
             if column is None and of.gain(joint, quantity) is not None:
-                raise InputError(of.lacking([joint], quantity), table.place(table.header))
+                raise of.error_of([joint], quantity)
             if column is not None:
                 found[f"{joint}/{signal}"] = MeasuredColumn(joint, quantity, column, run.units[f"{joint}/position"])
     if not found:
-        raise InputError(of.lacking(run.joints, "position"), table.place(table.header))
+        raise of.error_of(run.joints, "position")
     log = read_log(of, list(found.values()))
     if len(log.t) < 2:
         what = f"has {len(log.t)} row at a time of its own; two or more are needed, with times of enough digits"
