@@ -116,9 +116,10 @@ class NamedColumns:
 
     def _by_name(self, joint: str, quantity: str, bare: bool) -> int | None:
         table = self.table
-        for key in (f"{joint}/{quantity}", *((joint,) if bare else ())):
-            if key in table.names:
-                return table.index(key)
+        for name in self._names_of(joint):
+            for key in (f"{name}/{quantity}", *((name,) if bare else ())):
+                if key in table.names:
+                    return table.index(key)
         owned = [(owner.depth, k) for k, owner in self._owners(quantity, bare).items() if owner.joint == joint]
         found = [k for depth, k in owned if depth == min(owned)[0]]
         if len(found) > 1:
@@ -312,9 +313,16 @@ class NamedColumns:
         if len(self.joints) == 1:  # a quantity alone is that of the only joint
             found |= dict.fromkeys(WORDS.get(quantity, (quantity,)), self.joints[0])
         for joint in self.joints:
-            found |= dict.fromkeys(_spellings(joint, quantity), joint)
-        found |= {joint: joint if bare else "" for joint in self.joints}
+            for name in self._names_of(joint):
+                found |= dict.fromkeys(_spellings(name, quantity), joint)
+        found |= {name: joint if bare else "" for joint in self.joints for name in self._names_of(joint)}
         return found
+
+    def _names_of(self, joint: str) -> tuple[str, ...]:
+        """As it is, and without the blanks around it, which cells of a text lose, where no other joint has that."""
+        plain = joint.strip()
+        alike = [each for each in self.joints if each.strip() == plain]
+        return (joint,) if plain == joint or len(alike) > 1 else (joint, plain)
 
     def _keys(self, joint: str, quantity: str) -> Iterator[str]:
         """By which a user gives the column or the unit of this quantity."""
