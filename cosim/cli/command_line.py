@@ -285,7 +285,7 @@ def all_commands() -> Commands:
         "export recording",
         run_commands.export,
         word("recording", metavar="F.mcap", type=Path, help="the recording, or a pattern of its files"),
-        word("--to", choices=("csv", "parquet", "mat"), required=True, help="the format"),
+        word("--to", choices=("csv", "parquet", "mat"), help="the format; default: that of the file"),
         word("-o", dest="output", metavar="FILE", type=Path, help="the file; default: named as the recording, here"),
         word("--signals", metavar="A/B,*/C", default="", help="only these signals"),
         word("--from", dest="start", metavar="S", help="from this time on, e.g. 2.5 or 500 ms"),

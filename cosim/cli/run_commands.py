@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Literal
 
 from cosim.cli.command_tree import names_in
 from cosim.core.errors import InputError
@@ -148,7 +147,7 @@ def plot(words: list[str], output: Path | None) -> None:
 
 def export(
     recording: Path,
-    to: Literal["csv", "parquet", "mat"],
+    to: str | None,
     output: Path | None,
     signals: str,
     start: str | None,
@@ -157,13 +156,17 @@ def export(
     """Write the signals of a recording in another format."""
     from cosim.output.console import quantity_of
     from cosim.output.output_files import check_output, identity
-    from cosim.rig.run.export import export_run, selection_of
+    from cosim.rig.run.export import FORMATS, export_run, selection_of
     from cosim.rig.run.run import open_recording
 
     times = [
         None if text is None else quantity_of(text, "s", option, (0.0, math.inf), "a time such as 2.5 or 500 ms")
         for text, option in ((start, "--from"), (until, "--until"))
     ]
+    suffix = "" if output is None else output.suffix.lower().removeprefix(".")
+    to = to or next((format for format in FORMATS if format == suffix), None)
+    if to is None:
+        raise InputError(f"name the format, {', '.join(FORMATS)}, or a file of it by -o", "--to")
     path = Path(f"{recording.name.partition('.')[0]}.{to}") if output is None else output
     check_output(path, "-o", (f".{to}",), {identity(recording): "the recording"})
     run = open_recording(recording)

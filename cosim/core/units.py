@@ -154,6 +154,8 @@ SPELLINGS: dict[str, str] = {
     "kgm": "kg*m",
     **{f"{mass}cm": f"{mass}*cm" for mass in ("kg", "g")},
 }
+# whole units under other names
+_NAMES: dict[str, str] = {name: "rpm" for name in ("1/min", "U/min", "r/min", "turn/min", "min^-1", "min-1", "min⁻¹")}
 _SHOWN = {"*": "·", "^2": "²", "^3": "³", "^4": "⁴", "ohm": "Ω", "degC": "°C"}
 _SIGNS = str.maketrans(
     {"·": "*", "⋅": "*", "²": "^2", "³": "^3", "⁴": "^4", "µ": "u", "μ": "u", "\u2126": "Ω"}  # µ: U+00B5 and U+03BC
@@ -274,7 +276,8 @@ def _canonical(unit: str) -> str:
     """The unit as `UNITS` names it, where it is one: `N·m`, `N m` and `Nm` are `N*m`, `cm2` is `cm^2`."""
     text = re.sub(r" ?([*/^]) ?", r"\1", unit.translate(_SIGNS)).replace(" ", "*")
     text = _BARE_EXPONENT.sub("^", text)
-    return _WORD.sub(lambda word: SPELLINGS.get(word[0], word[0]), text)
+    text = _WORD.sub(lambda word: SPELLINGS.get(word[0], word[0]), text)
+    return _NAMES.get(text, text)
 
 
 def format_seconds(seconds: float) -> str:

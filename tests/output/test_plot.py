@@ -271,3 +271,27 @@ def test_plots_that_are_refused(tmp_path, said, name):
     t, signals, units = run(["a"], ("current",) if name == "nothing.png" else ("position",), k=3)
     said(refusal(RunPlot(t, signals, ["a"], "arm", units).save, path))
     assert not path.exists()
+
+
+@pytest.mark.parametrize("length", [10, 40, 300])
+def test_long_names_fit_into_their_rows(length):
+    """Matplotlib warns of axes that collapse."""
+    from matplotlib.figure import Figure
+
+    from cosim.output.plot.text_layout import draw_row_name, text_width
+
+    figure, name = Figure(figsize=(2.0, 2.0)), "n" * length
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    draw_row_name(axes, name, 1.7)
+    (text,) = axes.texts
+    assert (text.get_text() == name) == (length < 300)
+    assert text.get_fontsize() >= 3.5
+    assert text_width(text.get_text(), text.get_fontsize()) <= 1.05 * 1.7
+
+
+def test_long_names_of_signals_are_shortened_in_legends():
+    from cosim.output.plot.signal_figure import _fitting
+
+    assert _fitting(["elbow/position", "shoulder/position"]) == ["elbow/position", "shoulder/position"]
+    shown = _fitting([f"{'n' * 300}{k}/position" for k in range(3)])
+    assert all("…" in name and len(name) < 60 for name in shown)

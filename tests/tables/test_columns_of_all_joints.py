@@ -11,6 +11,7 @@ import pytest
 from cosim.core.tables import open_table
 from cosim.core.tables.gains import read_gains
 from cosim.core.tables.joint_columns import NamedColumns
+from cosim.core.tables.joint_table import TableFile, read_joint_table
 from cosim.core.tables.log import JointLog, MeasuredColumn, read_log
 from cosim.core.tables.options import TableOptions
 from cosim.core.tables.times import times_of
@@ -71,7 +72,7 @@ def test_numbered_columns_are_those_of_the_joints(case: str, tmp_path: Path) -> 
     of = NamedColumns.of(open_table(path), JOINTS, TableOptions({}, {}, None, KEYS), by_order=True)
     (said,) = of.said([(joint, quantity, k) for joint, k in zip(JOINTS, found, strict=True) if k is not None])
     assert f"are taken as the {quantity} of shoulder, elbow, wrist, in this order" in said
-    given = said.partition(f"to be certain, give --column {quantity}=")[2]
+    given = said.partition("to be certain, give --column ")[2].strip("'").removeprefix(f"{quantity}=")
     assert columns_of(path, quantity, {quantity: given}) == found
     strict = NamedColumns.of(open_table(path), JOINTS, TableOptions())
     assert [strict.column(joint, quantity) for joint in JOINTS] == [None] * 3  # nobody's in tables of references
@@ -343,3 +344,37 @@ def test_a_joint_alone_is_nothing_beside_its_position(name: str, tmp_path: Path)
         open_table(table_of(tmp_path, ["elbow", name])), ("elbow", "wrist"), TableOptions(), by_order=True
     )
     assert of.column("elbow", "position") == 2 and list(of.said([("elbow", "position", 2)])) == []
+
+
+# --- columns of no joint ---
+
+FOREIGN = "t,a/position,a/effort,b/position,heber/position,HEBER.x/position [deg],io,status,imu/temperature"
+
+
+@pytest.mark.parametrize("known", [("a", "b"), ("a", "b", "heber"), ("a", "b", "Heber", "x")])
+def test_columns_of_joints_that_are_not_there_are_said(known: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "way.csv").write_text(f"{FOREIGN}\n" + "0,0,0,0,0,0,0,0,0\n1,1,1,1,1,1,1,1,1\n")
+    given = TableFile(file="way.csv").of_joints({"a": None}, known)
+    notes = read_joint_table(given, tmp_path, ("a",), "position").notes
+    left = [name for name in ("heber/position", "HEBER.x/position [deg]") if not {"heber", "Heber"} & {*known}]
+    if "heber" in known:
+        left = ["HEBER.x/position [deg]"]
+    assert [all(name in note for name in left) for note in notes] == [True] * bool(left)
+
+
+@pytest.mark.parametrize(
+    ("names", "second", "said"),
+    [
+        ("t,time", 1000.0, True),
+        ("t,time_ms", 1000.0, False),
+        ("t,time [ms]", 1000.0, False),
+        ("t,timestamp", 1.0, False),
+        ("time,seconds", 2.0, True),
+        ("t,ticks", 1000.0, False),
+    ],
+)
+def test_two_columns_of_times_of_other_lengths_are_said(names: str, second: float, said: bool, tmp_path: Path) -> None:
+    rows = "".join(f"{t},{second * t},{t}\n" for t in (0.0, 0.5, 1.0))
+    (tmp_path / "way.csv").write_text(f"{names},a\n{rows}")
+    notes = read_joint_table(TableFile(file="way.csv"), tmp_path, ("a",), "position").notes
+    assert ["are both times" in note for note in notes] == [True] * said

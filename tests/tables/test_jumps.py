@@ -12,7 +12,7 @@ import pytest
 
 from cosim.core.tables import open_table
 from cosim.core.tables.joint_columns import NamedColumns
-from cosim.core.tables.jumps import spikes, steps
+from cosim.core.tables.jumps import displaced, spikes, steps
 from cosim.core.tables.log import MeasuredColumn, read_log
 from cosim.core.tables.options import TableOptions
 from cosim.plugins.trajectories import waypoints
@@ -136,6 +136,59 @@ def test_faults_are_found_with_their_rows(
     assert {int(line.split()[0].strip(":")) for line in found} == {row + 2 for row in ROWS[fault]}  # lines
     word = "a spike" if fault.startswith("spike") else "stays there"
     assert all(word in line and " j: joint 'j'" in line for line in found)
+
+
+# --- faults that are small beside the motion ---
+
+COSINE = 0.01 * np.arange(201.0)  # s
+SLIDE = 0.3 * (1.0 - np.cos(0.5 * np.pi * COSINE))  # m: a row is 4.7 mm behind the one before at most
+PLACES = (8, 37, 60, 100, 140, 180)
+
+
+def planned() -> dict[str, np.ndarray]:
+    """Shapes that planners, encoders and editors make."""
+    speed = np.interp(COSINE, [0.0, 0.333, 0.6, 1.2, 1.21, 1.7], [0.0, 0.0, 0.5, 0.5, 0.3, 0.0])
+    places = np.array([0.0, 0.3, 0.31, 0.8, 0.83, 1.2, 1.21, 2.0])
+    return {
+        "trapezoid of velocity": np.cumsum(speed) * 0.01,
+        "rounded trapezoid of velocity": np.round(np.cumsum(speed) * 0.01, 3),
+        "quick bang-bang": np.cumsum(np.cumsum(np.sign(np.sin(20.0 * COSINE + 0.1)))) * 1e-4,
+        "encoder of 7 bit": np.round(SLIDE * 128) / 128,
+        "encoder of 16 bit": np.round(SLIDE * 65536) / 65536,
+        "one digit": np.round(SLIDE, 1),
+        "two digits": np.round(SLIDE, 2),
+        "three digits, slow": np.round(0.1 * SLIDE, 3),
+        "float32": SLIDE.astype("f4").astype(float),
+        "places": np.interp(COSINE, places, [0.0, 0.0, 0.2, 0.2, 0.5, 0.5, 0.1, 0.1]),
+        "noise": SLIDE + 1e-3 * np.random.default_rng(2).standard_normal(201),
+        "corners": np.abs((COSINE % 0.4) - 0.2),
+        "resonance": SLIDE + 0.01 * np.sin(2.0 * np.pi * 40.0 * COSINE),
+    }
+
+
+@pytest.mark.parametrize("kind", planned())
+def test_planned_motions_have_no_displaced_rows(kind: str) -> None:
+    assert displaced(COSINE, planned()[kind]) == []
+
+
+@pytest.mark.parametrize("row", PLACES)
+@pytest.mark.parametrize("rows", [1, 3, 6, None], ids=["spike", "three rows", "six rows", "step"])
+@pytest.mark.parametrize("size", [0.003, -0.02, 0.1, 1.0])
+def test_small_faults_are_found_with_their_rows(size: float, rows: int | None, row: int, tmp_path: Path) -> None:
+    index = np.arange(201)
+    off = (index >= row) & (index < row + rows) if rows else index >= row
+    (line,) = doubts(tmp_path, COSINE, SLIDE + size * off, SLIDING)
+    words = {1: "a spike", None: "stays there"}.get(rows, f"from here to line {row + 1 + (rows or 0)}, {rows} rows")
+    assert line.startswith(f":{row + 2} j: joint 'j' ") and words in line
+
+
+@pytest.mark.parametrize("row", [5, 60, 140])
+def test_a_jump_behind_frozen_rows(row: int, tmp_path: Path) -> None:
+    frozen = SLIDE.copy()
+    frozen[row : row + 40] = SLIDE[row]
+    frozen[row + 40 :] += SLIDE[row] + 0.2 - SLIDE[row + 40]
+    (line,) = doubts(tmp_path, COSINE, frozen, SLIDING)
+    assert line.startswith(f":{row + 42} j: joint 'j' jumps by 0.2 m to ") and "stays there" in line
 
 
 def test_efforts_may_jump(tmp_path: Path) -> None:

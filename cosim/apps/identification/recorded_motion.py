@@ -144,7 +144,7 @@ def read_motion(
     if np.ptp(position, axis=0).max() < STILL:
         raise InputError("no joint moves; record a motion, such as one from 'cosim identify --excite'", str(path))
     still, of_still = _fixed_positions(rig, table, options, fixed)
-    notes = (*log.notes, *rows.notes, *of_still)
+    notes = (*log.notes, *of.of_no_joint(rig.joints, [what, source]), *rows.notes, *of_still)
     logged = log.t if rows.window else np.zeros(0)
     return RecordedMotion(
         str(path), joints, rows.t, position, drive, source, rows.window, logged, rows.gaps, notes, still

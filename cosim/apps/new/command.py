@@ -193,8 +193,9 @@ def _report(rig: Path, plan: Plan, source: ModelSource, warned: Sequence[str]) -
     for line in plan.loops:
         yield f"loops    {line}"
     if plan.mechanism.notes:
-        notes = len(plan.mechanism.notes)
-        yield f"notes    {notes} on the robot file: {plan.mechanism.notes[0]}" + "; …" * (notes > 1)
+        first, *more = plan.mechanism.notes
+        others = f"; {len(more)} more by 'cosim check {name}'" if more else ""
+        yield f"notes    {1 + len(more)} on the robot file: {first}{others}"
     if source.actuators:
         have = f"{source.actuators} {plural(source.actuators, 'actuator')}"
         yield f"drives   the file has {have} that a rig can have; take them with --actuator file"

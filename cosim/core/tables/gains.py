@@ -13,6 +13,7 @@ from cosim.core.units import UNITS, known_unit
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _GAINS = re.compile(rf"\s*({_NUMBER}(?:\s*,\s*{_NUMBER})*)\s*([^\W\d].*|°.*)?\s*")
+_NUMBERS = re.compile(_NUMBER)
 
 
 class Gain(NamedTuple):
@@ -46,10 +47,13 @@ class Gain(NamedTuple):
 
 
 def read_gains(given: Any, allowed: Sequence[str]) -> list[Gain]:
-    """Of a number, a text such as `14.87,13.26 N*m/A`, or a list of them. allowed: dimensions of the quantity. Raises
-    ValueError, in words."""
+    """Of a number, a text such as `14.87,13.26 N*m/A` or `50 N/A, 0.8 N*m/A`, or a list of them. allowed: dimensions
+    of the quantity. Raises ValueError, in words."""
     if isinstance(given, (list, tuple)):
         return [gain for each in given for gain in read_gains(each, allowed)]
+    parts = [part.strip() for part in str(given).split(",")]
+    if len(parts) > 1 and all(_GAINS.fullmatch(part) and not _NUMBERS.fullmatch(part) for part in parts):
+        return read_gains(parts, allowed)
     match = _GAINS.fullmatch(str(given))
     if match is None:
         raise ValueError(f"expected numbers and a unit such as '14.87,13.26 N*m/A', got '{given}'")

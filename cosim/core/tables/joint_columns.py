@@ -13,21 +13,22 @@ order of the joints, which is reported; see `cosim.core.tables.column_lists`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from cosim.core.errors import InputError, listed
+from cosim.core.errors import InputError, InputErrors, listed
 from cosim.core.tables.column_lists import in_short, numbered_columns
 from cosim.core.tables.gains import Gain
-from cosim.core.tables.lacking_columns import lacking_one, lacking_several
+from cosim.core.tables.lacking_columns import lacking_one, lacking_several, long_table
 from cosim.core.tables.options import TableOptions, given_columns, given_gains, given_units
 from cosim.core.tables.quantities import TIME, WORDS, dimensions_of
 from cosim.core.tables.table import FileTable, in_brackets, name_and_unit
 from cosim.core.tables.times import columns_of_times
 from cosim.core.units import UNITS, known_unit
 
+_TO_QUOTE = re.compile(r"(?<!:)\s|[\"$&;|<>()*?`!\\]")
 _BETWEEN = "/._- "  # marks between a joint and a quantity
 _SUFFIX = re.compile(r"_(deg|rad|mm|m|cm|rpm|rads|degs|nm|a|ma|turns?|rev)$", re.IGNORECASE)
 _SUFFIXES = {"rads": "rad/s", "degs": "deg/s", "nm": "N*m", "a": "A", "ma": "mA"}
@@ -115,9 +116,10 @@ class NamedColumns:
 
     def _by_name(self, joint: str, quantity: str, bare: bool) -> int | None:
         table = self.table
-        for key in (f"{joint}/{quantity}", *((joint,) if bare else ())):
-            if key in table.names:
-                return table.index(key)
+        for name in self._names_of(joint):
+            for key in (f"{name}/{quantity}", *((name,) if bare else ())):
+                if key in table.names:
+                    return table.index(key)
         owned = [(owner.depth, k) for k, owner in self._owners(quantity, bare).items() if owner.joint == joint]
         found = [k for depth, k in owned if depth == min(owned)[0]]
         if len(found) > 1:
@@ -160,6 +162,22 @@ class NamedColumns:
         for quantity, of in found.items():
             yield from self._said_of(quantity, [joint for joint, _ in of], [column for _, column in of])
 
+    def of_no_joint(self, known: Collection[str], quantities: Sequence[str]) -> Iterator[str]:
+        """That columns `<joint>/<quantity>` are read of no joint; known: the joints that there are, and other names of
+        signals."""
+        low, words = {name.lower() for name in known}, [each.removeprefix("measured_") for each in quantities]
+        given = {self.table.index(name) for name in self.named.values()}
+        found = list[str]()
+        for k, name in enumerate(self.table.names):
+            joint, mark, quantity = name_and_unit(name)[0].strip().lower().rpartition("/")
+            ends = {joint[begin:] for begin in (0, *(match.end() for match in re.finditer("[/.]", joint)))}
+            if mark and joint and quantity in words and not ends & low and k not in given:
+                found.append(name)
+        if found:
+            one = f"column '{found[0]}' is named as of a joint that the rig does not have; it is left out"
+            several = f"columns {listed(found)} are named as of joints that the rig does not have; they are left out"
+            yield one if len(found) == 1 else several
+
     def _unknown_units(self, wanted: Iterable[tuple[str, str, int]]) -> Iterator[str]:
         """Of columns with a word in brackets that is no unit, and no part of the name of a joint."""
         for joint, quantity, column in wanted:
@@ -168,7 +186,7 @@ class NamedColumns:
                 continue
             if text not in (joint, *WORDS.get(quantity, ())) and self.unit(joint, quantity, column) is None:
                 what = f"'{text}' behind the column '{name}' is no unit that is known, so it is taken as SI"
-                yield f"{what}; give another one by {self.keys[0]}{joint}/{quantity}"
+                yield f"{what}; give another one by {self._option(0, f'{joint}/{quantity}')}"
                 return
 
     def _said_of(self, quantity: str, joints: Sequence[str], columns: Sequence[int]) -> Iterator[str]:
@@ -186,12 +204,12 @@ class NamedColumns:
             few = len(alone) < len(self.joints)
             key = f"{first}{self._sign}{column}" if few else f"{quantity}{self._sign}{shown}"
             are = "is" if len(alone) == 1 else "are"
-            yield f"{shown} {are} taken as the {source}; to be certain, give {self.keys[1]}{key}"
+            yield f"{shown} {are} taken as the {source}; to be certain, give {self._option(1, key)}"
         if self.by_order and (ordered := self._by_order(source)) and set(columns) <= set(ordered):
             said = f"{names} {'is' if one else 'are'} taken as the {source} of {listed(joints)}"
             said += "" if one else ", in this order"
             names = in_short([self.table.names[k] for k in ordered])
-            yield f"{said}; to be certain, give {self.keys[1]}{quantity}{self._sign}{names}"
+            yield f"{said}; to be certain, give {self._option(1, f'{quantity}{self._sign}{names}')}"
 
     @property
     def _sign(self) -> str:
@@ -207,13 +225,24 @@ class NamedColumns:
         """As `all`. Raises InputError for joints without a column, with what to write."""
         if (found := self.all(joints, quantity, bare)) is not None:
             return found
-        lacking = [joint for joint in joints if self.column(joint, quantity, bare) is None]
-        raise InputError(self.lacking(lacking, quantity, bare), self.table.place(self.table.header))
+        raise self.error_of([joint for joint in joints if self.column(joint, quantity, bare) is None], quantity, bare)
+
+    def error_of(self, joints: Sequence[str], quantity: str, bare: bool = False) -> InputError:
+        """Of joints without a column, with what else is missing."""
+        table = self.table
+        error = InputError(self.lacking(joints, quantity, bare), table.place(table.header))
+        try:
+            columns_of_times(table, self.named.get(TIME), self.keys[1])
+        except InputError as of_times:
+            return InputErrors([error, of_times])
+        return error
 
     def lacking(self, joints: Sequence[str], quantity: str, bare: bool = False) -> str:
         """That there are no such columns, in words."""
         names, wanted = self.table.names, {joint: joint if bare else f"{joint}/{quantity}" for joint in joints}
         first, plain = joints[0], quantity.removeprefix("measured_")
+        if (of_long := long_table(self.table, joints, quantity)) is not None:
+            return of_long
         way = self.way(first if plain == self.about else wanted[first])
         if len(joints) == 1:
             return lacking_one(names, self.joints, first, wanted[first], quantity, way)
@@ -222,8 +251,11 @@ class NamedColumns:
 
     def way(self, key: str) -> str:
         """How the column of a joint is given, for messages."""
-        in_columns = self.keys[1]
-        return f"{in_columns}{key}{'=COLUMN' if in_columns.startswith('--') else ''}"
+        return self._option(1, f"{key}=COLUMN" if self._sign == "=" else key)
+
+    def _option(self, which: int, text: str) -> str:
+        """A key with what is given to it, as it is written: in quotes where it has blanks or signs of a shell."""
+        return self.keys[which] + (f"'{text}'" if _TO_QUOTE.search(text) and "'" not in text else text)
 
     def factor(self, joint: str, quantity: str, column: int, dof_unit: str | None = None) -> float:
         """From the unit of a column to SI, 1 where nobody gives it. dof_unit: rad or m, None where unknown. Raises
@@ -281,9 +313,16 @@ class NamedColumns:
         if len(self.joints) == 1:  # a quantity alone is that of the only joint
             found |= dict.fromkeys(WORDS.get(quantity, (quantity,)), self.joints[0])
         for joint in self.joints:
-            found |= dict.fromkeys(_spellings(joint, quantity), joint)
-        found |= {joint: joint if bare else "" for joint in self.joints}
+            for name in self._names_of(joint):
+                found |= dict.fromkeys(_spellings(name, quantity), joint)
+        found |= {name: joint if bare else "" for joint in self.joints for name in self._names_of(joint)}
         return found
+
+    def _names_of(self, joint: str) -> tuple[str, ...]:
+        """As it is, and without the blanks around it, which cells of a text lose, where no other joint has that."""
+        plain = joint.strip()
+        alike = [each for each in self.joints if each.strip() == plain]
+        return (joint,) if plain == joint or len(alike) > 1 else (joint, plain)
 
     def _keys(self, joint: str, quantity: str) -> Iterator[str]:
         """By which a user gives the column or the unit of this quantity."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,8 @@ LARGEST = {"position": 1e6}  # rad or m; of other quantities as in logs
 
 @params
 class TableFile:
-    """The keys of a section that names a file with a table; kinds: of its joints, where they are known."""
+    """The keys of a section that names a file with a table; kinds: of its joints, where they are known; all_joints: of
+    the rig, empty where they are not known."""
 
     file: str = param(doc="table, relative to the rig's folder")
     units: dict | None = param(default=None, doc="unit of `t`, a column or a joint, where the file does not say it")
@@ -34,11 +35,13 @@ class TableFile:
     topic: str | None = param(default=None, doc="of an MCAP file with several")
 
     kinds: Mapping[str, str | None] = field(default_factory=dict, init=False, repr=False)
+    all_joints: Collection[str] = field(default=(), init=False, repr=False)
 
-    def of_joints(self, kinds: Mapping[str, str | None]) -> Self:
+    def of_joints(self, kinds: Mapping[str, str | None], all_joints: Collection[str] = ()) -> Self:
         """The same of these joints, whose units are checked: name -> kind such as `prismatic`."""
         found = copy(self)
         object.__setattr__(found, "kinds", dict(kinds))
+        object.__setattr__(found, "all_joints", all_joints)
         return found
 
     def dof_unit(self, joint: str) -> str | None:
@@ -100,6 +103,8 @@ def read_joint_table(given: TableFile, folder: Path, joints: Sequence[str], quan
     check_increasing(table, t, lines)
     wanted = [(joint, quantity, column) for joint, column in zip(joints, columns, strict=True)]
     notes = [*table.notes, *times.notes, *of.said(wanted)]
+    if given.all_joints:
+        notes += of.of_no_joint(given.all_joints, [quantity])
     if repeated := int((~new).sum()):
         notes.append(f"left out {repeated} {plural(repeated, 'row')} equal to the row above")
     units = tuple(of.unit(joint, quantity, column) for joint, column in zip(joints, columns, strict=True))

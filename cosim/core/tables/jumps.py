@@ -8,9 +8,15 @@ most.
 A step stays. From one row to the next the signal is at least twenty times as fast as in any of the ten intervals
 before and behind, in which it moves, and goes twenty times as far as it typically does. A step between two rests is
 wanted: square waves and stairs have it; so are steps that return with one size, which sawteeth have.
+
+What was planned has smaller faults, too, `displaced`: they are judged by second differences, which have no slope of the
+motion. A step adds its size to one change between rows, which then leaves the range of the changes beside it; a bend
+does not. Two of opposite sign enclose displaced rows.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +37,12 @@ STEP = 20.0  # times the speed beside it
 MOVING = 1e-3  # rad/s or m/s
 REST = 3.0  # changes beside a gap: what goes farther within it has moved there
 PATTERN, ALIKE = 3, 0.1  # so many steps, whose sizes differ by so much of the largest, are wanted
+LEAP = 8.0  # times the second differences: beyond the changes beside it
+TYPICAL = 0.75  # of the second differences of a table are smaller than what is typical of it
+PASSED_OVER = 2  # of the second differences around a change: the other end of displaced rows
+EXACT = 1e-6  # of the range: smaller second differences are rounding
+MOST_DISPLACED = 40  # rows: more are another part of the motion
+BACK = 0.3  # of the larger step, by which the one back may differ
 
 
 def are_dense(t: Array) -> bool:
@@ -109,6 +121,66 @@ def _leaps(intervals: Array, changes: Array) -> np.ndarray:
     before[0], behind[-1] = behind[0], before[-1]
     moves = np.minimum(before, behind) > MOVING
     return moves & (speeds >= STEP * np.maximum(before, behind))
+
+
+class Displaced(NamedTuple):
+    """Rows from `first` to before `end` that are off by `size`; end: None where the rows behind stay with them."""
+
+    first: int
+    end: int | None
+    size: float
+
+
+def displaced(t: Array, values: Array) -> list[Displaced]:
+    """Of samples (k,) of a planned motion at increasing times (k,), angles unwrapped."""
+    if not are_dense(t):
+        return []
+    leaps = list[tuple[int, float]]()
+    typical = _typical_bend(t, values)
+    for piece in _pieces(t):
+        if piece.stop - piece.start > SIDE + 1:
+            sizes = _beyond(np.diff(t[piece]), np.diff(values[piece]), typical)
+            leaps += [(piece.start + 1 + int(k), float(sizes[k])) for k in np.flatnonzero(sizes)]
+    found = list[Displaced]()
+    while leaps:
+        (row, size), *leaps = leaps
+        back = leaps and leaps[0][0] - row <= MOST_DISPLACED and abs(size + leaps[0][1]) <= BACK * abs(size)
+        found.append(Displaced(row, leaps.pop(0)[0] if back else None, size))
+    return [each for each in found if not _is_wanted(each, found)]
+
+
+def _typical_bend(t: Array, values: Array) -> float:
+    """Of second differences that are none of rounding."""
+    bends = np.abs(np.diff(np.diff(values) / np.diff(t))) * float(np.median(np.diff(t)))
+    rounding = EXACT * float(np.ptp(values))
+    bends = bends[bends > rounding]
+    return float(np.quantile(bends, TYPICAL)) if len(bends) else rounding
+
+
+def _beyond(intervals: Array, changes: Array, typical: float) -> Array:
+    """(k,): by how much each change leaves the range of those beside it; 0 where that is no more than usual, or where
+    the signal rests on both sides."""
+    speeds = changes / intervals
+    bends = np.abs(np.diff(speeds)) * np.minimum(intervals[1:], intervals[:-1])
+    low, high = np.minimum(speeds[:-2], speeds[2:]), np.maximum(speeds[:-2], speeds[2:])
+    out = np.zeros(len(changes))
+    out[1:-1] = (speeds[1:-1] - np.clip(speeds[1:-1], low, high)) * intervals[1:-1]
+    around = np.lib.stride_tricks.sliding_window_view(
+        np.pad(bends, SIDE), 2 * SIDE
+    )  # of change k: k - 1, k are its own
+    others = np.delete(around, [SIDE - 1, SIDE], axis=1)[: len(changes)]
+    usual = np.maximum(np.partition(others, -1 - PASSED_OVER, axis=1)[:, -1 - PASSED_OVER], typical)
+    sides = np.lib.stride_tricks.sliding_window_view(np.pad(np.abs(speeds), SIDE, mode="edge"), 2 * SIDE + 1)
+    moves = np.maximum(np.median(sides[:, :SIDE], axis=1), np.median(sides[:, SIDE + 1 :], axis=1)) > MOVING
+    return np.where(moves & (np.abs(out) > LEAP * usual), out, 0.0)
+
+
+def _is_wanted(leap: Displaced, all_leaps: list[Displaced]) -> bool:
+    """Whether it returns with one size, as sawteeth and square waves have it; single rows do not."""
+    if leap.end is not None and leap.end - leap.first <= FEW:
+        return False
+    sizes = np.abs([each.size for each in all_leaps if (each.end is None) == (leap.end is None)])
+    return len(sizes) >= PATTERN and bool(np.ptp(sizes) <= ALIKE * sizes.max())
 
 
 def bridged(t: Array, values: Array) -> np.ndarray:

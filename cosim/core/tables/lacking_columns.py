@@ -10,12 +10,14 @@ from typing import NamedTuple
 from cosim.core.errors import listed, plural
 from cosim.core.tables.column_lists import in_short
 from cosim.core.tables.quantities import WORDS
-from cosim.core.tables.table import name_and_unit
+from cosim.core.tables.table import FileTable, name_and_unit
+from cosim.core.tables.times import has_times
 
 ALIKE = 0.75  # of a name that may be meant
 MOST_SHOWN = 20  # columns
 MOST_JOINTS = 6  # that are named
 LONGEST_LIST = 120  # characters
+_OF_JOINTS = ("joint", "joints", "joint_name", "name", "axis", "motor", "actuator")
 _BETWEEN = "/._- "  # marks between a joint and a quantity
 
 
@@ -63,6 +65,21 @@ def near_column(names: Sequence[str], joint: str, quantity: str, others: Sequenc
     stems = {name_and_unit(name.rpartition("/")[0] or name)[0]: name for name in of_it}
     near = difflib.get_close_matches(joint, sorted(stems.keys() - ({*others} - {joint})), n=1, cutoff=ALIKE)
     return stems[near[0]] if near else None
+
+
+def long_table(table: FileTable, joints: Sequence[str], quantity: str) -> str | None:
+    """That a table has a row for each joint, whose names are cells, and how it is turned; None for another one."""
+    words = {name: name_and_unit(name)[0].strip().lower().replace(" ", "_") for name in table.names}
+    column = next((k for k, name in enumerate(table.names) if words[name] in _OF_JOINTS), None)
+    cells = None if column is None else table.strings(column)
+    if column is None or not cells or not {*joints} & {*cells}:
+        return None
+    of_it = [name for name in table.names if words[name] in WORDS.get(quantity, ())]
+    times = [name for name in table.names if has_times([name])]
+    index, values = (names[0] if names else "…" for names in (times, of_it))
+    pivot = f"pivot(index={index!r}, columns={table.names[column]!r}, values={values!r})"
+    what = f"column '{table.names[column]}' has the names of joints, and each joint rows of its own"
+    return f"{what}; write a column for each joint, in pandas by {pivot}"
 
 
 def lacking_one(names: Sequence[str], others: Sequence[str], joint: str, wanted: str, quantity: str, way: str) -> str:

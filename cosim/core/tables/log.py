@@ -12,7 +12,7 @@ from cosim.core.tables.joint_columns import NamedColumns
 from cosim.core.tables.jumps import spikes, steps
 from cosim.core.tables.quantities import TIME
 from cosim.core.tables.rubbish import RowPlaces, sound_rows
-from cosim.core.tables.times import CLOSEST, numeric_times, times_of
+from cosim.core.tables.times import CLOSEST, misplaced, numeric_times, times_of
 from cosim.core.types import Array
 
 ROWS_OF_A_LOG = 20  # fewer at times of others before are rows that came late
@@ -47,7 +47,7 @@ def read_log(of: NamedColumns, wanted: Sequence[MeasuredColumn]) -> JointLog:
     table, found, places, left_out = sound_rows(table, columns, factors, numeric_times(table, named, of.keys[1]))
     times = times_of(table, of.units.get(TIME), named, log=True, keys=of.keys)
     _check_one_log(times.seconds, places, table.place())
-    order, notes = _in_order(times.seconds)
+    order, notes = _in_order(times.seconds, places)
     t, values = times.seconds[order], (found * factors)[order]
     places = places.of(order)
     angles = np.array([m.quantity.endswith("position") and m.dof_unit == "rad" for m in wanted], dtype=bool)
@@ -102,13 +102,17 @@ def _jumps(t: Array, values: Array, places: RowPlaces, positions: Array, names: 
             yield f"{what}; they count, so take these rows out if they are none of the motion"
 
 
-def _in_order(t: Array) -> tuple[np.ndarray, list[str]]:
+def _in_order(t: Array, places: RowPlaces) -> tuple[np.ndarray, list[str]]:
     """(indices of the rows by increasing times, each time once; what was changed)"""
     notes = list[str]()
     order = np.arange(len(t))
-    if backwards := int((np.diff(t) < 0.0).sum()):
+    back = np.flatnonzero(np.diff(t) < 0.0) + 1
+    if len(back):
         order = np.argsort(t, kind="stable")
-        notes.append(f"rows are sorted by their times, which go back {backwards} times")
+        rows = [row if (odd := misplaced(t, row)) is None else odd for row in back.tolist()]
+        where = places.of(np.array(rows)).words()
+        times = f"{len(back)} {plural(len(back), 'time')}"
+        notes.append(f"rows are sorted by their times, which go back {times}: {where}")
     new = np.concatenate([[True], np.diff(t[order]) >= CLOSEST]) if len(t) else np.zeros(0, dtype=bool)
     if repeated := int((~new).sum()):
         notes.append(f"{repeated} rows at times that are there already are left out")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.core.errors import InputError, plural
+from cosim.core.tables.row_ranges import row_ranges
 from cosim.core.tables.table import FileTable, TableRows
 from cosim.core.types import Array
 from cosim.core.units import show_percent
@@ -22,7 +23,6 @@ from cosim.core.units import show_percent
 MOST_RUBBISH = 0.05  # of the rows
 ABSURD = 1e9  # SI: no joint has such a position, velocity, effort or current
 FAR_IN_TIME = 1e6  # middle halves of all times, from their median
-MOST_RANGES = 8  # of lines that a message names
 
 
 class RowPlaces(NamedTuple):
@@ -45,10 +45,7 @@ class RowPlaces(NamedTuple):
 
     def words(self) -> str:
         """`lines 2 to 9, 14`"""
-        numbers = np.sort(self.numbers)
-        runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
-        parts = [f"{run[0]}" if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs[:MOST_RANGES]]
-        return f"{plural(len(numbers), self.word)} {', '.join(parts)}" + (" …" if len(runs) > MOST_RANGES else "")
+        return f"{plural(len(self.numbers), self.word)} {row_ranges(self.numbers)}"
 
     def left_out(self, what: str) -> str:
         """The note that these rows were left out."""

@@ -11,11 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.core.errors import InputError, InputErrors, SourceLocation, did_you_mean
+from cosim.core.tables.row_ranges import row_ranges
 from cosim.core.types import Array
 from cosim.core.units import known_unit
 
 _IN_BRACKETS = re.compile(r"(.*?)[\s_]*[\[(]([^\[\]()]*)[\])]\s*", re.DOTALL)
 _NUMBER = re.compile(r"#[1-9]\d{0,5}")
+_QUOTED = re.compile(r"'.*'|got \S+$")
+FEW_ALIKE = 3  # wrong cells of a column that are said each
 MOST_WRONG = 100  # cells of a table that are remembered
 
 
@@ -74,10 +77,11 @@ class FileTable:
         return SourceLocation(str(self.path), line, key)
 
     def index(self, name: str) -> int:
-        """Of the column with this name, or with this name and a unit, or of `#2`, the second one. Raises InputError
-        where there is none, or two."""
+        """Of the column with this name, or with this name and a unit or another word in brackets, or of `#2`, the
+        second one. Raises InputError where there is none, or two."""
         found = [k for k, column in enumerate(self.names) if column == name]
         found = found or [k for k, column in enumerate(self.names) if name_and_unit(column)[0] == name]
+        found = found or [k for k, column in enumerate(self.names) if _without_brackets(column) == name]
         if not found and _NUMBER.fullmatch(name) and int(name[1:]) <= len(self.names):
             found = [int(name[1:]) - 1]
         if len(found) == 1:
@@ -100,17 +104,38 @@ class FileTable:
         return int(rows.lines[row]) if len(rows.lines) else None
 
     def _faults(self, rows: TableRows, columns: Sequence[int]) -> Iterator[InputError]:
+        """One for cells of a column that are wrong in the same way, where they are many."""
+        alike = dict[tuple[str, str], list[WrongCell]]()
+        for cell in self._wrong_cells(rows, columns):
+            alike.setdefault((cell.column, _QUOTED.sub("", cell.what)), []).append(cell)
+        few = [cell for cells in alike.values() if len(cells) <= FEW_ALIKE for cell in cells]
+        many = [cells for cells in alike.values() if len(cells) > FEW_ALIKE]
+        for row, cells in sorted([*((cell.row, [cell]) for cell in few), *((cells[0].row, cells) for cells in many)]):
+            line, what = self.line_of(rows, row), cells[0].what
+            numbers = [self.line_of(rows, cell.row) or cell.row + 1 for cell in cells]
+            if len(cells) > 1:
+                count = f"{len(cells)} rows" if len(cells) < MOST_WRONG else f"{MOST_WRONG} rows or more"
+                what += f"; so it is in {count}, {'rows' if line is None else 'lines'} {row_ranges(numbers)}"
+            at = "" if line is not None else f"row {row + 1}: "
+            yield InputError(at + what, self.place(line, cells[0].column))
+
+    def _wrong_cells(self, rows: TableRows, columns: Sequence[int]) -> Iterator[WrongCell]:
         known = set[tuple[int, str]]()
-        for row, column, what in rows.wrong:
-            known |= {(row, column)} if column else {(row, self.names[k]) for k in columns}
-            yield InputError(what, self.place(self.line_of(rows, row), column))
-        for row, k in np.argwhere(~np.isfinite(rows.values))[: MOST_WRONG + len(known)]:
-            name = self.names[columns[k]]
-            if (row, name) not in known:
-                said = "expected a finite number" if len(rows.lines) else f"row {row + 1}: expected a finite number"
-                value = rows.values[row, k]
-                got = "an empty cell or nan" if np.isnan(value) else f"{value:g}"
-                yield InputError(f"{said}, got {got}", self.place(self.line_of(rows, int(row)), name))
+        for cell in rows.wrong:
+            known |= {(cell.row, cell.column)} if cell.column else {(cell.row, self.names[k]) for k in columns}
+            yield cell
+        seen = rows.wrong[-1].row + 1 if len(rows.wrong) >= MOST_WRONG else len(rows.values)  # others are not kept
+        for row, k in np.argwhere(~np.isfinite(rows.values[:seen]))[: MOST_WRONG + len(known)].tolist():
+            column, value = columns[k], rows.values[row, k]
+            if (row, self.names[column]) not in known:
+                texts = self.strings(column) if np.isnan(value) else None
+                got = f"{value:g}" if texts is None else f"'{texts[row]}'" if texts[row] else "an empty cell"
+                yield WrongCell(row, self.names[column], f"expected a finite number, got {got}")
+
+
+def _without_brackets(name: str) -> str:
+    match = _IN_BRACKETS.fullmatch(name)
+    return match[1].strip() if match else name
 
 
 def in_brackets(name: str) -> str | None:

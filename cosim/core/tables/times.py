@@ -10,14 +10,15 @@ The unit is the one that the caller gives, else the one behind the name, else th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import numpy as np
 
 from cosim.core.errors import InputError, InputErrors, listed, plural
-from cosim.core.tables.table import FileTable, name_and_unit
+from cosim.core.tables.row_ranges import row_ranges
+from cosim.core.tables.table import FEW_ALIKE, FileTable, name_and_unit
 from cosim.core.types import Array
 from cosim.core.units import UNITS, given_unit, parse_quantity
 
@@ -50,6 +51,7 @@ _FRACTION = re.compile(r"(?<=:\d\d)[.,](\d+)")
 _DECIMAL = re.compile(r"([0-9]{1,25})(?:[.,]([0-9]{0,25}))?")
 _CLOCK = re.compile(r"(?:(-?\d+) days?,? ?)?(\d+):(\d\d)(?::(\d\d(?:[.,]\d+)?))?")
 MOST_LATE = 3  # rows that are named
+OTHER_RATE = 0.1  # of the length of a table: another column of times with another one is said
 CLOSEST = 1e-6  # s between rows: closer ones are one row with two numbers
 PAIRS = (("secs", "nsecs"), ("sec", "nanosec"), ("sec", "nsec"), ("seconds", "nanoseconds"))
 SINCE_1970 = {"s": (5e8, 5e9), "ms": (5e11, 5e12), "us": (5e14, 5e15), "ns": (5e17, 5e18)}
@@ -76,6 +78,31 @@ def times_of(
 
     Raises InputError for a table without such a column, or with several.
     """
+    found = _times_of(table, unit, name, log, keys)
+    return found if name is not None else found._replace(notes=(*found.notes, *_beside(table, found, log, keys[1])))
+
+
+def _beside(table: FileTable, taken: Times, log: bool, key: str) -> Iterator[str]:
+    """That another column of times runs at another rate. key: how the right one is named."""
+    if len(taken.columns) != 1 or len(taken.seconds) < 2:
+        return
+    length = float(np.ptp(taken.seconds))
+    for k, column in enumerate(table.names):
+        if k in taken.columns or _word(column) not in (*IN_UNIT, *NAMES):
+            continue
+        raw, texts = table.read([k]).values[:, 0], table.strings(k)
+        if (texts and not _PLAIN.match(texts[0])) or not np.isfinite(raw).all() or not (np.diff(raw) > 0.0).all():
+            continue
+        known = table.units.get(column) or IN_UNIT.get(_word(column))
+        unit = known or _unit_since_1970(raw, known) or (_unit_of_a_log(raw) if log else None) or "s"
+        other = float(np.ptp(raw)) * UNITS[unit][1]
+        if UNITS[unit][0] == "s" and abs(other - length) > OTHER_RATE * length:
+            name = table.names[taken.columns[0]]
+            what = f"columns '{name}' and '{column}' are both times, over {length:.4g} and {other:.4g} s"
+            yield f"{what}; '{name}' is taken, or name the right one by {key}t"
+
+
+def _times_of(table: FileTable, unit: str | None, name: str | None, log: bool, keys: Sequence[str]) -> Times:
     columns = columns_of_times(table, name, keys[1])
     if len(columns) == 2:
         whole, fraction = table.numbers(columns).values.T
@@ -148,9 +175,13 @@ def _written_out(table: FileTable, texts: Sequence[str], column: int) -> Times:
     if seconds is not None:
         return Times(seconds, (column,), ())
     lines = table.read([column]).lines
-    wrong = [k for k, text in enumerate(texts) if not _PLAIN.match(text)][:20]
+    wrong = [k for k, text in enumerate(texts) if not _PLAIN.match(text)]
     what = "expected a time in s, or a date such as 2024-03-05 10:11:12.5, got"
     name = table.names[column]
+    if len(wrong) > FEW_ALIKE:
+        first, where = wrong[0], row_ranges(lines[wrong].tolist())
+        many = f"{what} '{texts[first]}'; so it is in {len(wrong)} rows, lines {where}"
+        raise InputError(many, table.place(int(lines[first]), name))
     raise InputErrors(InputError(f"{what} '{texts[k]}'", table.place(int(lines[k]), name)) for k in wrong)
 
 
@@ -220,20 +251,41 @@ def _since(first: float, seconds: Array, columns: tuple[int, ...], unit: str) ->
     return Times(seconds, columns, (f"{said}; {AT_ZERO}",))
 
 
+def misplaced(t: Array, row: int) -> int | None:
+    """Which row is wrong where the time of a row is not after the one before: the only one of both without which times
+    increase there. None where it may be either, or neither."""
+    without_before = row < 2 or t[row] > t[row - 2]
+    without = row + 1 >= len(t) or t[row + 1] > t[row - 1]
+    return None if without == without_before else row - 1 if without_before else row
+
+
+def _between(t: Array, row: int) -> str:
+    """Where a time is, in words."""
+    if row == 0:
+        return f"before {t[1]:.12g} s"
+    if row == len(t) - 1:
+        return f"behind {t[row - 1]:.12g} s"
+    return f"between {t[row - 1]:.12g} and {t[row + 1]:.12g} s"
+
+
 def check_increasing(table: FileTable, t: Array, lines: np.ndarray) -> None:
     """Raises InputErrors for times that do not increase, or hardly."""
     late = np.flatnonzero(np.diff(t) < CLOSEST) + 1
     errors = list[InputError]()
-    for row in late[:MOST_LATE]:
-        step, place = t[row] - t[row - 1], table.place(int(lines[row]) if len(lines) else None, "t")
-        at = "" if len(lines) else f"row {row + 1}: "
-        if step <= 0.0:
-            what = (
-                f"time must increase, but {t[row]:.12g} s follows {t[row - 1]:.12g} s; sort the rows, or take one out"
-            )
+    for row in late[:MOST_LATE].tolist():
+        step, odd = t[row] - t[row - 1], misplaced(t, row) if t[row] < t[row - 1] else None
+        at = row if odd is None else odd
+        place = table.place(int(lines[at]) if len(lines) else None, "t")
+        at_row = "" if len(lines) else f"row {at + 1}: "
+        if odd is not None:
+            what = f"time must increase, but {t[odd]:.12g} s is {_between(t, odd)}"
+            what += "; correct it, take it out, or sort the rows"
+        elif step <= 0.0:
+            what = f"time must increase, but {t[row]:.12g} s follows {t[row - 1]:.12g} s"
+            what += "; sort the rows, or take one out"
         else:
             what = f"follows the row above after {step:.3g} s, too close for a motion; take one of both out"
-        errors.append(InputError(at + what, place))
+        errors.append(InputError(at_row + what, place))
     if (more := len(late) - MOST_LATE) > 0:
         errors.append(InputError(f"so it is in {more:,} more {plural(more, 'row')}", table.place()))
     if errors:

@@ -14,7 +14,15 @@ from cosim.output.plot.curves import PIXEL_COLUMNS, Samples, angle_jumps, interr
 from cosim.output.plot.event_markers import PlotMarks
 from cosim.output.plot.run_figure import format_axes
 from cosim.output.plot.style import DPI, drawable, fix_layout
-from cosim.output.plot.text_layout import LEGEND_SIZE, PlotLegend, TextBlock, anonymous, show_names
+from cosim.output.plot.text_layout import (
+    LEGEND_SIZE,
+    PlotLegend,
+    TextBlock,
+    anonymous,
+    shorten_to_width,
+    show_names,
+    text_width,
+)
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -24,7 +32,9 @@ WIDTH, ROW = 10.0, 2.6  # inches
 MOST_SIGNALS = 24  # of a run without joints
 
 LEGEND_MARGIN = 0.35  # inches, of the legend at the sides
-NAME_SIZE = 9.5  # points
+NAME_SIZE, CURVE_SIZE = 9.5, 8.0  # points, of titles and of the names of curves
+COLUMNS = 4  # of the names of curves
+BESIDE, HANDLE = 1.0, 0.5  # inches: numbers and margins beside axes; the line before the name of a curve
 # widths of dashes and gaps, of runs after the first: a curve that another one covers shows in its gaps
 DASHES = (), (6.0, 2.0), (3.0, 2.0), (1.5, 1.5)
 
@@ -32,6 +42,16 @@ DASHES = (), (6.0, 2.0), (3.0, 2.0), (1.5, 1.5)
 def of_parts(signals: Iterable[str]) -> list[str]:
     """The signals that are drawn of a run without joints: the first ones."""
     return [name for name in signals if not name.startswith(f"{TIMING}/")][:MOST_SIGNALS]
+
+
+def _fitting(names: Iterable[str]) -> list[str]:
+    """Names of curves, shortened where they are wider than the axes."""
+    names = list(names)
+    if sum(text_width(name, CURVE_SIZE) + HANDLE for name in names[:COLUMNS]) <= WIDTH and len(names) <= COLUMNS:
+        return names
+    room = (WIDTH - BESIDE) / min(len(names), COLUMNS) - HANDLE
+    widest = max(text_width(name, CURVE_SIZE) for name in names)
+    return [shorten_to_width(name, CURVE_SIZE, room) for name in names] if widest > 2.0 * room else names
 
 
 def draw_signals(
@@ -77,11 +97,11 @@ def draw_signals(
             anonymous(own),
             loc="lower left",
             bbox_to_anchor=(0.0, 1.0),
-            ncols=4,
+            ncols=COLUMNS,
             frameon=False,
-            fontsize=8.0,
+            fontsize=CURVE_SIZE,
         )
-        show_names(legend, own)
+        show_names(legend, _fitting(own))
     grid[-1].set_xlabel("time [s]")
     title.write(figure, 0.12, weight="bold")
     description.write(figure, 0.12 + title.height, color=SOFT)
@@ -119,7 +139,8 @@ def draw_overlay(runs: Sequence[OverlaidRun], chosen: Sequence[str], units: Mapp
                 jumps = np.union1d(angle_jumps(name, run.signals, units), interruptions(run.t, run.gaps))
                 axes.plot(*thin_pieces(run.t, run.signals[name], jumps, PIXEL_COLUMNS), **look)
         format_axes(axes, units[name])
-        axes.set_title(drawable(name), fontsize=NAME_SIZE, color=SOFT, loc="left")
+        shown = shorten_to_width(drawable(name), NAME_SIZE, WIDTH - BESIDE)
+        axes.set_title(shown, fontsize=NAME_SIZE, color=SOFT, loc="left")
         axes.tick_params(labelbottom=axes is grid[-1])
     grid[-1].set_xlabel("time [s]")
     fix_layout(figure)

@@ -19,6 +19,8 @@ CHARACTERS_PER_INCH = {13.0: 7.0, 9.5: 11.0, 8.5: 12.5}  # by font size in point
 LINE_HEIGHT = 1.5 / 72.0  # inches per point of font size
 
 TITLE_SIZE = 9.5  # of the titles of columns, points
+SMALLEST_NAME = 3.5  # of the name of a row, points
+BOLD = 1.15  # widths of plain characters
 LEGEND_SIZE = 7.5  # of the names of curves, points
 # of a legend, in font sizes: length of the line and its distance to the name; distance between entries
 HANDLE, ENTRY_SPACING = (1.5, 0.5), 1.2
@@ -64,7 +66,10 @@ def shorten_to_width(text: str, size: float, width: float) -> str:
 
 
 def draw_row_name(axes: Axes, joint: str, row_height: float) -> None:
+    """As large as it fits; what is too long for the smallest size is shortened in its middle."""
     fitting = 72.0 * row_height / (0.65 * len(joint))  # points; a character is about 0.65 of its size wide
+    if fitting < SMALLEST_NAME:
+        joint, fitting = shorten_to_width(joint, SMALLEST_NAME, row_height / BOLD), SMALLEST_NAME
     axes.text(
         0.5, 0.5, joint, rotation=90, ha="center", va="center", fontweight="bold",
         fontsize=min(10.0, fitting), transform=axes.transAxes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -56,11 +56,12 @@ def read_plugin(
     n: int | None = None,
     besides: Iterable[str] = (),
     hint: str = "",
+    all_joints: Collection[str] = (),
 ) -> Plugin | None:
     """The plug-in that the section `data` at `path` names; None after an error, recorded in `reading`.
 
     joints, n: as in `schema.Reading`; besides: as in `schema.read`; hint: as in
-    `read_type`. The parameters are the further keys of the section.
+    `read_type`; all_joints: of the rig, where they are known. The parameters are the further keys of the section.
     """
     module = read_type(kind, data, path, reading, hint)
     if module is None:
@@ -69,12 +70,13 @@ def read_plugin(
     for key in (key for key in data if key in foreign):
         return reading.fail((*path, key), foreign[key])
     options = tuple(
-        (key, _of_joints(_option(cls, data[key], (*path, key), reading), joints))
+        (key, _of_joints(_option(cls, data[key], (*path, key), reading), joints, all_joints))
         for key, cls in OPTIONS.get(kind, {}).items()
         if data.get(key) is not None
     )
     keys = ("type", *besides, *OPTIONS.get(kind, ()))
-    params = _of_joints(schema.read(module.Params, data, path, reading.of(joints, n), besides=keys), joints)
+    read = schema.read(module.Params, data, path, reading.of(joints, n), besides=keys)
+    params = _of_joints(read, joints, all_joints)
     slide = next((name for name, joint in (joints or {}).items() if joint == "prismatic"), None)
     if kind is TRAJECTORY and slide is not None and getattr(params, "wrap", None) == "shortest":
         return reading.fail((*path, "wrap"), f"joint '{slide}' is prismatic and has no turns; take it out")
@@ -86,9 +88,9 @@ def _option(cls: type, data: YamlValue, path: tuple, reading: Reading) -> Any:
     return schema.read(cls, cls.in_full(data) if hasattr(cls, "in_full") else data, path, reading)
 
 
-def _of_joints(params: Any, joints: Mapping[str, str | None] | None) -> Any:
+def _of_joints(params: Any, joints: Mapping[str, str | None] | None, all_joints: Collection[str]) -> Any:
     """The parameters; those of a table know the kinds of their joints."""
-    return params.of_joints(joints) if isinstance(params, TableFile) and joints else params
+    return params.of_joints(joints, all_joints) if isinstance(params, TableFile) and joints else params
 
 
 def read_type(

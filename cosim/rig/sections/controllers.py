@@ -131,7 +131,8 @@ def read_controllers(
         plugin, schedules = _plugin(data, at, group, n, joints, reading)
         trajectory = head.get("trajectory")
         if trajectory is not None:
-            trajectory = read_plugin(TRAJECTORY, trajectory, (*at, "trajectory"), reading, group, n)
+            way = (*at, "trajectory")
+            trajectory = read_plugin(TRAJECTORY, trajectory, way, reading, group, n, all_joints=tuple(joints or ()))
         fallback = _fallback(head.get("fallback"), (*at, "fallback"), reading, group, n)
         ticks: Any = None
         if "period" in head:

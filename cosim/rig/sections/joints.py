@@ -195,7 +195,9 @@ def read_joint(name: str, entry: JointEntry, joints: Mapping[str, Joint] | None,
 
     def plugin(kind: PluginKind, key: str, section: Mapping[str, YamlValue] | None) -> Plugin | None:
         lost = f"; joints.all.{key} is not merged: repeat it, or use an anchor of YAML" if key in entry.replaced else ""
-        return None if section is None else read_plugin(kind, section, (*at, key), reading, kinds, hint=lost)
+        if section is None:
+            return None
+        return read_plugin(kind, section, (*at, key), reading, kinds, hint=lost, all_joints=tuple(joints or ()))
 
     if entry.data.get("actuator") is not None and entry.data.get("prescribed") is not None:
         what = f"joint '{name}' is prescribed, its effort is computed; take out 'actuator' or 'prescribed'"
