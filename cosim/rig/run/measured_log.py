@@ -59,8 +59,8 @@ def measured_log(
     path: str | Path, run: Run, options: TableOptions = SAID_BY_THE_FILE, from_start: bool = False
 ) -> MeasuredLog:
     """The quantities of the joints of a run in a table, in the units of its signals; from_start: its first row is at
-    the start of the run, whatever its time is. Raises InputError for a file
-    without any, or without one that has a gain, see `open_table`."""
+    the start of the run, whatever its time is. Raises InputError for a file without any, or without one that has a
+    gain, see `open_table`."""
     table = open_table(path, options.topic)
     of = NamedColumns.of(table, run.joints, options, by_order=True)
     found = dict[str, MeasuredColumn]()
