@@ -18,8 +18,8 @@ from cosim.rig.sections.loops_and_springs import Parts
 @params
 class RotorKeys:
     turns: dict | None = param(default=None, doc="joint: turns of the rotor per turn of the joint, or rad/m")
-    inertia: float | None = param(unit="kg*m^2", min=0, default=None)
-    damping: float | None = param(unit="N*m*s/rad", min=0, default=None)
+    inertia: float | None = param(unit="kg*m^2", min=0, default=None, doc="about its axis")
+    damping: float | None = param(unit="N*m*s/rad", min=0, default=None, doc="viscous friction")
     friction: float | None = param(unit="N*m", min=0, default=None, doc="dry friction")
 
 
