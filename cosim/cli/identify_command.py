@@ -1,4 +1,4 @@
-"""`cosim identify`: what its words ask for."""
+"""The command `cosim identify`: its words as the request of an identification."""
 
 from __future__ import annotations
 
