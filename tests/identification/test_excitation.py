@@ -7,7 +7,9 @@ import pytest
 
 from cosim import load_rig, open_recording
 from cosim.apps.identification.excitation import excite
-from cosim.apps.identification.identification import identify
+from cosim.apps.identification.identification import identify, known_information
+from cosim.apps.identification.loads import Load
+from cosim.apps.identification.motion_file import MotionFile
 from cosim.apps.identification.variables import choose
 from cosim.core.tables.joint_table import TableFile, read_joint_table
 from cosim.rig.reading.yaml_source import read_overlay
@@ -143,3 +145,20 @@ def test_recordings_change_the_motion(lazy, command):
     command.prints("identify", path, "--excite", "--duration", "6", "-o", plain)
     command.prints("identify", path, folder / "lazy.mcap", "--excite", "--duration", "6", "-o", beside)
     assert plain.read_text().splitlines()[2:] != beside.read_text().splitlines()[2:]
+
+
+def test_information_of_recordings_adds_up(lazy):
+    """Each counts once; a load that one had is no number of the rig."""
+    path, folder = lazy
+    rig, wanted, file = load_rig(path), ["friction"], folder / "lazy.mcap"
+
+    def known(*files):
+        return known_information(identify(rig, files, wanted), rig, [MotionFile.of(each) for each in files], wanted)
+
+    once, twice = known(file), known(file, file)
+    np.testing.assert_allclose(twice.noise, once.noise, rtol=1e-6)
+    np.testing.assert_allclose(twice.matrix, 2.0 * once.matrix, rtol=1e-5)
+    loaded = known(file, MotionFile(file, Load(0.1, "fore")))
+    assert loaded.matrix.shape == once.matrix.shape
+    more = loaded.matrix * np.outer(*[1.0 / np.sqrt(np.diag(once.matrix))] * 2)
+    assert np.linalg.eigvalsh(more).min() > 0.0

@@ -262,7 +262,7 @@ def test_the_numbers_of_a_rig_are_judged_by_recordings_alone(arm_file, truth, re
     fitted = identify(arm, recording, ["inertia", "friction"], check=others)
     overlaid = load_rig(arm_file, overrides_of(fitted.overlay()))
     judged = identify(overlaid, [], cutoff=fitted.cutoff, check=others)
-    assert judged.is_blind
+    assert judged.is_judged
     assert judged.residual(training=False).whole == pytest.approx(fitted.residual(training=False).whole, rel=1e-6)
     assert judged.numbers == []
     assert not judged.failure

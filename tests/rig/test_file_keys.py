@@ -8,11 +8,8 @@ import yaml
 from cosim import load_rig
 from cosim.rig.file_keys import file_keys
 from cosim.rig.reading.yaml_source import overlay_text, overrides_of, read_overlay
+from tests.identification.conftest import ARM, MOTOR
 
-MOTOR = {
-    "type": "dc_motor", "resistance": 0.5, "inductance": 0.001, "torque_constant": 0.06, "rotor_inertia": 4e-5,
-    "ratio": 80, "viscous": 0.5, "coulomb": 0.8, "voltage_limit": 48,
-}  # fmt: skip
 FRICTION = {"model": "stribeck", "coulomb": 1.0, "static": 1.5}
 ENCODER = {"noise": 1e-5, "cpr": 4096}
 # where a section of the joint `elbow` may stand in a file
@@ -40,21 +37,9 @@ NUMBERS = {
 
 
 def rig_file(folder, joints):
-    rig = {
-        "mechanism": {
-            "bodies": [
-                {"name": "upper", "joint": "shoulder", "mass": 2.0, "com": [0.2, 0, 0], "axis": [0, 1, 0],
-                 "inertia": [0.01, 0.03, 0.03]},
-                {"name": "fore", "parent": "upper", "joint": "elbow", "origin": {"xyz": [0.4, 0, 0]}, "mass": 1.0,
-                 "com": [0.15, 0, 0], "axis": [0, 1, 0], "inertia": [0.005, 0.02, 0.02]},
-            ],
-            "rotors": {"wrist": {"turns": {"shoulder": 1, "elbow": 1}, "inertia": 0.01}},
-        },
-        "joints": joints,
-        "controllers": [{"name": "track", "type": "feedforward_pd", "kp": 400, "kd": 20,
-                         "trajectory": {"type": "sine", "amplitude": 0.3, "frequency": 0.5, "ramp": 1}}],
-        "schedule": {"step": "1 ms", "substeps": 2, "duration": 0.02},
-    }  # fmt: skip
+    rotors = {"wrist": {"turns": {"shoulder": 1, "elbow": 1}, "inertia": 0.01}}
+    schedule = ARM["schedule"] | {"duration": 0.02}
+    rig = ARM | {"mechanism": ARM["mechanism"] | {"rotors": rotors}, "joints": joints, "schedule": schedule}
     path = folder / "rig.yaml"
     path.write_text(yaml.safe_dump(rig))
     return path

@@ -23,7 +23,7 @@ def failure_of(found: Identification, cause: Callable[[], str]) -> str:
     doubtful = min(moving, key=lambda check: check.explained, default=None)
     if doubtful is not None and doubtful.explained < DOUBTFUL:
         likely = cause()
-        whose, where = ("the rig's numbers", "") if found.is_blind else ("the numbers", " in the part that checks")
+        whose, where = ("the rig's numbers", "") if found.is_judged else ("the numbers", " in the part that checks")
         what = f"{whose} explain {_percent(doubtful.explained)} of the mean square of {_signal(found, doubtful)}{where}"
         if unexplained:
             others = "".join(

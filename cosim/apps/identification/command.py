@@ -152,12 +152,13 @@ def excite_rig(
         rig.require_joints("cosim identify")
         console.check_files(input_files(rig, overrides), targets)
         if files:
+            check_identifiable_rig(rig, "design its motion yourself")
             found = identify(rig, files, wanted, table=table_options)
             if found.failure:
                 warned.append(f"{found.failure}; so the motion is designed with the numbers of the rig")
             else:
                 rig = load_rig(path, [*overrides, *overrides_of(found.overlay())])
-            known = known_information(found, rig, wanted)
+            known = known_information(found, rig, files, wanted)
         variables = choose(rig, wanted)
         motion = excite(rig, variables, duration, seed, known)
         keys = overlay_of(rig, table, duration)

@@ -33,7 +33,7 @@ from cosim.apps.identification.recorded_motion import (
 )
 from cosim.apps.identification.repeated_recordings import repeated_rows
 from cosim.apps.identification.residual_spectrum import ResidualSpectrum
-from cosim.apps.identification.results import Identification, Unexplained
+from cosim.apps.identification.results import Identification, Unexplained, rms
 from cosim.apps.identification.suspicions import cause_of
 from cosim.apps.identification.variables import DEFAULT, Variables, choose
 from cosim.core.compile.jacobian import Jacobian
@@ -133,16 +133,22 @@ def _cause(found: Identification, chosen: Variables, read: ReadFile, training: f
 # --- equation error ---
 
 
-def known_information(found: Identification, rig: Rig, wanted: Sequence[str]) -> KnownInformation:
-    """Of the recordings of an identification on the variables of wanted numbers; rig: with the found numbers."""
+def known_information(
+    found: Identification, rig: Rig, files: Sequence[MotionFile], wanted: Sequence[str]
+) -> KnownInformation:
+    """Of the recordings of an identification, `files`, on the variables of wanted numbers; rig: with the found ones."""
     chosen = choose(rig, wanted)
-    files = [ReadFile(MotionFile(motion.path), motion) for motion in found.motions]
-    given = FittedRecordings.of(rig, files, files, chosen, found.cutoff, 1.0)
-    x = np.zeros(chosen.size)
-    problem = LinearProblem.at(chosen, given.errors, np.asarray(chosen.linear(x), dtype=float))
-    noise = np.maximum(problem.left(problem.beta), problem.least)
-    slope = problem.rows(noise, problem.beta)[:, :-1] @ Jacobian(chosen.linear, [(chosen.size,)], "linear")(x)
-    return KnownInformation(slope.T @ slope, noise, found.source, given.cutoff)
+    read = [ReadFile(file, motion) for file, motion in zip(files, found.motions, strict=True)]
+    given = FittedRecordings.of(rig, read, [], chosen, found.cutoff, 1.0)
+    whole, n = given.variables, chosen.size  # loads are behind what is chosen
+    x = np.zeros(whole.size)
+    problem = LinearProblem.at(whole, given.errors, np.asarray(whole.linear(x), dtype=float))
+    left = [rms(found.counted("after", joint, training=True)) for joint in found.motions[0].joints]
+    noise = np.maximum(np.nan_to_num(left), problem.least)
+    slope = problem.rows(noise, problem.beta)[:, :-1] @ Jacobian(whole.linear, [(whole.size,)], "linear")(x)
+    matrix = slope.T @ slope
+    of_loads = matrix[:n, n:] @ np.linalg.pinv(matrix[n:, n:]) @ matrix[n:, :n]  # which are not known
+    return KnownInformation(matrix[:n, :n] - of_loads, noise, found.source, given.cutoff)
 
 
 @dataclass(frozen=True)

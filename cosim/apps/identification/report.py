@@ -18,7 +18,7 @@ OPEN = 2  # recordings that check whose charts are open; more are folded
 
 def report_page(found: Identification) -> ReportPage:
     page = ReportPage(f"Identification of {found.rig.run_spec.name}")
-    if found.is_blind:
+    if found.is_judged:
         _add_judgement(page, found)
         _add_drives(page, found)
         return page
@@ -104,7 +104,7 @@ def _add_notes(page: ReportPage, found: Identification) -> None:
 
 def _add_drives(page: ReportPage, found: Identification) -> None:
     page.heading("Drives")
-    band = "" if found.is_blind else ", with a band that held 95 % of the samples in training"
+    band = "" if found.is_judged else ", with a band that held 95 % of the samples in training"
     page.text(
         f"Measured and predicted{band}. The residual is measured less"
         " predicted. A curve over speed looks like friction of another law, a slope over |drive| times the direction of"

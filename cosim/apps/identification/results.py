@@ -157,7 +157,7 @@ class Identification:
         return self.estimate.values
 
     @property
-    def is_blind(self) -> bool:
+    def is_judged(self) -> bool:
         """Whether the numbers of the rig are judged, and none were found."""
         return not any(of.training for of in self.unexplained)
 
@@ -300,7 +300,7 @@ class Identification:
     def lines(self) -> Iterator[str]:
         yield from (f"warning   {line}" for line in self.warnings)
         yield from (f"note      {note}" for note in self.notes)
-        yield from self._lines_of_judgement() if self.is_blind else self._lines_of_numbers()
+        yield from self._lines_of_judgement() if self.is_judged else self._lines_of_numbers()
 
     def _lines_of_judgement(self) -> Iterator[str]:
         samples = sum(len(of.t) for of in self.unexplained)
