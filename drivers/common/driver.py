@@ -51,6 +51,7 @@ MODES = frozenset({"effort", "velocity", "position"})
 STOP_NS = 20_000_000  # for sending all that switches the motors off
 MAX_BURST = 256  # items taken at once, so that a flood of them blocks nothing
 RETRY_NS = 50_000_000  # between two requests for the same answer
+POSITION_RETRIES = 10  # of requests for the position of drives that did not report while they were switched on
 
 
 class Feedback:
@@ -438,7 +439,9 @@ class MotorDriver(DriveChecks[Item, Joint], ABC):
         """No command can be converted before the turns are known: drives that did not report while they were switched
         on are asked. Raises RunError for those that do not answer, and see `_find_turns`."""
         self._find_turns()
-        if self._turns.pending:
+        for _ in range(POSITION_RETRIES):
+            if not self._turns.pending:
+                return
             deadline_ns = self._now() + RETRY_NS
             self._poll(deadline_ns)
             self._receive(deadline_ns)

@@ -28,7 +28,7 @@ from cosim.core.units import quantity_unit
 from cosim.execution.hardware.driver_group import DriverGroup
 from cosim.execution.hardware.enabling import HoldCommands, enable_all
 from cosim.execution.hardware.estop import open_estop
-from cosim.execution.hardware.manager import PowerOnPlace
+from cosim.execution.hardware.manager import FIRST_FEEDBACK_NS, PowerOnPlace, no_position
 from cosim.execution.motion_plan import PlannedMotion
 from cosim.execution.rest import wait_for_rest
 from cosim.rig.sections.drivers import DriverSpec
@@ -38,7 +38,6 @@ from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.loop.clocks import Clock, native_clock
 from cosim.simulation.tick.tick_functions import GUARD_INPUTS, REACTION_INPUTS, REAL_GUARD_INPUTS
 
-FIRST_FEEDBACK_NS = 500_000_000  # in which drives must report their positions
 READ_NS = 10_000_000  # deadline of a reply outside of the cycle
 VALID_NS = 20_000_000  # validity of a command after its deadline, as in a run
 LOOK_PAUSE, LONGEST_WAIT = 0.2, 30.0  # s between two looks at joints that are off; for their rest
@@ -382,7 +381,7 @@ def _first_feedback(group: DriverGroup, state: JointState, clock: Clock) -> None
     begun = clock.now()
     while state.t_ns < begun:
         if clock.now() - begun > FIRST_FEEDBACK_NS:
-            raise RunError(f"the drives of {group.joints} report no position; check their power and their bus")
+            raise RunError(no_position(group))
         group.driver.read(state, clock.now() + READ_NS)
 
 

@@ -17,7 +17,7 @@ from cosim.core.errors import RunError
 from cosim.core.machine_code import array_at, call_at, doubles_at, entry, i64, machine_code, now, words_at
 from cosim.core.types import COMMAND
 from cosim.execution.hardware.driver_group import MEASURED, paths_of
-from cosim.execution.hardware.manager import FIRST_FEEDBACK_NS, LATE_STEPS, DriverSample, HardwareManager
+from cosim.execution.hardware.manager import FIRST_FEEDBACK_NS, LATE_STEPS, DriverSample, HardwareManager, no_position
 
 # what the memory holds of a joint: its command, then what is measured, in the order of states; NOWHERE: nothing
 PLACES = (*COMMAND, *MEASURED)
@@ -110,7 +110,7 @@ class CompiledGroups:
             group = self._manager.groups[k]
             with group.named():
                 if not cycle.take_over(time.monotonic_ns() + FIRST_FEEDBACK_NS):
-                    raise RunError(f"the drives of {group.joints} report no position; check their power and their bus")
+                    raise RunError(no_position(group))
 
     def hand_back(self) -> None:
         """Let the manager run them again."""

@@ -32,8 +32,9 @@ class BusReport(TypedDict):
 
 
 VALID_STEPS, VALID_NS = 5, 20_000_000  # validity of a command after its deadline: steps, at least ns
-FIRST_FEEDBACK_NS = 100_000_000  # in which real joints must report their positions before the first command
-FIRST_READS = 20  # in this time
+# in which real joints must report their positions before the first command; a busy machine may be late by much
+FIRST_FEEDBACK_NS = 500_000_000
+FIRST_READS = 100  # in this time
 READS_OFF, READ_OFF_NS = 50, 10_000_000  # of drives that are off, in which they must report; between their deadlines
 LATE_STEPS = 3.0  # between two samples, from which on the later one was late
 RECENT_NS = 1_000_000_000  # in which late feedback may be behind what looks like a fault
