@@ -16,6 +16,7 @@ from cosim.core import ops
 from cosim.core.errors import InputError, SourceLocation
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.constraint_laws import ConstraintLaw, ForceLaw
+from cosim.mechanics.multibody.contact.shapes import ContactLaw, ContactShape
 from cosim.mechanics.multibody.elastic.link import Displacement, ElasticLink
 from cosim.mechanics.multibody.elastic.rigid_elements import RigidElements
 from cosim.mechanics.multibody.friction import JointFriction
@@ -246,6 +247,18 @@ class AppliedForce:
 
 
 @dataclass(frozen=True)
+class Contact:
+    """Two shapes of different links that may touch. The second one may belong to the ground. The normal points from the
+    second to the first."""
+
+    name: str
+    ends: tuple[tuple[str, Pose], tuple[str, Pose]]  # link, frame of the shape in the link
+    shapes: tuple[ContactShape, ContactShape]
+    law: ContactLaw
+    place: SourceLocation = NOWHERE
+
+
+@dataclass(frozen=True)
 class CoupledRotor:
     """A rotor that turns with several joints, by θ = Σ cᵢ qᵢ. Its axis does not count: there are no gyroscopic effects,
     as with `Joint.rotor_inertia`."""
@@ -270,7 +283,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A tree of links and joints, loops, constraints, springs, frames, forces and rotors; `notes` are remarks that are
+    """A tree of links and joints, loops, constraints, springs, frames, forces, rotors and contacts; `notes` are remarks that are
     not errors, `warnings` say what of its file is lost and changes the motion. doubts: those of them that follow from
     the numbers of links and joints, which a rig may replace. reactions: joints of the tree whose wrenches are recorded;
     a fixed one is then not merged. rotors: those that turn with several joints."""
@@ -290,6 +303,7 @@ class Mechanism:
     warnings: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     rotors: tuple[CoupledRotor, ...] = ()
+    contacts: tuple[Contact, ...] = ()
 
 
 def with_floating_base(mechanism: Mechanism) -> Mechanism:
