@@ -37,6 +37,7 @@ from cosim.mechanics.multibody.spatial import SpatialVector
 from cosim.mechanics.multibody.sweeps import Unrolled
 
 GROUND = -1
+OPEN = -2  # in place of the body at which a row is eliminated
 # W_rr relative to its largest possible value, below which the row counts as dependent on others
 DEPENDENT_PIVOT = 1e-12
 
@@ -138,81 +139,123 @@ def solve_tree(
 
     levels: the body at which each row is eliminated. qdd, tau, prescribed: (nv,) as in `hybrid_dynamics`.
     """
-    n, bodies, parents = len(moving), sweeps.bodies, sweeps.parents
-    dofs = sweeps.by_v(list(range(len(qdd))))
-    multipliers = _Multipliers.of(rows)
-    pending: dict[int, set[int]] = {}
-    for r, level in enumerate(levels):
-        pending.setdefault(level, set()).add(r)
-    efforts: dict[int, dict[int, Numeric]] = {}  # dof -> row -> g
-    for r, row in enumerate(rows):
-        for dof, g in row.efforts.items():
-            efforts.setdefault(dof, {})[r] = g
-    M = [body.own_inertia(motion) for body, motion in zip(bodies, moving, strict=True)]
-    Q = list(forces)
-    E = _wrenches_by_body(rows, n)
-    columns: list[list[Numeric]] = [[] for _ in range(n)]
-    loads: list[list[Numeric]] = [[] for _ in range(n)]
-    row_projections: list[list[dict[int, Numeric]]] = [[] for _ in range(n)]
-    eliminated: dict[int, list[Eliminated]] = {}
+    return InwardSweep(sweeps, moving, forces, root, rows, levels, (qdd, tau, prescribed)).solution({})
 
-    for k in reversed(range(n)):
-        motion, E_k = moving[k], E[k]
-        eliminated[k] = _eliminate(multipliers, pending.pop(k, set()), E_k)
-        for row in eliminated[k]:
-            if row.force is not None:
-                M[k] = M[k].stiffened(row.force, row.gain)
-                Q[k] = Q[k] - row.force * (row.gain * row.constant)
-        Q_k, M_k = Q[k] - M[k] @ motion.bias, M[k]
-        E_k = dict(E_k)
-        for r, force in E_k.items():
-            multipliers.constant[r] = multipliers.constant[r] + force.dot(motion.bias)
-        for i in reversed(range(len(motion.hinge))):
-            s, dof = motion.hinge[i], dofs[k][i]
-            M_k, column = release_column(M_k, s, bodies[k].rotor[i], prescribed[dof])
-            u = s.dot(Q_k)
-            free, given = ops.where(prescribed[dof], 0.0, tau[dof] + u), ops.where(prescribed[dof], qdd[dof], 0.0)
-            Q_k = Q_k - column.drive * free - column.response * given
-            projections = _projections(s, E_k, efforts.get(dof, {}))
-            multipliers.add_column(projections, column.gain, free * column.gain + given)
-            for r, projection in projections.items():
-                step = column.drive * projection
-                E_k[r] = E_k[r] - step if r in E_k else step * -1.0
-            columns[k].insert(0, column)
-            loads[k].insert(0, u)
-            row_projections[k].insert(0, projections)
-        parent = parents[k]
-        passed = {r: transport_force(bodies[k], motion, force) for r, force in E_k.items() if not _is_zero_force(force)}
-        if parent == GROUND:
+
+class InwardSweep:
+    """The inward sweep over a tree, which leaves some rows open: `solution` takes their multipliers.
+
+    levels: the body at which each row is eliminated, `OPEN` for one whose multiplier comes from outside. given: q̈, τ,
+    prescribed (nv,) as in `hybrid_dynamics`.
+    """
+
+    def __init__(
+        self,
+        sweeps: Unrolled,
+        moving: Sequence[AnyMotion],
+        forces: Sequence[AnyVector],
+        root: SpatialVector,
+        rows: Sequence[ConstraintRow],
+        levels: Sequence[int],
+        given: tuple[Numeric, Numeric, Numeric],
+    ) -> None:
+        self._sweeps, self._moving, self._root, self._given = sweeps, moving, root, given
+        qdd, tau, prescribed = given
+        n, bodies, parents = len(moving), sweeps.bodies, sweeps.parents
+        self._dofs = dofs = sweeps.by_v(list(range(len(qdd))))
+        self._multipliers = multipliers = _Multipliers.of(rows)
+        pending: dict[int, set[int]] = {}
+        for r, level in enumerate(levels):
+            pending.setdefault(level, set()).add(r)
+        self.open = sorted(pending.pop(OPEN, set()))
+        efforts: dict[int, dict[int, Numeric]] = {}  # dof -> row -> g
+        for r, row in enumerate(rows):
+            for dof, g in row.efforts.items():
+                efforts.setdefault(dof, {})[r] = g
+        self._M = M = [body.own_inertia(motion) for body, motion in zip(bodies, moving, strict=True)]
+        self._Q = Q = list(forces)
+        self._E = E = _wrenches_by_body(rows, n)
+        self._columns: list[list[Numeric]] = [[] for _ in range(n)]
+        self._loads: list[list[Numeric]] = [[] for _ in range(n)]
+        self._row_projections: list[list[dict[int, Numeric]]] = [[] for _ in range(n)]
+        self._eliminated: dict[int, list[Eliminated]] = {}
+
+        for k in reversed(range(n)):
+            motion, E_k = moving[k], E[k]
+            self._eliminated[k] = _eliminate(multipliers, pending.pop(k, set()), E_k)
+            for row in self._eliminated[k]:
+                if row.force is not None:
+                    M[k] = M[k].stiffened(row.force, row.gain)
+                    Q[k] = Q[k] - row.force * (row.gain * row.constant)
+            Q_k, M_k = Q[k] - M[k] @ motion.bias, M[k]
+            E_k = dict(E_k)
+            for r, force in E_k.items():
+                multipliers.constant[r] = multipliers.constant[r] + force.dot(motion.bias)
+            for i in reversed(range(len(motion.hinge))):
+                s, dof = motion.hinge[i], dofs[k][i]
+                M_k, column = release_column(M_k, s, bodies[k].rotor[i], prescribed[dof])
+                u = s.dot(Q_k)
+                free, fixed = ops.where(prescribed[dof], 0.0, tau[dof] + u), ops.where(prescribed[dof], qdd[dof], 0.0)
+                Q_k = Q_k - column.drive * free - column.response * fixed
+                projections = _projections(s, E_k, efforts.get(dof, {}))
+                multipliers.add_column(projections, column.gain, free * column.gain + fixed)
+                for r, projection in projections.items():
+                    step = column.drive * projection
+                    E_k[r] = E_k[r] - step if r in E_k else step * -1.0
+                self._columns[k].insert(0, column)
+                self._loads[k].insert(0, u)
+                self._row_projections[k].insert(0, projections)
+            parent = parents[k]
+            passed = {
+                r: transport_force(bodies[k], motion, force) for r, force in E_k.items() if not _is_zero_force(force)
+            }
+            if parent == GROUND:
+                for r, force in passed.items():
+                    multipliers.constant[r] = multipliers.constant[r] + force.dot(root)
+                continue
+            M[parent] = M[parent] + transport_inertia(bodies[k], motion, M_k)
+            Q[parent] = Q[parent] + transport_force(bodies[k], motion, Q_k)
             for r, force in passed.items():
-                multipliers.constant[r] = multipliers.constant[r] + force.dot(root)
-            continue
-        M[parent] = M[parent] + transport_inertia(bodies[k], motion, M_k)
-        Q[parent] = Q[parent] + transport_force(bodies[k], motion, Q_k)
-        for r, force in passed.items():
-            E[parent][r] = E[parent][r] + force if r in E[parent] else force
+                E[parent][r] = E[parent][r] + force if r in E[parent] else force
 
-    eliminated[GROUND] = _eliminate(multipliers, pending.pop(GROUND, set()), {})
-    factors: dict[int, Numeric] = {}
-    _substitute(eliminated[GROUND], root, factors)
-    a: list[SpatialVector] = []
-    results: list[tuple[Numeric, Numeric]] = []
-    power: Numeric = 0.0
-    for k in range(n):
-        above = root if parents[k] == GROUND else a[parents[k]]
-        given = [[vector[dof] for dof in dofs[k]] for vector in (qdd, tau, prescribed)]
-        total = [
-            u + ops.sum(factors[r] * projection for r, projection in projections.items())
-            for u, projections in zip(loads[k], row_projections[k], strict=True)
-        ]
-        here, result = accelerate(transport(bodies[k], moving[k], above), moving[k], columns[k], total, *given)
-        a.append(here + moving[k].bias)
-        results.append(result)
-        _substitute(eliminated[k], a[k], factors)
-        passing = ops.sum(factors[r] * force.dot(moving[k].drift) for r, force in E[k].items())
-        power = power + (M[k] @ a[k] - Q[k]).dot(moving[k].drift) - passing
-    accelerations, answers = (ops.concatenate([result[i] for result in results]) for i in (0, 1))
-    return Solution(accelerations, answers, ops.array([factors[r] for r in range(len(rows))]), power)
+        self._eliminated[GROUND] = _eliminate(multipliers, pending.pop(GROUND, set()), {})
+
+    @property
+    def open_accelerations(self) -> list[Numeric]:
+        """Of each open row G q̈ + γ while the multipliers of all open rows are 0."""
+        return [self._multipliers.constant[r] for r in self.open]
+
+    @property
+    def open_inertia(self) -> list[list[Numeric]]:
+        """W of the open rows: what a multiplier of one adds to the acceleration of another. Symmetric."""
+        coupling = self._multipliers.coupling
+        return [[coupling[r].get(s, 0.0) for s in self.open] for r in self.open]
+
+    def solution(self, multipliers: Mapping[int, Numeric]) -> Solution:
+        """The outward sweep; multipliers: of the open rows, by row."""
+        sweeps, moving, root = self._sweeps, self._moving, self._root
+        factors = dict(multipliers)
+        _substitute(self._eliminated[GROUND], root, factors)
+        a: list[SpatialVector] = []
+        results: list[tuple[Numeric, Numeric]] = []
+        power: Numeric = 0.0
+        for k in range(len(moving)):
+            above = root if sweeps.parents[k] == GROUND else a[sweeps.parents[k]]
+            given = [[vector[dof] for dof in self._dofs[k]] for vector in self._given]
+            total = [
+                u + ops.sum(factors[r] * projection for r, projection in projections.items())
+                for u, projections in zip(self._loads[k], self._row_projections[k], strict=True)
+            ]
+            base = transport(sweeps.bodies[k], moving[k], above)
+            here, result = accelerate(base, moving[k], self._columns[k], total, *given)
+            a.append(here + moving[k].bias)
+            results.append(result)
+            _substitute(self._eliminated[k], a[k], factors)
+            passing = ops.sum(factors[r] * force.dot(moving[k].drift) for r, force in self._E[k].items())
+            power = power + (self._M[k] @ a[k] - self._Q[k]).dot(moving[k].drift) - passing
+        accelerations, answers = (ops.concatenate([result[i] for result in results]) for i in (0, 1))
+        found = ops.array([factors[r] for r in range(len(self._multipliers.constant))])
+        return Solution(accelerations, answers, found, power)
 
 
 def rows_by_dof(
