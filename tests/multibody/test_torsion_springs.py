@@ -82,7 +82,7 @@ def test_the_moments_on_both_bodies_are_opposite():
     """A damper alone takes the power that its moment has."""
     equations = model().equations
     for q, v, _, t in states(equations):
-        _, placed = equations._placements(q, v, t)
+        _, placed = equations.placements(q, v, t)
         brace = next(spring for spring in equations.constraints.springs if spring.name == "brace")
         (a, first), (b, second) = brace.wrenches(placed)
         on_a, on_b = placed[a].rotation @ first.angular, placed[b].rotation @ second.angular

@@ -404,7 +404,7 @@ def _attached(
     """The fields of `_Attached`."""
     names = [joint.name for joint in tree.joints]
     starts = list(zip(_starts([k.nq for k in tree.kinds]), _starts([k.nv for k in tree.kinds]), strict=True))
-    frames = tuple(_on_body(tree, link, pose) for link, pose in item.frames)
+    frames = tuple(on_body(tree, link, pose) for link, pose in item.frames)
     joints = [names.index(name) for name in item.joints]
     return item.name, frames, tuple(tree.kinds[k] for k in joints), tuple(starts[k] for k in joints), item.place
 
@@ -413,13 +413,13 @@ def spring_dampers(tree: Tree, springs: Sequence[Spring]) -> tuple[SpringDamper,
     """The springs of a mechanism on the bodies of its tree."""
     found = []
     for spring in springs:
-        (a, at_a), (b, at_b) = (_on_body(tree, link, Pose(np.eye(3), point)) for link, point in spring.ends)
+        (a, at_a), (b, at_b) = (on_body(tree, link, Pose(np.eye(3), point)) for link, point in spring.ends)
         ends = (a, at_a.position), (b, at_b.position)
         found.append(SpringDamper(spring.name, ends, spring.stiffness, spring.damping, spring.length))
     return tuple(found)
 
 
-def _on_body(tree: Tree, link: str, pose: Pose) -> tuple[int, Pose]:
+def on_body(tree: Tree, link: str, pose: Pose) -> tuple[int, Pose]:
     """A frame of a link as a frame of the body that the link is part of."""
     body, place = tree.frames[link]
     return body, exact(place @ pose)

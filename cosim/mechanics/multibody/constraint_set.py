@@ -13,6 +13,7 @@ from cosim.core.types import Numeric
 from cosim.mechanics.multibody.bodies import AnyMotion, AnyVector
 from cosim.mechanics.multibody.constrained_dynamics import GROUND, ConstraintRow, lowest_common_body
 from cosim.mechanics.multibody.constraint_rows import BodyConstraint, BodyForce, ElasticForce, SpringDamper
+from cosim.mechanics.multibody.contact_set import NO_CONTACTS, ContactSet
 from cosim.mechanics.multibody.joint_springs import JointSprings
 from cosim.mechanics.multibody.kinematics import Placement
 from cosim.mechanics.multibody.spatial import SpatialVector
@@ -22,7 +23,7 @@ from cosim.mechanics.multibody.tree import Tree
 
 @dataclass(frozen=True)
 class ConstraintSet:
-    """What acts in a tree beside gravity and drives: constraints, springs, force laws and elastic links.
+    """What acts in a tree beside gravity and drives: constraints, springs, force laws, elastic links and contacts.
 
     baumgarte_rate: ω [rad/s] of f̈ + 2ω ḟ + ω² f = 0 in place of f̈ = 0 (Baumgarte stabilisation, 1972), 0 for none.
     nested: rows are eliminated where their loops close, else all at the ground. redundant: rows that follow from the
@@ -36,6 +37,7 @@ class ConstraintSet:
     elastic: tuple[ElasticForce, ...] = ()
     joint_springs: JointSprings | None = None
     ball_springs: tuple[BallSpring, ...] = ()
+    contacts: ContactSet = NO_CONTACTS
     baumgarte_rate: float = 0.0
     nested: bool = False
     redundant: tuple[int, ...] = ()

@@ -138,16 +138,16 @@ class MechanismEquations(TreeKinematics):
 
     # --- constraints ---
 
-    def _constraint_state(
+    def constraint_state(
         self, q_tree: Numeric, v_tree: Numeric, t: Numeric
     ) -> tuple[list[AnyMotion], list[Placement], Numeric, Numeric, list[ConstraintRow]]:
         """(motions, placements, residual, rate, rows) of the tree and its constraints."""
-        moving, placed = self._placements(q_tree, v_tree, t)
+        moving, placed = self.placements(q_tree, v_tree, t)
         return moving, placed, *self.constraints.rows(placed, q_tree, v_tree, self.gravity, t)
 
     def constraint_violation(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> tuple[Numeric, Numeric]:
         """(f of the holonomic rows, ḟ or a₀ + a·q̇ of all rows): both vanish when the constraints hold."""
-        _, _, residual, rate, _ = self._constraint_state(self.q_map.positions(q), self.v_map.expand(v), t)
+        _, _, residual, rate, _ = self.constraint_state(self.q_map.positions(q), self.v_map.expand(v), t)
         return residual, rate
 
     def constraint_jacobian(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
@@ -157,14 +157,14 @@ class MechanismEquations(TreeKinematics):
 
     def _rows_by_dof(self, q: Numeric, t: Numeric, active: Numeric | None = None) -> list[dict[int, Numeric]]:
         """The elements of G that are not 0, by independent dof; active: as in `constrained_dynamics`."""
-        moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        moving, _, _, _, rows = self.constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
         if active is not None:
             rows = self.constraints.with_active(rows, active)
         return [self.v_map.project_elements(row) for row in rows_by_dof(self.sweeps, moving, rows, self.nv_tree)]
 
     def largest_jacobian(self, q: Numeric, t: Numeric = 0.0) -> np.ndarray:
         """(m, nv) bounds of |G| whatever the directions of joint axes are, see `largest_by_dof`."""
-        moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        moving, _, _, _, rows = self.constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
         return largest_by_dof(self.sweeps, moving, rows, self.nv_tree) @ np.abs(self.v_map.matrix)
 
     @cached_property
@@ -173,7 +173,7 @@ class MechanismEquations(TreeKinematics):
         at_rest, members = np.zeros(self.nv_tree), self.constraints.members
 
         def evaluate(q: Numeric, t: Numeric) -> tuple[Numeric, list[Numeric]]:
-            _, placed, residual, _, _ = self._constraint_state(self.q_map.positions(q), at_rest, t)
+            _, placed, residual, _, _ = self.constraint_state(self.q_map.positions(q), at_rest, t)
             return residual, [constraint.branch(placed) for constraint in members]
 
         return Closure(self, [constraint.holonomic for constraint in members], evaluate)
@@ -239,7 +239,7 @@ class MechanismEquations(TreeKinematics):
         active: which constraints are active (1 or 0 each), by default all.
         """
         q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
-        moving, placed, residual, rate, rows = self._constraint_state(q_tree, v_tree, t)
+        moving, placed, residual, rate, rows = self.constraint_state(q_tree, v_tree, t)
         rows = self.constraints.stabilised(rows, residual, rate)
         if active is not None:
             rows = self.constraints.with_active(rows, active)
@@ -267,7 +267,7 @@ class MechanismEquations(TreeKinematics):
         The fields of the result hold velocity changes Δv (nv,), impulses of the fixed dofs (nv,) and Λ (m,) in place
         of accelerations and forces: G Δv = −demand, M Δv = Gᵀ Λ + impulse. Finite forces have no effect.
         """
-        moving, _, _, _, rows = self._constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        moving, _, _, _, rows = self.constraint_state(self.q_map.positions(q), np.zeros(self.nv_tree), t)
         return self._impulse(moving, rows, demand, jump, fixed, active, impulses=impulses)
 
     def _impulse(
@@ -306,7 +306,7 @@ class MechanismEquations(TreeKinematics):
         constraints that depend on time, and those of fixed dofs by `jump` (nv,)."""
         before, after = times
         q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
-        moving, placed = self._placements(q_tree, v_tree, before)
+        moving, placed = self.placements(q_tree, v_tree, before)
         # the bodies as they move before, the laws as they are afterwards
         _, rate, rows = self.constraints.rows(placed, q_tree, v_tree, self.gravity, after)
         later = dynamics.body_motions(self.sweeps, q_tree, v_tree, after)
@@ -326,10 +326,10 @@ class MechanismEquations(TreeKinematics):
             return q, v
         no_jump, holonomic = np.zeros(len(v)), self.constraints.holonomic
         v_tree = self.v_map.expand(v)
-        moving, _, residual, _, rows = self._constraint_state(self.q_map.positions(q), v_tree, t)
+        moving, _, residual, _, rows = self.constraint_state(self.q_map.positions(q), v_tree, t)
         violation = ops.set_at(np.zeros(len(holonomic)), np.flatnonzero(holonomic), residual)
         q = self.integrate(q, self._impulse(moving, rows, violation, no_jump, fixed, active).acceleration)
-        moving, _, _, rate, rows = self._constraint_state(self.q_map.positions(q), v_tree, t)
+        moving, _, _, rate, rows = self.constraint_state(self.q_map.positions(q), v_tree, t)
         return q, v + self._impulse(moving, rows, rate, no_jump, fixed, active).acceleration
 
     # --- dynamics ---
@@ -397,7 +397,7 @@ class MechanismEquations(TreeKinematics):
     def sizes_of_rows(self, q: Numeric, t: Numeric = 0.0) -> list[Numeric]:
         """By constraint, of each row what λ = 1 exerts: see `BodyConstraint.sizes`."""
         q_tree, at_rest = self.q_map.positions(q), np.zeros(self.nv_tree)
-        _, placed = self._placements(q_tree, at_rest, t)
+        _, placed = self.placements(q_tree, at_rest, t)
         return [constraint.sizes(placed, q_tree, at_rest, t) for constraint in self.constraints.members]
 
     def wrenches_of_constraints(
@@ -405,7 +405,7 @@ class MechanismEquations(TreeKinematics):
     ) -> list[ConstraintWrenches]:
         """What the reactions λ (m,) of all rows do, by constraint."""
         q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
-        _, placed = self._placements(q_tree, v_tree, t)
+        _, placed = self.placements(q_tree, v_tree, t)
         found, first = [], 0
         for constraint in self.constraints.members:
             own = multipliers[first : first + len(constraint.law.rows)]
@@ -419,7 +419,7 @@ class MechanismEquations(TreeKinematics):
         """Of every joint of the tree, in the order of `tree.joints`: see `wrenches.transmitted`. qdd (nv,), λ (m,): of
         the state."""
         q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
-        moving, placed, _, _, rows = self._constraint_state(q_tree, v_tree, t)
+        moving, placed, _, _, rows = self.constraint_state(q_tree, v_tree, t)
         forces, _ = self.constraints.forces(self.tree, moving, placed, q_tree, v_tree, t)
         forces = with_reactions(forces, rows, multipliers)
         return transmitted(self.sweeps, moving, forces, SpatialVector(-self.gravity, REST), self.v_map.expand(qdd))
@@ -446,7 +446,7 @@ class MechanismEquations(TreeKinematics):
                 tau = tau - self.constraints.efforts_on_dofs(*vectors[:2])
         else:
             prescribed = np.ones(self.nv_tree, dtype=bool)
-            moving, placed = self._placements(*vectors[:2], t)
+            moving, placed = self.placements(*vectors[:2], t)
             forces, efforts = self.constraints.forces(self.tree, moving, placed, *vectors[:2], t)
             root = SpatialVector(-self.gravity, REST)
             found = solve_tree(self.sweeps, moving, forces, root, [], [], vectors[2], vectors[2], prescribed)
@@ -512,14 +512,14 @@ class MechanismEquations(TreeKinematics):
         """Energy stored in all springs and in elastic links [J]."""
         q_tree, placed = self.q_map.positions(q), []
         if self.constraints.springs:
-            _, placed = self._placements(q_tree, np.zeros(self.nv_tree), t)
+            _, placed = self.placements(q_tree, np.zeros(self.nv_tree), t)
         return self.constraints.stored_energy(placed, q_tree)
 
     def torsion_states(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> dict[str, TorsionState]:
         """By torsion spring, or by spherical joint with one in it."""
         q_tree, placed = self.q_map.positions(q), []
         if self.constraints.springs:
-            _, placed = self._placements(q_tree, self.v_map.expand(v), t)
+            _, placed = self.placements(q_tree, self.v_map.expand(v), t)
         return self.constraints.torsion_states(placed, q_tree)
 
     def potential_energy(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
@@ -534,7 +534,7 @@ class MechanismEquations(TreeKinematics):
         loss = ops.sum(link.loss(self.v_map.expand(v)) for link in self.constraints.elastic)
         if not self.constraints.springs:
             return loss
-        _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
+        _, placed = self.placements(self.q_map.positions(q), self.v_map.expand(v), t)
         return loss + ops.sum(spring.loss(placed) for spring in self.constraints.springs)
 
     def force_powers(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> dict[str, Numeric]:
@@ -542,7 +542,7 @@ class MechanismEquations(TreeKinematics):
         if not self.constraints.laws:
             return {}
         q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
-        _, placed = self._placements(q_tree, v_tree, t)
+        _, placed = self.placements(q_tree, v_tree, t)
         return {law.name: law.forces(placed, q_tree, v_tree, t)[2] for law in self.constraints.laws}
 
     def _per_dof(self, attribute: str) -> Numeric:

@@ -17,6 +17,7 @@ from cosim.core.errors import InputError, did_you_mean
 from cosim.core.types import Array, Limits, Numeric
 from cosim.mechanics.multibody.constraint_rows import body_constraints, body_forces, elastic_forces, spring_dampers
 from cosim.mechanics.multibody.constraint_set import ConstraintSet
+from cosim.mechanics.multibody.contact_set import body_contacts
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.loop_cutting import cut_loops
 from cosim.mechanics.multibody.elastic.link import ElasticLink
@@ -117,6 +118,7 @@ class Model(OfRobotFile):
             elastic_forces(tree),
             joint_springs(tree),
             ball_springs(tree),
+            body_contacts(tree, self.expanded.contacts),
             baumgarte_rate,
             nested,
             self._redundant,

@@ -47,7 +47,7 @@ class TreeKinematics(ConfigurationSpace):
             for name, (_, unit) in zip(kind.named(joint.name, kind.dofs), kind.dofs, strict=True)
         ]
 
-    def _placements(self, q_tree: Numeric, v_tree: Numeric, t: Numeric) -> tuple[list[AnyMotion], list[Placement]]:
+    def placements(self, q_tree: Numeric, v_tree: Numeric, t: Numeric) -> tuple[list[AnyMotion], list[Placement]]:
         moving = dynamics.body_motions(self.sweeps, q_tree, v_tree, t)
         return moving, kinematics.placements(self.sweeps, moving)
 
@@ -62,7 +62,7 @@ class TreeKinematics(ConfigurationSpace):
 
     def body_poses(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         """(n, 3, 4): axes (3, 3) and origin of every moving body, in the order of `tree.joints`, in ground axes."""
-        _, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        _, placed = self.placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
         rows = [[[*here.rotation[i], here.position[i]] for i in range(3)] for here in placed]
         return ops.array(rows).reshape(len(placed), 3, 4)
 
@@ -83,7 +83,7 @@ class TreeKinematics(ConfigurationSpace):
         named = self.tree.mechanism.frames
         if not named:
             return {}
-        _, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
+        _, placed = self.placements(self.q_map.positions(q), self.v_map.expand(v), t)
         found = {}
         for frame in named:
             body, pose = self.tree.frames[frame.name]
@@ -150,16 +150,16 @@ class TreeKinematics(ConfigurationSpace):
     # --- centre of mass, momentum ---
 
     def center_of_mass(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
-        moving, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        moving, placed = self.placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
         return kinematics.center_of_mass(self.tree.bodies, moving, placed)
 
     def center_of_mass_jacobian(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
         return self.centroidal_momentum_matrix(q, t)[:3] / kinematics.total_mass(self.tree.bodies)
 
     def centroidal_momentum(self, q: Numeric, v: Numeric, t: Numeric = 0.0) -> Numeric:
-        moving, placed = self._placements(self.q_map.positions(q), self.v_map.expand(v), t)
+        moving, placed = self.placements(self.q_map.positions(q), self.v_map.expand(v), t)
         return kinematics.centroidal_momentum(self.tree.bodies, moving, placed)
 
     def centroidal_momentum_matrix(self, q: Numeric, t: Numeric = 0.0) -> Numeric:
-        moving, placed = self._placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
+        moving, placed = self.placements(self.q_map.positions(q), np.zeros(self.nv_tree), t)
         return self._project_rows(kinematics.centroidal_momentum_matrix(self.sweeps, moving, placed, self.nv_tree))
