@@ -20,13 +20,13 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.compile.elimination import Elimination
-from cosim.core.compile.jacobian import Jacobian
 from cosim.core.compile.routine import Routine
 from cosim.core.compile.trace import Shape, inlined, symbols
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.types import Numeric, State
 from cosim.simulation.plant.bristles import JointLoads
 from cosim.simulation.plant.drive_bank import Drive, DriveBank, JointDrives, beyond
+from cosim.simulation.plant.joint_resistance import JointResistance
 from cosim.simulation.plant.plant import Plant
 
 GAMMA = 1.0 - 1.0 / math.sqrt(2.0)  # makes the method L-stable
@@ -57,6 +57,10 @@ class Multirate:
     @cached_property
     def _drives(self) -> JointDrives:
         return JointDrives(self.plant)
+
+    @cached_property
+    def _resistance(self) -> JointResistance:
+        return JointResistance(self.plant, self._drives)
 
     @property
     def _nv(self) -> int:
@@ -117,23 +121,6 @@ class Multirate:
         mass[self._coupled] = list(frozen[: -2 * self._nv])
         return ops.array(mass.tolist()), frozen[-2 * self._nv : -self._nv], frozen[-self._nv :]
 
-    # --- the joints: their friction and springs ---
-
-    @cached_property
-    def _resistance_slope(self) -> Jacobian:
-        return Jacobian(self._resistance, [(2 * self._nv,)], "resistance_slope")
-
-    def _resistance(self, motion: Numeric) -> Numeric:
-        """(nv,) efforts against the motion (position, velocity) of the dofs."""
-        friction, equations = self._friction(motion[self._nv :]), self.plant.model.equations
-        if equations.constraints.joint_springs is None:
-            return friction
-        return friction + equations.joint_spring_effort(equations.coordinates(motion[: self._nv]))
-
-    def _friction(self, v: Numeric) -> Numeric:
-        """(nv,) friction of the joints that depends on nothing else."""
-        return self.plant.model.equations.friction_effort(v, dict.fromkeys(self._drives.laws, 0.0))
-
     # --- steps of the drives ---
 
     @cached_property
@@ -157,7 +144,7 @@ class Multirate:
     def _powers(self, z: Numeric, clock: Numeric, base: Numeric, request: Numeric) -> Numeric:
         """(power supplied, lost) [W] (2,) of drives and friction."""
         v = self.bank.velocity(z)
-        lost = self._friction(v) @ v
+        lost = self._resistance.friction(v) @ v
         return self.bank.powers(z, request, clock, base) + ops.array([0.0, lost])
 
     def _solved(
@@ -180,11 +167,9 @@ class Multirate:
         mass, load, free = self._mechanism(frozen)
         drives, v, missing = bank.iterate(z, request, clock, base), bank.velocity(z), base - z
         motion = z[-2 * self._nv :]
-        with inlined():
-            slope = width * self._resistance_slope(motion)
-        by_position, by_velocity = slope[:, : self._nv], slope[:, self._nv :]
+        by_position, by_velocity = (width * slope for slope in self._resistance.slopes(motion))
         way = bank.position(missing) + width * v  # for δv = 0
-        resistance = width * self._resistance(motion) + by_position @ way
+        resistance = width * self._resistance.effort(motion) + by_position @ way
         by_velocity = by_velocity + width * by_position - np.eye(self._nv) * drives.efforts_by_velocity
         joined = Elimination(mass + free[:, None] * by_velocity, self._coupled)
         impulse = width * load + free * (drives.efforts - resistance)
