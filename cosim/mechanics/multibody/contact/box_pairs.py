@@ -18,9 +18,9 @@ from cosim.mechanics.multibody.contact.faces import PLACES, Box, Faces, polygon
 from cosim.mechanics.multibody.contact.point_of_contact import FAR, Pair, PointOfContact, choose, signs
 from cosim.mechanics.multibody.contact.shapes import BoxShape
 
-PREFERENCE = 1e-4  # of faces of the second box as the reference, relative to the size of the boxes
+PREFERENCE = 1e-4  # of faces of the second box as the reference where faces lie flat, relative to the size of boxes
 PARALLEL = 1e-12  # squared sine of the angle below which two edges have no normal
-OF_FACES = 0.98  # cosine between the normals of edges and of faces, above which the edges belong to the faces
+FLAT = 0.9999  # cosine between normals above which faces lie on each other, and their edges belong to them
 POINTS = PLACES + 1
 
 
@@ -29,10 +29,10 @@ def boxes(first: BoxShape, second: BoxShape, rotation: Numeric, centre: Numeric)
     one = Box(rotation, half_size(first), centre)
     other = Box(np.eye(3), half_size(second), np.zeros(3))
     size = ops.sum([*one.half, *other.half])
-    faces, edges = _reference(one, other, PREFERENCE * size), _edges(one, other)
+    faces, edges = _reference(one, other, size), _edges(one, other)
     apart = ops.maximum(faces.separation, edges.pair.distance) > 0.0
     better = edges.pair.distance > faces.separation + ROUNDING * size
-    by_edges = ops.logical_and(better, ops.abs(edges.pair.normal @ faces.axes[2]) < OF_FACES)
+    by_edges = ops.logical_and(better, ops.abs(edges.pair.normal @ faces.axes[2]) < FLAT)
     lie = ops.logical_or(apart, ops.logical_not(by_edges))
     points = [point.counting(lie) for point in polygon(faces)]
 
@@ -104,8 +104,8 @@ def _edges(one: Box, other: Box) -> _Edges:
     return _Edges(Pair(on_one + s * along_one, normal, separation), meet)
 
 
-def _reference(one: Box, other: Box, preference: Numeric) -> Faces:
-    """The face that separates the boxes best; of the second box unless one of the first is better by this [m]."""
+def _reference(one: Box, other: Box, size: Numeric) -> Faces:
+    """The face that separates the boxes best; of two alike, the one of the second box."""
 
     def best(box: Box, met: Box) -> tuple[Numeric, ...]:
         """Separation, axes in rows with the normal last, half sizes along them."""
@@ -125,7 +125,8 @@ def _reference(one: Box, other: Box, preference: Numeric) -> Faces:
         return found
 
     of_one, of_other = best(one, other), best(other, one)
-    is_first = of_one[0] > of_other[0] + preference
+    flat = ops.abs(of_one[1][2] @ of_other[1][2]) > FLAT
+    is_first = of_one[0] > of_other[0] + ops.where(flat, PREFERENCE, ROUNDING) * size
     separation, axes, half = (ops.where(is_first, a, b) for a, b in zip(of_one, of_other, strict=True))
     incident = Box(*(ops.where(is_first, b, a) for a, b in zip(one, other, strict=True)))
     return Faces(separation, axes, half, ops.where(is_first, one.centre, other.centre), incident, is_first)

@@ -1,14 +1,15 @@
 """Two faces that lie on each other: the corners of the polygon in which they overlap.
 
 The reference face is fixed and the incident face of the other box is clipped by its sides (Sutherland and Hodgman 1974;
-each edge as in Liang and Barsky 1984), which leaves at most eight corners. Each has a place among twelve by what
-makes it: an edge of the incident face begins or ends, at a corner of its own or at a side of the reference, or a corner
-of the reference lies in the incident face. So a point keeps its place while the boxes move, and with it the state of its
+each edge as in Liang and Barsky 1984), which leaves at most eight corners. Each has a place among twelve by what makes
+it: an edge of the incident face begins or ends, at a corner of its own or at a side of the reference, or a corner of
+the reference lies in the incident face. So a point keeps its place while the boxes move, and with it the state of its
 springs. Its gap is that of its features: a corner and a face, or two edges.
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from cosim.mechanics.multibody.contact.point_of_contact import (
 )
 
 PLACES = 12
-WIDER = 1e-7  # by which the reference is wider in clipping, relative, so that boxes of one size lie on each other
+WIDER = 1e-9  # by which the reference is wider in clipping, relative, so that boxes of one size lie on each other
 STEEP = 0.01  # sine of the angle below which two edges that cross are parallel
 UP = np.array([0.0, 0.0, 1.0])
 
@@ -167,9 +168,15 @@ def _crossing(
 
 
 def _corner(sign: Numeric, half: Numeric, face: _Face) -> tuple[Pair, Numeric]:
-    """A corner of the reference face over the incident face, and whether it lies in it, not at its edge."""
+    """A corner of the reference face over the incident face, and whether it lies in it, not at its edge, as seen along
+    both normals: else other features are nearer, or less deep."""
     corner = ops.array([sign[0] * half[0], sign[1] * half[1], 0.0])
     offset = corner - face.centre
-    inside = [ops.abs(offset @ along) < (1.0 - WIDER) * size for along, size in zip(face.along, face.half, strict=True)]
     distance = offset @ face.normal
-    return Pair(corner - distance * face.normal, -face.normal, distance), ops.logical_and(*inside)
+    upright = offset - (distance / face.normal[2]) * UP
+    lies_in = [
+        ops.abs(seen @ along) < (1.0 - WIDER) * size
+        for seen in (offset, upright)
+        for along, size in zip(face.along, face.half, strict=True)
+    ]
+    return Pair(corner - distance * face.normal, -face.normal, distance), reduce(ops.logical_and, lies_in)
