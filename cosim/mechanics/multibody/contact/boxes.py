@@ -84,23 +84,24 @@ def capsule_box(capsule: CapsuleShape, box: BoxShape, rotation: Numeric, centre:
     enters = reduce(ops.maximum, [ops.where(free, slab[0], -half) for free, slab in zip(along, slabs, strict=True)])
     leaves = reduce(ops.minimum, [ops.where(free, slab[1], half) for free, slab in zip(along, slabs, strict=True)])
 
-    def end(s: Numeric, own: Numeric) -> Pair:
+    def end(s: Numeric, own: Numeric) -> PointOfContact:
         """Of the stretch: an end of the capsule, or the point nearest to the edge or corner of the box that it passes
-        there."""
+        there. It counts if that is its nearest feature, as it is where the capsule lies along the box."""
         point = at(s)
-        off = point - signs(point) * size  # from the planes of the nearest faces
-        beyond = ops.where(ops.abs(point) >= size - 1e-9 * scale, 1.0, 0.0)
-        shift = quotient(-(beyond * off) @ axis, (beyond * axis) @ axis, 1e-12, 0.0)
+        side, beyond = signs(point) * size, ops.abs(point) >= size - 1e-9 * scale
+        fixed = ops.where(beyond, 1.0, 0.0)
+        shift = quotient((fixed * (side - point)) @ axis, (fixed * axis) @ axis, 1e-12, 0.0)
         moved = at(ops.clip(s + shift, -half, half))
-        feature = ops.where(beyond > 0.0, signs(point) * size, ops.clip(moved, -size, size))
-        passed = between(moved, feature, nearest.normal)
+        passed = between(moved, ops.where(beyond, side, moved), nearest.normal)
         # from inside of the box the same line, the other way
         turn = signs(passed.normal @ nearest.normal)
         passed = Pair(passed.at, turn * passed.normal, turn * passed.distance)
-        return choose(own, in_or_near(point, size), passed)
+        over = [ops.logical_or(beyond[k], ops.abs(moved[k]) <= size[k]) for k in range(3)]
+        counts = ops.logical_or(own, reduce(ops.logical_and, over))
+        return choose(own, in_or_near(point, size), passed).thick(capsule.radius).counting(counts)
 
     lower, upper = ops.minimum(enters, nearest_at), ops.maximum(leaves, nearest_at)
-    pairs = [end(ops.maximum(lower, -half), lower <= -half), end(ops.minimum(upper, half), upper >= half), nearest]
-    points = [pair.thick(capsule.radius) for pair in pairs]
+    points = [end(ops.maximum(lower, -half), lower <= -half), end(ops.minimum(upper, half), upper >= half)]
+    points.append(nearest.thick(capsule.radius))
     nearer = points[2].gap < ops.minimum(points[0].gap, points[1].gap) - ROUNDING * scale
     return [points[0], points[1], points[2].counting(nearer)]

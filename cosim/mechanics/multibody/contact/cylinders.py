@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -27,25 +28,36 @@ def ball_cylinder(ball: BallShape, cylinder: CylinderShape, rotation: Numeric, c
     return [between(centre, centre - beyond, nearer, inside=ops.maximum(*out)).thick(ball.radius)]
 
 
-def rim_points(cylinder: CylinderShape, rotation: Numeric, centre: Numeric) -> list[Numeric]:
-    """The lowest point (3,) of each rim along z, and the two points a third of the rim from it.
+def rim_points(
+    cylinder: CylinderShape, rotation: Numeric, centre: Numeric, up: Callable[[Numeric], Numeric]
+) -> list[Numeric]:
+    """The lowest point (3,) of each rim, and the two points a third of the rim from it. up: the direction (3,) against
+    which a point is lowest, from the middle (3,) of the rim's disc.
 
     A cylinder that rolls touches at the lowest points alone, which are exact; one that stands within `UPRIGHT` has
-    three steady points at each rim, which begin on its own x axis.
+    three steady points at each rim, which begin on its own x axis. The two other points follow the lowest around the
+    rim: while a cylinder that stands wobbles, their gaps change otherwise than its matter moves.
     """
-    down = -rotation[2, :2]  # in the axes of the cylinder
-    squared = down @ down
-    tilted = squared > (1e-3 * UPRIGHT) ** 2
-    tilt = ops.where(tilted, ops.sqrt(ops.where(tilted, squared, 1.0)), 0.0)
-    lowest = ops.array([down[0] + ops.maximum(UPRIGHT - tilt, 0.0), down[1], 0.0])
-    length2 = lowest @ lowest
-    long = length2 > (1e-3 * UPRIGHT) ** 2
-    unit = ops.where(long, lowest * ops.reciprocal(ops.sqrt(ops.where(long, length2, 1.0))), np.array([1.0, 0.0, 0.0]))
     points = []
     for end in (-0.5, 0.5):
         middle = centre + end * cylinder.length * rotation[:, 2]
+        x, y = _lowest(-(rotation.T @ up(middle))[:2])
         for angle in (0.0, THIRD, -THIRD):
             c, s = math.cos(angle), math.sin(angle)
-            around = ops.array([c * unit[0] - s * unit[1], s * unit[0] + c * unit[1], 0.0])
-            points.append(middle + cylinder.radius * (rotation @ around))
+            points.append(middle + cylinder.radius * (rotation @ ops.array([c * x - s * y, s * x + c * y, 0.0])))
     return points
+
+
+def _lowest(down: Numeric) -> Numeric:
+    """The unit vector (2,) along `down`, whose length is the sine of the tilt; steady where that is nothing."""
+    tilt = _length(down)
+    along = down + ops.array([ops.maximum(UPRIGHT - tilt, 0.0), 0.0])
+    length = _length(along)
+    return ops.where(length > 0.0, along * ops.reciprocal(ops.where(length > 0.0, length, 1.0)), np.array([1.0, 0.0]))
+
+
+def _length(vector: Numeric) -> Numeric:
+    """Of (2,); 0 where it is next to nothing beside `UPRIGHT`."""
+    squared = vector @ vector
+    enough = squared > (1e-3 * UPRIGHT) ** 2
+    return ops.where(enough, ops.sqrt(ops.where(enough, squared, 1.0)), 0.0)

@@ -35,7 +35,7 @@ from cosim.mechanics.multibody.contact.shapes import (
     HalfSpace,
     TerrainShape,
 )
-from cosim.mechanics.multibody.contact.terrain import ball_terrain, capsule_terrain, fits, points_terrain
+from cosim.mechanics.multibody.contact.terrain import ball_terrain, capsule_terrain, fits, normal_under, points_terrain
 
 Frame = tuple[Numeric, Numeric]  # rotation (3, 3) and position (3,) [m] in ground axes
 UP = np.array([0.0, 0.0, 1.0])
@@ -70,7 +70,7 @@ def _box_plane(shape: BoxShape, plane: HalfSpace, rotation: Numeric, centre: Num
 
 
 def _cylinder_plane(shape: CylinderShape, plane: HalfSpace, rotation: Numeric, centre: Numeric) -> list[PointOfContact]:
-    return [_on_plane(point) for point in rim_points(shape, rotation, centre)]
+    return [_on_plane(point) for point in rim_points(shape, rotation, centre, lambda _: UP)]
 
 
 def _box_terrain(shape: BoxShape, terrain: TerrainShape, rotation: Numeric, centre: Numeric) -> list[PointOfContact]:
@@ -80,7 +80,7 @@ def _box_terrain(shape: BoxShape, terrain: TerrainShape, rotation: Numeric, cent
 def _cylinder_terrain(
     shape: CylinderShape, terrain: TerrainShape, rotation: Numeric, centre: Numeric
 ) -> list[PointOfContact]:
-    return points_terrain(rim_points(shape, rotation, centre), terrain)
+    return points_terrain(rim_points(shape, rotation, centre, lambda at: normal_under(at, terrain)), terrain)
 
 
 _MEETINGS: dict[tuple[type, type], _Meeting] = {
@@ -104,7 +104,7 @@ _MEETINGS: dict[tuple[type, type], _Meeting] = {
 
 def is_possible(first: ContactShape, second: ContactShape) -> bool:
     """Whether the pair has points of contact, in either order. A ball or capsule meets terrain only with a radius that
-    is a number and no more than `terrain.most_cells` cells of its grid."""
+    is a number and no more than `terrain.MOST_CELLS` cells of its grid."""
     if not any(key in _MEETINGS for key in ((type(first), type(second)), (type(second), type(first)))):
         return False
     return fits(first, second) and fits(second, first)

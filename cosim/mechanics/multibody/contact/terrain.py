@@ -25,14 +25,14 @@ from cosim.mechanics.multibody.contact.point_of_contact import (
 from cosim.mechanics.multibody.contact.segments import ends
 from cosim.mechanics.multibody.contact.shapes import BallShape, CapsuleShape, ContactShape, TerrainShape
 
-most_cells = 2.5  # radius of a ball, in cells
+MOST_CELLS = 2.5  # radius of a ball, in cells
 
 
 def fits(shape: ContactShape, other: ContactShape) -> bool:
     """Whether a shape with a radius is small enough beside the cells of the other shape, if that is terrain."""
     if not isinstance(other, TerrainShape) or not isinstance(shape, BallShape | CapsuleShape):
         return True
-    return not ops.is_symbolic(shape.radius) and shape.radius <= most_cells * min(_cell(other))
+    return not ops.is_symbolic(shape.radius) and shape.radius <= MOST_CELLS * min(_cell(other))
 
 
 def points_terrain(at: list[Numeric], terrain: TerrainShape) -> list[PointOfContact]:
@@ -42,6 +42,11 @@ def points_terrain(at: list[Numeric], terrain: TerrainShape) -> list[PointOfCont
         normal, height = _under(point, terrain)
         found.append(Pair(point, normal, normal[2] * (point[2] - height)).thick())
     return found
+
+
+def normal_under(point: Numeric, terrain: TerrainShape) -> Numeric:
+    """(3,) of the triangle under a point (3,)."""
+    return _under(point, terrain)[0]
 
 
 def ball_terrain(ball: BallShape, terrain: TerrainShape, rotation: Numeric, centre: Numeric) -> list[PointOfContact]:
