@@ -32,19 +32,25 @@ def rim_points(
     cylinder: CylinderShape, rotation: Numeric, centre: Numeric, up: Callable[[Numeric], Numeric]
 ) -> list[Numeric]:
     """The lowest point (3,) of each rim, and the two points a third of the rim from it. up: the direction (3,) against
-    which a point is lowest, from the middle (3,) of the rim's disc.
+    which a point is lowest, at a place (3,).
 
     A cylinder that rolls touches at the lowest points alone, which are exact; one that stands within `UPRIGHT` has
     three steady points at each rim, which begin on its own x axis. The two other points follow the lowest around the
     rim: while a cylinder that stands wobbles, their gaps change otherwise than its matter moves.
     """
+
+    def lowest_and_across(place: Numeric) -> list[Numeric]:
+        """Unit vectors from the axis to the lowest point, and along the rim there."""
+        x, y = _lowest(-(rotation.T @ up(place))[:2])
+        return [rotation @ ops.array([*direction, 0.0]) for direction in ((x, y), (-y, x))]
+
     points = []
     for end in (-0.5, 0.5):
         middle = centre + end * cylinder.length * rotation[:, 2]
-        x, y = _lowest(-(rotation.T @ up(middle))[:2])
+        # uneven ground is another under the lowest point than under the middle
+        lowest, across = lowest_and_across(middle + cylinder.radius * lowest_and_across(middle)[0])
         for angle in (0.0, THIRD, -THIRD):
-            c, s = math.cos(angle), math.sin(angle)
-            points.append(middle + cylinder.radius * (rotation @ ops.array([c * x - s * y, s * x + c * y, 0.0])))
+            points.append(middle + cylinder.radius * (math.cos(angle) * lowest + math.sin(angle) * across))
     return points
 
 
