@@ -44,10 +44,11 @@ class HalfSpace:
     """All points below z = 0."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TerrainShape:
     """All points below a surface over the plane z = 0: heights (n, m) [m] at x (n,) and y (m,) [m], which rise evenly;
-    outside of the grid the surface goes on at the heights of its edge."""
+    outside of the grid the surface goes on at the heights of its edge. Each cell is two triangles, on both sides of its
+    diagonal from the corner of least x and y to the corner of greatest."""
 
     x: np.ndarray
     y: np.ndarray

@@ -1,0 +1,132 @@
+"""Two boxes: faces that lie on each other, edges that cross, and the nearest points where they are apart.
+
+The gap is the distance between the boxes; where one is in the other, minus the least way along which they come apart
+(the axes of Gottschalk, Lin and Manocha, OBBTree, 1996).
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim.core import ops
+from cosim.core.types import Numeric
+from cosim.mechanics.multibody.contact.boxes import ROUNDING, half_size, in_or_near
+from cosim.mechanics.multibody.contact.faces import PLACES, Box, Faces, polygon
+from cosim.mechanics.multibody.contact.point_of_contact import FAR, Pair, PointOfContact, choose, signs
+from cosim.mechanics.multibody.contact.shapes import BoxShape
+
+PREFERENCE = 1e-4  # of faces of the second box as the reference where faces lie flat, relative to the size of boxes
+PARALLEL = 1e-12  # squared sine of the angle below which two edges have no normal
+FLAT = 0.9999  # cosine between normals above which faces lie on each other, and their edges belong to them
+POINTS = PLACES + 1
+
+
+def boxes(first: BoxShape, second: BoxShape, rotation: Numeric, centre: Numeric) -> list[PointOfContact]:
+    """The corners of the polygon in which two faces lie on each other, and the nearest points where they are others."""
+    one = Box(rotation, half_size(first), centre)
+    other = Box(np.eye(3), half_size(second), np.zeros(3))
+    size = ops.sum([*one.half, *other.half])
+    faces, edges = _reference(one, other, size), _edges(one, other)
+    apart = ops.maximum(faces.separation, edges.pair.distance) > 0.0
+    better = edges.pair.distance > faces.separation + ROUNDING * size
+    by_edges = ops.logical_and(better, ops.abs(edges.pair.normal @ faces.axes[2]) < FLAT)
+    lie = ops.logical_or(apart, ops.logical_not(by_edges))
+    points = [point.counting(lie) for point in polygon(faces)]
+
+    meeting = edges.pair._replace(distance=ops.where(edges.meet, edges.pair.distance, FAR))
+    nearest = choose(apart, reduce(_nearer, [meeting, *_corners(one, other)]), edges.pair).thick()
+    least = reduce(ops.minimum, [point.gap for point in points])
+    nearer = nearest.gap < least - ROUNDING * size
+    return [*points, nearest.counting(ops.where(apart, nearer, by_edges))]
+
+
+def _nearer(one: Pair, other: Pair) -> Pair:
+    return choose(one.distance <= other.distance, one, other)
+
+
+def _corners(one: Box, other: Box) -> list[Pair]:
+    """Each corner of either box and the other box."""
+    pairs = []
+    for corner in one.corners:
+        pairs.append(in_or_near(corner, other.half))
+    for corner in other.corners:
+        near = in_or_near(one.axes.T @ (corner - one.centre), one.half)
+        normal = -(one.axes @ near.normal)
+        pairs.append(Pair(corner + near.distance * normal, normal, near.distance))
+    return pairs
+
+
+class _Edges(NamedTuple):
+    """The edges of two boxes that separate them best. meet: whether the nearest points lie on both."""
+
+    pair: Pair
+    meet: Numeric
+
+
+def _edges(one: Box, other: Box) -> _Edges:
+    """Of the nine pairs of directions; the distance is that along the normal of both."""
+    best: tuple[Numeric, ...] | None = None
+    for k, along_other in enumerate(np.eye(3)):
+        for j, own in enumerate(np.eye(3)):
+            normal = ops.cross(along_other, one.axes[:, j])
+            squared = normal @ normal
+            crossed = squared > PARALLEL
+            normal = normal * ops.reciprocal(ops.sqrt(ops.where(crossed, squared, 1.0)))
+            normal = signs(one.centre @ normal) * normal
+            components = [normal @ one.axes[:, i] for i in range(3) if i != j]
+            reach = ops.sum(ops.abs(normal[i]) * other.half[i] for i in range(3) if i != k)
+            reach = reach + ops.sum(
+                ops.abs(x) * one.half[i] for x, i in zip(components, [i for i in range(3) if i != j], strict=True)
+            )
+            found = ops.where(crossed, one.centre @ normal - reach, -FAR), normal, along_other, own
+            if best is None:
+                best = found
+            else:
+                better = found[0] > best[0]
+                best = tuple(ops.where(better, a, b) for a, b in zip(found, best, strict=True))
+    assert best is not None
+    separation, normal, along_other, own = best
+    along_one = one.axes @ own
+    on_other = (1.0 - along_other) * signs(normal) * other.half
+    on_one = one.centre - one.axes @ ((1.0 - own) * signs(one.axes.T @ normal) * one.half)
+    # the nearest points of two straight lines
+    offset, cosine = on_one - on_other, along_one @ along_other
+    a, b = offset @ along_one, offset @ along_other
+    sine2 = ops.maximum(1.0 - cosine * cosine, PARALLEL)
+    s = (cosine * b - a) / sine2
+    t = (b - cosine * a) / sine2
+    meet = ops.logical_and(ops.abs(s) <= own @ one.half, ops.abs(t) <= along_other @ other.half)
+    # parallel boxes have no edges that cross
+    normal = ops.where(separation > -FAR, normal, np.array([0.0, 0.0, 1.0]))
+    return _Edges(Pair(on_one + s * along_one, normal, separation), meet)
+
+
+def _reference(one: Box, other: Box, size: Numeric) -> Faces:
+    """The face that separates the boxes best; of two alike, the one of the second box."""
+
+    def best(box: Box, met: Box) -> tuple[Numeric, ...]:
+        """Separation, axes in rows with the normal last, half sizes along them."""
+        way, turned = box.axes.T @ (met.centre - box.centre), box.axes.T @ met.axes
+        found: tuple[Numeric, ...] | None = None
+        for k in range(3):
+            i, j = (k + 1) % 3, (k + 2) % 3
+            reach = ops.sum(ops.abs(turned[k, m]) * met.half[m] for m in range(3))
+            rows = ops.array([box.axes[:, i], box.axes[:, j], signs(way[k]) * box.axes[:, k]])
+            this = ops.abs(way[k]) - box.half[k] - reach, rows, ops.array([box.half[i], box.half[j], box.half[k]])
+            if found is None:
+                found = this
+            else:
+                better = this[0] > found[0]
+                found = tuple(ops.where(better, a, b) for a, b in zip(this, found, strict=True))
+        assert found is not None
+        return found
+
+    of_one, of_other = best(one, other), best(other, one)
+    flat = ops.abs(of_one[1][2] @ of_other[1][2]) > FLAT
+    is_first = of_one[0] > of_other[0] + ops.where(flat, PREFERENCE, ROUNDING) * size
+    separation, axes, half = (ops.where(is_first, a, b) for a, b in zip(of_one, of_other, strict=True))
+    incident = Box(*(ops.where(is_first, b, a) for a, b in zip(one, other, strict=True)))
+    return Faces(separation, axes, half, ops.where(is_first, one.centre, other.centre), incident, is_first)
