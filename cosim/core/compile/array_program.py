@@ -113,6 +113,10 @@ class ArrayMachine(ABC):
     def add(self, target: Span, terms: Sequence[tuple[Span, Span]], minus: bool = False) -> None:
         """target += Σ factor · source of the terms (factor, source), or −= with minus; the sources lie apart from it."""
 
+    @abstractmethod
+    def dot(self, target: Span, a: Span, b: Span) -> None:
+        """target = Σ a b, a scalar."""
+
 
 class PythonArrays(ArrayMachine):
     """Does the steps on numpy arrays."""
@@ -153,6 +157,9 @@ class PythonArrays(ArrayMachine):
         total = _elements(target)
         for factor, source in terms:
             total += (-1.0 if minus else 1.0) * _elements(factor)[0] * _elements(source)
+
+    def dot(self, target: Span, a: Span, b: Span) -> None:
+        _elements(target)[:] = _elements(a) @ _elements(b)
 
 
 def _elements(span: Span) -> np.ndarray:
@@ -277,7 +284,36 @@ class CodeArrays(ArrayMachine):
                 total = self.writer.add(f"call {t} @llvm.fmuladd.{suffix(lanes)}({typed})")
             self._store(t, total, pointer, index)
 
+    def dot(self, target: Span, a: Span, b: Span) -> None:
+        """As TOGETHER sums, which are one vector in the code of one state: the bits do not depend on the lanes."""
+        w, (left, right) = self.writer, (self._pointer(a), self._pointer(b))
+        sums = self._pointer(self._sums)
+        self.fill(self._sums, 0.0)
+
+        def count_in(first: str, count: int) -> None:
+            t, lanes, parts = (
+                (real(TOGETHER), TOGETHER, 1) if self.lanes == 1 and count == TOGETHER else (w.t, self.lanes, count)
+            )
+            for k in range(parts):
+                index = w.add(f"add i64 {first}, {k}")
+                x, y, z = (self._load(t, base, at) for base, at in ((left, index), (right, index), (sums, str(k))))
+                total = w.add(f"call {t} @llvm.fmuladd.{suffix(lanes)}({t} {x}, {t} {y}, {t} {z})")
+                self._store(t, total, sums, str(k))
+
+        whole = a.length // TOGETHER * TOGETHER
+        for first in self._while("0", lambda name: w.add(f"icmp slt i64 {name}, {whole}"), TOGETHER):
+            count_in(first, TOGETHER)
+        count_in(str(whole), a.length - whole)
+        values = [self._load(w.t, sums, str(k)) for k in range(TOGETHER)]
+        while len(values) > 1:
+            values = [w.add(f"fadd {w.t} {x}, {y}") for x, y in zip(values[::2], values[1::2], strict=True)]
+        self._store(w.t, values[0], self._pointer(target), "0")
+
     # --- elements ---
+
+    @cached_property
+    def _sums(self) -> Span:
+        return self.space(TOGETHER)
 
     def _goes_together(self, length: int) -> bool:
         return self.lanes == 1 and length >= TOGETHER

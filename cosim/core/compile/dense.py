@@ -13,11 +13,6 @@ def reciprocal() -> Routine:
     return Routine(lambda x: 1.0 / x, [()], "reciprocal")
 
 
-@cache
-def quotient() -> Routine:
-    return Routine(lambda x, y: x / y, [(), ()], "quotient")
-
-
 def add_product(machine: ArrayMachine, target: Span, symmetric: Span, vector: Span, together: int = 3) -> None:
     """target += symmetric @ vector. together: rows that are added in one go; it divides their number."""
     n = vector.length
