@@ -10,8 +10,8 @@ A loop, a condition and a repetition are written as `for` statements:
     for _ in machine.when(flag): ...        once where flag is not 0, else not at all
     for _ in machine.repeat(flag, most): ... while flag is not 0, at most so often
 
-In a batch a block of `when` and `repeat` runs for all SIMD lanes while any of them needs it. A program therefore changes
-what outlives such a block with `choose` alone, which takes the flag of each lane.
+In a batch a block of `when` and `repeat` runs for all SIMD lanes while any of them needs it. What outlives such a block
+is therefore changed with `choose`, which takes the flag of each lane, or by a routine that takes it.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class ArrayMachine(ABC):
 
     @abstractmethod
     def add(self, target: Span, terms: Sequence[tuple[Span, Span]], minus: bool = False) -> None:
-        """target += Σ factor · source of the terms (factor, source), or −= with minus; the sources lie apart from it."""
+        """target += Σ factor · source of the terms (factor, source), or −= with minus; no source lies on it."""
 
     @abstractmethod
     def dot(self, target: Span, a: Span, b: Span) -> None:
@@ -329,9 +329,7 @@ class CodeArrays(ArrayMachine):
             for name in self._while("0", lambda name: self.writer.add(f"icmp slt i64 {name}, {together}"), TOGETHER):
                 yield real(TOGETHER), TOGETHER, name
         if together < length:
-            for name in self._while(
-                str(together), lambda name: self.writer.add(f"icmp slt i64 {name}, {length}"), 1
-            ):
+            for name in self._while(str(together), lambda name: self.writer.add(f"icmp slt i64 {name}, {length}"), 1):
                 yield single, self.lanes, name
 
     def _spread(self, value: str) -> str:
@@ -353,9 +351,7 @@ class CodeArrays(ArrayMachine):
         """The value of an index."""
         if isinstance(place, int):
             return str(place)
-        values = [
-            name if factor == 1 else self.writer.add(f"mul i64 {name}, {factor}") for name, factor in place.terms
-        ]
+        values = [name if factor == 1 else self.writer.add(f"mul i64 {name}, {factor}") for name, factor in place.terms]
         if place.constant or not values:
             values.append(str(place.constant))
         total, *others = values

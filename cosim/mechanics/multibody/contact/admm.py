@@ -1,7 +1,7 @@
 """Passes of the alternating direction method of multipliers with De Saxcé's term, for problems of contacts.
 
-x solves the linear rows, y is in the cones and z the velocity that holds them together (Carpentier, Le Lidec and Montaut
-2024). Contacts are scaled by the roots of their mean mobilities, which keeps their cones. It is slow and certain:
+x solves the linear rows, y is in the cones and z the velocity that holds them together (Carpentier, Le Lidec and
+Montaut 2024). Contacts are scaled by the roots of their mean mobilities, which keeps their cones. It is slow and certain:
 redundant contacts that hardly slide, at which Newton's method goes round in circles, only cost it more passes.
 """
 
@@ -18,9 +18,9 @@ from cosim.mechanics.multibody.contact.cone import mean_mobility, projected, wit
 from cosim.mechanics.multibody.contact.contact_problem import ROWS, VECTOR, ContactProblem
 
 PROXIMAL = 1e-8  # η
-PASSES = 25  # with one penalty
+PASSES = 20  # with one penalty
 LEAST_PENALTY, GREATEST_PENALTY = 1e-6, 1e6
-UNEVEN = 3.0  # ratio of the residuals from which the penalty changes
+UNEVEN = 2.0  # ratio of the residuals from which the penalty changes
 
 
 def scale_of(a0: Numeric, a1: Numeric, a2: Numeric) -> Numeric:
@@ -84,9 +84,13 @@ def _diagonal() -> Routine:
     return Routine(lambda x, penalty: x + (penalty + PROXIMAL), [(), ()], "contact_diagonal")
 
 
+def scaled_start(impulse: Numeric, velocity: Numeric, scale: Numeric) -> tuple[Numeric, Numeric]:
+    return impulse * (1.0 / scale), velocity * scale
+
+
 @cache
 def _start() -> Routine:
-    return Routine(lambda impulse, velocity, scale: (impulse * (1.0 / scale), velocity * scale), [VECTOR, VECTOR, ()], "contact_scaled")  # fmt: skip
+    return Routine(scaled_start, [VECTOR, VECTOR, ()], "contact_scaled")
 
 
 @cache

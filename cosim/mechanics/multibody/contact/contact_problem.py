@@ -7,7 +7,6 @@ from functools import cache
 
 from cosim.core import ops
 from cosim.core.compile.array_program import ArrayMachine, Place, Span
-from cosim.core.compile.dense import add_product
 from cosim.core.compile.routine import Routine
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.contact.cone import TINY, length, miss
@@ -52,16 +51,29 @@ class ContactProblem:
 
     def velocities(self, u: Span, impulses: Span) -> None:
         """u = W Λ + c."""
-        self.machine.copy(u, self.c)
-        add_product(self.machine, u, self.W, impulses)
+        machine, carries = self.machine, self.machine.space(1)
+        machine.copy(u, self.c)
+        for j in machine.loop(self.contacts):
+            own = self.of_contact(impulses, j)
+            machine.call(_carries(), [own], [carries])
+            for _ in machine.when(carries):
+                self._add_response(u, j, own)
+
+    def _add_response(self, u: Span, contact: Place, change: Span) -> None:
+        """Add what a change of the impulse of one contact does; W is symmetric."""
+        rows = [self.row(ROWS * contact + k) for k in range(ROWS)]
+        self.machine.add(u, [(change.at(k), row) for k, row in enumerate(rows)])
 
     def measure(self, worst: Span, impulses: Span, u: Span) -> None:
-        """worst = the largest miss of a contact [m/s]."""
-        machine = self.machine
+        """worst = the largest miss of a contact [m/s]; one without impulse that opens has none."""
+        machine, closed = self.machine, self.machine.space(1)
         machine.fill(worst, 0.0)
         for j in machine.loop(self.contacts):
-            given = [self.of_contact(impulses, j), self.of_contact(u, j), self.friction.at(j), *self.own_blocks(j)]
-            machine.call(_worst(), [*given, worst], [worst])
+            own, velocity = self.of_contact(impulses, j), self.of_contact(u, j)
+            machine.call(_is_closed(), [own, velocity], [closed])
+            for _ in machine.when(closed):
+                given = [own, velocity, self.friction.at(j), *self.own_blocks(j), worst]
+                machine.call(_worst(), given, [worst])
 
     def sweep(self, impulses: Span, u: Span) -> None:
         """The exact solution of each contact in turn, with the others as they are; u follows. A contact without impulse
@@ -75,13 +87,19 @@ class ContactProblem:
                 given = [*self.own_blocks(j), own, velocity, self.friction.at(j), closed]
                 machine.call(_solved(), given, [solved, change])
                 machine.copy(own, solved)
-                rows = [self.row(ROWS * j + k) for k in range(ROWS)]
-                machine.add(u, [(change.at(k), row) for k, row in enumerate(rows)])
+                self._add_response(u, j, change)
+
+
+def carries(impulse: Numeric) -> Numeric:
+    """1 for a contact with an impulse, else 0."""
+    return ops.where(ops.abs(impulse[0]) + ops.abs(impulse[1]) + ops.abs(impulse[2]) == 0.0, 0.0, 1.0)
 
 
 def is_closed(impulse: Numeric, velocity: Numeric) -> Numeric:
     """1 for a contact that has an impulse or comes closer, else 0."""
-    return ops.where(ops.logical_or(ops.abs(impulse[2]) > 0.0, ops.logical_not(velocity[2] >= 0.0)), 1.0, 0.0)
+    opens = velocity[0] + velocity[1] < float("inf")  # a missing number must not pass
+    opens = ops.logical_and(ops.logical_and(velocity[2] >= 0.0, velocity[2] < float("inf")), opens)
+    return ops.where(opens, carries(impulse), 1.0)
 
 
 def solved(
@@ -102,6 +120,11 @@ def worst_of(
 ) -> Numeric:
     """The larger one of a contact's miss and the worst so far."""
     return ops.maximum(worst, miss(impulse, velocity, friction, ops.array([a0[0], a1[1], a2[2]])))
+
+
+@cache
+def _carries() -> Routine:
+    return Routine(carries, [VECTOR], "contact_carries")
 
 
 @cache

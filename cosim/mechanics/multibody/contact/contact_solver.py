@@ -1,4 +1,4 @@
-"""The impulses of contacts with friction: u = W Λ + c with the exact law of Signorini and Coulomb, no convex relaxation.
+"""The impulses of contacts with friction: u = W Λ + c with the exact law of Signorini and Coulomb, not relaxed.
 
 Passes of three methods, each where it is strong: a Gauss–Seidel sweep with the exact solution of each contact, which is
 all that a warm start at rest needs; a semismooth Newton step from there, taken only where it is nearer to the law; and
@@ -9,7 +9,7 @@ redundant contacts and great ratios of masses they stall without a sign.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 
 from cosim.core import ops
 from cosim.core.compile.array_program import ArrayMachine, ArrayProgram, Span
@@ -17,28 +17,32 @@ from cosim.core.compile.routine import Routine
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.contact import admm
 from cosim.mechanics.multibody.contact.admm import AlternatingPasses
+from cosim.mechanics.multibody.contact.contact_adjoint import ContactAdjoint
 from cosim.mechanics.multibody.contact.contact_problem import ROWS, ContactProblem
 from cosim.mechanics.multibody.contact.newton_step import NewtonStep
 
 NEWTON_PASSES = 6  # before ADMM takes over
+NEWTON_PASSES_AFTER = 2  # from each result of ADMM
 TOLERANCE = 1e-10  # [m/s]
 MOST_PASSES = 500
+# of the solver that goes on where derivatives are taken
+FINISHING_PASSES, ROUNDING = 2, 1e-16
 
 
 def judged(
-    going: Numeric, worst: Numeric, residual: Numeric, passes: Numeric, done: Numeric, tolerance: Numeric, most: Numeric
+    going: Numeric, worst: Numeric, residual: Numeric, passes: Numeric, done: Numeric, tolerance: Numeric
 ) -> tuple[Numeric, ...]:
     """(whether a point is the best so far, the best's residual, passes, whether to go on) after `done` passes."""
     better = ops.logical_and(going > 0.0, worst < residual)
     residual, passes = ops.where(better, worst, residual), passes + going * done
-    unsolved = ops.logical_and(ops.logical_not(residual <= tolerance), passes < most)
+    unsolved = ops.logical_not(residual <= tolerance)
     goes_on = ops.where(ops.logical_and(going > 0.0, unsolved), 1.0, 0.0)
     return ops.where(better, 1.0, 0.0), residual, passes, goes_on
 
 
 @cache
 def _judged() -> Routine:
-    return Routine(judged, [()] * 7, "contact_judged")
+    return Routine(judged, [()] * 6, "contact_judged")
 
 
 @cache
@@ -77,25 +81,25 @@ class ContactSolver(ArrayProgram):
         shapes = [(n, n), (n,), (contacts,), (n,)]
         super().__init__(self._solve, shapes, [(n,), (), (), ()], name)
 
+    @cached_property
+    def own_adjoint(self) -> ContactAdjoint:  # type: ignore[override]
+        return ContactAdjoint(self, ContactSolver(self.contacts, FINISHING_PASSES, ROUNDING, f"{self.name}_finisher"))
+
     def _solve(self, machine: ArrayMachine, inputs: Sequence[Span], outputs: Sequence[Span]) -> None:
         W, c, friction, before = inputs
         impulses, passes, residual, converged = outputs
         problem = ContactProblem(machine, W, c, friction)
-        search = _Search(problem, self.tolerance, self.most_passes, impulses, passes, residual)
+        search = _Search(problem, self.tolerance, impulses, passes, residual)
         search.begin(before)
-        search.newton_passes(NEWTON_PASSES if self._has_admm else self.most_passes)
-        if self._has_admm:
+        rounds = (self.most_passes - NEWTON_PASSES) // (admm.PASSES + NEWTON_PASSES_AFTER)
+        search.newton_passes(NEWTON_PASSES if rounds > 0 else self.most_passes)
+        if rounds > 0:
             for _ in machine.when(search.going):
                 search.begin_admm()
-                for _ in machine.repeat(search.going, self.most_passes):
+                for _ in machine.repeat(search.going, rounds):
                     search.admm_passes()
-                    search.newton_passes(NEWTON_PASSES)
+                    search.newton_passes(NEWTON_PASSES_AFTER)
         machine.call(_at_most(), [residual, search.tolerance], [converged])
-
-    @property
-    def _has_admm(self) -> bool:
-        """With fewer passes ADMM would end before it is of use."""
-        return self.most_passes >= NEWTON_PASSES + admm.PASSES
 
 
 class _Search:
@@ -105,7 +109,6 @@ class _Search:
         self,
         problem: ContactProblem,
         tolerance: float,
-        most: int,
         best: Span,
         passes: Span,
         residual: Span,
@@ -114,10 +117,9 @@ class _Search:
         self.problem, self.machine, self.best, self.passes, self.residual = problem, machine, best, passes, residual
         self.point, self.u, self.trial, self.trial_u = (machine.space(n) for _ in range(4))
         self.worst, self.trial_worst, self.going, self.needed = (machine.space(1) for _ in range(4))
-        self.tolerance, self.most, self.one, self.several = (machine.space(1) for _ in range(4))
-        for span, value in ((self.tolerance, tolerance), (self.most, float(most)), (self.one, 1.0)):
+        self.tolerance, self.one, self.several = (machine.space(1) for _ in range(3))
+        for span, value in ((self.tolerance, tolerance), (self.one, 1.0), (self.several, float(admm.PASSES))):
             machine.fill(span, value)
-        machine.fill(self.several, float(admm.PASSES))
         self.newton, self.admm = NewtonStep(problem), AlternatingPasses(problem)
 
     def begin(self, before: Span) -> None:
@@ -163,7 +165,7 @@ class _Search:
         self._judge(self.several)
 
     def _judge(self, done: Span) -> None:
-        given = [self.going, self.worst, self.residual, self.passes, done, self.tolerance, self.most]
+        given = [self.going, self.worst, self.residual, self.passes, done, self.tolerance]
         better = self.needed
         self.machine.call(_judged(), given, [better, self.residual, self.passes, self.going])
         self.machine.choose(better, self.best, self.point)

@@ -27,8 +27,8 @@ PROXIMAL = 1e-9  # ε
 def linear_law(
     impulse: Numeric, velocity: Numeric, friction: Numeric, a0: Numeric, a1: Numeric, a2: Numeric, proximal: Numeric
 ) -> tuple[Numeric, ...]:
-    """(closed (), M (5,), D (9,), right side (3,), δ (3,) where it is open) of a contact. M: of the tangential rows,
-    then of the normal one."""
+    """(closed (), M (5,), D (9,), right side (3,), its derivative by μ (2,), δ (3,) where it is open) of a contact.
+    M: of the tangential rows, then of the normal one."""
     w = mean_mobility(ops.array([a0[0], a1[1], a2[2]]))
     pressed = impulse[2] - velocity[2] / w
     x, y = impulse[0] - velocity[0] / w, impulse[1] - velocity[1] / w
@@ -50,7 +50,8 @@ def linear_law(
     D += [0.0, 0.0, own]
     right.append(-velocity[2])
     flag = ops.where(closed, 1.0, 0.0)
-    return flag, ops.array(M), ops.array(D), ops.array(right), -impulse * (1.0 - flag)
+    by_friction = [ops.where(sticks, 0.0, impulse[2] * w * component) for component in d]
+    return flag, ops.array(M), ops.array(D), ops.array(right), ops.array(by_friction), -impulse * (1.0 - flag)
 
 
 def factor_of(element: Numeric, pivot: Numeric, closed: Numeric) -> Numeric:
@@ -61,6 +62,19 @@ def factor_of(element: Numeric, pivot: Numeric, closed: Numeric) -> Numeric:
 def component(total: Numeric, pivot: Numeric) -> Numeric:
     """δ of a row, from Σ a δ − b over the others."""
     return -total / pivot
+
+
+def pulled(closed: Numeric, M: Numeric, by_friction: Numeric, dual: Numeric) -> tuple[Numeric, Numeric]:
+    """(derivatives by c (3,), by μ) of a contact with λ = dual."""
+    by_c = [-(M[0] * dual[0] + M[2] * dual[1]), -(M[1] * dual[0] + M[3] * dual[1]), -M[4] * dual[2]]
+    holds = closed > 0.0
+    slipping = by_friction[0] * dual[0] + by_friction[1] * dual[1]
+    return ops.array([ops.where(holds, value, 0.0) for value in by_c]), ops.where(holds, slipping, 0.0)
+
+
+@cache
+def _pulled() -> Routine:
+    return Routine(pulled, [(), (5,), (2,), VECTOR], "contact_pulled")
 
 
 @cache
@@ -89,34 +103,59 @@ class NewtonStep:
         machine, k, n = problem.machine, problem.contacts, problem.size
         self.problem, self.width, self._proximal = problem, n + 1, proximal
         self._rows, self._closed, self._change = machine.space(n * (n + 1)), machine.space(k), machine.space(n + 1)
-        self._M, self._D = machine.space(5), machine.space(ROWS * ROWS)
+        self._M, self._D, self._right = machine.space(5), machine.space(ROWS * ROWS), machine.space(ROWS)
+        self._by_friction = machine.space(2)
         self._scalar, self._one, self._given = machine.space(1), machine.space(1), machine.space(1)
 
     def take(self, target: Span, impulses: Span, u: Span) -> None:
         """target = Λ + δ; NaN where the matrix is singular."""
         machine = self.problem.machine
-        machine.fill(self._one, 1.0)
-        machine.fill(self._given, self._proximal)
         self._linearise(impulses, u)
         self._eliminate()
         self._substitute()
         machine.copy(target, impulses)
         machine.add(target, [(self._one, self._change.at(0, self.problem.size))])
 
+    def pull_back(self, by_c: Span, by_friction: Span, impulses: Span, u: Span, seed: Span) -> None:
+        """The derivatives of seed · Λ with respect to c and μ at a solution: with Jᵀ λ = seed, −Mᵀ λ and Λ_n w d · λ_T,
+        for the matrix J of the step; what opens has none."""
+        problem, machine, n = self.problem, self.problem.machine, self.problem.size
+        self._linearise(impulses, u)
+        for i in machine.loop(n):
+            for j in machine.loop(i):
+                one, other = self._row(i).at(j), self._row(j).at(i)
+                machine.copy(self._scalar, one)
+                machine.copy(one, other)
+                machine.copy(other, self._scalar)
+            machine.copy(self._row(i).at(n), seed.at(i))
+        machine.fill(self._change.at(0, n), 0.0)
+        self._eliminate()
+        self._substitute()
+        for j in machine.loop(problem.contacts):
+            self._law(j, impulses, u, self._right)
+            given = [self._closed.at(j), self._M, self._by_friction, problem.of_contact(self._change, j)]
+            machine.call(_pulled(), given, [problem.of_contact(by_c, j), by_friction.at(j)])
+
     def _row(self, index: Place) -> Span:
         return self._rows.at(self.width * index, self.width)
+
+    def _law(self, contact: Place, impulses: Span, u: Span, leaving: Span) -> None:
+        """M, D, right side and the other parts of the linear law of a contact."""
+        problem = self.problem
+        given = [problem.of_contact(v, contact) for v in (impulses, u)]
+        given += [problem.friction.at(contact), *problem.own_blocks(contact), self._given]
+        found = [self._closed.at(contact), self._M, self._D, self._right, self._by_friction, leaving]
+        problem.machine.call(_linear_law(), given, found)
 
     def _linearise(self, impulses: Span, u: Span) -> None:
         """The rows, and −1 for their last column among the unknowns."""
         problem, machine, n = self.problem, self.problem.machine, self.problem.size
-        right = machine.space(ROWS)
+        machine.fill(self._one, 1.0)
+        machine.fill(self._given, self._proximal)
         machine.fill(self._rows, 0.0)
         machine.fill(self._change.at(n), -1.0)
         for j in machine.loop(problem.contacts):
-            given = [problem.of_contact(v, j) for v in (impulses, u)]
-            given += [problem.friction.at(j), *problem.own_blocks(j), self._given]
-            found = [self._closed.at(j), self._M, self._D, right, problem.of_contact(self._change, j)]
-            machine.call(_linear_law(), given, found)
+            self._law(j, impulses, u, problem.of_contact(self._change, j))
             for _ in machine.when(self._closed.at(j)):
                 t1, t2, normal = (problem.row(ROWS * j + a) for a in range(ROWS))
                 tangential = [[(self._M.at(2 * a), t1), (self._M.at(2 * a + 1), t2)] for a in range(2)]
@@ -124,7 +163,7 @@ class NewtonStep:
                     row = self._row(ROWS * j + a)
                     machine.add(row.at(0, n), terms)
                     machine.add(row.at(ROWS * j, ROWS), [(self._one, self._D.at(ROWS * a, ROWS))])
-                    machine.copy(row.at(n), right.at(a))
+                    machine.copy(row.at(n), self._right.at(a))
 
     def _eliminate(self) -> None:
         machine, k = self.problem.machine, self.problem.contacts
