@@ -57,7 +57,9 @@ class Differentiation:
         """
         key = routine.symbol, tuple(wrt), tuple(seeded)
         if key not in self._adjoints:
-            if isinstance(routine, WhileLoop) and routine.converges:
+            if routine.own_adjoint is not None:
+                self._adjoints[key] = _known(routine, routine.own_adjoint, *key[1:])
+            elif isinstance(routine, WhileLoop) and routine.converges:
                 self._adjoints[key] = self._derive_converged(routine, *key[1:])
             else:
                 own = routine if isinstance(routine, Routine) else self._expand(routine)
@@ -178,6 +180,20 @@ class _Sweep:
         for active in self._active:
             ends.append(ends[-1] + active.numel())
         return [self._total[ends[k] : ends[k + 1]] for k in which]
+
+
+def _known(routine: RoutineBase, own: RoutineBase, wrt: tuple[int, ...], seeded: tuple[int, ...]) -> Routine:
+    """The adjoint of a routine that knows it."""
+    inputs = _columns("x", [math.prod(shape) for shape in routine.shapes])
+    seeds = _columns("seed", [routine.output_sizes[k] for k in seeded])
+    made = Trace(f"{routine.name}_adjoint", [*inputs, *seeds])
+    found = [column([0.0] * x.numel()) for x in inputs]
+    if 0 in seeded:
+        found = _columns("found", own.output_sizes)
+        made.calls.append(RecordedCall(own, (*inputs, seeds[seeded.index(0)]), tuple(found)))
+    made.outputs = [found[k] for k in wrt]
+    made.output_shapes = [(output.numel(),) for output in made.outputs]
+    return Routine.of_trace(made, routine.fn)
 
 
 def tape_sizes(routine: RoutineBase) -> list[int]:

@@ -93,6 +93,9 @@ class RoutineBase(ABC):
     uniform: tuple[int, ...] = ()  # arguments that in a batch are one array of doubles for all SIMD lanes
     symbolic_parameters: SymbolicParameters | None = None  # that it takes as a hidden argument after the others
     piecewise_constant: bool = False  # its derivative is 0
+    # one that knows its derivative: (arguments, seed of the first output) -> derivatives with respect to all arguments;
+    # the other outputs have none
+    own_adjoint: RoutineBase | None = None
 
     @property
     @abstractmethod
