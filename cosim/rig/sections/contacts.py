@@ -7,12 +7,12 @@ is called `<entry>/<link>`, from the second shape of a link on `<entry>/<link>/2
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Literal, NamedTuple
 
-from cosim.core.errors import did_you_mean, listed
+from cosim.core.errors import SourceLocation, did_you_mean, listed
 from cosim.core.types import param
 from cosim.core.units import show_time
 from cosim.mechanics.multibody.contact.pairs import MOST_POINTS, in_words, is_possible, point_count
@@ -72,7 +72,7 @@ class ContactReader:
     ground_keys: GroundKeys | None
     reading: Reading
     findings: Diagnostics
-    said: set[int] = field(default_factory=set)  # ids of collision shapes of which it was said what is lost
+    said: set[str] = field(default_factory=set)
 
     @cached_property
     def bodies(self) -> dict[str, str]:
@@ -170,16 +170,22 @@ class ContactReader:
             near = NEAREST.get(others[0].kind, "a primitive")
             why = "; ".join(dict.fromkeys(lost for each in others for lost in each.lost))
             return f"has {counted(others)} only{f' ({why})' if why else ', which are not read'}: {near} come closest"
-        if others and id(others[0]) not in self.said:
-            what = f"link '{link}' touches nothing with its {counted(others)}, which are not read"
-            self.findings.warn(what, others[0].place)
+        if others:
+            what = f"shapes of link '{link}' that touch nothing, because they are not read: {counted(others)}"
+            self._say(self.findings.warn, what, others[0].place)
         for each in taken:
-            for lost in each.lost if id(each) not in self.said else ():
-                self.findings.warn(lost, each.place)
-        self.said.update(map(id, shapes))
+            for say, remarks in ((self.findings.warn, each.lost), (self.findings.note, each.remarks)):
+                for what in remarks:
+                    self._say(say, what, each.place)
         return [
             Side(link, PlacedShape(each.shape, each.pose), each.friction) for each in taken if each.shape is not None
         ]
+
+    def _say(self, say: Callable[[str, SourceLocation], None], what: str, place: SourceLocation) -> None:
+        """Once, at the first shape that it is true of."""
+        if what not in self.said:
+            self.said.add(what)
+            say(what, place)
 
     def _second(self, other: YamlValue, path: KeyPath) -> Side | None:
         at = (*path, WITH)

@@ -321,10 +321,11 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
         findings,
     )
     contacts = reader.entries(*items("contacts"))
-    contacts += [each for keys in section.get("self_contact") or () for each in self_contacts(keys, reader)]
+    own = section.get("self_contact")
+    contacts += [each for keys in own or () for each in self_contacts(keys, reader)]
     if contacts:  # what a reader says of a file whose contacts are not declared
         for lines in (findings.warnings, findings.notes):
-            lines[:] = [line for line in lines if NO_CONTACTS not in line]
+            lines[:] = [line for line in lines if NO_CONTACTS not in line or ("self_collide" in line and not own)]
     asked = section.get("reactions") or NamesOrAll()
     reactions = joints_with_reactions(asked, tree.joints, loops, ("mechanism", "reactions"), reading)
     mechanism = build_mechanism(

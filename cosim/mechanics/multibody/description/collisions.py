@@ -59,7 +59,7 @@ class CollisionShape:
     """A shape of a link in a robot file.
 
     kind: what it is there, in words; shape: at `pose` in the link, None where it is not taken; lost: what else of it is
-    not taken, or cannot be read, in words.
+    not taken and changes the motion, or cannot be read, in words; remarks: what else is not taken.
     """
 
     link: str
@@ -68,6 +68,7 @@ class CollisionShape:
     shape: ContactShape | None
     friction: SurfaceFriction | None = None
     lost: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     place: SourceLocation = NOWHERE
 
 

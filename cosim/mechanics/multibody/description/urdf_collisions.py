@@ -60,7 +60,7 @@ def _shape(collision: XmlElement, link: XmlElement, surfaces: Mapping[str, _Surf
     except ValueError as error:
         xyz = rpy = [0.0] * 3
         shape, lost = None, (str(error),)
-    return CollisionShape(name, kind, pose_of(xyz, rpy), shape, surface.friction, lost, place)
+    return CollisionShape(name, kind, pose_of(xyz, rpy), shape, surface.friction, lost, place=place)
 
 
 def _numbers(element: XmlElement | None, key: str, count: int) -> list[float]:

@@ -42,7 +42,7 @@ def _shape(compiled: CompiledModel, geom: int) -> CollisionShape:
     sizes = {"sphere": [x], "capsule": [x, 2 * y], "cylinder": [x, 2 * y], "box": [2 * x, 2 * y, 2 * z]}
     pose = Pose(rotation_of(model.geom_quat[geom]), np.array(model.geom_pos[geom], dtype=float))
     shape: ContactShape | None = None
-    lost = _lost(compiled, geom)
+    lost: tuple[str, ...] = ()
     if kind in sizes:
         try:
             shape = primitive(kind, sizes[kind])
@@ -53,7 +53,7 @@ def _shape(compiled: CompiledModel, geom: int) -> CollisionShape:
     elif body == 0 and kind == "height field":
         shape = _terrain(compiled, geom)
     link, place = compiled.name("BODY", body), _place(compiled, geom)
-    return CollisionShape(link, kind, pose, shape, _friction(compiled, geom), lost, place)
+    return CollisionShape(link, kind, pose, shape, _friction(compiled, geom), lost, _remarks(compiled, geom), place)
 
 
 def _terrain(compiled: CompiledModel, geom: int) -> TerrainShape:
@@ -73,10 +73,12 @@ def _friction(compiled: CompiledModel, geom: int) -> SurfaceFriction:
     return SurfaceFriction(sliding, sliding, torsional * (condim >= SPINNING), rolling * (condim >= ROLLING))
 
 
-def _lost(compiled: CompiledModel, geom: int) -> tuple[str, ...]:
+def _remarks(compiled: CompiledModel, geom: int) -> tuple[str, ...]:
+    """Numbers of MuJoCo's soft contacts."""
     given = [name.removeprefix("geom_") for name, usual in USUAL_SOLVER.items() if not _is(compiled, name, geom, usual)]
     given += [name for name in ("margin", "gap") if compiled.number(f"geom_{name}", geom)]
-    return (f"its {' and '.join(given)} {'is' if len(given) == 1 else 'are'} not taken",) if given else ()
+    what = "contacts have the stiffness of the rig"
+    return (f"{' and '.join(given)} of geoms {'is' if len(given) == 1 else 'are'} not taken: {what}",) if given else ()
 
 
 def _is(compiled: CompiledModel, name: str, geom: int, usual: tuple[float, ...]) -> bool:

@@ -57,9 +57,9 @@ def _shape(collision: XmlElement, part: SdfPart, scope: Scope) -> CollisionShape
     shape, turn, lost = _geometry(element, kind, stands, values)
     friction, of_surface = _surface(collision, values)
     if values.diagnostics.errors:
-        return CollisionShape(link, kind, pose, None, None, (values.diagnostics.errors[0].what,), place)
+        return CollisionShape(link, kind, pose, None, None, (values.diagnostics.errors[0].what,), place=place)
     turned = pose if turn is None else pose @ Pose(turn, np.zeros(3))
-    return CollisionShape(link, kind, turned, shape, friction, (*lost, *of_surface), place)
+    return CollisionShape(link, kind, turned, shape, friction, (*lost, *of_surface), place=place)
 
 
 def _pose(collision: XmlElement, part: SdfPart, scope: Scope, values: SdfValues) -> Pose:

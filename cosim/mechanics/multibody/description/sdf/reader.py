@@ -255,7 +255,7 @@ class SdfReader:
             )
         standing = [name for name, scope in self.world.nested.items() if scope.static]
         if standing and tree.bases and any(children(link, "collision") for m in models for link in children(m, "link")):
-            what = f"{NO_CONTACTS}: the robot falls through '{standing[0]}'; hold its base or add mechanism.forces"
+            what = f"{NO_CONTACTS}: the robot falls through '{standing[0]}'; hold its base or add mechanism.contacts"
             values.warn(models[0], what)
 
     def _warn_of_plugins(self, elements: Sequence[XmlElement]) -> None:

@@ -37,11 +37,11 @@ def _shape(stage: UsdStage, prim: Any, link: str, body: Pose) -> CollisionShape:
     if len(errors) > before:  # no error of the file, of which most rigs need no shapes
         lost = (errors[-1].what,)
         del errors[before:]
-        return CollisionShape(link, kind, Pose.identity(), None, None, lost, stage.place(prim))
+        return CollisionShape(link, kind, Pose.identity(), None, None, lost, place=stage.place(prim))
     turn = TO_AXIS[str(stage.value(prim, "axis") or "Z")] if kind not in ("box", "sphere") else np.eye(3)
     shape, lost = _sized(stage, prim, kind, scale * stage.metre, link)
     pose = body.inverse() @ at @ Pose(turn, np.zeros(3))
-    return CollisionShape(link, kind, pose, shape, _friction(stage, prim), lost, stage.place(prim))
+    return CollisionShape(link, kind, pose, shape, _friction(stage, prim), lost, place=stage.place(prim))
 
 
 def _sized(

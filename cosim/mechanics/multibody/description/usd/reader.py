@@ -103,7 +103,7 @@ def _warn_of_contacts(stage: UsdStage, shapes: dict[str, list[Any]], tree: Spann
     standing = shapes[""]
     touching = [found[0] for path, found in shapes.items() if path and found]
     if standing and tree.bases and touching:
-        what = f"the robot falls through '{standing[0].GetName()}'; hold its base or add mechanism.forces"
+        what = f"the robot falls through '{standing[0].GetName()}'; hold its base or add mechanism.contacts"
         stage.warn(standing[0], f"{NO_CONTACTS}: {what}")
     elif len(touching) + bool(standing) > 1:
         what = f"{NO_CONTACTS}: bodies move through one another"
