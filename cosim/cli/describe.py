@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cosim.cli.contact_lines import collisions_without_contacts, contact_lines
 from cosim.control.control_loop import ControlLoop
 from cosim.control.input_shaping import ShapedTrajectory
 from cosim.core.types import Trajectory
@@ -59,6 +60,7 @@ def _mechanism(rig: Rig) -> Iterator[str]:
     parts |= {"loop": len(description.loops), "constraint": len(description.constraints)}
     parts |= {"spring": len(description.springs), "torsion spring": len(description.torsion_springs)}
     parts |= {"force law": len(description.forces), "coupled rotor": len(description.rotors)}
+    parts |= {"contact": len(description.contacts)}
     counts = ", ".join(f"{n} {word}" + "s" * (n != 1) for word, n in parts.items() if n or word == "joint")
     yield f"mechanism {description.name}: {counts}, gravity ({gravity}) m/s^2"
     if spec.mechanism.formulation != SEPARATE_BODIES:
@@ -69,7 +71,7 @@ def _mechanism(rig: Rig) -> Iterator[str]:
     yield f"  mass {sum(by_link.values()):.4g} kg: {few}{f' and {more} more' if more > 0 else ''}"
     if spec.mechanism.taken:
         yield f"  of the robot file: {'; '.join(spec.mechanism.taken)}"
-    for note in (*description.notes, *filter(None, [rig.plant.immobile])):
+    for note in (*description.notes, *collisions_without_contacts(spec.mechanism), *filter(None, [rig.plant.immobile])):
         yield f"  note: {note}"
 
 
@@ -100,6 +102,7 @@ def _parts(rig: Rig) -> Iterator[str]:
     for constraint in description.constraints:
         rows = ", ".join(row.name for row in constraint.law.rows)
         yield f"  constraint {constraint.name}: {rows}"
+    yield from (f"  {line}" for line in contact_lines(description))
     if rig.plant.start.redundant:
         rows = ", ".join(rig.plant.full_model.constraint_rows[r] for r in rig.plant.start.redundant)
         yield f"  redundant: {rows}"

@@ -150,7 +150,9 @@ def _plant(rig: WiredRig, changes: Changes) -> Plant:
         links = (replace(link, inertial=changes.inertials.get(link.name, link.inertial)) for link in mechanism.links)
         joints = (changes.joints.get(joint.name, joint) for joint in mechanism.joints)
         rotors = (changes.rotors.get(rotor.name, rotor) for rotor in mechanism.rotors)
-        mechanism = replace(mechanism, links=tuple(links), joints=tuple(joints), rotors=tuple(rotors))
+        contacts = (changes.contacts.get(contact.name, contact) for contact in mechanism.contacts)
+        parts = {"links": links, "joints": joints, "rotors": rotors, "contacts": contacts}
+        mechanism = replace(mechanism, **{name: tuple(changed) for name, changed in parts.items()})
         mechanism = with_friction(mechanism, friction_laws(rig.spec) | changes.friction, rig.spec.owners)
     return plant.with_numbers(mechanism, _drives(rig, changes))
 

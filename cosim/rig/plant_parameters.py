@@ -6,14 +6,16 @@ joints.<dof>.encoder.noise        the standard deviation of an encoder that has 
 mechanism.<link>.mass             and com (3,), inertia (6,): ixx, iyy, izz, ixy, ixz, iyz about the centre of mass
 mechanism.<joint>.damping         and friction, of the joint itself, unless the law of all its dofs replaces it
 mechanism.<rotor>.inertia         and damping, friction, of a rotor that turns with several joints
+mechanism.<contact>.friction      and torsional, rolling, stiffness, restitution, of all contacts of an entry
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,10 +28,12 @@ from cosim.mechanics.multibody.description.inertia import check_inertia, inertia
 from cosim.mechanics.multibody.friction import OF_DRIVE, OF_EXTERNAL, JointFriction
 from cosim.mechanics.multibody.inertial_parameters import ELEMENTS
 from cosim.mechanics.multibody.joints import unit_of
-from cosim.mechanics.multibody.mechanism import CoupledRotor, Inertial, Joint
+from cosim.mechanics.multibody.mechanism import Contact, CoupledRotor, Inertial, Joint
 from cosim.rig.reading import schema
 from cosim.rig.reading.schema import Reading
 from cosim.rig.rig_parameter import RigParameter
+from cosim.rig.sections.contact_laws import ContactLawKeys, FrictionKeys
+from cosim.rig.sections.contacts import SELF, entry_of
 from cosim.rig.sections.joints import EncoderSpec
 from cosim.rig.sections.mechanism import NumbersKeys
 from cosim.rig.sections.rotors import RotorKeys
@@ -53,11 +57,12 @@ class Changes:
     inertials: dict[str, Inertial] = field(default_factory=dict)  # link -> its inertial
     joints: dict[str, Joint] = field(default_factory=dict)
     rotors: dict[str, CoupledRotor] = field(default_factory=dict)
+    contacts: dict[str, Contact] = field(default_factory=dict)
     noise: dict[int, Numeric] = field(default_factory=dict)  # dof -> standard deviation
 
     @property
     def of_mechanism(self) -> bool:
-        return bool(self.inertials or self.joints or self.rotors or self.friction)
+        return bool(self.inertials or self.joints or self.rotors or self.contacts or self.friction)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -107,6 +112,7 @@ def plant_parameters_of(rig: WiredRig) -> dict[str, PlantParameter]:
             replaced = bool(joint.friction_laws) and all(joint.friction_laws)
             found += (_of_joint(joint, what) for what in JOINT_NUMBERS if not (what == "friction" and replaced))
     found += (_of_rotor(rotor, what) for rotor in mechanism.rotors for what in ROTOR_NUMBERS)
+    found += contact_parameters(mechanism.contacts)
     return {number.name: number for number in found}
 
 
@@ -169,6 +175,54 @@ def _of_rotor(rotor: CoupledRotor, what: str) -> PlantParameter:
 
     values = np.array([getattr(rotor, what)])
     return _declared(f"mechanism.{rotor.name}", what, RotorKeys, values, put, section="mechanism.rotors")
+
+
+# key of a contact -> the numbers of its law that it sets
+_CONTACT: dict[str, tuple[str, ...]] = {
+    "friction": ("static", "sliding"),
+    **{name: (name,) for name in ("torsional", "rolling", "stiffness", "restitution")},
+}
+
+
+def contact_parameters(contacts: Sequence[Contact]) -> Iterator[PlantParameter]:
+    """The numbers of the laws of contacts, of each entry of a rig those that are alike in all its contacts; two where
+    the coefficients of friction differ, and no stiffness of a rigid contact."""
+    entries: dict[str, list[Contact]] = {}
+    for contact in contacts:
+        entries.setdefault(entry_of(contact), []).append(contact)
+    for entry, members in entries.items():
+        laws = {contact.law for contact in members}
+        for key, fields in _CONTACT.items():
+            values = [{getattr(law, name) for law in laws} for name in fields]
+            if any(len(each) > 1 or None in each for each in values):
+                continue
+            numbers = [float(*each) for each in values]
+            if len(set(numbers)) == 1:
+                yield _of_contacts(entry, members, key, fields, numbers[0], ContactLawKeys)
+                continue
+            beside = dict(zip(fields, numbers, strict=True))
+            for name, value in beside.items():
+                yield _of_contacts(entry, members, f"{key}.{name}", (name,), value, FrictionKeys, beside)
+
+
+def _of_contacts(
+    entry: str,
+    members: Sequence[Contact],
+    path: str,
+    fields: Sequence[str],
+    value: float,
+    cls: type,
+    beside: Mapping[str, float] = MappingProxyType({}),
+) -> PlantParameter:
+    def put(changes: Changes, symbols: Numeric) -> None:
+        for contact in members:
+            changed = changes.contacts.get(contact.name, contact)
+            law = replace(changed.law, **dict.fromkeys(fields, symbols[0]))
+            changes.contacts[contact.name] = replace(changed, law=law)
+
+    section = "mechanism" if entry == SELF else "mechanism.contacts"
+    owner, values = f"mechanism.{entry}", np.array([value])
+    return _declared(owner, path, cls, values, put, section=section, beside=beside)
 
 
 # attribute of an inertial -> (its numbers, the attribute from them)

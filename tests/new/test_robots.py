@@ -44,7 +44,7 @@ def test_legs_with_loops_that_are_drawn_beyond_their_limits_track(tmp_path):
     """Cassie: of each leg the knee and the heel spring leave two motions, and the foot leaves one."""
     rig = tmp_path / "cassie.yaml"
     new_rig(rig, str(ROBOTS / CASSIE.format("wo_gearbox_spring")))
-    with pytest.warns(RunWarning, match="contacts are not simulated|CassiePlugin"):
+    with pytest.warns(RunWarning, match="contacts of the file are not taken|CassiePlugin"):
         loaded = load_rig(rig)
     summary, travel = loaded.run(duration=0.5).summary, travels(rig)
     assert summary["guard"] == {} and len(travel) == 1 + 2 * (3 + 2 + 1)

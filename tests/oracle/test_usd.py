@@ -168,7 +168,7 @@ def test_bodies_that_could_touch_are_noted(tmp_path):
     """Those of an arm that stands; not a single one."""
     text = arm().replace(BETWEEN, SHAPE.format("box") + BETWEEN)
     (note,) = read_usd(written(tmp_path, text)).mechanism.notes
-    assert note.endswith("contacts are not simulated: bodies move through one another")
+    assert note.endswith("contacts of the file are not taken: bodies move through one another")
     assert read_usd(written(tmp_path, arm())).mechanism.notes == ()
 
 

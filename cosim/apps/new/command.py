@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from cosim.apps.new.feet import feet_of
 from cosim.apps.new.plan import BESIDE, Actuators, Plan, plan_rig
 from cosim.apps.new.rig_size import check_number_of_joints, too_large
 from cosim.apps.new.rig_text import ModelSource, rig_text
@@ -87,7 +88,9 @@ def _planned(
         keys["actuators"] = "file"
     if arguments:
         keys["xacro_arguments"] = arguments
-    return plan, ModelSource(keys, floating or fixed, robot_file.gravity, 0 if actuator == "file" else able)
+    free = floating or fixed or any(joint.kind == "free" for joint in mechanism.joints)
+    feet = feet_of(mechanism, robot_file.collisions) if free else ()
+    return plan, ModelSource(keys, floating or fixed, robot_file.gravity, 0 if actuator == "file" else able, feet)
 
 
 def _check_names(rig: Path, robot: str, force: bool) -> None:

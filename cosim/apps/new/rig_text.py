@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import isfinite
 from textwrap import wrap
 
+from cosim.apps.new.feet import Foot
 from cosim.apps.new.plan import DELAY, DURATION, JointPlan, Plan, motor_keys
 from cosim.core.errors import listed, one_line
 from cosim.mechanics.multibody.mechanism import ROOT_JOINT
@@ -22,12 +23,13 @@ STIFF_COMMENT = "  # implicit, for the strong friction of light joints"
 @dataclass(frozen=True)
 class ModelSource:
     """Where the mechanism comes from: its keys in the section `mechanism`, whether the base is free, the gravity of
-    the file [m/s²], and how many actuators of it the rig could have and does not take."""
+    the file [m/s²], how many actuators of it the rig could have and does not take, and feet on which it could stand."""
 
     keys: Mapping[str, str | Mapping[str, str] | list[str]]
     floating: bool
     gravity: tuple[float, float, float] | None = None
     actuators: int = 0
+    feet: tuple[Foot, ...] = ()
 
 
 def rig_text(plan: Plan, source: ModelSource) -> str:
@@ -61,12 +63,28 @@ def _mechanism(plan: Plan, source: ModelSource) -> Iterator[str]:
     if source.gravity is not None:
         yield f"  gravity: [{', '.join(f'{g:.9g}' for g in source.gravity)}]  # m/s^2, of the file"
     if "urdf" not in source.keys:
+        yield from _contacts(source)
         return
     if source.floating:
         yield f"  floating_base: true  # joint '{ROOT_JOINT}': nothing holds the base, so it falls"
+        yield from _contacts(source)
     else:
         root = one_line(plan.mechanism.root)
         yield f"  # The base '{root}' is fixed to the ground; 'floating_base: true' makes it free."
+
+
+def _contacts(source: ModelSource) -> Iterator[str]:
+    """Of the feet with the ground, as comments."""
+    if not source.feet:
+        return
+    yield "  # Contacts of its lowest links with the ground z = 0, without which it falls through:"
+    yield "  # contacts:"
+    for foot in source.feet:
+        at = ", ".join(f"{x:.6g}" for x in foot.at)
+        names = f"name: {yaml_text(foot.name)}, link: {yaml_text(foot.link)}"
+        of = "of the file" if foot.given else "chosen: the file has no sphere"
+        yield f"  #   - {{{names}, sphere: {foot.radius * 1e3:.6g} mm, at: [{at}], with: ground}}  # {of}"
+    yield "  # ground: {friction: 0.7}"
 
 
 def _joints(plan: Plan) -> Iterator[str]:

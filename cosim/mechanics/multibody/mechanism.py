@@ -283,10 +283,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A tree of links and joints, loops, constraints, springs, frames, forces, rotors and contacts; `notes` are
-    remarks that are not errors, `warnings` say what of its file is lost and changes the motion. doubts: those of
-    them that follow from the numbers of links and joints, which a rig may replace. reactions: joints of the tree
-    whose wrenches are recorded; a fixed one is then not merged. rotors: those that turn with several joints."""
+    """A tree of links and joints, loops, constraints, springs, frames, forces, rotors and contacts; `notes` are remarks
+    that are not errors, `warnings` say what of its file is lost and changes the motion. doubts: those of them that
+    follow from the numbers of links and joints, which a rig may replace. reactions: joints of the tree whose wrenches
+    are recorded; a fixed one is then not merged. rotors: those that turn with several joints."""
 
     name: str
     root: str

@@ -16,7 +16,7 @@ from cosim.core.plugin_loading import FORMULATION, TRAJECTORY
 from cosim.core.types import Numeric, Trajectory, breaks_of, param, params
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.multibody.coordinates import ROTATION, rotation_of
-from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.diagnostics import NO_CONTACTS, Diagnostics
 from cosim.mechanics.multibody.description.doubts import doubtful_gravity
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.inertia import check_inertia, inertia_matrix
@@ -42,14 +42,17 @@ from cosim.rig.reading.schema import Reading, is_section, read_fields
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE, read_bodies, three_or_six
 from cosim.rig.sections.constraints import read_constraints, read_forces
+from cosim.rig.sections.contacts import ContactReader
 from cosim.rig.sections.elastic import with_elastic
 from cosim.rig.sections.geometry import ORIGIN, Vector
+from cosim.rig.sections.ground import GroundKeys
 from cosim.rig.sections.joint_definition import GENERAL
 from cosim.rig.sections.loops_and_springs import Parts, read_frames, read_loops, read_springs
 from cosim.rig.sections.orientations import OrientationKeys
 from cosim.rig.sections.reactions import NamesOrAll, joints_with_reactions
 from cosim.rig.sections.robot_file import gravity_of, taken_of
 from cosim.rig.sections.rotors import read_rotors
+from cosim.rig.sections.self_contact import SelfContact, self_contacts
 from cosim.rig.sections.torsion_springs import read_torsion_springs
 
 NOT_APART = {"links", "joints"}  # lists of other formats
@@ -106,6 +109,9 @@ class MechanismFile:
     frames: list | None = param(default=None)
     forces: list | None = param(default=None)
     rotors: dict | None = param(default=None)
+    contacts: list | None = param(default=None)
+    ground: GroundKeys | None = param(default=None)
+    self_contact: SelfContact | None = param(default=None)
     reactions: NamesOrAll = param(default=NamesOrAll())
     loop_closure: LoopClosureKeys = param(default=LoopClosureKeys())
     formulation: str = param(default=SEPARATE_BODIES, doc="of the equations of motion")
@@ -307,6 +313,19 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     frames = [*file.frames, *read_frames(*items("frames"), parts, reading, findings)]
     forces = [*file.forces, *read_forces(*items("forces"), parts, reading)]
     rotors = read_rotors(section.get("rotors") or {}, file.rotors, ("mechanism", "rotors"), parts, reading)
+    reader = ContactReader(
+        Mechanism(tree.name, tree.ground, tuple(tree.links), tuple(tree.joints)),
+        None if tree.file is None else tree.file.collisions,
+        section.get("ground"),
+        reading,
+        findings,
+    )
+    contacts = reader.entries(*items("contacts"))
+    own = section.get("self_contact")
+    contacts += [each for keys in own or () for each in self_contacts(keys, reader)]
+    if contacts:  # what a reader says of a file whose contacts are not declared
+        for lines in (findings.warnings, findings.notes):
+            lines[:] = [line for line in lines if NO_CONTACTS not in line or ("self_collide" in line and not own)]
     asked = section.get("reactions") or NamesOrAll()
     reactions = joints_with_reactions(asked, tree.joints, loops, ("mechanism", "reactions"), reading)
     mechanism = build_mechanism(
@@ -321,6 +340,7 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
         forces,
         torsion_springs,
         rotors,
+        contacts,
     )
     mechanism = replace(mechanism, reactions=reactions)
     with_nodes(mechanism)  # raises InputErrors for what is attached beyond an elastic link

@@ -50,6 +50,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     prescribed, rotations = prescribed_trajectories(spec, reading), prescribed_rotations(spec, reading)
     check_friction(spec, reading)
     _check_loads(spec, actuators, reading)
+    refuse_contacts(spec, reading)
     if reading.errors:
         raise InputErrors(reading.errors)
     mechanism, schedule = spec.mechanism, spec.schedule
@@ -88,6 +89,13 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     plant = plant.with_modes(hybrid_modes_of(spec, plant))
     _check_formulation(plant, reading)
     return plant
+
+
+def refuse_contacts(spec: RigSpec, reading: Reading) -> None:
+    """Record that contacts are not simulated yet."""
+    if spec.mechanism.description.contacts:
+        what = "contacts are read, listed and checked, and not simulated yet"
+        reading.fail(("mechanism", "contacts"), f"{what}; take them out, or model them by laws of mechanism.forces")
 
 
 def shared_drives(spec: RigSpec | PlantSpec, reading: Reading) -> dict[str, SharedDrive]:

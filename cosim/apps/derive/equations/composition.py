@@ -42,6 +42,7 @@ from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.joint_springs import joint_springs
 from cosim.mechanics.multibody.joints import JointKind
 from cosim.mechanics.multibody.mechanism import (
+    Contact,
     CoupledRotor,
     Frame,
     Joint,
@@ -175,13 +176,16 @@ def _renamed(arm: Mechanism, platform: Mechanism) -> Mechanism:
             replace(spring, ends=tuple((name(link), pose) for link, pose in spring.ends))
             for spring in arm.torsion_springs
         ),
+        contacts=tuple(
+            replace(contact, ends=tuple((name(link), pose) for link, pose in contact.ends)) for contact in arm.contacts
+        ),
     )
 
 
-def _parts(mechanism: Mechanism) -> tuple[Link | Joint | Frame | Spring | TorsionSpring | CoupledRotor, ...]:
+def _parts(mechanism: Mechanism) -> tuple[Link | Joint | Frame | Spring | TorsionSpring | CoupledRotor | Contact, ...]:
     """All that has a name beside loops, constraints and force laws."""
     m = mechanism
-    return *m.links, *m.joints, *m.frames, *m.springs, *m.torsion_springs, *m.rotors
+    return *m.links, *m.joints, *m.frames, *m.springs, *m.torsion_springs, *m.rotors, *m.contacts
 
 
 def _joined(platform: Mechanism, arm: Mechanism, frame: str) -> Mechanism:
@@ -197,6 +201,7 @@ def _joined(platform: Mechanism, arm: Mechanism, frame: str) -> Mechanism:
         torsion_springs=(*platform.torsion_springs, *arm.torsion_springs),
         forces=platform.forces,
         rotors=(*platform.rotors, *arm.rotors),
+        contacts=(*platform.contacts, *arm.contacts),
     )
 
 

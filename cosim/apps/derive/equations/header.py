@@ -173,7 +173,8 @@ def _contents(d: Derivation) -> list[str]:
     return [
         f"Contained: {', '.join(name for name, is_so in contained.items() if is_so)}.",
         "Not contained: all else of drives (currents, friction of gears, elastic gears with the rotors behind them),",
-        "brakes, latches, hard stops. tau: what drives exert behind their gears.",
+        f"brakes, latches, hard stops{', contacts' * bool(d.model.mechanism.contacts)}. "
+        "tau: what drives exert behind their gears.",
         *(NO_BAUMGARTE_TERMS if constraints.members or d.cartesian is not None else ()),
         *_rotors(d),
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
 
-NO_CONTACTS = "contacts are not simulated"  # begins what readers say of bodies that touch
+NO_CONTACTS = "contacts of the file are not taken"  # begins what readers say of bodies that touch
 
 
 @dataclass

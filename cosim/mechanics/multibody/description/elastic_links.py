@@ -1,8 +1,8 @@
 """From a mechanism with elastic links to one of joints and links alone.
 
 An elastic link becomes its frame, which is massless, the body on it whose joint are the modes, and a link at each
-node: a place at which a joint, a loop, a constraint, a spring, a force or a frame is attached. Where nothing moves
-relative to the frame, they stay on the frame. A link of rigid elements becomes a chain.
+node: a place at which a joint, a loop, a constraint, a spring, a force, a frame or a shape that may touch others is
+attached. Where nothing moves relative to the frame, they stay on the frame. A link of rigid elements becomes a chain.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ def with_nodes(mechanism: Mechanism) -> Mechanism:
     for spring in mechanism.torsion_springs:
         (a, b) = (on_node(*end, spring.place) for end in spring.ends)
         torsion_springs.append(replace(spring, ends=(a, b)))
+    contacts = []
+    for contact in mechanism.contacts:
+        (a, b) = (on_node(*end, contact.place) for end in contact.ends)
+        contacts.append(replace(contact, ends=(a, b)))
     frames = []
     for frame in mechanism.frames:
         link, pose = on_node(frame.link, frame.pose, frame.place)
@@ -82,6 +86,7 @@ def with_nodes(mechanism: Mechanism) -> Mechanism:
         torsion_springs=tuple(torsion_springs),
         frames=tuple(frames),
         forces=forces,
+        contacts=tuple(contacts),
     )
 
 

@@ -68,14 +68,10 @@ def merged_inertials(links: Sequence[Link], joints: Sequence[Joint]) -> Mapping[
 
     Without massless bodies. The tree need not be complete: a fixed loop of links is no body.
     """
-    above = {joint.child: joint for joint in joints if joint.kind == "fixed"}
+    above = _fixed_above(joints)
     groups: dict[str, list[tuple[str, Inertial]]] = {}
     for link in links:
-        root, pose = link.name, Pose.identity()
-        for _ in range(len(links)):
-            if (joint := above.get(root)) is None:
-                break
-            root, pose = joint.parent, joint.pose @ pose
+        root, pose = _first_link(link.name, above)
         if link.inertial is not None and root not in above:
             groups.setdefault(root, []).append((link.name, moved(link.inertial, pose)))
     found = {}
@@ -83,6 +79,29 @@ def merged_inertials(links: Sequence[Link], joints: Sequence[Joint]) -> Mapping[
         body = summed([inertial for _, inertial in members])
         found |= {name: body for name, _ in members}
     return found
+
+
+def rigid_bodies(links: Sequence[Link], joints: Sequence[Joint]) -> dict[str, str]:
+    """Name of a link -> the first link of the rigid body that it belongs to. What is fixed to a link that bends, moves
+    relative to it."""
+    bending = {link.name for link in links if link.elastic is not None}
+    above = _fixed_above([joint for joint in joints if joint.parent not in bending])
+    return {link.name: _first_link(link.name, above)[0] for link in links}
+
+
+def _fixed_above(joints: Sequence[Joint]) -> dict[str, Joint]:
+    """Name of a link -> the fixed joint that carries it."""
+    return {joint.child: joint for joint in joints if joint.kind == "fixed"}
+
+
+def _first_link(link: str, above: Mapping[str, Joint]) -> tuple[str, Pose]:
+    """(the first link of the rigid body of a link, the frame of the link in it)."""
+    pose = Pose.identity()
+    for _ in range(len(above)):
+        if (joint := above.get(link)) is None:
+            break
+        link, pose = joint.parent, joint.pose @ pose
+    return link, pose
 
 
 def moved(inertial: Inertial, pose: Pose) -> Inertial:

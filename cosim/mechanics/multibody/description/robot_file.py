@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cosim.core.errors import RunWarning, SourceLocation
+from cosim.mechanics.multibody.description.collisions import CollisionShape
 from cosim.mechanics.multibody.description.doubts import doubtful_gravity
 from cosim.mechanics.multibody.mechanism import GRAVITY, NOWHERE, AppliedForce, Mechanism, Pose
 from cosim.mechanics.multibody.spring_laws import constant_force
@@ -49,7 +50,8 @@ class RobotFile:
     the file has none, gravity_place: where; start: the state in which the robot begins unless a rig gives another;
     states: others by name; limits: joint -> limits of a rig that are no mechanics, such as soft limits, by their key;
     efforts: joint -> least and greatest effort where they differ, of which the mechanism has the smaller one as limit
-    in both directions; carried: link -> the part of its weight that is compensated.
+    in both directions; carried: link -> the part of its weight that is compensated; collisions: what its links, and the
+    ground, have to touch others with.
     """
 
     mechanism: Mechanism
@@ -61,6 +63,7 @@ class RobotFile:
     efforts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     carried: Mapping[str, float] = field(default_factory=dict)
     gravity_place: SourceLocation = NOWHERE
+    collisions: tuple[CollisionShape, ...] = ()
 
     def gravity_or(self, given: Sequence[float] | None) -> tuple[float, float, float]:
         """The gravity that was given, else the file's, else the usual one."""

@@ -22,6 +22,7 @@ from cosim.mechanics.multibody.joints import kind_of
 from cosim.mechanics.multibody.mechanism import (
     AppliedForce,
     Constraint,
+    Contact,
     CoupledRotor,
     Frame,
     Joint,
@@ -47,6 +48,7 @@ def build_mechanism(
     forces: Sequence[AppliedForce] = (),
     torsion_springs: Sequence[TorsionSpring] = (),
     rotors: Sequence[CoupledRotor] = (),
+    contacts: Sequence[Contact] = (),
 ) -> Mechanism:
     """The mechanism of these parts, in their order, with mimics of mimics resolved; limits of followers narrow
     their leaders, see `narrowed_leaders`.
@@ -62,12 +64,14 @@ def build_mechanism(
     named += [("frame", frame.name, frame.place) for frame in frames]
     named += [("force", force.name, force.place) for force in forces]
     named += [("rotor", rotor.name, rotor.place) for rotor in rotors]
+    # those of one entry begin alike
+    named += dict.fromkeys(("contact", each.name.partition("/")[0], each.place) for each in contacts)
     root, tree_errors = check_tree(links, joints)
     resolved, mimic_errors = resolve_mimics(joints)
     diagnostics.errors += tree_errors + repeated_names(named) + mimic_errors
     diagnostics.errors += unprintable_names([*(("link", link.name, link.place) for link in links), *named])
     diagnostics.errors += check_attachments(
-        links, joints, loops, constraints, (*springs, *torsion_springs), frames, forces, rotors
+        links, joints, loops, constraints, (*springs, *torsion_springs, *contacts), frames, forces, rotors
     )
     diagnostics.raise_errors()
     resolved = narrowed_leaders(resolved, diagnostics)
@@ -76,7 +80,9 @@ def build_mechanism(
     doubts = tuple(doubtful_units(links, joints))
     warned = tuple(dict.fromkeys([*diagnostics.warnings, *doubtful_angles(diagnostics.angles), *doubts]))
     of_springs, of_rotors = tuple(torsion_springs), tuple(rotors)
-    return dataclasses.replace(found, torsion_springs=of_springs, warnings=warned, doubts=doubts, rotors=of_rotors)
+    return dataclasses.replace(
+        found, torsion_springs=of_springs, warnings=warned, doubts=doubts, rotors=of_rotors, contacts=tuple(contacts)
+    )
 
 
 def _later_links(links: Sequence[Link]) -> set[tuple[str, SourceLocation]]:
@@ -253,13 +259,13 @@ def check_attachments(
     joints: Sequence[Joint],
     loops: Sequence[LoopJoint],
     constraints: Sequence[Constraint],
-    springs: Sequence[Spring | TorsionSpring],
+    springs: Sequence[Spring | TorsionSpring | Contact],
     frames: Sequence[Frame],
     forces: Sequence[AppliedForce],
     rotors: Sequence[CoupledRotor],
 ) -> list[InputError]:
-    """Errors of loops, constraints, springs, frames, forces and rotors: links and joints that do not exist or do not
-    move, a link connected with itself, a loop defined twice, a frame or a rotor with the name of a link."""
+    """Errors of loops, constraints, springs and contacts, frames, forces and rotors: links and joints that do not exist
+    or do not move, a link connected with itself, a loop defined twice, a frame or a rotor with the name of a link."""
     known = dict.fromkeys(link.name for link in links)
     attached: list[tuple[SourceLocation, tuple[str, ...]]] = []
     attached += [(loop.joint.place, (loop.joint.parent, loop.joint.child)) for loop in loops]

@@ -1,7 +1,7 @@
 """URDF files: a strict reader of their kinematics and inertias; xacro in them is expanded first.
 
 All errors of a file are reported together, each with its line. Of elements for other tools `urdf_extensions` takes what
-states the motion; others (visual, collision, ...) and vendor extensions are ignored.
+states the motion, `urdf_collisions` the shapes of <collision>; others (visual, ...) and vendor extensions are ignored.
 Format: the URDF XML specification, https://wiki.ros.org/urdf/XML.
 """
 
@@ -24,6 +24,7 @@ from cosim.mechanics.multibody.description.joint_ranges import in_order, warn_of
 from cosim.mechanics.multibody.description.plausible_units import note_of_point_masses
 from cosim.mechanics.multibody.description.robot_file import RobotFile
 from cosim.mechanics.multibody.description.topology import build_mechanism
+from cosim.mechanics.multibody.description.urdf_collisions import collisions_of
 from cosim.mechanics.multibody.description.urdf_extensions import Extensions, read_extensions
 from cosim.mechanics.multibody.description.xacro import MACRO, expand_xacro, uses_xacro
 from cosim.mechanics.multibody.description.xmltree import (
@@ -146,7 +147,13 @@ def parse_robot(
     beside.joints, of_followers = list(mechanism.joints), Diagnostics()
     limits = beside.narrow(of_followers)
     mechanism = replace(mechanism, warnings=(*mechanism.warnings, *of_followers.warnings))
-    return RobotFile(mechanism, actuators=tuple(beside.actuators), start=beside.initial, limits=limits)
+    return RobotFile(
+        mechanism,
+        actuators=tuple(beside.actuators),
+        start=beside.initial,
+        limits=limits,
+        collisions=collisions_of(robot),
+    )
 
 
 def _uncalled(macros: Sequence[str]) -> str:

@@ -137,6 +137,10 @@ def prepared(
     lost_rotors = [rotor.name for rotor in mechanism.rotors if rotor not in kept]
     found.lose(f"rotors {{}}, which turn with several joints, are not in {limits.title}", lost_rotors)
     found.lose(f"torsion springs {{}} are not in {limits.title}", [each.name for each in mechanism.torsion_springs])
+    found.lose(
+        "contacts {} are not written: the shapes pass through one another there",
+        [each.name for each in mechanism.contacts],
+    )
     known = {f"{name}_gravcomp" for name in found.carried}
     forces = [each.name for each in mechanism.forces if each.name.rstrip("_") not in known]
     found.lose(f"force laws {{}} are not in {limits.title}", forces)

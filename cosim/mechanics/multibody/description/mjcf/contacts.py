@@ -1,4 +1,4 @@
-"""Contacts of a compiled model, which are not simulated: whether the motion of the file needs them."""
+"""Contacts of a compiled model, which become none of the mechanism: whether the motion of the file needs them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def contacts_of(compiled: CompiledModel) -> None:
     if standing:
         name = compiled.name("BODY", standing[0])
         return compiled.warn(
-            f"{NO_CONTACTS}: body '{name}' falls through what stands; hold its base or add mechanism.forces"
+            f"{NO_CONTACTS}: body '{name}' falls through what stands; hold its base or add mechanism.contacts"
         )
     compiled.diagnostics.note(f"{NO_CONTACTS}: bodies move through one another", compiled.place("geom", "*"))
     return None

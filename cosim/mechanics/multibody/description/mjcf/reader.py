@@ -11,6 +11,7 @@ import numpy as np
 
 from cosim.core.errors import plural
 from cosim.mechanics.multibody.description.mjcf.actuators import actuators_of, one_sided
+from cosim.mechanics.multibody.description.mjcf.collisions import collisions_of
 from cosim.mechanics.multibody.description.mjcf.compiled import CompiledModel
 from cosim.mechanics.multibody.description.mjcf.contacts import contacts_of
 from cosim.mechanics.multibody.description.mjcf.equality import Equalities
@@ -56,6 +57,7 @@ def read_mjcf(path: str | Path) -> RobotFile:
         efforts=one_sided(compiled),
         carried=_carried(compiled),
         gravity_place=compiled.section("option"),
+        collisions=collisions_of(compiled),
     )
 
 

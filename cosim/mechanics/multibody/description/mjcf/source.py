@@ -16,6 +16,7 @@ TREE = "worldbody"
 PLACES: dict[str, tuple[str, tuple[str, ...]]] = {
     "body": (TREE, ("body",)),
     "joint": (TREE, ("joint", "freejoint")),
+    "geom": (TREE, ("geom",)),
     "tendon": ("tendon", ()),
     "equality": ("equality", ()),
     "actuator": ("actuator", ()),

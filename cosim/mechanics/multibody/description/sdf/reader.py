@@ -1,7 +1,6 @@
 """What a rig takes over of an SDF file, and what of it is lost.
 
-Format: SDFormat 1.4 to 1.12, http://sdformat.org/spec. No plugin is loaded. Collisions, visuals and sensors are not
-read; the shapes of collisions only where they give an inertia.
+Format: SDFormat 1.4 to 1.12, http://sdformat.org/spec. No plugin is loaded. Visuals and sensors are not read.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from cosim.mechanics.multibody.description.diagnostics import NO_CONTACTS, Diagn
 from cosim.mechanics.multibody.description.inertia import inertia_findings, merged_inertials
 from cosim.mechanics.multibody.description.plausible_units import note_of_point_masses
 from cosim.mechanics.multibody.description.robot_file import NamedState, RobotFile
+from cosim.mechanics.multibody.description.sdf.collisions import collisions_of
 from cosim.mechanics.multibody.description.sdf.couplings import couplings
 from cosim.mechanics.multibody.description.sdf.files import SdfFiles
 from cosim.mechanics.multibody.description.sdf.joints import SdfJoints
@@ -104,7 +104,10 @@ class SdfReader:
             frames=self._frames(scopes, taken),
         )
         start = self._start(tree, joints.start, scopes)
-        return RobotFile(mechanism, gravity, start=start, carried=carried, gravity_place=gravity_place)
+        collisions = collisions_of([*self._standing(), *scopes])
+        return RobotFile(
+            mechanism, gravity, start=start, carried=carried, gravity_place=gravity_place, collisions=collisions
+        )
 
     def visuals(self, model: str | None) -> list[tuple[str, XmlElement, Pose]]:
         """(link, element <visual>, its pose in the link) of the model."""
@@ -203,6 +206,10 @@ class SdfReader:
 
     # --- the world ---
 
+    def _standing(self) -> list[Scope]:
+        """Of the models that stand."""
+        return [inner for scope in self.world.nested.values() if scope.static for inner in scope.all_scopes()]
+
     def _gravity(self, world: XmlElement | None) -> tuple[tuple[float, float, float] | None, SourceLocation]:
         """([m/s²], where); of a world, in old files of its physics."""
         if world is None:
@@ -248,7 +255,7 @@ class SdfReader:
             )
         standing = [name for name, scope in self.world.nested.items() if scope.static]
         if standing and tree.bases and any(children(link, "collision") for m in models for link in children(m, "link")):
-            what = f"{NO_CONTACTS}: the robot falls through '{standing[0]}'; hold its base or add mechanism.forces"
+            what = f"{NO_CONTACTS}: the robot falls through '{standing[0]}'; hold its base or add mechanism.contacts"
             values.warn(models[0], what)
 
     def _warn_of_plugins(self, elements: Sequence[XmlElement]) -> None:

@@ -22,6 +22,7 @@ from cosim.mechanics.multibody.description.plausible_units import note_of_point_
 from cosim.mechanics.multibody.description.robot_file import NamedState, RobotFile
 from cosim.mechanics.multibody.description.spanning_tree import SpanningTree, needs_coordinates, spanning_tree
 from cosim.mechanics.multibody.description.topology import build_mechanism
+from cosim.mechanics.multibody.description.usd.collisions import collisions_of
 from cosim.mechanics.multibody.description.usd.joints import UsdJoints
 from cosim.mechanics.multibody.description.usd.masses import inertial_of
 from cosim.mechanics.multibody.description.usd.stage import UsdStage
@@ -72,7 +73,9 @@ def read_usd(path: str | Path) -> RobotFile:
     poses = {links[str(prim.GetPath())]: stage.pose(prim)[0] for prim in bodies}
     start = _start(stage, tree, joints.joints, poses)
     place = SourceLocation(stage.file, key="physics:gravityMagnitude")
-    return RobotFile(mechanism, stage.gravity(), tuple(joints.actuators), start, gravity_place=place)
+    collisions = collisions_of(stage, links, poses, shapes)
+    actuators = tuple(joints.actuators)
+    return RobotFile(mechanism, stage.gravity(), actuators, start, gravity_place=place, collisions=collisions)
 
 
 def _moves(stage: UsdStage, prim: Any) -> bool:
@@ -100,7 +103,7 @@ def _warn_of_contacts(stage: UsdStage, shapes: dict[str, list[Any]], tree: Spann
     standing = shapes[""]
     touching = [found[0] for path, found in shapes.items() if path and found]
     if standing and tree.bases and touching:
-        what = f"the robot falls through '{standing[0].GetName()}'; hold its base or add mechanism.forces"
+        what = f"the robot falls through '{standing[0].GetName()}'; hold its base or add mechanism.contacts"
         stage.warn(standing[0], f"{NO_CONTACTS}: {what}")
     elif len(touching) + bool(standing) > 1:
         what = f"{NO_CONTACTS}: bodies move through one another"
