@@ -103,8 +103,11 @@ def test_the_rows_of_contacts_are_as_with_dense_matrices(rig, which):
     change = np.asarray(found.free_change, float)
     assert np.abs(change - G @ standing).max() < 1e-10 * max(np.abs(change).max(), 1.0)
     forces = rng.normal(size=len(G))
-    with_forces = np.asarray(found.acceleration(forces), float)
+    with_forces, effort = (np.asarray(x, float) for x in found.motion(forces))
     assert np.abs(with_forces - (smooth + W @ G.T @ forces)).max() < 1e-10 * max(np.abs(with_forces).max(), 1.0)
+    needed = M @ with_forces + np.asarray(e.nonlinear_effects(q, v), float) - G.T @ forces
+    if not model.constraint_rows:
+        assert np.abs(effort - np.where(prescribed, needed, tau)).max() < 1e-9 * max(np.abs(needed).max(), 1.0)
     efforts = np.asarray(contact_efforts(e, q, forces), float)
     assert np.abs(efforts - G.T @ forces).max() < 1e-12 * max(np.abs(efforts).max(), 1.0)
 

@@ -161,13 +161,15 @@ class Integrator:
 
     estimate: the order of the method inside it whose difference is the estimated error, None without an estimate;
     implicit: whether it solves linear equations, and is stable at any step for motions that decay; multirate: whether
-    drives take steps of their own (`Multirate`), which do to linear equations what `step` does.
+    drives take steps of their own (`Multirate`), which do to linear equations what `step` does; moreau: whether steps
+    are those of `ContactStep`, likewise.
     """
 
     step: Step
     estimate: int | None = None
     implicit: bool = False
     multirate: bool = False
+    moreau: bool = False
 
 
 INTEGRATORS: dict[str, Integrator] = {
@@ -176,4 +178,5 @@ INTEGRATORS: dict[str, Integrator] = {
     "rosenbrock": Integrator(ROS2.step, implicit=True),
     "rodas4": Integrator(RODAS4.step, estimate=3, implicit=True),
     "multirate": Integrator(ROS2.step, implicit=True, multirate=True),
+    "moreau": Integrator(ROS2.step, implicit=True, moreau=True),
 }

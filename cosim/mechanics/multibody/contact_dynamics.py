@@ -54,6 +54,7 @@ class ContactDynamics:
     _sweep: InwardSweep
     _spread: SpreadRows
     _given: GivenMotionAndEffort
+    _efforts: Numeric  # of force laws and springs on the dofs of the tree
 
     @staticmethod
     def of(equations: MechanismEquations, state: MotionState, given: GivenMotionAndEffort) -> ContactDynamics:
@@ -79,12 +80,14 @@ class ContactDynamics:
         sweep = InwardSweep(e.sweeps, moving, forces, root, chosen, levels, vectors)
         S, m = spread.spread, len(opened)
         W = S @ ops.array(sweep.open_inertia).reshape(m, m) @ S.T
-        return ContactDynamics(points, S @ ops.array(sweep.open_accelerations), W, e, sweep, spread, given)
+        return ContactDynamics(points, S @ ops.array(sweep.open_accelerations), W, e, sweep, spread, given, efforts)
 
-    def acceleration(self, forces: Numeric) -> Numeric:
-        """q̈ (nv,) with the forces (3 k,) of the points."""
-        by_row = dict(zip(self._sweep.open, self._spread.spread.T @ forces, strict=True))
-        return self._sweep.solution(by_row).acceleration[self._equations.v_map.independent]
+    def motion(self, forces: Numeric) -> tuple[Numeric, Numeric]:
+        """q̈ (nv,) with the forces (3 k,) of the points, and the efforts (nv,) as in `hybrid_dynamics`."""
+        v_map, (_, tau, prescribed) = self._equations.v_map, self._given
+        found = self._sweep.solution(dict(zip(self._sweep.open, self._spread.spread.T @ forces, strict=True)))
+        effort = ops.where(prescribed, v_map.project(found.effort - self._efforts), tau)
+        return found.acceleration[v_map.independent], effort
 
 
 def _accelerations(

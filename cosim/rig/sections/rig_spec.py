@@ -260,7 +260,8 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         _check_joint_names(mechanism.description, dofs, reading)
     if dofs and not dofs.owners and "mechanism" in source.data:
         reading.fail(("mechanism",), "no joint moves on its own; give it a joint that is not fixed")
-    schedule = read_schedule(top.get("schedule"), reading)
+    contacts = bool(mechanism and mechanism.description.contacts)
+    schedule = read_schedule(top.get("schedule"), reading, contacts)
     if mechanism and mechanism.description.contacts:
         step = 1e-9 * schedule.step_ns / schedule.substeps
         check_stiffness(mechanism.description, source.data["mechanism"], step, reading)

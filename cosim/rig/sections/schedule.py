@@ -18,7 +18,7 @@ from cosim.rig.reading.yaml_source import YamlValue
 from cosim.simulation.loop.pacing import Pacing, Trigger
 from cosim.simulation.tick.tick_model import ORDER
 
-Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock", "rodas4", "multirate"]
+Integrator = Literal["semi_implicit_euler", "rk4", "rosenbrock", "rodas4", "multirate", "moreau"]
 AUTO = "auto"  # number of substeps
 WHOLE_TOLERANCE = 1e-9  # relative, of a time that must be a whole multiple
 SHORTEST_TICK_NS = 50_000  # ns from tick to tick; the wake-up latency of a thread is a large part of it
@@ -87,8 +87,9 @@ class ScheduleSpec:
         return self.pacing.rate if self.pacing else 1.0
 
 
-def read_schedule(data: YamlValue, reading: Reading) -> ScheduleSpec:
-    """The section `schedule`; errors are recorded in `reading`; wrong values are None or missing."""
+def read_schedule(data: YamlValue, reading: Reading, contacts: bool = False) -> ScheduleSpec:
+    """The section `schedule`; errors are recorded in `reading`; wrong values are None or missing. contacts: whether the
+    mechanism has some, which one integrator takes."""
     at, data = ("schedule",), data or {}
     substeps = data.get("substeps")
     adaptive, is_word = substeps == AUTO, isinstance(substeps, str) and substeps.isalpha()
@@ -97,6 +98,8 @@ def read_schedule(data: YamlValue, reading: Reading) -> ScheduleSpec:
         reading.fail((*at, "substeps"), what)
     fixed = {key: value for key, value in data.items() if not (is_word and key == "substeps")}
     values: dict[str, Any] = read_fields(_ScheduleFile, fixed, at, reading, besides=("realtime",))
+    if contacts:
+        values["integrator"] = _of_contacts(values, "integrator" in data, reading)
     step_ns: Any = _step_ns(values["step"], reading) if "step" in values else None
     duration_ns: Any = round(values["duration"] * 1e9) if "duration" in values else None
     if step_ns and duration_ns is not None and duration_ns < step_ns:
@@ -116,6 +119,16 @@ def read_schedule(data: YamlValue, reading: Reading) -> ScheduleSpec:
         if time is not None
     }
     return dataclasses.replace(schedule, deadlines=deadlines)
+
+
+def _of_contacts(values: Mapping[str, Any], given: bool, reading: Reading) -> str:
+    """The integrator of a mechanism with contacts; records another one."""
+    (wanted,) = (name for name, method in INTEGRATORS.items() if method.moreau)
+    integrator = values.get("integrator")
+    if given and integrator not in (None, wanted):
+        what = f"{integrator} does not treat contacts; use {wanted}, which is the default of a mechanism with contacts"
+        reading.fail(("schedule", "integrator"), what)
+    return wanted
 
 
 def _step_ns(step: float, reading: Reading) -> int | None:

@@ -6,11 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from cosim.core.errors import InputError, InputErrors, listed
 from cosim.core.types import Actuator
 from cosim.core.units import TURN, show_time
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.integrators.methods import INTEGRATORS
+from cosim.mechanics.multibody.contact_set import ROWS
 from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 from cosim.rig.reading.contracts import load_actuator, load_shared_actuator
@@ -50,7 +53,6 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     prescribed, rotations = prescribed_trajectories(spec, reading), prescribed_rotations(spec, reading)
     check_friction(spec, reading)
     _check_loads(spec, actuators, reading)
-    refuse_contacts(spec, reading)
     if reading.errors:
         raise InputErrors(reading.errors)
     mechanism, schedule = spec.mechanism, spec.schedule
@@ -69,10 +71,14 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         twins=twins_of(spec, real, reading),
         control=None if schedule.tolerance is None else StepControl(schedule.tolerance, schedule.adaptive),
         multirate=INTEGRATORS[schedule.integrator].multirate,
+        moreau=INTEGRATORS[schedule.integrator].moreau,
         formulation=mechanism.formulation,
         coupled=tuple(name for name in spec.joints if name in spec.couplings.loaded_dofs),
     )
     _check_motion(plant, {drive.name: drive.section for drive in spec.bond_graphs}, reading)
+    check_contacts(plant, reading)
+    if reading.errors:
+        raise InputErrors(reading.errors)
     if plant.multirate and plant.shared:
         what = "multirate takes drives of one joint each"
         reading.fail(("schedule", "integrator"), f"{what}; use rosenbrock or rodas4")
@@ -86,16 +92,33 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     plant = with_shaped_motion(plant, spec, reading)
     check_jumps(plant, reading)
     _check_redundancy(plant, spec, reading)
+    _check_rigid_contacts(plant, reading)
     plant = plant.with_modes(hybrid_modes_of(spec, plant))
     _check_formulation(plant, reading)
     return plant
 
 
-def refuse_contacts(spec: RigSpec, reading: Reading) -> None:
-    """Record that contacts are not simulated yet."""
-    if spec.mechanism.description.contacts:
-        what = "contacts are read, listed and checked, and not simulated yet"
-        reading.fail(("mechanism", "contacts"), f"{what}; take them out, or model them by laws of mechanism.forces")
+def check_contacts(plant: Plant, reading: Reading) -> None:
+    """Record what contacts cannot be together with."""
+    if not plant.moreau:
+        return
+    if plant.shared:
+        reading.fail(("schedule", "integrator"), "moreau takes drives of one joint each")
+    if plant.full_model.equations.coupled_inertia.acts:
+        reading.fail(("mechanism", "rotors"), "moreau takes rotors of one joint each; leave them out, or the contacts")
+
+
+def _check_rigid_contacts(plant: Plant, reading: Reading) -> None:
+    """Record rigid contacts where nothing can move."""
+    if not plant.contacts:
+        return
+    contacts, first, W = plant.contacts.contacts, 0, plant.contact_mobility
+    for contact in contacts.members:
+        own = slice(ROWS * first, ROWS * (first + contact.points))
+        first += contact.points
+        if contact.law.stiffness is None and not np.any(W[own, own]):
+            what = f"contact '{contact.name}' is rigid, and both its links follow given motions"
+            reading.errors.append(InputError(f"{what}; give it a stiffness", contact.place))
 
 
 def shared_drives(spec: RigSpec | PlantSpec, reading: Reading) -> dict[str, SharedDrive]:
@@ -174,6 +197,7 @@ def _check_formulation(plant: Plant, reading: Reading) -> None:
     needs = [f"joint '{name}' is prescribed" for name in (*plant.prescribed, *plant.rotations)]
     needs += [f"joint '{name}' is real" for name in plant.real]
     needs += [f"the rig has {_modes(plant)}"] if plant.modes else []
+    needs += ["the integrator moreau solves with the sweeps of separate bodies"] if plant.moreau else []
     needs += ["the integrator multirate solves with the mass matrix"] if plant.multirate else []
     if needs:
         what = f"'{plant.formulation}' gives accelerations of free joints only, and {needs[0]}"
@@ -233,8 +257,9 @@ def _check_loads(spec: RigSpec, actuators: Mapping[str, Actuator], reading: Read
 
 def load_of_mechanism(plant: Plant) -> str:
     """Why it is not known what a joint carries beside its drive, before its acceleration is known; "" where it is."""
-    if plant.multirate:
-        return "multirate solves drives with their friction apart from the mechanism; use rosenbrock or rodas4"
+    for apart, name in ((plant.multirate, "multirate"), (plant.moreau, "moreau")):
+        if apart:
+            return f"{name} solves drives with their friction apart from the mechanism; use rosenbrock or rodas4"
     if plant.full_model.constraint_rows:
         return "with closed loops and constraints the load of the mechanism depends on its acceleration; take it out"
     return ""

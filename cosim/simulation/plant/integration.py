@@ -18,6 +18,7 @@ from cosim.core.compile.routine import Routine
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.types import SETPOINTS, Numeric
 from cosim.mechanics.integrators.methods import INTEGRATORS, Integrator, MovingAxes, System
+from cosim.simulation.plant.contact_step import ContactStep
 from cosim.simulation.plant.multirate import Multirate
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.step_control import StepControl, largest
@@ -147,6 +148,8 @@ class Integration:
     def _one_step(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
         if self.method.multirate:
             return self.corrected(t + h, self._multirate.step(t, x, request, h))
+        if self.method.moreau:
+            return self.corrected(t + h, self._moreau.step(t, x, request, h))
         end, error = self.method.step(self.system(request), t, x, h)
         if self.plant.control is not None:
             state, errors = self.plant.layout.unpack(end), self.plant.control.relative(error, end)
@@ -158,6 +161,10 @@ class Integration:
     @cached_property
     def _multirate(self) -> Multirate:
         return Multirate(self.plant, self.substeps, self.compiled)
+
+    @cached_property
+    def _moreau(self) -> ContactStep:
+        return ContactStep(self.plant, self.compiled)
 
     def corrected(self, t: Numeric, x: Numeric) -> Numeric:
         """The state without what violates its constraints."""

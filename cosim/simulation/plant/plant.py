@@ -58,6 +58,7 @@ class Plant(PlantDescription):
             "actuators": self._initial_actuators(),
             "energy": {"work": np.zeros(()), "loss": np.zeros(())}
             | ({"forces": np.zeros(())} if self.has_force_laws else {})
+            | ({"contacts": np.zeros(())} if self.contacts else {})
             | ({"external": np.zeros(len(self.coupled))} if self.coupled else {})
             | ({"real": np.zeros(len(self.real))} if self.real else {}),
         }
@@ -91,6 +92,8 @@ class Plant(PlantDescription):
         if self.multirate:
             before = np.zeros(self.full_model.nv)  # mean acceleration of the step before
             constants["drive_steps"] = {"acceleration": before, "unconverged": np.zeros(())}
+        if self.moreau:
+            constants["contacts"] = self.contacts.initial()
         constants |= {"steps": self.control.initial(self.full_model.nv)} if self.control else {}
         return constants | ({"modes": self.modes.initial()} if self.modes else {})
 
@@ -345,7 +348,7 @@ class Plant(PlantDescription):
         friction = equations.friction_effort(v, self.bristles.dry_efforts(v, loads, z))
         bristle_rates = self.bristles.rates(v, loads, z)
         of_joints = {"joint_friction": friction, "bristle_rates": bristle_rates, "loads": loads}
-        resistance = friction - external
+        resistance = friction - external - self.contacts.efforts(equations, t, q, x)
         applied = effort - resistance
         of_brakes: dict[str, Numeric] = {}
         if self.modes.brakes:
@@ -424,6 +427,8 @@ class Plant(PlantDescription):
         } | ({"bristles": solution["bristle_rates"]} if self.bristles else {})
         if self.has_force_laws:
             dx["energy"]["forces"] = ops.sum(equations.force_powers(q, v, t).values())
+        if self.contacts:
+            dx["energy"]["contacts"] = np.zeros(())
         if self.coupled:
             dx["energy"]["external"] = ops.array([solution["external"][k] * v[k] for k in self.external.dofs])
         if self.real:

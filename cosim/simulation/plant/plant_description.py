@@ -18,11 +18,13 @@ from cosim.core.types import Actuator, Numeric, SampledPart, SharedActuator, Sta
 from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_formulation
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import ConsistentState, find_consistent_state
+from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, GivenMotionAndEffort, MotionState
 from cosim.mechanics.multibody.given_rotation import GivenRotation
 from cosim.mechanics.multibody.mechanism import GivenMotion, Mechanism
 from cosim.mechanics.multibody.misaligned_axes import describe_inexact
 from cosim.simulation.plant.breaks import Breaks, GivenSample, first_time, jumps_at, motion_of, motion_of_rotation
 from cosim.simulation.plant.bristles import Bristles
+from cosim.simulation.plant.contact_state import ContactState
 from cosim.simulation.plant.external_efforts import ExternalEfforts
 from cosim.simulation.plant.hybrid_modes import HybridModes
 from cosim.simulation.plant.inertial_drives import InertialDrives
@@ -87,6 +89,7 @@ class PlantDescription:
     twins: Mapping[str, Actuator] = field(default_factory=dict)
     control: StepControl | None = None  # of integrators that estimate their error
     multirate: bool = False  # whether the drives take steps of their own
+    moreau: bool = False  # whether steps are those of `ContactStep`
     coupled: tuple[str, ...] = ()  # dofs with an effort from outside
     rotations: Mapping[str, GivenRotation] = field(default_factory=dict)  # of prescribed spherical joints, by joint
     formulation: str = SEPARATE_BODIES  # of the equations of motion; another one if all dofs are free at all times
@@ -366,6 +369,18 @@ class PlantDescription:
     def external(self) -> ExternalEfforts:
         """The efforts from outside, in the order of `coupled`."""
         return ExternalEfforts([self.full_model.dof_index(name) for name in self.coupled])
+
+    @cached_property
+    def contacts(self) -> ContactState:
+        return ContactState(self.full_model.equations.constraints.contacts, self.full_model.nv)
+
+    @property
+    def contact_mobility(self) -> np.ndarray:
+        """W (3 k, 3 k) of the k points at the start [1/kg]; see `ContactDynamics`."""
+        none, known = np.zeros(self.model.nv), self.imposed
+        motion = MotionState(0.0, self.start.q, self.start.v)
+        found = ContactDynamics.of(self.model.equations, motion, GivenMotionAndEffort(none, none, known))
+        return np.asarray(found.inertia, dtype=float)
 
     @property
     def has_force_laws(self) -> bool:

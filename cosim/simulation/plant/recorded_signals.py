@@ -9,6 +9,7 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.types import ACTUATOR_OUTPUTS, Numeric, Signal, Signals, State
 from cosim.simulation.plant.plant import Plant
+from cosim.simulation.plant.recorded_contacts import record_contacts
 from cosim.simulation.plant.recorded_reactions import record_reactions
 from cosim.simulation.plant.recorded_values import RecordedSignals
 
@@ -71,9 +72,10 @@ ENERGIES: Signals = {
     "kinetic": Signal((), "J", "kinetic energy of the mechanism and of the rotors of rigid gears"),
     "potential": Signal((), "J", "potential energy of gravity"),
     "stored": Signal((), "J", "kinetic, potential and elastic energy, and the energy stored in actuators and bristles"),
-    "elastic": Signal((), "J", "elastic energy of the springs of the mechanism"),
+    "elastic": Signal((), "J", "elastic energy of the springs of the mechanism and of its contacts"),
     "work": Signal((), "J", "work since the start of actuator supplies and prescribed motions"),
-    "dissipated": Signal((), "J", "energy dissipated since the start by friction and resistance"),
+    "dissipated": Signal((), "J", "energy dissipated since the start by friction and resistance, and in contacts"),
+    "contacts": Signal((), "J", "energy lost in contacts since the start"),
     "forces": Signal((), "J", "work of the force laws on the mechanism since the start"),
     "parts": Signal((), "J", "work of the parts on the mechanism since the start"),
 }
@@ -133,6 +135,7 @@ def recorded_of(plant: Plant, t: Numeric, x: State, request: Numeric) -> Recorde
     if plant.multirate:
         recorded.add("steps", {"unconverged": x["drive_steps"]["unconverged"]}, STEPS)
     record_reactions(plant, recorded, t, solution, plant.active(x))
+    record_contacts(plant, recorded, t, q, v, x)
     return recorded
 
 
@@ -181,16 +184,22 @@ def _record_axes(
 def _energies(plant: Plant, t: Numeric, x: State, solution: State) -> dict[str, Numeric]:
     q, v, equations = solution["q"], solution["v"], plant.model.equations
     kinetic, potential = equations.kinetic_energy(q, v, t), equations.gravity_energy(q, t)
-    elastic = equations.elastic_energy(q, t)
+    elastic, loss = equations.elastic_energy(q, t), x["energy"]["loss"]
+    of_contacts: dict[str, Numeric] = {}
+    if plant.contacts:
+        in_contacts = plant.contacts.stored_energy(equations, t, q, x)
+        of_contacts["contacts"] = x["energy"]["contacts"] - in_contacts
+        elastic, loss = elastic + in_contacts, loss + of_contacts["contacts"]
     stored = kinetic + potential + elastic + ops.sum(y["stored"] for y in solution["outputs"].values())
     stored = stored + plant.bristles.energy(x["bristles"]) if plant.bristles else stored
     return {
         "kinetic": kinetic,
         "potential": potential,
         "stored": stored,
-        **({"elastic": elastic} if equations.has_springs else {}),
+        **({"elastic": elastic} if equations.has_springs or plant.contacts else {}),
         "work": x["energy"]["work"],
-        "dissipated": x["energy"]["loss"],
+        "dissipated": loss,
+        **of_contacts,
         **({"forces": x["energy"]["forces"]} if plant.has_force_laws else {}),
         **({"parts": ops.sum(x["energy"]["external"])} if plant.coupled else {}),
     }

@@ -1,0 +1,122 @@
+"""The law of a contact as numbers of its rows in one step: what its springs add to W, and to the velocity that
+complementarity is required of.
+
+A point has springs of stiffness k along t1, t2 and n with dampers beside them, a friction element behind the
+tangential ones, and no pull. In a step of length h with the impulse Λ, the gap g in its middle, and f the tangential
+force of the springs before,
+
+    0 ≤ Λ_n ⊥ u_n + Λ_n / (h a_n) + k g / a_n ≥ 0,    a_n = ½ k h + d_n,
+    w = u_t + Λ_t / (h a_t) − f / a_t,                a_t = k h + d_t,    w the velocity of the friction element,
+    f⁺ = f + (Λ_t / h − f) k h / a_t,
+
+implicit in the springs. The force is the state: a contact at rest does not creep. A rigid point has no springs:
+Moreau's law of velocities, with a part of a penetration corrected per step, and Newton's law of impact.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim.core import ops
+from cosim.core.types import Numeric
+from cosim.mechanics.multibody.contact.shapes import ContactLaw
+
+CORRECTED = 0.2  # part of the penetration of a rigid point that is corrected per step
+SLOWEST_BOUNCE = 0.05  # m/s, of the approach; below, a rigid point does not rebound
+LEAST_RESTITUTION = 0.01  # that dampers give; the damping ratio is 4.8 there
+NEWTON_STEPS = 8  # of the damping ratio
+IMMOBILE = 1e-9  # W of a direction in which nothing moves, relative to the compliance of the springs in a step
+STUCK_SPEED = 1e-3  # m/s; a point that touches at a lower tangential speed has static friction
+
+
+class PointState(NamedTuple):
+    """What a point keeps from step to step. force (3,): along t1, t2, n [N]; spring (2,): of the tangential springs
+    [N]; slides (): 1 where it slides."""
+
+    force: Numeric
+    spring: Numeric
+    slides: Numeric
+
+
+class PointTerms(NamedTuple):
+    """compliance (3,): added to the diagonal of W [1/kg]; shift (3,): to the velocity [m/s]; friction (): μ;
+    kept (): part of the force of the dampers, h a_t / h, see `spring_after`."""
+
+    compliance: Numeric
+    shift: Numeric
+    friction: Numeric
+    relaxed: Numeric
+
+
+def point_terms(
+    law: ContactLaw, gap: Numeric, before: Numeric, free: Numeric, mobility: Numeric, state: PointState, h: Numeric
+) -> PointTerms:
+    """gap [m] in the middle of the step of length h [s]; before, free (3,): velocity before the step, and after it
+    without impulses [m/s]; mobility (3,): diagonal of W [1/kg]."""
+    touched = state.force[2] > 0.0
+    slow = before[0] * before[0] + before[1] * before[1] <= STUCK_SPEED**2
+    static = ops.logical_and(state.slides < 0.5, ops.logical_or(touched, slow))
+    friction = ops.where(static, law.static, law.sliding)
+    if law.stiffness is None:
+        return PointTerms(np.zeros(3), _rigid_shift(law, gap, before, free, h), friction, 1.0)
+    k, inside = law.stiffness, gap < 0.0
+    damping = [_damping(law, k, mobility[i], h) for i in range(3)]
+    across = [k * h + damping[i] for i in range(2)]
+    normal = 0.5 * k * h + ops.where(inside, damping[2], 0.0)
+    compliance = [1.0 / (h * a) for a in (*across, normal)]
+    shift = [-state.spring[0] / across[0], -state.spring[1] / across[1], k * gap / normal]
+    return PointTerms(ops.array(compliance), ops.array(shift), friction, ops.array([k * h / a for a in across]))
+
+
+def spring_after(terms: PointTerms, force: Numeric, state: PointState) -> Numeric:
+    """(2,) the force of the tangential springs after a step in which the point exerts `force` (3,)."""
+    loaded = state.spring + (force[:2] - state.spring) * terms.relaxed
+    return ops.where(force[2] > 0.0, loaded, 0.0)
+
+
+def _rigid_shift(law: ContactLaw, gap: Numeric, before: Numeric, free: Numeric, h: Numeric) -> Numeric:
+    closing = ops.where(gap > 0.0, 2.0 * gap, CORRECTED * gap) / h
+    if ops.is_zero(law.restitution):
+        return ops.array([0.0, 0.0, closing])
+    hits = ops.logical_and(free[2] + closing < 0.0, before[2] < -SLOWEST_BOUNCE)
+    return ops.array([0.0, 0.0, ops.where(hits, law.restitution * before[2], closing)])
+
+
+def _damping(law: ContactLaw, k: Numeric, mobility: Numeric, h: Numeric) -> Numeric:
+    """N s/m, of the mass that moves along the direction; none where nothing can."""
+    moves = mobility * k * h * h > IMMOBILE
+    mass = 1.0 / ops.where(moves, mobility, 1.0)
+    return ops.where(moves, 2.0 * damping_ratio(law.restitution) * ops.sqrt(k * mass), 0.0)
+
+
+def damping_ratio(restitution: Numeric) -> Numeric:
+    """ζ of a spring and a damper that do not pull, on which a mass rebounds with this part of its velocity (Schwager
+    and Pöschel, Granular Matter 9, 2007):
+
+        e = exp(−2 ζ arccos(ζ) / √(1 − ζ²)),    with arcosh and ζ² − 1 beyond ζ = 1.
+    """
+    wanted = -ops.log(ops.maximum(restitution, LEAST_RESTITUTION))
+    ratio = wanted / ops.sqrt(np.pi**2 + wanted * wanted)  # where the mass may be pulled
+    for _ in range(NEWTON_STEPS):
+        exponent, slope = _exponent(ratio)
+        ratio = ops.maximum(ratio - (exponent - wanted) / slope, 1e-9)
+    return ratio
+
+
+def _exponent(ratio: Numeric) -> tuple[Numeric, Numeric]:
+    """(2 ζ arccos(ζ) / √(1 − ζ²), its derivative); by its series at ζ = 1."""
+    d = ratio - 1.0
+    near = ops.abs(d) < 1e-3
+    below, above = ops.where(d < -1e-3, ratio, 0.5), ops.where(d > 1e-3, ratio, 2.0)
+    r = ops.sqrt(1.0 - below * below)
+    low = ops.atan2(r, below) / r
+    s = ops.sqrt(above * above - 1.0)
+    high = ops.log(above + s) / s
+    series = 1.0 - d / 3.0 + 2.0 / 15.0 * d * d
+    f = ops.where(near, series, ops.where(d < 0.0, low, high))
+    # of f = arccos(ζ)/√(1 − ζ²): (1 − ζ²) f′ = ζ f − 1
+    apart = ops.where(near, 1.0, 1.0 - ratio * ratio)
+    change = ops.where(near, -1.0 / 3.0 + 4.0 / 15.0 * d, (ratio * f - 1.0) / apart)
+    return 2.0 * ratio * f, 2.0 * (f + ratio * change)

@@ -1,0 +1,295 @@
+"""A step of the plant with contacts: impulses at the middle of the step, with the drives implicit (Moreau and Jean).
+
+The mechanism is evaluated once, at q_m = q ⊕ ½ h v. The velocities v⁺ at the end solve
+
+    (M + D) (v⁺ − v) = h τ + h e + Gᵀ Λ,    q⁺ = q_m ⊕ ½ h v⁺,
+
+e and D from one iteration of an implicit step of the drives and of what the joints oppose, linear in v⁺: D joins the
+rotor inertias in the sweeps, in the dynamics and in W. The impulses Λ follow from the law of contact. Velocities along
+axes that turn with a body are along those of the middle within the step; forces that depend on velocities are taken at
+the middle that the change of the step before leads to. Where no point is within reach there are no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from cosim.core import ops
+from cosim.core.compile.routine import Routine, call_when
+from cosim.core.types import Numeric, State
+from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
+from cosim.mechanics.multibody.contact.law_rows import PointState, PointTerms, point_terms, spring_after
+from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, GivenMotionAndEffort, MotionState
+from cosim.mechanics.multibody.contact_set import ROWS, ContactSet
+from cosim.mechanics.multibody.kinematics import Placement
+from cosim.simulation.plant.bristles import JointLoads
+from cosim.simulation.plant.drive_bank import Drive, DriveBank, Iteration, JointDrives
+from cosim.simulation.plant.joint_resistance import JointResistance
+from cosim.simulation.plant.plant import Plant
+
+SLIP_SPEED = 1e-8  # m/s, of a point that slides
+
+
+class Middle(NamedTuple):
+    """The step as it is known before its impulses."""
+
+    clock: Numeric  # (2,) time of the middle, length [s]
+    request: Numeric  # (nv,)
+    state: Numeric  # the flat state at the start
+    q: Numeric  # (nq,) in the middle
+    v: Numeric  # (nv,) at the start, along the axes of the middle
+    at: Numeric  # (nv,) in the middle, as the step before predicts
+
+
+@dataclass
+class ContactStep:
+    """compiled: whether the parts are compiled as routines."""
+
+    plant: Plant
+    compiled: bool = True
+
+    @property
+    def _nv(self) -> int:
+        return self.plant.model.nv
+
+    @property
+    def contacts(self) -> ContactSet:
+        return self.plant.model.equations.constraints.contacts
+
+    @cached_property
+    def _drives(self) -> JointDrives:
+        return JointDrives(self.plant)
+
+    @cached_property
+    def _resistance(self) -> JointResistance:
+        return JointResistance(self.plant, self._drives)
+
+    @cached_property
+    def bank(self) -> DriveBank:
+        model = self.plant.model
+        drives = {name: Drive(block, model.dof_index(name)) for name, block in self._drives.blocks.items()}
+        return DriveBank(drives, model.nv, self.compiled)
+
+    @cached_property
+    def _solver(self) -> ContactSolver:
+        return ContactSolver(len(self.contacts.of_points))
+
+    # --- the step ---
+
+    def step(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
+        """The flat state at t + h, before drift is corrected."""
+        plant, state = self.plant, self.plant.layout.unpack(x)
+        at = t + 0.5 * h
+        q, v, _ = plant.motion(t, state)
+        way = 0.5 * h * v
+        before = plant.turned(state, v, way)
+        predicted = before + (0.5 * h) * state["contacts"]["acceleration"]
+        moved = plant.with_motion(state, q + plant.model.equations.rate(q, way), predicted)
+        q_middle, v_middle, _ = plant.motion(at, moved)
+        middle = Middle(ops.array([at, h]), request, x, q_middle, before, v_middle)
+        return self._with_contacts(middle) if self.contacts else self._fly(*middle)
+
+    def _with_contacts(self, middle: Middle) -> Numeric:
+        """The flat state after the step; without rows while all points are farther than they can come."""
+        near = self._nearest(middle) <= 0.0
+        flying = call_when(ops.logical_not(near), self._flying, middle, [middle.state])
+        return call_when(near, self._touching, middle, [flying])
+
+    def _nearest(self, middle: Middle) -> Numeric:
+        """The least distance of a point from where a step without impulses could bring it [m]."""
+        placed, (_, h) = self._placed(middle), middle.clock
+        points = self.contacts.points(placed)
+        rates = self.contacts.rates(placed, points)
+        least: Numeric = np.inf
+        for j, point in enumerate(points):
+            least = ops.minimum(least, point.gap - h * ops.abs(rates[ROWS * j + 2]) - self._reserve(h))
+        state = self.plant.layout.unpack(middle.state)["contacts"]
+        return ops.where(ops.sum(state["force"][2::ROWS]) > 0.0, -1.0, least)
+
+    def _reserve(self, h: Numeric) -> Numeric:
+        """What accelerations add to the way of a point in a step [m]: 100 g."""
+        return 1000.0 * h * h
+
+    def _placed(self, middle: Middle) -> list[Placement]:
+        """The bodies in the middle, with the velocities at the start."""
+        e = self.plant.model.equations
+        return e.placements(e.q_map.positions(middle.q), e.v_map.expand(middle.v), middle.clock[0])[1]
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        nv = (self._nv,)
+        return [(2,), nv, (self.plant.layout.size,), (self.plant.model.nq,), nv, nv]
+
+    def _part(self, fn: Callable[..., Numeric], name: str) -> Callable[..., Numeric]:
+        return Routine(fn, self._shapes, name) if self.compiled else fn
+
+    @cached_property
+    def _flying(self) -> Callable[..., Numeric]:
+        return self._part(self._fly, "flying")
+
+    @cached_property
+    def _touching(self) -> Callable[..., Numeric]:
+        return self._part(self._touch, "touching")
+
+    # --- without contact ---
+
+    def _fly(self, *parts: Numeric) -> Numeric:
+        middle = Middle(*parts)
+        drives = self._iterated(middle)
+        equations, motion, given = self._equations(middle, drives)
+        t, q, v, active = motion
+        if equations.is_plain_tree:
+            found = equations.hybrid_dynamics(q, v, *given, t)
+        else:
+            found = equations.constrained_dynamics(q, v, *given, t, active)[:2]
+        return self._end(middle, drives, *found, self.plant.contacts.none, 0.0)
+
+    # --- with contact ---
+
+    def _touch(self, *parts: Numeric) -> Numeric:
+        middle, k = Middle(*parts), len(self.contacts.of_points)
+        (_, h), state = middle.clock, self.plant.layout.unpack(middle.state)["contacts"]
+        drives = self._iterated(middle)
+        equations, motion, given = self._equations(middle, drives)
+        dynamics = ContactDynamics.of(equations, motion, given)
+        before = self.contacts.rates(self._placed(middle), dynamics.points)
+        free = before + h * dynamics.free_change
+        terms = self._terms(dynamics, before, free, state, h)
+        W = dynamics.inertia + np.eye(ROWS * k) * ops.concatenate([of.compliance for of in terms])
+        shifted = free + ops.concatenate([of.shift for of in terms])
+        friction = ops.array([of.friction for of in terms])
+        impulses, passes, residual, _ = self._solver(W, shifted, friction, h * state["force"])
+        forces = impulses / h
+        after = free + dynamics.inertia @ impulses
+        slip = shifted + W @ impulses
+        ended = self._contact_state(terms, forces, slip, state)
+        # points that touch first change velocities at once: what they were before says nothing of the next step
+        now, then = forces[2::ROWS], state["force"][2::ROWS]
+        first = ops.sum(ops.where(ops.logical_and(now > 0.0, then <= 0.0), 1.0, 0.0)) > 0.5
+        ended |= {"passes": passes, "residual": residual, "continues": ops.where(first, 0.0, 1.0)}
+        return self._end(middle, drives, *dynamics.motion(forces), ended, -0.5 * (impulses @ (before + after)))
+
+    def _terms(
+        self, dynamics: ContactDynamics, before: Numeric, free: Numeric, state: State, h: Numeric
+    ) -> list[PointTerms]:
+        found = []
+        for j, (contact, point) in enumerate(zip(self.contacts.of_points, dynamics.points, strict=True)):
+            own = slice(ROWS * j, ROWS * j + ROWS)
+            mobility = ops.array([dynamics.inertia[r, r] for r in range(own.start, own.stop)])
+            found.append(point_terms(contact.law, point.gap, before[own], free[own], mobility, _point(state, j), h))
+        return found
+
+    def _contact_state(self, terms: list[PointTerms], forces: Numeric, slip: Numeric, state: State) -> State:
+        springs, slides = [], []
+        for j, of in enumerate(terms):
+            force = forces[ROWS * j : ROWS * j + ROWS]
+            springs.append(spring_after(of, force, _point(state, j)))
+            slides.append(_slides(force, slip[ROWS * j : ROWS * j + 2], of.friction))
+        return {"force": forces, "spring": ops.concatenate(springs), "slides": ops.array(slides)}
+
+    # --- the parts of both ---
+
+    def _iterated(self, middle: Middle) -> _Implicit:
+        """Drives and joints in an implicit step, linear in the change of the velocities."""
+        plant, (at, h) = self.plant, middle.clock
+        state = plant.layout.unpack(middle.state)
+        chart = plant.model.equations.chart(plant.motion(at - 0.5 * h, state)[0])
+        z = self.bank.start(self._drives.states(state), chart, middle.v)
+        clock = ops.array([at + 0.5 * h, h])
+        drives = self.bank.iterate(z, middle.request, clock, z)
+        motion = z[-2 * self._nv :]
+        by_position, by_velocity = (h * np.diag(slope) for slope in self._resistance.slopes(motion))
+        resistance = h * self._resistance.effort(motion) + h * by_position * middle.v
+        slope = by_velocity + h * by_position - drives.efforts_by_velocity
+        slope = ops.where(plant.locked_or_imposed(state), 0.0, slope)
+        return _Implicit(z, clock, drives, slope, (drives.efforts - resistance) / h)
+
+    def _equations(self, middle: Middle, drives: _Implicit) -> tuple:
+        """(equations with what drives and joints add to the inertia, motion, given motion and efforts)."""
+        plant, at = self.plant, middle.clock[0]
+        state = plant.layout.unpack(middle.state)
+        equations = plant.model.equations.without_joint_springs.with_rotors(drives.slope)
+        efforts = drives.efforts + plant.external_effort(at, state)
+        if plant.modes.brakes:
+            chart = equations.chart(middle.q)
+            efforts = efforts + plant.modes.brakes.efforts(at, state["modes"], chart, middle.at)["braking_effort"]
+        motion = MotionState(at, middle.q, middle.at, plant.active(state))
+        given = GivenMotionAndEffort(plant.motion(at, state)[2], efforts, plant.locked_or_imposed(state))
+        return equations, motion, given
+
+    def _end(
+        self, middle: Middle, drives: _Implicit, a: Numeric, load: Numeric, contacts: State, taken: Numeric
+    ) -> Numeric:
+        """The flat state after the step. a, load (nv,): q̈, and the effort of dofs whose motion is known; contacts:
+        their state; taken: energy that they take [J]."""
+        plant, equations, bank = self.plant, self.plant.model.equations, self.bank
+        (_, h), state = middle.clock, plant.layout.unpack(middle.state)
+        standing = a - plant.transport(state, middle.at)
+        change = h * standing
+        v = middle.v + change
+        way = 0.5 * h * v
+        q, after = middle.q + equations.rate(middle.q, way), plant.turned(state, v, way)
+        z = drives.start + ops.concatenate([*drives.iteration.changes(change), h * v, change])
+        blocks = self._drives.of_plant(bank.states(z))
+        energy = self._energy(middle, drives, z, v, load)
+        if self.contacts:
+            energy["contacts"] = state["energy"]["contacts"] + taken
+        own = {name: value for name, value in contacts.items() if name != "continues"}
+        own["acceleration"] = standing * contacts.get("continues", 1.0)
+        moved = plant.with_motion(state, q, after)
+        return plant.layout.pack(moved | blocks | {"energy": energy, "contacts": own})
+
+    def _energy(self, middle: Middle, drives: _Implicit, z: Numeric, v: Numeric, load: Numeric) -> State:
+        """The integrals of power after the step."""
+        plant, equations, (at, h) = self.plant, self.plant.model.equations, middle.clock
+        state = plant.layout.unpack(middle.state)
+        mean = 0.5 * (middle.v + v)
+        found = dict(state["energy"])
+        work, loss = self.bank.powers(z, middle.request, drives.clock, drives.start)
+        loss = loss + self._resistance.friction(v) @ mean + equations.damper_loss(middle.q, mean, at)
+        if plant.modes.brakes:
+            chart = equations.chart(middle.q)
+            loss = loss - plant.modes.brakes.efforts(at, state["modes"], chart, mean)["braking_effort"] @ mean
+        external = plant.external_effort(at, state)
+        if plant.imposed.any():
+            loads = JointLoads(np.zeros(self._nv), np.zeros(self._nv))
+            bristles = plant.bristles.dry_efforts(middle.at, loads, state.get("bristles", np.zeros(0)))
+            efforts = load + equations.friction_effort(middle.at, bristles) - external
+            work = work + ops.sum(efforts[k] * mean[k] for k in np.flatnonzero(plant.imposed))
+        found |= {"work": found["work"] + h * work, "loss": found["loss"] + h * loss}
+        if plant.coupled:
+            found["external"] = found["external"] + h * ops.array([external[k] * mean[k] for k in plant.external.dofs])
+        if "forces" in found:
+            found["forces"] = found["forces"] + h * ops.sum(equations.force_powers(middle.q, mean, at).values())
+        return found
+
+
+class _Implicit(NamedTuple):
+    """An implicit step of drives and joints. start: z before it; clock: time of its end, length [s]; slope (nv,): D;
+    efforts (nv,): without a change of velocity."""
+
+    start: Numeric
+    clock: Numeric
+    iteration: Iteration
+    slope: Numeric
+    efforts: Numeric
+
+
+def _point(state: State, j: int) -> PointState:
+    """The part of the state of point j."""
+    force, spring = state["force"][ROWS * j : ROWS * j + ROWS], state["spring"][2 * j : 2 * j + 2]
+    return PointState(force, spring, state["slides"][j])
+
+
+def _slides(force: Numeric, slip: Numeric, friction: Numeric) -> Numeric:
+    """1 for a point at the limit of friction that slips."""
+    across = force[0] * force[0] + force[1] * force[1]
+    limit = friction * force[2]
+    at_limit = across >= (1.0 - 1e-9) ** 2 * limit * limit
+    slips = slip[0] * slip[0] + slip[1] * slip[1] > SLIP_SPEED**2
+    return ops.where(ops.logical_and(force[2] > 0.0, ops.logical_and(at_limit, slips)), 1.0, 0.0)

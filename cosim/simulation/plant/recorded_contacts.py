@@ -1,0 +1,64 @@
+"""What the plant records of its contacts: forces, gap, slip and state of each, and how the solver fares.
+
+Forces are the mean ones of the step before. What the springs of a contact store, they give back: the rest of the energy
+that contacts have taken is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cosim.core import ops
+from cosim.core.types import Numeric, Signal, Signals, State
+from cosim.mechanics.multibody.contact.gaps import PointOfContact
+from cosim.mechanics.multibody.contact_set import ROWS
+from cosim.simulation.plant.plant import Plant
+from cosim.simulation.plant.recorded_values import RecordedSignals
+
+OF_A_CONTACT: Signals = {
+    "normal_force": Signal((), "N", "force of the contact along its normal, the sum of its points", chart="force"),
+    "friction_force": Signal((), "N", "size of the friction force, the sum of the points as a vector", chart="force"),
+    "gap": Signal((), "m", "least distance of the two shapes, negative inside each other", chart="gap"),
+    "slip": Signal((), "m/s", "largest tangential speed of a point that touches", chart="velocity"),
+    "state": Signal((), "1", "0: open, 1: touches and sticks, 2: slides at one point or more"),
+}
+OF_THE_SOLVER: Signals = {
+    "passes": Signal((), "1", "passes of the solver of the contacts in the step before"),
+    "residual": Signal((), "m/s", "largest violation of the law of contact that the solver left in the step before"),
+}
+
+
+def record_contacts(plant: Plant, recorded: RecordedSignals, t: Numeric, q: Numeric, v: Numeric, x: State) -> None:
+    """`<contact>/normal_force` …, `contacts/passes` and `contacts/residual`."""
+    if not plant.contacts:
+        return
+    contacts, state = plant.contacts.contacts, x["contacts"]
+    points, rates = plant.contacts.points_and_rates(plant.model.equations, t, q, v)
+    first = 0
+    for contact in contacts.members:
+        own = range(first, first := first + contact.points)
+        recorded.add(contact.name, _of_contact(own, points, rates, state), OF_A_CONTACT)
+    recorded.add("contacts", {name: state[name] for name in OF_THE_SOLVER}, OF_THE_SOLVER)
+
+
+def _of_contact(
+    own: Sequence[int], points: Sequence[PointOfContact], rates: Numeric, state: State
+) -> dict[str, Numeric]:
+    """own: the points of the contact."""
+    forces = {j: state["force"][ROWS * j : ROWS * j + ROWS] for j in own}
+    touches = {j: forces[j][2] > 0.0 for j in own}
+    across = ops.sum(points[j].axes[:2].T @ forces[j][:2] for j in own)
+    gap, slip, kind = points[own[0]].gap, 0.0, 0.0
+    for j in own:
+        gap = ops.minimum(gap, points[j].gap)
+        along = rates[ROWS * j : ROWS * j + 2]
+        slip = ops.maximum(slip, ops.where(touches[j], ops.sqrt(along @ along), 0.0))
+        kind = ops.maximum(kind, ops.where(touches[j], 1.0 + state["slides"][j], 0.0))
+    normal = ops.sum(force[2] for force in forces.values())
+    return {
+        "normal_force": normal,
+        "friction_force": ops.sqrt(across @ across),
+        "gap": gap,
+        "slip": slip,
+        "state": kind,
+    }
