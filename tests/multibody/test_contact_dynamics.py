@@ -28,6 +28,7 @@ TREES = {
     "mechanisms/parallelogram": [(-1, BallShape(0.0), None)],
     "mechanisms/suspension": [(-1, BallShape(0.1), None), (0, BallShape(0.1), -1)],
     "mechanisms/slider_crank": [(-1, BoxShape((0.1, 0.2, 0.3)), None)],
+    "mechanisms/coupled_wrist": [(-1, BallShape(0.1), None), (0, BoxShape((0.1, 0.2, 0.3)), None)],
     "elastic/two_link_arm": [(-1, BallShape(0.1), None)],
 }
 
@@ -49,7 +50,10 @@ def model_of(rig):
 
 def dense_rows(model, ends, q, points):
     """G (3 k, nv) by the Jacobians of the links."""
-    rows, contacts = [], model.equations.constraints.contacts
+    rows, contacts, e = [], model.equations.constraints.contacts, model.equations
+    if e.constraints.elastic:  # a shape moves with the place on the link where it is attached
+        moved = [e.placements(e.q_map.positions(q), e.v_map.expand(unit), 0.0)[1] for unit in np.eye(model.nv)]
+        return np.array([contacts.rates(placed, points) for placed in moved], float).T
     each = [pair for pair, contact in zip(ends, contacts.members, strict=True) for _ in range(contact.points)]
     for (first, second), point in zip(each, points, strict=True):
         jacobians = []
@@ -103,7 +107,7 @@ def test_the_rows_of_contacts_are_as_with_dense_matrices(rig, which):
     change = np.asarray(found.free_change, float)
     assert np.abs(change - G @ standing).max() < 1e-10 * max(np.abs(change).max(), 1.0)
     forces = rng.normal(size=len(G))
-    with_forces, effort = (np.asarray(x, float) for x in found.motion(forces))
+    with_forces, effort = (np.asarray(x, float) for x in found.motion(forces)[:2])
     assert np.abs(with_forces - (smooth + W @ G.T @ forces)).max() < 1e-10 * max(np.abs(with_forces).max(), 1.0)
     needed = M @ with_forces + np.asarray(e.nonlinear_effects(q, v), float) - G.T @ forces
     if not model.constraint_rows:

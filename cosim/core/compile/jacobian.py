@@ -146,7 +146,7 @@ def _with_reciprocals(columns: Sequence[Any], expressions: Any) -> Any:
             divisor = value[given[1]]
             key = divisor.element_hash()
             if key not in reciprocals:
-                reciprocals[key] = 1.0 / divisor if divisor.is_constant() else ops.reciprocal(divisor)
+                reciprocals[key] = 1.0 / divisor if divisor.is_constant() else ops.reciprocal(divisor).item()
             value[out[0]] = value[given[0]] * reciprocals[key]
         elif len(given) == 1:
             value[out[0]] = casadi.SX.unary(operation, value[given[0]])

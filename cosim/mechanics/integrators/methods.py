@@ -160,6 +160,7 @@ class Integrator:
     """A numerical method: its step, and how it treats errors and stiffness.
 
     estimate: the order of the method inside it whose difference is the estimated error, None without an estimate;
+    doubles: whether that takes the same step again in halves, which is done only where steps are chosen by the error;
     implicit: whether it solves linear equations, and is stable at any step for motions that decay; multirate: whether
     drives take steps of their own (`Multirate`), which do to linear equations what `step` does; moreau: whether steps
     are those of `ContactStep`, likewise.
@@ -171,6 +172,10 @@ class Integrator:
     multirate: bool = False
     moreau: bool = False
 
+    @property
+    def doubles(self) -> bool:
+        return self.moreau
+
 
 INTEGRATORS: dict[str, Integrator] = {
     "semi_implicit_euler": Integrator(semi_implicit_euler),
@@ -178,5 +183,5 @@ INTEGRATORS: dict[str, Integrator] = {
     "rosenbrock": Integrator(ROS2.step, implicit=True),
     "rodas4": Integrator(RODAS4.step, estimate=3, implicit=True),
     "multirate": Integrator(ROS2.step, implicit=True, multirate=True),
-    "moreau": Integrator(ROS2.step, implicit=True, moreau=True),
+    "moreau": Integrator(ROS2.step, estimate=1, implicit=True, moreau=True),
 }

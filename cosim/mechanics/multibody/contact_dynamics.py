@@ -19,9 +19,16 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.bodies import AnyVector, transport
-from cosim.mechanics.multibody.constrained_dynamics import GROUND, OPEN, ConstraintRow, InwardSweep, rows_by_dof
+from cosim.mechanics.multibody.constrained_dynamics import (
+    GROUND,
+    OPEN,
+    ConstraintRow,
+    InwardSweep,
+    Solution,
+    rows_by_dof,
+)
 from cosim.mechanics.multibody.contact.gaps import PointOfContact
-from cosim.mechanics.multibody.contact_set import SpreadRows
+from cosim.mechanics.multibody.coupled_inertia import CoupledInertia
 from cosim.mechanics.multibody.equations import REST, MechanismEquations
 from cosim.mechanics.multibody.spatial import SpatialVector
 
@@ -51,10 +58,11 @@ class ContactDynamics:
     free_change: Numeric  # (3 k,) G v̇ without impulses [m/s²]
     inertia: Numeric  # W (3 k, 3 k) [1/kg]
     _equations: MechanismEquations
-    _sweep: InwardSweep
-    _spread: SpreadRows
+    _rows: _OpenRows
+    _spread: Numeric  # (3 k, rows)
     _given: GivenMotionAndEffort
     _efforts: Numeric  # of force laws and springs on the dofs of the tree
+    _rates: Numeric  # a₀ of constraints that depend on time, as in `MechanismEquations.constrained_dynamics`
 
     @staticmethod
     def of(equations: MechanismEquations, state: MotionState, given: GivenMotionAndEffort) -> ContactDynamics:
@@ -73,21 +81,59 @@ class ContactDynamics:
         standing = e.v_map.expand(ops.where(given.prescribed, 0.0, e.transport(v)))
         kinematic = _accelerations(e, moving, root, standing)
         opened = [row._replace(bias=-_along(row, kinematic)) for row in spread.rows]
+        rotors = CoupledInertia.of_rotors(e.tree)
+        turning = [ConstraintRow({}, dict(enumerate(c)), 0.0) for c in rotors.directions.T]
         mimics, solved = e.v_map.rows(), constraints.solved
-        levels = [*constraints.levels(e.tree, mimics), *[OPEN] * len(opened)]
-        chosen = [*(rows[r] for r in solved), *mimics, *opened]
+        levels = [*constraints.levels(e.tree, mimics), *[OPEN] * (len(opened) + len(turning))]
+        chosen = [*(rows[r] for r in solved), *mimics, *opened, *turning]
         vectors = e.v_map.expand(given.qdd), e.v_map.embed(given.tau) + efforts, given.prescribed[e.v_map.leader]
         sweep = InwardSweep(e.sweeps, moving, forces, root, chosen, levels, vectors)
-        S, m = spread.spread, len(opened)
-        W = S @ ops.array(sweep.open_inertia).reshape(m, m) @ S.T
-        return ContactDynamics(points, S @ ops.array(sweep.open_accelerations), W, e, sweep, spread, given, efforts)
+        reduced, S = _OpenRows.of(sweep, rotors.inertia), spread.spread
+        timed = any(constraint.law.timed for constraint in constraints.members)
+        rates = e.constraint_violation(q, np.zeros(len(v)), t)[1] if timed else np.zeros(len(constraints.holonomic))
+        return ContactDynamics(
+            points, S @ reduced.free, S @ reduced.inertia @ S.T, e, reduced, S, given, efforts, rates
+        )
 
-    def motion(self, forces: Numeric) -> tuple[Numeric, Numeric]:
-        """q̈ (nv,) with the forces (3 k,) of the points, and the efforts (nv,) as in `hybrid_dynamics`."""
-        v_map, (_, tau, prescribed) = self._equations.v_map, self._given
-        found = self._sweep.solution(dict(zip(self._sweep.open, self._spread.spread.T @ forces, strict=True)))
-        effort = ops.where(prescribed, v_map.project(found.effort - self._efforts), tau)
-        return found.acceleration[v_map.independent], effort
+    def motion(self, forces: Numeric) -> Solution:
+        """As `MechanismEquations.constrained_dynamics`, with the forces (3 k,) of the points."""
+        e, (_, tau, prescribed) = self._equations, self._given
+        found, solved = self._rows.solution(self._spread.T @ forces), e.constraints.solved
+        none = np.zeros(len(e.constraints.holonomic))
+        multipliers = ops.set_at(none, solved, found.multipliers[: len(solved)])
+        return Solution(
+            found.acceleration[e.v_map.independent],
+            ops.where(prescribed, e.v_map.project(found.effort - self._efforts), tau),
+            multipliers,
+            found.power - multipliers @ self._rates,
+        )
+
+
+class _OpenRows(NamedTuple):
+    """The open rows of a sweep without the rows of rotors that turn with several joints. A rotor exerts −K x along its
+    row, x the acceleration of the row."""
+
+    sweep: InwardSweep
+    inertia: Numeric  # W (m, m)
+    free: Numeric  # (m,) accelerations without multipliers
+    of_rotors: Numeric  # (rotors, m + 1) their multipliers by those of the other rows, and without these
+
+    @staticmethod
+    def of(sweep: InwardSweep, K: Numeric) -> _OpenRows:
+        """K (rotors, rotors): the inertia of the rotors; their rows are the last ones."""
+        n, rotors = len(sweep.open), len(K)
+        m = n - rotors
+        W, free = ops.array(sweep.open_inertia).reshape(n, n), ops.array(sweep.open_accelerations)
+        if not rotors:
+            return _OpenRows(sweep, W, free, np.zeros((0, m + 1)))
+        given = [W[m:, k] for k in range(m)] + [free[m:]]
+        x = [ops.solve(np.eye(rotors) + W[m:, m:] @ K, column) for column in given]
+        taken = -(K @ ops.array(x).T)
+        return _OpenRows(sweep, W[:m, :m] + W[:m, m:] @ taken[:, :m], free[:m] + W[:m, m:] @ taken[:, m], taken)
+
+    def solution(self, multipliers: Numeric) -> Solution:
+        of_rotors = self.of_rotors[:, :-1] @ multipliers + self.of_rotors[:, -1]
+        return self.sweep.solution(dict(zip(self.sweep.open, [*multipliers, *of_rotors], strict=True)))
 
 
 def _accelerations(

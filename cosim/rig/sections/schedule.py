@@ -144,8 +144,14 @@ def _read_tolerance(values: Mapping[str, Any], adaptive: bool, given: bool, read
     integrator = values.get("integrator")
     if integrator is None:
         return None
-    if INTEGRATORS[integrator].estimate is not None:
+    method = INTEGRATORS[integrator]
+    if method.estimate is not None and (adaptive or not method.doubles):
         return values.get("tolerance")
+    if method.doubles:
+        if given:
+            what = f"{integrator} keeps a tolerance with 'substeps: {AUTO}' only; add it, or remove 'tolerance'"
+            reading.fail(("schedule", "tolerance"), what)
+        return None
     fix = f"use integrator: {' or '.join(name for name, method in INTEGRATORS.items() if method.estimate)}"
     why = f"{integrator} does not estimate its error; {fix}"
     if adaptive:

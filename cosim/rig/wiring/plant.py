@@ -104,8 +104,6 @@ def check_contacts(plant: Plant, reading: Reading) -> None:
         return
     if plant.shared:
         reading.fail(("schedule", "integrator"), "moreau takes drives of one joint each")
-    if plant.full_model.equations.coupled_inertia.acts:
-        reading.fail(("mechanism", "rotors"), "moreau takes rotors of one joint each; leave them out, or the contacts")
 
 
 def _check_rigid_contacts(plant: Plant, reading: Reading) -> None:

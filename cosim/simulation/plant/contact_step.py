@@ -22,12 +22,14 @@ import numpy as np
 from cosim.core import ops
 from cosim.core.compile.routine import Routine, call_when
 from cosim.core.types import Numeric, State
+from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
 from cosim.mechanics.multibody.contact.law_rows import PointState, PointTerms, point_terms, spring_after
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, GivenMotionAndEffort, MotionState
 from cosim.mechanics.multibody.contact_set import ROWS, ContactSet
 from cosim.mechanics.multibody.kinematics import Placement
 from cosim.simulation.plant.bristles import JointLoads
+from cosim.simulation.plant.dof_elasticity import DofElasticity
 from cosim.simulation.plant.drive_bank import Drive, DriveBank, Iteration, JointDrives
 from cosim.simulation.plant.joint_resistance import JointResistance
 from cosim.simulation.plant.plant import Plant
@@ -68,6 +70,10 @@ class ContactStep:
     @cached_property
     def _resistance(self) -> JointResistance:
         return JointResistance(self.plant, self._drives)
+
+    @cached_property
+    def _elasticity(self) -> DofElasticity:
+        return DofElasticity(self.plant.model.equations)
 
     @cached_property
     def bank(self) -> DriveBank:
@@ -144,10 +150,11 @@ class ContactStep:
         equations, motion, given = self._equations(middle, drives)
         t, q, v, active = motion
         if equations.is_plain_tree:
-            found = equations.hybrid_dynamics(q, v, *given, t)
+            acceleration, effort = equations.hybrid_dynamics(q, v, *given, t)
+            found = Solution(acceleration, effort, np.zeros(0), 0.0)
         else:
-            found = equations.constrained_dynamics(q, v, *given, t, active)[:2]
-        return self._end(middle, drives, *found, self.plant.contacts.none, 0.0)
+            found = equations.constrained_dynamics(q, v, *given, t, active)
+        return self._end(middle, drives, found, self.plant.contacts.none, 0.0)
 
     # --- with contact ---
 
@@ -172,7 +179,7 @@ class ContactStep:
         now, then = forces[2::ROWS], state["force"][2::ROWS]
         first = ops.sum(ops.where(ops.logical_and(now > 0.0, then <= 0.0), 1.0, 0.0)) > 0.5
         ended |= {"passes": passes, "residual": residual, "continues": ops.where(first, 0.0, 1.0)}
-        return self._end(middle, drives, *dynamics.motion(forces), ended, -0.5 * (impulses @ (before + after)))
+        return self._end(middle, drives, dynamics.motion(forces), ended, -0.5 * (impulses @ (before + after)))
 
     def _terms(
         self, dynamics: ContactDynamics, before: Numeric, free: Numeric, state: State, h: Numeric
@@ -202,18 +209,21 @@ class ContactStep:
         z = self.bank.start(self._drives.states(state), chart, middle.v)
         clock = ops.array([at + 0.5 * h, h])
         drives = self.bank.iterate(z, middle.request, clock, z)
-        motion = z[-2 * self._nv :]
-        by_position, by_velocity = (h * np.diag(slope) for slope in self._resistance.slopes(motion))
-        resistance = h * self._resistance.effort(motion) + h * by_position * middle.v
-        slope = by_velocity + h * by_position - drives.efforts_by_velocity
+        slope = h * self._resistance.damping(middle.v) - drives.efforts_by_velocity
+        efforts = drives.efforts / h - self._resistance.friction(middle.v)
+        if self._elasticity:  # at the middle of the step, so that it keeps its energy
+            motion = ops.concatenate([plant.model.equations.chart(middle.q), middle.v])
+            stiffness, damping = self._elasticity.resistances(motion)
+            slope = slope + 0.25 * h * h * stiffness + 0.5 * h * damping
+            efforts = efforts + self._elasticity.effort(motion)
         slope = ops.where(plant.locked_or_imposed(state), 0.0, slope)
-        return _Implicit(z, clock, drives, slope, (drives.efforts - resistance) / h)
+        return _Implicit(z, clock, drives, slope, efforts)
 
     def _equations(self, middle: Middle, drives: _Implicit) -> tuple:
         """(equations with what drives and joints add to the inertia, motion, given motion and efforts)."""
         plant, at = self.plant, middle.clock[0]
         state = plant.layout.unpack(middle.state)
-        equations = plant.model.equations.without_joint_springs.with_rotors(drives.slope)
+        equations = self._elasticity.others.with_rotors(drives.slope)
         efforts = drives.efforts + plant.external_effort(at, state)
         if plant.modes.brakes:
             chart = equations.chart(middle.q)
@@ -222,21 +232,18 @@ class ContactStep:
         given = GivenMotionAndEffort(plant.motion(at, state)[2], efforts, plant.locked_or_imposed(state))
         return equations, motion, given
 
-    def _end(
-        self, middle: Middle, drives: _Implicit, a: Numeric, load: Numeric, contacts: State, taken: Numeric
-    ) -> Numeric:
-        """The flat state after the step. a, load (nv,): q̈, and the effort of dofs whose motion is known; contacts:
-        their state; taken: energy that they take [J]."""
+    def _end(self, middle: Middle, drives: _Implicit, found: Solution, contacts: State, taken: Numeric) -> Numeric:
+        """The flat state after the step. contacts: their state; taken: energy that they take [J]."""
         plant, equations, bank = self.plant, self.plant.model.equations, self.bank
         (_, h), state = middle.clock, plant.layout.unpack(middle.state)
-        standing = a - plant.transport(state, middle.at)
+        standing = found.acceleration - plant.transport(state, middle.at)
         change = h * standing
         v = middle.v + change
         way = 0.5 * h * v
         q, after = middle.q + equations.rate(middle.q, way), plant.turned(state, v, way)
         z = drives.start + ops.concatenate([*drives.iteration.changes(change), h * v, change])
         blocks = self._drives.of_plant(bank.states(z))
-        energy = self._energy(middle, drives, z, v, load)
+        energy = self._energy(middle, drives, z, v, found)
         if self.contacts:
             energy["contacts"] = state["energy"]["contacts"] + taken
         own = {name: value for name, value in contacts.items() if name != "continues"}
@@ -244,7 +251,7 @@ class ContactStep:
         moved = plant.with_motion(state, q, after)
         return plant.layout.pack(moved | blocks | {"energy": energy, "contacts": own})
 
-    def _energy(self, middle: Middle, drives: _Implicit, z: Numeric, v: Numeric, load: Numeric) -> State:
+    def _energy(self, middle: Middle, drives: _Implicit, z: Numeric, v: Numeric, solution: Solution) -> State:
         """The integrals of power after the step."""
         plant, equations, (at, h) = self.plant, self.plant.model.equations, middle.clock
         state = plant.layout.unpack(middle.state)
@@ -255,11 +262,11 @@ class ContactStep:
         if plant.modes.brakes:
             chart = equations.chart(middle.q)
             loss = loss - plant.modes.brakes.efforts(at, state["modes"], chart, mean)["braking_effort"] @ mean
-        external = plant.external_effort(at, state)
+        external, work = plant.external_effort(at, state), work + solution.power
         if plant.imposed.any():
             loads = JointLoads(np.zeros(self._nv), np.zeros(self._nv))
             bristles = plant.bristles.dry_efforts(middle.at, loads, state.get("bristles", np.zeros(0)))
-            efforts = load + equations.friction_effort(middle.at, bristles) - external
+            efforts = solution.effort + equations.friction_effort(middle.at, bristles) - external
             work = work + ops.sum(efforts[k] * mean[k] for k in np.flatnonzero(plant.imposed))
         found |= {"work": found["work"] + h * work, "loss": found["loss"] + h * loss}
         if plant.coupled:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from cosim.core.compile.jacobian import Jacobian
 from cosim.core.compile.trace import inlined
 from cosim.core.types import Numeric
@@ -34,6 +36,15 @@ class JointResistance:
         if equations.constraints.joint_springs is None:
             return friction
         return friction + equations.joint_spring_effort(equations.coordinates(motion[: self._nv]))
+
+    @cached_property
+    def _friction_slope(self) -> Jacobian:
+        return Jacobian(self.friction, [(self._nv,)], "friction_slope")
+
+    def damping(self, v: Numeric) -> Numeric:
+        """(nv,) the slope of `friction` of each dof by its own velocity."""
+        with inlined():
+            return np.diag(self._friction_slope(v))
 
     @cached_property
     def _slope(self) -> Jacobian:
