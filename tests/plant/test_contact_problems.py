@@ -261,7 +261,7 @@ def test_balls_in_a_row(run, apart, speeds):
     contacts = [f"name: c{k}, link: b{k}, {law}, with: {{link: b{k + 1}, sphere: {r}}}" for k in range(2)]
     found = run(bodies, contacts, 0.2, 1e-4, "  gravity: [0, 0, 0]\n")
     ended = [np.diff(found[f"b{k}.x/position"])[-1] / 1e-4 for k in range(3)]
-    assert ended == pytest.approx(speeds, abs=1e-9)
+    assert ended == pytest.approx(speeds, abs=1e-5)
 
 
 # --- energy -------------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def test_the_energy_of_tumbling_bodies_closes_to_rounding(run, stiffness):
         f"name: gb, link: b, sphere: 5 cm, with: ground, {law}",
         f"name: ab, link: b, sphere: 5 cm, with: {{link: a, sphere: 10 cm}}, {law}",
     ]
-    found = run(bodies, contacts, 1.0, residual=1e-6)  # eight rigid corners are redundant
+    found = run(bodies, contacts, 1.0, residual=1e-5)  # eight rigid corners are redundant
     balance = found["energy/stored"] + found["energy/dissipated"]
     moved = np.ptp(found["energy/potential"])
     assert np.max(np.abs(balance - balance[0])) < 1e-9 * moved

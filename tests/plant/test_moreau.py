@@ -45,7 +45,9 @@ def imbalance(run):
     for more in ("energy/forces", "energy/parts"):
         if more in run.signals:
             balance = balance - run[more]
-    moved += [np.max(np.abs(run[f"energy/{what}"])) for what in ("stored", "dissipated", "work", "kinetic", "potential")]
+    moved += [
+        np.max(np.abs(run[f"energy/{what}"])) for what in ("stored", "dissipated", "work", "kinetic", "potential")
+    ]
     return np.max(np.abs(balance - balance[0])) / max(moved)
 
 

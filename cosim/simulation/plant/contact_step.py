@@ -24,7 +24,7 @@ from cosim.core.compile.routine import Routine, call_when
 from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
-from cosim.mechanics.multibody.contact.law_rows import PointState, PointTerms, point_terms, spring_after
+from cosim.mechanics.multibody.contact.law_rows import PROXIMAL, SOFT, PointState, PointTerms, point_terms, spring_after
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, GivenMotionAndEffort, MotionState
 from cosim.mechanics.multibody.contact_set import ROWS, ContactSet
 from cosim.mechanics.multibody.kinematics import Placement
@@ -167,10 +167,15 @@ class ContactStep:
         before = self.contacts.rates(self._placed(middle), dynamics.points)
         free = before + h * dynamics.free_change
         terms = self._terms(dynamics, before, free, state, h)
-        W = dynamics.inertia + np.eye(ROWS * k) * ops.concatenate([of.compliance for of in terms])
+        compliance = ops.concatenate([of.compliance for of in terms])
+        W = dynamics.inertia + np.eye(ROWS * k) * compliance
         shifted = free + ops.concatenate([of.shift for of in terms])
         friction = ops.array([of.friction for of in terms])
-        impulses, passes, residual, _ = self._solver(W, shifted, friction, h * state["force"])
+        known = h * state["force"]
+        if self._rigid.any():
+            known = self._known_impulses(W, shifted, friction, known, compliance)
+            shifted = shifted - ops.where(np.repeat(self._rigid, ROWS), compliance * known, 0.0)
+        impulses, passes, residual, _ = self._solver(W, shifted, friction, known)
         forces = impulses / h
         after = free + dynamics.inertia @ impulses
         slip = shifted + W @ impulses
@@ -180,6 +185,21 @@ class ContactStep:
         first = ops.sum(ops.where(ops.logical_and(now > 0.0, then <= 0.0), 1.0, 0.0)) > 0.5
         ended |= {"passes": passes, "residual": residual, "continues": ops.where(first, 0.0, 1.0)}
         return self._end(middle, drives, dynamics.motion(forces), ended, -0.5 * (impulses @ (before + after)))
+
+    @cached_property
+    def _rigid(self) -> np.ndarray:
+        """bool (k,)"""
+        return np.array([contact.law.stiffness is None for contact in self.contacts.of_points], dtype=bool)
+
+    def _known_impulses(
+        self, W: Numeric, c: Numeric, friction: Numeric, before: Numeric, compliance: Numeric
+    ) -> Numeric:
+        """(3 k,) next to which impulses of rigid points are searched, see `law_rows`."""
+        touches = [ops.logical_and(c[n] < 0.0, before[n] <= 0.0) for n in ROWS * np.flatnonzero(self._rigid) + 2]
+        first = ops.sum(ops.where(each, 1.0, 0.0) for each in touches) > 0.5
+        soft = ops.where(np.repeat(self._rigid, ROWS), SOFT / PROXIMAL * compliance, 0.0)
+        given = W + np.eye(len(c)) * soft, c, friction, before
+        return call_when(first, self._solver, given, [before, 0.0, 0.0, 0.0])[0]
 
     def _terms(
         self, dynamics: ContactDynamics, before: Numeric, free: Numeric, state: State, h: Numeric

@@ -10,7 +10,10 @@ force of the springs before,
     f⁺ = f + (Λ_t / h − f) k h / a_t,
 
 implicit in the springs. The force is the state: a contact at rest does not creep. A rigid point has no springs:
-Moreau's law of velocities, with a part of a penetration corrected per step, and Newton's law of impact.
+Moreau's law of velocities, with a part of a penetration corrected per step, and Newton's law of impact. Among the
+impulses that rigid points may have where there are more than needed, those next to known ones are taken: u is required
+with ε W (Λ − Λ known) beside it, which vanishes at rest (proximal point method). Λ known is that of the step before,
+or where a point touches first, that of soft points, which share a load.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from cosim.core import ops
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.contact.shapes import ContactLaw
 
+PROXIMAL, SOFT = 1e-6, 1e-2  # ε, of the mean mobility of a rigid point, and of a soft one
 CORRECTED = 0.2  # part of the penetration of a rigid point that is corrected per step
 SLOWEST_BOUNCE = 0.05  # m/s, of the approach; below, a rigid point does not rebound
 LEAST_RESTITUTION = 0.01  # that dampers give; the damping ratio is 4.8 there
@@ -42,7 +46,7 @@ class PointState(NamedTuple):
 
 class PointTerms(NamedTuple):
     """compliance (3,): added to the diagonal of W [1/kg]; shift (3,): to the velocity [m/s]; friction (): μ;
-    kept (): part of the force of the dampers, h a_t / h, see `spring_after`."""
+    relaxed (2,): part of the change of a tangential force that its spring takes, see `spring_after`."""
 
     compliance: Numeric
     shift: Numeric
@@ -60,7 +64,8 @@ def point_terms(
     static = ops.logical_and(state.slides < 0.5, ops.logical_or(touched, slow))
     friction = ops.where(static, law.static, law.sliding)
     if law.stiffness is None:
-        return PointTerms(np.zeros(3), _rigid_shift(law, gap, before, free, h), friction, 1.0)
+        kept = PROXIMAL / 3.0 * ops.sum(mobility)
+        return PointTerms(kept * np.ones(3), _rigid_shift(law, gap, before, free, h), friction, np.ones(2))
     k, inside = law.stiffness, gap < 0.0
     damping = [_damping(law, k, mobility[i], h) for i in range(3)]
     across = [k * h + damping[i] for i in range(2)]
