@@ -133,7 +133,7 @@ def test_boxes_that_lie_on_each_other_touch_all_around_the_polygon_of_their_face
         flat = turned([0, 0, 1], yaw)[:2, :2]
         expected = overlap((0.5 * sizes[0, :2], np.eye(2), np.zeros(2)), (0.5 * sizes[1, :2], flat, shift))
         area = ConvexHull(expected).volume
-        assert ConvexHull(corners[:, :2]).volume == pytest.approx(area, rel=1e-5)
+        assert ConvexHull(corners[:, :2]).volume == pytest.approx(area, rel=5e-4)
         assert 4 <= len(touch) <= 8
         for a, b in itertools.combinations(corners, 2):
             assert np.linalg.norm(a - b) > 1e-7
@@ -220,7 +220,8 @@ def test_a_capsule_touches_where_it_begins_and_ends_to_lie_on_another_shape(pose
     other, rotation, x, y, height, expected = CAPSULES[pose]
     if expected is None:  # the sides of the box, seen along x
         expected = [-0.1 / np.cos(np.radians(30)), 0.1 / np.cos(np.radians(30))]
-    frame = turned([0, 1, 0], 90 + np.degrees(tilt)), np.array([x, y, height + gap])
+    noise = turned([0, 0, 1], np.degrees(tilt)) @ turned([0, 1, 0], np.degrees(tilt))
+    frame = noise @ turned([0, 1, 0], 90), np.array([x, y, height + gap])
     for swapped in (False, True):
         pair = [(CapsuleShape(0.1, 1.0), frame), (other, (rotation, np.zeros(3)))]
         first, second = reversed(pair) if swapped else pair
@@ -228,3 +229,30 @@ def test_a_capsule_touches_where_it_begins_and_ends_to_lie_on_another_shape(pose
         np.testing.assert_allclose(sorted(contact.position[0] for contact in touch), expected, atol=1e-6)
         for contact in touch:
             np.testing.assert_allclose(contact.axes[2], [0.0, 0.0, -1.0 if swapped else 1.0], atol=1e-6)
+
+
+def test_a_thin_capsule_that_is_pressed_over_the_edge_of_a_box_is_driven_out_of_its_face():
+    """Its axis is in the box."""
+    frame = turned([0, 1, 0], 90), np.array([0.4, 0.0, 0.199])
+    contacts = points(CapsuleShape(1e-4, 1.0), frame, BoxShape((1.0, 1.0, 0.4)), ORIGIN)
+    touch = [contact for contact in counted(contacts) if contact.gap < 0.0]
+    np.testing.assert_allclose([contact.gap for contact in touch], -0.0011, atol=1e-9)
+    np.testing.assert_allclose(sorted(contact.position[0] for contact in touch), [-0.1, 0.5], atol=1e-9)
+    for contact in touch:
+        np.testing.assert_allclose(contact.axes, np.eye(3), atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [BOX.size, (0.3, 0.4, 0.1), (0.1, 0.2, 0.5)])
+def test_points_of_boxes_keep_their_places_and_axes_while_one_rocks_on_the_other(size):
+    """Springs of a contact keep their state at its place in the list."""
+    below = BoxShape((0.2, 0.3, 0.4))
+    height = 0.2 + 0.5 * size[2]
+    rest = points(BoxShape(size), (np.eye(3), np.array([0.0, 0.0, height])), below, ORIGIN)
+    for angle in np.linspace(0.0, 360.0, 16):
+        rocked = turned([np.cos(angle), np.sin(angle), 0.0], np.degrees(1e-6))
+        contacts = points(BoxShape(size), (rocked, np.array([0.0, 0.0, height])), below, ORIGIN)
+        for contact, other in zip(contacts, rest, strict=True):
+            assert len(counted([contact])) == len(counted([other]))
+            if abs(other.gap) < 1e-9:
+                np.testing.assert_allclose(contact.position, other.position, atol=1e-6)
+                np.testing.assert_allclose(contact.axes, other.axes, atol=1e-5)

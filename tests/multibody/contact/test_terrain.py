@@ -6,9 +6,17 @@ from functools import cache
 import coal
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from cosim.mechanics.multibody.contact.gaps import points, reach
-from cosim.mechanics.multibody.contact.shapes import BallShape, BoxShape, CapsuleShape, HalfSpace, TerrainShape
+from cosim.mechanics.multibody.contact.shapes import (
+    BallShape,
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    HalfSpace,
+    TerrainShape,
+)
 from tests.multibody.contact.shapes_and_poses import HILLS, SHAPES, X, Y, least
 from tests.multibody.random_frames import turn
 
@@ -20,54 +28,64 @@ WIDE = np.linspace(-1.0, 1.0, 11)
 PLANE = TerrainShape(WIDE, WIDE, SLOPE[0] * WIDE[:, None] + SLOPE[1] * WIDE)
 
 
-def triangles():
+STEPS = np.where(np.random.default_rng(0).random(HILLS.shape) < 0.4, 0.3, 0.0)
+HEIGHTS = {"hills": HILLS, "steps": STEPS}
+
+
+def triangles(heights=HILLS):
     """Of the grid, each (3, 3): its corners in rows."""
-    nodes = np.array([[[x, y, HILLS[i, j]] for j, y in enumerate(Y)] for i, x in enumerate(X)])
+    nodes = np.array([[[x, y, heights[i, j]] for j, y in enumerate(Y)] for i, x in enumerate(X)])
     for i, j in itertools.product(range(len(X) - 1), range(len(Y) - 1)):
         a, b, c, d = nodes[i, j], nodes[i + 1, j], nodes[i + 1, j + 1], nodes[i, j + 1]
         yield from (np.array([a, b, c]), np.array([a, c, d]))
 
 
-def height_at(x, y):
+def height_at(x, y, heights=HILLS):
     """Of the surface, by the triangle that contains the place as barycentric coordinates tell."""
-    for a, b, c in triangles():
+    for a, b, c in triangles(heights):
         u, v = np.linalg.solve(np.array([b - a, c - a]).T[:2], np.array([x, y]) - a[:2])
         if min(u, v, 1.0 - u - v) >= -1e-12:
             return a[2] + u * (b - a)[2] + v * (c - a)[2]
     raise AssertionError("outside of the grid")
 
 
-def nearest(centre):
+def nearest(centre, ground):
     """Distance of a place above the surface, and the nearest place of the surface."""
     request, result = coal.DistanceRequest(), coal.DistanceResult()
     request.gjk_tolerance, request.gjk_max_iterations = 1e-13, 1000
     ball, at = coal.Sphere(SMALL), coal.Transform3s(np.eye(3), centre)
-    distance = coal.distance(surface(), coal.Transform3s(), ball, at, request, result) + SMALL
+    distance = coal.distance(surface(ground), coal.Transform3s(), ball, at, request, result) + SMALL
     return distance, result.getNearestPoint1().copy()
 
 
 @cache
-def surface():
+def surface(ground):
     model = coal.BVHModelOBBRSS()
     model.beginModel(0, 0)
-    for corners in triangles():
+    for corners in triangles(HEIGHTS[ground]):
         model.addTriangle(*corners)
     model.endModel()
     return model
 
 
+@pytest.mark.parametrize("ground", HEIGHTS)
 @pytest.mark.parametrize("radius", [0.02, 0.09, 0.14, 0.24])
-def test_a_ball_over_hills_has_the_distance_of_the_nearest_triangle(radius):
+def test_a_ball_over_uneven_ground_has_the_distance_of_the_nearest_triangle(ground, radius):
     """Near to the surface, so that the nearest triangle is among the cells that count."""
-    random = np.random.default_rng(int(1000 * radius))
-    for _ in range(12):
+    random, terrain = np.random.default_rng(int(1000 * radius)), TerrainShape(X, Y, HEIGHTS[ground])
+    compared = 0
+    for _ in range(60):
         x, y = random.uniform(-0.3, 0.3), random.uniform(-0.3, 0.2)
-        centre = np.array([x, y, height_at(x, y) + radius * random.uniform(0.05, 1.0)])
-        (contact,) = points(BallShape(radius), (turn(random), centre), TERRAIN, FRAME)
-        distance, place = nearest(centre)
+        centre = np.array([x, y, height_at(x, y, HEIGHTS[ground]) + radius * random.uniform(0.05, 1.3)])
+        (contact,) = points(BallShape(radius), (turn(random), centre), terrain, FRAME)
+        distance, place = nearest(centre, ground)
+        if distance > radius:
+            continue
+        compared += 1
         assert contact.gap == pytest.approx(distance - radius, abs=1e-9)
         np.testing.assert_allclose(contact.axes[2], (centre - place) / distance, atol=1e-6)
         np.testing.assert_allclose(contact.position, place + 0.5 * contact.gap * contact.axes[2], atol=1e-8)
+    assert compared > 20
 
 
 def test_the_balls_of_a_capsule_are_at_its_ends_and_its_middle():
@@ -142,3 +160,17 @@ def test_a_ball_that_sinks_below_the_surface_is_driven_out_of_it_and_reach_stays
         assert contact.gap == pytest.approx(depth - 0.05, abs=1e-12)
         assert contact.axes[2][2] > 0.9
         assert reach(BallShape(0.05), frame, PLANE, FRAME) <= contact.gap
+
+
+def test_a_rim_is_lowest_against_the_ground_under_its_lowest_point():
+    """A cylinder aslant, whose middle is over even ground, and whose lowest point is over a slope across."""
+    x, y = np.linspace(-1.05, 1.05, 22), np.array([-1.0, 1.0])
+    ground = TerrainShape(x, y, 0.5 * y * (x > 0.0)[:, None])
+    cylinder, tilt = CylinderShape(0.3, 0.1), Rotation.from_euler("y", 30.0, degrees=True).as_matrix()
+    frame = tilt, np.array([-0.1, 0.0, 0.2])
+    slope = Rotation.from_euler("x", np.arctan(0.5)).as_matrix()
+    expected = least(points(cylinder, frame, HalfSpace(), (slope, np.zeros(3))))
+    contact = least(points(cylinder, frame, ground, FRAME))
+    assert expected.position[0] > 0.05
+    assert contact.gap == pytest.approx(expected.gap, abs=1e-12)
+    np.testing.assert_allclose(contact.position, expected.position, atol=1e-12)
