@@ -5,6 +5,8 @@ import itertools
 import casadi
 import numpy as np
 import pytest
+from scipy.optimize import lsq_linear
+from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from cosim.core import ops
@@ -46,6 +48,38 @@ def test_the_least_gap_is_the_distance_and_lies_between_the_nearest_points(first
         if abs(distance) > 1e-3 and not skeletons_meet:
             np.testing.assert_allclose(contact.axes[2], (at_first - at_second) / distance, atol=1e-6)
             np.testing.assert_allclose(contact.position, 0.5 * (at_first + at_second), atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_boxes_whose_faces_or_edges_are_nearly_parallel_have_their_distance(seed):
+    """By the difference of the boxes (Minkowski): its distance from the origin, or its nearest face from inside."""
+    random = np.random.default_rng(seed)
+    for _ in range(60):
+        sizes = random.uniform(0.1, 0.6, (2, 3))
+        nearly = Rotation.from_rotvec(random.normal(size=3) * 10.0 ** random.uniform(-7.0, -1.0)).as_matrix()
+        turns = rotations_of_axes()
+        yaw = Rotation.from_euler("z", random.choice([0.0, 45.0, random.uniform(0.0, 90.0)]), degrees=True).as_matrix()
+        rotation = turns[random.integers(len(turns))] @ yaw @ nearly @ turns[random.integers(len(turns))]
+        axis = np.eye(3)[random.integers(3)]
+        away = axis * (0.5 * sizes[1] @ axis + 0.5 * np.abs(rotation.T @ axis) @ sizes[0])
+        centre = away + random.uniform(-0.3, 0.3, 3) * (1.0 - axis)
+        centre += axis * random.choice([0.0, 1e-6, 1e-3, -1e-6, -1e-3])
+        boxes = (BoxShape(tuple(sizes[0])), (rotation, centre)), (BoxShape(tuple(sizes[1])), (np.eye(3), np.zeros(3)))
+        distance = by_difference(0.5 * sizes, rotation, centre)
+        for one, other in (boxes, boxes[::-1]):
+            assert least(points(*one, *other)).gap == pytest.approx(distance, abs=1e-9)
+
+
+def by_difference(half, rotation, centre):
+    """The signed distance of two boxes of these half sizes (2, 3)."""
+    signs = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+    first, second = (signs * half[0]) @ rotation.T + centre, signs * half[1]
+    inside = ConvexHull((first[:, None] - second).reshape(-1, 3)).equations[:, 3].max()
+    if inside < 0.0:
+        return inside
+    bounds = np.concatenate([half[0], half[1]])
+    places = lsq_linear(np.hstack([rotation, -np.eye(3)]), -centre, (-bounds, bounds), method="bvls", tol=1e-15)
+    return np.sqrt(2.0 * places.cost)
 
 
 @pytest.mark.parametrize("second", ["box", "cylinder"])

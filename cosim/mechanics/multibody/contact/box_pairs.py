@@ -32,11 +32,14 @@ def boxes(first: BoxShape, second: BoxShape, rotation: Numeric, centre: Numeric)
     other = Box(np.eye(3), half_size(second), np.zeros(3))
     size = ops.sum([*one.half, *other.half])
     faces, edges = _reference(one, other, size), _edges(one, other)
-    apart = ops.maximum(faces.separation, edges.pair.distance) > 0.0
+    separation = ops.maximum(faces.separation, edges.pair.distance)
+    apart = separation > 0.0
     better = edges.pair.distance > faces.separation + ROUNDING * size
     by_edges = ops.logical_and(better, ops.abs(edges.pair.normal @ faces.axes[2]) < FLAT)
     lie = ops.logical_or(apart, ops.logical_not(by_edges))
-    points = [point.counting(lie) for point in polygon(faces)]
+    # no point is deeper than the boxes are: beside edges that lie nearly flat a corner may seem so
+    corners = [point._replace(gap=ops.maximum(point.gap, separation)) for point in polygon(faces)]
+    points = [point.counting(lie) for point in corners]
 
     meeting = edges.pair._replace(distance=ops.where(edges.meet, edges.pair.distance, FAR))
     nearest = choose(apart, reduce(_nearer, [meeting, *_corners(one, other)]), edges.pair).thick()
@@ -73,9 +76,13 @@ def _best(found: Sequence[tuple[Numeric, ...]]) -> tuple[Numeric, ...]:
     """The one whose first item is the largest."""
 
     def better(one: tuple[Numeric, ...], other: tuple[Numeric, ...]) -> tuple[Numeric, ...]:
-        return tuple(ops.where(other[0] > one[0], b, a) for a, b in zip(one, other, strict=True))
+        return _chosen(other[0] > one[0], other, one)
 
     return reduce(better, found)
+
+
+def _chosen(condition: Numeric, one: tuple[Numeric, ...], other: tuple[Numeric, ...]) -> tuple[Numeric, ...]:
+    return tuple(ops.where(condition, a, b) for a, b in zip(one, other, strict=True))
 
 
 class _Edges(NamedTuple):
@@ -131,6 +138,6 @@ def _reference(one: Box, other: Box, size: Numeric) -> Faces:
     of_one, of_other = best(one, other), best(other, one)
     flat = ops.abs(of_one[1][2] @ of_other[1][2]) > FLAT
     is_first = of_one[0] > of_other[0] + ops.where(flat, PREFERENCE, ROUNDING) * size
-    separation, axes, half = (ops.where(is_first, a, b) for a, b in zip(of_one, of_other, strict=True))
-    incident = Box(*(ops.where(is_first, b, a) for a, b in zip(one, other, strict=True)))
+    separation, (axes, half) = ops.maximum(of_one[0], of_other[0]), _chosen(is_first, of_one[1:], of_other[1:])
+    incident = Box(*_chosen(is_first, other, one))
     return Faces(separation, axes, half, ops.where(is_first, one.centre, other.centre), incident, is_first)
