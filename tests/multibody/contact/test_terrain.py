@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from cosim.core import ops
+from cosim.core.compile import ArrayPort, Routine, compile
+from cosim.core.compile.adjoint import Differentiation
 from cosim.mechanics.multibody.contact.gaps import points, reach
 from cosim.mechanics.multibody.contact.shapes import (
     BallShape,
@@ -20,6 +23,7 @@ from cosim.mechanics.multibody.contact.shapes import (
 from tests.multibody.contact.shapes_and_poses import HILLS, SHAPES, X, Y, least
 from tests.multibody.random_frames import turn
 
+ROTATION = Rotation.from_rotvec([0.4, -0.7, 0.3]).as_matrix()
 TERRAIN = TerrainShape(X, Y, HILLS)
 FRAME = np.eye(3), np.zeros(3)
 SMALL = 1e-3  # radius [m] of the ball whose distance is asked for
@@ -174,3 +178,25 @@ def test_a_rim_is_lowest_against_the_ground_under_its_lowest_point():
     assert expected.position[0] > 0.05
     assert contact.gap == pytest.approx(expected.gap, abs=1e-12)
     np.testing.assert_allclose(contact.position, expected.position, atol=1e-12)
+
+
+@pytest.mark.parametrize("first", ["ball", "capsule", "box", "cylinder"])
+def test_gaps_over_terrain_have_derivatives(first):
+    """By the position of the shape over hills; along its triangles its lookups are constant."""
+
+    def gaps(position):
+        contacts = points(SHAPES[first], (ROTATION, position), TERRAIN, FRAME)
+        return ops.array([contact.gap for contact in contacts])
+
+    routine, derive = Routine(gaps, [(3,)], "gaps"), Differentiation()
+    taped, adjoint = (
+        compile(made, [ArrayPort(f"a{k}", shape) for k, shape in enumerate(made.shapes)])
+        for made in (derive.taped(routine), derive.adjoint(routine, [0], [0]))
+    )
+    at = np.array([0.07, -0.03, 0.25])
+    _, *tape = taped(at)
+    weights = np.random.default_rng(4).normal(size=routine.output_shapes[0])
+    found = np.ravel(adjoint(at, *tape, weights))
+    steps = 1e-6 * np.eye(3)
+    expected = [weights @ (gaps(at + step) - gaps(at - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
