@@ -6,6 +6,8 @@ The gap is the distance between the boxes; where one is in the other, minus the 
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -13,7 +15,7 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import Numeric
-from cosim.mechanics.multibody.contact.boxes import ROUNDING, half_size, in_or_near
+from cosim.mechanics.multibody.contact.boxes import CORNERS, ROUNDING, half_size, in_or_near
 from cosim.mechanics.multibody.contact.faces import PLACES, Box, Faces, polygon
 from cosim.mechanics.multibody.contact.point_of_contact import FAR, Pair, PointOfContact, choose, signs
 from cosim.mechanics.multibody.contact.shapes import BoxShape
@@ -30,11 +32,14 @@ def boxes(first: BoxShape, second: BoxShape, rotation: Numeric, centre: Numeric)
     other = Box(np.eye(3), half_size(second), np.zeros(3))
     size = ops.sum([*one.half, *other.half])
     faces, edges = _reference(one, other, size), _edges(one, other)
-    apart = ops.maximum(faces.separation, edges.pair.distance) > 0.0
+    separation = ops.maximum(faces.separation, edges.pair.distance)
+    apart = separation > 0.0
     better = edges.pair.distance > faces.separation + ROUNDING * size
     by_edges = ops.logical_and(better, ops.abs(edges.pair.normal @ faces.axes[2]) < FLAT)
     lie = ops.logical_or(apart, ops.logical_not(by_edges))
-    points = [point.counting(lie) for point in polygon(faces)]
+    # no point is deeper than the boxes are: beside edges that lie nearly flat a corner may seem so
+    corners = [point._replace(gap=ops.maximum(point.gap, separation)) for point in polygon(faces)]
+    points = [point.counting(lie) for point in corners]
 
     meeting = edges.pair._replace(distance=ops.where(edges.meet, edges.pair.distance, FAR))
     nearest = choose(apart, reduce(_nearer, [meeting, *_corners(one, other)]), edges.pair).thick()
@@ -48,15 +53,36 @@ def _nearer(one: Pair, other: Pair) -> Pair:
 
 
 def _corners(one: Box, other: Box) -> list[Pair]:
-    """Each corner of either box and the other box."""
-    pairs = []
-    for corner in one.corners:
-        pairs.append(in_or_near(corner, other.half))
-    for corner in other.corners:
-        near = in_or_near(one.axes.T @ (corner - one.centre), one.half)
-        normal = -(one.axes @ near.normal)
-        pairs.append(Pair(corner + near.distance * normal, normal, near.distance))
-    return pairs
+    """The corner of either box that is nearest to the other box, which it is not in."""
+    near = in_or_near(_nearest_corner(one, other), other.half)
+    back = in_or_near(_nearest_corner(other, one), one.half)
+    normal = -(one.axes @ back.normal)
+    at = one.axes @ back.at + one.centre + back.distance * normal
+    return [near, Pair(at, normal, back.distance)]
+
+
+def _nearest_corner(box: Box, met: Box) -> Numeric:
+    """In the axes of the box that it meets (3,)."""
+    axes, centre = met.axes.T @ box.axes, met.axes.T @ (box.centre - met.centre)
+    found = []
+    for sign in CORNERS:
+        corner = axes @ (sign * box.half) + centre
+        away = corner - ops.clip(corner, -met.half, met.half)
+        found.append((-(away @ away), corner))
+    return _best(found)[1]
+
+
+def _best(found: Sequence[tuple[Numeric, ...]]) -> tuple[Numeric, ...]:
+    """The one whose first item is the largest."""
+
+    def better(one: tuple[Numeric, ...], other: tuple[Numeric, ...]) -> tuple[Numeric, ...]:
+        return _chosen(other[0] > one[0], other, one)
+
+    return reduce(better, found)
+
+
+def _chosen(condition: Numeric, one: tuple[Numeric, ...], other: tuple[Numeric, ...]) -> tuple[Numeric, ...]:
+    return tuple(ops.where(condition, a, b) for a, b in zip(one, other, strict=True))
 
 
 class _Edges(NamedTuple):
@@ -68,27 +94,17 @@ class _Edges(NamedTuple):
 
 def _edges(one: Box, other: Box) -> _Edges:
     """Of the nine pairs of directions; the distance is that along the normal of both."""
-    best: tuple[Numeric, ...] | None = None
-    for k, along_other in enumerate(np.eye(3)):
-        for j, own in enumerate(np.eye(3)):
-            normal = ops.cross(along_other, one.axes[:, j])
-            squared = normal @ normal
-            crossed = squared > PARALLEL
-            normal = normal * ops.reciprocal(ops.sqrt(ops.where(crossed, squared, 1.0)))
-            normal = signs(one.centre @ normal) * normal
-            components = [normal @ one.axes[:, i] for i in range(3) if i != j]
-            reach = ops.sum(ops.abs(normal[i]) * other.half[i] for i in range(3) if i != k)
-            reach = reach + ops.sum(
-                ops.abs(x) * one.half[i] for x, i in zip(components, [i for i in range(3) if i != j], strict=True)
-            )
-            found = ops.where(crossed, one.centre @ normal - reach, -FAR), normal, along_other, own
-            if best is None:
-                best = found
-            else:
-                better = found[0] > best[0]
-                best = tuple(ops.where(better, a, b) for a, b in zip(found, best, strict=True))
-    assert best is not None
-    separation, normal, along_other, own = best
+    found = []
+    for (k, along_other), (j, own) in itertools.product(enumerate(np.eye(3)), repeat=2):
+        normal = ops.cross(along_other, one.axes[:, j])
+        squared = normal @ normal
+        crossed = squared > PARALLEL
+        normal = normal * ops.reciprocal(ops.sqrt(ops.where(crossed, squared, 1.0)))
+        normal = signs(one.centre @ normal) * normal
+        reach = ops.sum(ops.abs(normal[i]) * other.half[i] for i in range(3) if i != k)
+        reach = reach + ops.sum(ops.abs(normal @ one.axes[:, i]) * one.half[i] for i in range(3) if i != j)
+        found.append((ops.where(crossed, one.centre @ normal - reach, -FAR), normal, along_other, own))
+    separation, normal, along_other, own = _best(found)
     along_one = one.axes @ own
     on_other = (1.0 - along_other) * signs(normal) * other.half
     on_one = one.centre - one.axes @ ((1.0 - own) * signs(one.axes.T @ normal) * one.half)
@@ -110,23 +126,18 @@ def _reference(one: Box, other: Box, size: Numeric) -> Faces:
     def best(box: Box, met: Box) -> tuple[Numeric, ...]:
         """Separation, axes in rows with the normal last, half sizes along them."""
         way, turned = box.axes.T @ (met.centre - box.centre), box.axes.T @ met.axes
-        found: tuple[Numeric, ...] | None = None
+        found = []
         for k in range(3):
             i, j = (k + 1) % 3, (k + 2) % 3
             reach = ops.sum(ops.abs(turned[k, m]) * met.half[m] for m in range(3))
             rows = ops.array([box.axes[:, i], box.axes[:, j], signs(way[k]) * box.axes[:, k]])
-            this = ops.abs(way[k]) - box.half[k] - reach, rows, ops.array([box.half[i], box.half[j], box.half[k]])
-            if found is None:
-                found = this
-            else:
-                better = this[0] > found[0]
-                found = tuple(ops.where(better, a, b) for a, b in zip(this, found, strict=True))
-        assert found is not None
-        return found
+            sizes = ops.array([box.half[i], box.half[j], box.half[k]])
+            found.append((ops.abs(way[k]) - box.half[k] - reach, rows, sizes))
+        return _best(found)
 
     of_one, of_other = best(one, other), best(other, one)
     flat = ops.abs(of_one[1][2] @ of_other[1][2]) > FLAT
     is_first = of_one[0] > of_other[0] + ops.where(flat, PREFERENCE, ROUNDING) * size
-    separation, axes, half = (ops.where(is_first, a, b) for a, b in zip(of_one, of_other, strict=True))
-    incident = Box(*(ops.where(is_first, b, a) for a, b in zip(one, other, strict=True)))
+    separation, (axes, half) = ops.maximum(of_one[0], of_other[0]), _chosen(is_first, of_one[1:], of_other[1:])
+    incident = Box(*_chosen(is_first, other, one))
     return Faces(separation, axes, half, ops.where(is_first, one.centre, other.centre), incident, is_first)

@@ -88,7 +88,11 @@ def capsule_box(capsule: CapsuleShape, box: BoxShape, rotation: Numeric, centre:
         """Of the stretch: an end of the capsule, or the point nearest to the edge or corner of the box that it passes
         there. It counts if that is its nearest feature, as it is where the capsule lies along the box."""
         point = at(s)
-        side, beyond = signs(point) * size, ops.abs(point) >= size - 1e-9 * scale
+        side, passes = signs(point) * size, ops.abs(point) >= size - 1e-9 * scale
+        inside = reduce(ops.logical_and, ops.abs(point) <= size + 1e-9 * scale)
+        # from inside the face that is the way out is passed as well
+        beyond = [ops.logical_or(passes[k], ops.logical_and(inside, ops.logical_not(along[k]))) for k in range(3)]
+        beyond = ops.array(beyond)
         fixed = ops.where(beyond, 1.0, 0.0)
         shift = quotient((fixed * (side - point)) @ axis, (fixed * axis) @ axis, 1e-12, 0.0)
         moved = at(ops.clip(s + shift, -half, half))

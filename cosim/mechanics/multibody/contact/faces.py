@@ -28,7 +28,9 @@ from cosim.mechanics.multibody.contact.point_of_contact import (
 )
 
 PLACES = 12
-WIDER = 1e-9  # by which the reference is wider in clipping, relative, so that boxes of one size lie on each other
+# The reference is a little wider in clipping, relative, so that boxes of one size lie on each other while they rock;
+# not so much that a point beyond its side is deeper by more than a part of 1e-9.
+WIDEST, DEEPER = 1e-4, 1e-9
 STEEP = 0.01  # sine of the angle below which two edges that cross are parallel
 UP = np.array([0.0, 0.0, 1.0])
 
@@ -71,9 +73,11 @@ class _Face(NamedTuple):
 def polygon(faces: Faces) -> list[PointOfContact]:
     """The twelve places, in the axes in which the boxes are given."""
     face = _incident_face(faces)
-    x, y = (1.0 + WIDER) * faces.half[0], (1.0 + WIDER) * faces.half[1]
-    clipped = [pair for edge in _edges(face) for pair in _clipped(*edge, (x, y))]
-    places = [*clipped, *(_corner(sign, faces.half, face) for sign in CORNERS if sign[2] > 0.0)]
+    slope = ops.abs(face.normal[0]) + ops.abs(face.normal[1])
+    wider = DEEPER / ops.maximum(slope, DEEPER / WIDEST)
+    sides = (1.0 + wider) * faces.half[0], (1.0 + wider) * faces.half[1]
+    clipped = [pair for edge in _edges(face) for pair in _clipped(*edge, sides)]
+    places = [*clipped, *(_corner(sign, faces.half, face, wider) for sign in CORNERS if sign[2] > 0.0)]
     turn = ops.where(faces.is_first, -1.0, 1.0)
     points = []
     for pair, counts in places:
@@ -167,15 +171,15 @@ def _crossing(
     return (Pair(moved, normal, up * point[2]), ops.logical_and(steep, on_side)), shift
 
 
-def _corner(sign: Numeric, half: Numeric, face: _Face) -> tuple[Pair, Numeric]:
-    """A corner of the reference face over the incident face, and whether it lies in it, not at its edge, as seen along
+def _corner(sign: Numeric, half: Numeric, face: _Face, margin: Numeric) -> tuple[Pair, Numeric]:
+    """A corner of the reference face over the incident face, and whether it lies in it, with a margin, as seen along
     both normals: else other features are nearer, or less deep."""
     corner = ops.array([sign[0] * half[0], sign[1] * half[1], 0.0])
     offset = corner - face.centre
     distance = offset @ face.normal
     upright = offset - (distance / face.normal[2]) * UP
     lies_in = [
-        ops.abs(seen @ along) < (1.0 - WIDER) * size
+        ops.abs(seen @ along) < (1.0 - margin) * size
         for seen in (offset, upright)
         for along, size in zip(face.along, face.half, strict=True)
     ]

@@ -134,7 +134,7 @@ def reach(first: ContactShape, frame_first: Frame, second: ContactShape, frame_s
     if isinstance(second, HalfSpace | TerrainShape):
         top = second.heights.max() if isinstance(second, TerrainShape) else 0.0
         return frame_second[0][:, 2] @ offset - top - radius_around(first)
-    return ops.sqrt(offset @ offset) - radius_around(first) - radius_around(second)
+    return between(offset, np.zeros(3), UP).distance - radius_around(first) - radius_around(second)
 
 
 def radius_around(shape: ContactShape) -> Numeric:

@@ -72,7 +72,8 @@ def basis(normal: Numeric) -> Numeric:
     tangents are continuous but for one direction, −POLE. Within an angle a of it they are exact to 1e-16 / a.
     """
     half = normal + POLE
-    scale = 2.0 * ops.reciprocal(ops.maximum(half @ half, SMALLEST_ANGLE**2))
+    half = ops.where(half @ half > SMALLEST_ANGLE**2, half, _TANGENTS_OF_POLE[0])
+    scale = 2.0 * ops.reciprocal(half @ half)
     t1, t2 = (tangent - (scale * (half @ tangent)) * half for tangent in _TANGENTS_OF_POLE)
     return ops.array([t1, t2, normal])
 

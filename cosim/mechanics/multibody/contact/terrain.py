@@ -66,19 +66,18 @@ def capsule_terrain(
 def _nearest(centre: Numeric, radius: float, terrain: TerrainShape) -> Pair:
     """A point and the surface among so many cells around the nearest node that nothing within the radius is missed."""
     cells = max(1, math.ceil(radius / min(_cell(terrain)) + 0.5))
-    nodes = _nodes(centre, cells, terrain)
-    n = 2 * cells + 1
+    origin, nodes = _nodes(centre, cells, terrain)
     normal, height = _under(centre, terrain)
     side = ops.where(centre[2] < height, -1.0, 1.0)  # from below the surface the way out is the other one
-    found = []
+    n, seen, found = 2 * cells + 1, centre - origin, []
     for i, j in itertools.product(range(n), range(n)):
         here = nodes[i][j]
         ahead = [nodes[k][m] for k, m in ((i + 1, j), (i + 1, j + 1), (i, j + 1)) if k < n and m < n]
-        found += [_on_edge(centre, here, other) for other in ahead]
+        found += [_on_edge(seen, here, other) for other in ahead]
         if len(ahead) == 3:
-            found += [_on_triangle(centre, here, ahead[k], ahead[k + 1]) for k in range(2)]
+            found += [_on_triangle(seen, here, ahead[k], ahead[k + 1]) for k in range(2)]
     _, place = reduce(_least, found)
-    pair = between(centre, place, side * normal)
+    pair = between(centre, origin + place, side * normal)
     return Pair(centre, side * pair.normal, side * pair.distance)
 
 
@@ -125,16 +124,17 @@ def _under(point: Numeric, terrain: TerrainShape) -> tuple[Numeric, Numeric]:
     return ops.array([-slope_x, -slope_y, 1.0]) / length, h00 + rise_x * (u - i) + rise_y * (v - j)
 
 
-def _nodes(centre: Numeric, cells: int, terrain: TerrainShape) -> list[list[Numeric]]:
-    """(3,) for each of 2 cells + 1 nodes along x and y, around the nearest to the centre."""
+def _nodes(centre: Numeric, cells: int, terrain: TerrainShape) -> tuple[Numeric, list[list[Numeric]]]:
+    """The place (3,) of the node nearest to the centre on the plane z = 0, and from there the places (3,) of
+    2 cells + 1 nodes along x and y around it."""
     (u, v), (dx, dy) = _places(centre, terrain), _cell(terrain)
     i, j = ops.floor(u + 0.5), ops.floor(v + 0.5)
     strip, around = _strip(terrain, -cells, cells), range(-cells, cells + 1)
     nodes = []
     for k in around:
-        heights, x = strip(i + k, j), terrain.x[0] + (i + k) * dx
-        nodes.append([ops.array([x, terrain.y[0] + (j + m) * dy, heights[m + cells]]) for m in around])
-    return nodes
+        heights = strip(i + k, j)
+        nodes.append([ops.array([k * dx, m * dy, heights[m + cells]]) for m in around])
+    return ops.array([terrain.x[0] + i * dx, terrain.y[0] + j * dy, 0.0]), nodes
 
 
 def _places(point: Numeric, terrain: TerrainShape) -> tuple[Numeric, Numeric]:
