@@ -1,8 +1,8 @@
 """Passes of the alternating direction method of multipliers with De Saxcé's term, for problems of contacts.
 
 x solves the linear rows, y is in the cones and z the velocity that holds them together (Carpentier, Le Lidec and
-Montaut 2024). Contacts are scaled by the roots of their mean mobilities, which keeps their cones. It is slow and certain:
-redundant contacts that hardly slide, at which Newton's method goes round in circles, only cost it more passes.
+Montaut 2024). Contacts are scaled by the roots of their mean mobilities, which keeps their cones. It is slow and
+certain: redundant contacts that hardly slide, at which Newton's method goes round in circles, cost it passes only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cosim.core.compile.array_program import Span
 from cosim.core.compile.dense import add_product, invert
 from cosim.core.compile.routine import Routine
 from cosim.core.types import Numeric
-from cosim.mechanics.multibody.contact.cone import mean_mobility, projected, with_slip
+from cosim.mechanics.multibody.contact.cone import TINY, can_move, mean_mobility, projected, with_slip
 from cosim.mechanics.multibody.contact.contact_problem import ROWS, VECTOR, ContactProblem
 
 PROXIMAL = 1e-8  # η
@@ -24,8 +24,9 @@ UNEVEN = 2.0  # ratio of the residuals from which the penalty changes
 
 
 def scale_of(a0: Numeric, a1: Numeric, a2: Numeric) -> Numeric:
-    """Of a contact: Λ = scale · x."""
-    return 1.0 / ops.sqrt(mean_mobility(ops.array([a0[0], a1[1], a2[2]])))
+    """Of a contact: Λ = scale · x; 0 for one that cannot move, which gets no impulse."""
+    diagonal = ops.array([a0[0], a1[1], a2[2]])
+    return ops.where(can_move(diagonal), 1.0 / ops.sqrt(mean_mobility(diagonal)), 0.0)
 
 
 def right_side(
@@ -85,7 +86,8 @@ def _diagonal() -> Routine:
 
 
 def scaled_start(impulse: Numeric, velocity: Numeric, scale: Numeric) -> tuple[Numeric, Numeric]:
-    return impulse * (1.0 / scale), velocity * scale
+    """(x, z)"""
+    return impulse * ops.where(scale > 0.0, 1.0 / ops.maximum(scale, TINY), 0.0), velocity * scale
 
 
 @cache

@@ -11,6 +11,7 @@ from cosim.core import ops
 from cosim.core.types import Numeric
 
 TINY = 1e-300  # keeps the length of a vector of zeros from being a divisor of 0
+DEAD = 1e-13  # of the trace of a contact's block of W: a direction with less mobility does not move by impulses
 LIGHTEST = 1e-12  # [1/kg] least W of a contact that counts as one that can move
 
 
@@ -42,6 +43,11 @@ def with_slip(velocity: Numeric, friction: Numeric) -> Numeric:
 def mean_mobility(diagonal: Numeric) -> Numeric:
     """The mean of a contact's diagonal (3,) of W [1/kg], by which impulses and velocities are compared."""
     return ops.maximum((diagonal[0] + diagonal[1] + diagonal[2]) * (1.0 / 3.0), LIGHTEST)
+
+
+def can_move(diagonal: Numeric) -> Numeric:
+    """Whether the normal velocity of a contact depends on its impulse."""
+    return diagonal[2] > DEAD * (diagonal[0] + diagonal[1] + diagonal[2]) + TINY
 
 
 def natural_map(impulse: Numeric, velocity: Numeric, friction: Numeric, diagonal: Numeric) -> Numeric:

@@ -1,5 +1,5 @@
-"""The derivative of the impulses of contacts: while each stays open, sticks or slides, they follow linear equations, the
-ones of a step of Newton's method at the solution (implicit function theorem)."""
+"""The derivative of the impulses of contacts: while each stays open, sticks or slides, they follow linear equations,
+the ones of a step of Newton's method at the solution (implicit function theorem)."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ class ContactProblem:
                 machine.call(_worst(), given, [worst])
 
     def sweep(self, impulses: Span, u: Span) -> None:
-        """The exact solution of each contact in turn, with the others as they are; u follows. A contact without impulse
-        that opens costs a comparison."""
+        """The exact solution of each contact in turn, with the others as they are; u follows, but for rounding of what
+        came between. A contact without impulse that opens costs a comparison."""
         machine = self.machine
         closed, solved, change = machine.space(1), machine.space(ROWS), machine.space(ROWS)
         for j in machine.loop(self.contacts):

@@ -27,13 +27,14 @@ TOLERANCE = 1e-10  # [m/s]
 MOST_PASSES = 500
 # of the solver that goes on where derivatives are taken
 FINISHING_PASSES, ROUNDING = 2, 1e-16
+NEARER = 1.0 - 1e-9  # of the best residual: impulses on what cannot move change it by rounding
 
 
 def judged(
     going: Numeric, worst: Numeric, residual: Numeric, passes: Numeric, done: Numeric, tolerance: Numeric
 ) -> tuple[Numeric, ...]:
     """(whether a point is the best so far, the best's residual, passes, whether to go on) after `done` passes."""
-    better = ops.logical_and(going > 0.0, worst < residual)
+    better = ops.logical_and(going > 0.0, worst < NEARER * residual)
     residual, passes = ops.where(better, worst, residual), passes + going * done
     unsolved = ops.logical_not(residual <= tolerance)
     goes_on = ops.where(ops.logical_and(going > 0.0, unsolved), 1.0, 0.0)
@@ -136,6 +137,7 @@ class _Search:
         machine, problem = self.machine, self.problem
         for _ in machine.repeat(self.going, most):
             problem.sweep(self.point, self.u)
+            problem.velocities(self.u, self.point)
             problem.measure(self.worst, self.point, self.u)
             machine.call(_both(), [self.going, self.tolerance, self.worst], [self.needed])
             for _ in machine.when(self.needed):

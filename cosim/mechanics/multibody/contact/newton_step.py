@@ -18,7 +18,7 @@ from cosim.core import ops
 from cosim.core.compile.array_program import Place, Span
 from cosim.core.compile.routine import Routine
 from cosim.core.types import Numeric
-from cosim.mechanics.multibody.contact.cone import length, mean_mobility
+from cosim.mechanics.multibody.contact.cone import can_move, length, mean_mobility
 from cosim.mechanics.multibody.contact.contact_problem import ROWS, VECTOR, ContactProblem
 
 PROXIMAL = 1e-9  # ε
@@ -29,12 +29,13 @@ def linear_law(
 ) -> tuple[Numeric, ...]:
     """(closed (), M (5,), D (9,), right side (3,), its derivative by μ (2,), δ (3,) where it is open) of a contact.
     M: of the tangential rows, then of the normal one."""
-    w = mean_mobility(ops.array([a0[0], a1[1], a2[2]]))
+    diagonal = ops.array([a0[0], a1[1], a2[2]])
+    w = mean_mobility(diagonal)
     pressed = impulse[2] - velocity[2] / w
     x, y = impulse[0] - velocity[0] / w, impulse[1] - velocity[1] / w
     size = length(x, y)
     radius = friction * ops.maximum(impulse[2], 0.0)
-    closed, sticks = pressed > 0.0, size <= friction * ops.maximum(pressed, 0.0)
+    closed, sticks = ops.logical_and(pressed > 0.0, can_move(diagonal)), size <= friction * ops.maximum(pressed, 0.0)
     d, q = (x / size, y / size), ops.minimum(radius / size, 1.0)
     across = [[q * ((1.0 if i == j else 0.0) - d[i] * d[j]) for j in range(2)] for i in range(2)]  # q P
     own = proximal * w

@@ -14,9 +14,8 @@ from cosim.core import ops
 from cosim.core.compile.routine import Routine, call_when
 from cosim.core.compile.while_loop import WhileLoop
 from cosim.core.types import Numeric
-from cosim.mechanics.multibody.contact.cone import TINY, length
+from cosim.mechanics.multibody.contact.cone import DEAD, TINY, can_move, length
 
-DEAD = 1e-13  # of the trace of A: a direction with less mobility does not move by impulses
 STILL = 1e-12  # of |c|: a velocity below it counts as none where nothing can be moved
 ENOUGH = 1e-15  # relative error of |Λ_T| = μ Λ_n
 MOST_STEPS = 60
@@ -77,7 +76,7 @@ def one_contact(matrix: Numeric, c: Numeric, friction: Numeric, guess: Numeric) 
     hold, it sticks rather than opens.
     """
     trace = matrix[0][0] + matrix[1][1] + matrix[2][2]
-    moves = matrix[2][2] > ops.maximum(DEAD * trace, TINY)
+    moves = can_move([matrix[k][k] for k in range(3)])
     inverse_n = 1.0 / ops.where(moves, matrix[2][2], 1.0)
     a = [matrix[k][2] * inverse_n for k in range(2)]
     s = [c[k] - a[k] * c[2] for k in range(2)]
