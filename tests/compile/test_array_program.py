@@ -28,7 +28,7 @@ def inverse(n):
 def product(n):
     def program(machine, inputs, outputs):
         machine.fill(outputs[0], 0.0)
-        add_product(machine, outputs[0], *inputs, together=1)
+        add_product(machine, outputs[0], *inputs)
 
     return ArrayProgram(program, [(n, n), (n,)], [(n,)], "product")
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import brentq
 
 from cosim.core.compile import compile
 from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
@@ -11,6 +12,9 @@ from tests.compile.calls import ports
 
 FOLDER = Path(__file__).parent / "problems"
 ROBOTS = ("solo12", "talos")  # landing: a quadruped on 4 spheres, a humanoid on 8 points, of which half are redundant
+
+
+DISKS = {3: [[0, 1]], 4: [[0, 1], [3]], 6: [[0, 1], [3], [4, 5]]}  # rows of sliding, spinning and rolling
 
 
 @dataclass(frozen=True)
@@ -28,16 +32,28 @@ class Problem:
     def arrays(self):
         return self.W, self.c, self.friction, self.before
 
+    def by_contact(self, impulses):
+        """(Λ, u, disks with their μ, its block of W) of each contact."""
+        u, rows = self.W @ impulses + self.c, self.c.size // self.contacts
+        for j, mu in enumerate(self.friction):
+            at = slice(rows * j, rows * (j + 1))
+            yield impulses[at], u[at], list(zip(DISKS[rows], np.atleast_1d(mu), strict=True)), self.W[at, at]
+
 
 def of_robot(name):
     with np.load(FOLDER / f"problems_{name}.npz") as data:
         return [Problem(W, c, data["mu"], warm) for W, c, warm in zip(data["W"], data["c"], data["warm"], strict=True)]
 
 
-def compiled(contacts, *arguments, **named):
-    n = 3 * contacts
-    routine = ContactSolver(contacts, *arguments, **named)
-    return compile(routine, ports(W=(n, n), c=(n,), friction=(contacts,), before=(n,)))
+def compiled(contacts, most=500, tolerance=1e-10, rows=3):
+    routine = ContactSolver(contacts, most, tolerance, rows)
+    return compile(routine, ports(**dict(zip(("W", "c", "friction", "before"), routine.shapes, strict=True))))
+
+
+def friction_of(contacts, rows, rng, most=0.8):
+    """(contacts,), or with less of it for spinning and rolling (contacts, disks)."""
+    drawn = rng.uniform(0.2, most, (contacts, len(DISKS[rows]))) * [1.0, 0.3, 0.2][: len(DISKS[rows])]
+    return drawn[:, 0] if rows == 3 else drawn
 
 
 def drawn(contacts, rng, count):
@@ -58,36 +74,55 @@ def drawn(contacts, rng, count):
         yield Problem(W, c, friction, np.zeros(n))
 
 
-def regular(contacts, rng, count):
+def regular(contacts, rng, count, rows=3):
     """Problems with one solution: W is not singular, friction not great."""
-    n = 3 * contacts
+    n = rows * contacts
     for _ in range(count):
         J = rng.normal(size=(n, n + 3))
-        yield Problem(J @ J.T / n, rng.normal(size=n), rng.uniform(0.2, 0.8, contacts), np.zeros(n))
+        yield Problem(J @ J.T / n, rng.normal(size=n), friction_of(contacts, rows, rng), np.zeros(n))
+
+
+def nearest(x, disks):
+    """The point of the cone that is nearest to x: its normal component by bisection."""
+    if x[2] + sum(mu * np.linalg.norm(x[disk]) for disk, mu in disks) <= 0.0:
+        return 0.0 * x
+
+    def excess(n):
+        return n - x[2] - sum(mu * max(np.linalg.norm(x[disk]) - mu * n, 0.0) for disk, mu in disks)
+
+    found = x.copy()
+    found[2] = brentq(excess, 0.0, 2.0 * np.abs(x).sum() * len(x), xtol=1e-300, rtol=8.9e-16)
+    for disk, mu in disks:
+        size = np.linalg.norm(x[disk])
+        if size > mu * found[2]:
+            found[disk] *= mu * found[2] / size
+    return found
 
 
 def natural_map(problem, impulses):
-    """The largest component, by the point of the cone that is nearest: on its axis, its edge or at its tip."""
-    u, worst = problem.W @ impulses + problem.c, 0.0
-    for j, mu in enumerate(problem.friction):
-        at = slice(3 * j, 3 * j + 3)
-        w = max(np.trace(problem.W[at, at]) / 3.0, 1e-12)
-        slip = u[at] + [0.0, 0.0, mu * np.linalg.norm(u[at][:2])]
-        x = impulses[at] - slip / w
-        across = np.linalg.norm(x[:2])
-        if across > mu * x[2]:  # to the ray of the edge, or its end
-            edge = np.array([*(x[:2] / max(across, 1e-300) * mu), 1.0]) / np.hypot(mu, 1.0)
-            x = max(edge @ x, 0.0) * edge
-        worst = max(worst, np.abs(w * (impulses[at] - x)).max())
+    """The largest component: how far from its place each row's impulse is, times its mobility."""
+    worst = 0.0
+    for impulse, u, disks, block in problem.by_contact(impulses):
+        w = np.full(len(u), np.trace(block[:3, :3]) / 3.0)
+        for disk, _ in disks[1:]:
+            w[disk] = np.mean(np.diag(block)[disk])
+        w = np.maximum(w, 1e-12)
+        unit, slipping = np.sqrt(w / w[2]), u.copy()
+        slipping[2] += sum(mu * np.linalg.norm(u[disk]) for disk, mu in disks)
+        scaled = [(disk, mu * unit[disk[0]]) for disk, mu in disks]
+        place = nearest((impulse - slipping / w) * unit, scaled) / unit
+        worst = max(worst, np.abs(w * (impulse - place)).max())
     return worst
 
 
 def violation(problem, impulses):
     """What the law forbids: penetration [m/s], pull and friction beyond the cone, relative to the impulses, and the
     power of an open contact and of friction against its direction, per impulse [m/s]."""
-    u, size, found = problem.W @ impulses + problem.c, max(np.abs(impulses).max(), 1e-9), []
-    for j, mu in enumerate(problem.friction):
-        (rx, ry, rn), (ux, uy, un) = impulses[3 * j : 3 * j + 3], u[3 * j : 3 * j + 3]
-        found += [-un, -rn / size, abs(un * rn) / size, (np.hypot(rx, ry) - mu * rn) / size]
-        found.append(np.hypot(mu * rn * ux + np.hypot(ux, uy) * rx, mu * rn * uy + np.hypot(ux, uy) * ry) / size)
+    size, found = max(np.abs(impulses).max(), 1e-9), []
+    for impulse, u, disks, _ in problem.by_contact(impulses):
+        found += [-u[2], -impulse[2] / size, abs(u[2] * impulse[2]) / size]
+        for disk, mu in disks:
+            across, speed = impulse[disk], np.linalg.norm(u[disk])
+            found.append((np.linalg.norm(across) - mu * impulse[2]) / size)
+            found.append(np.linalg.norm(mu * impulse[2] * u[disk] + speed * across) / size)
     return max(found)

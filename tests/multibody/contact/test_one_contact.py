@@ -88,7 +88,7 @@ def test_directions_in_which_nothing_can_move_get_no_impulse(held):
         for given in (still, moving):
             impulse = solve(A, given, 0.5, 0.0)
             assert np.isfinite(impulse).all()
-            missed = miss(impulse, A @ impulse + given, 0.5, np.diag(A))
+            missed = miss(impulse, A @ impulse + given, [0.5], np.diag(A))
             if 2 in held:  # nothing can be done against a normal velocity
                 assert (impulse == 0.0).all() and (missed > 1e-12) == (given[2] < 0.0)
             else:
@@ -106,7 +106,7 @@ def test_where_nothing_can_turn_a_rank_of_one_is_enough():
         impulse = solve(A, c, 0.7, 0.0)
         assert np.isfinite(impulse).all()
         u = A @ impulse + c
-        assert miss(impulse, u, 0.7, np.diag(A)) <= 1e-12
+        assert miss(impulse, u, [0.7], np.diag(A)) <= 1e-12
 
 
 def test_the_nearest_point_of_the_cone():
@@ -114,7 +114,7 @@ def test_the_nearest_point_of_the_cone():
     rng = np.random.default_rng(7)
     for mu in (0.0, 0.3, 1.0, 3.0):
         for x in rng.normal(size=(200, 3)):
-            near = projected(x, mu)
+            near = projected(x, [mu])
             rest = near - x
             assert np.hypot(*near[:2]) <= mu * near[2] + 1e-15
             assert mu * np.hypot(*rest[:2]) <= rest[2] + 1e-14

@@ -17,8 +17,9 @@ from cosim.core.compile.routine import Routine
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.contact import admm
 from cosim.mechanics.multibody.contact.admm import AlternatingPasses
+from cosim.mechanics.multibody.contact.cone import DISKS
 from cosim.mechanics.multibody.contact.contact_adjoint import ContactAdjoint
-from cosim.mechanics.multibody.contact.contact_problem import ROWS, ContactProblem
+from cosim.mechanics.multibody.contact.contact_problem import ContactProblem
 from cosim.mechanics.multibody.contact.newton_step import NewtonStep
 
 NEWTON_PASSES = 6  # before ADMM takes over
@@ -59,11 +60,15 @@ def _at_most() -> Routine:
 class ContactSolver(ArrayProgram):
     """Λ, passes, residual, converged = ContactSolver(k)(W, c, friction, before), a routine like `Routine`.
 
-    W (3k, 3k) [1/kg]: symmetric, positive semidefinite; c (3k,) [m/s]; friction (k,): μ ≥ 0; before (3k,) [N s]: Λ of
-    the step before, the warm start and all that is kept between steps. Rows of a contact: t1, t2, n. Λ (3k,) [N s] is
-    the best point found; residual () [m/s]: its largest component of the natural map (`cone.natural_map`), infinite
-    where a number is missing; converged (): 1 if it is within the tolerance, else 0; passes (): sweeps and passes of
-    ADMM, at most `most_passes`. The length of its code does not depend on k.
+    W (n, n) [1/kg]: symmetric, positive semidefinite, with n = k rows; c (n,) [m/s]; friction: μ ≥ 0, (k,) for contacts
+    of 3 rows, else (k, disks) with its coefficients of sliding, spinning and rolling [–, m, m]; before (n,) [N s]: Λ of
+    the step before, the warm start and all that is kept between steps. Rows of a contact: t1, t2, n; with 4 rows then
+    spin; with 6 then roll1, roll2, see `cone`.
+
+    Λ (n,) [N s] is the best point found; residual () [m/s]: the largest component of its natural map
+    (`cone.natural_map`), infinite where a number is missing; converged (): 1 if it is within the tolerance, else 0;
+    passes (): sweeps and passes of ADMM, at most `most_passes`. The length of the code does not depend on k. Blocks of
+    W in the columns of contacts that are open are not read.
     """
 
     def __init__(
@@ -71,25 +76,33 @@ class ContactSolver(ArrayProgram):
         contacts: int,
         most_passes: int = MOST_PASSES,
         tolerance: float = TOLERANCE,
+        rows: int = 3,
         name: str = "contact_solver",
     ) -> None:
-        """tolerance [m/s]. Raises ValueError for no contact, no pass, or a tolerance that is not positive."""
+        """tolerance [m/s]; rows: of a contact, 3, 4 or 6. Raises ValueError for other rows, no contact, no pass, or a
+        tolerance that is not positive."""
+        if rows not in DISKS:
+            raise ValueError(f"a contact has {', '.join(map(str, DISKS))} rows, got {rows}")
         if contacts < 1 or most_passes < 1 or not tolerance > 0.0:
             what = f"{contacts} contacts, {most_passes} passes, tolerance {tolerance} m/s"
             raise ValueError(f"a solver needs at least one contact and one pass and a positive tolerance, got {what}")
-        self.contacts, self.most_passes, self.tolerance = contacts, most_passes, tolerance
-        n = ROWS * contacts
-        shapes = [(n, n), (n,), (contacts,), (n,)]
+        self.contacts, self.most_passes, self.tolerance, self.rows = contacts, most_passes, tolerance, rows
+        n, disks = rows * contacts, len(DISKS[rows])
+        shapes = [(n, n), (n,), (contacts,) if disks == 1 else (contacts, disks), (n,)]
         super().__init__(self._solve, shapes, [(n,), (), (), ()], name)
 
     @cached_property
     def own_adjoint(self) -> ContactAdjoint:  # type: ignore[override]
-        return ContactAdjoint(self, ContactSolver(self.contacts, FINISHING_PASSES, ROUNDING, f"{self.name}_finisher"))
+        return ContactAdjoint(
+            self.rows,
+            self,
+            ContactSolver(self.contacts, FINISHING_PASSES, ROUNDING, self.rows, f"{self.name}_finisher"),
+        )
 
     def _solve(self, machine: ArrayMachine, inputs: Sequence[Span], outputs: Sequence[Span]) -> None:
         W, c, friction, before = inputs
         impulses, passes, residual, converged = outputs
-        problem = ContactProblem(machine, W, c, friction)
+        problem = ContactProblem(machine, self.rows, W, c, friction)
         search = _Search(problem, self.tolerance, impulses, passes, residual)
         search.begin(before)
         rounds = (self.most_passes - NEWTON_PASSES) // (admm.PASSES + NEWTON_PASSES_AFTER)

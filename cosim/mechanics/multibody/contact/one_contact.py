@@ -69,8 +69,8 @@ def _sliding() -> Routine:
 
 
 def one_contact(matrix: Numeric, c: Numeric, friction: Numeric, guess: Numeric) -> Numeric:
-    """(3,): the impulse Λ [N s] of one contact with u = A Λ + c. matrix: its rows of A (3, 3) [1/kg], symmetric; c (3,)
-    [m/s]; guess: of α = |u_T| / |Λ_T|, 0 for none.
+    """(3,): the impulse Λ [N s] of the rows t1, t2, n of one contact with u = A Λ + c. matrix: its rows of A (3, 3)
+    [1/kg], symmetric; c (3,) [m/s]; guess: of α = |u_T| / |Λ_T|, 0 for none.
 
     Directions in which nothing can move get no impulse; where the normal is one, the contact stays open. Where both
     hold, it sticks rather than opens.
@@ -121,3 +121,12 @@ def _principal(xx: Numeric, yy: Numeric, xy: Numeric) -> tuple[Numeric, Numeric,
     smaller = 0.5 * sin2 / larger
     along_x = half >= 0.0
     return ops.where(along_x, larger, smaller), ops.where(along_x, smaller, larger), mean + radius, mean - radius
+
+
+def one_disk(matrix: Numeric, c: Numeric, radius: Numeric, guess: Numeric) -> Numeric:
+    """(1,) or (2,): the impulse of a disk of friction whose normal impulse is given, with u = A Λ + c: of the greatest
+    dissipation with |Λ| ≤ radius. It is that of a contact whose normal row stands alone."""
+    size, zero = len(c), [0.0, 0.0, 0.0]
+    rows = [[*matrix[k], *zero][:size] + zero[size:] for k in range(size)] + [zero] * (2 - size)
+    given = [*(c[k] for k in range(size)), *zero[size:2], -radius]
+    return one_contact([*rows, [0.0, 0.0, 1.0]], given, 1.0, guess)[:size]
