@@ -126,3 +126,20 @@ def violation(problem, impulses):
             found.append((np.linalg.norm(across) - mu * impulse[2]) / size)
             found.append(np.linalg.norm(mu * impulse[2] * u[disk] + speed * across) / size)
     return max(found)
+
+
+def kinds_of(problem, impulses):
+    """What contacts do: open, and of each disk of friction: sticks, moves."""
+    found = set()
+    for impulse, _, disks, _ in problem.by_contact(impulses):
+        if impulse[2] < 1e-9:
+            found.add("open")
+            continue
+        for number, (disk, mu) in enumerate(disks):
+            sticks = np.linalg.norm(impulse[disk]) < mu * impulse[2] - 1e-7
+            found.add(f"{'sticks' if sticks else 'moves'} {number}")
+    return found
+
+
+def every_kind(rows):
+    return {"open"} | {f"{kind} {number}" for kind in ("sticks", "moves") for number in range(len(DISKS[rows]))}

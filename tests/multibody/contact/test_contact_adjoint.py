@@ -9,62 +9,54 @@ from cosim.core.compile import Routine, compile
 from cosim.core.compile.adjoint import Differentiation
 from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
 from tests.compile.calls import ports
-from tests.multibody.contact.contact_problems import of_robot, regular
+from tests.multibody.contact.contact_problems import every_kind, kinds_of, of_robot, regular
 
 STEP = 1e-6
 NAMES = ("W", "c", "friction", "before")
 
 
 @cache
-def derived(contacts):
+def derived(contacts, rows=3):
     """(Λ, its adjoint) as machine code, in a routine that scales what it gets and what it returns."""
-    n = 3 * contacts
-    shapes, solver = [(n, n), (n,), (contacts,), (n,)], ContactSolver(contacts, 500, 1e-12)
+    solver = ContactSolver(contacts, 500, 1e-12, rows)
 
     def fn(W, c, friction, before):
         return 2.0 * solver(3.0 * W, c, friction, before)[0]
 
-    routine, differentiation = Routine(fn, shapes, "twice"), Differentiation()
+    routine, differentiation = Routine(fn, solver.shapes, "twice"), Differentiation()
     taped, adjoint = differentiation.taped(routine), differentiation.adjoint(routine, (0, 1, 2, 3), (0,))
     named = [ports(**{f"x{k}": shape for k, shape in enumerate(each.shapes)}) for each in (routine, taped, adjoint)]
     solve, record, pull = map(compile, (routine, taped, adjoint), named)
 
     def pulled(arrays, seed):
-        W, *others = arrays
-        return pull(W.ravel(), *others, *record(W.ravel(), *others)[1:], seed)
+        flat = [np.ravel(array) for array in arrays]
+        return pull(*flat, *record(*(a.reshape(s) for a, s in zip(flat, taped.shapes, strict=True)))[1:], seed)
 
     return solve, pulled
 
 
-def kinds(problem, impulses):
-    across = np.hypot(*impulses.reshape(-1, 3)[:, :2].T)
-    normal = impulses.reshape(-1, 3)[:, 2]
-    edge = problem.friction * normal
-    return np.where(normal < 1e-9, "open", np.where(across < edge - 1e-7, "sticks", "slides")).tolist()
-
-
-@pytest.mark.parametrize("contacts", [1, 4])
-def test_the_adjoint_is_the_derivative(contacts):
-    rng, seen = np.random.default_rng(contacts), []
-    solve, pulled = derived(contacts)
-    for problem in regular(contacts, rng, 60):
+@pytest.mark.parametrize(("contacts", "rows"), [(1, 3), (4, 3), (2, 4), (2, 6)])
+def test_the_adjoint_is_the_derivative(contacts, rows):
+    rng, seen = np.random.default_rng(contacts), set()
+    solve, pulled = derived(contacts, rows)
+    for problem in regular(contacts, rng, 60, rows):
         impulses, seed = solve(*problem.arrays), rng.normal(size=problem.c.size)
-        seen += kinds(problem, impulses)
+        seen |= kinds_of(problem, impulses)
         found = pulled(problem.arrays, seed)
         assert (found[3] == 0.0).all()  # the warm start
         turned = rng.normal(size=problem.W.shape)
-        for k, along in enumerate(([turned + turned.T], np.eye(problem.c.size), np.eye(contacts))):
+        for k, along in enumerate(([turned + turned.T], np.eye(problem.c.size), np.eye(problem.friction.size))):
             for direction in along:
                 ends = []
                 for part in (STEP, -STEP):
                     given = [*problem.arrays[:3], 0.5 * impulses]
-                    given[k] = given[k] + part * direction
+                    given[k] = given[k] + part * direction.reshape(given[k].shape)
                     ends.append(seed @ solve(*given))
                 difference = (ends[0] - ends[1]) / (2.0 * STEP)
-                assert abs(np.vdot(found[k], direction) - difference) <= 1e-7 * max(1.0, np.abs(found[k]).max()), NAMES[
+                assert abs(found[k] @ direction.ravel() - difference) <= 1e-7 * max(1.0, np.abs(found[k]).max()), NAMES[
                     k
                 ]
-    assert set(seen) == {"open", "sticks", "slides"}
+    assert seen == every_kind(rows)
 
 
 def test_redundant_contacts_at_rest_have_derivatives_of_their_velocities():
@@ -76,7 +68,7 @@ def test_redundant_contacts_at_rest_have_derivatives_of_their_velocities():
         W = problem.W / 3.0
         given = (W, *problem.arrays[1:])
         impulses = 0.5 * solve(*given)
-        if set(kinds(problem, impulses)) != {"sticks"}:
+        if kinds_of(problem, impulses) != {"sticks 0"}:
             continue
         along, seed = problem.W @ rng.normal(size=24), problem.W @ rng.normal(size=24)
         _, by_c, _, _ = pulled(given, seed)
