@@ -42,6 +42,16 @@ def judged(
     return ops.where(better, 1.0, 0.0), residual, passes, goes_on
 
 
+def tried(going: Numeric, left: Numeric) -> tuple[Numeric, Numeric]:
+    """(whether another pass is to be tried, how many are left)."""
+    return ops.where(left > 1.0, going, 0.0), left - 1.0
+
+
+@cache
+def _tried() -> Routine:
+    return Routine(tried, [(), ()], "contact_tried")
+
+
 @cache
 def _judged() -> Routine:
     return Routine(judged, [()] * 6, "contact_judged")
@@ -104,15 +114,13 @@ class ContactSolver(ArrayProgram):
         impulses, passes, residual, converged = outputs
         problem = ContactProblem(machine, self.rows, W, c, friction)
         search = _Search(problem, self.tolerance, impulses, passes, residual)
-        search.begin(before)
-        rounds = (self.most_passes - NEWTON_PASSES) // (admm.PASSES + NEWTON_PASSES_AFTER)
-        search.newton_passes(NEWTON_PASSES if rounds > 0 else self.most_passes)
-        if rounds > 0:
-            for _ in machine.when(search.going):
-                search.begin_admm()
-                for _ in machine.repeat(search.going, rounds):
+        rounds = (self.most_passes - NEWTON_PASSES + NEWTON_PASSES_AFTER) // (NEWTON_PASSES_AFTER + admm.PASSES)
+        search.begin(before, NEWTON_PASSES if rounds > 0 else self.most_passes)
+        for _ in machine.repeat(search.going, max(rounds, 1)):
+            search.newton_passes(NEWTON_PASSES if rounds > 0 else self.most_passes)
+            if rounds > 0:  # with fewer passes ADMM would end before it is of use
+                for _ in machine.when(search.going):
                     search.admm_passes()
-                    search.newton_passes(NEWTON_PASSES_AFTER)
         machine.call(_at_most(), [residual, search.tolerance], [converged])
 
 
@@ -131,24 +139,30 @@ class _Search:
         self.problem, self.machine, self.best, self.passes, self.residual = problem, machine, best, passes, residual
         self.point, self.u, self.trial, self.trial_u = (machine.space(n) for _ in range(4))
         self.worst, self.trial_worst, self.going, self.needed = (machine.space(1) for _ in range(4))
-        self.tolerance, self.one, self.several = (machine.space(1) for _ in range(3))
+        self.tolerance, self.one, self.several, self.first = (machine.space(1) for _ in range(4))
+        self.trying, self.allowed, self.left = (machine.space(1) for _ in range(3))
         for span, value in ((self.tolerance, tolerance), (self.one, 1.0), (self.several, float(admm.PASSES))):
             machine.fill(span, value)
         self.newton, self.admm = NewtonStep(problem), AlternatingPasses(problem)
 
-    def begin(self, before: Span) -> None:
+    def begin(self, before: Span, newton_passes: int) -> None:
         machine = self.machine
         machine.copy(self.best, before)
         machine.copy(self.point, before)
         machine.fill(self.passes, 0.0)
         machine.fill(self.residual, float("inf"))
         machine.fill(self.going, 1.0)
+        machine.fill(self.first, 1.0)
+        machine.fill(self.allowed, float(newton_passes))
         self.problem.velocities(self.u, self.point)
 
     def newton_passes(self, most: int) -> None:
-        """Sweeps, each with a step of Newton's method where it is not enough."""
+        """Sweeps, each with a step of Newton's method where it is not enough; at most as many as are allowed here."""
         machine, problem = self.machine, self.problem
-        for _ in machine.repeat(self.going, most):
+        machine.copy(self.trying, self.going)
+        machine.copy(self.left, self.allowed)
+        machine.fill(self.allowed, float(NEWTON_PASSES_AFTER))
+        for _ in machine.repeat(self.trying, most):
             problem.sweep(self.point, self.u)
             problem.velocities(self.u, self.point)
             problem.measure(self.worst, self.point, self.u)
@@ -163,13 +177,14 @@ class _Search:
                 ):  # fmt: skip
                     machine.choose(self.needed, at, nearer)
             self._judge(self.one)
-
-    def begin_admm(self) -> None:
-        self.admm.begin(self.point, self.u)
+            machine.call(_tried(), [self.going, self.left], [self.trying, self.left])
 
     def admm_passes(self) -> None:
-        """Passes of ADMM; the point moves to their result."""
+        """Passes of ADMM, which begin at the first point and go on from their own; the point moves to their result."""
         machine, problem = self.machine, self.problem
+        for _ in machine.when(self.first):
+            self.admm.begin(self.point, self.u)
+            machine.fill(self.first, 0.0)
         self.admm.factorise()
         for _ in machine.loop(admm.PASSES):
             self.admm.do()

@@ -113,8 +113,8 @@ class NewtonStep:
         )
         # which rows of W a row is made of, and the rows in the order of their elimination
         self._made_of = {NORMAL: (NORMAL,)} | {row: disk for disk in problem.disks for row in disk}
-        self._across = [row for disk in problem.disks for row in disk]
-        self._scalar, self._one, self._given = machine.space(1), machine.space(1), machine.space(1)
+        self._across = [(0, NORMAL), (NORMAL + 1, rows)][: 1 + (rows > 3)]  # ranges of the rows beside the normal
+        self._scalar, self._one, self._given = (machine.space(1) for _ in range(3))
 
     def take(self, target: Span, impulses: Span, u: Span) -> None:
         """target = Λ + δ; NaN where the matrix is singular."""
@@ -178,24 +178,32 @@ class NewtonStep:
         for j in machine.loop(k):
             for _ in machine.when(self._closed.at(j)):
                 for i in machine.loop(k, j + 1):
-                    self._clear(i, [NORMAL], j, NORMAL)
+                    self._clear(i, (NORMAL, NORMAL + 1), j, NORMAL)
                 for i in machine.loop(k):
-                    self._clear(i, self._across, j, NORMAL)
+                    self._clear_across(i, j, NORMAL)
         for j in machine.loop(k):
             for _ in machine.when(self._closed.at(j)):
-                for number, a in enumerate(self._across):
-                    self._clear(j, self._across[number + 1 :], j, a)
-                    for i in machine.loop(k, j + 1):
-                        self._clear(i, self._across, j, a)
+                for number, (first, beyond) in enumerate(self._across):
+                    for a in machine.loop(beyond, first):
+                        self._clear(j, (a + 1, beyond), j, a)
+                        for later in self._across[number + 1 :]:
+                            self._clear(j, later, j, a)
+                        for i in machine.loop(k, j + 1):
+                            self._clear_across(i, j, a)
 
-    def _clear(self, contact: Place, rows: list[int], of: Place, a: int) -> None:
-        """Make the elements of these rows of a contact 0 in the column of the row `a` of the contact `of`."""
-        machine, rows_each = self.problem.machine, self.problem.rows
-        column = rows_each * of + a
+    def _clear_across(self, contact: Place, of: Place, a: Place) -> None:
+        for rows in self._across:
+            self._clear(contact, rows, of, a)
+
+    def _clear(self, contact: Place, rows: tuple[Place, Place], of: Place, a: Place) -> None:
+        """Make the elements of these rows of a contact 0 in the column of the row `a` of the contact `of`. rows: the
+        first, and the one beyond the last."""
+        machine, each = self.problem.machine, self.problem.rows
+        column = each * of + a
         pivot = self._row(column)
         for _ in machine.when(self._closed.at(contact)):
-            for b in rows:
-                row = self._row(rows_each * contact + b)
+            for b in machine.loop(rows[1], rows[0]):
+                row = self._row(each * contact + b)
                 given = [row.at(column), pivot.at(column), self._closed.at(of)]
                 machine.call(_factor_of(), given, [self._scalar])
                 machine.add(row, [(self._scalar, pivot)], minus=True)
@@ -203,13 +211,14 @@ class NewtonStep:
     def _substitute(self) -> None:
         """δ of the rows in the order against the elimination's."""
         machine, k = self.problem.machine, self.problem.contacts
-        for rows in (self._across[::-1], [NORMAL]):
+        for ranges in (self._across[::-1], [(NORMAL, NORMAL + 1)]):
             for j in machine.loop(k):
                 contact = k - 1 + (-1) * j
                 for _ in machine.when(self._closed.at(contact)):
-                    for a in rows:
-                        index = self.problem.rows * contact + a
-                        row, found = self._row(index), self._scalar
-                        machine.dot(found, row, self._change)
-                        machine.call(_component(), [found, row.at(index)], [found])
-                        machine.choose(self._closed.at(contact), self._change.at(index), found)
+                    for first, beyond in ranges:
+                        for b in machine.loop(beyond, first):
+                            index = self.problem.rows * contact + (first + beyond - 1 + (-1) * b)
+                            row, found = self._row(index), self._scalar
+                            machine.dot(found, row, self._change)
+                            machine.call(_component(), [found, row.at(index)], [found])
+                            machine.choose(self._closed.at(contact), self._change.at(index), found)
