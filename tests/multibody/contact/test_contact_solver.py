@@ -1,5 +1,6 @@
 """Contacts with friction: the law holds on problems of robots and drawn ones, and what is missing is always said."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -48,6 +49,17 @@ def test_the_law_holds_in_landing_robots(name, warm):
 def test_a_quadruped_needs_one_pass():
     solve = solver(4, 8)
     assert {float(solve(*problem.arrays)[1]) for problem in of_robot("solo12")} == {1.0}
+
+
+@pytest.mark.parametrize("stiffness", [1e6, 1e7])
+def test_springs_in_the_points_make_a_humanoid_fit_for_a_tick(stiffness):
+    """Springs along t1, t2 and n, implicit in a step of 1 ms: at most 8 passes on the same problems."""
+    springs = np.tile([1.0, 1.0, 2.0], 8) / (stiffness * 1e-3**2)
+    for problem in of_robot("talos"):
+        W = problem.W + np.diag(springs)
+        impulses, passes, _, converged = solver(8, 8)(W, problem.c, problem.friction, 0.0 * problem.before)
+        assert converged == 1.0 and passes <= 8
+        assert violation(replace(problem, W=W), impulses) <= 1e-8
 
 
 @pytest.mark.parametrize("name", ROBOTS)
