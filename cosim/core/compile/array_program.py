@@ -8,7 +8,7 @@ A loop, a condition and a repetition are written as `for` statements:
 
     for i in machine.loop(n): ...           i = 0 … n − 1
     for _ in machine.when(flag): ...        once where flag is not 0, else not at all
-    for _ in machine.repeat(flag, most): ... while flag is not 0, at most so often
+    for _ in machine.repeat(flag, n): ...   while flag is not 0, at most so often
 
 In a batch a block of `when` and `repeat` runs for all SIMD lanes while any of them needs it. What outlives such a block
 is therefore changed with `choose`, which takes the flag of each lane, or by a routine that takes it.
@@ -90,8 +90,8 @@ class ArrayMachine(ABC):
         """Once where the flag is not 0 (NaN is not)."""
 
     @abstractmethod
-    def repeat(self, flag: Span, most: int) -> Iterator[None]:
-        """While the flag is not 0, at most `most` times."""
+    def repeat(self, flag: Span, max_count: int) -> Iterator[None]:
+        """While the flag is not 0, at most `max_count` times."""
 
     @abstractmethod
     def call(self, routine: RoutineBase, arguments: Sequence[Span], results: Sequence[Span]) -> None:
@@ -131,8 +131,8 @@ class PythonArrays(ArrayMachine):
         if _elements(flag)[0] != 0.0:
             yield
 
-    def repeat(self, flag: Span, most: int) -> Iterator[None]:
-        for _ in range(most):
+    def repeat(self, flag: Span, max_count: int) -> Iterator[None]:
+        for _ in range(max_count):
             if _elements(flag)[0] == 0.0:
                 return
             yield
@@ -199,9 +199,9 @@ class CodeArrays(ArrayMachine):
         self.writer.lines.append(f"  br label %after{n}")
         self.writer.label(f"after{n}")
 
-    def repeat(self, flag: Span, most: int) -> Iterator[None]:
+    def repeat(self, flag: Span, max_count: int) -> Iterator[None]:
         def goes_on(name: str) -> str:
-            left = self.writer.add(f"icmp slt i64 {name}, {most}")
+            left = self.writer.add(f"icmp slt i64 {name}, {max_count}")
             return self.writer.add(f"and i1 {left}, {self._any(flag)}")
 
         for _ in self._while("0", goes_on, 1):

@@ -113,7 +113,7 @@ class ContactSolver(ArrayProgram):
         W, c, friction, before = inputs
         impulses, passes, residual, converged = outputs
         problem = ContactProblem(machine, self.rows, W, c, friction)
-        search = _Search(problem, self.tolerance, impulses, passes, residual)
+        search = _ImpulseSearch(problem, self.tolerance, impulses, passes, residual)
         rounds = (self.most_passes - NEWTON_PASSES + NEWTON_PASSES_AFTER) // (NEWTON_PASSES_AFTER + admm.PASSES)
         search.begin(before, NEWTON_PASSES if rounds > 0 else self.most_passes)
         for _ in machine.repeat(search.going, max(rounds, 1)):
@@ -124,7 +124,7 @@ class ContactSolver(ArrayProgram):
         machine.call(_at_most(), [residual, search.tolerance], [converged])
 
 
-class _Search:
+class _ImpulseSearch:
     """A point Λ and its u, which move, and the best point so far."""
 
     def __init__(
@@ -156,13 +156,13 @@ class _Search:
         machine.fill(self.allowed, float(newton_passes))
         self.problem.velocities(self.u, self.point)
 
-    def newton_passes(self, most: int) -> None:
+    def newton_passes(self, max_count: int) -> None:
         """Sweeps, each with a step of Newton's method where it is not enough; at most as many as are allowed here."""
         machine, problem = self.machine, self.problem
         machine.copy(self.trying, self.going)
         machine.copy(self.left, self.allowed)
         machine.fill(self.allowed, float(NEWTON_PASSES_AFTER))
-        for _ in machine.repeat(self.trying, most):
+        for _ in machine.repeat(self.trying, max_count):
             problem.sweep(self.point, self.u)
             problem.velocities(self.u, self.point)
             problem.measure(self.worst, self.point, self.u)

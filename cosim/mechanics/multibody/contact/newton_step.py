@@ -100,7 +100,7 @@ class NewtonStep:
     """Steps on one problem, with their own memory: the matrix with the right side as its last column.
 
     Elimination without pivots, the rows of normals first, whose block is positive definite. Rows of contacts that are
-    open in all lanes are left out.
+    open in all SIMD lanes are left out.
     """
 
     def __init__(self, problem: ContactProblem, proximal: float = PROXIMAL) -> None:

@@ -49,7 +49,7 @@ def _slide() -> WhileLoop:
     return WhileLoop(Routine(step_to_slide, [(3,), (8,)], "slide"), MOST_STEPS)
 
 
-def sliding(of: Numeric, guess: Numeric) -> Numeric:
+def slid(of: Numeric, guess: Numeric) -> Numeric:
     """(3,): Λ_T in the principal axes, and Λ_n, of a contact that slides; of: see `step_to_slide`. It is on the cone to
     rounding, whatever is missing of α."""
     (alpha, _, _), _, _ = _slide()(ops.array([guess, 0.0, UNBOUNDED]), of)
@@ -64,8 +64,8 @@ def sliding(of: Numeric, guess: Numeric) -> Numeric:
 
 
 @cache
-def _sliding() -> Routine:
-    return Routine(sliding, [(8,), ()], "sliding")
+def _slid() -> Routine:
+    return Routine(slid, [(8,), ()], "slid")
 
 
 def one_contact(matrix: Numeric, c: Numeric, friction: Numeric, guess: Numeric) -> Numeric:
@@ -105,8 +105,8 @@ def one_contact(matrix: Numeric, c: Numeric, friction: Numeric, guess: Numeric) 
     start = ops.where(guess > 0.0, guess, ops.minimum(even, 1e6 * (trace + TINY)))
     start = ops.maximum(start, 1e-12 * trace + TINY)
     of = ops.array([s1, s2, a1, a2, l1, l2, base, friction])
-    slid = call_when(slides, _sliding(), (of, start), [ops.array([0.0, 0.0, 0.0])])
-    x1, x2, normal = (ops.where(sticks, value, other) for value, other in zip((x1, x2, normal), slid, strict=True))
+    impulse = call_when(slides, _slid(), (of, start), [ops.array([0.0, 0.0, 0.0])])
+    x1, x2, normal = (ops.where(sticks, value, other) for value, other in zip((x1, x2, normal), impulse, strict=True))
     return ops.array([cosine * x1 - sine * x2, sine * x1 + cosine * x2, normal])
 
 
