@@ -102,18 +102,16 @@ def test_without_resistance_they_are_plain_contacts(rows):
         assert converged == 1.0
 
 
-MASS, RADIUS, STEP, GRAVITY = 2.0, 0.1, 1e-3, 9.81
-INERTIA = 0.4 * MASS * RADIUS**2
+STEP, GRAVITY = 1e-3, 9.81
 
 
-def ball(v, turning, friction):
+def ball(v, turning, friction, mass=2.0, radius=0.1):
     """One step of a ball on a floor: (v, ω) after it, from v (3,) and ω (3,)."""
-    arm = np.array([0.0, 0.0, -RADIUS])
-    axes = np.eye(3)
+    arm, axes = np.array([0.0, 0.0, -radius]), np.eye(3)
     G = np.zeros((6, 6))  # rows x, y, z of the point, and of ω about z, x, y
     G[:3, :3], G[:3, 3:] = axes, np.array([np.cross(arm, axis) for axis in axes])
     G[3, 5] = G[4, 3] = G[5, 4] = 1.0
-    inverse = np.diag([1.0 / MASS] * 3 + [1.0 / INERTIA] * 3)
+    inverse = np.diag([1.0 / mass] * 3 + [2.5 / (mass * radius**2)] * 3)
     free = np.concatenate([v, turning])
     free[2] -= GRAVITY * STEP
     impulses, _, _, converged = solver(1, rows=6)(G @ inverse @ G.T, G @ free, np.array([friction]), np.zeros(6))
@@ -122,23 +120,26 @@ def ball(v, turning, friction):
     return after[:3], after[3:]
 
 
-def test_a_spinning_ball_slows_down_by_the_moment_of_friction():
-    """ω̇ = −μ_t m g / I about the normal, until it rests and stays so."""
-    v, turning, rate = np.zeros(3), np.array([0.0, 0.0, 1.0]), 0.002 * MASS * GRAVITY * STEP / INERTIA
-    for count in range(1, 300):
-        v, turning = ball(v, turning, [0.5, 0.002, 0.0])
-        np.testing.assert_allclose(turning, [0.0, 0.0, max(1.0 - count * rate, 0.0)], atol=1e-9)
-    assert 300 * rate > 1.0
+@pytest.mark.parametrize(("mass", "radius"), [(2.0, 0.1), (1e-6, 1e-3), (1e6, 10.0)])
+def test_a_spinning_ball_slows_down_by_the_moment_of_friction(mass, radius):
+    """ω̇ = −μ_t g / (0.4 R²) about the normal, until it rests and stays so."""
+    moment = 0.02 * radius
+    rate = moment * GRAVITY * STEP / (0.4 * radius**2)
+    first = 200.5 * rate
+    v, turning = np.zeros(3), np.array([0.0, 0.0, first])
+    for count in range(1, 250):
+        v, turning = ball(v, turning, [0.5, moment, 0.0], mass, radius)
+        np.testing.assert_allclose(turning, [0.0, 0.0, max(first - count * rate, 0.0)], atol=1e-9 * (1.0 + first))
 
 
 def test_a_rolling_ball_slows_down_by_the_resistance_to_rolling():
-    """It goes on rolling, with v̇ = −μ_r m g R / (I + m R²), until it rests."""
-    v, turning = np.array([0.5, 0.0, 0.0]), np.array([0.0, 0.5 / RADIUS, 0.0])
-    rate = 0.01 * MASS * GRAVITY * RADIUS / (INERTIA + MASS * RADIUS**2) * STEP
+    """It goes on rolling, with v̇ = −μ_r g R / (1.4 R²), until it rests."""
+    radius, moment, v, turning = 0.1, 0.01, np.array([0.5, 0.0, 0.0]), np.array([0.0, 5.0, 0.0])
+    rate = moment * GRAVITY / (1.4 * radius) * STEP
     for count in range(1, 900):
-        v, turning = ball(v, turning, [0.8, 0.0, 0.01])
+        v, turning = ball(v, turning, [0.8, 0.0, moment])
         np.testing.assert_allclose(v, [max(0.5 - count * rate, 0.0), 0.0, 0.0], atol=1e-8)
-        np.testing.assert_allclose(turning, [0.0, v[0] / RADIUS, 0.0], atol=1e-7)
+        np.testing.assert_allclose(turning, [0.0, v[0] / radius, 0.0], atol=1e-7)
     assert 900 * rate > 0.5
 
 

@@ -41,6 +41,7 @@ def step_to_slide(x: Numeric, of: Numeric) -> tuple[Numeric, Numeric]:
     halved = ops.where(high < UNBOUNDED, 0.5 * (low + high), farthest)
     following = ops.where(ops.logical_and(newton > low, newton < high), newton, halved)
     more = ops.logical_and(ops.abs(excess) > ENOUGH, high - low > ENOUGH * alpha)
+    more = ops.logical_and(more, friction > 0.0)  # without friction nothing depends on α
     return ops.array([ops.where(more, following, alpha), low, high]), ops.where(more, 1.0, 0.0)
 
 
@@ -125,8 +126,10 @@ def _principal(xx: Numeric, yy: Numeric, xy: Numeric) -> tuple[Numeric, Numeric,
 
 def one_disk(matrix: Numeric, c: Numeric, radius: Numeric, guess: Numeric) -> Numeric:
     """(1,) or (2,): the impulse of a disk of friction whose normal impulse is given, with u = A Λ + c: of the greatest
-    dissipation with |Λ| ≤ radius. It is that of a contact whose normal row stands alone."""
+    dissipation with |Λ| ≤ radius. It is that of a contact whose normal row stands alone, with the disk's mobility."""
     size, zero = len(c), [0.0, 0.0, 0.0]
-    rows = [[*matrix[k], *zero][:size] + zero[size:] for k in range(size)] + [zero] * (2 - size)
-    given = [*(c[k] for k in range(size)), *zero[size:2], -radius]
-    return one_contact([*rows, [0.0, 0.0, 1.0]], given, 1.0, guess)[:size]
+    trace = ops.sum(matrix[k][k] for k in range(size))
+    normal = ops.where(trace > 0.0, trace, 1.0)
+    rows = [[*matrix[k], *zero[size:]] for k in range(size)] + [zero] * (2 - size)
+    given = [*c, *zero[size:2], -radius * normal]
+    return one_contact([*rows, [0.0, 0.0, normal]], given, 1.0, guess)[:size]
