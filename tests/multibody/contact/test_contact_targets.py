@@ -12,12 +12,14 @@ from cosim.core.compile.freestanding import freestanding
 from cosim.core.compile.object_code import object_code
 from cosim.core.compile.ptx import Kernel, ptx
 from cosim.core.compile.stack_array import stack_need
-from cosim.core.compile.targets import targets
+from cosim.core.compile.targets import PTX, targets
 from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
 from tests.compile.calls import entry
+from tests.compile.test_ptx import ROOM_FOR_CALLS
 from tests.kit.linked_code import linked
 from tests.kit.object_file import assert_freestanding
 from tests.kit.ptx_on_cpu import PtxProgram, addresses
+from tests.kit.ptxas import assemble
 from tests.multibody.contact.contact_problems import compiled, of_robot, regular
 
 CONTACTS, MOST = 4, 60
@@ -93,8 +95,8 @@ def test_as_webassembly(code, expected):
     same(np.array(found), expected)
 
 
-def test_as_ptx(code, expected):
-    """A thread for each problem."""
+def test_as_ptx(code, expected, tmp_path):
+    """A thread for each problem; the assembler of CUDA takes it, with the registers and the stack of a thread."""
     lines = []
     for base, sizes in (("inputs", SIZES), ("results", RESULTS)):
         lines.append(f"  %{base}.first = mul i64 %run, {sum(sizes)}")
@@ -110,3 +112,5 @@ def test_as_ptx(code, expected):
     values = np.array([inputs.ctypes.data, found.ctypes.data, len(PROBLEMS)], dtype=np.int64)
     PtxProgram(text).launch(EACH.name)(len(PROBLEMS) // 4 + 1, 4, addresses(values))
     same(found, expected)
+    assembled = assemble(text, targets()[PTX].cpu, tmp_path)
+    assert assembled.registers <= 255 and assembled.stack <= 1.5 * stack_need(code) + ROOM_FOR_CALLS
