@@ -374,17 +374,18 @@ class ArrayProgram(RoutineBase):
         self.shapes, self.output_shapes = tuple(shapes), tuple(output_shapes)
 
     @cached_property
-    def _called(self) -> list[RoutineBase]:
-        return list(self._written("_", 1).called.values())
+    def _nameless(self) -> CodeArrays:
+        """The code for one lane, under the symbol `_`."""
+        return self._written("_", 1)
 
     @property
     def callees(self) -> Sequence[RoutineBase]:
-        return self._called
+        return list(self._nameless.called.values())
 
     @property
     def operations(self) -> int:
         """Arithmetic operations of the routines that it calls, each once."""
-        return sum(routine.operations for routine in self._called)
+        return sum(routine.operations for routine in self.callees)
 
     def fn(self, *arguments: Numeric) -> Numeric:
         """On numbers. Raises CompileError on symbols, for which a loop has no expression."""
@@ -399,7 +400,7 @@ class ArrayProgram(RoutineBase):
         return results[0] if len(results) == 1 else tuple(results)
 
     def _text(self, symbol: str, lanes: int) -> str:
-        return self._written(symbol, lanes).text()
+        return (self._nameless if (symbol, lanes) == ("_", 1) else self._written(symbol, lanes)).text()
 
     def _written(self, symbol: str, lanes: int) -> CodeArrays:
         """Outputs have their own memory until the end, because they may share theirs with inputs."""
