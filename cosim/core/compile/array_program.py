@@ -8,7 +8,7 @@ A loop, a condition and a repetition are written as `for` statements:
 
     for i in machine.loop(n): ...           i = 0 … n − 1
     for _ in machine.when(flag): ...        once where flag is not 0, else not at all
-    for _ in machine.repeat(flag, most): ... while flag is not 0, at most so often
+    for _ in machine.repeat(flag, n): ...   while flag is not 0, at most so often
 
 In a batch a block of `when` and `repeat` runs for all SIMD lanes while any of them needs it. What outlives such a block
 is therefore changed with `choose`, which takes the flag of each lane, or by a routine that takes it.
@@ -90,8 +90,8 @@ class ArrayMachine(ABC):
         """Once where the flag is not 0 (NaN is not)."""
 
     @abstractmethod
-    def repeat(self, flag: Span, most: int) -> Iterator[None]:
-        """While the flag is not 0, at most `most` times."""
+    def repeat(self, flag: Span, max_count: int) -> Iterator[None]:
+        """While the flag is not 0, at most `max_count` times."""
 
     @abstractmethod
     def call(self, routine: RoutineBase, arguments: Sequence[Span], results: Sequence[Span]) -> None:
@@ -131,8 +131,8 @@ class PythonArrays(ArrayMachine):
         if _elements(flag)[0] != 0.0:
             yield
 
-    def repeat(self, flag: Span, most: int) -> Iterator[None]:
-        for _ in range(most):
+    def repeat(self, flag: Span, max_count: int) -> Iterator[None]:
+        for _ in range(max_count):
             if _elements(flag)[0] == 0.0:
                 return
             yield
@@ -199,9 +199,9 @@ class CodeArrays(ArrayMachine):
         self.writer.lines.append(f"  br label %after{n}")
         self.writer.label(f"after{n}")
 
-    def repeat(self, flag: Span, most: int) -> Iterator[None]:
+    def repeat(self, flag: Span, max_count: int) -> Iterator[None]:
         def goes_on(name: str) -> str:
-            left = self.writer.add(f"icmp slt i64 {name}, {most}")
+            left = self.writer.add(f"icmp slt i64 {name}, {max_count}")
             return self.writer.add(f"and i1 {left}, {self._any(flag)}")
 
         for _ in self._while("0", goes_on, 1):
@@ -374,17 +374,18 @@ class ArrayProgram(RoutineBase):
         self.shapes, self.output_shapes = tuple(shapes), tuple(output_shapes)
 
     @cached_property
-    def _called(self) -> list[RoutineBase]:
-        return list(self._written("_", 1).called.values())
+    def _nameless(self) -> CodeArrays:
+        """The code for one lane, under the symbol `_`."""
+        return self._written("_", 1)
 
     @property
     def callees(self) -> Sequence[RoutineBase]:
-        return self._called
+        return list(self._nameless.called.values())
 
     @property
     def operations(self) -> int:
         """Arithmetic operations of the routines that it calls, each once."""
-        return sum(routine.operations for routine in self._called)
+        return sum(routine.operations for routine in self.callees)
 
     def fn(self, *arguments: Numeric) -> Numeric:
         """On numbers. Raises CompileError on symbols, for which a loop has no expression."""
@@ -399,7 +400,7 @@ class ArrayProgram(RoutineBase):
         return results[0] if len(results) == 1 else tuple(results)
 
     def _text(self, symbol: str, lanes: int) -> str:
-        return self._written(symbol, lanes).text()
+        return (self._nameless if (symbol, lanes) == ("_", 1) else self._written(symbol, lanes)).text()
 
     def _written(self, symbol: str, lanes: int) -> CodeArrays:
         """Outputs have their own memory until the end, because they may share theirs with inputs."""

@@ -13,7 +13,7 @@ def reciprocal() -> Routine:
     return Routine(lambda x: 1.0 / x, [()], "reciprocal")
 
 
-def add_product(machine: ArrayMachine, target: Span, symmetric: Span, vector: Span, together: int = 3) -> None:
+def add_product(machine: ArrayMachine, target: Span, symmetric: Span, vector: Span, together: int = 1) -> None:
     """target += symmetric @ vector. together: rows that are added in one go; it divides their number."""
     n = vector.length
     for i in machine.loop(n // together):

@@ -1,5 +1,5 @@
-"""The derivative of the impulses of contacts: while each stays open, sticks or slides, they follow linear equations, the
-ones of a step of Newton's method at the solution (implicit function theorem)."""
+"""The derivative of the impulses of contacts: while each stays open, sticks or slides, they follow linear equations,
+the ones of a step of Newton's method at the solution (implicit function theorem)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ PROXIMAL = 1e-12  # of the mean mobility
 
 
 class ContactAdjoint(ArrayProgram):
-    """(W, c, friction, before, seed (3k,)) -> the derivatives of seed · Λ with respect to the first four, at the Λ of a
+    """(W, c, friction, before, seed (n,)) -> the derivatives of seed · Λ with respect to the first four, at the Λ of a
     solver. Where W is singular Λ is not unique, and only what does not depend on the choice has a derivative.
 
-    finisher: a solver that begins at Λ and goes on until what is missing is rounding, because it counts times the
-    curvature of the law, which is great where a contact hardly slides.
+    rows: of a contact. finisher: a solver that begins at Λ and goes on until what is missing is rounding, because it
+    counts times the curvature of the law, which is great where a contact hardly slides.
     """
 
-    def __init__(self, solver: RoutineBase, finisher: RoutineBase) -> None:
-        self.solver, self.finisher = solver, finisher
+    def __init__(self, rows: int, solver: RoutineBase, finisher: RoutineBase) -> None:
+        self.rows, self.solver, self.finisher = rows, solver, finisher
         super().__init__(
             self._derive, [*solver.shapes, solver.output_shapes[0]], solver.shapes, f"{solver.name}_adjoint"
         )
@@ -35,7 +35,7 @@ class ContactAdjoint(ArrayProgram):
         said = [machine.space(size) for size in self.solver.output_sizes[1:]]
         machine.call(self.solver, [W, c, friction, before], [impulses, *said])
         machine.call(self.finisher, [W, c, friction, impulses], [impulses, *said])
-        problem = ContactProblem(machine, W, c, friction)
+        problem = ContactProblem(machine, self.rows, W, c, friction)
         problem.velocities(u, impulses)
         NewtonStep(problem, PROXIMAL).pull_back(by_c, by_friction, impulses, u, seed)
         machine.fill(by_before, 0.0)

@@ -8,46 +8,52 @@ from functools import cache
 from cosim.core import ops
 from cosim.core.compile.array_program import ArrayMachine, Place, Span
 from cosim.core.compile.routine import Routine
+from cosim.core.compile.trace import Shape
 from cosim.core.types import Numeric
-from cosim.mechanics.multibody.contact.cone import TINY, length, miss
-from cosim.mechanics.multibody.contact.one_contact import one_contact
-
-ROWS = 3  # t1, t2, n of a contact
-VECTOR = (ROWS,)
+from cosim.mechanics.multibody.contact.cone import DISKS, NORMAL, TINY, length, miss
+from cosim.mechanics.multibody.contact.one_contact import one_contact, one_disk
 
 
 @dataclass(frozen=True)
 class ContactProblem:
-    """u = W Λ + c with friction μ: spans W (3k, 3k), c (3k,), friction (k,)."""
+    """u = W Λ + c with friction μ: spans W (k rows, k rows), c (k rows,), friction (k disks,)."""
 
     machine: ArrayMachine
+    rows: int  # of a contact
     W: Span
     c: Span
     friction: Span
 
     @property
     def contacts(self) -> int:
-        return self.friction.length
+        return self.c.length // self.rows
 
     @property
     def size(self) -> int:
         return self.c.length
+
+    @property
+    def disks(self) -> tuple[tuple[int, ...], ...]:
+        return DISKS[self.rows]
 
     def row(self, index: Place) -> Span:
         """A row of W."""
         return self.W.at(self.size * index, self.size)
 
     def of_contact(self, vector: Span, contact: Place) -> Span:
-        """(3,): the rows of one contact."""
-        return vector.at(ROWS * contact, ROWS)
+        """The rows of one contact."""
+        return vector.at(self.rows * contact, self.rows)
+
+    def friction_of(self, contact: Place) -> Span:
+        return self.friction.at(len(self.disks) * contact, len(self.disks))
 
     def block(self, row: Place, contact: Place) -> Span:
-        """(3,): the elements of a row of W in the columns of one contact."""
-        return self.W.at(self.size * row + ROWS * contact, ROWS)
+        """The elements of a row of W in the columns of one contact."""
+        return self.W.at(self.size * row + self.rows * contact, self.rows)
 
     def own_blocks(self, contact: Place) -> list[Span]:
         """The rows of the block of one contact on the diagonal of W."""
-        return [self.block(ROWS * contact + k, contact) for k in range(ROWS)]
+        return [self.block(self.rows * contact + k, contact) for k in range(self.rows)]
 
     def velocities(self, u: Span, impulses: Span) -> None:
         """u = W Λ + c."""
@@ -55,88 +61,112 @@ class ContactProblem:
         machine.copy(u, self.c)
         for j in machine.loop(self.contacts):
             own = self.of_contact(impulses, j)
-            machine.call(_carries(), [own], [carries])
+            machine.call(_carries(self.rows), [own], [carries])
             for _ in machine.when(carries):
                 self._add_response(u, j, own)
 
     def _add_response(self, u: Span, contact: Place, change: Span) -> None:
         """Add what a change of the impulse of one contact does; W is symmetric."""
-        rows = [self.row(ROWS * contact + k) for k in range(ROWS)]
+        rows = [self.row(self.rows * contact + k) for k in range(self.rows)]
         self.machine.add(u, [(change.at(k), row) for k, row in enumerate(rows)])
 
     def measure(self, worst: Span, impulses: Span, u: Span) -> None:
-        """worst = the largest miss of a contact [m/s]; one without impulse that opens has none."""
+        """worst = the largest miss of a contact; one without impulse that opens has none."""
         machine, closed = self.machine, self.machine.space(1)
         machine.fill(worst, 0.0)
         for j in machine.loop(self.contacts):
             own, velocity = self.of_contact(impulses, j), self.of_contact(u, j)
-            machine.call(_is_closed(), [own, velocity], [closed])
+            machine.call(_is_closed(self.rows), [own, velocity], [closed])
             for _ in machine.when(closed):
-                given = [own, velocity, self.friction.at(j), *self.own_blocks(j), worst]
-                machine.call(_worst(), given, [worst])
+                given = [*self.own_blocks(j), own, velocity, self.friction_of(j), worst]
+                machine.call(_worst(self.rows), given, [worst])
 
     def sweep(self, impulses: Span, u: Span) -> None:
-        """The exact solution of each contact in turn, with the others as they are; u follows. A contact without impulse
-        that opens costs a comparison."""
+        """The exact solution of each contact in turn, with the others as they are; u follows, but for rounding of what
+        came between. A contact without impulse that opens costs a comparison."""
         machine = self.machine
-        closed, solved, change = machine.space(1), machine.space(ROWS), machine.space(ROWS)
+        closed, found, change = machine.space(1), machine.space(self.rows), machine.space(self.rows)
         for j in machine.loop(self.contacts):
             own, velocity = self.of_contact(impulses, j), self.of_contact(u, j)
-            machine.call(_is_closed(), [own, velocity], [closed])
+            machine.call(_is_closed(self.rows), [own, velocity], [closed])
             for _ in machine.when(closed):
-                given = [*self.own_blocks(j), own, velocity, self.friction.at(j), closed]
-                machine.call(_solved(), given, [solved, change])
-                machine.copy(own, solved)
+                given = [*self.own_blocks(j), own, velocity, self.friction_of(j), closed]
+                machine.call(_solved(self.rows), given, [found, change])
+                machine.copy(own, found)
                 self._add_response(u, j, change)
 
 
 def carries(impulse: Numeric) -> Numeric:
     """1 for a contact with an impulse, else 0."""
-    return ops.where(ops.abs(impulse[0]) + ops.abs(impulse[1]) + ops.abs(impulse[2]) == 0.0, 0.0, 1.0)
+    return ops.where(ops.sum(ops.abs(impulse[k]) for k in range(len(impulse))) == 0.0, 0.0, 1.0)
 
 
 def is_closed(impulse: Numeric, velocity: Numeric) -> Numeric:
-    """1 for a contact that has an impulse or comes closer, else 0."""
-    opens = velocity[0] + velocity[1] < float("inf")  # a missing number must not pass
-    opens = ops.logical_and(ops.logical_and(velocity[2] >= 0.0, velocity[2] < float("inf")), opens)
+    """1 for a contact that has an impulse or comes closer, else 0; 1 where a number is missing."""
+    present = ops.sum(ops.abs(velocity[k]) for k in range(len(velocity))) < float("inf")
+    opens = ops.logical_and(velocity[NORMAL] >= 0.0, present)
     return ops.where(opens, carries(impulse), 1.0)
 
 
-def solved(
-    a0: Numeric, a1: Numeric, a2: Numeric, impulse: Numeric, velocity: Numeric, friction: Numeric, closed: Numeric
-) -> tuple[Numeric, Numeric]:
-    """(its impulse with the others as they are, the change); unchanged where it is not closed."""
-    rows = [a0, a1, a2]
-    others = ops.array([velocity[k] - rows[k] @ impulse for k in range(ROWS)])
-    across = length(impulse[0], impulse[1])
-    guess = ops.where(across > 1e-100, length(velocity[0], velocity[1]) / ops.maximum(across, TINY), 0.0)
-    found = one_contact(rows, others, friction, guess)
-    new = ops.where(closed > 0.0, found, impulse)
-    return new, new - impulse
+def solved(*given: Numeric) -> tuple[Numeric, Numeric]:
+    """(the impulse of a contact with the others as they are, the change); unchanged where it is not closed. given: the
+    rows of its block of W, its impulse, velocity and friction, and whether it is closed.
+
+    Sliding is exact together with the normal, then each other disk by itself with the normal impulse found."""
+    *block, impulse, velocity, friction, closed = given
+    rows, new = len(impulse), [impulse[k] for k in range(len(impulse))]
+    first, *others = DISKS[rows]
+    apart = [((*first, NORMAL), 0), *((disk, number) for number, disk in enumerate(others, 1))]
+    for part, number in apart:
+        now = [velocity[k] + ops.sum(block[k][i] * (new[i] - impulse[i]) for i in range(rows)) for k in part]
+        matrix = [[block[k][i] for i in part] for k in part]
+        without = [
+            u - ops.sum(row[i] * new[part[i]] for i in range(len(part))) for u, row in zip(now, matrix, strict=True)
+        ]
+        disk = DISKS[rows][number]
+        across = length(*(new[k] for k in disk))
+        speed = length(*(u for k, u in zip(part, now, strict=True) if k in disk))
+        guess = ops.where(across > 1e-100, speed / ops.maximum(across, TINY), 0.0)
+        if number == 0:
+            found = one_contact(matrix, without, friction[0], guess)
+        else:
+            found = one_disk(matrix, without, friction[number] * new[NORMAL], guess)
+        for place, k in enumerate(part):
+            new[k] = found[place]
+    result = ops.where(closed > 0.0, ops.array(new), impulse)
+    return result, result - impulse
 
 
-def worst_of(
-    impulse: Numeric, velocity: Numeric, friction: Numeric, a0: Numeric, a1: Numeric, a2: Numeric, worst: Numeric
-) -> Numeric:
-    """The larger one of a contact's miss and the worst so far."""
-    return ops.maximum(worst, miss(impulse, velocity, friction, ops.array([a0[0], a1[1], a2[2]])))
+def worst_of(*given: Numeric) -> Numeric:
+    """The larger one of a contact's miss and the worst so far. given: as of `solved`, then the worst."""
+    *block, impulse, velocity, friction, worst = given
+    return ops.maximum(worst, miss(impulse, velocity, friction, diagonal_of(block)))
+
+
+def diagonal_of(block: list[Numeric]) -> Numeric:
+    return ops.array([row[k] for k, row in enumerate(block)])
+
+
+def shapes_of(rows: int) -> list[Shape]:
+    """Of the block of W, impulse, velocity and friction of a contact."""
+    return [(rows,)] * (rows + 2) + [(len(DISKS[rows]),)]
 
 
 @cache
-def _carries() -> Routine:
-    return Routine(carries, [VECTOR], "contact_carries")
+def _carries(rows: int) -> Routine:
+    return Routine(carries, [(rows,)], "contact_carries")
 
 
 @cache
-def _is_closed() -> Routine:
-    return Routine(is_closed, [VECTOR, VECTOR], "contact_is_closed")
+def _is_closed(rows: int) -> Routine:
+    return Routine(is_closed, [(rows,), (rows,)], "contact_is_closed")
 
 
 @cache
-def _solved() -> Routine:
-    return Routine(solved, [VECTOR, VECTOR, VECTOR, VECTOR, VECTOR, (), ()], "contact_solved")
+def _solved(rows: int) -> Routine:
+    return Routine(solved, [*shapes_of(rows), ()], "contact_solved")
 
 
 @cache
-def _worst() -> Routine:
-    return Routine(worst_of, [VECTOR, VECTOR, (), VECTOR, VECTOR, VECTOR, ()], "contact_miss")
+def _worst(rows: int) -> Routine:
+    return Routine(worst_of, [*shapes_of(rows), ()], "contact_miss")

@@ -17,8 +17,9 @@ from cosim.core.compile.routine import Routine
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.contact import admm
 from cosim.mechanics.multibody.contact.admm import AlternatingPasses
+from cosim.mechanics.multibody.contact.cone import DISKS
 from cosim.mechanics.multibody.contact.contact_adjoint import ContactAdjoint
-from cosim.mechanics.multibody.contact.contact_problem import ROWS, ContactProblem
+from cosim.mechanics.multibody.contact.contact_problem import ContactProblem
 from cosim.mechanics.multibody.contact.newton_step import NewtonStep
 
 NEWTON_PASSES = 6  # before ADMM takes over
@@ -27,17 +28,28 @@ TOLERANCE = 1e-10  # [m/s]
 MOST_PASSES = 500
 # of the solver that goes on where derivatives are taken
 FINISHING_PASSES, ROUNDING = 2, 1e-16
+NEARER = 1.0 - 1e-9  # of the best residual: impulses on what cannot move change it by rounding
 
 
 def judged(
     going: Numeric, worst: Numeric, residual: Numeric, passes: Numeric, done: Numeric, tolerance: Numeric
 ) -> tuple[Numeric, ...]:
     """(whether a point is the best so far, the best's residual, passes, whether to go on) after `done` passes."""
-    better = ops.logical_and(going > 0.0, worst < residual)
+    better = ops.logical_and(going > 0.0, worst < NEARER * residual)
     residual, passes = ops.where(better, worst, residual), passes + going * done
     unsolved = ops.logical_not(residual <= tolerance)
     goes_on = ops.where(ops.logical_and(going > 0.0, unsolved), 1.0, 0.0)
     return ops.where(better, 1.0, 0.0), residual, passes, goes_on
+
+
+def tried(going: Numeric, left: Numeric) -> tuple[Numeric, Numeric]:
+    """(whether another pass is to be tried, how many are left)."""
+    return ops.where(left > 1.0, going, 0.0), left - 1.0
+
+
+@cache
+def _tried() -> Routine:
+    return Routine(tried, [(), ()], "contact_tried")
 
 
 @cache
@@ -58,11 +70,15 @@ def _at_most() -> Routine:
 class ContactSolver(ArrayProgram):
     """Λ, passes, residual, converged = ContactSolver(k)(W, c, friction, before), a routine like `Routine`.
 
-    W (3k, 3k) [1/kg]: symmetric, positive semidefinite; c (3k,) [m/s]; friction (k,): μ ≥ 0; before (3k,) [N s]: Λ of
-    the step before, the warm start and all that is kept between steps. Rows of a contact: t1, t2, n. Λ (3k,) [N s] is
-    the best point found; residual () [m/s]: its largest component of the natural map (`cone.natural_map`), infinite
-    where a number is missing; converged (): 1 if it is within the tolerance, else 0; passes (): sweeps and passes of
-    ADMM, at most `most_passes`. The length of its code does not depend on k.
+    W (n, n) [1/kg]: symmetric, positive semidefinite, with n = k rows; c (n,) [m/s]; friction: μ ≥ 0, (k,) for contacts
+    of 3 rows, else (k, disks) with its coefficients of sliding, spinning and rolling [–, m, m]; before (n,) [N s]: Λ of
+    the step before, the warm start and all that is kept between steps. Rows of a contact: t1, t2, n; with 4 rows then
+    spin; with 6 then roll1, roll2, see `cone`.
+
+    Λ (n,) [N s] is the best point found; residual () [m/s]: the largest component of its natural map
+    (`cone.natural_map`), infinite where a number is missing; converged (): 1 if it is within the tolerance, else 0;
+    passes (): sweeps and passes of ADMM, at most `most_passes`. The length of the code does not depend on k. Blocks of
+    W in the columns of contacts that are open are not read.
     """
 
     def __init__(
@@ -70,39 +86,45 @@ class ContactSolver(ArrayProgram):
         contacts: int,
         most_passes: int = MOST_PASSES,
         tolerance: float = TOLERANCE,
+        rows: int = 3,
         name: str = "contact_solver",
     ) -> None:
-        """tolerance [m/s]. Raises ValueError for no contact, no pass, or a tolerance that is not positive."""
+        """tolerance [m/s]; rows: of a contact, 3, 4 or 6. Raises ValueError for other rows, no contact, no pass, or a
+        tolerance that is not positive."""
+        if rows not in DISKS:
+            raise ValueError(f"a contact has {', '.join(map(str, DISKS))} rows, got {rows}")
         if contacts < 1 or most_passes < 1 or not tolerance > 0.0:
             what = f"{contacts} contacts, {most_passes} passes, tolerance {tolerance} m/s"
             raise ValueError(f"a solver needs at least one contact and one pass and a positive tolerance, got {what}")
-        self.contacts, self.most_passes, self.tolerance = contacts, most_passes, tolerance
-        n = ROWS * contacts
-        shapes = [(n, n), (n,), (contacts,), (n,)]
+        self.contacts, self.most_passes, self.tolerance, self.rows = contacts, most_passes, tolerance, rows
+        n, disks = rows * contacts, len(DISKS[rows])
+        shapes = [(n, n), (n,), (contacts,) if disks == 1 else (contacts, disks), (n,)]
         super().__init__(self._solve, shapes, [(n,), (), (), ()], name)
 
     @cached_property
     def own_adjoint(self) -> ContactAdjoint:  # type: ignore[override]
-        return ContactAdjoint(self, ContactSolver(self.contacts, FINISHING_PASSES, ROUNDING, f"{self.name}_finisher"))
+        return ContactAdjoint(
+            self.rows,
+            self,
+            ContactSolver(self.contacts, FINISHING_PASSES, ROUNDING, self.rows, f"{self.name}_finisher"),
+        )
 
     def _solve(self, machine: ArrayMachine, inputs: Sequence[Span], outputs: Sequence[Span]) -> None:
         W, c, friction, before = inputs
         impulses, passes, residual, converged = outputs
-        problem = ContactProblem(machine, W, c, friction)
-        search = _Search(problem, self.tolerance, impulses, passes, residual)
-        search.begin(before)
-        rounds = (self.most_passes - NEWTON_PASSES) // (admm.PASSES + NEWTON_PASSES_AFTER)
-        search.newton_passes(NEWTON_PASSES if rounds > 0 else self.most_passes)
-        if rounds > 0:
-            for _ in machine.when(search.going):
-                search.begin_admm()
-                for _ in machine.repeat(search.going, rounds):
+        problem = ContactProblem(machine, self.rows, W, c, friction)
+        search = _ImpulseSearch(problem, self.tolerance, impulses, passes, residual)
+        rounds = (self.most_passes - NEWTON_PASSES + NEWTON_PASSES_AFTER) // (NEWTON_PASSES_AFTER + admm.PASSES)
+        search.begin(before, NEWTON_PASSES if rounds > 0 else self.most_passes)
+        for _ in machine.repeat(search.going, max(rounds, 1)):
+            search.newton_passes(NEWTON_PASSES if rounds > 0 else self.most_passes)
+            if rounds > 0:  # with fewer passes ADMM would end before it is of use
+                for _ in machine.when(search.going):
                     search.admm_passes()
-                    search.newton_passes(NEWTON_PASSES_AFTER)
         machine.call(_at_most(), [residual, search.tolerance], [converged])
 
 
-class _Search:
+class _ImpulseSearch:
     """A point Λ and its u, which move, and the best point so far."""
 
     def __init__(
@@ -117,25 +139,32 @@ class _Search:
         self.problem, self.machine, self.best, self.passes, self.residual = problem, machine, best, passes, residual
         self.point, self.u, self.trial, self.trial_u = (machine.space(n) for _ in range(4))
         self.worst, self.trial_worst, self.going, self.needed = (machine.space(1) for _ in range(4))
-        self.tolerance, self.one, self.several = (machine.space(1) for _ in range(3))
+        self.tolerance, self.one, self.several, self.first = (machine.space(1) for _ in range(4))
+        self.trying, self.allowed, self.left = (machine.space(1) for _ in range(3))
         for span, value in ((self.tolerance, tolerance), (self.one, 1.0), (self.several, float(admm.PASSES))):
             machine.fill(span, value)
         self.newton, self.admm = NewtonStep(problem), AlternatingPasses(problem)
 
-    def begin(self, before: Span) -> None:
+    def begin(self, before: Span, newton_passes: int) -> None:
         machine = self.machine
         machine.copy(self.best, before)
         machine.copy(self.point, before)
         machine.fill(self.passes, 0.0)
         machine.fill(self.residual, float("inf"))
         machine.fill(self.going, 1.0)
+        machine.fill(self.first, 1.0)
+        machine.fill(self.allowed, float(newton_passes))
         self.problem.velocities(self.u, self.point)
 
-    def newton_passes(self, most: int) -> None:
-        """Sweeps, each with a step of Newton's method where it is not enough."""
+    def newton_passes(self, max_count: int) -> None:
+        """Sweeps, each with a step of Newton's method where it is not enough; at most as many as are allowed here."""
         machine, problem = self.machine, self.problem
-        for _ in machine.repeat(self.going, most):
+        machine.copy(self.trying, self.going)
+        machine.copy(self.left, self.allowed)
+        machine.fill(self.allowed, float(NEWTON_PASSES_AFTER))
+        for _ in machine.repeat(self.trying, max_count):
             problem.sweep(self.point, self.u)
+            problem.velocities(self.u, self.point)
             problem.measure(self.worst, self.point, self.u)
             machine.call(_both(), [self.going, self.tolerance, self.worst], [self.needed])
             for _ in machine.when(self.needed):
@@ -148,13 +177,14 @@ class _Search:
                 ):  # fmt: skip
                     machine.choose(self.needed, at, nearer)
             self._judge(self.one)
-
-    def begin_admm(self) -> None:
-        self.admm.begin(self.point, self.u)
+            machine.call(_tried(), [self.going, self.left], [self.trying, self.left])
 
     def admm_passes(self) -> None:
-        """Passes of ADMM; the point moves to their result."""
+        """Passes of ADMM, which begin at the first point and go on from their own; the point moves to their result."""
         machine, problem = self.machine, self.problem
+        for _ in machine.when(self.first):
+            self.admm.begin(self.point, self.u)
+            machine.fill(self.first, 0.0)
         self.admm.factorise()
         for _ in machine.loop(admm.PASSES):
             self.admm.do()

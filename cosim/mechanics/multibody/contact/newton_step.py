@@ -1,12 +1,14 @@
 """A step of the semismooth Newton method on problems of contacts (Alart and Curnier 1991).
 
-Each contact is open, sticks or slides as the point shows, and is linear then:
+Each contact is open or closed, and each disk D of friction of a closed one sticks or moves, as the point shows; it is
+linear then:
 
     open    δ = −Λ
-    sticks  W δ + ε w δ = −u
-    slides  n: W δ + ε w δ = −u;  T: w (δ_T − μ d δ_n) − q P (w δ_T − (W δ)_T) = w (μ Λ_n d − Λ_T)
+    closed  n: W δ + ε w δ = −u
+    sticks  D: W δ + ε w δ = −u
+    moves   D: w (δ_D − μ d δ_n) − q P (w δ_D − (W δ)_D) = w (μ Λ_n d − Λ_D)
 
-with d the direction of Λ_T − u_T / w, P = E − d dᵀ, q = μ Λ_n / |Λ_T − u_T / w| ≤ 1, w the mean mobility and ε a
+with d the direction of Λ_D − u_D / w, P = E − d dᵀ, q = μ Λ_n / |Λ_D − u_D / w| ≤ 1, w the mobility of the row and ε a
 proximal term, which makes redundant contacts solvable. Every row is Σ M W + D with M and D of the contact alone.
 """
 
@@ -18,40 +20,42 @@ from cosim.core import ops
 from cosim.core.compile.array_program import Place, Span
 from cosim.core.compile.routine import Routine
 from cosim.core.types import Numeric
-from cosim.mechanics.multibody.contact.cone import length, mean_mobility
-from cosim.mechanics.multibody.contact.contact_problem import ROWS, VECTOR, ContactProblem
+from cosim.mechanics.multibody.contact.cone import DISKS, NORMAL, can_move, length, mobilities
+from cosim.mechanics.multibody.contact.contact_problem import ContactProblem, diagonal_of, shapes_of
 
 PROXIMAL = 1e-9  # ε
 
 
-def linear_law(
-    impulse: Numeric, velocity: Numeric, friction: Numeric, a0: Numeric, a1: Numeric, a2: Numeric, proximal: Numeric
-) -> tuple[Numeric, ...]:
-    """(closed (), M (5,), D (9,), right side (3,), its derivative by μ (2,), δ (3,) where it is open) of a contact.
-    M: of the tangential rows, then of the normal one."""
-    w = mean_mobility(ops.array([a0[0], a1[1], a2[2]]))
-    pressed = impulse[2] - velocity[2] / w
-    x, y = impulse[0] - velocity[0] / w, impulse[1] - velocity[1] / w
-    size = length(x, y)
-    radius = friction * ops.maximum(impulse[2], 0.0)
-    closed, sticks = pressed > 0.0, size <= friction * ops.maximum(pressed, 0.0)
-    d, q = (x / size, y / size), ops.minimum(radius / size, 1.0)
-    across = [[q * ((1.0 if i == j else 0.0) - d[i] * d[j]) for j in range(2)] for i in range(2)]  # q P
-    own = proximal * w
-    M, D, right = [], [], []
-    for i in range(2):
-        for j in range(2):
-            unit = 1.0 if i == j else 0.0
-            M.append(ops.where(sticks, unit, across[i][j]))
-            D.append(ops.where(sticks, unit * own, (unit - across[i][j]) * w))
-        D.append(ops.where(sticks, 0.0, -friction * d[i] * w))
-        right.append(ops.where(sticks, -velocity[i], (radius * d[i] - impulse[i]) * w))
-    M.append(1.0)
-    D += [0.0, 0.0, own]
-    right.append(-velocity[2])
+def linear_law(*given: Numeric) -> tuple[Numeric, ...]:
+    """(closed (), M (rows, rows), D (rows, rows), right side (rows,), its derivative by μ of the row's disk (rows,), δ
+    (rows,) where it is open) of a contact. given: the rows of its block of W, its impulse, velocity and friction, ε."""
+    *block, impulse, velocity, friction, proximal = given
+    rows, diagonal = len(impulse), diagonal_of(block)
+    w = mobilities(diagonal)
+    pressed = impulse[NORMAL] - velocity[NORMAL] / w[NORMAL]
+    closed = ops.logical_and(pressed > 0.0, can_move(diagonal))
+    M, D = ([[0.0] * rows for _ in range(rows)] for _ in range(2))
+    right, by_friction = [0.0] * rows, [0.0] * rows
+    M[NORMAL][NORMAL], D[NORMAL][NORMAL], right[NORMAL] = 1.0, proximal * w[NORMAL], -velocity[NORMAL]
+    for disk, mu in zip(DISKS[rows], friction, strict=True):
+        own = w[disk[0]]
+        beyond = [impulse[k] - velocity[k] / own for k in disk]
+        size = length(*beyond)
+        radius = mu * ops.maximum(impulse[NORMAL], 0.0)
+        sticks = size <= mu * ops.maximum(pressed, 0.0)
+        d, q = dict(zip(disk, (x / size for x in beyond), strict=True)), ops.minimum(radius / size, 1.0)
+        for i in disk:
+            for j in disk:
+                unit = 1.0 if i == j else 0.0
+                across = q * (unit - d[i] * d[j])  # q P
+                M[i][j] = ops.where(sticks, unit, across)
+                D[i][j] = ops.where(sticks, unit * proximal * own, (unit - across) * own)
+            D[i][NORMAL] = ops.where(sticks, 0.0, -mu * d[i] * own)
+            right[i] = ops.where(sticks, -velocity[i], (radius * d[i] - impulse[i]) * own)
+            by_friction[i] = ops.where(sticks, 0.0, impulse[NORMAL] * own * d[i])
     flag = ops.where(closed, 1.0, 0.0)
-    by_friction = [ops.where(sticks, 0.0, impulse[2] * w * component) for component in d]
-    return flag, ops.array(M), ops.array(D), ops.array(right), ops.array(by_friction), -impulse * (1.0 - flag)
+    found = [ops.array(part) for part in (M, D, right, by_friction)]
+    return flag, *found, -impulse * (1.0 - flag)
 
 
 def factor_of(element: Numeric, pivot: Numeric, closed: Numeric) -> Numeric:
@@ -65,21 +69,21 @@ def component(total: Numeric, pivot: Numeric) -> Numeric:
 
 
 def pulled(closed: Numeric, M: Numeric, by_friction: Numeric, dual: Numeric) -> tuple[Numeric, Numeric]:
-    """(derivatives by c (3,), by μ) of a contact with λ = dual."""
-    by_c = [-(M[0] * dual[0] + M[2] * dual[1]), -(M[1] * dual[0] + M[3] * dual[1]), -M[4] * dual[2]]
-    holds = closed > 0.0
-    slipping = by_friction[0] * dual[0] + by_friction[1] * dual[1]
-    return ops.array([ops.where(holds, value, 0.0) for value in by_c]), ops.where(holds, slipping, 0.0)
+    """(derivatives by c (rows,), by μ of each disk) of a contact with λ = dual."""
+    rows, holds = len(dual), closed > 0.0
+    by_c = [-ops.sum(M[i, k] * dual[i] for i in range(rows)) for k in range(rows)]
+    by_mu = [ops.sum(by_friction[i] * dual[i] for i in disk) for disk in DISKS[rows]]
+    return tuple(ops.array([ops.where(holds, value, 0.0) for value in part]) for part in (by_c, by_mu))  # type: ignore[return-value]
 
 
 @cache
-def _pulled() -> Routine:
-    return Routine(pulled, [(), (5,), (2,), VECTOR], "contact_pulled")
+def _pulled(rows: int) -> Routine:
+    return Routine(pulled, [(), (rows, rows), (rows,), (rows,)], "contact_pulled")
 
 
 @cache
-def _linear_law() -> Routine:
-    return Routine(linear_law, [VECTOR, VECTOR, (), VECTOR, VECTOR, VECTOR, ()], "contact_linear_law")
+def _linear_law(rows: int) -> Routine:
+    return Routine(linear_law, [*shapes_of(rows), ()], "contact_linear_law")
 
 
 @cache
@@ -96,16 +100,21 @@ class NewtonStep:
     """Steps on one problem, with their own memory: the matrix with the right side as its last column.
 
     Elimination without pivots, the rows of normals first, whose block is positive definite. Rows of contacts that are
-    open in all lanes are left out.
+    open in all SIMD lanes are left out.
     """
 
     def __init__(self, problem: ContactProblem, proximal: float = PROXIMAL) -> None:
         machine, k, n = problem.machine, problem.contacts, problem.size
         self.problem, self.width, self._proximal = problem, n + 1, proximal
         self._rows, self._closed, self._change = machine.space(n * (n + 1)), machine.space(k), machine.space(n + 1)
-        self._M, self._D, self._right = machine.space(5), machine.space(ROWS * ROWS), machine.space(ROWS)
-        self._by_friction = machine.space(2)
-        self._scalar, self._one, self._given = machine.space(1), machine.space(1), machine.space(1)
+        rows = problem.rows
+        self._M, self._D, self._right, self._by_friction = (
+            machine.space(size) for size in (rows * rows, rows * rows, rows, rows)
+        )
+        # which rows of W a row is made of, and the rows in the order of their elimination
+        self._made_of = {NORMAL: (NORMAL,)} | {row: disk for disk in problem.disks for row in disk}
+        self._across = [(0, NORMAL), (NORMAL + 1, rows)][: 1 + (rows > 3)]  # ranges of the rows beside the normal
+        self._scalar, self._one, self._given = (machine.space(1) for _ in range(3))
 
     def take(self, target: Span, impulses: Span, u: Span) -> None:
         """target = Λ + δ; NaN where the matrix is singular."""
@@ -134,7 +143,8 @@ class NewtonStep:
         for j in machine.loop(problem.contacts):
             self._law(j, impulses, u, self._right)
             given = [self._closed.at(j), self._M, self._by_friction, problem.of_contact(self._change, j)]
-            machine.call(_pulled(), given, [problem.of_contact(by_c, j), by_friction.at(j)])
+            disks = len(problem.disks)
+            machine.call(_pulled(problem.rows), given, [problem.of_contact(by_c, j), by_friction.at(disks * j, disks)])
 
     def _row(self, index: Place) -> Span:
         return self._rows.at(self.width * index, self.width)
@@ -142,14 +152,14 @@ class NewtonStep:
     def _law(self, contact: Place, impulses: Span, u: Span, leaving: Span) -> None:
         """M, D, right side and the other parts of the linear law of a contact."""
         problem = self.problem
-        given = [problem.of_contact(v, contact) for v in (impulses, u)]
-        given += [problem.friction.at(contact), *problem.own_blocks(contact), self._given]
+        given = [*problem.own_blocks(contact), *(problem.of_contact(v, contact) for v in (impulses, u))]
+        given += [problem.friction_of(contact), self._given]
         found = [self._closed.at(contact), self._M, self._D, self._right, self._by_friction, leaving]
-        problem.machine.call(_linear_law(), given, found)
+        problem.machine.call(_linear_law(problem.rows), given, found)
 
     def _linearise(self, impulses: Span, u: Span) -> None:
         """The rows, and −1 for their last column among the unknowns."""
-        problem, machine, n = self.problem, self.problem.machine, self.problem.size
+        problem, machine, n, rows = self.problem, self.problem.machine, self.problem.size, self.problem.rows
         machine.fill(self._one, 1.0)
         machine.fill(self._given, self._proximal)
         machine.fill(self._rows, 0.0)
@@ -157,12 +167,10 @@ class NewtonStep:
         for j in machine.loop(problem.contacts):
             self._law(j, impulses, u, problem.of_contact(self._change, j))
             for _ in machine.when(self._closed.at(j)):
-                t1, t2, normal = (problem.row(ROWS * j + a) for a in range(ROWS))
-                tangential = [[(self._M.at(2 * a), t1), (self._M.at(2 * a + 1), t2)] for a in range(2)]
-                for a, terms in enumerate([*tangential, [(self._M.at(4), normal)]]):
-                    row = self._row(ROWS * j + a)
-                    machine.add(row.at(0, n), terms)
-                    machine.add(row.at(ROWS * j, ROWS), [(self._one, self._D.at(ROWS * a, ROWS))])
+                for a, of in self._made_of.items():
+                    row = self._row(rows * j + a)
+                    machine.add(row.at(0, n), [(self._M.at(rows * a + b), problem.row(rows * j + b)) for b in of])
+                    machine.add(row.at(rows * j, rows), [(self._one, self._D.at(rows * a, rows))])
                     machine.copy(row.at(n), self._right.at(a))
 
     def _eliminate(self) -> None:
@@ -170,23 +178,32 @@ class NewtonStep:
         for j in machine.loop(k):
             for _ in machine.when(self._closed.at(j)):
                 for i in machine.loop(k, j + 1):
-                    self._clear(i, [2], j, 2)
+                    self._clear(i, (NORMAL, NORMAL + 1), j, NORMAL)
                 for i in machine.loop(k):
-                    self._clear(i, [0, 1], j, 2)
+                    self._clear_across(i, j, NORMAL)
         for j in machine.loop(k):
             for _ in machine.when(self._closed.at(j)):
-                for a in range(2):
-                    self._clear(j, [1][a:], j, a)
-                    for i in machine.loop(k, j + 1):
-                        self._clear(i, [0, 1], j, a)
+                for number, (first, beyond) in enumerate(self._across):
+                    for a in machine.loop(beyond, first):
+                        self._clear(j, (a + 1, beyond), j, a)
+                        for later in self._across[number + 1 :]:
+                            self._clear(j, later, j, a)
+                        for i in machine.loop(k, j + 1):
+                            self._clear_across(i, j, a)
 
-    def _clear(self, contact: Place, rows: list[int], of: Place, a: int) -> None:
-        """Make the elements of these rows of a contact 0 in the column of the row `a` of the contact `of`."""
-        machine, column = self.problem.machine, ROWS * of + a
+    def _clear_across(self, contact: Place, of: Place, a: Place) -> None:
+        for rows in self._across:
+            self._clear(contact, rows, of, a)
+
+    def _clear(self, contact: Place, rows: tuple[Place, Place], of: Place, a: Place) -> None:
+        """Make the elements of these rows of a contact 0 in the column of the row `a` of the contact `of`. rows: the
+        first, and the one beyond the last."""
+        machine, each = self.problem.machine, self.problem.rows
+        column = each * of + a
         pivot = self._row(column)
         for _ in machine.when(self._closed.at(contact)):
-            for b in rows:
-                row = self._row(ROWS * contact + b)
+            for b in machine.loop(rows[1], rows[0]):
+                row = self._row(each * contact + b)
                 given = [row.at(column), pivot.at(column), self._closed.at(of)]
                 machine.call(_factor_of(), given, [self._scalar])
                 machine.add(row, [(self._scalar, pivot)], minus=True)
@@ -194,13 +211,14 @@ class NewtonStep:
     def _substitute(self) -> None:
         """δ of the rows in the order against the elimination's."""
         machine, k = self.problem.machine, self.problem.contacts
-        for rows in ([1, 0], [2]):
+        for ranges in (self._across[::-1], [(NORMAL, NORMAL + 1)]):
             for j in machine.loop(k):
                 contact = k - 1 + (-1) * j
                 for _ in machine.when(self._closed.at(contact)):
-                    for a in rows:
-                        index = ROWS * contact + a
-                        row, found = self._row(index), self._scalar
-                        machine.dot(found, row, self._change)
-                        machine.call(_component(), [found, row.at(index)], [found])
-                        machine.choose(self._closed.at(contact), self._change.at(index), found)
+                    for first, beyond in ranges:
+                        for b in machine.loop(beyond, first):
+                            index = self.problem.rows * contact + (first + beyond - 1 + (-1) * b)
+                            row, found = self._row(index), self._scalar
+                            machine.dot(found, row, self._change)
+                            machine.call(_component(), [found, row.at(index)], [found])
+                            machine.choose(self._closed.at(contact), self._change.at(index), found)

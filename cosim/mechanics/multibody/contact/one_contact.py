@@ -14,9 +14,8 @@ from cosim.core import ops
 from cosim.core.compile.routine import Routine, call_when
 from cosim.core.compile.while_loop import WhileLoop
 from cosim.core.types import Numeric
-from cosim.mechanics.multibody.contact.cone import TINY, length
+from cosim.mechanics.multibody.contact.cone import DEAD, TINY, can_move, length
 
-DEAD = 1e-13  # of the trace of A: a direction with less mobility does not move by impulses
 STILL = 1e-12  # of |c|: a velocity below it counts as none where nothing can be moved
 ENOUGH = 1e-15  # relative error of |Λ_T| = μ Λ_n
 MOST_STEPS = 60
@@ -42,6 +41,7 @@ def step_to_slide(x: Numeric, of: Numeric) -> tuple[Numeric, Numeric]:
     halved = ops.where(high < UNBOUNDED, 0.5 * (low + high), farthest)
     following = ops.where(ops.logical_and(newton > low, newton < high), newton, halved)
     more = ops.logical_and(ops.abs(excess) > ENOUGH, high - low > ENOUGH * alpha)
+    more = ops.logical_and(more, friction > 0.0)  # without friction nothing depends on α
     return ops.array([ops.where(more, following, alpha), low, high]), ops.where(more, 1.0, 0.0)
 
 
@@ -50,7 +50,7 @@ def _slide() -> WhileLoop:
     return WhileLoop(Routine(step_to_slide, [(3,), (8,)], "slide"), MOST_STEPS)
 
 
-def sliding(of: Numeric, guess: Numeric) -> Numeric:
+def slid(of: Numeric, guess: Numeric) -> Numeric:
     """(3,): Λ_T in the principal axes, and Λ_n, of a contact that slides; of: see `step_to_slide`. It is on the cone to
     rounding, whatever is missing of α."""
     (alpha, _, _), _, _ = _slide()(ops.array([guess, 0.0, UNBOUNDED]), of)
@@ -65,19 +65,19 @@ def sliding(of: Numeric, guess: Numeric) -> Numeric:
 
 
 @cache
-def _sliding() -> Routine:
-    return Routine(sliding, [(8,), ()], "sliding")
+def _slid() -> Routine:
+    return Routine(slid, [(8,), ()], "slid")
 
 
 def one_contact(matrix: Numeric, c: Numeric, friction: Numeric, guess: Numeric) -> Numeric:
-    """(3,): the impulse Λ [N s] of one contact with u = A Λ + c. matrix: its rows of A (3, 3) [1/kg], symmetric; c (3,)
-    [m/s]; guess: of α = |u_T| / |Λ_T|, 0 for none.
+    """(3,): the impulse Λ [N s] of the rows t1, t2, n of one contact with u = A Λ + c. matrix: its rows of A (3, 3)
+    [1/kg], symmetric; c (3,) [m/s]; guess: of α = |u_T| / |Λ_T|, 0 for none.
 
     Directions in which nothing can move get no impulse; where the normal is one, the contact stays open. Where both
     hold, it sticks rather than opens.
     """
     trace = matrix[0][0] + matrix[1][1] + matrix[2][2]
-    moves = matrix[2][2] > ops.maximum(DEAD * trace, TINY)
+    moves = can_move([matrix[k][k] for k in range(3)])
     inverse_n = 1.0 / ops.where(moves, matrix[2][2], 1.0)
     a = [matrix[k][2] * inverse_n for k in range(2)]
     s = [c[k] - a[k] * c[2] for k in range(2)]
@@ -106,8 +106,8 @@ def one_contact(matrix: Numeric, c: Numeric, friction: Numeric, guess: Numeric) 
     start = ops.where(guess > 0.0, guess, ops.minimum(even, 1e6 * (trace + TINY)))
     start = ops.maximum(start, 1e-12 * trace + TINY)
     of = ops.array([s1, s2, a1, a2, l1, l2, base, friction])
-    slid = call_when(slides, _sliding(), (of, start), [ops.array([0.0, 0.0, 0.0])])
-    x1, x2, normal = (ops.where(sticks, value, other) for value, other in zip((x1, x2, normal), slid, strict=True))
+    impulse = call_when(slides, _slid(), (of, start), [ops.array([0.0, 0.0, 0.0])])
+    x1, x2, normal = (ops.where(sticks, value, other) for value, other in zip((x1, x2, normal), impulse, strict=True))
     return ops.array([cosine * x1 - sine * x2, sine * x1 + cosine * x2, normal])
 
 
@@ -122,3 +122,14 @@ def _principal(xx: Numeric, yy: Numeric, xy: Numeric) -> tuple[Numeric, Numeric,
     smaller = 0.5 * sin2 / larger
     along_x = half >= 0.0
     return ops.where(along_x, larger, smaller), ops.where(along_x, smaller, larger), mean + radius, mean - radius
+
+
+def one_disk(matrix: Numeric, c: Numeric, radius: Numeric, guess: Numeric) -> Numeric:
+    """(1,) or (2,): the impulse of a disk of friction whose normal impulse is given, with u = A Λ + c: of the greatest
+    dissipation with |Λ| ≤ radius. It is that of a contact whose normal row stands alone, with the disk's mobility."""
+    size, zero = len(c), [0.0, 0.0, 0.0]
+    trace = ops.sum(matrix[k][k] for k in range(size))
+    normal = ops.where(trace > 0.0, trace, 1.0)
+    rows = [[*matrix[k], *zero[size:]] for k in range(size)] + [zero] * (2 - size)
+    given = [*c, *zero[size:2], -radius * normal]
+    return one_contact([*rows, [0.0, 0.0, normal]], given, 1.0, guess)[:size]
