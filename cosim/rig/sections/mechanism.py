@@ -316,7 +316,7 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     reader = ContactReader(
         Mechanism(tree.name, tree.ground, tuple(tree.links), tuple(tree.joints)),
         None if tree.file is None else tree.file.collisions,
-        section.get("ground"),
+        section,
         reading,
         findings,
     )

@@ -10,10 +10,10 @@ from cosim.core.types import param
 from cosim.mechanics.multibody.contact.pairs import MOST_POINTS, in_words, is_possible, point_count
 from cosim.mechanics.multibody.mechanism import Contact
 from cosim.rig.reading.names import Reference
-from cosim.rig.reading.schema import READERS, KeyPath, Reading, as_boolean, read
+from cosim.rig.reading.schema import READERS, KeyPath, Reading, as_boolean, read, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.contact_laws import ContactLawKeys
-from cosim.rig.sections.contacts import PARTS_OF_NAME, SELF, ContactReader, Side, numbered
+from cosim.rig.sections.contacts import PARTS_OF_NAME, SELF, ContactReader, Side, numbered, part_of_name
 from cosim.rig.sections.joint_definition import keyed
 
 AT = ("mechanism", SELF)
@@ -38,6 +38,9 @@ def _short(
         value = {}
         if not truth:
             return SelfContact()
+    if not isinstance(value, list | dict):
+        what = "expected true, a list of pairs of links, or a section with 'pairs'"
+        return reading.fail(path, f"{what}, got {show(value)}")
     keys = read(SelfContactKeys, {"pairs": value} if isinstance(value, list) else value, path, reading)
     return None if keys is None else SelfContact((keys,))
 
@@ -65,7 +68,7 @@ def self_contacts(keys: SelfContactKeys, reader: ContactReader) -> list[Contact]
             law = reader.law(keys, a, b, False, AT)
             if law is None:
                 return []
-            name = numbered(PARTS_OF_NAME.join((SELF, first, second)), n)
+            name = numbered(PARTS_OF_NAME.join((SELF, part_of_name(first), part_of_name(second))), n)
             found.append(reader.contact(name, a, b, law, AT))
     if impossible:
         each = ", ".join(f"{n} of {words}" for words, n in impossible.items())
@@ -92,7 +95,7 @@ def _given(pairs: tuple[tuple[str, str], ...], reader: ContactReader) -> Iterato
             continue
         wrong = [(link, why) for link in (first, second) if isinstance(why := reader.sides_of(link), str)]
         for link, why in wrong:
-            reader.reading.fail(at, f"link '{link}' {why}; give a contact in 'mechanism.contacts'")
+            reader.reading.fail(at, f"link '{link}' {why}")
         if not wrong:
             yield first, second
 

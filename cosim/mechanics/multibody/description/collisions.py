@@ -27,9 +27,9 @@ MESH = "mesh"
 # shape that is not taken -> the nearest ones
 NEAREST = {
     MESH: "spheres, boxes or capsules",
-    "ellipsoid": "a sphere or a capsule",
-    "cone": "a cylinder or a capsule",
-    "plane": "a box",
+    "ellipsoid": "spheres or capsules",
+    "cone": "cylinders or capsules",
+    "plane": "boxes",
     "polyline": "boxes",
 }
 
