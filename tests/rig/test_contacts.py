@@ -293,7 +293,7 @@ def test_what_cannot_touch_itself(given, said):
 def test_too_many_points_of_a_robot_with_itself():
     boxes = collision(BOX) * 9
     rig = write(robot(foot=boxes) + "  self_contact: {pairs: [[body, foot]], friction: 1}\n")
-    assert "72 points of contact" in refusal(read_rig, rig)
+    assert "with it the contacts have 72 points" in refusal(read_rig, rig)
 
 
 # --- the rig ---

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -48,8 +48,9 @@ def _short(
 READERS[SelfContact] = _short
 
 
-def self_contacts(keys: SelfContactKeys, reader: ContactReader) -> list[Contact]:
-    """One contact for each pair of shapes of each pair of links; errors and remarks are recorded."""
+def self_contacts(keys: SelfContactKeys, others: Sequence[Contact], reader: ContactReader) -> list[Contact]:
+    """One contact for each pair of shapes of each pair of links; errors and remarks are recorded. others: contacts
+    beside these."""
     reading, before = reader.reading, len(reader.reading.errors)
     if reader.collisions is None:
         reading.fail(AT, "the bodies of a rig have no collision shapes; give contacts in 'mechanism.contacts'")
@@ -73,11 +74,11 @@ def self_contacts(keys: SelfContactKeys, reader: ContactReader) -> list[Contact]
     if impossible:
         each = ", ".join(f"{n} of {words}" for words, n in impossible.items())
         reader.findings.warn(f"pairs of shapes whose contact is not simulated: {each}", reading.place(AT))
-    points = sum(point_count(*contact.shapes) for contact in found)
+    points = sum(point_count(*contact.shapes) for contact in (*others, *found))
     if not found and len(reading.errors) == before:
         reading.fail(AT, "no pair of shapes is left; take it out, or give contacts in 'mechanism.contacts'")
     if points > MOST_POINTS:
-        what = f"the links have {points} points of contact with each other, at most {MOST_POINTS} are simulated"
+        what = f"with it the contacts have {points} points, at most {MOST_POINTS} are simulated"
         reading.fail(AT, f"{what}; give the pairs of links that may touch")
     return found
 
