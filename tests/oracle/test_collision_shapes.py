@@ -84,7 +84,7 @@ MJCF = """<mujoco><compiler autolimits="true"/>
 <worldbody><geom name="floor" type="plane" size="5 5 .1" pos="0 0 -1" euler="0 10 0" friction="0.9 0.02 0.003"/>
   <geom type="hfield" hfield="hills" pos="3 0 0"/>
   <body name="b" pos="0.1 0.2 1" euler="10 20 30"><freejoint/>
-    <geom name="hull" type="box" size=".1 .2 .3" pos="0 .1 0" euler="40 0 0" mass="3" condim="6" friction=".5 .01 .001"/>
+  <geom name="hull" type="box" size=".1 .2 .3" pos="0 .1 0" euler="40 0 0" mass="3" condim="6" friction=".5 .01 1e-3"/>
     <geom type="sphere" size=".1" contype="0" conaffinity="0"/>
     <body name="leg" pos="0 0 -.2"><joint name="k" axis="0 1 0" pos="0.1 0 0"/>
       <geom type="capsule" fromto="0 0.1 0 0.2 0 -.3" size=".02" mass=".5" condim="1"/>

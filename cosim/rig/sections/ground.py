@@ -59,7 +59,7 @@ def read_ground(
     if given.terrain is None and given.xyz is None and given.rpy is None and offered:
         if len(offered) > 1:
             what = f"the robot file has {len(offered)} planes and terrains that stand"
-            return reading.fail(at, f"{what}; say which is the ground by xyz and rpy")
+            return reading.fail(at, f"{what}; give the ground by xyz and rpy")
         (found,) = offered
         assert found.shape is not None
         findings.note(f"contacts with the ground are with this {found.kind}", found.place)

@@ -9,7 +9,6 @@ from typing import Any
 from cosim.core.types import param
 from cosim.mechanics.multibody.contact.pairs import MOST_POINTS, in_words, is_possible, point_count
 from cosim.mechanics.multibody.mechanism import Contact
-from cosim.rig.reading.names import Reference
 from cosim.rig.reading.schema import READERS, KeyPath, Reading, as_boolean, read, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.contact_laws import ContactLawKeys
@@ -19,15 +18,29 @@ from cosim.rig.sections.joint_definition import keyed
 AT = ("mechanism", SELF)
 
 
+class LinkPairs(tuple):
+    """Pairs of names of links."""
+
+
 @keyed
 class SelfContactKeys(ContactLawKeys):
-    pairs: tuple[tuple[Reference, Reference], ...] | None = param(
-        default=None, doc="links of the robot file; default: all that no joint connects"
-    )
+    pairs: LinkPairs | None = param(default=None, doc="links of the robot file; default: all that no joint connects")
 
 
 class SelfContact(tuple):
     """(keys,) where links of a robot touch each other, () where they do not."""
+
+
+def _pairs(
+    reading: Reading, hint: object, value: YamlValue, meta: Mapping[str, Any], path: KeyPath
+) -> LinkPairs | None:
+    def is_pair(item: YamlValue) -> bool:
+        return isinstance(item, list) and len(item) == 2 and all(isinstance(name, str) for name in item)
+
+    wrong = [item for item in value if not is_pair(item)] if isinstance(value, list) else [value]
+    if wrong:
+        return reading.fail(path, f"expected a list of pairs of links, such as [[a, b]], got {show(wrong[0])}")
+    return LinkPairs(map(tuple, value))
 
 
 def _short(
@@ -45,6 +58,7 @@ def _short(
     return None if keys is None else SelfContact((keys,))
 
 
+READERS[LinkPairs] = _pairs
 READERS[SelfContact] = _short
 
 
@@ -83,7 +97,7 @@ def self_contacts(keys: SelfContactKeys, others: Sequence[Contact], reader: Cont
     return found
 
 
-def _given(pairs: tuple[tuple[str, str], ...], reader: ContactReader) -> Iterator[tuple[str, str]]:
+def _given(pairs: LinkPairs, reader: ContactReader) -> Iterator[tuple[str, str]]:
     """The pairs of the rig that can touch; others are recorded."""
     for k, pair in enumerate(pairs):
         at, links = (*AT, "pairs", k), [reader.link(link, (*AT, "pairs", k)) for link in pair]
@@ -106,7 +120,7 @@ def _not_adjacent(reader: ContactReader) -> Iterator[tuple[str, str]]:
     bodies, masses = reader.bodies, reader.masses
     above = {bodies[joint.child]: bodies[joint.parent] for joint in reader.mechanism.joints if joint.kind != "fixed"}
 
-    def carrier(body: str) -> str:
+    def body_below(body: str) -> str:
         """The body that carries another one."""
         for _ in range(len(above)):
             body = above.get(body, body)
@@ -117,7 +131,7 @@ def _not_adjacent(reader: ContactReader) -> Iterator[tuple[str, str]]:
     links = [link for link in dict.fromkeys(each.link for each in reader.collisions or ()) if _sides(link, reader)]
     for first, second in combinations(links, 2):
         one, other = bodies[first], bodies[second]
-        if one != other and carrier(one) != other and carrier(other) != one:
+        if one != other and body_below(one) != other and body_below(other) != one:
             yield first, second
 
 

@@ -39,7 +39,7 @@ def is_possible(first: ContactShape, second: ContactShape) -> bool:
 
 
 def point_count(first: ContactShape, second: ContactShape) -> int:
-    """The number of points in which a pair of shapes may touch at once."""
+    """The number of points in which a pair of shapes touches at most."""
     return min(_POINTS[type(shape)] for shape in (first, second) if not isinstance(shape, _GROUND))
 
 
