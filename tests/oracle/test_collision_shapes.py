@@ -23,6 +23,8 @@ from cosim.mechanics.multibody.description.topology import depth_first
 from cosim.mechanics.multibody.description.urdf import read_urdf
 from cosim.mechanics.multibody.description.usd.reader import read_usd
 from cosim.mechanics.multibody.mechanism import Pose
+from cosim.rig.sections.rig_spec import read_rig
+from tests.kit.refusals import refusal
 from tests.kit.usd_files import FOLDER
 from tests.oracle.conftest import ROBOTS
 
@@ -182,3 +184,47 @@ def Material "rubber" (prepend apiSchemas = ["PhysicsMaterialAPI"]) {
     assert ball.pose.position == pytest.approx([0, 0, 0.1])
     assert (ball.friction.numbers, floor.friction) == ((0.9, 0.7, 0, 0), None)
     assert (hull.kind, hull.shape, hull.link) == ("mesh", None, "ball")
+
+
+def rig(tmp_path, mjcf, more="", entry="links: [b, leg]"):
+    (tmp_path / "m.xml").write_text(mjcf)
+    text = f"mechanism:\n  mjcf: m.xml\n  contacts: [{{name: c, shapes: collision, {entry}, with: ground}}]\n{more}"
+    (tmp_path / "rig.yaml").write_text(text)
+    return tmp_path / "rig.yaml"
+
+
+# without the height field, which would be a second ground
+FLOOR = MJCF.replace('<geom type="hfield" hfield="hills" pos="3 0 0"/>', "")
+
+
+def test_a_plane_that_stands_is_the_ground_of_a_rig(tmp_path):
+    """Of two surfaces MuJoCo takes the larger friction; what the rig gives, wins."""
+    found = read_rig(rig(tmp_path, FLOOR)).mechanism.description
+    hull, leg, _ = found.contacts
+    assert [each.name for each in found.contacts] == ["c/b", "c/leg", "c/leg/2"]
+    assert {each.ends[1][0] for each in found.contacts} == {"world"}
+    assert hull.ends[1][1].position.tolist() == [0, 0, -1] and hull.ends[1][1].rotation[0, 2] == pytest.approx(
+        np.sin(np.pi / 18)
+    )
+    assert [each.law.static for each in found.contacts] == [0.9, 0.9, 1.0]
+    assert (hull.law.torsional, hull.law.rolling, leg.law.torsional) == (0.01, 0.001, 0)
+    assert any("contacts with the ground are with this plane" in note for note in found.notes)
+    assert any("solref and margin of geoms are not taken" in note for note in found.notes)
+    assert not any("contacts of the file are not taken" in line for line in (*found.warnings, *found.notes))
+    assert any("1 ellipsoid" in line for line in found.warnings)
+    of_rig = read_rig(rig(tmp_path, FLOOR, "  ground: {friction: 0.4, xyz: [0, 0, 2]}\n")).mechanism.description
+    assert [each.law.static for each in of_rig.contacts] == [0.4] * 3
+    assert of_rig.contacts[0].ends[1][1].position.tolist() == [0, 0, 2]
+
+
+def test_two_grounds_are_no_ground(tmp_path, said):
+    said(refusal(read_rig, rig(tmp_path, MJCF)))
+    own = read_rig(rig(tmp_path, MJCF, "  ground: {xyz: [0, 0, 0]}\n")).mechanism.description
+    assert len(own.contacts) == 3
+
+
+def test_without_contacts_a_fall_is_warned_of(tmp_path):
+    file = rig(tmp_path, FLOOR)
+    file.write_text("mechanism:\n  mjcf: m.xml\n")
+    (warning,) = read_rig(file).mechanism.warnings
+    assert warning.endswith("body 'b' falls through what stands; hold its base or add mechanism.contacts")

@@ -22,6 +22,9 @@ from cosim.mechanics.multibody.contact.shapes import (
     HalfSpace,
     TerrainShape,
 )
+from cosim.mechanics.multibody.description.elastic_links import with_nodes
+from cosim.mechanics.multibody.description.export.writer import ENDINGS, robot_text
+from cosim.mechanics.multibody.mechanism import GRAVITY
 from cosim.rig.parametrised_rig import plant_with
 from cosim.rig.plant_parameters import Changes, contact_parameters
 from cosim.rig.sections.rig_spec import read_rig
@@ -369,3 +372,52 @@ def test_every_pair_of_shapes_has_a_number_of_points_or_is_refused():
                 (one,) = mechanism.contacts
                 pair = replace(mechanism, contacts=(replace(one, shapes=(first, second)),))
                 assert 1 <= points_of(pair) <= MOST_POINTS
+
+
+# --- what contacts meet ---
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_no_format_has_contacts_and_an_export_names_them(ending):
+    entries = (
+        "name: c, link: rod, sphere: 1 cm, with: ground, friction: 1",
+        "name: d, link: cart, sphere: 1, with: ground, friction: 1",
+    )
+    assert "contacts 'c', 'd' are not written: the shapes pass through one another there" in (
+        robot_text(read(*entries), ending, GRAVITY).lost
+    )
+    assert not any("contacts" in line for line in robot_text(read(), ending, GRAVITY).lost)
+
+
+def test_a_shape_on_a_link_that_bends_is_on_a_node():
+    elastic = (
+        "  elastic:\n    - {link: rod, beam: {length: 1 m, section: {shape: circle, diameter: 2 cm}, density: 2700,"
+        " youngs_modulus: 70 GPa, modes: {bend_z: 1}}}\n"
+    )
+    bodies = BODIES.replace(", mass: 1 kg, inertia: [1, 1, 1]}", "}", 1).replace("xyz: [0, 0, 1]", "xyz: [1, 0, 0]")
+    entries = (
+        "name: end, link: rod, point: [1, 0, 0], with: ground, friction: 1",
+        "name: root, link: rod, point: [0, 0, 0], with: ground, friction: 1",
+        "name: both, link: tip, point: [0, 0, 0], with: {link: rod, sphere: 1 cm, at: [0.5, 0, 0]}, friction: 1",
+    )
+    found = with_nodes(read(*entries, mechanism=bodies + elastic))
+    nodes = {joint.child: joint for joint in found.joints if joint.kind == "node"}
+    end, root, both = (contact.ends for contact in found.contacts)
+    assert end[0][0] in nodes and end[0][1].position.tolist() == [0, 0, 0]
+    assert root[0][0] == "rod"  # the clamped end moves with the frame of the link
+    assert both[0][0] == "tip" and both[1][0] in nodes and both[1][0] != end[0][0]
+
+
+def test_equations_name_the_contacts_that_they_do_not_have(command):
+    read("name: c, link: rod, sphere: 1 cm, with: ground, friction: 1")
+    assert "hard stops, contacts. tau" in command.prints("derive", "rig.yaml", "--equations")
+
+
+def test_a_contact_keeps_the_motion_of_what_is_fixed_to_it():
+    """Links on fixed joints keep their names and frames, and are one body for the stiffness."""
+    found = contact(
+        "link: tip, sphere: 1 cm, at: [0, 0, 0.1], with: {link: table, plane: {xyz: [0, 0, 2]}}, friction: 1"
+    )
+    assert [link for link, _ in found.ends] == ["tip", "table"] and found.law.stiffness == 1e6
+    what = "link 'table' stands still, and so does what it is to touch"
+    assert what in refusal(read, "name: c, link: table, sphere: 1 cm, with: ground, friction: 1")
