@@ -228,3 +228,16 @@ def test_without_contacts_a_fall_is_warned_of(tmp_path):
     file.write_text("mechanism:\n  mjcf: m.xml\n")
     (warning,) = read_rig(file).mechanism.warnings
     assert warning.endswith("body 'b' falls through what stands; hold its base or add mechanism.contacts")
+
+
+def test_numbers_that_are_not_finite_leave_no_shape(tmp_path):
+    """Of a place or a friction; one that gives the body its inertia is refused."""
+    inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+    text = (
+        '<mujoco><worldbody><body name="b"><freejoint/>{}<geom type="sphere" size=".1" {}/></body></worldbody></mujoco>'
+    )
+    (tmp_path / "m.xml").write_text(text.format(inertial, 'pos="nan 0 0"'))
+    (lost,) = read_mjcf(tmp_path / "m.xml").collisions
+    assert (lost.shape, lost.lost) == (None, ("its numbers are not finite",))
+    (tmp_path / "m.xml").write_text(text.format("", 'quat="1 nan 0 0"'))
+    assert "iquat is not finite; give a number" in refusal(read_mjcf, tmp_path / "m.xml")
