@@ -119,7 +119,7 @@ class ContactReader:
         for name, first in firsts:
             if why := self._refusal(first, second):
                 self.reading.fail(path, why)
-            elif (law := self.law(keys, first, second, second.link == self.mechanism.root, path)) is not None:
+            elif (law := self.law(keys, first, second, other == GROUND, path)) is not None:
                 found.append(self.contact(name, first, second, law, path))
         return found
 
