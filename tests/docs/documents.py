@@ -13,9 +13,11 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from cosim.core.types import PerJoint
 from cosim.mechanics.bondgraph import Law
 from cosim.rig.reading import schema
+from cosim.rig.sections.contact_laws import ContactStiffness, FrictionPair
 from cosim.rig.sections.directions import Directions
 from cosim.rig.sections.parts import NumberWithUnit
 from cosim.rig.sections.reactions import NamesOrAll
+from cosim.rig.sections.self_contact import LinkPairs, SelfContact
 from cosim.rig.sections.tuning import NamedFigure
 
 ROOT = Path(__file__).parents[2]
@@ -77,6 +79,10 @@ TYPES = {
     Directions: "number, 3 or 6",
     NamedFigure: "names, or a mapping",
     NamesOrAll: "names or `all`",
+    FrictionPair: "number, or `static` and `sliding`",
+    ContactStiffness: "number or `rigid`",
+    SelfContact: "true, pairs or section",
+    LinkPairs: "pairs of names",
 }
 
 

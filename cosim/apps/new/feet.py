@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -49,7 +50,7 @@ def feet_of(mechanism: Mechanism, collisions: Sequence[CollisionShape]) -> tuple
             assert isinstance(lowest.shape, BallShape)
             link, radius, at = lowest.link, float(lowest.shape.radius), lowest.pose.position
         height = float((places[link] @ Pose(np.eye(3), at)).position[2]) - radius
-        name = f"{link}_contact" if link in taken else link
+        name = re.sub(r"[/.]", "_", f"{link}_contact" if link in taken else link)
         x, y, z = (round(float(value), 6) + 0.0 for value in at)
         found.append((height, Foot(name, link, radius, (x, y, z), bool(spheres))))
     heights = [float(place.position[2]) for place in places.values()]

@@ -77,7 +77,7 @@ def _contacts(source: ModelSource) -> Iterator[str]:
     """Of the feet with the ground, as comments."""
     if not source.feet:
         return
-    yield "  # Contacts of its lowest links with the ground z = 0, without which it falls through:"
+    yield "  # Contacts of its lowest links with the ground, for a robot that is to stand on them:"
     yield "  # contacts:"
     for foot in source.feet:
         at = ", ".join(f"{x:.6g}" for x in foot.at)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from cosim.core.types import param, params
+from cosim.mechanics.multibody.contact.pairs import in_words
 from cosim.mechanics.multibody.contact.shapes import (
     BallShape,
     BoxShape,
@@ -97,7 +96,5 @@ def extent(shape: ContactShape) -> str:
             sizes = list(size)
         case _:
             sizes = []
-    from cosim.mechanics.multibody.contact.pairs import in_words
-
-    shown = " x ".join(f"{size * 1e3:.6g}" for size in np.array(sizes, dtype=float))
+    shown = " x ".join(f"{float(size) * 1e3:.6g}" for size in sizes)
     return f"{in_words(shape)} {shown} mm" if shown else in_words(shape)

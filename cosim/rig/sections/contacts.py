@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from cosim.core.errors import SourceLocation, did_you_mean, listed
 from cosim.core.types import param
@@ -34,10 +34,11 @@ from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE
 from cosim.rig.sections.contact_laws import RIGID, ContactLawKeys, FrictionPair
 from cosim.rig.sections.contact_shapes import SHAPES, PlacedShape, ShapeKeys, placed_shape
-from cosim.rig.sections.ground import GROUND, Ground, GroundKeys, read_ground
+from cosim.rig.sections.ground import GROUND, Ground, read_ground
 from cosim.rig.sections.joint_definition import keyed
 
 WITH, SELF = "with", "self_contact"
+FRICTION_OF_SELF = f"; give '{SELF}: {{friction: …}}'"
 PARTS_OF_NAME = "/"  # between the name of an entry and those of its links
 
 
@@ -64,12 +65,13 @@ class Side(NamedTuple):
 class ContactReader:
     """Reads contacts of a mechanism; errors and remarks are recorded.
 
-    mechanism: its links and joints alone; collisions: of the robot file, None of a rig without one.
+    mechanism: its links and joints alone; collisions: of the robot file, None of a rig without one; section: the keys
+    of `mechanism` that could be read.
     """
 
     mechanism: Mechanism
     collisions: Sequence[CollisionShape] | None
-    ground_keys: GroundKeys | None
+    section: Mapping[str, Any]
     reading: Reading
     findings: Diagnostics
     said: set[str] = field(default_factory=set)
@@ -91,8 +93,10 @@ class ContactReader:
     def ground(self) -> Ground | None:
         """None after an error."""
         root = self.mechanism.root
+        if GROUND not in self.section:
+            return None
         offered = [each for each in self.collisions or () if each.link == root and _is_ground(each)]
-        return read_ground(self.ground_keys, offered, self.reading, self.findings)
+        return read_ground(self.section[GROUND], offered, self.reading, self.findings)
 
     def entries(self, items: Sequence[YamlValue], at: KeyPath) -> list[Contact]:
         """The contacts of the list at the path `at`."""
@@ -115,7 +119,7 @@ class ContactReader:
         for name, first in firsts:
             if why := self._refusal(first, second):
                 self.reading.fail(path, why)
-            elif (law := self.law(keys, first, second, second.link == self.mechanism.root, path)) is not None:
+            elif (law := self.law(keys, first, second, other == GROUND, path)) is not None:
                 found.append(self.contact(name, first, second, law, path))
         return found
 
@@ -153,9 +157,9 @@ class ContactReader:
                 continue
             sides = self.sides_of(link)
             if isinstance(sides, str):
-                self.reading.fail((*path, "links", k), f"link '{written}' {sides}; give it a shape of your own")
+                self.reading.fail((*path, "links", k), f"link '{written}' {sides}")
                 continue
-            whole = f"{name}{PARTS_OF_NAME}{written}"
+            whole = f"{name}{PARTS_OF_NAME}{part_of_name(link)}"
             found += [(numbered(whole, n), side) for n, side in enumerate(sides)]
         return found
 
@@ -163,13 +167,14 @@ class ContactReader:
         """The collision shapes of a link in the robot file, or why it has none. What is lost of them is recorded."""
         shapes = [each for each in self.collisions or () if each.link == link]
         taken = [each for each in shapes if each.shape is not None and not _is_ground(each)]
-        others = [each for each in shapes if each not in taken]
+        others = [each for each in shapes if each.shape is None]
         if not shapes:
-            return "has no collision shape in the robot file"
+            return "has no collision shape in the robot file; give it one, such as a sphere"
         if not taken:
-            near = NEAREST.get(others[0].kind, "a primitive")
-            why = "; ".join(dict.fromkeys(lost for each in others for lost in each.lost))
-            return f"has {counted(others)} only{f' ({why})' if why else ', which are not read'}: {near} come closest"
+            if damaged := next((each for each in others if each.lost), None):
+                return f"has a shape that cannot be read ({damaged.lost[0]}); correct the robot file"
+            near = NEAREST.get(shapes[0].kind, "spheres, boxes or capsules")
+            return f"has shapes that are not read yet ({counted(shapes)}); give it {near} that come close"
         if others:
             what = f"shapes of link '{link}' that touch nothing, because they are not read: {counted(others)}"
             self._say(self.findings.warn, what, others[0].place)
@@ -219,15 +224,14 @@ class ContactReader:
 
     def _refusal(self, first: Side, second: Side) -> str:
         """Why two sides cannot touch, "" if they can."""
-        if first.link == second.link:
-            return f"is of link '{first.link}' with itself; name two links"
         one, other = self.bodies[first.link], self.bodies[second.link]
         if one == other == self.bodies[self.mechanism.root]:
-            return f"links '{first.link}' and '{second.link}' both stand still; name a link that moves"
+            return f"link '{first.link}' stands still, and so does what it is to touch; name a link that moves"
+        if first.link == second.link:
+            return f"link '{first.link}' cannot touch itself; name two links"
         if one == other:
-            return (
-                f"links '{first.link}' and '{second.link}' are joined rigidly; name links that move relative to another"
-            )
+            links = f"links '{first.link}' and '{second.link}'"
+            return f"{links} are joined rigidly; name links that move relative to each other"
         shapes = first.placed.shape, second.placed.shape
         if not is_possible(*shapes):
             words = " and ".join(f"a {in_words(shape)}" for shape in shapes)
@@ -246,7 +250,11 @@ class ContactReader:
         if pair is None and file is not None:
             pair = FrictionPair((file.static, file.sliding))
         if pair is None:
-            fix = f", or 'mechanism.{GROUND}.friction'" if with_ground else ""
+            fix = (
+                f"; give it here or as 'mechanism.{GROUND}.friction'"
+                if with_ground
+                else FRICTION_OF_SELF * (path[-1] == SELF)
+            )
             return self.reading.fail(path, f"missing key 'friction'{fix}")
         torsional, rolling = (0.0, 0.0) if file is None else (file.torsional, file.rolling)
         static, sliding = pair
@@ -272,6 +280,11 @@ class ContactReader:
 
 def _is_ground(shape: CollisionShape) -> bool:
     return isinstance(shape.shape, HalfSpace | TerrainShape)
+
+
+def part_of_name(link: str) -> str:
+    """The name of a link as a part of the name of a contact."""
+    return link.replace(PARTS_OF_NAME, "_")
 
 
 def numbered(name: str, n: int) -> str:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.core.errors import InputError, SourceLocation
+from cosim.core.errors import InputError, SourceLocation, shortened
 from cosim.core.paths import open_file, unreadable
 from cosim.core.types import Array, param, params
 from cosim.mechanics.multibody.contact.shapes import ContactShape, HalfSpace, TerrainShape
 from cosim.mechanics.multibody.description.collisions import CollisionShape, SurfaceFriction
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
+from cosim.mechanics.multibody.description.xmltree import written_numbers
 from cosim.mechanics.multibody.mechanism import Pose, pose_of
 from cosim.rig.reading.schema import Reading
 from cosim.rig.sections.contact_laws import FrictionPair
@@ -58,7 +59,7 @@ def read_ground(
     if given.terrain is None and given.xyz is None and given.rpy is None and offered:
         if len(offered) > 1:
             what = f"the robot file has {len(offered)} planes and terrains that stand"
-            return reading.fail(at, f"{what}; say which is the ground by xyz and rpy")
+            return reading.fail(at, f"{what}; give the ground by xyz and rpy")
         (found,) = offered
         assert found.shape is not None
         findings.note(f"contacts with the ground are with this {found.kind}", found.place)
@@ -118,11 +119,11 @@ def _rows(data: bytes, file: Path) -> Array:
         words = text.partition("#")[0].replace(",", " ").replace(";", " ").split()
         if not words:
             continue
-        try:
-            rows.append([float(word) for word in words])
-        except ValueError as error:
-            raise InputError(f"expected heights in m: {error}", SourceLocation(str(file), line)) from None
-        if len(words) != len(rows[0]):
-            what = f"has {len(words)} heights, the first row {len(rows[0])}; give as many in each"
+        numbers = written_numbers(" ".join(words))
+        if not numbers:
+            raise InputError(f"expected heights in m, got '{shortened(text)}'", SourceLocation(str(file), line))
+        rows.append(numbers)
+        if len(numbers) != len(rows[0]):
+            what = f"heights: {len(numbers)} in this row, {len(rows[0])} in the first; give as many in each"
             raise InputError(what, SourceLocation(str(file), line))
     return np.array(rows)

@@ -316,13 +316,13 @@ def _complete(tree: _Tree, section: dict[str, YamlValue], reading: Reading, find
     reader = ContactReader(
         Mechanism(tree.name, tree.ground, tuple(tree.links), tuple(tree.joints)),
         None if tree.file is None else tree.file.collisions,
-        section.get("ground"),
+        section,
         reading,
         findings,
     )
     contacts = reader.entries(*items("contacts"))
     own = section.get("self_contact")
-    contacts += [each for keys in own or () for each in self_contacts(keys, reader)]
+    contacts += [each for keys in own or () for each in self_contacts(keys, contacts, reader)]
     if contacts:  # what a reader says of a file whose contacts are not declared
         for lines in (findings.warnings, findings.notes):
             lines[:] = [line for line in lines if NO_CONTACTS not in line or ("self_collide" in line and not own)]

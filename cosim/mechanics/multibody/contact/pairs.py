@@ -11,7 +11,6 @@ from cosim.mechanics.multibody.contact.shapes import (
     HalfSpace,
     TerrainShape,
 )
-from cosim.mechanics.multibody.mechanism import Mechanism
 
 MOST_POINTS = 64  # of all contacts of a mechanism
 WORDS: dict[type, str] = {
@@ -39,13 +38,8 @@ def is_possible(first: ContactShape, second: ContactShape) -> bool:
 
 
 def point_count(first: ContactShape, second: ContactShape) -> int:
-    """The number of points in which a pair of shapes may touch at once."""
+    """The number of points in which a pair of shapes touches at most."""
     return min(_POINTS[type(shape)] for shape in (first, second) if not isinstance(shape, _GROUND))
-
-
-def points_of(mechanism: Mechanism) -> int:
-    """The number of points of all contacts of a mechanism."""
-    return sum(point_count(*contact.shapes) for contact in mechanism.contacts)
 
 
 def in_words(shape: ContactShape) -> str:

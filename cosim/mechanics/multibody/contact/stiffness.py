@@ -1,4 +1,4 @@
-"""The stiffness of contacts where none is given, and the largest one that a step can tell from a rigid contact."""
+"""The stiffness of contacts where none is given, and the largest one that differs from a rigid contact in a step."""
 
 from __future__ import annotations
 

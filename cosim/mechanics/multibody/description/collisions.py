@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from cosim.mechanics.multibody.contact.shapes import (
     CapsuleShape,
     ContactShape,
     CylinderShape,
+    TerrainShape,
 )
 from cosim.mechanics.multibody.mechanism import NOWHERE, Pose
 
@@ -27,9 +28,9 @@ MESH = "mesh"
 # shape that is not taken -> the nearest ones
 NEAREST = {
     MESH: "spheres, boxes or capsules",
-    "ellipsoid": "a sphere or a capsule",
-    "cone": "a cylinder or a capsule",
-    "plane": "a box",
+    "ellipsoid": "spheres or capsules",
+    "cone": "cylinders or capsules",
+    "plane": "boxes",
     "polyline": "boxes",
 }
 
@@ -70,6 +71,16 @@ class CollisionShape:
     lost: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     place: SourceLocation = NOWHERE
+
+
+def finite(shape: CollisionShape) -> CollisionShape:
+    """The shape, which is not taken where its place, its friction or its heights are no numbers."""
+    friction = () if shape.friction is None else shape.friction.numbers
+    heights = shape.shape.heights if isinstance(shape.shape, TerrainShape) else ()
+    numbers = (shape.pose.position, shape.pose.rotation, friction, heights)
+    if all(np.isfinite(each).all() for each in numbers):
+        return shape
+    return replace(shape, shape=None, friction=None, lost=("its numbers are not finite",))
 
 
 def counted(shapes: Sequence[CollisionShape]) -> str:

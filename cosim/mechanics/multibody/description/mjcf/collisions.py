@@ -6,7 +6,7 @@ import numpy as np
 
 from cosim.core.errors import SourceLocation
 from cosim.mechanics.multibody.contact.shapes import ContactShape, HalfSpace, TerrainShape
-from cosim.mechanics.multibody.description.collisions import CollisionShape, SurfaceFriction, primitive
+from cosim.mechanics.multibody.description.collisions import CollisionShape, SurfaceFriction, finite, primitive
 from cosim.mechanics.multibody.description.mjcf.compiled import CompiledModel, rotation_of
 from cosim.mechanics.multibody.mechanism import Pose
 
@@ -30,7 +30,7 @@ def collisions_of(compiled: CompiledModel) -> tuple[CollisionShape, ...]:
     """The geoms that may touch others, in the order of the model. Bodies that stand are links of their own."""
     model = compiled.model
     able = (geom for geom in range(model.ngeom) if model.geom_contype[geom] or model.geom_conaffinity[geom])
-    return tuple(_shape(compiled, geom) for geom in able)
+    return tuple(finite(_shape(compiled, geom)) for geom in able)
 
 
 def _shape(compiled: CompiledModel, geom: int) -> CollisionShape:

@@ -29,7 +29,7 @@ _FLAGS = {"SPRING": ("SPRING", "PASSIVE"), "DAMPER": ("DAMPER", "PASSIVE")}
 _LINE = re.compile(r"line (?:number=)?(\d+)", re.I)
 _FILE = re.compile(r"Error opening file '([^']+)'")
 FINITE = {  # array of the model -> the object that has its rows; limits may be infinite
-    **dict.fromkeys(("body_mass", "body_inertia", "body_ipos", "body_pos", "body_quat"), "body"),
+    **dict.fromkeys(("body_mass", "body_inertia", "body_ipos", "body_iquat", "body_pos", "body_quat"), "body"),
     **dict.fromkeys(("jnt_pos", "jnt_axis", "jnt_stiffness"), "joint"),
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cosim.mechanics.multibody.contact.shapes import ContactShape, HalfSpace
-from cosim.mechanics.multibody.description.collisions import CollisionShape, SurfaceFriction, primitive
+from cosim.mechanics.multibody.description.collisions import CollisionShape, SurfaceFriction, finite, primitive
 from cosim.mechanics.multibody.description.usd.masses import ROUND, TO_AXIS
 from cosim.mechanics.multibody.description.usd.stage import UsdStage
 from cosim.mechanics.multibody.mechanism import GROUND_LINK, Pose
@@ -22,7 +22,7 @@ def collisions_of(
     """links: path of a body -> its link; poses: link -> its pose on the stage; shapes: path of a body, "" for what
     stands -> its prims."""
     return tuple(
-        _shape(stage, prim, links.get(path, GROUND_LINK), poses.get(links.get(path, ""), Pose.identity()))
+        finite(_shape(stage, prim, links.get(path, GROUND_LINK), poses.get(links.get(path, ""), Pose.identity())))
         for path, prims in shapes.items()
         for prim in prims
     )
