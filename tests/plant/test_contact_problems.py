@@ -12,7 +12,8 @@ G = 9.81
 
 
 def body(name, mass, inertia, position, angle=0.0, velocity=(0.0,) * 6):
-    """(entry of `bodies`, entry of `joints`) of a free body turned about y by an angle [rad]; velocity: along its axes."""
+    """(entry of `bodies`, entry of `joints`) of a free body turned about y by an angle [rad]; its velocity is along its
+    own axes."""
     inertia = ", ".join(map(str, inertia))
     place = [*map(float, position), 0.0, math.sin(angle / 2), 0.0, math.cos(angle / 2)]
     text = f"    - {{name: {name}, parent: base, type: free, mass: {mass}, com: [0, 0, 0], inertia: [{inertia}]}}\n"

@@ -17,16 +17,16 @@ from cosim.core.types import param
 from cosim.core.units import show_time
 from cosim.mechanics.multibody.contact.pairs import MOST_POINTS, in_words, is_possible, point_count
 from cosim.mechanics.multibody.contact.shapes import ContactLaw, HalfSpace, TerrainShape
-from cosim.mechanics.multibody.contact.stiffness import (
+from cosim.mechanics.multibody.description.collisions import NEAREST, CollisionShape, SurfaceFriction, counted
+from cosim.mechanics.multibody.description.contact_stiffness import (
     body_masses,
     largest_stiffness,
     lighter_mass,
     moving_mass,
     usual_stiffness,
 )
-from cosim.mechanics.multibody.description.collisions import NEAREST, CollisionShape, SurfaceFriction, counted
 from cosim.mechanics.multibody.description.diagnostics import Diagnostics
-from cosim.mechanics.multibody.description.inertia import rigid_bodies
+from cosim.mechanics.multibody.description.inertia import moving_parts
 from cosim.mechanics.multibody.mechanism import Contact, Mechanism
 from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.schema import KeyPath, Reading, read, show
@@ -79,7 +79,7 @@ class ContactReader:
     @cached_property
     def bodies(self) -> dict[str, str]:
         """Link -> the first link of its rigid body."""
-        return rigid_bodies(self.mechanism.links, self.mechanism.joints)
+        return moving_parts(self.mechanism.links, self.mechanism.joints)
 
     @cached_property
     def masses(self) -> Mapping[str, float]:

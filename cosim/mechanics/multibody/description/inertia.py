@@ -89,6 +89,12 @@ def rigid_bodies(links: Sequence[Link], joints: Sequence[Joint]) -> dict[str, st
     return {link.name: _first_link(link.name, above)[0] for link in links}
 
 
+def moving_parts(links: Sequence[Link], joints: Sequence[Joint]) -> dict[str, str]:
+    """Name of a link -> the first link of all that moves as one with it: as `rigid_bodies`, but a link that bends moves
+    by itself also where it is fixed."""
+    return rigid_bodies(links, joints) | {link.name: link.name for link in links if link.elastic is not None}
+
+
 def _fixed_above(joints: Sequence[Joint]) -> dict[str, Joint]:
     """Name of a link -> the fixed joint that carries it."""
     return {joint.child: joint for joint in joints if joint.kind == "fixed"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from cosim.mechanics.multibody.description.inertia import rigid_bodies
+from cosim.mechanics.multibody.description.inertia import moving_parts
 from cosim.mechanics.multibody.mechanism import Mechanism
 
 SCALE = 30.0  # kg, of a mechanism whose contacts have 1e7 N/m
@@ -17,7 +17,7 @@ LARGEST_TURN = 30.0  # rad: natural frequency of a body on its contact times the
 
 def body_masses(mechanism: Mechanism) -> Mapping[str, float]:
     """Link -> the mass of its rigid body [kg]: the link with all on fixed joints to it. The ground has inf."""
-    bodies = rigid_bodies(mechanism.links, mechanism.joints)
+    bodies = moving_parts(mechanism.links, mechanism.joints)
     masses = dict.fromkeys(bodies.values(), 0.0)
     for link in mechanism.links:
         masses[bodies[link.name]] += link.mass
