@@ -6,9 +6,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from cosim.core.compile import compile
+from cosim.core.compile import Routine, compile
 from cosim.core.compile.jit import vector_lanes
-from cosim.core.compile.routine import with_callees
+from cosim.core.compile.routine import call_when, with_callees
+from cosim.core.compile.while_loop import WhileLoop
 from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
 from tests.compile.calls import ports
 from tests.multibody.contact.contact_problems import (
@@ -205,6 +206,27 @@ def test_lanes_of_robots_have_the_bits_of_single_runs():
     single = [solve(*problem.arrays) for problem in problems]
     for found, expected in zip(solve(*batch(problems)), zip(*single, strict=True), strict=True):
         np.testing.assert_array_equal(found, np.array(expected))
+
+
+def test_it_can_be_called_on_a_condition_and_in_a_loop():
+    """A step in flight has no solver; the warm start of one step is the result of the one before."""
+    routine = ContactSolver(4, 8)
+
+    def step(before, W, c, friction, due):
+        impulses, *_ = call_when(due > 0.0, routine, (W, c, friction, before), [0.0 * before, 0.0, 0.0, 1.0])
+        return impulses, 1.0
+
+    loop = WhileLoop(Routine(step, [(12,), *routine.shapes[:3], ()], "step"), 2)
+    names = ports(before=(12,), W=(12, 12), c=(12,), friction=(4,), due=())
+    twice = compile(lambda *given: loop(*given)[0], names, "twice")
+    problems = of_robot("solo12")[-3 * LANES :]
+    due = np.arange(float(len(problems))) % 3.0
+    W, c, friction, before = batch(problems)
+    found = twice(before, W, c, friction, due)
+    for row, problem, flag in zip(found, problems, due, strict=True):
+        once = solver(4, 8)(*problem.arrays)[0]
+        expected = solver(4, 8)(*problem.arrays[:3], once)[0] if flag else np.zeros(12)
+        np.testing.assert_array_equal(row, expected)
 
 
 def test_python_and_machine_code_agree():

@@ -114,3 +114,10 @@ def test_as_ptx(code, expected, tmp_path):
     same(found, expected)
     assembled = assemble(text, targets()[PTX].cpu, tmp_path)
     assert assembled.registers <= 255 and assembled.stack <= 1.5 * stack_need(code) + ROOM_FOR_CALLS
+
+
+def test_a_bound_for_a_tick_needs_little_memory():
+    """Without passes of ADMM: one matrix of the size of W, and some vectors."""
+    n = 3 * 16
+    need = [stack_need(freestanding(entry(ContactSolver(16, most), 8))) for most in (8, 500)]
+    assert need[0] <= 8 * n * (n + 20) < need[1] <= 2 * need[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from cosim.core import ops
-from cosim.core.compile.array_program import Span
+from cosim.core.compile.array_program import Place, Span
 from cosim.core.compile.dense import add_product, invert
 from cosim.core.compile.routine import Routine
 from cosim.core.types import Numeric
@@ -30,31 +30,25 @@ def scale_of(*block: Numeric) -> Numeric:
     return ops.array([ops.where(moves, 1.0 / ops.sqrt(w), 0.0) for w in mobilities(diagonal)])
 
 
-def scaled_friction(friction: Numeric, scale: Numeric) -> Numeric:
-    """μ of each disk between scaled impulses."""
-    disks = DISKS[len(scale)]
-    return ops.array(
-        [mu * scale[NORMAL] / ops.maximum(scale[disk[0]], TINY) for mu, disk in zip(friction, disks, strict=True)]
-    )
+def scaled_problem(
+    impulse: Numeric, velocity: Numeric, c: Numeric, friction: Numeric, scale: Numeric
+) -> tuple[Numeric, Numeric, Numeric, Numeric]:
+    """(x, z, c, μ of each disk) of a contact between scaled impulses and velocities."""
+    divisor = ops.maximum(scale, TINY)
+    ratios = [scale[NORMAL] / divisor[disk[0]] for disk in DISKS[len(scale)]]
+    return ops.where(scale > 0.0, impulse / divisor, 0.0), velocity * scale, c * scale, friction * ops.array(ratios)
 
 
-def scaled_start(impulse: Numeric, velocity: Numeric, scale: Numeric) -> tuple[Numeric, Numeric]:
-    """(x, z)"""
-    return ops.where(scale > 0.0, impulse / ops.maximum(scale, TINY), 0.0), velocity * scale
-
-
-def right_side(
-    x: Numeric, y: Numeric, z: Numeric, c: Numeric, friction: Numeric, scale: Numeric, penalty: Numeric
-) -> Numeric:
+def right_side(x: Numeric, y: Numeric, z: Numeric, c: Numeric, friction: Numeric, penalty: Numeric) -> Numeric:
     """Of the linear rows of x; without De Saxcé's term z would be a velocity of the convex relaxation."""
-    return PROXIMAL * x + penalty * y + 2.0 * z - c * scale - with_slip(z, scaled_friction(friction, scale))
+    return PROXIMAL * x + penalty * y + 2.0 * z - c - with_slip(z, friction)
 
 
 def next_pair(
-    x: Numeric, y: Numeric, z: Numeric, friction: Numeric, scale: Numeric, penalty: Numeric, apart: Numeric
+    x: Numeric, y: Numeric, z: Numeric, friction: Numeric, penalty: Numeric, apart: Numeric
 ) -> tuple[Numeric, Numeric, Numeric]:
     """(y, z, [primal, dual] residual so far) of a contact."""
-    new = projected(x - z * (1.0 / penalty), scaled_friction(friction, scale))
+    new = projected(x - z * (1.0 / penalty), friction)
     primal, dual = apart
     for k in range(len(x)):
         primal, dual = ops.maximum(primal, ops.abs(x[k] - new[k])), ops.maximum(dual, ops.abs(new[k] - y[k]))
@@ -75,12 +69,12 @@ def _scale_of(rows: int) -> Routine:
 
 @cache
 def _right_side(rows: int) -> Routine:
-    return Routine(right_side, [(rows,)] * 4 + [(len(DISKS[rows]),), (rows,), ()], "contact_right_side")
+    return Routine(right_side, [(rows,)] * 4 + [(len(DISKS[rows]),), ()], "contact_right_side")
 
 
 @cache
 def _next_pair(rows: int) -> Routine:
-    return Routine(next_pair, [(rows,)] * 3 + [(len(DISKS[rows]),), (rows,), (), (2,)], "contact_next_pair")
+    return Routine(next_pair, [(rows,)] * 3 + [(len(DISKS[rows]),), (), (2,)], "contact_next_pair")
 
 
 @cache
@@ -100,8 +94,8 @@ def _diagonal() -> Routine:
 
 
 @cache
-def _start(rows: int) -> Routine:
-    return Routine(scaled_start, [(rows,)] * 3, "contact_scaled")
+def _scaled_problem(rows: int) -> Routine:
+    return Routine(scaled_problem, [(rows,)] * 3 + [(len(DISKS[rows]),), (rows,)], "contact_scaled_problem")
 
 
 @cache
@@ -115,20 +109,26 @@ class AlternatingPasses:
     def __init__(self, problem: ContactProblem) -> None:
         machine, n = problem.machine, problem.size
         self.problem, self.scale, self.penalty = problem, machine.space(n), machine.space(1)
-        self.x, self.y, self.z = (machine.space(n) for _ in range(3))
+        self.x, self.y, self.z, self.c = (machine.space(n) for _ in range(4))
+        self.friction = machine.space(problem.friction.length)
         self._matrix, self._right = machine.space(n * n), machine.space(n)
         self._apart = machine.space(2)
+
+    def _friction_of(self, contact: Place) -> Span:
+        disks = len(self.problem.disks)
+        return self.friction.at(disks * contact, disks)
 
     def begin(self, impulses: Span, u: Span) -> None:
         """From impulses and their velocities."""
         problem, machine = self.problem, self.problem.machine
         machine.fill(self.penalty, 1.0)
         for j in machine.loop(problem.contacts):
-            impulse, velocity, scale, x, z = (
-                problem.of_contact(v, j) for v in (impulses, u, self.scale, self.x, self.z)
+            impulse, velocity, c, scale, x, z, scaled_c = (
+                problem.of_contact(v, j) for v in (impulses, u, problem.c, self.scale, self.x, self.z, self.c)
             )
             machine.call(_scale_of(problem.rows), problem.own_blocks(j), [scale])
-            machine.call(_start(problem.rows), [impulse, velocity, scale], [x, z])
+            given = [impulse, velocity, c, problem.friction_of(j), scale]
+            machine.call(_scaled_problem(problem.rows), given, [x, z, scaled_c, self._friction_of(j)])
         machine.copy(self.y, self.x)
 
     def factorise(self) -> None:
@@ -148,15 +148,15 @@ class AlternatingPasses:
         """One pass."""
         problem, machine = self.problem, self.problem.machine
         for j in machine.loop(problem.contacts):
-            given = [problem.of_contact(v, j) for v in (self.x, self.y, self.z, problem.c)]
-            given += [problem.friction_of(j), problem.of_contact(self.scale, j), self.penalty]
+            given = [problem.of_contact(v, j) for v in (self.x, self.y, self.z, self.c)]
+            given += [self._friction_of(j), self.penalty]
             machine.call(_right_side(problem.rows), given, [problem.of_contact(self._right, j)])
         machine.fill(self.x, 0.0)
         add_product(machine, self.x, self._matrix, self._right, problem.rows)
         machine.fill(self._apart, 0.0)
         for j in machine.loop(problem.contacts):
-            x, y, z, scale = (problem.of_contact(v, j) for v in (self.x, self.y, self.z, self.scale))
-            given = [x, y, z, problem.friction_of(j), scale, self.penalty, self._apart]
+            x, y, z = (problem.of_contact(v, j) for v in (self.x, self.y, self.z))
+            given = [x, y, z, self._friction_of(j), self.penalty, self._apart]
             machine.call(_next_pair(problem.rows), given, [y, z, self._apart])
 
     def result(self, impulses: Span) -> None:

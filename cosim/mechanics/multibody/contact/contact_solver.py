@@ -143,7 +143,12 @@ class _ImpulseSearch:
         self.trying, self.allowed, self.left = (machine.space(1) for _ in range(3))
         for span, value in ((self.tolerance, tolerance), (self.one, 1.0), (self.several, float(admm.PASSES))):
             machine.fill(span, value)
-        self.newton, self.admm = NewtonStep(problem), AlternatingPasses(problem)
+        self.newton = NewtonStep(problem)
+
+    @cached_property
+    def admm(self) -> AlternatingPasses:
+        """Only where it is used: its matrix is as large as W."""
+        return AlternatingPasses(self.problem)
 
     def begin(self, before: Span, newton_passes: int) -> None:
         machine = self.machine

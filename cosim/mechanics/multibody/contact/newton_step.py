@@ -129,6 +129,7 @@ class NewtonStep:
         """The derivatives of seed · Λ with respect to c and μ at a solution: with Jᵀ λ = seed, −Mᵀ λ and Λ_n w d · λ_T,
         for the matrix J of the step; what opens has none."""
         problem, machine, n = self.problem, self.problem.machine, self.problem.size
+        machine.fill(self._rows, 0.0)  # those of open contacts become columns
         self._linearise(impulses, u)
         for i in machine.loop(n):
             for j in machine.loop(i):
@@ -162,13 +163,13 @@ class NewtonStep:
         problem, machine, n, rows = self.problem, self.problem.machine, self.problem.size, self.problem.rows
         machine.fill(self._one, 1.0)
         machine.fill(self._given, self._proximal)
-        machine.fill(self._rows, 0.0)
         machine.fill(self._change.at(n), -1.0)
         for j in machine.loop(problem.contacts):
             self._law(j, impulses, u, problem.of_contact(self._change, j))
             for _ in machine.when(self._closed.at(j)):
                 for a, of in self._made_of.items():
                     row = self._row(rows * j + a)
+                    machine.fill(row, 0.0)
                     machine.add(row.at(0, n), [(self._M.at(rows * a + b), problem.row(rows * j + b)) for b in of])
                     machine.add(row.at(rows * j, rows), [(self._one, self._D.at(rows * a, rows))])
                     machine.copy(row.at(n), self._right.at(a))
