@@ -10,6 +10,7 @@ import numpy as np
 from cosim.cli.comparison_report import differing_signals, signals_table
 from cosim.core.errors import InputError, RunError
 from cosim.core.units import format_seconds
+from cosim.mechanics.integrators.methods import OF_CONTACTS
 from cosim.output import console
 from cosim.rig.reading.yaml_source import Override
 from cosim.rig.rig import Rig, load_rig
@@ -17,12 +18,7 @@ from cosim.rig.run.comparison import compare
 from cosim.rig.run.run import Run, StoppedRun
 
 INTEGRATOR, TOLERANCE = "rodas4", 1e-9
-SETTINGS = (
-    f"schedule.integrator={INTEGRATOR}",
-    "schedule.substeps=auto",
-    f"schedule.tolerance={TOLERANCE:g}",
-    "schedule.realtime=false",
-)
+TOLERANCE_WITH_CONTACTS = 1e-6  # of the integrator that contacts take, which is of order 1
 
 
 MOTION = "position", "velocity"
@@ -40,18 +36,27 @@ def check_has_reference(rig: Rig, option: str) -> None:
 
 def reference_of(run: Run, path: Path, overrides: Sequence[Override], interpret: bool | None, option: str) -> Run:
     """The same run with steps for a tight tolerance. Raises RunError where it stops."""
+    integrator, tolerance = _method(run)
+    steps = f"schedule.integrator={integrator}", "schedule.substeps=auto", f"schedule.tolerance={tolerance:g}"
     with console.busy("running the reference"):
-        rig = load_rig(path, [*overrides, *SETTINGS], interpret)
+        rig = load_rig(path, [*overrides, *steps, "schedule.realtime=false"], interpret)
         try:
             return rig.run(float(run.t[-1]), keep="all")
         except StoppedRun as stopped:
             raise RunError(f"the reference stops before the run: {stopped}", option) from None
 
 
+def _method(run: Run) -> tuple[str, float]:
+    """The integrator of the reference of a run, and its tolerance."""
+    with_contacts = "contacts/residual" in run.signals
+    return (OF_CONTACTS, TOLERANCE_WITH_CONTACTS) if with_contacts else (INTEGRATOR, TOLERANCE)
+
+
 def print_errors(run: Run, reference: Run) -> None:
     """Print how far the signals of a finished run are from its reference."""
     comparison = compare(reference, run)
-    print(f"reference  {INTEGRATOR} with steps for a tolerance of {TOLERANCE:g}, {_cost(run, reference)}")
+    integrator, tolerance = _method(run)
+    print(f"reference  {integrator} with steps for a tolerance of {tolerance:g}, {_cost(run, reference)}")
     if not differing_signals(comparison):
         print("every signal is within 1e-9 of its size")
         return

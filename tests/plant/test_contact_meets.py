@@ -211,5 +211,7 @@ def test_lanes_are_equal_to_single_runs_to_the_bit(tmp_path):
     friction = np.linspace(0.05, 0.5, 6)
     batch = rig.rollouts(parameters={"mechanism.lies.friction": friction}, duration=0.3, keep="all")
     for k, value in enumerate(friction):
-        alone = rig.run(duration=0.3, parameters={"mechanism.lies.friction": value})
+        override = f"mechanism.contacts.lies.friction={float(value)!r}"
+        text = CONVEYOR.format(law=LAWS["elastic"], motion=RAMP)
+        alone = rig_in(tmp_path, text, override, ramp=MOTION).run(duration=0.3)
         assert np.array_equal(batch["box.x/position"][k], alone["box.x/position"])

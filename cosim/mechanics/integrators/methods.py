@@ -177,11 +177,12 @@ class Integrator:
         return self.moreau
 
 
+OF_CONTACTS = "moreau"  # the integrator of mechanisms with contacts
 INTEGRATORS: dict[str, Integrator] = {
     "semi_implicit_euler": Integrator(semi_implicit_euler),
     "rk4": Integrator(rk4),
     "rosenbrock": Integrator(ROS2.step, implicit=True),
     "rodas4": Integrator(RODAS4.step, estimate=3, implicit=True),
     "multirate": Integrator(ROS2.step, implicit=True, multirate=True),
-    "moreau": Integrator(ROS2.step, estimate=1, implicit=True, moreau=True),
+    OF_CONTACTS: Integrator(ROS2.step, estimate=1, implicit=True, moreau=True),
 }

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from cosim.core.errors import did_you_mean
 from cosim.core.types import param, params
 from cosim.core.units import LONGEST_TIME, show_time
-from cosim.mechanics.integrators.methods import INTEGRATORS
+from cosim.mechanics.integrators.methods import INTEGRATORS, OF_CONTACTS
 from cosim.rig.reading.schema import KeyPath, Reading, as_boolean, is_section, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.simulation.loop.pacing import Pacing, Trigger
@@ -123,12 +123,12 @@ def read_schedule(data: YamlValue, reading: Reading, contacts: bool = False) -> 
 
 def _of_contacts(values: Mapping[str, Any], given: bool, reading: Reading) -> str:
     """The integrator of a mechanism with contacts; records another one."""
-    (wanted,) = (name for name, method in INTEGRATORS.items() if method.moreau)
     integrator = values.get("integrator")
-    if given and integrator not in (None, wanted):
-        what = f"{integrator} does not treat contacts; use {wanted}, which is the default of a mechanism with contacts"
+    if given and integrator not in (None, OF_CONTACTS):
+        fix = f"use {OF_CONTACTS}, which is the default of a mechanism with contacts"
+        what = f"{integrator} does not treat contacts; {fix}"
         reading.fail(("schedule", "integrator"), what)
-    return wanted
+    return OF_CONTACTS
 
 
 def _step_ns(step: float, reading: Reading) -> int | None:
