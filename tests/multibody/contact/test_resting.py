@@ -242,7 +242,7 @@ def test_a_thin_capsule_that_is_pressed_over_the_edge_of_a_box_is_driven_out_of_
         np.testing.assert_allclose(contact.axes, np.eye(3), atol=1e-9)
 
 
-@pytest.mark.parametrize("size", [BOX.size, (0.3, 0.4, 0.1), (0.1, 0.2, 0.5)])
+@pytest.mark.parametrize("size", [BOX.size, (0.3, 0.4, 0.1), (0.1, 0.2, 0.5), (0.4, 0.1, 0.3)])
 def test_points_of_boxes_keep_their_places_and_axes_while_one_rocks_on_the_other(size):
     """Springs of a contact keep their state at its place in the list."""
     below = BoxShape((0.2, 0.3, 0.4))
