@@ -7,8 +7,11 @@
 | box | | | 13 | – | 8 | 8 |
 | cylinder | | | | – | 6 | 6 |
 
-Other pairs have no closed form that is exact, and are refused. Gaps of all but terrain are distances while shapes are
-apart or touch; a shape deep in the other has the gap along the way out of the nearest face.
+Other pairs have no closed form that is exact, and are refused. The least gap of a pair is the distance while the shapes
+are apart or touch; of boxes also where one is in the other. Where a ball's centre or a capsule's axis is in the other
+shape, the gap is that along the way out of the nearest face. Over terrain it is exact of balls that touch; farther
+away it may be too large, since only the cells within the radius are seen, and corners and rims are points, which do not
+feel a peak between them.
 """
 
 from __future__ import annotations
