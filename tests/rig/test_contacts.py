@@ -12,7 +12,7 @@ import pytest
 from cosim import load_rig
 from cosim.cli.contact_lines import contact_lines
 from cosim.core.errors import InputErrors
-from cosim.mechanics.multibody.contact.pairs import MOST_POINTS, is_possible, point_count
+from cosim.mechanics.multibody.contact.gaps import MOST_POINTS, is_possible, points_of
 from cosim.mechanics.multibody.contact.shapes import (
     BallShape,
     BoxShape,
@@ -28,7 +28,6 @@ from cosim.mechanics.multibody.mechanism import GRAVITY
 from cosim.rig.parametrised_rig import plant_with
 from cosim.rig.plant_parameters import Changes, contact_parameters
 from cosim.rig.sections.rig_spec import read_rig
-from cosim.rig.wiring import plant
 from tests.kit.refusals import raised, refusal
 
 BODIES = """\
@@ -45,12 +44,6 @@ INERTIAL = '<inertial><mass value="{}"/><inertia ixx="1" iyy="1" izz="1" ixy="0"
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def simulated(monkeypatch):
-    """Rigs with contacts are loaded."""
-    monkeypatch.setattr(plant, "refuse_contacts", lambda spec, reading: None, raising=False)
 
 
 def read(*entries, more="", overrides=(), mechanism=BODIES):
@@ -301,15 +294,15 @@ def test_what_cannot_touch_itself(given, said):
 
 
 def test_too_many_points_of_a_robot_with_itself():
-    boxes = collision(BOX) * 9
+    boxes = collision(BOX) * 5
     rig = write(robot(foot=boxes) + "  self_contact: {pairs: [[body, foot]], friction: 1}\n")
-    assert "with it the contacts have 72 points" in refusal(read_rig, rig)
+    assert "with it the contacts have 65 points" in refusal(read_rig, rig)
 
 
 # --- the rig ---
 
 
-def test_contacts_are_listed(simulated, said, command):
+def test_contacts_are_listed(said, command):
     own = "friction: {static: 0.8, sliding: 0.6}, rolling: 1 mm, restitution: 0.5"
     more = f"  ground: {{friction: 0.7}}\n  self_contact: {{{own}}}\n"
     found = read("name: feet, shapes: collision, links: [foot], with: ground", more=more, mechanism=robot())
@@ -321,12 +314,7 @@ def test_contacts_are_listed(simulated, said, command):
     assert f"{what}; no contacts are declared; add mechanism.contacts\n" in command.prints("check", "rig.yaml")
 
 
-def test_contacts_are_not_simulated_yet(said):
-    read("name: c, link: rod, sphere: 1 cm, with: ground, friction: 1")
-    said(raised(InputErrors, load_rig, "rig.yaml"))
-
-
-def test_numbers_of_contacts_are_numbers_of_a_rig(simulated):
+def test_numbers_of_contacts_are_numbers_of_a_rig():
     """By entry: friction, stiffness and restitution; put in place they are as in a file with these values."""
     entry = "name: {}, {}, with: ground, friction: {}, stiffness: {}, restitution: {}"
     own = entry.format("feet", "shapes: collision, links: [foot, body]", 0.7, "1e5 N/m", 0.1)
@@ -375,7 +363,7 @@ def test_every_pair_of_shapes_has_a_number_of_points_or_is_refused():
         for second in shapes:
             assert is_possible(first, second) == is_possible(second, first)
             if is_possible(first, second):
-                assert 1 <= point_count(first, second) <= MOST_POINTS
+                assert 1 <= points_of(first, second) <= MOST_POINTS
 
 
 # --- what contacts meet ---

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cosim.core.types import param, params
-from cosim.mechanics.multibody.contact.pairs import in_words
+from cosim.mechanics.multibody.contact.shape_words import in_words
 from cosim.mechanics.multibody.contact.shapes import (
     BallShape,
     BoxShape,

@@ -15,7 +15,8 @@ from typing import Any, Literal, NamedTuple
 from cosim.core.errors import SourceLocation, did_you_mean, listed
 from cosim.core.types import param
 from cosim.core.units import show_time
-from cosim.mechanics.multibody.contact.pairs import MOST_POINTS, in_words, is_possible, point_count
+from cosim.mechanics.multibody.contact.gaps import MOST_POINTS, is_possible, points_of
+from cosim.mechanics.multibody.contact.shape_words import in_words
 from cosim.mechanics.multibody.contact.shapes import ContactLaw, HalfSpace, TerrainShape
 from cosim.mechanics.multibody.description.collisions import NEAREST, CollisionShape, SurfaceFriction, counted
 from cosim.mechanics.multibody.description.contact_stiffness import (
@@ -105,7 +106,7 @@ class ContactReader:
             keys = read(ContactKeys, data, (*at, i), self.reading, besides=(WITH,))
             if keys is not None:
                 found += self._entry(keys, data.get(WITH), (*at, i))
-        if (points := sum(point_count(*contact.shapes) for contact in found)) > MOST_POINTS:
+        if (points := sum(points_of(*contact.shapes) for contact in found)) > MOST_POINTS:
             what = f"the contacts have {points} points, at most {MOST_POINTS} are simulated"
             self.reading.fail(at, f"{what}; leave some out, or take spheres for boxes and cylinders")
         return found

@@ -7,7 +7,8 @@ from itertools import combinations
 from typing import Any
 
 from cosim.core.types import param
-from cosim.mechanics.multibody.contact.pairs import MOST_POINTS, in_words, is_possible, point_count
+from cosim.mechanics.multibody.contact.gaps import MOST_POINTS, is_possible, points_of
+from cosim.mechanics.multibody.contact.shape_words import in_words
 from cosim.mechanics.multibody.mechanism import Contact
 from cosim.rig.reading.schema import READERS, KeyPath, Reading, as_boolean, read, show
 from cosim.rig.reading.yaml_source import YamlValue
@@ -88,7 +89,7 @@ def self_contacts(keys: SelfContactKeys, others: Sequence[Contact], reader: Cont
     if impossible:
         each = ", ".join(f"{n} of {words}" for words, n in impossible.items())
         reader.findings.warn(f"pairs of shapes whose contact is not simulated: {each}", reading.place(AT))
-    points = sum(point_count(*contact.shapes) for contact in (*others, *found))
+    points = sum(points_of(*contact.shapes) for contact in (*others, *found))
     if not found and len(reading.errors) == before:
         reading.fail(AT, "no pair of shapes is left; take it out, or give contacts in 'mechanism.contacts'")
     if points > MOST_POINTS:

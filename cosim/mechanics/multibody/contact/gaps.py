@@ -42,6 +42,7 @@ from cosim.mechanics.multibody.contact.terrain import ball_terrain, capsule_terr
 
 Frame = tuple[Numeric, Numeric]  # rotation (3, 3) and position (3,) [m] in ground axes
 UP = np.array([0.0, 0.0, 1.0])
+MOST_POINTS = 64  # of all contacts of a mechanism
 
 
 class _Meeting(NamedTuple):
