@@ -12,6 +12,7 @@ from cosim.core.types import State, requested_effort
 from cosim.core.units import quantity_unit
 from cosim.execution.divergence import likely_cause
 from cosim.execution.rig_state import PLAUSIBLE, RigState
+from cosim.simulation.plant.contact_state import MOST_UNSOLVED, UNSOLVED
 from cosim.simulation.plant.contradictions import contradiction
 from cosim.simulation.plant.event_stepper import PlantFault, is_tripped
 from cosim.simulation.plant.integration import MAX_STEPS
@@ -168,6 +169,9 @@ def fault_templates(model: TickModel) -> dict[float, str]:
         PlantFault.CONSTRAINT_VIOLATED: f"a constraint is violated; try {step}, or {PROJECTION}",
         PlantFault.ENDLESS_EVENTS: "events trigger each other without end at t = {endless} s: {events}; change their"
         " conditions so that none triggers the others again",
+        PlantFault.CONTACTS_UNSOLVED: f"the solver of the contacts has left more than {UNSOLVED:g} m/s for"
+        f" {MOST_UNSOLVED} steps in a row, now {{residual}} m/s, most of it at contact '{{missed}}'; give contacts a"
+        f" stiffness in place of 'rigid', or try {step}",
         PlantFault.TRIPPED: "{tripped}; brake more slowly, take less, or give it another source, chopper or capacitor",
     }
     if control is not None:
@@ -210,6 +214,14 @@ class _Fields(dict[str, str]):
 
     def _endless(self) -> str:
         return f"{float(self._parts['plant']['modes']['endless']):.6g}"
+
+    def _residual(self) -> str:
+        return f"{float(self._parts['plant']['contacts']['residual']):.3g}"
+
+    def _missed(self) -> str:
+        """The contact that is farthest from its law."""
+        contacts = self._model.plant.contacts.contacts.members
+        return contacts[int(np.argmax(self._parts["plant"]["contacts"]["miss"]))].name
 
     def _events(self) -> str:
         """Those that fired repeatedly within one instant."""

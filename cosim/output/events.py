@@ -11,10 +11,12 @@ import numpy as np
 
 from cosim.control.limits import BITS, LIMITS, SATURATE
 from cosim.core.types import Level
+from cosim.output.contact_events import ContactEvents
 
 if TYPE_CHECKING:
     from cosim.simulation.tick.tick_model import TickModel
 
+NO_SIGNALS = np.empty((0, 0))
 PAUSE = 0.1  # s; an alarm that returns sooner is the same occurrence
 
 QUANTITY = re.compile(r"(?<!\w)\d[\d.,]*(e[+-]?\d+)?( [mµ]?s\b)?")  # none: the digits of a name
@@ -37,7 +39,8 @@ class RunEvent(NamedTuple):
 
 
 class EventMonitor:
-    """Derives events from blocks of rows: changes of the plant's modes, active fallbacks and alarms of the guard.
+    """Derives events from blocks of rows: changes of the plant's modes, what contacts do, active fallbacks and alarms of
+    the guard.
 
     Plain data: it can be sent to another process."""
 
@@ -55,13 +58,24 @@ class EventMonitor:
         self.names = tick_model.plant.modes.event_names if tick_model.plant.modes else ()
         self._columns = [row.index("plant", "modes", what) for what in ("count", "last", "lost")] if self.names else []
         self._count, self._lost = np.zeros(len(self.names)), np.zeros(len(self.names))
+        contacts = [contact.name for contact in tick_model.plant.contacts.contacts.members]
+        self._contacts = ContactEvents(contacts, tick_model.signals.names) if contacts else None
 
-    def __call__(self, rows: np.ndarray, failures: Sequence[str] = ()) -> list[RunEvent]:
-        """New events in these rows (k, nr), in order of time; failures: see `TickBlock`."""
+    def __call__(
+        self, rows: np.ndarray, failures: Sequence[str] = (), signals: np.ndarray = NO_SIGNALS
+    ) -> list[RunEvent]:
+        """New events in these rows (k, nr), in order of time; failures: see `TickBlock`; signals (k, n): of the same
+        ticks, of a rig with contacts."""
         if not len(rows):
             return []
         alarms = [RunEvent(t, what, 0.0, level="warning") for t, what in self.limit_alarms(rows)]
-        return sorted(self._events(rows) + self._takeovers(rows, failures) + alarms)
+        return sorted(self._events(rows) + self._of_contacts(rows, signals) + self._takeovers(rows, failures) + alarms)
+
+    def _of_contacts(self, rows: np.ndarray, signals: np.ndarray) -> list[RunEvent]:
+        if self._contacts is None:
+            return []
+        found = self._contacts(rows[:, self._time], signals)
+        return [RunEvent(event.t, f"{event.contact} {event.did}", event.lost) for event in found]
 
     def _events(self, rows: np.ndarray) -> list[RunEvent]:
         if not self.names:

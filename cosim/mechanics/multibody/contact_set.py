@@ -76,6 +76,14 @@ class ContactSet:
         return [contact for contact in self.members for _ in range(contact.points)]
 
     @cached_property
+    def by_contact(self) -> list[tuple[BodyContact, range]]:
+        """Each contact with the numbers of its points."""
+        found, first = [], 0
+        for contact in self.members:
+            found.append((contact, range(first, first := first + contact.points)))
+        return found
+
+    @cached_property
     def _pairs(self) -> dict[tuple[int, int], list[int]]:
         """Pair of bodies -> its points."""
         found: dict[tuple[int, int], list[int]] = {}

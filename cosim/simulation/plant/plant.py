@@ -58,7 +58,7 @@ class Plant(PlantDescription):
             "actuators": self._initial_actuators(),
             "energy": {"work": np.zeros(()), "loss": np.zeros(())}
             | ({"forces": np.zeros(())} if self.has_force_laws else {})
-            | ({"contacts": np.zeros(())} if self.contacts else {})
+            | ({"contacts": np.zeros(len(self.contacts.contacts.members))} if self.contacts else {})
             | ({"external": np.zeros(len(self.coupled))} if self.coupled else {})
             | ({"real": np.zeros(len(self.real))} if self.real else {}),
         }
@@ -428,7 +428,7 @@ class Plant(PlantDescription):
         if self.has_force_laws:
             dx["energy"]["forces"] = ops.sum(equations.force_powers(q, v, t).values())
         if self.contacts:
-            dx["energy"]["contacts"] = np.zeros(())
+            dx["energy"]["contacts"] = np.zeros(len(self.contacts.contacts.members))
         if self.coupled:
             dx["energy"]["external"] = ops.array([solution["external"][k] * v[k] for k in self.external.dofs])
         if self.real:

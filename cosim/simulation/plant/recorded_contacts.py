@@ -21,10 +21,18 @@ OF_A_CONTACT: Signals = {
     "gap": Signal((), "m", "least distance of the two shapes, negative inside each other", chart="gap"),
     "slip": Signal((), "m/s", "largest tangential speed of a point that touches", chart="velocity"),
     "state": Signal((), "1", "0: open, 1: touches and sticks, 2: slides at one point or more"),
+    "impulse": Signal((), "N*s", "impulse of the normal force since the start"),
+    "slid": Signal((), "m", "how far the contact has slid since the start, its farthest point in each step"),
+    "touches": Signal((), "1", "how often the contact has touched since the start"),
+    "slips": Signal((), "1", "how often the contact has begun to slide since the start"),
+    "lost": Signal((), "J", "energy lost in the contact since the start"),
 }
+COUNTS = ("impulse", "slid", "touches", "slips")
 OF_THE_SOLVER: Signals = {
     "passes": Signal((), "1", "passes of the solver of the contacts in the step before"),
     "residual": Signal((), "m/s", "largest violation of the law of contact that the solver left in the step before"),
+    "total_passes": Signal((), "1", "passes of the solver of the contacts since the start"),
+    "unconverged": Signal((), "1", "steps since the start whose residual is above 1e-8 m/s"),
 }
 
 
@@ -32,12 +40,12 @@ def record_contacts(plant: Plant, recorded: RecordedSignals, t: Numeric, q: Nume
     """`<contact>/normal_force` …, `contacts/passes` and `contacts/residual`."""
     if not plant.contacts:
         return
-    contacts, state = plant.contacts.contacts, x["contacts"]
-    points, rates = plant.contacts.points_and_rates(plant.model.equations, t, q, v)
-    first = 0
-    for contact in contacts.members:
-        own = range(first, first := first + contact.points)
+    state, equations = x["contacts"], plant.model.equations
+    points, rates = plant.contacts.points_and_rates(equations, t, q, v)
+    lost = x["energy"]["contacts"] - plant.contacts.stored_energy(equations, t, q, x)
+    for k, (contact, own) in enumerate(plant.contacts.contacts.by_contact):
         recorded.add(contact.name, _of_contact(own, points, rates, state), OF_A_CONTACT)
+        recorded.add(contact.name, {name: state[name][k] for name in COUNTS} | {"lost": lost[k]}, OF_A_CONTACT)
     recorded.add("contacts", {name: state[name] for name in OF_THE_SOLVER}, OF_THE_SOLVER)
 
 
