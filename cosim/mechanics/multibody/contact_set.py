@@ -22,7 +22,7 @@ from cosim.mechanics.multibody.contact import gaps
 from cosim.mechanics.multibody.contact.gaps import PointOfContact
 from cosim.mechanics.multibody.contact.shapes import ContactLaw, ContactShape
 from cosim.mechanics.multibody.kinematics import GROUND_PLACEMENT, Placement
-from cosim.mechanics.multibody.mechanism import Contact, Pose
+from cosim.mechanics.multibody.mechanism import Contact, ContactBound, Pose
 from cosim.mechanics.multibody.spatial import SpatialVector
 from cosim.mechanics.multibody.tree import Tree
 
@@ -39,6 +39,7 @@ class BodyContact(NamedTuple):
     shapes: tuple[ContactShape, ContactShape]
     law: ContactLaw
     place: SourceLocation
+    limits: tuple[ContactBound, ...] = ()
 
     @property
     def points(self) -> int:
@@ -57,7 +58,8 @@ def body_contacts(tree: Tree, contacts: Sequence[Contact]) -> ContactSet:
     found = []
     for contact in contacts:
         (a, at_a), (b, at_b) = (on_body(tree, link, pose) for link, pose in contact.ends)
-        found.append(BodyContact(contact.name, (a, b), (at_a, at_b), contact.shapes, contact.law, contact.place))
+        of_it = contact.shapes, contact.law, contact.place, contact.limits
+        found.append(BodyContact(contact.name, (a, b), (at_a, at_b), *of_it))
     return ContactSet(tuple(found))
 
 

@@ -335,8 +335,8 @@ def followed_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, tup
 
 
 def timed_signals(rig: RunMetadata) -> tuple[str, ...]:
-    """The signals whose peaks have a time: the sizes of reactions, the voltages of links, the figures of drives, and the
-    forces of contacts."""
+    """The signals whose peaks have a time: sizes of reactions, voltages of links, figures of drives, forces of
+    contacts."""
     of_constraints = (name for constraint in rig.constraints.values() for name in constraint.sizes)
     of_joints = (name for sizes in rig.reactions.values() for name in sizes)
     others = (*links_of(rig).values(), *followed_of_drives(rig), *timed_of_contacts(rig))

@@ -44,15 +44,15 @@ def record_contacts(plant: Plant, recorded: RecordedSignals, t: Numeric, q: Nume
     points, rates = plant.contacts.points_and_rates(equations, t, q, v)
     lost = x["energy"]["contacts"] - plant.contacts.stored_energy(equations, t, q, x)
     for k, (contact, own) in enumerate(plant.contacts.contacts.by_contact):
-        recorded.add(contact.name, _of_contact(own, points, rates, state), OF_A_CONTACT)
+        recorded.add(contact.name, of_contact(own, points, rates, state), OF_A_CONTACT)
         recorded.add(contact.name, {name: state[name][k] for name in COUNTS} | {"lost": lost[k]}, OF_A_CONTACT)
     recorded.add("contacts", {name: state[name] for name in OF_THE_SOLVER}, OF_THE_SOLVER)
 
 
-def _of_contact(
+def of_contact(
     own: Sequence[int], points: Sequence[PointOfContact], rates: Numeric, state: State
 ) -> dict[str, Numeric]:
-    """own: the points of the contact."""
+    """The signals that follow from one state; own: the points of the contact; state: of the contacts."""
     forces = {j: state["force"][ROWS * j : ROWS * j + ROWS] for j in own}
     touches = {j: forces[j][2] > 0.0 for j in own}
     across = ops.sum(points[j].axes[:2].T @ forces[j][:2] for j in own)
