@@ -70,7 +70,9 @@ class EventMonitor:
         if not len(rows):
             return []
         alarms = [RunEvent(t, what, 0.0, level="warning") for t, what in self.limit_alarms(rows, signals)]
-        return sorted(self._events(rows) + self._of_contacts(rows, signals) + self._takeovers(rows, failures) + alarms)
+        found = sorted(self._events(rows) + self._takeovers(rows, failures) + alarms)
+        # what contacts do within a tick is in order already
+        return sorted([*found, *self._of_contacts(rows, signals)], key=lambda event: event.t)
 
     def _of_contacts(self, rows: np.ndarray, signals: np.ndarray) -> list[RunEvent]:
         if self._contacts is None:

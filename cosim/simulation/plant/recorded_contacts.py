@@ -21,6 +21,16 @@ OF_A_CONTACT: Signals = {
     "gap": Signal((), "m", "least distance of the two shapes, negative inside each other", chart="gap"),
     "slip": Signal((), "m/s", "largest tangential speed of a point that touches", chart="velocity"),
     "state": Signal((), "1", "0: open, 1: touches and sticks, 2: slides at one point or more"),
+    **{
+        f"force_{axis}": Signal((), "N", "force of the contact on its first shape, along the axes of the ground")
+        for axis in "xyz"
+    },
+    **{
+        f"point_{axis}": Signal(
+            (), "m", "centre of the normal forces of its points in ground axes; of an open contact the nearest point"
+        )
+        for axis in "xyz"
+    },
     "impulse": Signal((), "N*s", "impulse of the normal force since the start"),
     "slid": Signal((), "m", "how far the contact has slid since the start, its farthest point in each step"),
     "touches": Signal((), "1", "how often the contact has touched since the start"),
@@ -56,17 +66,23 @@ def of_contact(
     forces = {j: state["force"][ROWS * j : ROWS * j + ROWS] for j in own}
     touches = {j: forces[j][2] > 0.0 for j in own}
     across = ops.sum(points[j].axes[:2].T @ forces[j][:2] for j in own)
-    gap, slip, kind = points[own[0]].gap, 0.0, 0.0
+    whole = ops.sum(points[j].axes.T @ forces[j] for j in own)
+    gap, nearest, slip, kind = points[own[0]].gap, points[own[0]].position, 0.0, 0.0
     for j in own:
+        nearest = ops.where(points[j].gap < gap, points[j].position, nearest)
         gap = ops.minimum(gap, points[j].gap)
         along = rates[ROWS * j : ROWS * j + 2]
         slip = ops.maximum(slip, ops.where(touches[j], ops.sqrt(along @ along), 0.0))
         kind = ops.maximum(kind, ops.where(touches[j], 1.0 + state["slides"][j], 0.0))
     normal = ops.sum(force[2] for force in forces.values())
+    pressed = ops.sum(forces[j][2] * points[j].position for j in own)
+    centre = ops.where(normal > 0.0, pressed / ops.where(normal > 0.0, normal, 1.0), nearest)
     return {
         "normal_force": normal,
         "friction_force": ops.sqrt(across @ across),
         "gap": gap,
         "slip": slip,
         "state": kind,
+        **{f"force_{axis}": whole[k] for k, axis in enumerate("xyz")},
+        **{f"point_{axis}": centre[k] for k, axis in enumerate("xyz")},
     }
