@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cosim.core.errors import plural
 from cosim.core.units import unit_sign
 from cosim.mechanics.bondgraph.power_account import ELECTRICAL, RETURNED
 from cosim.mechanics.formulations import SEPARATE_BODIES
+from cosim.output.contact_events import WHAT_CONTACTS_DO
 from cosim.output.text_table import TextTable, bold
 from cosim.output.timing_report import timing_lines
+from cosim.rig.run.contact_figures import ContactSummary
 from cosim.rig.run.proven_units import unit_lines
 from cosim.rig.run.recorded_run import StreamSummary
 from cosim.rig.run.run import Run
@@ -210,7 +212,7 @@ NAMED = 6
 
 
 def structure_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
-    """Reactions and violations of constraints, and the events."""
+    """Reactions and violations of constraints, the contacts, and the events."""
     lines = []
     for name, constraint in summary["constraints"].items():
         drift = " and ".join(
@@ -221,6 +223,7 @@ def structure_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
         lines.append(f"closure  {name}: {drift}{largest_text(constraint['largest'], units)}")
     for joint, peaks in summary["reactions"].items():
         lines.append(f"reaction {joint}: {largest_text(peaks, units).removeprefix(', ')}")
+    lines += contact_lines(summary)
     peaks = {f"{name}/{row}": p for name, c in summary["constraints"].items() for row, p in c["reaction_peak"].items()}
     rows = [row for row in summary["redundant"] if peaks[row] > 0.0]  # others, as across a plane, are zero
     if n := len(rows):
@@ -229,7 +232,34 @@ def structure_lines(summary: RunSummary, units: Mapping[str, str]) -> list[str]:
         lines.append(f"note     {named} {verb} redundant; reactions have least norm")
     if summary["immobile"]:
         lines.append(f"note     {summary['immobile']}")
-    return [*lines, *event_lines([event for event in summary["events"] if event["level"] == "info"])]
+    events = [event for event in summary["events"] if event["level"] == "info"]
+    return [*lines, *event_lines(events, summary["contacts"])]
+
+
+def contact_lines(summary: RunSummary) -> list[str]:
+    """The contacts, of many those that pressed most, and how their solver fared."""
+    found, solver = summary["contacts"], summary["contact_solver"]
+    touched = {name: contact for name, contact in found.items() if contact["touches"]}
+    hardest = sorted(touched, key=lambda name: -touched[name]["force_peak"])[:LISTED]
+    lines = [f"contact  {name}: {_contact_text(contact)}" for name, contact in touched.items() if name in hardest]
+    if n := len(touched) - len(hardest):
+        lines.append(f"contact  {n} more, with less than {_quantity(touched[hardest[-1]]['force_peak'], 'N')}")
+    if n := len(found) - len(touched):
+        others = [name for name in found if name not in touched]
+        named = ", ".join(others[:NAMED]) + (f" and {n - NAMED} more" if n > NAMED else "")
+        lines.append(f"contact  {named} never touched")
+    if solver is not None and touched:
+        passes = f"{solver['passes_mean']:.3g} passes per step, at most {solver['passes_max']}"
+        lines.append(f"contact  solver: {passes}; residual up to {solver['residual_max']:.1e} m/s")
+    return lines
+
+
+def _contact_text(contact: ContactSummary) -> str:
+    when = "" if contact["t_s"] is None else f" at {contact['t_s']:.6g} s"
+    mean, peak = (_quantity(contact[what], "N") for what in ("force_mean", "force_peak"))
+    slid = f"slid {_quantity(contact['slid'], 'm')}" if contact["slid"] > ROUNDING else "did not slide"
+    touches = f"touched {contact['touches']:,} {plural(contact['touches'], 'time')}"
+    return f"{mean} on average, up to {peak}{when}; {slid}, {touches}, {_quantity(contact['energy_lost_J'], 'J')} lost"
 
 
 def largest_text(peaks: Mapping[str, PeakSummary], units: Mapping[str, str]) -> str:
@@ -250,9 +280,10 @@ def largest_text(peaks: Mapping[str, PeakSummary], units: Mapping[str, str]) -> 
     return ", " + (", ".join(parts) or "no reaction") if peaks else ""
 
 
-def event_lines(events: Sequence[EventSummary]) -> list[str]:
-    """A line for each event; of many, those that come again and again are summed up, and rare ones are all listed."""
-    kinds = [_kind(event) for event in events]
+def event_lines(events: Sequence[EventSummary], contacts: Collection[str] = ()) -> list[str]:
+    """A line for each event; of many, those that come again and again are summed up, and rare ones are all listed. What
+    contacts do is of one kind."""
+    kinds = [_kind(event, contacts) for event in events]
     often = {kind for kind, times in Counter(kinds).items() if times > AGAIN} if len(events) > LISTED else set()
     lines, rest = [], {kind: [] for kind in dict.fromkeys(kinds) if kind in often}
     seen: Counter[str] = Counter()
@@ -269,9 +300,10 @@ def event_lines(events: Sequence[EventSummary]) -> list[str]:
     return lines
 
 
-def _kind(event: EventSummary) -> str:
+def _kind(event: EventSummary, contacts: Collection[str]) -> str:
     """What its repetitions have in common: of a change of a parameter, its name."""
-    return event["name"].partition(" = ")[0]
+    contact, _, did = event["name"].rpartition(" ")
+    return "contacts" if contact in contacts and did in WHAT_CONTACTS_DO else event["name"].partition(" = ")[0]
 
 
 def _lost(energy: float) -> str:

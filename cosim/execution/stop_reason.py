@@ -12,6 +12,8 @@ from cosim.core.types import State, requested_effort
 from cosim.core.units import quantity_unit
 from cosim.execution.divergence import likely_cause
 from cosim.execution.rig_state import PLAUSIBLE, RigState
+from cosim.simulation.plant.contact_limits import CONTACT_LIMITS, judged
+from cosim.simulation.plant.contact_state import MOST_UNSOLVED, UNSOLVED
 from cosim.simulation.plant.contradictions import contradiction
 from cosim.simulation.plant.event_stepper import PlantFault, is_tripped
 from cosim.simulation.plant.integration import MAX_STEPS
@@ -47,13 +49,13 @@ def stop_reason(tick_model: TickModel, tick: int, memory: np.ndarray, rows: np.n
     fault = float(tick_model.plant_fault(t, tick_model.plant.layout.pack(parts["plant"])))
     stopped = parts["controlled_stop"]["reason"] and parts["fault"] == parts["controlled_stop"]["reason"]
     if float(parts["fault"]) > FIRST_OF_PARTS:
-        reason = _other_fault(tick_model, parts, float(parts["fault"]))
+        reason = _other_fault(tick_model, tick, parts, float(parts["fault"]))
     elif NOT_FINITE in parts["guard_fault"]:
         reason = _guard_fault(tick_model, parts)
     elif fault == NOT_FINITE + PlantFault.CONSTRAINT_VIOLATED:
         reason = _constraint_violated(tick_model, t, parts)
     elif fault in fault_templates(tick_model):
-        reason = _other_fault(tick_model, parts, fault, -1 if fault == NOT_FINITE + PlantFault.NO_STEP else None)
+        reason = _other_fault(tick_model, tick, parts, fault, -1 if fault == NOT_FINITE + PlantFault.NO_STEP else None)
     else:
         reason = _controlled_stop(tick_model, parts) if stopped else _guard_fault(tick_model, parts)
     cause = "" if reason.joint is None else likely_cause(RigState(tick_model, tick, parts, rows, reason.joint))
@@ -168,6 +170,10 @@ def fault_templates(model: TickModel) -> dict[float, str]:
         PlantFault.CONSTRAINT_VIOLATED: f"a constraint is violated; try {step}, or {PROJECTION}",
         PlantFault.ENDLESS_EVENTS: "events trigger each other without end at t = {endless} s: {events}; change their"
         " conditions so that none triggers the others again",
+        PlantFault.CONTACT_LIMIT: "{contact_limit}",
+        PlantFault.CONTACTS_UNSOLVED: f"the solver of the contacts has left more than {UNSOLVED:g} m/s for"
+        f" {MOST_UNSOLVED} steps in a row, now {{residual}} m/s, most of it at contact '{{missed}}'; give contacts a"
+        f" stiffness in place of 'rigid', or try {step}",
         PlantFault.TRIPPED: "{tripped}; brake more slowly, take less, or give it another source, chopper or capacitor",
     }
     if control is not None:
@@ -190,17 +196,17 @@ def fault_templates(model: TickModel) -> dict[float, str]:
     return found
 
 
-def _other_fault(tick_model: TickModel, parts: State, code: float, joint: int | None = None) -> Reason:
-    what, fix = fault_templates(tick_model)[code].format_map(_Fields(tick_model, parts)).split("; ", 1)
+def _other_fault(tick_model: TickModel, tick: int, parts: State, code: float, joint: int | None = None) -> Reason:
+    what, fix = fault_templates(tick_model)[code].format_map(_Fields(tick_model, tick, parts)).split("; ", 1)
     return Reason(what, fix, joint)
 
 
 class _Fields(dict[str, str]):
     """What the templates of a model say of a memory, each computed when a template has it."""
 
-    def __init__(self, tick_model: TickModel, parts: State) -> None:
+    def __init__(self, tick_model: TickModel, tick: int, parts: State) -> None:
         super().__init__()
-        self._model, self._parts = tick_model, parts
+        self._model, self._tick, self._parts = tick_model, tick, parts
 
     def __missing__(self, name: str) -> str:
         return getattr(self, f"_{name}")()
@@ -210,6 +216,23 @@ class _Fields(dict[str, str]):
 
     def _endless(self) -> str:
         return f"{float(self._parts['plant']['modes']['endless']):.6g}"
+
+    def _contact_limit(self) -> str:
+        """The contact that is farthest beyond a limit, relative to it."""
+        plant, t = self._model.plant, self._tick * self._model.step
+        found = judged(plant, t, self._parts["plant"])
+        worst = max(found, key=lambda one: float(one.value) / one.bound.value)
+        limit = CONTACT_LIMITS[worst.bound.key]
+        value, bound = (f"{float(x):.6g} {limit.unit}" for x in (worst.value, worst.bound.value))
+        return f"contact '{worst.contact}' {limit.reason.format(value=value, limit=bound)}; {limit.fix}"
+
+    def _residual(self) -> str:
+        return f"{float(self._parts['plant']['contacts']['residual']):.3g}"
+
+    def _missed(self) -> str:
+        """The contact that is farthest from its law."""
+        contacts = self._model.plant.contacts.contacts.members
+        return contacts[int(np.argmax(self._parts["plant"]["contacts"]["miss"]))].name
 
     def _events(self) -> str:
         """Those that fired repeatedly within one instant."""

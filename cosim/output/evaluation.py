@@ -106,7 +106,7 @@ class Evaluation:
         if self.tasks:
             timing = values(self.tasks, block.numbers, block.stamps)
             signals = np.concatenate([signals, timing], axis=1, out=out)
-        events = self.events(block.rows, block.failures)
+        events = self.events(block.rows, block.failures, signals)
         self.send(block, signals, events, sinks)
         return signals, events
 

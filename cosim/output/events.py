@@ -11,10 +11,13 @@ import numpy as np
 
 from cosim.control.limits import BITS, LIMITS, SATURATE
 from cosim.core.types import Level
+from cosim.output.contact_events import ContactEvents
+from cosim.simulation.plant.contact_limits import CONTACT_LIMITS
 
 if TYPE_CHECKING:
     from cosim.simulation.tick.tick_model import TickModel
 
+NO_SIGNALS = np.empty((0, 0))
 PAUSE = 0.1  # s; an alarm that returns sooner is the same occurrence
 
 QUANTITY = re.compile(r"(?<!\w)\d[\d.,]*(e[+-]?\d+)?( [mµ]?s\b)?")  # none: the digits of a name
@@ -37,7 +40,8 @@ class RunEvent(NamedTuple):
 
 
 class EventMonitor:
-    """Derives events from blocks of rows: changes of the plant's modes, active fallbacks and alarms of the guard.
+    """Derives events from blocks of rows: changes of the plant's modes, what contacts do, active fallbacks and alarms
+    of limits.
 
     Plain data: it can be sent to another process."""
 
@@ -55,13 +59,26 @@ class EventMonitor:
         self.names = tick_model.plant.modes.event_names if tick_model.plant.modes else ()
         self._columns = [row.index("plant", "modes", what) for what in ("count", "last", "lost")] if self.names else []
         self._count, self._lost = np.zeros(len(self.names)), np.zeros(len(self.names))
+        contacts = [contact.name for contact in tick_model.plant.contacts.contacts.members]
+        self._contacts = ContactEvents(contacts, tick_model.signals.names) if contacts else None
 
-    def __call__(self, rows: np.ndarray, failures: Sequence[str] = ()) -> list[RunEvent]:
-        """New events in these rows (k, nr), in order of time; failures: see `TickBlock`."""
+    def __call__(
+        self, rows: np.ndarray, failures: Sequence[str] = (), signals: np.ndarray = NO_SIGNALS
+    ) -> list[RunEvent]:
+        """New events in these rows (k, nr), in order of time; failures: see `TickBlock`; signals (k, n): of the same
+        ticks, of a rig with contacts."""
         if not len(rows):
             return []
-        alarms = [RunEvent(t, what, 0.0, level="warning") for t, what in self.limit_alarms(rows)]
-        return sorted(self._events(rows) + self._takeovers(rows, failures) + alarms)
+        alarms = [RunEvent(t, what, 0.0, level="warning") for t, what in self.limit_alarms(rows, signals)]
+        found = sorted(self._events(rows) + self._takeovers(rows, failures) + alarms)
+        # what contacts do within a tick is in order already
+        return sorted([*found, *self._of_contacts(rows, signals)], key=lambda event: event.t)
+
+    def _of_contacts(self, rows: np.ndarray, signals: np.ndarray) -> list[RunEvent]:
+        if self._contacts is None:
+            return []
+        found = self._contacts(rows[:, self._time], signals)
+        return [RunEvent(event.t, f"{event.contact} {event.did}", event.lost) for event in found]
 
     def _events(self, rows: np.ndarray) -> list[RunEvent]:
         if not self.names:
@@ -92,42 +109,74 @@ class EventMonitor:
 
 
 class LimitAlarms:
-    """Follows the alarm masks of the guard from block to block of rows, and counts. Plain data."""
+    """Follows the alarm masks of the guard, and the limits of contacts that warn, from block to block of rows, and
+    counts. Plain data."""
 
     def __init__(self, tick_model: TickModel) -> None:
         self._step, self._names = tick_model.step, tuple(tick_model.plant.model.dof_names)
-        # joint -> limit -> its alarms, where there were any
+        # joint or contact -> limit -> its alarms, where there were any
         self.counts: dict[str, dict[str, AlarmCount]] = {}
         self._pause = PAUSE / tick_model.step  # ticks
         self._warned = tick_model.row.place("warned").where
         self._time = tick_model.row.index("t")[0]
         self._messages = alarm_texts(tick_model)
-        self._last = dict.fromkeys(self._messages, -np.inf)  # tick of the last alarm
+        self._last: dict[tuple[str, str], float] = {}  # tick of the last alarm
+        self._of_contacts = _limits_of_contacts(tick_model)
 
-    def __call__(self, rows: np.ndarray) -> list[tuple[float, str]]:
-        """(time [s], message) of every occurrence that begins in these rows (k, nr)."""
-        if not rows[:, self._warned].any():
-            return []
-        masks = rows[:, self._warned].astype(np.int64)
+    def __call__(self, rows: np.ndarray, signals: np.ndarray = NO_SIGNALS) -> list[tuple[float, str]]:
+        """(time [s], message) of every occurrence that begins in these rows (k, nr); signals: see `EventMonitor`."""
         times, begun = rows[:, self._time], []
-        ticks = np.rint(times / self._step)
-        for (k, key), message in self._messages.items():
-            where = np.flatnonzero(masks[:, k] & int(BITS[key]))
-            if not len(where):
-                continue
-            starts = where[np.diff(ticks[where], prepend=self._last[k, key]) > self._pause]
-            self._last[k, key] = float(ticks[where[-1]])
-            first: AlarmCount = {"what": message, "ticks": 0, "occurrences": 0, "first_s": float(times[where[0]])}
-            name = self._names[k]
-            count = self.counts.setdefault(name, {}).setdefault(key, first)
-            count["ticks"] += len(where)
-            count["occurrences"] += len(starts)
-            begun += [(float(times[tick]), message) for tick in starts]
+        if rows[:, self._warned].any():
+            masks = rows[:, self._warned].astype(np.int64)
+            for (k, key), message in self._messages.items():
+                begun += self._begun(self._names[k], key, message, times, masks[:, k] & int(BITS[key]) != 0)
+        for one in self._of_contacts:
+            exceeded = one.sign * signals[:, one.column] > one.bound
+            begun += self._begun(one.contact, one.key, one.message, times, exceeded)
         return begun
+
+    def _begun(
+        self, owner: str, key: str, message: str, times: np.ndarray, exceeded: np.ndarray
+    ) -> list[tuple[float, str]]:
+        """The occurrences of one limit that begin in these ticks; exceeded: bool (k,)."""
+        where = np.flatnonzero(exceeded)
+        if not len(where):
+            return []
+        ticks = np.rint(times / self._step)
+        starts = where[np.diff(ticks[where], prepend=self._last.get((owner, key), -np.inf)) > self._pause]
+        self._last[owner, key] = float(ticks[where[-1]])
+        first: AlarmCount = {"what": message, "ticks": 0, "occurrences": 0, "first_s": float(times[where[0]])}
+        count = self.counts.setdefault(owner, {}).setdefault(key, first)
+        count["ticks"] += len(where)
+        count["occurrences"] += len(starts)
+        return [(float(times[tick]), message) for tick in starts]
+
+
+class _LimitOfContact(NamedTuple):
+    """A limit that warns: where `sign` times a signal is above a bound."""
+
+    contact: str
+    key: str
+    column: int
+    sign: float
+    bound: float
+    message: str
+
+
+def _limits_of_contacts(tick_model: TickModel) -> list[_LimitOfContact]:
+    found = []
+    for contact in tick_model.plant.contacts.contacts.members:
+        for key, bound, stops in contact.limits:
+            if not stops:
+                limit = CONTACT_LIMITS[key]
+                column = list(tick_model.signals.names).index(f"{contact.name}/{limit.signal}")
+                message = limit.warning(contact.name, bound)
+                found.append(_LimitOfContact(contact.name, key, column, limit.sign, bound, message))
+    return found
 
 
 class AlarmCount(TypedDict):
-    """The alarms of a limit of a joint in a run, JSON-ready."""
+    """The alarms of a limit of a joint or contact in a run, JSON-ready."""
 
     what: str  # the message
     ticks: int

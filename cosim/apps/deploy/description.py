@@ -31,6 +31,8 @@ FAULTS = {
     PlantFault.ENDLESS_EVENTS: "events trigger each other without end; change their conditions",
     PlantFault.NO_STEP: "no step keeps the schedule.tolerance; raise it",
     PlantFault.TRIPPED: "the voltage of a link is beyond a bound at which it trips",
+    PlantFault.CONTACT_LIMIT: "a contact is beyond one of its limits",
+    PlantFault.CONTACTS_UNSOLVED: "the contacts are not solved; give them a stiffness, or try a smaller schedule.step",
 }
 # … and its parts
 PART_FAULTS = {

@@ -22,7 +22,7 @@ from cosim.mechanics.multibody.contact import gaps
 from cosim.mechanics.multibody.contact.gaps import PointOfContact
 from cosim.mechanics.multibody.contact.shapes import ContactLaw, ContactShape
 from cosim.mechanics.multibody.kinematics import GROUND_PLACEMENT, Placement
-from cosim.mechanics.multibody.mechanism import Contact, Pose
+from cosim.mechanics.multibody.mechanism import Contact, ContactBound, Pose
 from cosim.mechanics.multibody.spatial import SpatialVector
 from cosim.mechanics.multibody.tree import Tree
 
@@ -39,6 +39,7 @@ class BodyContact(NamedTuple):
     shapes: tuple[ContactShape, ContactShape]
     law: ContactLaw
     place: SourceLocation
+    limits: tuple[ContactBound, ...] = ()
 
     @property
     def points(self) -> int:
@@ -57,7 +58,8 @@ def body_contacts(tree: Tree, contacts: Sequence[Contact]) -> ContactSet:
     found = []
     for contact in contacts:
         (a, at_a), (b, at_b) = (on_body(tree, link, pose) for link, pose in contact.ends)
-        found.append(BodyContact(contact.name, (a, b), (at_a, at_b), contact.shapes, contact.law, contact.place))
+        of_it = contact.shapes, contact.law, contact.place, contact.limits
+        found.append(BodyContact(contact.name, (a, b), (at_a, at_b), *of_it))
     return ContactSet(tuple(found))
 
 
@@ -74,6 +76,14 @@ class ContactSet:
     def of_points(self) -> list[BodyContact]:
         """(k,) the contact of each point."""
         return [contact for contact in self.members for _ in range(contact.points)]
+
+    @cached_property
+    def by_contact(self) -> list[tuple[BodyContact, range]]:
+        """Each contact with the numbers of its points."""
+        found, first = [], 0
+        for contact in self.members:
+            found.append((contact, range(first, first := first + contact.points)))
+        return found
 
     @cached_property
     def _pairs(self) -> dict[tuple[int, int], list[int]]:

@@ -38,7 +38,7 @@ from cosim.mechanics.multibody.spatial import SpatialVector
 from cosim.mechanics.multibody.torsion_springs import TorsionState
 from cosim.mechanics.multibody.tree import Tree
 from cosim.mechanics.multibody.tree_kinematics import TreeKinematics
-from cosim.mechanics.multibody.wrenches import transmitted, with_reactions
+from cosim.mechanics.multibody.wrenches import transmitted, with_contacts, with_reactions
 
 REST = np.zeros(3)
 ZERO = SpatialVector(REST, REST)
@@ -414,14 +414,15 @@ class MechanismEquations(TreeKinematics):
         return found
 
     def wrenches_of_joints(
-        self, q: Numeric, v: Numeric, qdd: Numeric, multipliers: Numeric, t: Numeric = 0.0
+        self, q: Numeric, v: Numeric, qdd: Numeric, multipliers: Numeric, t: Numeric = 0.0, pushes: Numeric = ()
     ) -> list[SpatialVector]:
         """Of every joint of the tree, in the order of `tree.joints`: see `wrenches.transmitted`. qdd (nv,), λ (m,): of
-        the state."""
+        the state; pushes (3 k,): forces of the points of contact along their axes [N], none without contact."""
         q_tree, v_tree = self.q_map.positions(q), self.v_map.expand(v)
         moving, placed, _, _, rows = self.constraint_state(q_tree, v_tree, t)
         forces, _ = self.constraints.forces(self.tree, moving, placed, q_tree, v_tree, t)
         forces = with_reactions(forces, rows, multipliers)
+        forces = with_contacts(forces, self.constraints.contacts, placed, pushes)
         return transmitted(self.sweeps, moving, forces, SpatialVector(-self.gravity, REST), self.v_map.expand(qdd))
 
     def constraint_wrenches(self, q: Numeric, v: Numeric, tau: Numeric, t: Numeric = 0.0) -> Numeric:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -246,6 +247,14 @@ class AppliedForce:
     place: SourceLocation = NOWHERE
 
 
+class ContactBound(NamedTuple):
+    """A limit of a contact: its key, see `CONTACT_LIMITS`, the bound in SI, and whether it stops a run or warns."""
+
+    key: str
+    value: float
+    stops: bool
+
+
 @dataclass(frozen=True)
 class Contact:
     """Two shapes of different links that may touch. The second one may belong to the ground. The normal points from the
@@ -256,6 +265,7 @@ class Contact:
     shapes: tuple[ContactShape, ContactShape]
     law: ContactLaw
     place: SourceLocation = NOWHERE
+    limits: tuple[ContactBound, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from cosim.core import ops
 from cosim.core.types import Numeric
 from cosim.mechanics.multibody.bodies import AnyMotion, AnyVector, transport, transport_force
 from cosim.mechanics.multibody.constrained_dynamics import GROUND, ConstraintRow
+from cosim.mechanics.multibody.contact_set import ContactSet
+from cosim.mechanics.multibody.kinematics import Placement
 from cosim.mechanics.multibody.spatial import SpatialVector
 from cosim.mechanics.multibody.sweeps import Unrolled
 
@@ -49,6 +51,17 @@ def with_reactions(forces: Sequence[AnyVector], rows: Sequence[ConstraintRow], m
     for row, factor in zip(rows, multipliers, strict=True):
         for body, wrench in row.wrenches.items():
             total[body] = total[body] + wrench * factor
+    return total
+
+
+def with_contacts(
+    forces: Sequence[AnyVector], contacts: ContactSet, placed: Sequence[Placement], pushes: Numeric
+) -> list[AnyVector]:
+    """The forces Q of every body with the forces (3 k,) of the points of contact; none without contact."""
+    total = list(forces)
+    if len(pushes):
+        for body, wrench in contacts.wrenches(placed, contacts.points(placed), pushes):
+            total[body] = total[body] + wrench
     return total
 
 

@@ -1,8 +1,9 @@
-"""Panels of the whole mechanism for runs without a reference: its energies and the reactions of its constraints."""
+"""Panels of the whole mechanism: for runs without a reference its energies and the reactions of its constraints, and of
+its contacts forces, gaps, and states as bars."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,8 @@ from cosim.output.palette import BLUE, FAINT, GREEN, INK, OCHRE, RUST, VIOLET
 from cosim.output.plot.curves import DerivedSignal, Samples, is_zero
 
 MAX_REACTIONS = 6
+MAX_CONTACTS = 4
+BAR = 0.8  # height of the bar of a contact that slides; of one that sticks half of it
 
 # signal -> name and style; energies that stay 0 are left out, except the total
 TOTAL, POTENTIAL = "energy/stored", "energy/potential"
@@ -21,6 +24,7 @@ ENERGIES: dict[str, tuple[str, dict[str, Any]]] = {
     "energy/elastic": ("elastic", {"color": OCHRE, "linewidth": 1.5}),
     TOTAL: ("total", {"color": INK, "linewidth": 1.2}),
     "energy/dissipated": ("dissipated", {"color": RUST, "linewidth": 1.2}),
+    "energy/contacts": ("lost in contacts", {"color": RUST, "linewidth": 1.2, "linestyle": "--"}),
     "energy/work": ("work", {"color": VIOLET, "linewidth": 1.2}),
     "energy/forces": ("work of force laws", {"color": VIOLET, "linewidth": 1.2, "linestyle": "--"}),
 }
@@ -46,6 +50,7 @@ class Panel(NamedTuple):
     unit: str
     curves: list[PanelCurve]
     note: str = ""  # for the footer
+    rows: tuple[str, ...] = ()  # of bars: their names, from the one at 0 down to −1, …
 
 
 def panels_of(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> list[Panel]:
@@ -53,6 +58,41 @@ def panels_of(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> li
     if any("/reference_" in name for name in signals):
         return []
     return [panel for panel in (_energies(signals), _reactions(signals, units)) if panel.curves]
+
+
+def contact_panels(signals: Mapping[str, np.ndarray]) -> list[Panel]:
+    """Normal forces, gaps and states of the contacts that pressed most."""
+    found = contacts_of(signals)
+    if not found:
+        return []
+    peaks = {name: float(np.max(signals[f"{name}/normal_force"], initial=0.0)) for name in found}
+    hardest = sorted(found, key=lambda name: -peaks[name])[:MAX_CONTACTS]
+    shown = [name for name in found if name in hardest]
+    few = f"the {len(shown)} of {len(found)} contacts that press most" if len(shown) < len(found) else ""
+    panels = []
+    for title, what, unit in (("normal force", "normal_force", "N"), ("gap", "gap", "m")):
+        curves = [
+            PanelCurve(name, signals[f"{name}/{what}"], style)
+            for name, style in zip(shown, REACTIONS, strict=False)
+            if f"{name}/{what}" in signals
+        ]
+        panels.append(Panel(f"{title} of contacts", unit, curves, few if what == "gap" else ""))
+    bars = [
+        PanelCurve(name, DerivedSignal(_bar(k), signals[f"{name}/state"]), style)
+        for k, (name, style) in enumerate(zip(shown, REACTIONS, strict=False))
+    ]
+    return [*panels, Panel("contacts: low: sticks, high: slides", "1", bars, rows=tuple(shown))]
+
+
+def _bar(row: int) -> Callable[[np.ndarray], np.ndarray]:
+    """From the state of a contact, its height in this row of a panel, the first one at the top."""
+    return lambda state: 0.5 * BAR * state - row
+
+
+def contacts_of(signals: Collection[str]) -> list[str]:
+    """The contacts of a run by their signals."""
+    names = [name.removesuffix("/normal_force") for name in signals if name.endswith("/normal_force")]
+    return [name for name in names if f"{name}/state" in signals and f"{name}/gap" in signals]
 
 
 def _energies(signals: Mapping[str, np.ndarray]) -> Panel:
@@ -85,9 +125,9 @@ def _reactions(signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> P
 
 
 def _constraints(signals: Mapping[str, np.ndarray]) -> list[str]:
-    """Names of constraints with a violation or slip, each once."""
-    parts = (name.rpartition("/") for name in signals)
-    return list(dict.fromkeys(part for part, _, what in parts if what in ("violation", "slip")))
+    """Names of constraints with a violation or slip, each once; contacts slip too."""
+    parts, contacts = (name.rpartition("/") for name in signals), contacts_of(signals)
+    return list(dict.fromkeys(p for p, _, what in parts if what in ("violation", "slip") and p not in contacts))
 
 
 def _reaction_signals(name: str, signals: Mapping[str, np.ndarray], units: Mapping[str, str]) -> dict[str, list[str]]:

@@ -176,7 +176,20 @@ def _draw_curves(axes: Axes, content: RunFigureContent, panel: Panel) -> list[Li
     axes.update_datalim([(0.0, 0.0)], updatex=False)  # the axis includes 0
     axes.autoscale_view()
     format_axes(axes, panel.unit)
+    if panel.rows:
+        _name_bars(axes, panel, lines)
+        return []
     return lines
+
+
+def _name_bars(axes: Axes, panel: Panel, lines: Sequence[Line2D]) -> None:
+    """Fill the bars, and name them beside the axis."""
+    for k, line in enumerate(lines):
+        t, y = (np.asarray(values, dtype=float) for values in line.get_data())
+        axes.fill_between(t, -k, y, color=line.get_color(), alpha=0.35, linewidth=0.0)
+    axes.set_yticks([-k for k in range(len(panel.rows))], panel.rows)
+    axes.set_ylim(0.2 - len(panel.rows), 1.0)
+    axes.set_ylabel("")
 
 
 def _draw_panel(axes: Axes, content: RunFigureContent, panel: Panel, legend: PlotLegend, room: float) -> None:

@@ -15,7 +15,7 @@ from cosim.output.palette import BLUE, RUST, VIOLET
 from cosim.output.plot.curves import Samples, interruptions, is_zero
 from cosim.output.plot.event_markers import PlotEvents, PlotMarks, events_within
 from cosim.output.plot.joint_columns import Charts, columns_of, is_flat, most_active, style_of
-from cosim.output.plot.mechanism_panels import Panel, PanelCurve, panels_of
+from cosim.output.plot.mechanism_panels import Panel, PanelCurve, contact_panels, panels_of
 from cosim.output.plot.run_figure import RunFigureContent, draw_run
 from cosim.output.plot.signal_figure import draw_signals, of_parts
 from cosim.output.plot.style import check_format, drawable, save, styled
@@ -98,8 +98,10 @@ class RunPlot:
             raise InputError("nothing to plot; no joint has a position, velocity or effort", place)
         few = len(shown) < len(self.joints) and not self.chosen_joints
         left_out = f"the {len(shown)} joints of {len(self.joints)} that move most" if few else ""
-        note = "  ·  ".join(filter(None, [note, left_out, *(panel.note for panel in panels)]))
+        of_contacts = contact_panels(signals)
+        note = "  ·  ".join(filter(None, [note, left_out, *(panel.note for panel in (*panels, *of_contacts))]))
         rows, cells = rows_and_cells(charts, columns, signals, units)
+        cells += of_contacts
         content = RunFigureContent(self.t, signals, units, rows, columns, cells, panels, marks, limits, breaks)
         return draw_run(content, (title, description, note))
 

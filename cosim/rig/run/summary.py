@@ -10,6 +10,14 @@ from cosim.core.errors import plural
 from cosim.mechanics.bondgraph.power_account import ELECTRICAL, ENERGY, LOSSES, RETURNED
 from cosim.output.events import AlarmCount
 from cosim.output.signal_statistics import BLOCK, SignalFigures, SignalStatistics
+from cosim.rig.run.contact_figures import (
+    ContactSolverSummary,
+    ContactSummary,
+    contact_solver,
+    contacts,
+    followed_of_contacts,
+    timed_of_contacts,
+)
 from cosim.rig.run.drive_figures import (
     LostStepsSummary,
     TemperatureSummary,
@@ -192,6 +200,8 @@ class RunSummary(TypedDict):
     constraints: dict[str, dict[str, Any]]
     reactions: dict[str, dict[str, PeakSummary]]
     torsion_springs: dict[str, TorsionSpringSummary]
+    contacts: dict[str, ContactSummary]
+    contact_solver: ContactSolverSummary | None
     redundant: list[str]
     immobile: str | None
     events: list[EventSummary]
@@ -249,6 +259,8 @@ def summary_of(run: RecordedRun) -> RunSummary:
         "torsion_springs": {
             name: _torsion_spring(signals, name) for name in _torsion_springs(rig) if _has(signals, name, _TORSION)
         },
+        "contacts": contacts(rig, signals, simulated),
+        "contact_solver": contact_solver(rig, signals, count - 1),
         "redundant": list(rig.redundant),
         "immobile": rig.immobile,
         "events": [
@@ -314,7 +326,7 @@ def followed_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, tup
     followed |= {f"{name}/{what}": (f"{name}/{what}", None) for name in rig.bonds for what in _BOND}
     further = [*(f"energy/{what}" for what in (*_ENERGIES, _FORCES, _PARTS)), *_STEPS, _UNCONVERGED, *_COUPLING_STEPS]
     further += [f"{name}/{what}" for name in _torsion_springs(rig) for what in _TORSION]
-    further += _energies_of_parts(rig)
+    further += [*_energies_of_parts(rig), *followed_of_contacts(rig)]
     further += [
         f"{name}/{what}" for name in rig.joints for what in (_STEP_ERROR, *_DRIVE, *_LOAD, *_TRACKING, *_SHADOW, SIGNAL)
     ]
@@ -323,10 +335,12 @@ def followed_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, tup
 
 
 def timed_signals(rig: RunMetadata) -> tuple[str, ...]:
-    """The signals whose peaks have a time: the sizes of reactions, the voltages of links, and the figures of drives."""
+    """The signals whose peaks have a time: sizes of reactions, voltages of links, figures of drives, forces of
+    contacts."""
     of_constraints = (name for constraint in rig.constraints.values() for name in constraint.sizes)
     of_joints = (name for sizes in rig.reactions.values() for name in sizes)
-    return (*of_constraints, *of_joints, *links_of(rig).values(), *followed_of_drives(rig))
+    others = (*links_of(rig).values(), *followed_of_drives(rig), *timed_of_contacts(rig))
+    return (*of_constraints, *of_joints, *others)
 
 
 def sampled_signals(rig: RunMetadata, signals: Container[str]) -> dict[str, str]:

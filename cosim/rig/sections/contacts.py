@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, Literal, NamedTuple
 
@@ -33,7 +33,7 @@ from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.schema import KeyPath, Reading, read, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE
-from cosim.rig.sections.contact_laws import RIGID, ContactLawKeys, FrictionPair
+from cosim.rig.sections.contact_laws import RIGID, ContactLawKeys, ContactLimitKeys, FrictionPair
 from cosim.rig.sections.contact_shapes import SHAPES, PlacedShape, ShapeKeys, placed_shape
 from cosim.rig.sections.ground import GROUND, Ground, read_ground
 from cosim.rig.sections.joint_definition import keyed
@@ -52,6 +52,7 @@ class _Named:
 class ContactKeys(ContactLawKeys, ShapeKeys, _Named):
     shapes: Literal["collision"] | None = param(default=None, doc="those of the robot file, in place of a shape")
     links: tuple[Reference, ...] | None = param(default=None, doc="that have these shapes")
+    limits: ContactLimitKeys = param(default=ContactLimitKeys(), doc="of the contact, each of its own")
 
 
 class Side(NamedTuple):
@@ -121,7 +122,7 @@ class ContactReader:
             if why := self._refusal(first, second):
                 self.reading.fail(path, why)
             elif (law := self.law(keys, first, second, other == GROUND, path)) is not None:
-                found.append(self.contact(name, first, second, law, path))
+                found.append(replace(self.contact(name, first, second, law, path), limits=keys.limits.bounds))
         return found
 
     # --- sides ---

@@ -110,10 +110,9 @@ def _check_rigid_contacts(plant: Plant, reading: Reading) -> None:
     """Record rigid contacts where nothing can move."""
     if not plant.contacts:
         return
-    contacts, first, W = plant.contacts.contacts, 0, plant.contact_mobility
-    for contact in contacts.members:
-        own = slice(ROWS * first, ROWS * (first + contact.points))
-        first += contact.points
+    W = plant.contact_mobility
+    for contact, points in plant.contacts.contacts.by_contact:
+        own = slice(ROWS * points.start, ROWS * points.stop)
         if contact.law.stiffness is None and not np.any(W[own, own]):
             what = f"contact '{contact.name}' is rigid, and both its links follow given motions"
             reading.errors.append(InputError(f"{what}; give it a stiffness", contact.place))

@@ -1,22 +1,29 @@
-"""What is kept of the contacts of a plant from step to step, and what their forces do."""
+"""What is kept of the contacts of a plant from step to step, what is counted of them, and what their forces do."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import Numeric, State
+from cosim.mechanics.multibody.contact.contact_solver import TOLERANCE
 from cosim.mechanics.multibody.contact.gaps import PointOfContact
 from cosim.mechanics.multibody.contact_dynamics import contact_efforts
 from cosim.mechanics.multibody.contact_set import ROWS, ContactSet
 from cosim.mechanics.multibody.equations import MechanismEquations
 
+UNCONVERGED = 100.0 * TOLERANCE  # m/s, a residual above which a step counts as not solved
+UNSOLVED = 1e-6  # m/s, a residual above which a plant must not go on for long …
+MOST_UNSOLVED = 10  # … this number of steps in a row
+
 
 @dataclass(frozen=True)
 class ContactState:
-    """Of a plant of nv dofs. The forces are the mean ones of the last step, and the state of the springs."""
+    """Of a plant of nv dofs. The forces are the mean ones of the last step, and the state of the springs; m: the number
+    of contacts, k: of their points."""
 
     contacts: ContactSet
     nv: int
@@ -36,11 +43,51 @@ class ContactState:
             "slides": np.zeros(k),  # 1 for points that slide
             "passes": np.zeros(()),  # of the solver in the last step
             "residual": np.zeros(()),  # it left [m/s]
+            "miss": np.zeros(len(self.contacts.members)),  # of each contact, of a step that is not solved [m/s]
+            "unsolved": np.zeros(()),  # steps in a row with a residual above UNSOLVED
+        }
+
+    @property
+    def _no_counts(self) -> State:
+        """Since the start."""
+        if not self.contacts:
+            return {}
+        m = len(self.contacts.members)
+        return {
+            "impulse": np.zeros(m),  # of the normal force of each contact [N s]
+            "slid": np.zeros(m),  # how far it slid [m], its farthest point in each step
+            "touches": np.zeros(m),  # how often it touched
+            "slips": np.zeros(m),  # how often it began to slide
+            "total_passes": np.zeros(()),
+            "unconverged": np.zeros(()),  # steps with a residual above UNCONVERGED
         }
 
     def initial(self) -> State:
         """acceleration: mean one of the step before, along axes that stand still (nv,)."""
-        return self.none | {"acceleration": np.zeros(self.nv)}
+        return self.none | self._no_counts | {"acceleration": np.zeros(self.nv)}
+
+    def counts(self, before: State) -> State:
+        """After a step without contact."""
+        return {name: before[name] for name in self._no_counts}
+
+    def counted(self, before: State, now: State, slip: Numeric, h: Numeric) -> State:
+        """The counts after a step of length h [s] with contact. before, now: the state of the contacts at its ends;
+        slip (3 k,): velocities after it, along the axes of the points [m/s]."""
+        impulse, slid, touches, slips = [], [], [], []
+        for _, own in self.contacts.by_contact:
+            impulse.append(h * ops.sum(now["force"][ROWS * j + 2] for j in own))
+            farthest: Numeric = 0.0
+            for j in own:
+                speed = ops.sqrt(slip[ROWS * j] ** 2 + slip[ROWS * j + 1] ** 2)
+                farthest = ops.maximum(farthest, ops.where(now["slides"][j] > 0.5, h * speed, 0.0))
+            slid.append(farthest)
+            for began, which in ((touches, _touches), (slips, _slides)):
+                began.append(ops.where(ops.logical_and(which(now, own), ops.logical_not(which(before, own))), 1.0, 0.0))
+        added = {"impulse": impulse, "slid": slid, "touches": touches, "slips": slips}
+        found = {name: before[name] + ops.array(more) for name, more in added.items()}
+        found["total_passes"] = before["total_passes"] + now["passes"]
+        is_coarse = ops.logical_not(now["residual"] <= UNCONVERGED)
+        return found | {"unconverged": before["unconverged"] + ops.where(is_coarse, 1.0, 0.0)}
 
     def points_and_rates(
         self, equations: MechanismEquations, t: Numeric, q: Numeric, v: Numeric
@@ -51,15 +98,28 @@ class ContactState:
         return points, self.contacts.rates(placed, points)
 
     def stored_energy(self, equations: MechanismEquations, t: Numeric, q: Numeric, x: State) -> Numeric:
-        """In the springs of the points [J]; x: state of the plant."""
+        """(m,) in the springs of each contact [J]; x: state of the plant."""
         points, _ = self.points_and_rates(equations, t, q, np.zeros(self.nv))
-        energy: Numeric = 0.0
-        for j, (contact, point) in enumerate(zip(self.contacts.of_points, points, strict=True)):
+        energies = []
+        for contact, own in self.contacts.by_contact:
+            energy: Numeric = 0.0
             if (k := contact.law.stiffness) is not None:
-                depth, across = ops.minimum(point.gap, 0.0), x["contacts"]["spring"][2 * j : 2 * j + 2]
-                energy = energy + 0.5 * (k * depth * depth + (across @ across) / k)
-        return energy
+                for j in own:
+                    depth, across = ops.minimum(points[j].gap, 0.0), x["contacts"]["spring"][2 * j : 2 * j + 2]
+                    energy = energy + 0.5 * (k * depth * depth + (across @ across) / k)
+            energies.append(energy)
+        return ops.array(energies)
 
     def efforts(self, equations: MechanismEquations, t: Numeric, q: Numeric, x: State) -> Numeric:
         """(nv,) what the forces exert on the dofs; x: state of the plant."""
         return contact_efforts(equations, q, x["contacts"]["force"], t) if self.contacts else np.zeros(self.nv)
+
+
+def _touches(state: State, own: Iterable[int]) -> Numeric:
+    """Whether one of these points touches."""
+    return ops.sum(ops.where(state["force"][ROWS * j + 2] > 0.0, 1.0, 0.0) for j in own) > 0.5
+
+
+def _slides(state: State, own: Iterable[int]) -> Numeric:
+    """Whether one of these points slides."""
+    return ops.sum(state["slides"][j] for j in own) > 0.5

@@ -23,12 +23,15 @@ from cosim.core import ops
 from cosim.core.compile.routine import Routine, call_when
 from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.constrained_dynamics import Solution
+from cosim.mechanics.multibody.contact.cone import miss
+from cosim.mechanics.multibody.contact.contact_problem import is_closed
 from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
 from cosim.mechanics.multibody.contact.law_rows import PROXIMAL, SOFT, PointState, PointTerms, point_terms, spring_after
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, GivenMotionAndEffort, MotionState
 from cosim.mechanics.multibody.contact_set import ROWS, ContactSet
 from cosim.mechanics.multibody.kinematics import Placement
 from cosim.simulation.plant.bristles import JointLoads
+from cosim.simulation.plant.contact_state import UNCONVERGED, UNSOLVED
 from cosim.simulation.plant.dof_elasticity import DofElasticity
 from cosim.simulation.plant.drive_bank import Drive, DriveBank, Iteration, JointDrives
 from cosim.simulation.plant.joint_resistance import JointResistance
@@ -131,8 +134,10 @@ class ContactStep:
         nv = (self._nv,)
         return [(2,), nv, (self.plant.layout.size,), (self.plant.model.nq,), nv, nv]
 
-    def _part(self, fn: Callable[..., Numeric], name: str) -> Callable[..., Numeric]:
-        return Routine(fn, self._shapes, name) if self.compiled else fn
+    def _part(
+        self, fn: Callable[..., Numeric], name: str, shapes: list[tuple[int, ...]] | None = None
+    ) -> Callable[..., Numeric]:
+        return Routine(fn, shapes or self._shapes, name) if self.compiled else fn
 
     @cached_property
     def _flying(self) -> Callable[..., Numeric]:
@@ -154,7 +159,9 @@ class ContactStep:
             found = Solution(acceleration, effort, np.zeros(0), 0.0)
         else:
             found = equations.constrained_dynamics(q, v, *given, t, active)
-        return self._end(middle, drives, found, self.plant.contacts.none, 0.0)
+        before, kept = self.plant.layout.unpack(middle.state), self.plant.contacts
+        ended = kept.none | (kept.counts(before["contacts"]) if kept else {})
+        return self._end(middle, drives, found, ended, np.zeros(len(self.contacts.members)))
 
     # --- with contact ---
 
@@ -184,7 +191,33 @@ class ContactStep:
         now, then = forces[2::ROWS], state["force"][2::ROWS]
         first = ops.sum(ops.where(ops.logical_and(now > 0.0, then <= 0.0), 1.0, 0.0)) > 0.5
         ended |= {"passes": passes, "residual": residual, "continues": ops.where(first, 0.0, 1.0)}
-        return self._end(middle, drives, dynamics.motion(forces), ended, -0.5 * (impulses @ (before + after)))
+        unsolved = ops.logical_not(residual <= UNSOLVED)
+        ended["unsolved"] = ops.where(unsolved, state["unsolved"] + 1.0, 0.0)
+        coarse, mobility = ops.logical_not(residual <= UNCONVERGED), ops.array([W[r, r] for r in range(ROWS * k)])
+        none = np.zeros(len(self.contacts.members))
+        ended["miss"] = call_when(coarse, self._misses, (impulses, slip, friction, mobility), [none])
+        ended |= self.plant.contacts.counted(state, ended, slip, h)
+        work = impulses * (before + after)
+        taken = [-0.5 * ops.sum(work[ROWS * own.start : ROWS * own.stop]) for _, own in self.contacts.by_contact]
+        return self._end(middle, drives, dynamics.motion(forces), ended, ops.array(taken))
+
+    @cached_property
+    def _misses(self) -> Callable[..., Numeric]:
+        """(m,) how far each contact is from its law [m/s], from impulses, velocities, friction and diagonal of W."""
+        k = len(self.contacts.of_points)
+        return self._part(self._missed, "misses", [(ROWS * k,), (ROWS * k,), (k,), (ROWS * k,)])
+
+    def _missed(self, impulses: Numeric, velocities: Numeric, friction: Numeric, mobility: Numeric) -> Numeric:
+        found = []
+        for _, own in self.contacts.by_contact:
+            worst: Numeric = 0.0
+            for j in own:
+                rows = slice(ROWS * j, ROWS * j + ROWS)
+                impulse, velocity = impulses[rows], velocities[rows]
+                missed = miss(impulse, velocity, friction[j], mobility[rows])
+                worst = ops.maximum(worst, ops.where(is_closed(impulse, velocity) > 0.5, missed, 0.0))
+            found.append(worst)
+        return ops.array(found)
 
     @cached_property
     def _rigid(self) -> np.ndarray:
@@ -253,7 +286,7 @@ class ContactStep:
         return equations, motion, given
 
     def _end(self, middle: Middle, drives: _Implicit, found: Solution, contacts: State, taken: Numeric) -> Numeric:
-        """The flat state after the step. contacts: their state; taken: energy that they take [J]."""
+        """The flat state after the step. contacts: their state; taken (m,): energy that each of them takes [J]."""
         plant, equations, bank = self.plant, self.plant.model.equations, self.bank
         (_, h), state = middle.clock, plant.layout.unpack(middle.state)
         standing = found.acceleration - plant.transport(state, middle.at)

@@ -19,6 +19,8 @@ from cosim.core import ops
 from cosim.core.compile.routine import Routine, call_when
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.types import Numeric, State, TripLimit
+from cosim.simulation.plant.contact_limits import is_beyond, stopping
+from cosim.simulation.plant.contact_state import MOST_UNSOLVED
 from cosim.simulation.plant.impacts import Impacts
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.recorded_signals import recorded_of
@@ -42,6 +44,8 @@ class PlantFault(IntEnum):
     ENDLESS_EVENTS = 2
     NO_STEP = 3  # no step keeps the tolerance
     TRIPPED = 4  # a `TripLimit` of an actuator
+    CONTACT_LIMIT = 5  # a contact is beyond a limit
+    CONTACTS_UNSOLVED = 6  # the solver of the contacts left a residual for too many steps
 
 
 def is_tripped(limit: TripLimit, x: State) -> Numeric:
@@ -117,7 +121,7 @@ class EventStepper:
 
     def fault(self, t: Numeric, x: Numeric) -> Numeric:
         """The code of the fault of a flat state, 0 for none."""
-        violated, endless, no_step, tripped = (float(self.first_code + fault) for fault in PlantFault)
+        violated, endless, no_step, tripped, beyond, unsolved = (float(self.first_code + kind) for kind in PlantFault)
         state = self.plant.layout.unpack(x)
         code = ops.array([0.0])[0]
         if self.plant.model.constraint_rows:
@@ -132,6 +136,10 @@ class EventStepper:
             code = ops.where(state["steps"]["refused"] < 0.0, code, no_step)
         for name, limit in self.plant.trips:
             code = ops.where(is_tripped(limit, state["actuators"][name]), tripped, code)
+        if self.plant.contacts:
+            if stopping(self.plant.contacts.contacts):
+                code = ops.where(is_beyond(self.plant, t, state), beyond, code)
+            code = ops.where(state["contacts"]["unsolved"] >= MOST_UNSOLVED, unsolved, code)
         return code
 
     def constraint_violations(self, t: Numeric, x: State) -> list[Numeric]:

@@ -58,7 +58,7 @@ class Plant(PlantDescription):
             "actuators": self._initial_actuators(),
             "energy": {"work": np.zeros(()), "loss": np.zeros(())}
             | ({"forces": np.zeros(())} if self.has_force_laws else {})
-            | ({"contacts": np.zeros(())} if self.contacts else {})
+            | ({"contacts": np.zeros(len(self.contacts.contacts.members))} if self.contacts else {})
             | ({"external": np.zeros(len(self.coupled))} if self.coupled else {})
             | ({"real": np.zeros(len(self.real))} if self.real else {}),
         }
@@ -329,7 +329,8 @@ class Plant(PlantDescription):
         joints and brakes; `braking_effort` of slipping brakes, `static_effort` of sticking ones; `locking_effort`, that
         keeps locked dofs at rest; `multipliers` of the constraints; `input_power` [W] of constraints that depend on
         time; `rates` and `outputs` of the actuators; `joint_friction` without brakes; `bristle_rates`, and the
-        `bristle_power` [W] that they store; `loads` of the joints, by which their friction grows.
+        `bristle_power` [W] that they store; `loads` of the joints, by which their friction grows; `pushes`, forces of
+        the points of contact.
 
         acceleration (nv,): of a plain tree, to be taken instead of the one that solves the equations of motion. What
         they then lack is the `locking_effort` of the dofs that are not locked. held: bool (nv,), dofs that are locked
@@ -369,6 +370,7 @@ class Plant(PlantDescription):
         effort = ops.where(self.imposed, load + resistance, effort)
         solution = {"q": q, "v": v, "a": a, "effort": effort, "friction": friction, "locking_effort": load - applied}
         solution["external"] = external
+        solution["pushes"] = x["contacts"]["force"] if self.contacts else np.zeros(0)
         return (
             solution
             | of_joints
@@ -428,7 +430,7 @@ class Plant(PlantDescription):
         if self.has_force_laws:
             dx["energy"]["forces"] = ops.sum(equations.force_powers(q, v, t).values())
         if self.contacts:
-            dx["energy"]["contacts"] = np.zeros(())
+            dx["energy"]["contacts"] = np.zeros(len(self.contacts.contacts.members))
         if self.coupled:
             dx["energy"]["external"] = ops.array([solution["external"][k] * v[k] for k in self.external.dofs])
         if self.real:

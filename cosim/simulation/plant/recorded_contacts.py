@@ -21,10 +21,28 @@ OF_A_CONTACT: Signals = {
     "gap": Signal((), "m", "least distance of the two shapes, negative inside each other", chart="gap"),
     "slip": Signal((), "m/s", "largest tangential speed of a point that touches", chart="velocity"),
     "state": Signal((), "1", "0: open, 1: touches and sticks, 2: slides at one point or more"),
+    **{
+        f"force_{axis}": Signal((), "N", "force of the contact on its first shape, along the axes of the ground")
+        for axis in "xyz"
+    },
+    **{
+        f"point_{axis}": Signal(
+            (), "m", "centre of the normal forces of its points in ground axes; of an open contact the nearest point"
+        )
+        for axis in "xyz"
+    },
+    "impulse": Signal((), "N*s", "impulse of the normal force since the start"),
+    "slid": Signal((), "m", "how far the contact has slid since the start, its farthest point in each step"),
+    "touches": Signal((), "1", "how often the contact has touched since the start"),
+    "slips": Signal((), "1", "how often the contact has begun to slide since the start"),
+    "lost": Signal((), "J", "energy lost in the contact since the start"),
 }
+COUNTS = ("impulse", "slid", "touches", "slips")
 OF_THE_SOLVER: Signals = {
     "passes": Signal((), "1", "passes of the solver of the contacts in the step before"),
     "residual": Signal((), "m/s", "largest violation of the law of contact that the solver left in the step before"),
+    "total_passes": Signal((), "1", "passes of the solver of the contacts since the start"),
+    "unconverged": Signal((), "1", "steps since the start whose residual is above 1e-8 m/s"),
 }
 
 
@@ -32,33 +50,39 @@ def record_contacts(plant: Plant, recorded: RecordedSignals, t: Numeric, q: Nume
     """`<contact>/normal_force` …, `contacts/passes` and `contacts/residual`."""
     if not plant.contacts:
         return
-    contacts, state = plant.contacts.contacts, x["contacts"]
-    points, rates = plant.contacts.points_and_rates(plant.model.equations, t, q, v)
-    first = 0
-    for contact in contacts.members:
-        own = range(first, first := first + contact.points)
-        recorded.add(contact.name, _of_contact(own, points, rates, state), OF_A_CONTACT)
+    state, equations = x["contacts"], plant.model.equations
+    points, rates = plant.contacts.points_and_rates(equations, t, q, v)
+    lost = x["energy"]["contacts"] - plant.contacts.stored_energy(equations, t, q, x)
+    for k, (contact, own) in enumerate(plant.contacts.contacts.by_contact):
+        recorded.add(contact.name, of_contact(own, points, rates, state), OF_A_CONTACT)
+        recorded.add(contact.name, {name: state[name][k] for name in COUNTS} | {"lost": lost[k]}, OF_A_CONTACT)
     recorded.add("contacts", {name: state[name] for name in OF_THE_SOLVER}, OF_THE_SOLVER)
 
 
-def _of_contact(
+def of_contact(
     own: Sequence[int], points: Sequence[PointOfContact], rates: Numeric, state: State
 ) -> dict[str, Numeric]:
-    """own: the points of the contact."""
+    """The signals that follow from one state; own: the points of the contact; state: of the contacts."""
     forces = {j: state["force"][ROWS * j : ROWS * j + ROWS] for j in own}
     touches = {j: forces[j][2] > 0.0 for j in own}
     across = ops.sum(points[j].axes[:2].T @ forces[j][:2] for j in own)
-    gap, slip, kind = points[own[0]].gap, 0.0, 0.0
+    whole = ops.sum(points[j].axes.T @ forces[j] for j in own)
+    gap, nearest, slip, kind = points[own[0]].gap, points[own[0]].position, 0.0, 0.0
     for j in own:
+        nearest = ops.where(points[j].gap < gap, points[j].position, nearest)
         gap = ops.minimum(gap, points[j].gap)
         along = rates[ROWS * j : ROWS * j + 2]
         slip = ops.maximum(slip, ops.where(touches[j], ops.sqrt(along @ along), 0.0))
         kind = ops.maximum(kind, ops.where(touches[j], 1.0 + state["slides"][j], 0.0))
     normal = ops.sum(force[2] for force in forces.values())
+    pressed = ops.sum(forces[j][2] * points[j].position for j in own)
+    centre = ops.where(normal > 0.0, pressed / ops.where(normal > 0.0, normal, 1.0), nearest)
     return {
         "normal_force": normal,
         "friction_force": ops.sqrt(across @ across),
         "gap": gap,
         "slip": slip,
         "state": kind,
+        **{f"force_{axis}": whole[k] for k, axis in enumerate("xyz")},
+        **{f"point_{axis}": centre[k] for k, axis in enumerate("xyz")},
     }

@@ -87,7 +87,7 @@ def _wrenches_by_joint(
 ) -> dict[str, SpatialVector]:
     """Of every joint of the tree."""
     q, v, a = (solution[name] for name in ("q", "v", "a"))
-    found = plant.model.equations.wrenches_of_joints(q, v, a, multipliers, t)
+    found = plant.model.equations.wrenches_of_joints(q, v, a, multipliers, t, solution["pushes"])
     return dict(zip(plant.model.tree_joint_names, found, strict=True))
 
 

@@ -187,8 +187,8 @@ def _energies(plant: Plant, t: Numeric, x: State, solution: State) -> dict[str, 
     elastic, loss = equations.elastic_energy(q, t), x["energy"]["loss"]
     of_contacts: dict[str, Numeric] = {}
     if plant.contacts:
-        in_contacts = plant.contacts.stored_energy(equations, t, q, x)
-        of_contacts["contacts"] = x["energy"]["contacts"] - in_contacts
+        in_contacts = ops.sum(plant.contacts.stored_energy(equations, t, q, x))
+        of_contacts["contacts"] = ops.sum(x["energy"]["contacts"]) - in_contacts
         elastic, loss = elastic + in_contacts, loss + of_contacts["contacts"]
     stored = kinetic + potential + elastic + ops.sum(y["stored"] for y in solution["outputs"].values())
     stored = stored + plant.bristles.energy(x["bristles"]) if plant.bristles else stored
