@@ -6,11 +6,20 @@ from cosim import load_rig
 
 
 def body(name, mass, inertia, position, angle=0.0, velocity=(0.0,) * 6):
-    """(entry of `bodies`, entry of `joints`) of a free body turned about y by an angle [rad]; velocity: along its axes."""
+    """(entry of `bodies`, entry of `joints`) of a free body turned about y by this angle [rad]; velocity: along its
+    axes."""
     inertia = ", ".join(map(str, inertia))
     place = [*map(float, position), 0.0, math.sin(angle / 2), 0.0, math.cos(angle / 2)]
     text = f"    - {{name: {name}, parent: base, type: free, mass: {mass}, com: [0, 0, 0], inertia: [{inertia}]}}\n"
     return text, f"  {name}: {{initial: {{position: {place}, velocity: {list(map(float, velocity))}}}}}\n"
+
+
+def slider(name, axis, settings, position=0.0, mass=0.2):
+    """Like `body`, on a prismatic joint of the ground; settings: further keys of the joint."""
+    inertia = ", ".join([str(mass * 1e-3)] * 3)
+    text = f"    - {{name: {name}, parent: base, joint: {name}, type: prismatic, axis: {axis}, mass: {mass}, "
+    text += f"com: [0, 0, 0], inertia: [{inertia}]}}\n"
+    return text, f"  {name}: {{initial: {{position: {position}}}, {settings}}}\n"
 
 
 def cube(mass, edge):

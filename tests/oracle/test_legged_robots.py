@@ -1,4 +1,4 @@
-"""Robots with legs on the ground under PD drives, which stand, drop and agree with MuJoCo where its contacts are hard."""
+"""Robots with legs under PD drives stand, land and agree with MuJoCo where its contacts are hard."""
 
 import mujoco
 import numpy as np

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.kit.contact_rigs import body, contact_rig, cube
+from tests.kit.contact_rigs import body, contact_rig, cube, slider
 
 G, EDGE = 9.81, 0.1
 RIGID, SPRINGS = "rigid", "1e6"
@@ -17,14 +17,6 @@ def run(tmp_path):
         return found
 
     return run
-
-
-def slider(name, axis, actuation, position=0.0, mass=0.2):
-    """Like `body`, on a prismatic joint of the ground."""
-    inertia = ", ".join([str(mass * 1e-3)] * 3)
-    text = f"    - {{name: {name}, parent: base, joint: {name}, type: prismatic, axis: {axis}, mass: {mass}, "
-    text += f"com: [0, 0, 0], inertia: [{inertia}]}}\n"
-    return text, f"  {name}: {{initial: {{position: {position}}}, {actuation}}}\n"
 
 
 CORNERS = [(-0.5, -0.5), (-0.5, 0.5), (0.5, -0.5), (0.5, 0.5)]
