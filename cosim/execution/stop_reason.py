@@ -17,6 +17,7 @@ from cosim.simulation.plant.contact_state import MOST_UNSOLVED, UNSOLVED
 from cosim.simulation.plant.contradictions import contradiction
 from cosim.simulation.plant.event_stepper import PlantFault, is_tripped
 from cosim.simulation.plant.integration import MAX_STEPS
+from cosim.simulation.plant.plant import Plant
 from cosim.simulation.tick.coupled_plant import Coupling, CouplingFault
 from cosim.simulation.tick.tick_functions import FIRST_OF_PARTS
 from cosim.simulation.tick.tick_model import TickModel
@@ -159,7 +160,14 @@ def fix_of_divergence(model: TickModel, name: str) -> str:
     if name in model.plant.periods:
         return f"try lower gains in joints.{name}.actuator.loops"
     parts_too = "" if model.coupling is None else "a smaller step of the parts, "
-    return f"try {parts_too}a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
+    return f"try {parts_too}{finer_steps(model.plant)}"
+
+
+def finer_steps(plant: Plant) -> str:
+    """What makes steps of a plant more accurate; contacts are not left to another integrator."""
+    if plant.moreau:
+        return "a smaller schedule.step or more schedule.substeps"
+    return "a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
 
 
 def fault_templates(model: TickModel) -> dict[float, str]:

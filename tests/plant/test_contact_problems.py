@@ -6,36 +6,15 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from cosim import load_rig
+from tests.kit.contact_rigs import body, contact_rig, cube
 
 G = 9.81
 
 
-def body(name, mass, inertia, position, angle=0.0, velocity=(0.0,) * 6):
-    """(entry of `bodies`, entry of `joints`) of a free body turned about y by an angle [rad]; its velocity is along its
-    own axes."""
-    inertia = ", ".join(map(str, inertia))
-    place = [*map(float, position), 0.0, math.sin(angle / 2), 0.0, math.cos(angle / 2)]
-    text = f"    - {{name: {name}, parent: base, type: free, mass: {mass}, com: [0, 0, 0], inertia: [{inertia}]}}\n"
-    return text, f"  {name}: {{initial: {{position: {place}, velocity: {list(map(float, velocity))}}}}}\n"
-
-
-def cube(mass, edge):
-    return [mass * edge * edge / 6] * 3
-
-
 @pytest.fixture
 def run(tmp_path):
-    def run(bodies, contacts, duration, step=1e-3, mechanism="", residual=1e-8):
-        texts = zip(*bodies, strict=True)
-        of_bodies, of_joints = ("".join(text) for text in texts)
-        entries = "".join(f"    - {{{contact}}}\n" for contact in contacts)
-        text = f"name: contact\nmechanism:\n{mechanism}  bodies:\n{of_bodies}  contacts:\n{entries}"
-        text += f"joints:\n{of_joints}schedule: {{step: {step * 1e3} ms, duration: {duration}}}\n"
-        path = tmp_path / "rig.yaml"
-        path.write_text(text)
-        rig = load_rig(path)
-        found = rig.run(duration=duration)
+    def run(*args, residual=1e-8, **more):
+        found = contact_rig(tmp_path, *args, **more).run()
         assert np.max(found["contacts/residual"]) < residual
         return found
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cosim.core.errors import CosimError
+from cosim.execution.stop_reason import finer_steps
 from cosim.rig.run.run import Run
 from cosim.rig.run.run_metadata import RunMetadata
 from cosim.rig.run.session import make_engine, run_session
@@ -26,7 +27,6 @@ LONGEST = 5.0  # s of processor time of the run with half the step
 SHRUNK = 0.75  # of the residual, from which on it has shrunk with half the step: by order 1 it is half
 KEPT = 0.9  # of the residual, from which on it has not
 SAME_MOTION = 0.05  # of the range of a joint, within which both runs end
-FIX = "try a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
 PROJECTION = "mechanism.loop_closure.drift: projection"
 
 
@@ -75,7 +75,7 @@ def causes_of_residuals(rig: WiredRig, run: Run, balance: bool, violated: Iterab
         of_violations = {name: _cause_of_violation(rig, duration, name, whole, half) for name in violated}
     except CosimError:  # stopped, or not at all possible with these steps
         return Causes()
-    return Causes(_cause_of_balance(whole, half) if balance else "", of_violations)
+    return Causes(_cause_of_balance(rig, whole, half) if balance else "", of_violations)
 
 
 def _with_half_step(rig: WiredRig) -> WiredRig:
@@ -117,10 +117,10 @@ def _kept(whole: _Outcome, half: _Outcome, residuals: tuple[float, float]) -> bo
     return bool(same) and KEPT * first <= second <= first / KEPT
 
 
-def _cause_of_balance(whole: _Outcome, half: _Outcome) -> str:
+def _cause_of_balance(rig: WiredRig, whole: _Outcome, half: _Outcome) -> str:
     seen = f"with half the step the residual is {half.residual:.2g} of the energy instead of {whole.residual:.2g}"
     if _shrunk(whole.residual, half.residual):
-        return f"the step is too coarse: {seen}; {FIX}"
+        return f"the step is too coarse: {seen}; try {finer_steps(rig.plant)}"
     if _kept(whole, half, (whole.residual, half.residual)):
         what = "a model error: a force or law does not balance its energy"
         fix = "check the energy, power and loss of laws, joints and drives of your own"
@@ -133,7 +133,9 @@ def _cause_of_violation(rig: WiredRig, duration: float, name: str, whole: _Outco
     seen = f"with half the step it is {second:.2g} instead of {first:.2g}"
     if _shrunk(first, second):
         projected = rig.plant.loop_closure.projection
-        return f"the step is too coarse: {seen}; {FIX}{'' if projected else f', or {PROJECTION}'}"
+        return (
+            f"the step is too coarse: {seen}; try {finer_steps(rig.plant)}{'' if projected else f', or {PROJECTION}'}"
+        )
     if not _kept(whole, half, (first, second)):
         return f"its cause is not known: {seen}; compare with cosim run --reference"
     established = _established(rig, duration, name) or "no step makes it smaller"

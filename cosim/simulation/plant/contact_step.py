@@ -214,7 +214,7 @@ class ContactStep:
             for j in own:
                 rows = slice(ROWS * j, ROWS * j + ROWS)
                 impulse, velocity = impulses[rows], velocities[rows]
-                missed = miss(impulse, velocity, friction[j], mobility[rows])
+                missed = miss(impulse, velocity, friction[j : j + 1], mobility[rows])
                 worst = ops.maximum(worst, ops.where(is_closed(impulse, velocity) > 0.5, missed, 0.0))
             found.append(worst)
         return ops.array(found)
@@ -296,7 +296,8 @@ class ContactStep:
         q, after = middle.q + equations.rate(middle.q, way), plant.turned(state, v, way)
         z = drives.start + ops.concatenate([*drives.iteration.changes(change), h * v, change])
         blocks = self._drives.of_plant(bank.states(z))
-        energy = self._energy(middle, drives, z, v, found)
+        impulses = drives.iteration.efforts + drives.iteration.efforts_by_velocity * change
+        energy = self._energy(middle, drives, z, v, impulses, found)
         if self.contacts:
             energy["contacts"] = state["energy"]["contacts"] + taken
         own = {name: value for name, value in contacts.items() if name != "continues"}
@@ -304,8 +305,11 @@ class ContactStep:
         moved = plant.with_motion(state, q, after)
         return plant.layout.pack(moved | blocks | {"energy": energy, "contacts": own})
 
-    def _energy(self, middle: Middle, drives: _Implicit, z: Numeric, v: Numeric, solution: Solution) -> State:
-        """The integrals of power after the step."""
+    def _energy(
+        self, middle: Middle, drives: _Implicit, z: Numeric, v: Numeric, impulses: Numeric, solution: Solution
+    ) -> State:
+        """The integrals of power after the step; impulses (nv,): of the drives. In an impact velocities jump within
+        the step, and an impulse does work at their mean, not at the end."""
         plant, equations, (at, h) = self.plant, self.plant.model.equations, middle.clock
         state = plant.layout.unpack(middle.state)
         mean = 0.5 * (middle.v + v)
@@ -321,7 +325,7 @@ class ContactStep:
             bristles = plant.bristles.dry_efforts(middle.at, loads, state.get("bristles", np.zeros(0)))
             efforts = solution.effort + equations.friction_effort(middle.at, bristles) - external
             work = work + ops.sum(efforts[k] * mean[k] for k in np.flatnonzero(plant.imposed))
-        found |= {"work": found["work"] + h * work, "loss": found["loss"] + h * loss}
+        found |= {"work": found["work"] + h * work + impulses @ (mean - v), "loss": found["loss"] + h * loss}
         if plant.coupled:
             found["external"] = found["external"] + h * ops.array([external[k] * mean[k] for k in plant.external.dofs])
         if "forces" in found:

@@ -1,0 +1,163 @@
+"""Long motions in contact against equations of their own, and what a run must keep."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from tests.kit.contact_rigs import body, contact_rig, cube, slider
+
+G = 9.81
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(*args, **more):
+        found = contact_rig(tmp_path, *args, **more).run()
+        assert np.max(found["contacts/residual"]) < 1e-8
+        return found
+
+    return run
+
+
+# --- a tippe top --------------------------------------------------------------------------------------------
+
+TOP_MASS, RADIUS, BELOW, SLIDING = 0.02, 0.02, 0.006, 0.3  # kg, m; the centre of mass is below the middle
+ACROSS, ALONG = 0.37 * TOP_MASS * RADIUS**2, 0.4 * TOP_MASS * RADIUS**2
+TILT, SPIN = 0.1, 150.0  # rad, rad/s
+
+
+def axes_of(y):
+    """The rotation of a unit quaternion x, y, z, w."""
+    x, y, z, w = y / np.linalg.norm(y)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def lever(R):
+    """From the centre of mass to the point that touches."""
+    return BELOW * R[:, 2] - RADIUS * np.array([0.0, 0.0, 1.0])
+
+
+def ends_to_slide(t, y):
+    slip = np.array([*y[7:9], 0.0]) + np.cross(y[4:7], lever(axes_of(y[:4])))
+    return np.hypot(*slip[:2]) - 1e-3
+
+
+ends_to_slide.terminal = True
+
+
+def sliding_top(t, y):
+    """Of (quaternion, angular velocity, horizontal velocity) in ground axes: the equations of a sphere that slides
+    without leaving the plane. N follows from the height of the centre of mass, r − a cosθ."""
+    R, omega, v = axes_of(y[:4]), y[4:7], y[7:9]
+    inertia = R @ np.diag([ACROSS, ACROSS, ALONG]) @ R.T
+    axis, up = R[:, 2], np.array([0.0, 0.0, 1.0])
+    arm = lever(R)
+    turning = np.cross(omega, axis)
+    rise = -BELOW * turning[2]
+    slip = np.array([*v, rise]) + np.cross(omega, arm)
+    force = up - SLIDING * np.array([*slip[:2], 0.0]) / np.linalg.norm(slip[:2])  # per N
+    free = np.linalg.solve(inertia, -np.cross(omega, inertia @ omega))
+    per_force = np.linalg.solve(inertia, np.cross(arm, force))
+
+    def climb(change):  # acceleration of the centre of mass for this angular acceleration
+        return -BELOW * (np.cross(change, axis) + np.cross(omega, turning))[2]
+
+    N = (G + climb(free)) / (1 / TOP_MASS - (climb(free + per_force) - climb(free)))
+    vector, w = y[:3], y[3]
+    spun = 0.5 * np.array([*(w * omega + np.cross(omega, vector)), -omega @ vector])
+    return np.concatenate([spun, free + N * per_force, N * force[:2] / TOP_MASS])
+
+
+def test_a_tippe_top_turns_over(run):
+    """Coulomb's friction at its point of contact lifts its centre of mass, the way that its equations go."""
+    upright = np.array([0.0, np.sin(TILT / 2), 0.0, np.cos(TILT / 2)])
+    spin = np.array([0.0, 0.0, SPIN])
+    start = np.concatenate([upright, spin, np.zeros(2)])
+    exact = solve_ivp(
+        sliding_top, (0.0, 2.0), start, "DOP853", rtol=1e-9, atol=1e-11, events=[ends_to_slide], dense_output=True
+    )
+    assert 0.9 < exact.t[-1] < 1.1
+    velocity = [0.0, 0.0, 0.0, *(axes_of(upright).T @ spin)]
+    place = [0.0, 0.0, RADIUS - BELOW * np.cos(TILT)]
+    shape = f"sphere: {RADIUS}, at: [0, 0, {BELOW}]"
+    errors = []
+    for step in (2e-4, 5e-5):
+        found = run(
+            [body("top", TOP_MASS, [ACROSS, ACROSS, ALONG], place, TILT, velocity)],
+            [f"name: c, link: top, {shape}, with: ground, friction: {SLIDING}, stiffness: rigid"],
+            0.98,
+            step,
+        )
+        own = np.array([found[f"top.q{name}/position"] for name in "xyzw"])
+        tilt = np.arccos(1.0 - 2.0 * (own[0] ** 2 + own[1] ** 2))
+        wanted = np.array([np.arccos(axes_of(y)[2, 2]) for y in exact.sol(found.t)[:4].T])
+        assert np.all(found["c/state"][1:] == 2.0)
+        assert tilt[-1] > 2.7
+        errors.append(np.abs(tilt - wanted).max())
+    assert errors[0] < 1e-2
+    assert errors[1] < 0.3 * errors[0], errors
+
+
+# --- a stack ------------------------------------------------------------------------------------------------
+
+EDGE = 0.2
+
+
+@pytest.mark.parametrize(("ratio", "count"), [(10.0, 10), (1e4, 10), (1e4, 4)])
+@pytest.mark.parametrize("heavy_first", [True, False])
+def test_cubes_of_unequal_masses_stand(run, heavy_first, ratio, count):
+    """Light and heavy cubes by turns: each carries the weight of all above it. Ten on a point each, which slide up and
+    down, and four free ones on four points each, which are redundant."""
+    free = count == 4
+    masses = [ratio if (k % 2 == 0) == heavy_first else 1.0 for k in range(count)]
+    feet = [[x, y, -EDGE / 2] for x in (-EDGE / 2, EDGE / 2) for y in (-EDGE / 2, EDGE / 2)] if free else [[0, 0, 0]]
+    height = EDGE / 2 if free else 0.0
+    bodies = [
+        body(f"b{k}", mass, cube(mass, EDGE), [0, 0, (k + 0.5) * EDGE])
+        if free
+        else slider(f"b{k}", [0, 0, 1], "latched: false", 0.0, mass)
+        for k, mass in enumerate(masses)
+    ]
+    under = ["ground"] + [f"{{link: b{k}, plane: {{xyz: [0, 0, {height}]}}}}" for k in range(count - 1)]
+    contacts = [
+        f"name: c{k}_{j}, link: b{k}, point: {foot}, with: {under[k]}, friction: 0.5, stiffness: rigid"
+        for k in range(count)
+        for j, foot in enumerate(feet)
+    ]
+    found = run(bodies, contacts, 1.0)
+    forces = [sum(found[f"c{k}_{j}/normal_force"][-1] for j in range(len(feet))) for k in range(count)]
+    np.testing.assert_allclose(forces, G * np.cumsum(masses[::-1])[::-1], rtol=1e-7)
+
+
+# --- momentum -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stiffness", ["rigid", "1e5"])
+def test_collisions_keep_momentum(run, stiffness):
+    """Three bodies in space that hit each other off their middles, rough ones."""
+    masses = 2.0, 1.0, 0.5
+    bodies = [
+        body("a", masses[0], cube(masses[0], 0.3), [0, 0, 0], 0.3, [0.2, 0, 0, 1, 2, -1]),
+        body("b", masses[1], cube(masses[1], 0.2), [0.6, 0.04, 0.05], 0.1, [-1, 0, 0, 0, 3, 0]),
+        body("c", masses[2], cube(masses[2], 0.1), [-0.5, -0.05, 0.02], 0.0, [1.5, 0.1, 0, 5, 0, 0]),
+    ]
+    law = f"friction: 0.6, restitution: 0.5, stiffness: {stiffness}"
+    radii = {"a": 0.15, "b": 0.1, "c": 0.05}
+    contacts = [
+        f"name: {p}{q}, link: {p}, sphere: {radii[p]}, with: {{link: {q}, sphere: {radii[q]}}}, {law}"
+        for p, q in ("ab", "bc", "ca")
+    ]
+    found = run(bodies, contacts, 1.0, mechanism="  gravity: [0, 0, 0]\n")
+    assert sum(np.any(found[f"{pair}/normal_force"] > 0.0) for pair in ("ab", "bc", "ca")) >= 2
+    names = "abc"
+    places = np.array([[found[f"{name}.{axis}/position"] for axis in "xyz"] for name in names])
+    # the centre of mass of all moves along a straight line, and what turns about it stays
+    middle = np.einsum("i,iat->at", masses, places) / sum(masses)
+    line = middle[:, :1] + (middle[:, -1:] - middle[:, :1]) * np.linspace(0.0, 1.0, len(found.t))
+    assert np.abs(middle - line).max() < 1e-12
