@@ -264,3 +264,51 @@ def test_the_energy_of_tumbling_bodies_closes_to_rounding(run, stiffness):
     moved = np.ptp(found["energy/potential"])
     assert np.max(np.abs(balance - balance[0])) < 1e-9 * moved
     assert np.all(np.diff(found["energy/contacts"]) > -1e-9 * moved)
+
+
+# --- spinning and rolling friction --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stiffness", ["rigid", "1e6"])
+def test_a_spinning_ball_stops_by_its_friction_about_the_normal(run, stiffness):
+    inertia, spin, torsional = 0.004, 10.0, 2e-3
+    law = f"friction: 0.5, torsional: {torsional}, stiffness: {stiffness}"
+    found = run(
+        [body("ball", 1.0, [inertia] * 3, [0.0, 0.0, 0.1], velocity=[0, 0, 0, 0, 0, spin])],
+        [f"name: c, link: ball, sphere: 0.1, with: ground, {law}"],
+        3.0,
+    )
+    stops = inertia * spin / (torsional * G)
+    turning = np.abs(found["ball.rz/velocity"]) > 1e-9
+    assert found.t[np.flatnonzero(turning)[-1]] == pytest.approx(stops, abs=0.01)
+    assert found["ball.rz/velocity"][-1] == pytest.approx(0.0, abs=1e-9)
+    assert found["energy/contacts"][-1] == pytest.approx(0.5 * inertia * spin**2, rel=1e-3)
+
+
+@pytest.mark.parametrize("stiffness", ["rigid", "1e6"])
+def test_a_rolling_ball_is_slowed_by_its_rolling_friction(run, stiffness):
+    r, v, rolling = 0.1, 1.0, 1e-3
+    inertia = 0.4 * r * r
+    law = f"friction: 0.5, rolling: {rolling}, stiffness: {stiffness}"
+    found = run(
+        [body("ball", 1.0, [inertia] * 3, [0.0, 0.0, r], velocity=[v, 0, 0, 0, v / r, 0])],
+        [f"name: c, link: ball, sphere: {r}, with: ground, {law}"],
+        2.0,
+    )
+    deceleration = rolling * G / (r * (1.0 + inertia / (r * r)))
+    speed = np.diff(found["ball.x/position"]) / 1e-3
+    assert speed[-1] == pytest.approx(v - deceleration * 2.0, abs=2e-3)
+    assert found["ball.x/position"][-1] == pytest.approx(v * 2.0 - 0.5 * deceleration * 4.0, abs=3e-3)
+
+
+def test_a_ball_with_rolling_friction_stays_on_a_flat_slope(run):
+    """Up to the slope μ_r / r; beyond, it rolls."""
+    for slope, stays in ((0.009, True), (0.011, False)):
+        found = run(
+            [body("ball", 1.0, [0.004] * 3, [0.1 * math.sin(slope), 0.0, 0.1 * math.cos(slope)])],
+            ["name: c, link: ball, sphere: 0.1, with: ground, friction: 0.5, rolling: 0.001, stiffness: rigid"],
+            2.0,
+            mechanism=f"  ground: {{rpy: [0, {slope}, 0]}}\n",
+        )
+        way = found["ball.x/position"][-1] - found["ball.x/position"][0]
+        assert (way < 1e-6) == stays

@@ -19,6 +19,7 @@ from cosim.core.types import Numeric
 from cosim.mechanics.multibody.constrained_dynamics import GROUND, ConstraintRow
 from cosim.mechanics.multibody.constraint_rows import on_body
 from cosim.mechanics.multibody.contact import gaps
+from cosim.mechanics.multibody.contact.cone import NORMAL
 from cosim.mechanics.multibody.contact.gaps import PointOfContact
 from cosim.mechanics.multibody.contact.shapes import ContactLaw, ContactShape
 from cosim.mechanics.multibody.kinematics import GROUND_PLACEMENT, Placement
@@ -26,7 +27,6 @@ from cosim.mechanics.multibody.mechanism import Contact, ContactBound, Pose
 from cosim.mechanics.multibody.spatial import SpatialVector
 from cosim.mechanics.multibody.tree import Tree
 
-ROWS = 3  # of a point: t1, t2, n
 MOST_ALONE = 2  # points of a pair of bodies that have rows of their own
 
 
@@ -47,7 +47,7 @@ class BodyContact(NamedTuple):
 
 
 class SpreadRows(NamedTuple):
-    """Rows of the sweeps, and `spread` (3 k, rows): the rows of the k points by these."""
+    """Rows of the sweeps, and `spread` (all rows of the points, rows): the rows of the points by these."""
 
     rows: list[ConstraintRow]
     spread: Numeric
@@ -65,7 +65,9 @@ def body_contacts(tree: Tree, contacts: Sequence[Contact]) -> ContactSet:
 
 @dataclass(frozen=True)
 class ContactSet:
-    """The contacts of a tree. k: the number of their points, in the order of contacts."""
+    """The contacts of a tree. k: the number of their points, in the order of contacts. Each point has the rows t1, t2
+    and n; where a contact resists spinning a moment about n too, and where one resists rolling moments about t1 and t2.
+    """
 
     members: tuple[BodyContact, ...] = ()
 
@@ -86,6 +88,31 @@ class ContactSet:
         return found
 
     @cached_property
+    def rows_of_point(self) -> int:
+        """The number of rows of every point, see `cone.DISKS`."""
+        laws = [contact.law for contact in self.members]
+        if any(not ops.is_zero(law.rolling) for law in laws):
+            return 6
+        return 4 if any(not ops.is_zero(law.torsional) for law in laws) else 3
+
+    @property
+    def size(self) -> int:
+        """The number of rows of all points."""
+        return self.rows_of_point * len(self.of_points)
+
+    def at(self, j: int) -> slice:
+        """The rows of point j."""
+        return slice(self.rows_of_point * j, self.rows_of_point * (j + 1))
+
+    def normals(self, values: Numeric) -> Numeric:
+        """(k,) of the rows n, out of all rows."""
+        return values[NORMAL :: self.rows_of_point]
+
+    def _axes(self, point: PointOfContact) -> Numeric:
+        """(rows, 3) the axis of every row of a point."""
+        return ops.array([*point.axes, point.axes[NORMAL], *point.axes[:NORMAL]][: self.rows_of_point])
+
+    @cached_property
     def _pairs(self) -> dict[tuple[int, int], list[int]]:
         """Pair of bodies -> its points."""
         found: dict[tuple[int, int], list[int]] = {}
@@ -104,45 +131,55 @@ class ContactSet:
         return found
 
     def rates(self, placed: Sequence[Placement], points: Sequence[PointOfContact]) -> Numeric:
-        """(3 k,) velocity of the first shape against the second at each point, along its axes [m/s]."""
+        """(size,) motion of the first shape against the second at each point along its rows [m/s, rad/s]."""
         found = []
         for contact, point in zip(self.of_points, points, strict=True):
-            a, b = (_velocity(_of(placed, body), point.position) for body in contact.bodies)
-            found.append(point.axes @ (a - b))
+            first, second = (_of(placed, body) for body in contact.bodies)
+            along = point.axes @ (_velocity(first, point.position) - _velocity(second, point.position))
+            turning = self._axes(point)[3:] @ (first.angular - second.angular)
+            found.append(ops.concatenate([along, turning]) if self.rows_of_point > 3 else along)
         return ops.concatenate(found)
 
     def wrenches(
         self, placed: Sequence[Placement], points: Sequence[PointOfContact], forces: Numeric
     ) -> list[tuple[int, SpatialVector]]:
-        """What forces (3 k,) of the points along their axes do: force and moment on bodies, each at the origin of the
-        body along its axes."""
+        """What forces and moments (size,) of the points do: force and moment on bodies, each at the origin of the body
+        along its axes."""
         found = []
         for j, (contact, point) in enumerate(zip(self.of_points, points, strict=True)):
-            force = point.axes.T @ forces[ROWS * j : ROWS * j + ROWS]
+            force, moment = self.along_ground(point, forces[self.at(j)])
             for body, sign in zip(contact.bodies, (1.0, -1.0), strict=True):
                 if body != GROUND:
-                    found.append((body, _wrench(placed[body], force * sign, point.position)))
+                    wrench = _wrench(placed[body], force * sign, point.position)
+                    turning = SpatialVector(np.zeros(3), placed[body].rotation.T @ (moment * sign))
+                    found.append((body, wrench + turning if self.rows_of_point > 3 else wrench))
         return found
+
+    def along_ground(self, point: PointOfContact, own: Numeric) -> tuple[Numeric, Numeric]:
+        """(force, moment) on the first shape in ground axes, of the rows of a point."""
+        axes = self._axes(point)
+        return axes[:3].T @ own[:3], axes[3:].T @ own[3:] if self.rows_of_point > 3 else np.zeros(3)
 
     def rows(self, placed: Sequence[Placement], points: Sequence[PointOfContact]) -> SpreadRows:
         """The rows of all points, by few rows of the sweeps. Their γ is 0."""
         rows: list[ConstraintRow] = []
-        elements: list[dict[int, Numeric]] = [{} for _ in range(ROWS * len(points))]
+        elements: list[dict[int, Numeric]] = [{} for _ in range(self.size)]
         for bodies, own in self._pairs.items():
             first = len(rows)
-            if len(own) <= MOST_ALONE:
+            if len(own) <= MOST_ALONE and self.rows_of_point == 3:
                 for j in own:
                     for i, axis in enumerate(points[j].axes):
-                        elements[ROWS * j + i] = {len(rows): 1.0}
+                        elements[3 * j + i] = {len(rows): 1.0}
                         rows.append(_row(placed, bodies, axis, points[j].position))
                 continue
             about = _of(placed, next(body for body in bodies if body != GROUND)).position
             rows += [_row(placed, bodies, axis, about) for axis in np.eye(3)]
             rows += [_turning_row(placed, bodies, axis) for axis in np.eye(3)]
             for j in own:
-                for i, axis in enumerate(points[j].axes):
-                    wrench = [*axis, *ops.cross(points[j].position - about, axis)]
-                    elements[ROWS * j + i] = dict(enumerate(wrench, first))
+                for i, axis in enumerate(self._axes(points[j])):
+                    arm = ops.cross(points[j].position - about, axis)
+                    wrench = [*axis, *arm] if i < 3 else [0.0, 0.0, 0.0, *axis]
+                    elements[self.at(j).start + i] = dict(enumerate(wrench, first))
         spread = [[row.get(r, 0.0) for r in range(len(rows))] for row in elements]
         return SpreadRows(rows, ops.array(spread).reshape(len(spread), len(rows)))
 

@@ -13,7 +13,6 @@ from cosim.core.types import Actuator
 from cosim.core.units import TURN, show_time
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.integrators.methods import INTEGRATORS
-from cosim.mechanics.multibody.contact_set import ROWS
 from cosim.mechanics.multibody.friction import JointFriction
 from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 from cosim.rig.reading.contracts import load_actuator, load_shared_actuator
@@ -110,9 +109,9 @@ def _check_rigid_contacts(plant: Plant, reading: Reading) -> None:
     """Record rigid contacts where nothing can move."""
     if not plant.contacts:
         return
-    W = plant.contact_mobility
-    for contact, points in plant.contacts.contacts.by_contact:
-        own = slice(ROWS * points.start, ROWS * points.stop)
+    W, contacts = plant.contact_mobility, plant.contacts.contacts
+    for contact, points in contacts.by_contact:
+        own = slice(contacts.at(points.start).start, contacts.at(points.stop).start)
         if contact.law.stiffness is None and not np.any(W[own, own]):
             what = f"contact '{contact.name}' is rigid, and both its links follow given motions"
             reading.errors.append(InputError(f"{what}; give it a stiffness", contact.place))

@@ -97,7 +97,7 @@ def judged(plant: Plant, t: Numeric, x: State) -> list[Exceeded]:
     points, rates = plant.contacts.points_and_rates(plant.model.equations, t, q, v)
     found = []
     for contact, own in members:
-        values: Mapping[str, Numeric] = of_contact(own, points, rates, x["contacts"])
+        values: Mapping[str, Numeric] = of_contact(plant.contacts.contacts, own, points, rates, x["contacts"])
         for bound in contact.limits:
             limit = CONTACT_LIMITS[bound.key]
             if bound.stops:

@@ -12,7 +12,7 @@ from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.contact.contact_solver import TOLERANCE
 from cosim.mechanics.multibody.contact.gaps import PointOfContact
 from cosim.mechanics.multibody.contact_dynamics import contact_efforts
-from cosim.mechanics.multibody.contact_set import ROWS, ContactSet
+from cosim.mechanics.multibody.contact_set import ContactSet
 from cosim.mechanics.multibody.equations import MechanismEquations
 
 UNCONVERGED = 100.0 * TOLERANCE  # m/s, a residual above which a step counts as not solved
@@ -38,7 +38,7 @@ class ContactState:
             return {}
         k = len(self.contacts.of_points)
         return {
-            "force": np.zeros(ROWS * k),  # along t1, t2 and n of each point [N]
+            "force": np.zeros(self.contacts.size),  # of all rows of each point [N, N m]
             "spring": np.zeros(2 * k),  # of the springs along t1 and t2 [N]
             "slides": np.zeros(k),  # 1 for points that slide
             "passes": np.zeros(()),  # of the solver in the last step
@@ -72,16 +72,17 @@ class ContactState:
 
     def counted(self, before: State, now: State, slip: Numeric, h: Numeric) -> State:
         """The counts after a step of length h [s] with contact. before, now: the state of the contacts at its ends;
-        slip (3 k,): velocities after it, along the axes of the points [m/s]."""
+        slip (size,): velocities after it, along the rows of the points."""
         impulse, slid, touches, slips = [], [], [], []
         for _, own in self.contacts.by_contact:
-            impulse.append(h * ops.sum(now["force"][ROWS * j + 2] for j in own))
+            impulse.append(h * ops.sum(self.contacts.normals(now["force"])[j] for j in own))
             farthest: Numeric = 0.0
             for j in own:
-                speed = ops.sqrt(slip[ROWS * j] ** 2 + slip[ROWS * j + 1] ** 2)
+                along = slip[self.contacts.at(j)]
+                speed = ops.sqrt(along[0] ** 2 + along[1] ** 2)
                 farthest = ops.maximum(farthest, ops.where(now["slides"][j] > 0.5, h * speed, 0.0))
             slid.append(farthest)
-            for began, which in ((touches, _touches), (slips, _slides)):
+            for began, which in ((touches, self._touches), (slips, _slides)):
                 began.append(ops.where(ops.logical_and(which(now, own), ops.logical_not(which(before, own))), 1.0, 0.0))
         added = {"impulse": impulse, "slid": slid, "touches": touches, "slips": slips}
         found = {name: before[name] + ops.array(more) for name, more in added.items()}
@@ -89,10 +90,15 @@ class ContactState:
         is_coarse = ops.logical_not(now["residual"] <= UNCONVERGED)
         return found | {"unconverged": before["unconverged"] + ops.where(is_coarse, 1.0, 0.0)}
 
+    def _touches(self, state: State, own: Iterable[int]) -> Numeric:
+        """Whether one of these points touches."""
+        forces = self.contacts.normals(state["force"])
+        return ops.sum(ops.where(forces[j] > 0.0, 1.0, 0.0) for j in own) > 0.5
+
     def points_and_rates(
         self, equations: MechanismEquations, t: Numeric, q: Numeric, v: Numeric
     ) -> tuple[list[PointOfContact], Numeric]:
-        """The points in a motion, and their velocities (3 k,), see `ContactSet`."""
+        """The points in a motion, and their velocities (size,), see `ContactSet`."""
         _, placed = equations.placements(equations.q_map.positions(q), equations.v_map.expand(v), t)
         points = self.contacts.points(placed)
         return points, self.contacts.rates(placed, points)
@@ -113,11 +119,6 @@ class ContactState:
     def efforts(self, equations: MechanismEquations, t: Numeric, q: Numeric, x: State) -> Numeric:
         """(nv,) what the forces exert on the dofs; x: state of the plant."""
         return contact_efforts(equations, q, x["contacts"]["force"], t) if self.contacts else np.zeros(self.nv)
-
-
-def _touches(state: State, own: Iterable[int]) -> Numeric:
-    """Whether one of these points touches."""
-    return ops.sum(ops.where(state["force"][ROWS * j + 2] > 0.0, 1.0, 0.0) for j in own) > 0.5
 
 
 def _slides(state: State, own: Iterable[int]) -> Numeric:

@@ -23,12 +23,12 @@ from cosim.core import ops
 from cosim.core.compile.routine import Routine, call_when
 from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.constrained_dynamics import Solution
-from cosim.mechanics.multibody.contact.cone import miss
+from cosim.mechanics.multibody.contact.cone import DISKS, NORMAL, miss
 from cosim.mechanics.multibody.contact.contact_problem import is_closed
 from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
 from cosim.mechanics.multibody.contact.law_rows import PROXIMAL, SOFT, PointState, PointTerms, point_terms, spring_after
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, GivenMotionAndEffort, MotionState
-from cosim.mechanics.multibody.contact_set import ROWS, ContactSet
+from cosim.mechanics.multibody.contact_set import ContactSet
 from cosim.mechanics.multibody.kinematics import Placement
 from cosim.simulation.plant.bristles import JointLoads
 from cosim.simulation.plant.contact_state import UNCONVERGED, UNSOLVED
@@ -86,7 +86,7 @@ class ContactStep:
 
     @cached_property
     def _solver(self) -> ContactSolver:
-        return ContactSolver(len(self.contacts.of_points))
+        return ContactSolver(len(self.contacts.of_points), rows=self.contacts.rows_of_point)
 
     # --- the step ---
 
@@ -116,9 +116,9 @@ class ContactStep:
         rates = self.contacts.rates(placed, points)
         least: Numeric = np.inf
         for j, point in enumerate(points):
-            least = ops.minimum(least, point.gap - h * ops.abs(rates[ROWS * j + 2]) - self._reserve(h))
+            least = ops.minimum(least, point.gap - h * ops.abs(self.contacts.normals(rates)[j]) - self._reserve(h))
         state = self.plant.layout.unpack(middle.state)["contacts"]
-        return ops.where(ops.sum(state["force"][2::ROWS]) > 0.0, -1.0, least)
+        return ops.where(ops.sum(self.contacts.normals(state["force"])) > 0.0, -1.0, least)
 
     def _reserve(self, h: Numeric) -> Numeric:
         """What accelerations add to the way of a point in a step [m]: 100 g."""
@@ -166,7 +166,7 @@ class ContactStep:
     # --- with contact ---
 
     def _touch(self, *parts: Numeric) -> Numeric:
-        middle, k = Middle(*parts), len(self.contacts.of_points)
+        middle = Middle(*parts)
         (_, h), state = middle.clock, self.plant.layout.unpack(middle.state)["contacts"]
         drives = self._iterated(middle)
         equations, motion, given = self._equations(middle, drives)
@@ -175,49 +175,67 @@ class ContactStep:
         free = before + h * dynamics.free_change
         terms = self._terms(dynamics, before, free, state, h)
         compliance = ops.concatenate([of.compliance for of in terms])
-        W = dynamics.inertia + np.eye(ROWS * k) * compliance
+        W = dynamics.inertia + np.eye(self.contacts.size) * compliance
         shifted = free + ops.concatenate([of.shift for of in terms])
-        friction = ops.array([of.friction for of in terms])
-        known = h * state["force"]
-        if self._rigid.any():
+        friction, known = self._friction(terms), h * state["force"]
+        if self._anchored.any():
             known = self._known_impulses(W, shifted, friction, known, compliance)
-            shifted = shifted - ops.where(np.repeat(self._rigid, ROWS), compliance * known, 0.0)
+            shifted = shifted - ops.where(self._anchored, compliance * known, 0.0)
         impulses, passes, residual, _ = self._solver(W, shifted, friction, known)
         forces = impulses / h
         after = free + dynamics.inertia @ impulses
         slip = shifted + W @ impulses
         ended = self._contact_state(terms, forces, slip, state)
         # points that touch first change velocities at once: what they were before says nothing of the next step
-        now, then = forces[2::ROWS], state["force"][2::ROWS]
+        now, then = self.contacts.normals(forces), self.contacts.normals(state["force"])
         first = ops.sum(ops.where(ops.logical_and(now > 0.0, then <= 0.0), 1.0, 0.0)) > 0.5
         ended |= {"passes": passes, "residual": residual, "continues": ops.where(first, 0.0, 1.0)}
         unsolved = ops.logical_not(residual <= UNSOLVED)
         ended["unsolved"] = ops.where(unsolved, state["unsolved"] + 1.0, 0.0)
-        coarse, mobility = ops.logical_not(residual <= UNCONVERGED), ops.array([W[r, r] for r in range(ROWS * k)])
+        coarse, mobility = ops.logical_not(residual <= UNCONVERGED), np.diag(W)
         none = np.zeros(len(self.contacts.members))
         ended["miss"] = call_when(coarse, self._misses, (impulses, slip, friction, mobility), [none])
         ended |= self.plant.contacts.counted(state, ended, slip, h)
-        work = impulses * (before + after)
-        taken = [-0.5 * ops.sum(work[ROWS * own.start : ROWS * own.stop]) for _, own in self.contacts.by_contact]
+        work, at = impulses * (before + after), self.contacts.at
+        taken = [-0.5 * ops.sum(ops.sum(work[at(j)]) for j in own) for _, own in self.contacts.by_contact]
         return self._end(middle, drives, dynamics.motion(forces), ended, ops.array(taken))
 
     @cached_property
     def _misses(self) -> Callable[..., Numeric]:
         """(m,) how far each contact is from its law [m/s], from impulses, velocities, friction and diagonal of W."""
-        k = len(self.contacts.of_points)
-        return self._part(self._missed, "misses", [(ROWS * k,), (ROWS * k,), (k,), (ROWS * k,)])
+        n, k = self.contacts.size, len(self.contacts.of_points)
+        disks = (k,) if self._disks == 1 else (k, self._disks)
+        return self._part(self._missed, "misses", [(n,), (n,), disks, (n,)])
 
     def _missed(self, impulses: Numeric, velocities: Numeric, friction: Numeric, mobility: Numeric) -> Numeric:
         found = []
         for _, own in self.contacts.by_contact:
             worst: Numeric = 0.0
             for j in own:
-                rows = slice(ROWS * j, ROWS * j + ROWS)
+                rows = self.contacts.at(j)
                 impulse, velocity = impulses[rows], velocities[rows]
-                missed = miss(impulse, velocity, friction[j : j + 1], mobility[rows])
+                missed = miss(impulse, velocity, friction.reshape(-1, self._disks)[j], mobility[rows])
                 worst = ops.maximum(worst, ops.where(is_closed(impulse, velocity) > 0.5, missed, 0.0))
             found.append(worst)
         return ops.array(found)
+
+    @property
+    def _disks(self) -> int:
+        """The number of disks of friction of each point."""
+        return len(DISKS[self.contacts.rows_of_point])
+
+    def _friction(self, terms: list[PointTerms]) -> Numeric:
+        """(k,) or (k, disks) coefficients of friction: of sliding, and of spinning and rolling [m]."""
+        laws = [contact.law for contact in self.contacts.of_points]
+        pairs = zip(terms, laws, strict=True)
+        found = [[of.friction, law.torsional, law.rolling][: self._disks] for of, law in pairs]
+        return ops.array(found) if self._disks > 1 else ops.array([each for (each,) in found])
+
+    @cached_property
+    def _anchored(self) -> np.ndarray:
+        """bool (size,): rows whose impulse is next to a known one: of rigid points, and moments."""
+        rows = self.contacts.rows_of_point
+        return np.array([rigid or row > NORMAL for rigid in self._rigid for row in range(rows)], dtype=bool)
 
     @cached_property
     def _rigid(self) -> np.ndarray:
@@ -227,10 +245,13 @@ class ContactStep:
     def _known_impulses(
         self, W: Numeric, c: Numeric, friction: Numeric, before: Numeric, compliance: Numeric
     ) -> Numeric:
-        """(3 k,) next to which impulses of rigid points are searched, see `law_rows`."""
-        touches = [ops.logical_and(c[n] < 0.0, before[n] <= 0.0) for n in ROWS * np.flatnonzero(self._rigid) + 2]
+        """(size,) next to which impulses of rigid points are searched, see `law_rows`."""
+        if not self._rigid.any():
+            return before
+        normals = [self.contacts.at(j).start + NORMAL for j in np.flatnonzero(self._rigid)]
+        touches = [ops.logical_and(c[n] < 0.0, before[n] <= 0.0) for n in normals]
         first = ops.sum(ops.where(each, 1.0, 0.0) for each in touches) > 0.5
-        soft = ops.where(np.repeat(self._rigid, ROWS), SOFT / PROXIMAL * compliance, 0.0)
+        soft = ops.where(np.repeat(self._rigid, self.contacts.rows_of_point), SOFT / PROXIMAL * compliance, 0.0)
         given = W + np.eye(len(c)) * soft, c, friction, before
         return call_when(first, self._solver, given, [before, 0.0, 0.0, 0.0])[0]
 
@@ -239,17 +260,22 @@ class ContactStep:
     ) -> list[PointTerms]:
         found = []
         for j, (contact, point) in enumerate(zip(self.contacts.of_points, dynamics.points, strict=True)):
-            own = slice(ROWS * j, ROWS * j + ROWS)
-            mobility = ops.array([dynamics.inertia[r, r] for r in range(own.start, own.stop)])
-            found.append(point_terms(contact.law, point.gap, before[own], free[own], mobility, _point(state, j), h))
+            own = self.contacts.at(j)
+            mobility = np.diag(dynamics.inertia)[own]
+            found.append(
+                point_terms(
+                    contact.law, point.gap, before[own], free[own], mobility, _point(self.contacts, state, j), h
+                )
+            )
         return found
 
     def _contact_state(self, terms: list[PointTerms], forces: Numeric, slip: Numeric, state: State) -> State:
         springs, slides = [], []
         for j, of in enumerate(terms):
-            force = forces[ROWS * j : ROWS * j + ROWS]
-            springs.append(spring_after(of, force, _point(state, j)))
-            slides.append(_slides(force, slip[ROWS * j : ROWS * j + 2], of.friction))
+            own = self.contacts.at(j)
+            force = forces[own]
+            springs.append(spring_after(of, force, _point(self.contacts, state, j)))
+            slides.append(_slides(force, slip[own], of.friction))
         return {"force": forces, "spring": ops.concatenate(springs), "slides": ops.array(slides)}
 
     # --- the parts of both ---
@@ -344,9 +370,9 @@ class _Implicit(NamedTuple):
     efforts: Numeric
 
 
-def _point(state: State, j: int) -> PointState:
+def _point(contacts: ContactSet, state: State, j: int) -> PointState:
     """The part of the state of point j."""
-    force, spring = state["force"][ROWS * j : ROWS * j + ROWS], state["spring"][2 * j : 2 * j + 2]
+    force, spring = state["force"][contacts.at(j)], state["spring"][2 * j : 2 * j + 2]
     return PointState(force, spring, state["slides"][j])
 
 

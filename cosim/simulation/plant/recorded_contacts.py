@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from cosim.core import ops
 from cosim.core.types import Numeric, Signal, Signals, State
 from cosim.mechanics.multibody.contact.gaps import PointOfContact
-from cosim.mechanics.multibody.contact_set import ROWS
+from cosim.mechanics.multibody.contact_set import ContactSet
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.recorded_values import RecordedSignals
 
@@ -54,16 +54,16 @@ def record_contacts(plant: Plant, recorded: RecordedSignals, t: Numeric, q: Nume
     points, rates = plant.contacts.points_and_rates(equations, t, q, v)
     lost = x["energy"]["contacts"] - plant.contacts.stored_energy(equations, t, q, x)
     for k, (contact, own) in enumerate(plant.contacts.contacts.by_contact):
-        recorded.add(contact.name, of_contact(own, points, rates, state), OF_A_CONTACT)
+        recorded.add(contact.name, of_contact(plant.contacts.contacts, own, points, rates, state), OF_A_CONTACT)
         recorded.add(contact.name, {name: state[name][k] for name in COUNTS} | {"lost": lost[k]}, OF_A_CONTACT)
     recorded.add("contacts", {name: state[name] for name in OF_THE_SOLVER}, OF_THE_SOLVER)
 
 
 def of_contact(
-    own: Sequence[int], points: Sequence[PointOfContact], rates: Numeric, state: State
+    contacts: ContactSet, own: Sequence[int], points: Sequence[PointOfContact], rates: Numeric, state: State
 ) -> dict[str, Numeric]:
     """The signals that follow from one state; own: the points of the contact; state: of the contacts."""
-    forces = {j: state["force"][ROWS * j : ROWS * j + ROWS] for j in own}
+    forces = {j: state["force"][contacts.at(j)][:3] for j in own}
     touches = {j: forces[j][2] > 0.0 for j in own}
     across = ops.sum(points[j].axes[:2].T @ forces[j][:2] for j in own)
     whole = ops.sum(points[j].axes.T @ forces[j] for j in own)
@@ -71,7 +71,7 @@ def of_contact(
     for j in own:
         nearest = ops.where(points[j].gap < gap, points[j].position, nearest)
         gap = ops.minimum(gap, points[j].gap)
-        along = rates[ROWS * j : ROWS * j + 2]
+        along = rates[contacts.at(j)][:2]
         slip = ops.maximum(slip, ops.where(touches[j], ops.sqrt(along @ along), 0.0))
         kind = ops.maximum(kind, ops.where(touches[j], 1.0 + state["slides"][j], 0.0))
     normal = ops.sum(force[2] for force in forces.values())

@@ -36,8 +36,8 @@ STUCK_SPEED = 1e-3  # m/s; a point that touches at a lower tangential speed has 
 
 
 class PointState(NamedTuple):
-    """What a point keeps from step to step. force (3,): along t1, t2, n [N]; spring (2,): of the tangential springs
-    [N]; slides (): 1 where it slides."""
+    """What a point keeps from step to step. force (rows,): along t1, t2, n [N] and further rows; spring (2,): of the
+    tangential springs [N]; slides (): 1 where it slides."""
 
     force: Numeric
     spring: Numeric
@@ -45,7 +45,7 @@ class PointState(NamedTuple):
 
 
 class PointTerms(NamedTuple):
-    """compliance (3,): added to the diagonal of W [1/kg]; shift (3,): to the velocity [m/s]; friction (): μ;
+    """compliance (rows,): added to the diagonal of W [1/kg]; shift (rows,): to the velocity [m/s]; friction (): μ;
     relaxed (2,): part of the change of a tangential force that its spring takes, see `spring_after`."""
 
     compliance: Numeric
@@ -57,22 +57,25 @@ class PointTerms(NamedTuple):
 def point_terms(
     law: ContactLaw, gap: Numeric, before: Numeric, free: Numeric, mobility: Numeric, state: PointState, h: Numeric
 ) -> PointTerms:
-    """gap [m] in the middle of the step of length h [s]; before, free (3,): velocity before the step, and after it
-    without impulses [m/s]; mobility (3,): diagonal of W [1/kg]."""
+    """gap [m] in the middle of the step of length h [s]; before, free (rows,): velocity before the step, and after it
+    without impulses [m/s]; mobility (rows,): diagonal of W [1/kg]. Rows of moments are as those of a rigid point."""
     touched = state.force[2] > 0.0
     slow = before[0] * before[0] + before[1] * before[1] <= STUCK_SPEED**2
     static = ops.logical_and(state.slides < 0.5, ops.logical_or(touched, slow))
-    friction = ops.where(static, law.static, law.sliding)
+    friction, moments = ops.where(static, law.static, law.sliding), np.zeros(len(mobility) - 3)
+    turning = PROXIMAL * mobility[3:]
     if law.stiffness is None:
-        kept = PROXIMAL / 3.0 * ops.sum(mobility)
-        return PointTerms(kept * np.ones(3), _rigid_shift(law, gap, before, free, h), friction, np.ones(2))
+        kept = PROXIMAL / 3.0 * ops.sum(mobility[:3]) * np.ones(3)
+        shift = ops.concatenate([_rigid_shift(law, gap, before, free, h), moments])
+        return PointTerms(ops.concatenate([kept, turning]), shift, friction, np.ones(2))
     k, inside = law.stiffness, gap < 0.0
     damping = [_damping(law, k, mobility[i], h) for i in range(3)]
     across = [k * h + damping[i] for i in range(2)]
     normal = 0.5 * k * h + ops.where(inside, damping[2], 0.0)
     compliance = [1.0 / (h * a) for a in (*across, normal)]
-    shift = [-state.spring[0] / across[0], -state.spring[1] / across[1], k * gap / normal]
-    return PointTerms(ops.array(compliance), ops.array(shift), friction, ops.array([k * h / a for a in across]))
+    shift = [-state.spring[0] / across[0], -state.spring[1] / across[1], k * gap / normal, *moments]
+    relaxed = ops.array([k * h / a for a in across])
+    return PointTerms(ops.array([*compliance, *turning]), ops.array(shift), friction, relaxed)
 
 
 def spring_after(terms: PointTerms, force: Numeric, state: PointState) -> Numeric:
