@@ -153,7 +153,7 @@ class ContactStep:
         else:
             found = equations.constrained_dynamics(q, v, *given, t, active)[:2]
         before, kept = self.plant.layout.unpack(middle.state), self.plant.contacts
-        ended = kept.none | kept.counts(before["contacts"])
+        ended = kept.none | kept.carried(before["contacts"])
         return self._end(middle, drives, *found, ended, np.zeros(len(self.contacts.members)))
 
     # --- with contact ---
