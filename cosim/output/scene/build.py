@@ -194,9 +194,13 @@ def _extent(poses: np.ndarray, shapes: Sequence[Sequence[Shape]]) -> float:
 
 
 def _force_length(tree: Tree, gravity: np.ndarray, extent: float) -> float:
-    """Length of an arrow per force [m/N], a power of ten: its weight is at most about as long as the mechanism."""
+    """Length of an arrow per force [m/N], 1, 2 or 5 times a power of ten: the weight is at most as long as the
+    mechanism, and at least 0.4 times."""
     weight = sum(float(body.mass) for body in tree.bodies) * (float(np.linalg.norm(gravity)) or 10.0)
-    return float(10.0 ** math.floor(math.log10(extent / weight))) if weight > 0.0 else 1e-3
+    if weight <= 0.0:
+        return 1e-3
+    power = 10.0 ** math.floor(math.log10(extent / weight))
+    return max(k * power for k in (1.0, 2.0, 5.0) if k * power <= extent / weight * (1.0 + 1e-9))
 
 
 def _floor(poses: np.ndarray) -> float:

@@ -16,10 +16,11 @@ from cosim.mechanics.multibody.contact.shapes import (
 )
 from cosim.mechanics.multibody.mechanism import Pose
 from cosim.mechanics.multibody.tree import Tree
-from cosim.output.scene.scene import Shape, ShapeKind, placement
+from cosim.output.scene.scene import Color, Shape, ShapeKind, placement
 
 POINT = 0.02  # diameter of a point, over the extent of the mechanism
 PLANE = 2.0, 0.004  # edge and thickness of the plate that a half-space is shown as, likewise
+PLATE = (0.87, 0.88, 0.9, 1.0)  # its colour
 
 Solid = tuple[ShapeKind, tuple[float, float, float], float]  # kind, edges [m], height of its centre along z
 
@@ -32,11 +33,11 @@ def contact_solids(tree: Tree, extent: float) -> tuple[list[tuple[int, Shape]], 
     for contact in tree.mechanism.contacts:
         for (link, pose), shape in zip(contact.ends, contact.shapes, strict=True):
             body, frame = tree.frames[link]
-            solids = _solids(shape, extent)
+            solids, color = _solids(shape, extent), PLATE if isinstance(shape, HalfSpace) else None
             if not solids:
                 hidden.append(contact.name)
             for kind, size, height in solids:
-                drawn = _shape(link, frame @ pose, kind, size, height)
+                drawn = _shape(link, frame @ pose, kind, size, height, color)
                 if (body, drawn) not in seen:  # the ground, that many contacts share
                     seen.add((body, drawn))
                     found.append((body + 1, drawn))
@@ -44,10 +45,10 @@ def contact_solids(tree: Tree, extent: float) -> tuple[list[tuple[int, Shape]], 
     return found, notes
 
 
-def _shape(link: str, frame: Pose, kind: ShapeKind, size: Sequence[float], height: float) -> Shape:
+def _shape(link: str, frame: Pose, kind: ShapeKind, size: Sequence[float], height: float, color: Color | None) -> Shape:
     position = frame.position + frame.rotation @ np.array([0.0, 0.0, height])
     x, y, z = map(float, size)
-    return Shape(kind, "contact", link, placement(np.asarray(frame.rotation), position), (x, y, z))
+    return Shape(kind, "contact", link, placement(np.asarray(frame.rotation), position), (x, y, z), color)
 
 
 def _solids(shape: ContactShape, extent: float) -> list[Solid]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from cosim.core.recordings.protobuf_wire import part, whole
-from cosim.output.scene.scene import TOUCHING
+from cosim.output.scene.scene import TOUCHING, Scene
 from cosim.output.view3d.message_pattern import doubles
-from cosim.output.view3d.view import View
+from cosim.output.view3d.view import ContactColumns, View
 
 ARROWS, SPHERES = 7, 9  # fields of SceneEntity
 ENTITY = "contacts"
@@ -18,27 +21,48 @@ SLIDING = (192, 57, 43)  # colour of a contact that slides
 OPEN, SLIDES = 0.5, 1.5  # states above which a contact touches and slides
 
 
+class ForceArrow(NamedTuple):
+    """The force of a contact that touches: from the point (3,) where it acts, along `vector` (3,) [m], see
+    `Scene.force_length`."""
+
+    point: np.ndarray
+    vector: np.ndarray
+    slides: bool
+
+    @property
+    def color(self) -> tuple[int, int, int]:
+        return SLIDING if self.slides else TOUCHING
+
+
+def arrows_of(contacts: Sequence[ContactColumns], scene: Scene, row: np.ndarray) -> list[ForceArrow]:
+    """Of the contacts that touch; row (n,): all signals."""
+    found = []
+    for contact in contacts:
+        state, force, point = row[contact.state], row[list(contact.force)], row[list(contact.point)]
+        size = float(np.linalg.norm(force))
+        if state > OPEN and 0.0 < size < np.inf and np.isfinite(point).all():
+            length = min(size * scene.force_length, LONGEST * scene.extent)
+            found.append(ForceArrow(point, force * (length / size), bool(state > SLIDES)))
+    return found
+
+
 def contact_update(view: View, stamp_ns: int, row: np.ndarray) -> bytes:
     """A SceneUpdate with the entity of all contacts in one row of the signals (n,), in the frame of the ground."""
     seconds, nanos = divmod(stamp_ns, 10**9)
     scene, found = view.scene, []
-    for contact in view.contacts:
-        state, force, point = row[contact.state], row[list(contact.force)], row[list(contact.point)]
-        size = float(np.linalg.norm(force))
-        if not (state > OPEN and 0.0 < size < np.inf and np.isfinite(point).all()):
-            continue
-        color = doubles(*(component / 255 for component in (SLIDING if state > SLIDES else TOUCHING)), 1.0)
-        length = min(size * scene.force_length, LONGEST * scene.extent)
+    for arrow in arrows_of(view.contacts, scene, row):
+        color = doubles(*(component / 255 for component in arrow.color), 1.0)
+        length = float(np.linalg.norm(arrow.vector))
         measures = (1.0 - HEAD_PART) * length, SHAFT * scene.extent, HEAD_PART * length, HEAD * scene.extent
-        lengths = b"".join(bytes([field << 3 | 1]) + np.float64(x).tobytes() for field, x in enumerate(measures, 2))
-        found.append((ARROWS, _pose(point, _from_x(force / size)) + lengths + part(6, color)))
+        sizes = b"".join(bytes([field << 3 | 1]) + np.float64(x).tobytes() for field, x in enumerate(measures, 2))
+        found.append((ARROWS, _pose(arrow.point, _from_x(arrow.vector / length)) + sizes + part(6, color)))
         dot = doubles(*[DOT * scene.extent] * 3)
-        found.append((SPHERES, _pose(point, (0.0, 0.0, 0.0, 1.0)) + part(2, dot) + part(3, color)))
-    scale = part(1, "length of arrows") + part(2, f"{1e3 * scene.force_length:g} mm/N, at most {LONGEST * scene.extent:.3g} m")
+        found.append((SPHERES, _pose(arrow.point, (0.0, 0.0, 0.0, 1.0)) + part(2, dot) + part(3, color)))
+    lengths = f"{1e3 * scene.force_length:g} mm/N, at most {LONGEST * scene.extent:.3g} m"
+    scale = part(1, "length of arrows") + part(2, lengths)
     head = part(1, whole(1, seconds) + whole(2, nanos)) + part(2, scene.bodies[0].name) + part(3, ENTITY)
-    entity = (
-        head + part(6, scale) + b"".join(part(field, data) for field, data in sorted(found, key=lambda one: one[0]))
-    )
+    primitives = (part(field, data) for field, data in sorted(found, key=lambda one: one[0]))
+    entity = head + part(6, scale) + b"".join(primitives)
     return part(2, entity)
 
 
