@@ -55,10 +55,10 @@ def _solids(shape: ContactShape, extent: float) -> list[Solid]:
     """None of a terrain."""
     if isinstance(shape, BallShape):
         across = 2.0 * float(shape.radius) or POINT * extent
-        return [("ellipsoid", (across,) * 3, 0.0)]
+        return [("ellipsoid", (across, across, across), 0.0)]
     if isinstance(shape, CapsuleShape):
         across, half = 2.0 * float(shape.radius), 0.5 * float(shape.length)
-        balls: list[Solid] = [("ellipsoid", (across,) * 3, end) for end in (-half, half)]
+        balls: list[Solid] = [("ellipsoid", (across, across, across), end) for end in (-half, half)]
         return [("cylinder", (across, across, 2.0 * half), 0.0), *balls]
     if isinstance(shape, BoxShape):
         x, y, z = map(float, shape.size)
