@@ -40,6 +40,7 @@ from cosim.plugins.drivers.dynamixel import SerialSettings
 from cosim.rig import emulate
 from cosim.rig.reading import names as part_names
 from cosim.rig.reading import schema, yaml_source, yaml_values
+from cosim.rig.run.contact_figures import ContactSolverSummary, ContactSummary
 from cosim.rig.run.drive_figures import LostStepsSummary, TemperatureSummary
 from cosim.rig.run.link_voltages import SupplySummary
 from cosim.rig.run.proven_units import UnitsSummary
@@ -56,6 +57,7 @@ from cosim.rig.sections import constraints, guard, joint_definition, schedule, t
 from cosim.rig.sections.guard import WATCHDOG
 from cosim.rig.wiring.control_loops import HoldTrajectory
 from cosim.rig.wiring.drivers import bus_report
+from cosim.simulation.plant.recorded_contacts import OF_A_CONTACT, OF_THE_SOLVER
 from cosim.simulation.tick.metrics import METRICS
 from cosim.simulation.tick.tick_model import ORDER
 from tests.controllers.test_contract import context, loaded
@@ -288,6 +290,9 @@ def load(params):
 """
 # signals of some mechanisms, as the table names them
 OF_SOME = {
+    **{f"<contact>/{what}": rf"sole/{what}" for what in OF_A_CONTACT},
+    **{f"contacts/{what}": rf"contacts/{what}" for what in OF_THE_SOLVER},
+    "energy/contacts": "energy/contacts",
     "<dof>/…": r"body\.(x|rz)/(position|velocity|acceleration|effort)",
     "moving_base.x/position": r"moving_base\.(y|z|roll|pitch|yaw)/position",
     "<frame>.x/position": r"nose\.(x|y|z|roll|pitch|yaw)/position",
@@ -335,6 +340,13 @@ OF_REAL = {
 }
 
 
+FOOT = """
+mechanism:
+  bodies: [{name: foot, parent: base, type: free, mass: 1, inertia: [0.01, 0.01, 0.01]}]
+  contacts: [{name: sole, link: foot, sphere: 0.1, with: ground, friction: 0.5}]
+"""
+
+
 def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     folder = ROOT / "rigs"
     rig = load_rig(folder / "ur5_sim.yaml", ["joints.all.encoder={cpr: 4096}"])
@@ -363,7 +375,8 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     recorded = [
         name for each in (dividing, apart, elastic, coupled, parts_only) for name in each.tick_model.signals.names
     ]
-    recorded += [*excited, *skate.signals]
+    (tmp_path / "foot.yaml").write_text(FOOT)
+    recorded += [*excited, *skate.signals, *load_rig(tmp_path / "foot.yaml").tick_model.signals.names]
     for pattern in OF_SOME.values():
         assert any(re.fullmatch(pattern, name) for name in recorded), pattern
     assert {"violation_max", "reaction_peak", "largest"} == set(skate.summary["constraints"]["leash"])
@@ -374,6 +387,9 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     fields |= {f"{part}.{key}" for part in ("energy", "speed") for key in run.summary[part]}
     fields |= {f"constraints.<name>.{key}" for key in ("violation_max", "reaction_peak", "largest")}
     fields.add("reactions.<joint>")
+    fields |= {f"contacts.<contact>.{key}" for key in get_type_hints(ContactSummary)}
+    (meaning,) = (row[1] for row in TABLES["Summary"] if row[0] == "`contact_solver`")
+    assert set(get_type_hints(ContactSolverSummary)) == set(re.findall(r"`(\w+)`", meaning))
     linked = load_rig(folder / "drives" / "dc_link.yaml").run(0.01).summary["powers"]
     assert set(linked["table"]) == {ELECTRICAL, RETURNED, "copper", "gear"} and {"copper", "gear"} < set(LOSSES)
     fields |= {f"powers.<name>.{key}" for key in (ELECTRICAL, RETURNED, "<part>")}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cosim.output.signal_charts import ORDER, STYLES
+from cosim.simulation.plant.recorded_contacts import OF_A_CONTACT, OF_THE_SOLVER
 from cosim.simulation.plant.recorded_signals import ENERGIES, STEPS
 from cosim.simulation.tick.coupled_plant import OF_A_BOND, STEP_SIGNALS
 from cosim.simulation.tick.signals import JOINT_SIGNALS
@@ -16,6 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "signals.md"
 ROW = re.compile(r"^\| `(?P<name>[^`]+)` \| .*? \| (?P<meaning>.*) \|$", re.MULTILINE)
 LINK = re.compile(r"\[(.*?)\]\(.*?\)")
 TABLES = {"<joint>": JOINT_SIGNALS, "energy": ENERGIES, "steps": STEPS, "coupling": STEP_SIGNALS, "<bond>": OF_A_BOND}
+TABLES |= {"<contact>": OF_A_CONTACT, "contacts": OF_THE_SOLVER}
 DECLARED = {f"{owner}/{what}": signal for owner, table in TABLES.items() for what, signal in table.items()}
 
 

@@ -195,6 +195,7 @@ class Page:
         if self.scene is None or self.drawing is None or self.poses is None or self.about is None:
             return
         self.scene.show(*self.poses.actual(row, t))
+        self.scene.show_forces(self.poses.forces(row))
         if self.poses.has_reference and self.view.ghost.value:
             self.scene.show_reference(*self.poses.reference(row, t))
         at = {name: float(row[k]) for k, name in enumerate(self.about.units) if name.endswith("/position")}

@@ -3,6 +3,7 @@ inertia of the body."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ from cosim.mechanics.multibody.mechanism import Inertial, Joint, Pose
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.part_names import shown_name, whole_of
 from cosim.mechanics.multibody.tree import Tree
+from cosim.output.scene.contact_solids import contact_solids
 from cosim.output.scene.scene import Role, Scene, SceneBody, SceneSpring, Shape, ShapeKind, placement
 from cosim.output.scene.visuals import Visual
 
@@ -42,6 +44,10 @@ def scene_of(
     timed = model.equations.timed
     poses = _with_ground(model.body_poses(start, 0.0) if timed else model.body_poses(start))
     shapes = _shapes(model, tree, poses, actuated, visuals or {})
+    extent = _extent(poses, shapes)
+    solids, hidden = contact_solids(tree, extent)
+    for body, solid in solids:
+        shapes[body].append(solid)
     names = map(shown_name, tree.body_links)
     parents = (0, *(parent + 1 for parent in tree.parents))
     bodies = tuple(
@@ -57,11 +63,12 @@ def scene_of(
         bodies=bodies,
         springs=springs,
         coordinates=model.coordinate_names,
-        extent=_extent(poses, shapes),
+        extent=extent,
         floor=_floor(poses),
         closed=bool(model.equations.constraints.members),
         timed=timed,
-        notes=tuple(notes),
+        notes=(*notes, *hidden),
+        force_length=_force_length(tree, model.gravity, extent) if tree.mechanism.contacts else 0.0,
     )
 
 
@@ -184,6 +191,16 @@ def _extent(poses: np.ndarray, shapes: Sequence[Sequence[Shape]]) -> float:
         points += [pose[:, 3] + pose[:, :3] @ np.array(shape.pose.position) for shape in own]
     spread = np.ptp(points, axis=0)
     return max(float(np.linalg.norm(spread)), 1e-2)
+
+
+def _force_length(tree: Tree, gravity: np.ndarray, extent: float) -> float:
+    """Length of an arrow per force [m/N], 1, 2 or 5 times a power of ten: the weight is at most as long as the
+    mechanism, and at least 0.4 times."""
+    weight = sum(float(body.mass) for body in tree.bodies) * (float(np.linalg.norm(gravity)) or 10.0)
+    if weight <= 0.0:
+        return 1e-3
+    power = 10.0 ** math.floor(math.log10(extent / weight))
+    return max(k * power for k in (1.0, 2.0, 5.0) if k * power <= extent / weight * (1.0 + 1e-9))
 
 
 def _floor(poses: np.ndarray) -> float:

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-# what a shape shows: a visual of the robot file; else a bar between joints, a joint, a joint with a drive; or the box
-# with the mass and inertia of the body
-Role = Literal["visual", "link", "joint", "drive", "inertia"]
+# what a shape shows: a visual of the robot file; else a bar between joints, a joint, a joint with a drive; the box with
+# the mass and inertia of the body; or what may touch
+Role = Literal["visual", "link", "joint", "drive", "inertia", "contact"]
 ShapeKind = Literal["box", "cylinder", "ellipsoid", "mesh"]
 Color = tuple[float, float, float, float]  # red, green, blue, opacity, each from 0 to 1
 
@@ -21,7 +21,9 @@ ROLE_COLORS: dict[Role, tuple[int, int, int]] = {
     "joint": (120, 128, 140),
     "drive": (43, 108, 176),
     "inertia": (199, 154, 46),
+    "contact": (150, 154, 160),
 }
+TOUCHING = (230, 126, 34)  # of what marks a contact that touches
 
 
 class ScenePose(NamedTuple):
@@ -77,6 +79,7 @@ class Scene:
     closed: bool
     timed: bool
     notes: tuple[str, ...] = ()
+    force_length: float = 0.0  # of arrows of the forces of contacts [m/N], 0 without contacts
 
     @property
     def shapes(self) -> Iterator[tuple[int, Shape]]:

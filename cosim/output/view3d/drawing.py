@@ -20,7 +20,7 @@ import numpy as np
 from cosim.core.compile.portable import PortableFunction
 from cosim.core.errors import InputError
 from cosim.output.scene.scene import ROLE_COLORS, Scene, SceneBody, ScenePose, SceneSpring, Shape, ShapeKind, rotated
-from cosim.output.view3d.view import FixedLink, View, in_link_frames, joint_columns
+from cosim.output.view3d.view import FixedLink, View, contact_columns, in_link_frames, joint_columns
 
 Poses = Callable[..., np.ndarray]
 
@@ -55,7 +55,8 @@ class Drawing:
             return None
         found = tuple(column for column in columns if column is not None)
         shown = in_link_frames(self.scene, self.mounts)
-        return View(shown, self.poses, self.mounts, found, self.links, joint_columns(joints, signals), rate)
+        moving = joint_columns(joints, signals)
+        return View(shown, self.poses, self.mounts, found, self.links, moving, rate, contact_columns(signals))
 
 
 def write_drawing(drawing: Drawing, poses: PortableFunction | None) -> str:
@@ -131,6 +132,7 @@ def _scene(data: Mapping[str, Any]) -> Scene:
         closed=bool(data["closed"]),
         timed=bool(data["timed"]),
         notes=_texts(data["notes"]),
+        force_length=_number(data.get("force_length", 0.0)),  # none in drawings of former versions
     )
 
 

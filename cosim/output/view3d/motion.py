@@ -1,4 +1,5 @@
-"""A mechanism as messages: its shapes fixed to the frames of their bodies, transforms of links, states of joints."""
+"""A mechanism as messages: its shapes fixed to the frames of their bodies, transforms of links, states of joints, and
+forces of contacts."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from cosim.core.recordings.protobuf_wire import part, whole
 from cosim.output.scene.scene import ROLE_COLORS, Scene, SceneBody, ScenePose, Shape, ShapeKind, quaternions
+from cosim.output.view3d.contact_arrows import contact_update
 from cosim.output.view3d.meshes import Mesh, MeshReader
 from cosim.output.view3d.message_pattern import MessagePattern, constant, doubles, joined, number, time, within
 from cosim.output.view3d.view import View
@@ -75,6 +77,9 @@ class Motion:
         for t, transform, state in zip(times.tolist(), transforms, states, strict=True):
             yield ViewMessage("/tf", t, transform)
             yield ViewMessage("/joint_states", t, state)
+        if self._view.contacts:
+            for t, stamp, row in zip(times.tolist(), stamps.tolist(), chosen, strict=True):
+                yield ViewMessage("/scene", t, contact_update(self._view, stamp, row))
 
 
 def _transform(parent: str, child: str) -> MessagePattern:

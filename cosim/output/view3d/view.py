@@ -30,6 +30,15 @@ class JointColumns(NamedTuple):
     columns: tuple[int | None, int | None, int | None]
 
 
+class ContactColumns(NamedTuple):
+    """A contact, and the columns of its state, of its force and of the point where it acts, in ground axes."""
+
+    name: str
+    state: int
+    force: tuple[int, ...]
+    point: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class View:
     """A mechanism in 3D beside the signals of a run: what its messages are computed from.
@@ -37,7 +46,7 @@ class View:
     scene: shapes in the frames of the links that bodies are named after; poses: (positions (k, nq), times (k,) where
     the scene is `timed`) -> axes and origins (k, n, 3, 4) of its moving bodies; mounts: (n, 3, 4) of these links in
     their bodies; positions: columns of the positions among the signals; links: the others, and named frames; joints:
-    those with one degree of freedom; rate [Hz] of simulated time.
+    those with one degree of freedom; rate [Hz] of simulated time; contacts: whose forces are shown.
     """
 
     scene: Scene
@@ -47,6 +56,7 @@ class View:
     links: tuple[FixedLink, ...]
     joints: tuple[JointColumns, ...]
     rate: float
+    contacts: tuple[ContactColumns, ...] = ()
 
     def link_poses(self, t_ns: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """(k, n, 3, 4) at times (k,), from all signals (k, …)."""
@@ -97,4 +107,19 @@ def joint_columns(joints: Sequence[str], signals: Sequence[str]) -> tuple[JointC
         position, velocity, effort = (places.get(f"{joint}/{what}") for what in ("position", "velocity", "effort"))
         if position is not None:
             found.append(JointColumns(joint, (position, velocity, effort)))
+    return tuple(found)
+
+
+def contact_columns(signals: Sequence[str]) -> tuple[ContactColumns, ...]:
+    """Of the contacts whose forces are among the signals."""
+    places = {name: column for column, name in enumerate(signals)}
+    found = []
+    for name in signals:
+        contact, _, what = name.rpartition("/")
+        vectors = [[places.get(f"{contact}/{part}_{axis}") for axis in "xyz"] for part in ("force", "point")]
+        state = places.get(f"{contact}/state")
+        if what != "normal_force" or state is None or any(None in vector for vector in vectors):
+            continue
+        force, point = (tuple(column for column in vector if column is not None) for vector in vectors)
+        found.append(ContactColumns(contact, state, force, point))
     return tuple(found)

@@ -1,18 +1,15 @@
-"""The law of a contact as a rig writes it, friction, stiffness, restitution; and its limits."""
+"""The law of a contact as a rig writes it: friction, stiffness, restitution."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from cosim.core.types import param, params
-from cosim.mechanics.multibody.mechanism import ContactBound
 from cosim.rig.reading.schema import READERS, KeyPath, Reading, number, read
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.joint_definition import keyed
-from cosim.simulation.plant.contact_limits import CONTACT_LIMITS
 
 RIGID = "rigid"
 _BOUNDS = ("min", "above", "max")
@@ -43,37 +40,6 @@ class ContactLawKeys:
     rolling: float | None = param(unit="m", min=0, default=None, doc="moment against rolling per normal force")
     stiffness: ContactStiffness | None = param(unit="N/m", above=0, default=None, doc="of each point, or `rigid`")
     restitution: float = param(min=0, max=1, default=0.0, doc="part of the normal velocity after an impact")
-
-
-_Action = Literal["warn", "stop"]
-_ContactActionKeys = dataclasses.make_dataclass(
-    "_ContactActionKeys", [(key, _Action, param(default="stop")) for key in CONTACT_LIMITS], frozen=True
-)
-_ContactBoundKeys = dataclasses.make_dataclass(
-    "_ContactBoundKeys",
-    [
-        (key, float | None, param(unit=limit.unit, above=0, default=None, doc=limit.meaning))
-        for key, limit in CONTACT_LIMITS.items()
-    ],
-    frozen=True,
-)
-
-
-@params
-class ContactActions(_ContactActionKeys):
-    """What is done where a contact is beyond a limit."""
-
-
-@params
-class ContactLimitKeys(_ContactBoundKeys):
-    """The limits of a contact as given in the rig."""
-
-    actions: ContactActions = param(default=ContactActions(), doc="of these limits")
-
-    @property
-    def bounds(self) -> tuple[ContactBound, ...]:
-        given = ((key, getattr(self, key), getattr(self.actions, key)) for key in CONTACT_LIMITS)
-        return tuple(ContactBound(key, bound, action == "stop") for key, bound, action in given if bound is not None)
 
 
 def _friction(

@@ -33,7 +33,8 @@ from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.schema import KeyPath, Reading, read, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE
-from cosim.rig.sections.contact_laws import RIGID, ContactLawKeys, ContactLimitKeys, FrictionPair
+from cosim.rig.sections.contact_laws import RIGID, ContactLawKeys, FrictionPair
+from cosim.rig.sections.contact_limits import ContactLimitKeys
 from cosim.rig.sections.contact_shapes import SHAPES, PlacedShape, ShapeKeys, placed_shape
 from cosim.rig.sections.ground import GROUND, Ground, read_ground
 from cosim.rig.sections.joint_definition import keyed

@@ -66,7 +66,7 @@ class ContactState:
         """acceleration: mean one of the step before, along axes that stand still (nv,)."""
         return self.none | self._no_counts | {"acceleration": np.zeros(self.nv)}
 
-    def counts(self, before: State) -> State:
+    def carried(self, before: State) -> State:
         """After a step without contact."""
         return {name: before[name] for name in self._no_counts}
 

@@ -160,7 +160,7 @@ class ContactStep:
         else:
             found = equations.constrained_dynamics(q, v, *given, t, active)
         before, kept = self.plant.layout.unpack(middle.state), self.plant.contacts
-        ended = kept.none | (kept.counts(before["contacts"]) if kept else {})
+        ended = kept.none | (kept.carried(before["contacts"]) if kept else {})
         return self._end(middle, drives, found, ended, np.zeros(len(self.contacts.members)))
 
     # --- with contact ---

@@ -37,7 +37,7 @@ OF_A_CONTACT: Signals = {
     "slips": Signal((), "1", "how often the contact has begun to slide since the start"),
     "lost": Signal((), "J", "energy lost in the contact since the start"),
 }
-COUNTS = ("impulse", "slid", "touches", "slips")
+SINCE_THE_START = ("impulse", "slid", "touches", "slips")
 OF_THE_SOLVER: Signals = {
     "passes": Signal((), "1", "passes of the solver of the contacts in the step before"),
     "residual": Signal((), "m/s", "largest violation of the law of contact that the solver left in the step before"),
@@ -55,7 +55,7 @@ def record_contacts(plant: Plant, recorded: RecordedSignals, t: Numeric, q: Nume
     lost = x["energy"]["contacts"] - plant.contacts.stored_energy(equations, t, q, x)
     for k, (contact, own) in enumerate(plant.contacts.contacts.by_contact):
         recorded.add(contact.name, of_contact(plant.contacts.contacts, own, points, rates, state), OF_A_CONTACT)
-        recorded.add(contact.name, {name: state[name][k] for name in COUNTS} | {"lost": lost[k]}, OF_A_CONTACT)
+        recorded.add(contact.name, {name: state[name][k] for name in SINCE_THE_START} | {"lost": lost[k]}, OF_A_CONTACT)
     recorded.add("contacts", {name: state[name] for name in OF_THE_SOLVER}, OF_THE_SOLVER)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.core.paths import check_file
-from cosim.output.scene.scene import ROLE_COLORS, Scene, Shape, quaternions
+from cosim.output.scene.scene import ROLE_COLORS, TOUCHING, Scene, Shape, quaternions
+from cosim.output.view3d.contact_arrows import ForceArrow, arrows_of
+from cosim.output.view3d.view import contact_columns
 
 if TYPE_CHECKING:
     import viser
@@ -35,12 +37,17 @@ class Poses:
         self._columns = np.array([signals[f"{name}/position"] for name in names], dtype=int)
         references = [signals.get(f"{name}/reference_position", -1) for name in names]
         self._references = np.array(references, dtype=int)
+        self._contacts = contact_columns(list(signals))
         # a loop does not close at positions that are chosen one by one
         self.has_reference = bool((self._references >= 0).any()) and not drawing.scene.closed
 
     def actual(self, row: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
         """row: (number of signals,)"""
         return self._poses(row[self._columns], t)
+
+    def forces(self, row: np.ndarray) -> list[ForceArrow]:
+        """Of the contacts that touch."""
+        return arrows_of(self._contacts, self.drawing.scene, row)
 
     def reference(self, row: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
         """At the references; at the actual position of a joint that has none."""
@@ -98,6 +105,9 @@ class ScenePanel:
             self.springs = server.scene.add_line_segments(
                 "/springs", points, SPRING, thickness=3.0, thickness_units="screen"
             )
+        self.forces = None
+        if scene.force_length:
+            self.forces = self._add_forces(np.zeros((1, 2, 3)), np.full((1, 2, 3), TOUCHING, np.uint8))
         self._camera()
 
     def _camera(self) -> None:
@@ -169,6 +179,22 @@ class ScenePanel:
         if self.springs is not None:
             ends = [[self._point(spring.start), self._point(spring.end)] for spring in self.scene.springs]
             self.springs.points = np.array(ends)
+
+    def show_forces(self, arrows: Sequence[ForceArrow]) -> None:
+        """The forces of contacts."""
+        if self.forces is None:
+            return
+        n = max(len(arrows), len(self.forces.points))  # those that are too many have no length
+        ends, colors = np.zeros((n, 2, 3)), np.full((n, 2, 3), TOUCHING, np.uint8)
+        for k, arrow in enumerate(arrows):
+            ends[k], colors[k] = (arrow.point, arrow.point + arrow.vector), arrow.color
+        if n > len(self.forces.points):
+            self.forces = self._add_forces(ends, colors)
+        else:
+            self.forces.points, self.forces.colors = ends, colors
+
+    def _add_forces(self, ends: np.ndarray, colors: np.ndarray) -> Any:
+        return self.server.scene.add_line_segments("/contacts", ends, colors, thickness=5.0, thickness_units="screen")
 
     def _point(self, end: tuple[int, tuple[float, float, float]]) -> np.ndarray:
         import viser.transforms as tf
