@@ -43,12 +43,14 @@ def lever(R):
     return BELOW * R[:, 2] - RADIUS * np.array([0.0, 0.0, 1.0])
 
 
-def ends_to_slide(t, y):
-    slip = np.array([*y[7:9], 0.0]) + np.cross(y[4:7], lever(axes_of(y[:4])))
-    return np.hypot(*slip[:2]) - 1e-3
+class EndOfSliding:
+    """An event of `solve_ivp`."""
 
+    terminal = True
 
-ends_to_slide.terminal = True
+    def __call__(self, t, y):
+        slip = np.array([*y[7:9], 0.0]) + np.cross(y[4:7], lever(axes_of(y[:4])))
+        return np.hypot(*slip[:2]) - 1e-3
 
 
 def sliding_top(t, y):
@@ -80,7 +82,7 @@ def test_a_tippe_top_turns_over(run):
     spin = np.array([0.0, 0.0, SPIN])
     start = np.concatenate([upright, spin, np.zeros(2)])
     exact = solve_ivp(
-        sliding_top, (0.0, 2.0), start, "DOP853", rtol=1e-9, atol=1e-11, events=[ends_to_slide], dense_output=True
+        sliding_top, (0.0, 2.0), start, "DOP853", rtol=1e-9, atol=1e-11, events=[EndOfSliding()], dense_output=True
     )
     assert 0.9 < exact.t[-1] < 1.1
     velocity = [0.0, 0.0, 0.0, *(axes_of(upright).T @ spin)]
