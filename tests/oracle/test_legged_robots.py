@@ -51,6 +51,7 @@ def test_a_quadruped_lands(run, robot):
     assert of_feet(robot, found, "gap").min() >= -5e-4
     assert of_feet(robot, found, "normal_force")[:, -1].sum() == pytest.approx(robot.mass * G, rel=1e-6)
     assert found["contacts/passes"].max() <= 4
+    assert found.summary["energy"]["residual_relative"] < 3e-3  # drives do work at the mean velocity of an impact
 
 
 @pytest.mark.parametrize("clearance", [0.0, 0.3])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from cosim.execution.stop_reason import finer_steps
 from tests.kit.contact_rigs import body, contact_rig, cube, slider
 
 G = 9.81
@@ -163,3 +164,10 @@ def test_collisions_keep_momentum(run, stiffness):
     middle = np.einsum("i,iat->at", masses, places) / sum(masses)
     line = middle[:, :1] + (middle[:, -1:] - middle[:, :1]) * np.linspace(0.0, 1.0, len(found.t))
     assert np.abs(middle - line).max() < 1e-12
+
+
+def test_coarse_steps_are_not_sent_to_an_integrator_without_contacts(tmp_path):
+    law = "friction: 0.5, stiffness: rigid"
+    ball = body("ball", 1.0, [1.0] * 3, [0, 0, 1])
+    rig = contact_rig(tmp_path, [ball], [f"name: c, link: ball, sphere: 10 cm, with: ground, {law}"], 1.0)
+    assert finer_steps(rig.plant) == "a smaller schedule.step or more schedule.substeps"
