@@ -18,7 +18,6 @@ from cosim.execution.rollouts import Rollouts
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.rig.parametrised_rig import holding_bristles, parametrised
 from cosim.rig.rollout_batch import Faults, RolloutBatch
-from cosim.rig.wiring.initial_state import is_spherical_dof
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.tick.accumulation import Accumulation, UserMetric
@@ -239,8 +238,8 @@ def read_starts(rig: WiredRig, model: TickModel, initial: Mapping[str, Any]) -> 
             what = f"there is no such initial value{did_you_mean(name, list(known))}"
         elif joint in rig.plant.prescribed_dofs:
             what = f"joint '{joint}' is prescribed and starts on its trajectory; leave it out"
-        elif quantity == "position" and is_spherical_dof(rig.spec, joint):
-            what = f"'{rig.spec.owners[joint]}' turns: its position is a quaternion; give its velocities only"
+        elif quantity == "position" and joint not in rig.plant.full_model.coordinate_names:
+            what = f"the orientation of '{rig.spec.owners[joint]}' is a quaternion; give its velocities only"
         elif array.ndim != 1 or not array.size or not np.isfinite(array).all():
             what = f"give an array (k,) of finite numbers in SI for k runs, got {_described(value)}"
         if what:

@@ -51,6 +51,7 @@ def test_a_quadruped_lands(run, robot):
     assert of_feet(robot, found, "gap").min() >= -5e-4
     assert of_feet(robot, found, "normal_force")[:, -1].sum() == pytest.approx(robot.mass * G, rel=1e-6)
     assert found["contacts/passes"].max() <= 4
+    assert found.summary["energy"]["residual_relative"] < 3e-3  # drives do work at the mean velocity of an impact
 
 
 @pytest.mark.parametrize("clearance", [0.0, 0.3])
@@ -97,3 +98,22 @@ def test_hard_contacts_of_mujoco_converge_to_the_same_drop(finest):
     errors = [np.abs(in_mujoco(step) - finest).max() for step in (1e-3, 2.5e-4, 1.25e-4)]
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] <= 3e-6
+
+
+# --- side by side -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("robot", "stiffness"), [(SOLO, "rigid"), (TALOS, "1e7")], ids=["solo12", "talos"])
+def test_drops_in_simd_lanes_are_single_drops_to_the_bit(tmp_path, robot, stiffness):
+    """From heights so far apart that some lanes fly while others are on the ground."""
+    clearances = np.linspace(0.0, 0.15, 11)
+    heights = np.array([robot.base_height(clearance) for clearance in clearances])
+    rig = load_rig(robot.rig(tmp_path, 0.0, duration=0.3, stiffness=stiffness))
+    batch = rig.rollouts(initial={"root_joint.z/position": heights})
+    for k in (0, 4, 10):
+        single = load_rig(robot.rig(tmp_path, clearances[k], duration=0.3, stiffness=stiffness)).run()
+        assert single["root_joint.z/position"][0] == heights[k]
+        assert np.any(single["foot_0/normal_force"] > 0.0)
+        assert {name: float(single[name][-1]) for name in single.signals} == {
+            name: float(batch.final[name][k]) for name in single.signals
+        }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from cosim.execution.stop_reason import finer_steps
 from tests.kit.contact_rigs import body, contact_rig, cube, slider
 
 G = 9.81
@@ -43,12 +44,14 @@ def lever(R):
     return BELOW * R[:, 2] - RADIUS * np.array([0.0, 0.0, 1.0])
 
 
-def ends_to_slide(t, y):
-    slip = np.array([*y[7:9], 0.0]) + np.cross(y[4:7], lever(axes_of(y[:4])))
-    return np.hypot(*slip[:2]) - 1e-3
+class EndOfSliding:
+    """An event of `solve_ivp`."""
 
+    terminal = True
 
-ends_to_slide.terminal = True
+    def __call__(self, t, y):
+        slip = np.array([*y[7:9], 0.0]) + np.cross(y[4:7], lever(axes_of(y[:4])))
+        return np.hypot(*slip[:2]) - 1e-3
 
 
 def sliding_top(t, y):
@@ -80,7 +83,7 @@ def test_a_tippe_top_turns_over(run):
     spin = np.array([0.0, 0.0, SPIN])
     start = np.concatenate([upright, spin, np.zeros(2)])
     exact = solve_ivp(
-        sliding_top, (0.0, 2.0), start, "DOP853", rtol=1e-9, atol=1e-11, events=[ends_to_slide], dense_output=True
+        sliding_top, (0.0, 2.0), start, "DOP853", rtol=1e-9, atol=1e-11, events=[EndOfSliding()], dense_output=True
     )
     assert 0.9 < exact.t[-1] < 1.1
     velocity = [0.0, 0.0, 0.0, *(axes_of(upright).T @ spin)]
@@ -161,3 +164,10 @@ def test_collisions_keep_momentum(run, stiffness):
     middle = np.einsum("i,iat->at", masses, places) / sum(masses)
     line = middle[:, :1] + (middle[:, -1:] - middle[:, :1]) * np.linspace(0.0, 1.0, len(found.t))
     assert np.abs(middle - line).max() < 1e-12
+
+
+def test_coarse_steps_are_not_sent_to_an_integrator_without_contacts(tmp_path):
+    law = "friction: 0.5, stiffness: rigid"
+    ball = body("ball", 1.0, [1.0] * 3, [0, 0, 1])
+    rig = contact_rig(tmp_path, [ball], [f"name: c, link: ball, sphere: 10 cm, with: ground, {law}"], 1.0)
+    assert finer_steps(rig.plant) == "a smaller schedule.step or more schedule.substeps"

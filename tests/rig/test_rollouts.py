@@ -10,6 +10,7 @@ import pytest
 import cosim
 from cosim import Rig
 from cosim.core import ops
+from cosim.core.errors import InputErrors
 from cosim.rig.parameter_arrays import read_arrays
 from cosim.rig.rollouts import read_starts
 from tests.kit.refusals import refusal
@@ -293,3 +294,20 @@ def test_a_metric_that_cannot_be_compiled_names_its_line(arm):
 def test_a_controller_in_python_is_named(rig_of, said):
     rig = rig_of(PUSHED, push="effort = np.array([math.sin(t)])")
     said(refusal(rig.rollouts), r"\(\S*push\.py:[^;]*;")
+
+
+FREE = {
+    "name": "free",
+    "mechanism": {
+        "bodies": [{"name": "ball", "type": "free", "mass": 1, "com": [0, 0, 0], "inertia": [1, 1, 1]}],
+    },
+    "schedule": {"step": "1 ms", "duration": 0.1},
+}
+
+
+def test_free_bodies_start_from_other_places_but_turned_as_in_the_rig():
+    rig, heights = Rig.from_dict(FREE), np.array([0.0, 0.5, 2.0])
+    batch = rig.rollouts(initial={"ball.z/position": heights})
+    np.testing.assert_allclose(batch.final["ball.z/position"], heights - 0.5 * 9.81 * 0.01, rtol=0, atol=1e-9)
+    with pytest.raises(InputErrors, match="the orientation of 'ball' is a quaternion; give its velocities only"):
+        rig.rollouts(initial={"ball.rx/position": heights})

@@ -132,10 +132,8 @@ def _cause_of_violation(rig: WiredRig, duration: float, name: str, whole: _Outco
     first, second = whole.violations[name], half.violations[name]
     seen = f"with half the step it is {second:.2g} instead of {first:.2g}"
     if _shrunk(first, second):
-        projected = rig.plant.loop_closure.projection
-        return (
-            f"the step is too coarse: {seen}; try {finer_steps(rig.plant)}{'' if projected else f', or {PROJECTION}'}"
-        )
+        projection = "" if rig.plant.loop_closure.projection else f", or {PROJECTION}"
+        return f"the step is too coarse: {seen}; try {finer_steps(rig.plant)}{projection}"
     if not _kept(whole, half, (first, second)):
         return f"its cause is not known: {seen}; compare with cosim run --reference"
     established = _established(rig, duration, name) or "no step makes it smaller"
