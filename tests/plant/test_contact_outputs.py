@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from cosim import load_rig
+from cosim import load_rig, load_run
 from cosim.core.errors import RunError
 from cosim.output.contact_events import CHATTER, ContactEvents
 from cosim.rig.run.contact_figures import ContactSolverSummary, contact_warnings
@@ -71,7 +71,7 @@ def test_counts_and_summary_follow_from_the_signals(rig, stiffness, substeps):
     assert solver["passes_mean"] == pytest.approx(found["contacts/total_passes"][-1] / (1500 * substeps))
 
 
-def test_a_cube_that_slides_and_stops_is_told_with_its_energy(rig):
+def test_a_cube_that_slides_and_stops_is_reported_with_its_energy(rig, tmp_path):
     contact = "link: cube, box: [0.2, 0.2, 0.2], with: ground, friction: 0.3, stiffness: rigid"
     joints = "cube: {initial: {position: [0, 0, 0.1, 0, 0, 0, 1], velocity: [1, 0, 0, 0, 0, 0]}}"
     found = rig(CUBE, contact, joints).run()
@@ -86,6 +86,10 @@ def test_a_cube_that_slides_and_stops_is_told_with_its_energy(rig):
     ahead = found["c/point_x"][100] - found["cube.x/position"][100]
     assert ahead == pytest.approx(0.3 * 0.1, rel=1e-6)
     assert found["c/point_z"][100] == pytest.approx(0.0, abs=1e-3)
+    found.save(tmp_path / "run.npz")
+    kept = load_run(tmp_path / "run.npz")
+    for what in ("contacts", "contact_solver", "events"):
+        assert kept.summary[what] == found.summary[what]
 
 
 def test_events_of_a_bouncing_ball_are_its_touches_and_lifts(rig):

@@ -17,7 +17,7 @@ ENTITY = "contacts"
 SHAFT, HEAD, DOT = 0.01, 0.02, 0.025  # diameters of an arrow and of the dot at its point, over the extent
 LONGEST = 2.0  # arrow, over the extent: of impacts
 HEAD_PART = 0.25  # of the length of an arrow
-SLIDING = (192, 57, 43)  # colour of a contact that slides
+SLIDE_COLOR = (192, 57, 43)  # colour of a contact that slides
 OPEN, SLIDES = 0.5, 1.5  # states above which a contact touches and slides
 
 
@@ -31,7 +31,7 @@ class ForceArrow(NamedTuple):
 
     @property
     def color(self) -> tuple[int, int, int]:
-        return SLIDING if self.slides else TOUCHING
+        return SLIDE_COLOR if self.slides else TOUCHING
 
 
 def arrows_of(contacts: Sequence[ContactColumns], scene: Scene, row: np.ndarray) -> list[ForceArrow]:
