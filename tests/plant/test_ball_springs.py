@@ -25,7 +25,12 @@ joints:
 schedule: {{step: 1 ms, duration: 1.3 s, integrator: {integrator}}}
 """
 # order of the method: error of a run against the closed form, of its energy
-FIGURES = {"semi_implicit_euler": (1e-5, 3e-3), "multirate": (1e-4, 1e-5), "rosenbrock": (1e-4, 1e-5)}
+FIGURES = {
+    "semi_implicit_euler": (1e-5, 3e-3),
+    "multirate": (1e-4, 1e-5),
+    "rosenbrock": (1e-4, 1e-5),
+    "moreau": (2e-5, 1e-5),
+}
 
 
 def ball(folder: Any, stiffness: Any = K, speed: float = 5.0, damping: float = 0.0, integrator: str = "rk4") -> Rig:

@@ -43,7 +43,7 @@ def test_a_gripper_holds_what_friction_can_hold(run, share, stiffness, places):
     found = run(bodies, contacts, 1.0)
     height = found["part.z/position"]
     squeeze = sum(found[f"left_{k}/normal_force"][-1] for k in range(len(places)))
-    assert squeeze == pytest.approx(force, rel=1e-6)
+    assert squeeze == pytest.approx(force, rel=1e-5)
     if share > 1.0:
         assert abs(height[-1] - height[200]) < 1e-12
         assert abs(height[-1] - 0.5) < (1e-12 if stiffness == RIGID else 1e-5)

@@ -36,7 +36,11 @@ def plant_of(tmp_path, rail):
 
 def marched(plant, integrator):
     """The states (STEPS + 1) of the plant."""
-    integration = Integration(replace(plant, multirate=INTEGRATORS[integrator].multirate), integrator, False)
+    integration = Integration(
+        replace(plant, multirate=INTEGRATORS[integrator].multirate, moreau=INTEGRATORS[integrator].moreau),
+        integrator,
+        False,
+    )
     state = integration.plant.initial()
     state["external"] = {"since": np.array(SINCE), "coefficients": COEFFICIENTS}
     states, request = [integration.plant.layout.pack(state)], np.zeros(2)
@@ -66,14 +70,21 @@ def exact(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("integrator", "tolerance"),
-    [("rk4", 1e-9), ("rodas4", 1e-7), ("rosenbrock", 1e-4), ("multirate", 1e-4), ("semi_implicit_euler", 2e-2)],
+    [
+        ("rk4", 1e-9),
+        ("rodas4", 1e-7),
+        ("rosenbrock", 1e-4),
+        ("multirate", 1e-4),
+        ("semi_implicit_euler", 2e-2),
+        ("moreau", 2e-3),
+    ],
 )
 def test_motion_and_work_of_every_integrator(tmp_path, exact, integrator, tolerance):
     plant = plant_of(tmp_path, FREE)
     end = marched(plant, integrator)[-1]
     found = np.concatenate([end["position"], end["velocity"], end["energy"]["external"]])
     np.testing.assert_allclose(found, exact, atol=tolerance * np.abs(exact).max())
-    assert set(INTEGRATORS) == {"rk4", "rodas4", "rosenbrock", "multirate", "semi_implicit_euler"}
+    assert set(INTEGRATORS) == {"rk4", "rodas4", "rosenbrock", "multirate", "semi_implicit_euler", "moreau"}
 
 
 def test_the_energy_of_the_plant_is_what_comes_in(tmp_path):

@@ -31,7 +31,7 @@ NATURAL = {"type": "spline", "points": [0.3, 0.1], "times": ["300.7 ms", "711.3 
 CART = {"name": "cart", "type": "prismatic", "axis": [1, 0, 0], "mass": 2.0}
 SLIDER = {"name": "slider", "type": "prismatic", "axis": [1, 0, 0], "mass": 1.0}
 PENDULUM = {"name": "pendulum", "axis": [0, 1, 0], "mass": M, "com": [0, 0, -L], "inertia": [J] * 3}
-INTEGRATORS = {"semi_implicit_euler": 1, "rk4": 4, "rosenbrock": 2, "rodas4": 4, "multirate": 2}
+INTEGRATORS = {"semi_implicit_euler": 1, "rk4": 4, "rosenbrock": 2, "rodas4": 4, "multirate": 2, "moreau": 2}
 
 
 def carried(what: dict[str, Any], given: dict[str, Any], by: str = "joint", **more: Any) -> dict[str, Any]:

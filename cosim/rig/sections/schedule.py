@@ -152,7 +152,8 @@ def _read_tolerance(values: Mapping[str, Any], adaptive: bool, given: bool, read
             what = f"{integrator} keeps a tolerance with 'substeps: {AUTO}' only; add it, or remove 'tolerance'"
             reading.fail(("schedule", "tolerance"), what)
         return None
-    fix = f"use integrator: {' or '.join(name for name, method in INTEGRATORS.items() if method.estimate)}"
+    able = (name for name, other in INTEGRATORS.items() if other.estimate and (adaptive or not other.doubles))
+    fix = f"use integrator: {' or '.join(able)}"
     why = f"{integrator} does not estimate its error; {fix}"
     if adaptive:
         reading.fail(("schedule", "substeps"), f"{why}, or give a number of substeps")

@@ -27,7 +27,9 @@ from cosim.core.types import Numeric
 from cosim.mechanics.multibody.contact.shapes import ContactLaw
 
 PROXIMAL, SOFT = 1e-6, 1e-2  # ε, of the mean mobility of a rigid point, and of a soft one
-CORRECTED = 0.2  # part of the penetration of a rigid point that is corrected per step
+# the penetration of a rigid point is corrected by this part per step, no faster than with this time constant: a body that
+# was 4 mm deep is pushed out with less than its weight, and does not fly off
+CORRECTED, SLOWEST_CORRECTION = 0.2, 0.02  # 1, s
 SLOWEST_BOUNCE = 0.05  # m/s, of the approach; below, a rigid point does not rebound
 LEAST_RESTITUTION = 0.01  # that dampers give; the damping ratio is 4.8 there
 NEWTON_STEPS = 8  # of the damping ratio
@@ -85,7 +87,7 @@ def spring_after(terms: PointTerms, force: Numeric, state: PointState) -> Numeri
 
 
 def _rigid_shift(law: ContactLaw, gap: Numeric, before: Numeric, free: Numeric, h: Numeric) -> Numeric:
-    closing = ops.where(gap > 0.0, 2.0 * gap, CORRECTED * gap) / h
+    closing = ops.where(gap > 0.0, 2.0 * gap / h, gap * ops.minimum(CORRECTED / h, 1.0 / SLOWEST_CORRECTION))
     if ops.is_zero(law.restitution):
         return ops.array([0.0, 0.0, closing])
     hits = ops.logical_and(free[2] + closing < 0.0, before[2] < -SLOWEST_BOUNCE)
