@@ -18,7 +18,6 @@ from cosim.execution.rollouts import Rollouts
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.rig.parametrised_rig import holding_bristles, parametrised
 from cosim.rig.rollout_batch import Faults, RolloutBatch
-from cosim.rig.wiring.initial_state import is_spherical_dof
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.tick.accumulation import Accumulation, UserMetric
@@ -57,7 +56,7 @@ def run_rollouts(
     given = read_arrays(rig, parameters)
     model = opened_model(rig, given.numbers, _unknown(unknown, given.numbers))
     starts = read_starts(rig, model, initial)
-    k = _number_of_runs(given, starts)
+    k = number_of_runs(given, starts)
     for name, count in (("every", every), ("threads", threads)):
         if count is not None and (not isinstance(count, int) or count < 1):
             raise InputError(f"give a whole number of 1 or more, got {count!r}", name)
@@ -150,7 +149,7 @@ def opened_model(rig: WiredRig, numbers: tuple[str, ...], unknown: frozenset[str
     return rig.parametrised[1]
 
 
-def _number_of_runs(given: ParameterArrays, starts: Starts | None) -> int:
+def number_of_runs(given: ParameterArrays, starts: Starts | None) -> int:
     """Raises InputError where parameters and initial states are of unlike length."""
     if given.k is not None and starts is not None and given.k != len(starts):
         what = f"there are {given.k} runs with parameters and {len(starts)} initial states"
@@ -239,8 +238,8 @@ def read_starts(rig: WiredRig, model: TickModel, initial: Mapping[str, Any]) -> 
             what = f"there is no such initial value{did_you_mean(name, list(known))}"
         elif joint in rig.plant.prescribed_dofs:
             what = f"joint '{joint}' is prescribed and starts on its trajectory; leave it out"
-        elif quantity == "position" and is_spherical_dof(rig.spec, joint):
-            what = f"'{rig.spec.owners[joint]}' turns: its position is a quaternion; give its velocities only"
+        elif quantity == "position" and joint not in rig.plant.full_model.coordinate_names:
+            what = f"the orientation of '{rig.spec.owners[joint]}' is a quaternion; give its velocities only"
         elif array.ndim != 1 or not array.size or not np.isfinite(array).all():
             what = f"give an array (k,) of finite numbers in SI for k runs, got {_described(value)}"
         if what:
