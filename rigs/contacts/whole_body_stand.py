@@ -32,7 +32,7 @@ class Params:
     )
     speed: float = param(unit="m/s", default=0.0, doc="along x, of the place that the trunk is drawn to")
     begins: float = param(unit="s", min=0, default=0.5, doc="of the trot")
-    period: float = param(unit="s", min=0, default=0.0, doc="of two steps of a trot; 0: it stands")
+    stride: float = param(unit="s", min=0, default=0.0, doc="of two steps of a trot; 0: it stands")
     lift: float = param(unit="m", min=0, default=0.04, doc="height of a step")
     foot_stiffness: float = param(unit="N/m", min=0, default=600.0, doc="of a foot that swings")
     foot_damping: float = param(unit="N*s/m", min=0, default=25.0)
@@ -79,12 +79,12 @@ class WholeBodyStand:
 
     def _walks(self, t, p):
         """For how long it has trotted [s]."""
-        return ops.where(p.period > 0.0, ops.maximum(t - p.begins, 0.0), 0.0)
+        return ops.where(p.stride > 0.0, ops.maximum(t - p.begins, 0.0), 0.0)
 
     def _swing(self, p, walks, k):
         """How far foot k is on its step, 0 to 1; 0 while it stands."""
         late = 0.0 if k in (0, len(self.feet) - 1) else 0.5
-        phase = walks / ops.maximum(p.period, 1e-3) + late
+        phase = walks / ops.maximum(p.stride, 1e-3) + late
         phase = phase - ops.floor(phase)
         return ops.where(ops.logical_and(walks > 0.0, phase < 0.5), 2.0 * phase, 0.0)
 
@@ -109,7 +109,7 @@ class WholeBodyStand:
 
     def _target(self, p, swing, pose, twist, speed, place, under):
         """Where a foot that swings should be: in the middle of its next stance it is under its hip."""
-        ahead = 0.25 * p.period * speed[:2] + STEP_BACK * (twist[:2] - speed[:2])
+        ahead = 0.25 * p.stride * speed[:2] + STEP_BACK * (twist[:2] - speed[:2])
         height = place[2] + under[2] + p.lift * ops.sin(np.pi * swing)
         return ops.array([pose[0, 3] + under[0] + ahead[0], pose[1, 3] + under[1] + ahead[1], height])
 
