@@ -36,7 +36,9 @@ def test_a_quadruped_trots():
     speed = np.polyfit(run.t[late], run["trunk.x/position"][late], 1)[0]
     assert speed == pytest.approx(0.2, rel=0.1)
     assert np.abs(run["trunk.z/position"] - run["trunk.z/position"][0]).max() < 0.03
-    assert max(np.abs(run[f"trunk.{turn}/position"]).max() for turn in ("rx", "ry", "rz")) < 0.2
+    turns = np.abs([run[f"trunk.{turn}/position"] for turn in ("rx", "ry", "rz")])
+    assert turns.max() < 0.4  # in the first steps
+    assert turns[:, late].max() < 0.05
     stands = {foot: run[f"{foot}/normal_force"] > 0.0 for foot in FEET}
     for pair in (("lf", "rh"), ("rf", "lh")):
         share = np.mean(stands[pair[0]][late] == stands[pair[1]][late])
