@@ -23,9 +23,9 @@ class Params:
     trunk: str = param(doc="the link that is held")
     feet: tuple[str, ...] = param(doc="frames of the mechanism, the first and the last one swing together")
     stiffness: float = param(unit="N/m", min=0, default=1000.0, doc="K of the place of the trunk")
-    damping: float = param(unit="N*s/m", min=0, default=120.0)
-    rotational_stiffness: float = param(unit="N*m/rad", min=0, default=120.0)
-    rotational_damping: float = param(unit="N*m*s/rad", min=0, default=10.0)
+    damping: float = param(unit="N*s/m", min=0, default=120.0, doc="D of the place of the trunk")
+    rotational_stiffness: float = param(unit="N*m/rad", min=0, default=120.0, doc="K of its orientation")
+    rotational_damping: float = param(unit="N*m*s/rad", min=0, default=10.0, doc="D of its orientation")
     posture: float = param(unit="N*m*s/rad", min=0, default=0.2, doc="damping of each joint")
     friction: float = param(
         unit="1", above=0, default=0.5, doc="most force of a foot along the ground, per normal force"
@@ -35,7 +35,7 @@ class Params:
     stride: float = param(unit="s", min=0, default=0.0, doc="of two steps of a trot; 0: it stands")
     lift: float = param(unit="m", min=0, default=0.04, doc="height of a step")
     foot_stiffness: float = param(unit="N/m", min=0, default=600.0, doc="of a foot that swings")
-    foot_damping: float = param(unit="N*s/m", min=0, default=25.0)
+    foot_damping: float = param(unit="N*s/m", min=0, default=25.0, doc="of a foot that swings")
 
 
 class WholeBodyStand:
