@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
+from tests.kit.refusals import refusal
 from tests.kit.samples import FOLDER
 
 G = 9.81
@@ -75,3 +76,12 @@ def test_a_peg_finds_its_hole():
     assert run["east/normal_force"][-1] == pytest.approx(side, rel=1e-3)
     along = 2000 * (run["z/position"][-1] + 0.085)
     assert run["bottom/normal_force"][-1] == pytest.approx(along, abs=0.2 * side + 1e-3)
+
+
+def test_a_number_of_a_controller_with_the_name_of_a_key_of_the_rig_is_refused(tmp_path):
+    """It would never get what the rig file gives it."""
+    text = (FOLDER / "contacts" / "squeeze.py").read_text().replace("    force: float", "    period: float")
+    (tmp_path / "squeeze.py").write_text(text.replace("p.force", "p.period"))
+    (tmp_path / "rig.yaml").write_text((FOLDER / "contacts" / "gripper.yaml").read_text())
+    what = refusal(load_rig, tmp_path / "rig.yaml")
+    assert "squeeze.py: its parameter 'period' has the name of a key that the rig file reads itself" in what
