@@ -1,4 +1,5 @@
-"""The exact gradient of a figure of merit of runs with respect to gains and numbers of the plant, and what has none."""
+"""The exact gradient of a figure of merit of runs with respect to gains, numbers of the plant and initial values, and
+what has none."""
 
 from __future__ import annotations
 
@@ -16,11 +17,22 @@ from cosim.core.compile.jit import vector_lanes
 from cosim.core.errors import CompileError, InputError, InputErrors, RunError, SourceLocation, did_you_mean, plural
 from cosim.core.types import Array, Numeric
 from cosim.execution.gradients import GradientArrays, Gradients
+from cosim.rig.gradient_starts import present_starts, start_slopes
+from cosim.rig.gradient_touches import warnings_of_touches
 from cosim.rig.parameter_arrays import ParameterArrays, read_arrays
 from cosim.rig.parameter_table import table_of
 from cosim.rig.parametrised_rig import bristles_of
 from cosim.rig.rollout_batch import Faults
-from cosim.rig.rollouts import accumulation_of, check_compiled, first_memories, opened_model, reason_of_stop
+from cosim.rig.rollouts import (
+    accumulation_of,
+    check_compiled,
+    first_memories,
+    number_of_runs,
+    opened_model,
+    read_starts,
+    reason_of_stop,
+)
+from cosim.rig.run.run_warnings import give
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.loop.reverse_loop import ReverseLoop, ReverseProgram
 from cosim.simulation.tick.accumulation import Accumulation, UserMetric
@@ -37,9 +49,11 @@ Obstacle = tuple[SourceLocation | str, str, str]  # (place, what has, fix)
 
 @dataclass(eq=False, repr=False)
 class Gradient(Mapping[str, Any]):
-    """`gradient["arm.kp"]`: the derivatives of `value` with respect to a parameter, in its shape, () or (n,).
+    """`gradient["arm.kp"]`: the derivatives of `value` with respect to a parameter, in its shape, () or (n,), or to an
+    initial value.
 
-    metrics: name -> (joints,), or as its function returns it; parameters: their values; units: of the parameters, SI.
+    metrics: name -> (joints,), or as its function returns it; parameters: their values, and the initial ones; units:
+    of the parameters, SI.
     Of k runs all arrays have a leading dimension k; `stopped` (k,) are NaN, and `faults` has the reasons.
     """
 
@@ -80,6 +94,7 @@ def find_gradient(
     rig: WiredRig,
     metrics: Metrics,
     parameters: Parameters,
+    initial: Parameters,
     ticks: int,
     objective: Objective | None,
     threads: int | None,
@@ -89,28 +104,41 @@ def find_gradient(
     wanted = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
     check_differentiable(rig, wanted)
     _check_counts(threads, tape)
-    single = not isinstance(parameters, Mapping)
-    arrays = _present(rig, parameters) if single else parameters
-    given = read_arrays(rig, arrays)
-    if not (wanted and arrays):
+    arrays = parameters if isinstance(parameters, Mapping) else _present(rig, _names(parameters))
+    begins = initial if isinstance(initial, Mapping) else present_starts(rig, _names(initial))
+    single = not any(isinstance(each, Mapping) for each in (parameters, initial))
+    if not (wanted and (arrays or begins)):
         missing = "parameters" if wanted else "metrics"
         raise InputError(f"give at least one of the {missing}", missing)
-    model, k, count = opened_model(rig, given.numbers), given.k or 1, ticks + 1
-    first = first_memories(rig, model, given)
+    if not single:  # what is at its values in the rig is the same in all runs
+        rows = [value for each in (parameters, initial) if isinstance(each, Mapping) for value in each.values()]
+        k = len(np.atleast_1d(rows[0])) if rows else 1
+        arrays = arrays if isinstance(parameters, Mapping) else _repeated(arrays, k)
+        begins = begins if isinstance(initial, Mapping) else _repeated(begins, k)
+    given = read_arrays(rig, arrays)
+    model, count = opened_model(rig, given.numbers), ticks + 1
+    starts = read_starts(rig, model, begins)
+    k = number_of_runs(given, starts)
+    first = first_memories(rig, model, given, starts)
+    slopes = {} if starts is None else start_slopes(rig, model, given, starts)
     goal = _Goal(accumulation_of(model, wanted, ticks), objective, count)
     places = _places(rig, model, given, list(arrays))
-    loop = _loop(rig, model, goal.accumulation, places, 1 if k == 1 else vector_lanes())
+    varied = _varied(model, places, slopes)
+    loop = _loop(rig, model, goal.accumulation, varied, 1 if k == 1 else vector_lanes())
     found = Gradients(loop, first, goal.accumulation.initial(), count, goal.slope, tape).run(k, threads)
     faults = Faults(found.faulty, lambda number: reason_of_stop(model, first, number, count))
     if single and found.faulty[0]:
         raise RunError(f"the run is stopped: {faults[0]}", "gradient")
+    of_starts = {name: np.sum(found.derivatives * slope, axis=1) for name, slope in slopes.items()}
     _pass_start(rig, model, given, first, found)
     values, of_metrics = goal.values(found.accumulators)
     values[found.faulty] = found.derivatives[found.faulty] = np.nan
+    for slope in of_starts.values():
+        slope[found.faulty] = np.nan
     shapes = _shapes(rig, list(places))
 
-    def shaped(rows: Array) -> dict[str, Any]:
-        of = {name: rows[:, where].reshape(k, *shapes[name]) for name, where in places.items()}
+    def shaped(rows: Array, of_start: Mapping[str, Array]) -> dict[str, Any]:
+        of = {name: rows[:, where].reshape(k, *shapes[name]) for name, where in places.items()} | dict(of_start)
         return {name: array[0] if single else array for name, array in of.items()}
 
     made = Gradient(
@@ -118,13 +146,14 @@ def find_gradient(
         joints=rig.joints,
         value=float(values[0]) if single else values,
         metrics={name: array[0] if single else array for name, array in of_metrics.items()},
-        parameters=shaped(first(slice(0, k))),
-        derivatives=shaped(found.derivatives),
-        units=_units(rig, list(places)),
+        parameters=shaped(first(slice(0, k)), {} if starts is None else starts.values),
+        derivatives=shaped(found.derivatives, of_starts),
+        units=_units(rig, list(places)) | {name: model.signals.declared[name].unit for name in slopes},
         stopped=bool(found.faulty[0]) if single else found.faulty,
         faults=faults,
     )
     _check_finite(made, ~found.faulty)
+    give(warnings_of_touches(rig, arrays, begins, ticks, threads), 4)
     return made
 
 
@@ -136,10 +165,18 @@ def _check_counts(threads: int | None, tape: float) -> None:
         raise InputError(f"give a number of bytes above 0, got {tape!r}", "tape")
 
 
-def _present(rig: WiredRig, parameters: str | Sequence[str]) -> dict[str, Array]:
+def _names(given: str | Sequence[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _repeated(values: Mapping[str, ArrayLike], k: int) -> dict[str, Array]:
+    return {name: np.repeat(np.asarray(value), k, axis=0) for name, value in values.items()}
+
+
+def _present(rig: WiredRig, names: Sequence[str]) -> dict[str, Array]:
     """The values of these parameters in the rig, one row each. Raises InputErrors for names that do not exist."""
     table, errors = table_of(rig), list[InputError]()
-    found = table.find_all([parameters] if isinstance(parameters, str) else parameters, errors)
+    found = table.find_all(names, errors)
     if errors:
         raise InputErrors(errors)
     numbers = {name: table.numbers(parameter.name)[_elements(element)] for name, (parameter, element) in found.items()}
@@ -181,18 +218,22 @@ def _places(rig: WiredRig, model: TickModel, given: ParameterArrays, names: Sequ
     return places
 
 
-def _loop(
-    rig: WiredRig, model: TickModel, accumulation: Accumulation, places: Mapping[str, slice], width: int
-) -> ReverseLoop:
+def _varied(model: TickModel, places: Mapping[str, slice], slopes: Mapping[str, Array]) -> Array:
+    """bool (size,): the numbers of the memory at t = 0 whose derivatives are wanted."""
+    varied = np.zeros(model.layout.size, dtype=bool)
+    for where in places.values():
+        varied[where] = True
+    for slope in slopes.values():
+        varied |= (slope != 0.0).any(axis=0)
+    varied[model.layout.place("plant", "bristles").where] |= model.layout.place("numbers").where != slice(0, 0)
+    return varied
+
+
+def _loop(rig: WiredRig, model: TickModel, accumulation: Accumulation, varied: Array, width: int) -> ReverseLoop:
     """The compiled ticks, derived once for the same metrics and parameters. Raises InputError for what has no
     derivative."""
-    key = model, accumulation.key, tuple(places)
+    key = model, accumulation.key, varied.tobytes()
     if rig.differentiated is None or rig.differentiated.key[1:] != key[1:] or rig.differentiated.key[0] is not model:
-        varied = np.zeros(model.layout.size, dtype=bool)
-        for where in places.values():
-            varied[where] = True
-        bristles = model.layout.place("plant", "bristles").where
-        varied[bristles] = model.layout.place("numbers").where != slice(0, 0)
         try:
             rig.differentiated = DifferentiatedTicks(key, reverse_program(model, accumulation, varied), {})
         except CompileError as error:

@@ -214,27 +214,29 @@ class Rig(WiredRig):
     def gradient(
         self,
         metrics: Metrics,
-        parameters: Parameters,
+        parameters: Parameters = (),
         duration: float | str | None = None,
         objective: Objective | None = None,
         threads: int | None = None,
         tape: float = 1e9,
+        initial: Parameters = (),
     ) -> Gradient:
-        """A figure of merit of a run from t = 0, and its exact derivatives with respect to gains and numbers of the
-        plant: every tick is differentiated backwards, in machine code.
+        """A figure of merit of a run from t = 0, and its exact derivatives with respect to gains, numbers of the
+        plant and initial values: every tick is differentiated backwards, in machine code.
 
         metrics: names out of `cosim.METRICS`, or functions of (t, signals by name) that are integrated over time;
         parameters: names out of `parameters` and `numbers`, at their values in the rig, or name -> one number or one
         row per run, (k,) or (k, n), in SI, as in `rollouts`; duration: see `run`; objective: of the metrics by name,
         (joints,) each, to one number, with `cosim.plugin.ops` (default: the sum of them all); threads: one per core by
-        default; tape: most bytes for what a run leaves for its way back, a run that needs more is computed twice.
+        default; tape: most bytes for what a run leaves for its way back, a run that needs more is computed twice;
+        initial: names `<joint>/position` or `<joint>/velocity`, or name -> one number per run, (k,), as in `rollouts`.
         Raises InputErrors for names, shapes and values that do not fit, and for a rig without derivative, with what has
         none. Raises RunError where the run is stopped; of several runs those are NaN.
         """
         from cosim.rig.gradient import find_gradient
 
         ticks = ticks_of(self, _seconds(duration))
-        return find_gradient(self, metrics, parameters, ticks, objective, threads, tape)
+        return find_gradient(self, metrics, parameters, initial, ticks, objective, threads, tape)
 
     def __repr__(self) -> str:
         names = ", ".join(loop.name for loop in self.tick_model.loops) or "no controller"

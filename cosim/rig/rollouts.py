@@ -56,7 +56,7 @@ def run_rollouts(
     given = read_arrays(rig, parameters)
     model = opened_model(rig, given.numbers, _unknown(unknown, given.numbers))
     starts = read_starts(rig, model, initial)
-    k = _number_of_runs(given, starts)
+    k = number_of_runs(given, starts)
     for name, count in (("every", every), ("threads", threads)):
         if count is not None and (not isinstance(count, int) or count < 1):
             raise InputError(f"give a whole number of 1 or more, got {count!r}", name)
@@ -149,7 +149,7 @@ def opened_model(rig: WiredRig, numbers: tuple[str, ...], unknown: frozenset[str
     return rig.parametrised[1]
 
 
-def _number_of_runs(given: ParameterArrays, starts: Starts | None) -> int:
+def number_of_runs(given: ParameterArrays, starts: Starts | None) -> int:
     """Raises InputError where parameters and initial states are of unlike length."""
     if given.k is not None and starts is not None and given.k != len(starts):
         what = f"there are {given.k} runs with parameters and {len(starts)} initial states"

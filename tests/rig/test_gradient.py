@@ -35,7 +35,9 @@ SAMPLES = [name for name in SAMPLES if not name.startswith("layouts/")]
 WITHOUT_NUMBERS = {"elastic/cantilever", "elastic/sliding_beam", "elastic/spin_up"}
 # their paths have no parameters of the plant, and all else is as in other rigs
 SAME = {"ur5_circle", "ur5_time_optimal"}
-COMPARED = [name for name in SAMPLES if name not in REFUSED | WITHOUT_NUMBERS | COVERED.keys() | SAME]
+# bodies begin to touch in their runs; `test_gradient_of_contacts` has others
+TOUCHING = {"contacts/gripper", "contacts/peg_in_hole", "contacts/quadruped_stand"}
+COMPARED = [name for name in SAMPLES if name not in REFUSED | WITHOUT_NUMBERS | COVERED.keys() | SAME | TOUCHING]
 # those that have all kinds of parts
 CHOSEN = few_samples(COMPARED)
 

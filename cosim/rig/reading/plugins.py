@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -75,6 +76,10 @@ def read_plugin(
         if data.get(key) is not None
     )
     keys = ("type", *besides, *OPTIONS.get(kind, ()))
+    taken = [field.name for field in fields(module.Params) if field.name in keys]
+    if taken:
+        what = f"{data['type']}: its parameter '{taken[0]}' has the name of a key that the rig file reads itself"
+        return reading.fail((*path, "type"), f"{what}; give it another name")
     read = schema.read(module.Params, data, path, reading.of(joints, n), besides=keys)
     params = _of_joints(read, joints, all_joints)
     slide = next((name for name, joint in (joints or {}).items() if joint == "prismatic"), None)

@@ -1,0 +1,125 @@
+"""Derivatives of runs in which bodies touch, by numbers of contacts and by how a run starts: central differences and
+closed forms."""
+
+import re
+
+import numpy as np
+import pytest
+
+from cosim import load_rig
+from cosim.core import ops
+from tests.kit.refusals import refusal
+from tests.kit.rigs import rig_in
+from tests.kit.samples import FOLDER
+
+G = 9.81
+PUCK = """
+name: puck
+mechanism:
+  bodies:
+    - {{name: puck, type: free, mass: 1 kg, inertia: [2e-3, 3e-3, 4e-3]}}
+  contacts:
+    - {{name: floor, link: puck, {shape}, with: ground, friction: 0.3, {law}}}
+joints:
+  puck: {{initial: {{position: [0, 0, {height}, 0, 0, 0, 1], velocity: [1.0, 0.2, 0, 0, 0, {spin}]}}}}
+schedule: {{step: 1 ms, duration: 0.2 s}}
+"""
+BOX, BALL = "box: [20 cm, 10 cm, 6 cm]", "sphere: 3 cm, torsional: 5 mm, rolling: 2 mm"
+
+
+def puck(folder, shape=BOX, law="stiffness: 1e5", height=0.0299, spin=3.0):
+    return rig_in(folder, PUCK.format(shape=shape, law=law, height=height, spin=spin))
+
+
+def figure(t, signals):
+    """Of the motion over time."""
+    return ops.array([signals["puck.x/position"] + 0.3 * signals["puck.y/position"] + signals["puck.y/velocity"]])
+
+
+def start_names(rig):
+    return [f"{name}/velocity" for name in rig.joints if name.startswith("puck")] + ["puck.x/position"]
+
+
+def difference(rig, name, value, element=None, of_start=False):
+    """Richardson's value of central differences."""
+    found = []
+    for step in (1e-3, 5e-4):
+        moved = step * max(abs(np.atleast_1d(value)[element or 0]), 1e-2)
+        ends = np.repeat(np.atleast_1d(value)[None], 2, axis=0)
+        ends[:, element or 0] += [-moved, moved]
+        rows = {name: ends[:, 0] if element is None else ends}
+        given = {"initial": rows} if of_start else {"parameters": rows}
+        low, high = rig.rollouts(**given, metrics=[figure])["figure"].reshape(2)
+        found.append((high - low) / (2.0 * moved))
+    return (4.0 * found[1] - found[0]) / 3.0
+
+
+@pytest.mark.parametrize("shape", [BOX, BALL], ids=["box", "ball"])
+def test_derivatives_by_numbers_of_contacts_and_starts_equal_differences(tmp_path, shape):
+    rig = puck(tmp_path, shape)
+    names = ["mechanism.floor.friction", "mechanism.floor.stiffness", "mechanism.puck.mass"]
+    names += ["mechanism.floor.torsional", "mechanism.floor.rolling"] if shape == BALL else []
+    starts = [*start_names(rig)[:3], "puck.x/position"]
+    gradient = rig.gradient(figure, names, initial=starts)
+    assert list(gradient) == names + starts
+    largest = np.abs(gradient.vector).max()
+    for name in gradient:
+        expected = difference(rig, name, gradient.parameters[name], of_start=name in starts)
+        scale = largest * (1e-9 if name != "mechanism.floor.stiffness" else 1e-12)
+        assert gradient[name] == pytest.approx(expected, rel=1e-6, abs=scale), name
+
+
+def test_where_a_box_stops_depends_on_friction_and_launch_as_coulomb_says(tmp_path):
+    """On a straight way x = v²/2 μ g."""
+    rig = rig_in(
+        tmp_path,
+        PUCK.format(shape=BOX, law="stiffness: 1e6", height=0.03 - G / 8e6, spin=0)
+        .replace("velocity: [1.0, 0.2,", "velocity: [0.5, 0,")
+        .replace("0.2 s}", "1 s}"),
+    )
+
+    def late(t, signals):
+        return ops.array([ops.where(t > 0.9, signals["puck.x/position"], 0.0)])
+
+    gradient = rig.gradient(late, "mechanism.floor.friction", initial="puck.x/velocity")
+    assert gradient["puck.x/velocity"] == pytest.approx(0.1 * 0.5 / (0.3 * G), rel=2e-2)
+    assert gradient["mechanism.floor.friction"] == pytest.approx(-0.1 * 0.125 / (0.09 * G), rel=2e-2)
+    assert gradient.units["puck.x/velocity"] == "m/s"
+
+
+def test_rows_of_starts_equal_single_gradients(tmp_path):
+    rig = puck(tmp_path)
+    speeds = np.linspace(0.5, 1.5, 5)
+    rows = rig.gradient(figure, "mechanism.floor.friction", initial={"puck.x/velocity": speeds})
+    assert rows["puck.x/velocity"].shape == rows["mechanism.floor.friction"].shape == (5,)
+    single = rig.gradient(figure, "mechanism.floor.friction", initial={"puck.x/velocity": speeds[3:4]})
+    np.testing.assert_allclose(rows.vector[3], single.vector[0], rtol=1e-12)
+
+
+def test_a_start_with_a_closed_loop():
+    """The other joints follow where the loop closes."""
+    rig = load_rig(FOLDER / "mechanisms" / "four_bar.yaml", interpret=False)
+
+    def turned(t, signals):
+        return ops.array([signals["crank/position"] + signals["rocker/velocity"]])
+
+    for name in ("crank/position", "crank/velocity"):
+        gradient = rig.gradient(turned, duration=0.1, initial=name)
+        at, step = float(gradient.parameters[name]), 1e-4
+        low, high = rig.rollouts(initial={name: [at - step, at + step]}, metrics=[turned], duration=0.1)[
+            "turned"
+        ].reshape(2)
+        assert gradient[name] == pytest.approx((high - low) / (2 * step), rel=1e-6), name
+
+
+def test_a_touch_in_the_run_is_told(tmp_path):
+    """A ball that falls and rebounds: the derivative is of the steps, in which the touch stays in its step."""
+    rig = puck(tmp_path, BALL, "stiffness: rigid, restitution: 0.7", 0.05, 0.0)
+    with pytest.warns(match=re.escape("contact 'floor' touches in some steps of the run and not in others")):
+        rig.gradient(figure, "mechanism.floor.friction")
+
+
+def test_starts_that_do_not_exist_are_refused(tmp_path):
+    rig = puck(tmp_path)
+    assert "there is no such initial value" in refusal(rig.gradient, figure, initial="puck.q/velocity")
+    assert refusal(rig.gradient, figure) == "parameters: give at least one of the parameters"
