@@ -39,6 +39,7 @@ class BodyContact(NamedTuple):
     shapes: tuple[ContactShape, ContactShape]
     law: ContactLaw
     place: SourceLocation
+    virtual: bool = False
 
     @property
     def points(self) -> int:
@@ -57,7 +58,8 @@ def body_contacts(tree: Tree, contacts: Sequence[Contact]) -> ContactSet:
     found = []
     for contact in contacts:
         (a, at_a), (b, at_b) = (on_body(tree, link, pose) for link, pose in contact.ends)
-        found.append(BodyContact(contact.name, (a, b), (at_a, at_b), contact.shapes, contact.law, contact.place))
+        own = contact.name, (a, b), (at_a, at_b), contact.shapes, contact.law, contact.place, contact.virtual
+        found.append(BodyContact(*own))
     return ContactSet(tuple(found))
 
 

@@ -256,6 +256,7 @@ class Contact:
     shapes: tuple[ContactShape, ContactShape]
     law: ContactLaw
     place: SourceLocation = NOWHERE
+    virtual: bool = False  # whether it is in the simulation alone, and the drives of real joints exert its force
 
 
 @dataclass(frozen=True)

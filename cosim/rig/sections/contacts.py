@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, Literal, NamedTuple
 
@@ -52,6 +52,7 @@ class _Named:
 class ContactKeys(ContactLawKeys, ShapeKeys, _Named):
     shapes: Literal["collision"] | None = param(default=None, doc="those of the robot file, in place of a shape")
     links: tuple[Reference, ...] | None = param(default=None, doc="that have these shapes")
+    virtual: bool = param(default=False, doc="in the simulation alone; drives of real joints exert its force")
 
 
 class Side(NamedTuple):
@@ -113,6 +114,9 @@ class ContactReader:
 
     def _entry(self, keys: ContactKeys, other: YamlValue, path: KeyPath) -> list[Contact]:
         before = len(self.reading.errors)
+        if keys.virtual and (keys.stiffness is None or math.isinf(keys.stiffness)):
+            why = "the stiffness that drives can exert is bounded by their damping; give it in N/m"
+            self.reading.fail((*path, "virtual"), f"a virtual contact needs 'stiffness': {why}")
         firsts, second = self._firsts(keys, path), self._second(other, path)
         if second is None or len(self.reading.errors) > before:
             return []
@@ -121,7 +125,7 @@ class ContactReader:
             if why := self._refusal(first, second):
                 self.reading.fail(path, why)
             elif (law := self.law(keys, first, second, other == GROUND, path)) is not None:
-                found.append(self.contact(name, first, second, law, path))
+                found.append(replace(self.contact(name, first, second, law, path), virtual=keys.virtual))
         return found
 
     # --- sides ---

@@ -20,6 +20,7 @@ from cosim.control import (
     load_emulation,
     shadow,
     standstill,
+    virtual_walls,
 )
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.cogging import Cogging, cogging_effort
@@ -51,6 +52,8 @@ GUARD_INPUTS = (
 REACTION_INPUTS = ("reaction_force", "reaction_moment")
 # … and in a rig with real joints
 REAL_GUARD_INPUTS = ("judged_velocity", "unit_disagreement")
+# … with virtual contacts
+HAPTIC_GUARD_INPUTS = ("wall_energy", "wall_effort")
 
 
 @dataclass(kw_only=True)
@@ -161,7 +164,23 @@ class TickFunctions(SampleFunctions):
     @property
     def guard_inputs(self) -> tuple[str, ...]:
         """What the guard reads of every joint of this rig."""
-        return (*GUARD_INPUTS, *(REAL_GUARD_INPUTS if self.plant.real else ()))
+        real = REAL_GUARD_INPUTS if self.plant.real else ()
+        return (*GUARD_INPUTS, *real, *(HAPTIC_GUARD_INPUTS if self.plant.haptic else ()))
+
+    def feel_contacts(
+        self, t: Numeric, x: Numeric, start: Numeric, energy: Numeric, effort: Numeric, position: Numeric
+    ) -> tuple[Numeric, ...]:
+        """(energy, effort, position), (nv,) each, of this tick from the tick before; see `virtual_walls`.
+
+        x (nx,): the state of the plant; start: the flat BumplessStart; energy [J]: that virtual contacts have given to
+        all joints whose drives exert them, the same at each of these; effort: that is to be exerted for them."""
+        state = self.plant.layout.unpack(x)
+        q, _, _ = self.plant.motion(t, state)
+        now = self.plant.model.equations.chart(q)
+        felt = np.isin(self.plant.model.dof_names, self.plant.haptic)
+        given = virtual_walls.work_of_held(effort, now - position)
+        energy = ops.where(t <= start[0], 0.0, energy + given)
+        return ops.where(felt, energy, 0.0), self.plant.haptic_effort(t, q, state), now
 
     def check_command(
         self, t: Numeric, x: Numeric, start: Numeric, request: Numeric, *inputs: Numeric
@@ -184,6 +203,10 @@ class TickFunctions(SampleFunctions):
         known["new"] = self._sampled_time(*inputs[len(self.guard_inputs) : -1])[1]
         if not self.plant.real:
             known |= {"judged_velocity": known["velocity"], "unit_disagreement": np.zeros(self.nv)}
+        if self.plant.haptic:
+            command["effort"] = command["effort"] + known["wall_effort"]
+        else:
+            known["wall_energy"] = np.zeros(self.nv)
         known |= dict.fromkeys(REACTION_INPUTS, np.zeros(self.nv))
         if self.guard.needs_reaction.any():
             known |= reaction_sizes(self.plant, t, self.plant.layout.unpack(x), request)
