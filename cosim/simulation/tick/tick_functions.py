@@ -168,19 +168,22 @@ class TickFunctions(SampleFunctions):
         return (*GUARD_INPUTS, *real, *(HAPTIC_GUARD_INPUTS if self.plant.haptic else ()))
 
     def feel_contacts(
-        self, t: Numeric, x: Numeric, start: Numeric, energy: Numeric, effort: Numeric, position: Numeric
+        self, t: Numeric, x: Numeric, start: Numeric, measured: Numeric, *before: Numeric
     ) -> tuple[Numeric, ...]:
-        """(energy, effort, position), (nv,) each, of this tick from the tick before; see `virtual_walls`.
+        """(energy, effort, held, position), (nv,) each, of this tick from the tick before; see `virtual_walls`.
 
-        x (nx,): the state of the plant; start: the flat BumplessStart; energy [J]: that virtual contacts have given to
-        all joints whose drives exert them, the same at each of these; effort: that is to be exerted for them."""
+        x (nx,): the state of the plant; start: the flat BumplessStart; measured (nv,): positions by the last samples;
+        energy [J]: that virtual contacts have given to all joints whose drives exert them, the same at each of these;
+        effort: that is to be exerted for them; held, position: effort and measured positions of the tick before. A
+        drive answers a command with a sample of the time at which it begins to follow it, which is read in the next
+        tick: the motion while an effort is held is known two ticks later."""
+        energy, effort, held, position = before
         state = self.plant.layout.unpack(x)
         q, _, _ = self.plant.motion(t, state)
-        now = self.plant.model.equations.chart(q)
-        felt = np.isin(self.plant.model.dof_names, self.plant.haptic)
-        given = virtual_walls.work_of_held(effort, now - position)
-        energy = ops.where(t <= start[0], 0.0, energy + given)
-        return ops.where(felt, energy, 0.0), self.plant.haptic_effort(t, q, state), now
+        felt, is_first = np.isin(self.plant.model.dof_names, self.plant.haptic), t <= start[0]
+        given = ops.where(is_first, 0.0, energy + virtual_walls.work_of_held(held, measured - position))
+        now = self.plant.haptic_effort(t, q, state)
+        return ops.where(felt, given, 0.0), now, ops.where(is_first, 0.0, effort), measured
 
     def check_command(
         self, t: Numeric, x: Numeric, start: Numeric, request: Numeric, *inputs: Numeric

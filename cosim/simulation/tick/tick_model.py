@@ -443,7 +443,11 @@ class TickModel(TickFunctions):
             guarded += ["judged_velocity", ("units", "disagreement")]
         if self.plant.haptic:
             kept: list[Path] = [("haptic", name) for name in _HAPTIC]
-            calls.append(self._call("feel_contacts", self.feel_contacts, ["t", "plant", "bumpless_start", *kept], kept))
+            calls.append(
+                self._call(
+                    "feel_contacts", self.feel_contacts, ["t", "plant", "bumpless_start", _MEASURED[0], *kept], kept
+                )
+            )
             guarded += kept[:2]
         judged: list[Path] = [_MEASURED[0], "judged_velocity" if self.plant.real else _MEASURED[1], _MEASURED[2]]
         if self.guard.needs_history.any():
@@ -511,7 +515,7 @@ _SAMPLES: tuple[Path, ...] = ("sample_interval", "followed")
 _ESTIMATE: tuple[Path, ...] = tuple(("estimate", name) for name in Estimate._fields)
 _COMMAND: tuple[Path, ...] = tuple(("command", name) for name in COMMAND)
 _SHADOW_BEFORE = ("position", "velocity", "time", "delay", "settled", "estimated_velocity")
-_HAPTIC = ("energy", "effort", "position")
+_HAPTIC = ("energy", "effort", "held", "position")
 _LOAD_SAMPLES = ("interval", "horizon", "silent")
 _STANDSTILL = ("stalled_time", "unseen_motion", "last_position", "last_reference")
 _STANDSTILL_PATHS: tuple[Path, ...] = tuple(("standstill", name) for name in _STANDSTILL)
