@@ -290,7 +290,7 @@ def check_start(
 
 
 def check_contacts(model: TickModel, x: Array, position: Array, velocity: Array) -> None:
-    """Raises RunError for real joints that start inside of a virtual contact, whose force would come at once. x (nx,):
+    """Raises RunError for real joints that start inside of a virtual contact, whose force would be a blow. x (nx,):
     the plant's state."""
     plant = model.plant
     real = [plant.model.dof_index(name) for name in plant.real]
@@ -298,7 +298,7 @@ def check_contacts(model: TickModel, x: Array, position: Array, velocity: Array)
     depths = plant.contacts.depths(plant.model.equations, 0.0, plant.motion(0.0, state)[0])
     for name, depth in depths.items():
         what = f"virtual contact '{name}' is {1e3 * depth:.4g} mm deep before the first command"
-        raise RunError(f"{what}, and its force would come at once; move the joints out of it by hand")
+        raise RunError(f"{what}, and its force would be a blow; move the joints out of it by hand")
 
 
 def _leaves_limits(model: TickModel, start: Start, k: int, blend: float, position: Array, velocity: Array) -> str:

@@ -133,24 +133,25 @@ def test_a_wall_that_is_soft_enough_takes_energy(pressed):
         energy = pressed[f"{joint}/wall_energy"]
         assert energy.max() < 1e-3
         assert energy[-1] < -0.01
-        # what the model takes is what the drive gives, but for the friction in the drive
-        residual = pressed[f"{joint}/residual_energy"]
-        assert abs(residual[-1]) < 0.5 * 0.9**2 * 4.0
+        # what the model takes is what the drive gives, but for errors of the estimated motion
+        taken, given = (T * np.cumsum(pressed[f"{joint}/{power}"]) for power in ("model_power", "power"))
+        assert np.abs(taken).max() > (0.02 if joint == "shoulder" else 0.0)
+        assert pressed[f"{joint}/residual_energy"] == pytest.approx(taken - given, abs=5e-3)
 
 
 LATE = ["controllers.hand.trajectory.back=false", "controllers.hand.kp=[4, 2]", "controllers.hand.kd=[0, 0]"]
 LATE += ["mechanism.contacts.wall.friction=0", "joints.all.limits.tracking=3"]
 
 
-@pytest.mark.parametrize(("delay", "happens"), [("0 ms", "completed"), ("20 ms", "stopped by wall_energy")])
+@pytest.mark.parametrize(("delay", "happens"), [("0.1 ms", "completed"), ("20 ms", "stopped by wall_energy")])
 def test_a_wall_that_gives_energy_stops_the_run(tmp_path, delay, happens):
     """Frames that come later than the bus says make it unstable."""
-    faults = [{"kind": "delay", "delay": delay, "at": 0.6}] if delay != "0 ms" else []
+    faults = [{"kind": "delay", "delay": delay, "at": 0.6}]
     scenario = {"scenario": {"late": {"faults": faults, "expect": happens, "duration": 3.0}}}
     (tmp_path / "scenarios.yaml").write_text(yaml.safe_dump(scenario))
     (result,) = run_scenarios(ScenarioFiles(RIG, (tmp_path / "scenarios.yaml",), tuple(LATE)), jobs=1)
     assert result.failures == ()
-    if faults:
+    if result.sentence:
         assert "feels virtual contacts that have given 0.05" in result.sentence
 
 

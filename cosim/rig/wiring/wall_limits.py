@@ -1,6 +1,6 @@
 """Up to which stiffness contacts that real joints feel are stable, see `control.virtual_walls`.
 
-The damping is what the rig says of joints and drives: viscous friction. Dry friction and the gains of controllers are
+The damping is what the rig gives for joints and drives: viscous friction. Dry friction and the gains of controllers are
 not counted. The feedback of a drive that answers commands is a step old, and its frames take a part of a step more. The
 Jacobian is taken in poses that touch, within the limits of the joints; the worst one counts.
 """
@@ -32,14 +32,14 @@ STEPS_OF_LOAD_MOTOR = 2  # from a measurement to the effort exerted for it, wher
 
 @dataclass(frozen=True)
 class WallLimit:
-    """Of a contact: its stiffness and the stiffness `most` at the limit of stability [N/m], step [s], delay in steps;
+    """Of a contact: its stiffness and the `largest` one at the limit of stability [N/m], step [s], delay in steps;
     unknown: why there is none."""
 
     contact: str
     place: SourceLocation
     stiffness: float
     step: float
-    most: float = math.nan
+    largest: float = math.nan
     delay: float = math.nan
     unknown: str = ""
 
@@ -48,12 +48,12 @@ class WallLimit:
             return f"contact '{self.contact}': cannot tell up to which stiffness it is stable, {self.unknown}"
         given = f"contact '{self.contact}' with {self.stiffness:.4g} N/m on real joints"
         sampled = f"steps of {show_time(self.step * 1e9)} and feedback {self.delay:.3g} steps old"
-        return f"{given}: stable up to {self.most:.4g} N/m by their damping, {sampled}"
+        return f"{given}: stable up to {self.largest:.4g} N/m by their damping, {sampled}"
 
     @property
     def error(self) -> InputError | None:
         """Where the stiffness is above the part of the limit that is accepted."""
-        accepted = MARGIN * self.most
+        accepted = MARGIN * self.largest
         if self.unknown or self.stiffness <= accepted:
             return None
         fix = f"give it at most {accepted:.3g} N/m, the joints more damping, or a shorter schedule.step"
@@ -98,8 +98,8 @@ def _limit(
     if not jacobians:
         return WallLimit(*known, unknown="no pose within the limits of its joints was found in which it touches")
     delay = max(delays)
-    most = min(largest_stiffness(damping, jacobian, step, delay) for jacobian in jacobians)
-    return WallLimit(*known, most=most, delay=delay)
+    largest = min(largest_stiffness(damping, jacobian, step, delay) for jacobian in jacobians)
+    return WallLimit(*known, largest=largest, delay=delay)
 
 
 def _damping(spec: RigSpec, name: str) -> float:
