@@ -1,6 +1,7 @@
 """Virtual contacts of real joints: what drives exert, how stiff they may be, and what is refused."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,15 @@ from scipy.linalg import expm
 
 from cosim.apps.scenario.armed_rig import ArmedRig
 from cosim.apps.scenario.command import ScenarioFiles, run_scenarios
+from cosim.control.load_emulation import load_efforts
 from cosim.control.virtual_walls import largest_stiffness, work_of_held
-from cosim.core.errors import InputErrors, RunError
+from cosim.core.errors import RunError
 from cosim.rig.inspection import limits_of_walls
+from cosim.rig.rig import Rig
 from cosim.rig.sections.rig_spec import read_rig
-from tests.kit.rigs import rig_in
+from cosim.rig.wiring.emulated_plant import emulated_plant
+from tests.kit.refusals import refusal
+from tests.kit.rigs import controller, rig_in
 
 RIG = Path(__file__).parents[2] / "rigs" / "haptic_wall.yaml"
 T, MASS, B = 1e-3, 1.0, 2.0
@@ -155,44 +160,140 @@ def test_a_wall_that_gives_energy_stops_the_run(tmp_path, delay, happens):
         assert "feels virtual contacts that have given 0.05" in result.sentence
 
 
-def refusal_of(*overrides: str) -> str:
-    from cosim.rig.rig import Rig
-
-    with pytest.raises(InputErrors) as caught:
-        Rig(read_rig(RIG, list(overrides)))
-    return "\n".join(error.what for error in caught.value.errors)
+def of(folder: Path, *overrides: str) -> Rig:
+    (folder / "rig.yaml").write_text(RIG.read_text())
+    return Rig(read_rig(folder / "rig.yaml", list(overrides)))
 
 
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    "override",
     [
-        (["mechanism.contacts.wall.stiffness=460"], "stable up to 907.5 N/m"),
-        (["mechanism.contacts.wall.stiffness=rigid"], "needs 'stiffness'"),
-        (["drivers.moteus.mode=position"], "follows a position"),
-        (["joints.elbow.limits.actions.effort=warn"], "only warned of"),
+        "mechanism.contacts.wall.stiffness=460",
+        "mechanism.contacts.wall.stiffness=rigid",
+        "drivers.moteus.mode=position",
+        "joints.elbow.limits.actions.effort=warn",
     ],
 )
-def test_what_drives_cannot_exert_is_refused(overrides, said):
-    assert said in refusal_of(*overrides)
+def test_what_drives_cannot_exert_is_refused(tmp_path, override, said):
+    said(refusal(of, tmp_path, override))
 
 
-def test_a_limit_that_is_not_known_is_a_warning():
-    from cosim.rig.rig import Rig
+SLIDES = """
+name: slides
+drivers:
+  - type: moteus
+    bus: {{interface: udp_multicast, channel: 239.74.163.9, fd: true, bitrate: 1 Mbit/s, data_bitrate: 5 Mbit/s}}
+    joints: {{down: {{id: 1, ratio: 9, turns: kept}}}}
+{load}
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {{name: carriage, joint: {first}, type: prismatic, axis: {axis}, mass: 1 kg, inertia: [1, 1, 1]}}
+    - {{name: head, joint: {second}, type: prismatic, axis: {other}, parent: {parent}, mass: 1 kg, inertia: [1, 1, 1]}}
+  contacts:
+    - {{name: c, link: {touching}, sphere: 5 cm, at: [0, 0, 0.1], with: ground, friction: 0.3, {law}}}
+joints:
+  all: {{limits: {{lower: -1, upper: 1, velocity: 1, effort: 10 N}}, friction: {{coulomb: 0.1, viscous: 2}}}}
+controllers: [{{name: off, type: push.py, joints: [down]}}]
+schedule: {{step: 1 ms, duration: 1 s}}
+"""
+X, DOWN = "[1, 0, 0]", "[0, 0, -1]"
+ACROSS = {"first": "across", "axis": X, "second": "down", "other": DOWN, "parent": "carriage", "touching": "head"}
+BESIDE = {"first": "down", "axis": DOWN, "second": "across", "other": X, "parent": "base", "touching": "carriage"}
+LOAD = """
+  - name: load
+    type: odrive
+    bus: {interface: udp_multicast, channel: 239.74.163.5, bitrate: 1 Mbit/s}
+    loads: {down: {id: 2, ratio: 9, torque_constant: 0.1 N*m/A, effort: 8 N, inertia: 0.1 kg}}
+"""
 
-    rig = Rig(read_rig(RIG, ["joints.all.actuator.viscous=0"]))
+
+def test_the_stiffness_that_is_offered_is_accepted(tmp_path):
+    offered = re.search(r"at most ([\d.e+]+) N/m", refusal(of, tmp_path, "mechanism.contacts.wall.stiffness=1e5"))
+    assert offered is not None
+    of(tmp_path, f"mechanism.contacts.wall.stiffness={offered[1]}")
+
+
+def slides(folder: Path, law: str, load: str = "", **how: str) -> Rig:
+    return rig_in(folder, SLIDES.format(load=load, law=law, **how), push=controller("effort = 0.0 * q"))
+
+
+@pytest.mark.parametrize("how", [ACROSS, BESIDE], ids=["across", "beside"])
+def test_a_rigid_contact_that_given_motions_alone_close_is_refused(tmp_path, how, said):
+    said(refusal(slides, tmp_path, "stiffness: rigid", **how))
+
+
+def test_a_link_of_real_and_simulated_joints_has_no_virtual_contact(tmp_path, said):
+    said(refusal(slides, tmp_path, "stiffness: 100, virtual: true", **ACROSS))
+
+
+def efforts(rig: Rig, force: float) -> tuple[float, float]:
+    """(required effort, part of it for virtual contacts) of the real slide, at rest with this normal force."""
+    plant, t = rig.plant, 0.0
+    x = plant.initial()
+    x["contacts"] = x["contacts"] | {"force": np.array([0.0, 0.0, force])}
+    found = plant.efforts(t, x, np.zeros(plant.model.nv))
+    k = plant.model.dof_index("down")
+    return float(found["effort"][k]), float(found["haptic_effort"][k])
+
+
+@pytest.mark.parametrize(
+    ("law", "load", "expected"),
+    [
+        # the model needs the force, which no drive exerts for the wall
+        ("stiffness: 100", "", (5.0, 0.0)),
+        # the load motor exerts minus the required effort: the force once
+        ("stiffness: 100", LOAD, (5.0, 0.0)),
+        ("stiffness: 100, virtual: true", LOAD, (5.0, 0.0)),
+        # the drive exerts the force of the wall, −5 N, and the arm is not in a wall
+        ("stiffness: 100, virtual: true", "", (0.0, -5.0)),
+    ],
+)
+def test_the_force_of_a_contact_is_exerted_once(tmp_path, law, load, expected):
+    rig = slides(tmp_path, law, load, **BESIDE)
+    assert efforts(rig, 5.0) == pytest.approx(expected)
+    assert rig.plant.haptic == (("down",) if expected[1] else ())
+    assert ("down/wall_effort" in rig.tick_model.signals.names) == bool(expected[1])
+    if rig.tick_model.loads:
+        a, b = (load_efforts(rig.tick_model.loads, np.array([efforts(rig, f)[0], 0.0]), *np.zeros((2, 2)))
+                for f in (5.0, 0.0))  # fmt: skip
+        assert a - b == pytest.approx([-5.0])
+
+
+def test_a_contact_of_a_load_motor_has_the_limit_of_its_delay(tmp_path):
+    # 2 steps late where the rig gives no delay; friction 0.3: springs along and across, of which the slide feels one
+    figures, _ = limits_of_walls(slides(tmp_path, "stiffness: 100", LOAD, **BESIDE))
+    assert len(figures) == 1
+    assert f"stable up to {2 * 2.0 / (1e-3 * 5):.4g} N/m" in figures[0]
+    assert limits_of_walls(slides(tmp_path, "stiffness: 100", **BESIDE)) == ([], [])
+
+
+def test_a_limit_of_energy_needs_a_virtual_contact(tmp_path, said):
+    limit = "limits: {wall_energy: 1 J, "
+    text = SLIDES.replace("limits: {{", limit.replace("{", "{{")).format(load="", law="stiffness: 100", **BESIDE)
+    said(refusal(rig_in, tmp_path, text, push=controller("effort = 0.0 * q")))
+
+
+def test_the_emulated_arm_has_no_wall():
+    spec = read_rig(RIG)
+    assert [contact.name for contact in spec.mechanism.description.contacts] == ["wall"]
+    assert emulated_plant(spec).mechanism.description.contacts == ()
+
+
+def test_a_limit_that_is_not_known_is_a_warning(tmp_path, said):
+    rig = of(tmp_path, "joints.all.actuator.viscous=0")
     figures, doubts = limits_of_walls(rig)
     assert figures == []
-    assert len(doubts) == 1
-    assert "cannot tell" in doubts[0]
-    assert "'shoulder' no viscous damping" in doubts[0]
+    said(doubts)
     assert doubts[0] in [line for found in rig.warnings for line in found]
 
 
-def test_a_run_does_not_begin_inside_of_a_wall():
+def test_a_run_does_not_begin_inside_of_a_wall(said):
     armed = ArmedRig(read_rig(RIG, ["joints.shoulder.initial.position=40 deg"]), [])
-    with pytest.raises(RunError, match=r"virtual contact 'wall' is .* mm deep before the first command"):
+    with pytest.raises(RunError) as caught:
         armed.begin()
     armed.engine.close()
+    said(str(caught.value))
 
 
 SIMULATED = """
