@@ -57,7 +57,8 @@ class WallLimit:
         if self.unknown or self.stiffness <= accepted:
             return None
         unit = 10.0 ** (math.floor(math.log10(accepted)) - 1) if accepted > 0.0 else 1.0  # of two digits
-        fix = f"give it at most {math.floor(accepted / unit) * unit:.2g} N/m, the joints more damping, or a shorter schedule.step"
+        rounded = f"{math.floor(accepted / unit) * unit:.4g} N/m"
+        fix = f"give it at most {rounded}, the joints more damping, or a shorter schedule.step"
         return InputError(f"{self}; {fix}", self.place)
 
 
