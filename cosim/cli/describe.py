@@ -16,7 +16,7 @@ from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.multibody.part_names import whole_of
 from cosim.plugins.actuators._supplied_drives import SuppliedDrives
 from cosim.plugins.actuators.drive import largest_voltage
-from cosim.rig.inspection import first_tick, masses, time_constants, warnings
+from cosim.rig.inspection import first_tick, limits_of_walls, masses, time_constants, warnings
 from cosim.rig.moving_motors import bus_lines, joined, real_limits, stop_lines
 from cosim.rig.parameter_table import table_of
 from cosim.rig.references import reference_samples
@@ -40,6 +40,7 @@ def describe(rig: Rig) -> None:
     missing = missing_connections(rig.spec.drivers, rig.contexts)
     notes = (
         *time_constants(rig, state),
+        *limits_of_walls(rig)[0],
         *(f"warning: {line}" for line in (*rig.spec.mechanism.warnings, *warnings(rig, state), *missing)),
     )
     print(f"{rig.spec.path}: OK")

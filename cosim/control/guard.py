@@ -112,9 +112,9 @@ def check(
 
     feedback: (n,) each: position, velocity, temperature [degC], age [s] as measured; request, the effort requested in
     the previous tick; reference, positions that controllers follow; stalled_time, unseen_motion of `standstill`;
-    residual_energy, load_residual_energy [J], shadow_… and unit_disagreement of real joints; judged_velocity, which
-    limits check instead of the measured one; reaction_force [N], reaction_moment [N m]; armed (): time since arming
-    [s]; and, in rigs with real joints, new: whether a new sample came.
+    residual_energy, load_residual_energy, wall_energy [J], shadow_… and unit_disagreement of real joints;
+    judged_velocity, which limits check instead of the measured one; reaction_force [N], reaction_moment [N m]; armed
+    (): time since arming [s]; and, in rigs with real joints, new: whether a new sample came.
     command: fields of JointCommand, (n,) each. A command within all limits passes bit for bit.
     """
     x = GuardInputs(
@@ -127,6 +127,7 @@ def check(
         unseen_motion=feedback["unseen_motion"],
         residual_energy=feedback["residual_energy"],
         load_residual_energy=feedback["load_residual_energy"],
+        wall_energy=feedback["wall_energy"],
         shadow_effort=feedback["shadow_effort"],
         shadow_drive=feedback["shadow_drive"],
         shadow_position=feedback["shadow_position"],

@@ -30,6 +30,8 @@ EXCURSION_TIME, EXCURSION_FRACTION = 0.1, 0.05
 STALL_TIME = 1.0
 # commanded effort of a real joint that cannot be meant, in terms of its limit: high gains reach a hundredth of it
 ABSURD = 1000.0
+# of the effort limit over the default excursion: the default limit of what virtual contacts generate
+WALL_ENERGY = 0.02
 # rad/s or m/s; lowest speed in the power limit
 MIN_SPEED = 1e-9
 
@@ -40,7 +42,8 @@ class GuardInputs:
 
     bounds: by rig key, infinite where unbounded; previous_effort: requested in the previous tick; stalled_time,
     unseen_motion: see `standstill`; residual_energy, load_residual_energy [J]: of the drive of a real joint and of
-    its load motor, see `energy_account`; shadow_effort, shadow_drive, shadow_position, shadow_slip: of a real joint
+    its load motor, see `energy_account`; wall_energy [J]: of the virtual contacts of a real joint, see
+    `virtual_walls`; shadow_effort, shadow_drive, shadow_position, shadow_slip: of a real joint
     against its twin, see `shadow`; unit_disagreement: of a real joint, see `unit_proof`; reaction_force [N],
     reaction_moment [N m]: sizes of what the joint exerts on its child by the model; position_tolerance: of
     `Guard`; new: whether a new sample came in this tick, None where no joint is real; effort_limit: after soft start
@@ -59,6 +62,7 @@ class GuardInputs:
     unseen_motion: Numeric
     residual_energy: Numeric
     load_residual_energy: Numeric
+    wall_energy: Numeric
     shadow_effort: Numeric
     shadow_drive: Numeric
     shadow_position: Numeric
@@ -112,6 +116,7 @@ class GuardLimit:
     reference: Literal["", "optional", "required"] = ""
     needs_history: bool = False  # whether it checks stalled_time or unseen_motion
     needs_twin: bool = False  # whether it checks a residual against the simulated twin of a real joint
+    needs_wall: bool = False  # whether it checks virtual contacts of a real joint
     needs_reaction: bool = False  # whether it checks reaction_force or reaction_moment
     effort_bounds: Callable[[GuardInputs, Numeric, Numeric], tuple[Numeric, Numeric]] | None = None
     slew_bounds: Callable[[GuardInputs], tuple[Numeric, Numeric]] | None = None
@@ -333,6 +338,21 @@ LIMITS: tuple[GuardLimit, ...] = (
             " torque constant, ratio, friction and delay of the load motor, or change joints.{joint}.limits"
         ),
         warning="residual energy of the load motor beyond its limit of {limit} (warned)",
+    ),
+    GuardLimit(
+        "wall_energy",
+        "J",
+        meaning="greatest energy that the virtual contacts of a real joint give beyond what they took",
+        default_action=STOP,
+        stop_category=0,
+        needs_wall=True,
+        exceeded=lambda x, _: x.wall_energy > x.bounds["wall_energy"],
+        real_default=lambda bounds: WALL_ENERGY * bounds["effort"] * _default_excursion(bounds),
+        reason=(
+            "feels virtual contacts that have given {wall_energy} more than they took, beyond the limit of {limit};"
+            " lower their stiffness or schedule.step, or change joints.{joint}.limits"
+        ),
+        warning="virtual contacts give more energy than they took, beyond the limit of {limit} (warned)",
     ),
     GuardLimit(
         "reaction_force",

@@ -230,6 +230,10 @@ class Engine(ABC):
             from cosim.execution.motion_plan import check_start
 
             check_start(self.tick_model, start, codes, blend, position, velocity, self.power_on_places())
+        if self.tick_model.plant.haptic:
+            from cosim.execution.motion_plan import check_contacts
+
+            check_contacts(self.tick_model, self.view("plant"), position, velocity)
         return start
 
     # --- stop ---

@@ -289,6 +289,18 @@ def check_start(
         raise RunError(_leaves_limits(model, start, int(k), blend, position, velocity))
 
 
+def check_contacts(model: TickModel, x: Array, position: Array, velocity: Array) -> None:
+    """Raises RunError for real joints that start inside of a virtual contact, whose force would be a blow. x (nx,):
+    the plant's state."""
+    plant = model.plant
+    real = [plant.model.dof_index(name) for name in plant.real]
+    state = plant.start_from_measured(plant.layout.unpack(x), position[real], velocity[real])
+    depths = plant.contacts.depths(plant.model.equations, 0.0, plant.motion(0.0, state)[0])
+    for name, depth in depths.items():
+        what = f"virtual contact '{name}' is {1e3 * depth:.4g} mm deep before the first command"
+        raise RunError(f"{what}, and its force would be a blow; move the joints out of it by hand")
+
+
 def _leaves_limits(model: TickModel, start: Start, k: int, blend: float, position: Array, velocity: Array) -> str:
     """Of a joint whose reference would leave its limits in the blend."""
     loop = next(loop for loop in model.loops if k in loop.index and loop.needs_reference("position"))

@@ -121,6 +121,7 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
         "unseen_motion": f"{parts['standstill']['unseen_motion'][k]:.6g} {unit}",
         "residual_energy": f"{parts['residual_energy'][k]:.6g} J",
         "load_residual_energy": f"{parts['load_residual_energy'][k]:.6g} J",
+        "wall_energy": f"{_wall_energy(parts, k):.6g} J",
         "shadow_effort": f"{parts['shadow']['effort'][k]:.6g} {effort_unit}",
         "shadow_drive": f"{parts['shadow']['drive'][k]:.6g} {effort_unit}",
         "shadow_position": f"{parts['shadow']['position'][k]:.6g} {unit}",
@@ -129,6 +130,11 @@ def figures(tick_model: TickModel, parts: State, k: int, row: GuardLimit) -> dic
         "units_check": units[1],
         "tracking_error": f"{abs(parts['reference_position'][k] - position):.6g} {unit}",
     }
+
+
+def _wall_energy(parts: State, k: int) -> float:
+    """J, that virtual contacts have given to real joints; 0 without them."""
+    return float(parts["haptic"]["energy"][k]) if "haptic" in parts else 0.0
 
 
 def _commanded_effort(tick_model: TickModel, parts: State, k: int) -> float:

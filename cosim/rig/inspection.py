@@ -23,6 +23,7 @@ from cosim.rig.drive_commands import commands_without_effect
 from cosim.rig.loop_drives import drives_against_each_other
 from cosim.rig.loop_reach import loops_beyond_reach
 from cosim.rig.references import LONGEST_MOTION, doubts_of_references
+from cosim.rig.wiring.wall_limits import wall_limits
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_model import TickTask
 
@@ -116,6 +117,7 @@ def _misfits(rig: WiredRig, state: RigState) -> Iterator[str]:
     yield from commands_without_effect(rig)
     yield from doubts_of_references(rig)
     yield from unstable_loads(rig)
+    yield from limits_of_walls(rig)[1]
     with np.errstate(all="ignore"):
         yield from motors_that_do_not_fit(rig, state)
 
@@ -127,6 +129,7 @@ def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
     impossible = [*(note for note in mechanism.description.notes if IMPOSSIBLE in note), *mechanism.warnings]
     if rig.interpret or rig.tick_model.untraceable:
         beside = (*commands_without_effect(rig), *doubts_of_references(rig), *unstable_loads(rig))
+        beside += tuple(limits_of_walls(rig)[1])
         of_drives = (*doubts_of_drives(rig), *drives_against_each_other(rig), *loops_beyond_reach(rig))
         return [], [*impossible, *rig.plant.misaligned, *of_drives, *beside]
     with suppress(Exception):
@@ -245,6 +248,12 @@ def unstable_loads(rig: WiredRig) -> Iterator[str]:
             f" delay of {steps * step * 1e3:.4g} ms, which is stable up to {most:.4g} {unit}; add inertia to the shaft,"
             " or lower the delay of the load motor or the step"
         )
+
+
+def limits_of_walls(rig: WiredRig) -> tuple[list[str], list[str]]:
+    """(up to which stiffness contacts of real joints are stable, of which this is not known), a line each."""
+    found = list(wall_limits(rig.spec, rig.plant, rig.contexts, rig.bus_loads)) if rig.hardware else []
+    return [str(limit) for limit in found if not limit.unknown], [str(limit) for limit in found if limit.unknown]
 
 
 def _inertia_at_start(rig: WiredRig, joint: int) -> float:

@@ -24,6 +24,7 @@ CASES = [*DATA["cases"], *(case for row in LIMITS.values() for case in row["case
 FEEDBACK = {"position": 0.0, "velocity": 0.0, "temperature": math.nan, "age": 0.0, "request": 0.0, "reference": 0.0}
 FEEDBACK |= {"stalled_time": 0.0, "unseen_motion": 0.0, "residual_energy": 0.0, "load_residual_energy": 0.0}
 FEEDBACK |= dict.fromkeys(("shadow_effort", "shadow_drive", "shadow_position", "shadow_slip"), 0.0) | {"new": 1.0}
+FEEDBACK |= {"wall_energy": 0.0}
 FEEDBACK |= {"reaction_force": 0.0, "reaction_moment": 0.0}
 FEEDBACK |= {"unit_disagreement": 0.0, "judged_velocity": math.nan}  # NaN: the measured velocity
 

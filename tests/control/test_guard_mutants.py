@@ -52,7 +52,7 @@ SINGLE += [
 FIELDS = {"unit": "unit", "keys": "bound_keys", "positive": "positive", "inherited": "inherited"}
 FIELDS |= {"action": "default_action", "stop_category": "stop_category"}
 FIELDS |= {name: name for name in ("saturates_while_stopping", "reference", "needs_history")}
-FIELDS |= {name: name for name in ("needs_twin", "needs_reaction")}
+FIELDS |= {name: name for name in ("needs_twin", "needs_reaction", "needs_wall")}
 
 
 class Checks:
@@ -108,7 +108,7 @@ class Checks:
         assert (row.effort_bounds, row.slew_bounds, row.position_bounds, row.derating) == (None,) * 4
         assert row.listed == "{limit}"
         assert (row.reference, row.real_default) == ("", None)
-        assert (row.needs_history, row.needs_twin, row.needs_reaction) == (False,) * 3
+        assert (row.needs_history, row.needs_twin, row.needs_reaction, row.needs_wall) == (False,) * 4
         assert [row.unit_of(unit) for unit in ("rad", "m")] == ["N*m/rad", "N/m"]
         assert [m.LIMIT_OF["power"].unit_of(unit) for unit in ("rad", "m")] == ["W", "W"]
         assert m.LIMIT_OF["position"].show([-math.pi, 1.0], "rad") == "-3.14159 to 1 rad"

@@ -352,7 +352,11 @@ def test_every_signal_and_every_field_of_the_summary_is_listed(tmp_path):
     rig = load_rig(folder / "ur5_sim.yaml", ["joints.all.encoder={cpr: 4096}"])
     run = rig.run(0.01)
     generic = {re.sub(r"^(?!energy).*/", "<joint>/", name) for name in run.signals}
-    assert names("Signals") == generic | set(OF_SOME) | OF_REAL
+    walls = {f"<joint>/wall_{what}" for what in ("effort", "energy")}
+    assert names("Signals") == generic | set(OF_SOME) | OF_REAL | walls
+    assert {name.replace("<joint>", "elbow") for name in walls} < set(
+        load_rig(folder / "haptic_wall.yaml").tick_model.signals.names
+    )
     real = load_rig(folder / "dynamometer" / "elbow.yaml", ["guard.shadow={}"]).tick_model.signals.names
     measured = {f"elbow/measured_{what}" for what in ("position", "velocity")}
     measured_only = {name for name in real if name.startswith("elbow/")} - {

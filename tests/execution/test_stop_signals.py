@@ -162,7 +162,7 @@ def test_a_signal_during_a_wait_ends_the_loop_with_its_motors_off(bench_of, nati
 MOTION = ("position", "unseen_motion", "tracking_error", "velocity", "effort", "effort_rate", "power")
 FIELDS = {
     **dict.fromkeys(MOTION, "1 rad"),
-    **{"temperature": "90 degC", "residual_energy": "-1 J", "load_residual_energy": "1 J"},
+    **{"temperature": "90 degC", "residual_energy": "-1 J", "load_residual_energy": "1 J", "wall_energy": "1 J"},
     **dict.fromkeys(("shadow_effort", "shadow_drive", "shadow_position", "shadow_slip"), "1 N*m"),
     **{"commanded_effort": "1 N*m", "units": "moves 13 times as far as it is commanded", "units_check": "check"},
     "joint": "elbow 2",

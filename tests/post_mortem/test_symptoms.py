@@ -50,6 +50,7 @@ REACHED = {
     "temperature": (lambda x: {"a/temperature": 40.0 + 80.0 * x}, {"temperature": 80.0}),
     "position": (lambda x: {"a/position": 2.0 * x}, {"lower": -1.0, "upper": 1.0}),
     "residual_energy": (lambda x: {"a/residual_energy": -8.0 * x}, {"residual_energy": 4.0}),
+    "wall_energy": (lambda x: {"a/wall_energy": 8.0 * x}, {"wall_energy": 4.0}),
     "load_residual_energy": (lambda x: {"a/load_residual_energy": 8.0 * x}, {"load_residual_energy": 4.0}),
     "reaction_force": (lambda x: {"a/resultant_force": 8.0 * x}, {"reaction_force": 4.0}),
     "reaction_moment": (lambda x: {"a/resultant_moment": 8.0 * x}, {"reaction_moment": 4.0}),

@@ -159,6 +159,7 @@ CHECKED: Mapping[str, Checked] = {
     "position": Checked("position", lambda window, joint: window.measured(joint, "position")),
     "residual_energy": Checked("residual energy", _signal("residual_energy")),
     "load_residual_energy": Checked("residual energy of the load motor", _signal("load_residual_energy")),
+    "wall_energy": Checked("energy from virtual contacts", _signal("wall_energy")),
     "reaction_force": Checked("transmitted force", _of_the_joint("resultant_force")),
     "reaction_moment": Checked("transmitted moment", _of_the_joint("resultant_moment")),
     "shadow_drive": Checked("effort of the drive beside its twin", _signal("shadow_drive")),

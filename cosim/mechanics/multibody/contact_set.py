@@ -40,6 +40,7 @@ class BodyContact(NamedTuple):
     law: ContactLaw
     place: SourceLocation
     limits: tuple[ContactBound, ...] = ()
+    virtual: bool = False
 
     @property
     def points(self) -> int:
@@ -58,7 +59,7 @@ def body_contacts(tree: Tree, contacts: Sequence[Contact]) -> ContactSet:
     found = []
     for contact in contacts:
         (a, at_a), (b, at_b) = (on_body(tree, link, pose) for link, pose in contact.ends)
-        of_it = contact.shapes, contact.law, contact.place, contact.limits
+        of_it = contact.shapes, contact.law, contact.place, contact.limits, contact.virtual
         found.append(BodyContact(contact.name, (a, b), (at_a, at_b), *of_it))
     return ContactSet(tuple(found))
 

@@ -266,6 +266,7 @@ class Contact:
     law: ContactLaw
     place: SourceLocation = NOWHERE
     limits: tuple[ContactBound, ...] = ()
+    virtual: bool = False  # whether it is in the simulation alone, and the drives of real joints exert its force
 
 
 @dataclass(frozen=True)

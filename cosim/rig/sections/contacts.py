@@ -54,6 +54,7 @@ class ContactKeys(ContactLawKeys, ShapeKeys, _Named):
     shapes: Literal["collision"] | None = param(default=None, doc="those of the robot file, in place of a shape")
     links: tuple[Reference, ...] | None = param(default=None, doc="that have these shapes")
     limits: ContactLimitKeys = param(default=ContactLimitKeys(), doc="of the contact, each of its own")
+    virtual: bool = param(default=False, doc="in the simulation alone; drives of real joints exert its force")
 
 
 class Side(NamedTuple):
@@ -115,6 +116,9 @@ class ContactReader:
 
     def _entry(self, keys: ContactKeys, other: YamlValue, path: KeyPath) -> list[Contact]:
         before = len(self.reading.errors)
+        if keys.virtual and (keys.stiffness is None or math.isinf(keys.stiffness)):
+            why = "the stiffness that drives can exert is bounded by their damping; give it in N/m"
+            self.reading.fail((*path, "virtual"), f"a virtual contact needs 'stiffness': {why}")
         firsts, second = self._firsts(keys, path), self._second(other, path)
         if second is None or len(self.reading.errors) > before:
             return []
@@ -123,7 +127,8 @@ class ContactReader:
             if why := self._refusal(first, second):
                 self.reading.fail(path, why)
             elif (law := self.law(keys, first, second, other == GROUND, path)) is not None:
-                found.append(replace(self.contact(name, first, second, law, path), limits=keys.limits.bounds))
+                own = self.contact(name, first, second, law, path)
+                found.append(replace(own, limits=keys.limits.bounds, virtual=keys.virtual))
         return found
 
     # --- sides ---

@@ -33,10 +33,11 @@ UNCHECKED = {key: math.inf for row in LIMITS if row.reference == "required" for 
 def emulated_plant(spec: RigSpec) -> RigSpec:
     """The rig without controllers and events, for `cosim emulate`.
 
-    Joints with a simulated motor beside the real ones are latched; joints without a motor move freely. The step is the
-    emulated drives': at most 1 ms, with as many substeps as their actuators need. Raises InputErrors at an actuator
-    that is too fast.
+    Virtual contacts are left out. Joints with a simulated motor beside the real ones are latched; joints without a
+    motor move freely. The step is the emulated drives': at most 1 ms, with as many substeps as their actuators need.
+    Raises InputErrors at an actuator that is too fast.
     """
+    spec = _without_virtual_contacts(spec)
     real = {name for driver in spec.drivers for name in driver.joints}
     simulated = {name for controller in spec.controllers for name in controller.joints} - real
     still = {"latched": True, "initial_velocity": 0.0, "actuator": None}
@@ -47,6 +48,15 @@ def emulated_plant(spec: RigSpec) -> RigSpec:
     joints = {name: replace(joint, limits=joint.limits | UNCHECKED) for name, joint in joints.items()}
     rig = replace(spec, joints=joints, drivers=(), controllers=(), events=())
     return replace(rig, schedule=_schedule(rig))
+
+
+def _without_virtual_contacts(spec: RigSpec) -> RigSpec:
+    """What the drives exert is not on the bench as well."""
+    mechanism = spec.mechanism
+    contacts = tuple(contact for contact in mechanism.description.contacts if not contact.virtual)
+    if len(contacts) == len(mechanism.description.contacts):
+        return spec
+    return replace(spec, mechanism=replace(mechanism, description=replace(mechanism.description, contacts=contacts)))
 
 
 def current_controlled(joint: JointSpec) -> JointSpec:

@@ -31,6 +31,7 @@ from cosim.rig.wiring.prescribed_motion import (
     prescribed_trajectories,
     with_shaped_motion,
 )
+from cosim.rig.wiring.virtual_contacts import haptic_joints, movers
 from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.inertial_drives import rotor_of
 from cosim.simulation.plant.plant import Plant
@@ -73,6 +74,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         moreau=INTEGRATORS[schedule.integrator].moreau,
         formulation=mechanism.formulation,
         coupled=tuple(name for name in spec.joints if name in spec.couplings.loaded_dofs),
+        haptic=haptic_joints(spec, real, reading),
     )
     _check_motion(plant, {drive.name: drive.section for drive in spec.bond_graphs}, reading)
     check_contacts(plant, reading)
@@ -91,7 +93,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     plant = with_shaped_motion(plant, spec, reading)
     check_jumps(plant, reading)
     _check_redundancy(plant, spec, reading)
-    _check_rigid_contacts(plant, reading)
+    _check_rigid_contacts(plant, spec, reading)
     plant = plant.with_modes(hybrid_modes_of(spec, plant))
     _check_formulation(plant, reading)
     return plant
@@ -105,16 +107,29 @@ def check_contacts(plant: Plant, reading: Reading) -> None:
         reading.fail(("schedule", "integrator"), "moreau takes drives of one joint each")
 
 
-def _check_rigid_contacts(plant: Plant, reading: Reading) -> None:
-    """Record rigid contacts where nothing can move."""
+def _check_rigid_contacts(plant: Plant, spec: RigSpec, reading: Reading) -> None:
+    """Record rigid contacts that only given motions can open and close."""
     if not plant.contacts:
         return
     W, contacts = plant.contact_mobility, plant.contacts.contacts
     for contact, points in contacts.by_contact:
         own = slice(contacts.at(points.start).start, contacts.at(points.stop).start)
-        if contact.law.stiffness is None and not np.any(W[own, own]):
+        if contact.law.stiffness is not None:
+            continue
+        if not np.any(W[own, own]):
             what = f"contact '{contact.name}' is rigid, and both its links follow given motions"
-            reading.errors.append(InputError(f"{what}; give it a stiffness", contact.place))
+        elif _given_movers(plant, spec, contact.name) and not contacts.normals(np.diag(W)[own]).all():
+            what = f"contact '{contact.name}' is rigid, and given motions alone move its links along its normal"
+        else:
+            continue
+        reading.errors.append(InputError(f"{what}; give it a stiffness", contact.place))
+
+
+def _given_movers(plant: Plant, spec: RigSpec, name: str) -> bool:
+    """Whether a given motion moves one link of a contact against the other."""
+    given = {dof for dof, is_so in zip(plant.full_model.dof_names, plant.imposed, strict=True) if is_so}
+    contact = next(each for each in spec.mechanism.description.contacts if each.name == name)
+    return any(side & given for side in movers(spec, contact))
 
 
 def shared_drives(spec: RigSpec | PlantSpec, reading: Reading) -> dict[str, SharedDrive]:

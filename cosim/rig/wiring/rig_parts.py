@@ -30,6 +30,7 @@ from cosim.rig.wiring.drivers import bus_loads, driver_errors
 from cosim.rig.wiring.emulated_plant import with_twins
 from cosim.rig.wiring.initial_state import is_spherical_dof
 from cosim.rig.wiring.plant import build_encoders, build_plant, with_samples
+from cosim.rig.wiring.wall_limits import wall_limits
 from cosim.simulation.plant.encoder import Encoders
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.tick.tick_model import TickModel
@@ -62,6 +63,7 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
     schedule = spec.schedule
     loops = build_loops(spec, plant, limits, reading)
     _check_real_joints(spec, reading)
+    _check_wall_limits(spec, plant, reading)
     contexts = driver_contexts(spec, joints, limits, plant.model.continuous)
     loads: dict[str, float] = {}
     reading.errors.extend(wrong := list(driver_errors(drivers, contexts)))
@@ -69,11 +71,13 @@ def build_parts(spec: RigSpec, compiled: bool) -> RigParts:
         loads = {} if wrong else bus_loads(drivers, contexts)
     except InputError as error:
         reading.errors.append(error)
+    if loads:
+        reading.errors.extend(limit.error for limit in wall_limits(spec, plant, contexts, loads) if limit.error)
     check_reference_limits(loops, spec, reading)
     _check_temperature_limits(spec, plant, reading)
     encoders = build_encoders(spec, plant.model.dof_units)
     coupling = build_coupling(spec, plant.model.dof_names, plant.model.dof_units, reading)
-    guard = with_encoders(with_real_defaults(guard, spec, followed_positions(loops)), spec, encoders)
+    guard = with_encoders(with_real_defaults(guard, spec, followed_positions(loops), plant.haptic), spec, encoders)
     if reading.errors:
         raise InputErrors(reading.errors)
     closed = drive_controlled(plant, drivers)
@@ -128,6 +132,16 @@ def _check_real_joints(spec: RigSpec, reading: Reading) -> None:
             reading.fail(driver.at("joints", name), f"{what}; use a chain of revolute and prismatic joints")
 
 
+def _check_wall_limits(spec: RigSpec, plant: Plant, reading: Reading) -> None:
+    """Record limits of what virtual contacts give to real joints that feel none."""
+    for name in (name for name in plant.real if name not in plant.haptic):
+        for key in (key for row in LIMITS if row.needs_wall for key in row.bound_keys):
+            if np.isfinite(spec.joints[name].limits[key]):
+                what = f"no drive of a virtual contact moves joint '{name}'"
+                fix = "give a contact that its links can touch 'virtual: true', or take the limit out"
+                reading.fail(("joints", name, "limits", key), f"{what}; {fix}")
+
+
 def guard_of(spec: RigSpec) -> Guard:
     """The guard of all dofs; feedback of simulated motors is never stale."""
     joints, real, guard = spec.joints.values(), real_joints(spec.drivers), spec.guard
@@ -151,15 +165,16 @@ def with_encoders(guard: Guard, spec: RigSpec, encoders: Encoders) -> Guard:
     return replace(guard, position_tolerance=guard.position_tolerance + rounding)
 
 
-def with_real_defaults(guard: Guard, spec: RigSpec, followed: Collection[int]) -> Guard:
+def with_real_defaults(guard: Guard, spec: RigSpec, followed: Collection[int], haptic: Collection[str]) -> Guard:
     """The guard with the default limits of real joints. followed: dofs that have a controller with a position
-    reference."""
+    reference; haptic: dofs whose drives exert virtual contacts."""
     real = real_joints(spec.drivers)
     bounds = {key: values.copy() for key, values in guard.bounds.items()}
     for row in LIMITS:
         if row.real_default is None:
             continue
-        for k in (k for k, name in enumerate(spec.joints) if name in real):
+        having = haptic if row.needs_wall else real
+        for k in (k for k, name in enumerate(spec.joints) if name in having):
             if np.isinf(bounds[row.key][k]) and (row.reference != "required" or k in followed):
                 bounds[row.key][k] = row.real_default({key: float(values[k]) for key, values in bounds.items()})
     return replace(guard, bounds=bounds)

@@ -120,6 +120,25 @@ class ContactState:
         """(nv,) what the forces exert on the dofs; x: state of the plant."""
         return contact_efforts(equations, q, x["contacts"]["force"], t) if self.contacts else np.zeros(self.nv)
 
+    @property
+    def virtual_rows(self) -> np.ndarray:
+        """bool (size,): of the points of virtual contacts."""
+        virtual = [contact.virtual for contact in self.contacts.of_points]
+        return np.repeat(virtual, self.contacts.rows_of_point).astype(bool)
+
+    def virtual_efforts(self, equations: MechanismEquations, t: Numeric, q: Numeric, x: State) -> Numeric:
+        """(nv,) what the forces of virtual contacts exert on the dofs; x: state of the plant."""
+        return contact_efforts(equations, q, ops.where(self.virtual_rows, x["contacts"]["force"], 0.0), t)
+
+    def depths(self, equations: MechanismEquations, t: Numeric, q: Numeric) -> dict[str, float]:
+        """Virtual contact -> how deep its shapes are in each other [m], of those that touch; on numbers."""
+        points, _ = self.points_and_rates(equations, t, q, np.zeros(self.nv))
+        found: dict[str, float] = {}
+        for contact, point in zip(self.contacts.of_points, points, strict=True):
+            if contact.virtual and (depth := -float(point.gap)) > 0.0:
+                found[contact.name] = max(depth, found.get(contact.name, 0.0))
+        return found
+
 
 def _slides(state: State, own: Iterable[int]) -> Numeric:
     """Whether one of these points slides."""

@@ -323,7 +323,8 @@ class ContactStep:
         z = drives.start + ops.concatenate([*drives.iteration.changes(change), h * v, change])
         blocks = self._drives.of_plant(bank.states(z))
         impulses = drives.iteration.efforts + drives.iteration.efforts_by_velocity * change
-        energy = self._energy(middle, drives, z, v, impulses, found)
+        haptic = plant.haptic_effort(middle.clock[0], middle.q, {"contacts": contacts})
+        energy = self._energy(middle, drives, z, v, impulses, found, haptic)
         if self.contacts:
             energy["contacts"] = state["energy"]["contacts"] + taken
         own = {name: value for name, value in contacts.items() if name != "continues"}
@@ -332,10 +333,18 @@ class ContactStep:
         return plant.layout.pack(moved | blocks | {"energy": energy, "contacts": own})
 
     def _energy(
-        self, middle: Middle, drives: _Implicit, z: Numeric, v: Numeric, impulses: Numeric, solution: Solution
+        self,
+        middle: Middle,
+        drives: _Implicit,
+        z: Numeric,
+        v: Numeric,
+        impulses: Numeric,
+        solution: Solution,
+        haptic: Numeric,
     ) -> State:
-        """The integrals of power after the step; impulses (nv,): of the drives. In an impact velocities jump within
-        the step, and an impulse does work at their mean, not at the end."""
+        """The integrals of power after the step; impulses (nv,): of the drives; haptic (nv,): what real drives exert
+        for virtual contacts. In an impact velocities jump within the step, and an impulse does work at their mean, not at
+        the end."""
         plant, equations, (at, h) = self.plant, self.plant.model.equations, middle.clock
         state = plant.layout.unpack(middle.state)
         mean = 0.5 * (middle.v + v)
@@ -351,6 +360,9 @@ class ContactStep:
             bristles = plant.bristles.dry_efforts(middle.at, loads, state.get("bristles", np.zeros(0)))
             efforts = solution.effort + equations.friction_effort(middle.at, bristles) - external
             work = work + ops.sum(efforts[k] * mean[k] for k in np.flatnonzero(plant.imposed))
+            if plant.real:
+                real = [plant.model.dof_index(name) for name in plant.real]
+                found["real"] = found["real"] + h * ops.array([(efforts[k] + haptic[k]) * mean[k] for k in real])
         found |= {"work": found["work"] + h * work + impulses @ (mean - v), "loss": found["loss"] + h * loss}
         if plant.coupled:
             found["external"] = found["external"] + h * ops.array([external[k] * mean[k] for k in plant.external.dofs])

@@ -68,6 +68,13 @@ class Plant(PlantDescription):
         """(nv,) efforts from outside."""
         return self.external.at(t, x["external"], self.full_model.nv) if self.coupled else np.zeros(self.full_model.nv)
 
+    def haptic_effort(self, t: Numeric, q: Numeric, x: State) -> Numeric:
+        """(nv,) what the drives of real dofs exert for virtual contacts, beside all else; q (nq,)."""
+        if not self.haptic:
+            return np.zeros(self.full_model.nv)
+        efforts = self.contacts.virtual_efforts(self.model.equations, t, q, x)
+        return ops.where(np.isin(self.full_model.dof_names, self.haptic), efforts, 0.0)
+
     @cached_property
     def bristle_start(self) -> np.ndarray:
         """Deflections (n,) of bristles at t = 0."""
@@ -211,6 +218,7 @@ class Plant(PlantDescription):
 
         Raises InputError if the loops cannot close."""
         x = self.with_real_motion(x, position, velocity, np.zeros(len(self.real)))
+        x = x | {"contacts": self.contacts.initial()} if self.haptic else x
         at = dict(zip(self.real, zip(position, velocity, strict=True), strict=True))
         x = x | {"actuators": x["actuators"] | {name: twin.initial(*at[name]) for name, twin in self.twins.items()}}
         if not self.model.constraint_rows:
@@ -325,8 +333,9 @@ class Plant(PlantDescription):
         acceleration: Numeric | None = None,
         held: Numeric | None = None,
     ) -> dict[str, Numeric]:
-        """All forces and accelerations of a state: q, v, a; `effort` of actuators and of imposed motions; `friction` of
-        joints and brakes; `braking_effort` of slipping brakes, `static_effort` of sticking ones; `locking_effort`, that
+        """All forces and accelerations of a state: q, v, a; `effort` of actuators and of imposed motions, and in the
+        latter `haptic_effort`, see there; `friction` of joints and brakes; `braking_effort` of slipping brakes,
+        `static_effort` of sticking ones; `locking_effort`, that
         keeps locked dofs at rest; `multipliers` of the constraints; `input_power` [W] of constraints that depend on
         time; `rates` and `outputs` of the actuators; `joint_friction` without brakes; `bristle_rates`, and the
         `bristle_power` [W] that they store; `loads` of the joints, by which their friction grows; `pushes`, forces of
@@ -367,9 +376,11 @@ class Plant(PlantDescription):
             effort = self.actuator_efforts(outputs)
         else:
             a, load, multipliers, input_power = self.accelerated(equations, at, a, applied)
-        effort = ops.where(self.imposed, load + resistance, effort)
+        haptic = self.haptic_effort(t, q, x)
+        required = load + resistance + haptic if self.haptic else load + resistance
+        effort = ops.where(self.imposed, required, effort)
         solution = {"q": q, "v": v, "a": a, "effort": effort, "friction": friction, "locking_effort": load - applied}
-        solution["external"] = external
+        solution |= {"external": external, "haptic_effort": haptic}
         solution["pushes"] = x["contacts"]["force"] if self.contacts else np.zeros(0)
         return (
             solution
@@ -418,7 +429,9 @@ class Plant(PlantDescription):
         q, v, a, effort, outputs = (solution[name] for name in ("q", "v", "a", "effort", "outputs"))
         equations = self.model.equations
         power = solution["input_power"] + ops.sum(y["power"] for y in outputs.values())
-        power = power + ops.sum(effort[k] * v[k] for k in np.flatnonzero(self.imposed))
+        # what drives exert for virtual contacts does no work on the mechanism, which is in contact itself
+        exerted = effort - solution["haptic_effort"] if self.haptic else effort
+        power = power + ops.sum(exerted[k] * v[k] for k in np.flatnonzero(self.imposed))
         loss = ops.sum(y["loss"] for y in outputs.values()) + solution["friction"] @ v + equations.damper_loss(q, v, t)
         loss = loss - solution["bristle_power"] if self.bristles else loss
         dx = {

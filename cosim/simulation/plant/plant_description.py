@@ -91,6 +91,7 @@ class PlantDescription:
     multirate: bool = False  # whether the drives take steps of their own
     moreau: bool = False  # whether steps are those of `ContactStep`
     coupled: tuple[str, ...] = ()  # dofs with an effort from outside
+    haptic: tuple[str, ...] = ()  # real dofs whose drives exert the forces of virtual contacts
     rotations: Mapping[str, GivenRotation] = field(default_factory=dict)  # of prescribed spherical joints, by joint
     formulation: str = SEPARATE_BODIES  # of the equations of motion; another one if all dofs are free at all times
 

@@ -81,6 +81,12 @@ OF_A_REAL_JOINT: Signals = {
     "units_proven": Signal((), "1", "units that are proven: 1 velocity, 2 command, 4 model, added"),
     **{f"shadow_{name}": declared for name, declared in RESIDUALS.items()},
 }
+OF_A_HAPTIC_JOINT: Signals = {
+    "wall_effort": Signal(
+        (), "joint effort", "what is added to the command for virtual contacts, before the guard", "command", "effort"
+    ),
+    "wall_energy": Signal((), "J", "energy that all virtual contacts have given to real joints since the start"),
+}
 OF_A_LOAD_MOTOR: Signals = {
     "load_effort": Signal((), "joint effort", "commanded effort of the load motor", "load", "effort"),
     "load_measured_effort": Signal((), "joint effort", "effort that the load motor reports", "measured"),
@@ -98,7 +104,14 @@ OF_A_LOAD_MOTOR: Signals = {
     **{f"load_{name}": declared for name, declared in METRICS.items()},
 }
 # `<joint>/<name>` of all that rigs record of joints, besides what actuators and controllers declare
-JOINT_SIGNALS: Signals = {**OF_A_DOF, **REFERENCES, **MEASURED, **OF_A_REAL_JOINT, **OF_A_LOAD_MOTOR}
+JOINT_SIGNALS: Signals = {
+    **OF_A_DOF,
+    **REFERENCES,
+    **MEASURED,
+    **OF_A_REAL_JOINT,
+    **OF_A_HAPTIC_JOINT,
+    **OF_A_LOAD_MOTOR,
+}
 
 
 def reported_effort(joint: str, signals: Container[str]) -> str:
@@ -179,6 +192,9 @@ class SignalMap:
                 **{f"shadow_{name}": values[k] for name, values in parts.get("shadow", {}).items()},
             }
             add(k, of_drive, OF_A_REAL_JOINT)
+            if dofs[k] in self.plant.haptic:
+                felt = {f"wall_{what}": parts["haptic"][what][k] for what in ("effort", "energy")}
+                add(k, felt, OF_A_HAPTIC_JOINT)
         for i, load in enumerate(self.loads):
             powers = parts["load_power"]
             of_load = {

@@ -20,6 +20,7 @@ from cosim.control import (
     load_emulation,
     shadow,
     standstill,
+    virtual_walls,
 )
 from cosim.control.bumpless_start import BumplessStart
 from cosim.control.cogging import Cogging, cogging_effort
@@ -51,6 +52,8 @@ GUARD_INPUTS = (
 REACTION_INPUTS = ("reaction_force", "reaction_moment")
 # … and in a rig with real joints
 REAL_GUARD_INPUTS = ("judged_velocity", "unit_disagreement")
+# … with virtual contacts
+HAPTIC_GUARD_INPUTS = ("wall_energy", "wall_effort")
 
 
 @dataclass(kw_only=True)
@@ -161,7 +164,26 @@ class TickFunctions(SampleFunctions):
     @property
     def guard_inputs(self) -> tuple[str, ...]:
         """What the guard reads of every joint of this rig."""
-        return (*GUARD_INPUTS, *(REAL_GUARD_INPUTS if self.plant.real else ()))
+        real = REAL_GUARD_INPUTS if self.plant.real else ()
+        return (*GUARD_INPUTS, *real, *(HAPTIC_GUARD_INPUTS if self.plant.haptic else ()))
+
+    def feel_contacts(
+        self, t: Numeric, x: Numeric, start: Numeric, measured: Numeric, *before: Numeric
+    ) -> tuple[Numeric, ...]:
+        """(energy, effort, held, position), (nv,) each, of this tick from the tick before; see `virtual_walls`.
+
+        x (nx,): the state of the plant; start: the flat BumplessStart; measured (nv,): positions by the last samples;
+        energy [J]: that virtual contacts have given to all joints whose drives exert them, the same at each of these;
+        effort: that is to be exerted for them; held, position: effort and measured positions of the tick before. A
+        drive answers a command with a sample of the time at which it begins to follow it, which is read in the next
+        tick: the motion while an effort is held is known two ticks later."""
+        energy, effort, held, position = before
+        state = self.plant.layout.unpack(x)
+        q, _, _ = self.plant.motion(t, state)
+        felt, is_first = np.isin(self.plant.model.dof_names, self.plant.haptic), t <= start[0]
+        given = ops.where(is_first, 0.0, energy + virtual_walls.work_of_held(held, measured - position))
+        now = self.plant.haptic_effort(t, q, state)
+        return ops.where(felt, given, 0.0), now, ops.where(is_first, 0.0, effort), measured
 
     def check_command(
         self, t: Numeric, x: Numeric, start: Numeric, request: Numeric, *inputs: Numeric
@@ -184,6 +206,10 @@ class TickFunctions(SampleFunctions):
         known["new"] = self._sampled_time(*inputs[len(self.guard_inputs) : -1])[1]
         if not self.plant.real:
             known |= {"judged_velocity": known["velocity"], "unit_disagreement": np.zeros(self.nv)}
+        if self.plant.haptic:
+            command["effort"] = command["effort"] + known["wall_effort"]
+        else:
+            known["wall_energy"] = np.zeros(self.nv)
         known |= dict.fromkeys(REACTION_INPUTS, np.zeros(self.nv))
         if self.guard.needs_reaction.any():
             known |= reaction_sizes(self.plant, t, self.plant.layout.unpack(x), request)

@@ -119,6 +119,8 @@ class TickModel(TickFunctions):
             **({"sample_time": n} if self.plant.real else {}),  # of the last samples of real joints, by the ticks [s]
             # of real joints: disagreement of their units, mask of the proofs that are done
             **({"units": {"disagreement": n, "proven": n}} if self.plant.real else {}),
+            # of virtual contacts, see `feel_contacts`
+            **({"haptic": {name: n for name in _HAPTIC}} if self.plant.haptic else {}),
             "shadow": {name: n for name in RESIDUALS},  # residuals of real joints against their twins
             "drive_work": n,  # of real drives, until their last sample [J]
             "load_work": np.zeros((2, len(loads))),
@@ -215,7 +217,8 @@ class TickModel(TickFunctions):
         """The beginning of the memory, which a tick leaves behind for the recording."""
         memory = self.initial()
         coupled = COUPLED_ROW if self.coupling is not None else ()
-        real = (*REAL_ROW, *(SHADOW_ROW if self.shadow else ())) if self.plant.real else ()
+        haptic = ("haptic",) if self.plant.haptic else ()
+        real = (*REAL_ROW, *haptic, *(SHADOW_ROW if self.shadow else ())) if self.plant.real else ()
         return Layout({name: memory[name] for name in (*ROW, *coupled, *real)})
 
     @cached_property
@@ -438,6 +441,14 @@ class TickModel(TickFunctions):
             outputs: list[Path] = ["unit_state", "judged_velocity", ("units", "disagreement"), ("units", "proven")]
             calls.append(self._call("watch_units", self.watch_units, inputs, outputs))
             guarded += ["judged_velocity", ("units", "disagreement")]
+        if self.plant.haptic:
+            kept: list[Path] = [("haptic", name) for name in _HAPTIC]
+            calls.append(
+                self._call(
+                    "feel_contacts", self.feel_contacts, ["t", "plant", "bumpless_start", _MEASURED[0], *kept], kept
+                )
+            )
+            guarded += kept[:2]
         judged: list[Path] = [_MEASURED[0], "judged_velocity" if self.plant.real else _MEASURED[1], _MEASURED[2]]
         if self.guard.needs_history.any():
             inputs = ["t", "bumpless_start", *judged, "reference_position", "request", *_STANDSTILL_PATHS, *samples]
@@ -504,6 +515,7 @@ _SAMPLES: tuple[Path, ...] = ("sample_interval", "followed")
 _ESTIMATE: tuple[Path, ...] = tuple(("estimate", name) for name in Estimate._fields)
 _COMMAND: tuple[Path, ...] = tuple(("command", name) for name in COMMAND)
 _SHADOW_BEFORE = ("position", "velocity", "time", "delay", "settled", "estimated_velocity")
+_HAPTIC = ("energy", "effort", "held", "position")
 _LOAD_SAMPLES = ("interval", "horizon", "silent")
 _STANDSTILL = ("stalled_time", "unseen_motion", "last_position", "last_reference")
 _STANDSTILL_PATHS: tuple[Path, ...] = tuple(("standstill", name) for name in _STANDSTILL)

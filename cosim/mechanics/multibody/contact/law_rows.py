@@ -27,8 +27,8 @@ from cosim.core.types import Numeric
 from cosim.mechanics.multibody.contact.shapes import ContactLaw
 
 PROXIMAL, SOFT = 1e-6, 1e-2  # ε, of the mean mobility of a rigid point, and of a soft one
-# the penetration of a rigid point is corrected by this part per step, no faster than with this time constant: a body that
-# was 4 mm deep is pushed out with less than its weight, and does not fly off
+# the penetration of a rigid point is corrected by this part per step, no faster than with this time constant: a body
+# that is 4 mm deep is pushed out with less than its weight, and does not fly off
 CORRECTED, SLOWEST_CORRECTION = 0.2, 0.02  # 1, s
 SLOWEST_BOUNCE = 0.05  # m/s, of the approach; below, a rigid point does not rebound
 LEAST_RESTITUTION = 0.01  # that dampers give; the damping ratio is 4.8 there

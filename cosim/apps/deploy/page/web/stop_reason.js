@@ -40,6 +40,7 @@ const figuresOf = (simulation, k, limit) => {
     unseen_motion: () => shown(value("standstill.unseen_motion"), unit),
     residual_energy: () => shown(value("residual_energy"), "J"),
     load_residual_energy: () => shown(value("load_residual_energy"), "J"),
+    wall_energy: () => shown(value("haptic.energy"), "J"),
     shadow_effort: () => shown(value("shadow.effort"), effortUnit),
     shadow_drive: () => shown(value("shadow.drive"), effortUnit),
     shadow_position: () => shown(value("shadow.position"), unit),
