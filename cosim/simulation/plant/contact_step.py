@@ -343,8 +343,8 @@ class ContactStep:
         haptic: Numeric,
     ) -> State:
         """The integrals of power after the step; impulses (nv,): of the drives; haptic (nv,): what real drives exert
-        for virtual contacts. In an impact velocities jump within the step, and an impulse does work at their mean, not at
-        the end."""
+        for virtual contacts. In an impact velocities jump within the step, and an impulse does work at their mean, not
+        at the end."""
         plant, equations, (at, h) = self.plant, self.plant.model.equations, middle.clock
         state = plant.layout.unpack(middle.state)
         mean = 0.5 * (middle.v + v)
