@@ -37,13 +37,18 @@ def check_has_reference(rig: Rig, option: str) -> None:
 def reference_of(run: Run, path: Path, overrides: Sequence[Override], interpret: bool | None, option: str) -> Run:
     """The same run with steps for a tight tolerance. Raises RunError where it stops."""
     integrator, tolerance = _method(run)
-    steps = f"schedule.integrator={integrator}", "schedule.substeps=auto", f"schedule.tolerance={tolerance:g}"
     with console.busy("running the reference"):
-        rig = load_rig(path, [*overrides, *steps, "schedule.realtime=false"], interpret)
+        rig = load_rig(path, [*overrides, *settings(integrator, tolerance)], interpret)
         try:
             return rig.run(float(run.t[-1]), keep="all")
         except StoppedRun as stopped:
             raise RunError(f"the reference stops before the run: {stopped}", option) from None
+
+
+def settings(integrator: str = INTEGRATOR, tolerance: float = TOLERANCE) -> tuple[str, ...]:
+    """The overrides that make a rig its reference."""
+    steps = f"schedule.integrator={integrator}", "schedule.substeps=auto", f"schedule.tolerance={tolerance:g}"
+    return (*steps, "schedule.realtime=false")
 
 
 def _method(run: Run) -> tuple[str, float]:

@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from cosim import Model, Rig
-from cosim.cli.reference_run import SETTINGS
+from cosim.cli.reference_run import settings
 from cosim.mechanics.bondgraph.components import dc_machine, pmsm
 from cosim.mechanics.bondgraph.components._current_control import BAND, CurrentControl, Inverter, Overload
 from tests.bondgraph.simulation import Simulation, bench
@@ -142,7 +142,7 @@ COVERING = few_samples(NAMES, "joints")
 
 @pytest.mark.parametrize("name", COVERING)
 def test_what_a_rig_is_supplied_with_it_stores_or_dissipates(sample: Callable[..., Rig], name: str) -> None:
-    energy = sample(name, *SETTINGS).run(LATER.get(name, SECONDS)).summary["energy"]
+    energy = sample(name, *settings()).run(LATER.get(name, SECONDS)).summary["energy"]
     assert energy is not None and energy["residual_relative"] < 1e-6
     assert energy["dissipated"] > 1e-6 and max(abs(energy["work_in"]), abs(energy["stored"])) > 1e-6
 

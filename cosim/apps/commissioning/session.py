@@ -36,7 +36,7 @@ from cosim.rig.wiring.detect_family import family_detector
 from cosim.rig.wiring.drivers import own_items
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.loop.clocks import Clock, native_clock
-from cosim.simulation.tick.tick_functions import GUARD_INPUTS, REACTION_INPUTS, REAL_GUARD_INPUTS
+from cosim.simulation.tick.tick_functions import GUARD_INPUTS, HAPTIC_GUARD_INPUTS, REACTION_INPUTS, REAL_GUARD_INPUTS
 
 READ_NS = 10_000_000  # deadline of a reply outside of the cycle
 VALID_NS = 20_000_000  # validity of a command after its deadline, as in a run
@@ -332,7 +332,7 @@ class LiveJoints:
             "judged_velocity": differentiated.larger(self.velocity, self._track.bound),
             "armed": self.t,
         }
-        names = (*GUARD_INPUTS, *REACTION_INPUTS, *REAL_GUARD_INPUTS)
+        names = (*GUARD_INPUTS, *REACTION_INPUTS, *REAL_GUARD_INPUTS, *HAPTIC_GUARD_INPUTS)
         feedback |= {name: np.zeros(n) for name in names if name not in feedback}  # of whole rigs only
         safe, faults, alarms = check(self.guard, feedback, wanted)
         self.alarms = np.asarray(alarms)

@@ -17,6 +17,7 @@ from cosim.mechanics.multibody.mechanism import ROOT_JOINT
 PLAIN = re.compile(r"[A-Za-z_./][\w./-]*")
 WORDS = {"null", "true", "false", "yes", "no", "y", "n", "on", "off"}  # YAML readers take them for values
 WIDTH = 120  # of comments
+DEFAULT_INTEGRATOR = "rk4"
 STIFF_COMMENT = "  # implicit, for the strong friction of light joints"
 
 
@@ -34,7 +35,7 @@ class ModelSource:
 
 def rig_text(plan: Plan, source: ModelSource) -> str:
     """The rig of a plan."""
-    return "\n".join([*_head(plan), "", *_mechanism(plan, source), *_joints(plan), *_end(plan), ""])
+    return "\n".join([*_head(plan), "", *_mechanism(plan, source), *_joints(plan), *_end(plan, bool(source.feet)), ""])
 
 
 def yaml_text(text: str) -> str:
@@ -180,14 +181,15 @@ def _position(plan: JointPlan, value: float) -> str:
     return f"{value / plan.usual.factor:.9g} {plan.usual.shown}"
 
 
-def _end(plan: Plan) -> Iterator[str]:
+def _end(plan: Plan, with_feet: bool) -> Iterator[str]:
     if plan.actuated:
         yield from _controller(plan)
     yield ""
     yield "schedule:"
     yield f"  step: {plan.step * 1e3:.6g} ms"
     yield f"  duration: {plan.duration:g} s"
-    yield f"  integrator: {plan.integrator}" + STIFF_COMMENT * (plan.integrator != "rk4")
+    if not (with_feet and plan.integrator == DEFAULT_INTEGRATOR):  # contacts have a default of their own
+        yield f"  integrator: {plan.integrator}" + STIFF_COMMENT * (plan.integrator != DEFAULT_INTEGRATOR)
 
 
 def _controller(plan: Plan) -> Iterator[str]:
