@@ -248,7 +248,7 @@ class ContactStep:
         """(size,) next to which impulses of rigid points are searched, see `law_rows`."""
         if not self._rigid.any():
             return before
-        normals = [self.contacts.at(j).start + NORMAL for j in np.flatnonzero(self._rigid)]
+        normals = [self.contacts.at(j).start + NORMAL for j in np.flatnonzero(self._rigid).tolist()]
         touches = [ops.logical_and(c[n] < 0.0, before[n] <= 0.0) for n in normals]
         first = ops.sum(ops.where(each, 1.0, 0.0) for each in touches) > 0.5
         soft = ops.where(np.repeat(self._rigid, self.contacts.rows_of_point), SOFT / PROXIMAL * compliance, 0.0)
