@@ -25,7 +25,11 @@ from tests.kit.wasm import WasmRig, module
 TICKS, LANES = 300, 2
 # of a value, or of 1 where it is smaller: products and sums are fused in the engine and not in WebAssembly
 TOLERANCE = 1e-10
-SENSITIVE = {"elastic/slider_crank": 1e-9}  # a rig in which rounding grows: stiff forces of constraints
+SENSITIVE = {
+    # forces of contacts follow from velocities that the solver leaves within 1e-10 m/s
+    "contacts/quadruped_stand": 1e-5,
+    "elastic/slider_crank": 1e-9,
+}  # a rig in which rounding grows: stiff forces of constraints
 NAMES = [str(file.relative_to(FOLDER).with_suffix("")) for file in without_drivers("**/*.yaml")]
 # as few as have every method of integration and every kind of mechanism
 SAMPLES = chosen(

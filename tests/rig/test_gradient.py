@@ -15,7 +15,7 @@ from tests.rig import test_parameters as parameters
 
 # sample rigs without derivative: each says what has none, in messages.yaml
 REFUSED = {
-    "arm_can", "arm_mixed", "arm_twin", "axis_behind_bus", "bench/one_can_bus", "bench/one_serial_link",
+    "arm_can", "arm_mixed", "arm_twin", "axis_behind_bus", "haptic_wall", "bench/one_can_bus", "bench/one_serial_link",
     "bench/stiff_arm", "bench/two_can_buses", "cart_pole", "cosimulation/quarter_car", "cosimulation/winch",
     "drives/backlash", "drives/bldc_hall", "drives/dc_link", "drives/dc_start", "drives/differential_wrist",
     "drives/duty_cycle", "drives/electromechanical", "drives/excavator", "drives/field_weakening",
