@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from cosim.simulation.plant.integration import Integration
 from tests.kit.rigs import controller, rig_in
 from tests.plant.test_moreau import imbalance
 
@@ -215,3 +216,17 @@ def test_lanes_are_equal_to_single_runs_to_the_bit(tmp_path):
         text = CONVEYOR.format(law=LAWS["elastic"], motion=RAMP)
         alone = rig_in(tmp_path, text, override, ramp=MOTION).run(duration=0.3)
         assert np.array_equal(batch["box.x/position"][k], alone["box.x/position"])
+
+
+@both_laws
+def test_a_step_without_length_changes_nothing(tmp_path, law):
+    """As where an event at the very end of a step triggers another one."""
+    text = CONVEYOR.format(law=LAWS[law], motion=RAMP) + "events:\n  - {do: latch, of: box, at: 0.5}\n"
+    rig = rig_in(tmp_path, text, ramp=MOTION)
+    layout, integration = rig.plant.layout, rig.tick_model.integration
+    x = layout.pack(rig.plant.initial())
+    request = np.zeros(rig.plant.model.nv)
+    after = np.asarray(Integration(rig.plant, "moreau", False).advance(0.0, x, request, 1e-3), dtype=float)
+    assert np.isfinite(after).all() and integration.integrator == "moreau"
+    same = Integration(rig.plant, "moreau", False).advance(1e-3, after, request, 0.0)
+    np.testing.assert_allclose(np.asarray(same, dtype=float), after, rtol=1e-14)

@@ -33,7 +33,7 @@ from cosim.mechanics.multibody.kinematics import Placement
 from cosim.simulation.plant.bristles import JointLoads
 from cosim.simulation.plant.contact_state import UNCONVERGED, UNSOLVED
 from cosim.simulation.plant.dof_elasticity import DofElasticity
-from cosim.simulation.plant.drive_bank import Drive, DriveBank, Iteration, JointDrives
+from cosim.simulation.plant.drive_bank import DriveBank, Iteration, JointDrives
 from cosim.simulation.plant.joint_resistance import JointResistance
 from cosim.simulation.plant.plant import Plant
 
@@ -80,9 +80,7 @@ class ContactStep:
 
     @cached_property
     def bank(self) -> DriveBank:
-        model = self.plant.model
-        drives = {name: Drive(block, model.dof_index(name)) for name, block in self._drives.blocks.items()}
-        return DriveBank(drives, model.nv, self.compiled)
+        return DriveBank.of(self._drives, self.compiled)
 
     @cached_property
     def _solver(self) -> ContactSolver:
@@ -92,6 +90,14 @@ class ContactStep:
 
     def step(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
         """The flat state at t + h, before drift is corrected."""
+        if not self.plant.modes.indicators:
+            return self._step(t, x, request, h)
+        # a step in which events at the very end of another one act takes no time
+        takes_time = h > 0.0
+        return ops.where(takes_time, self._step(t, x, request, ops.where(takes_time, h, 1.0)), x)
+
+    def _step(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
+        """The same where h > 0."""
         plant, state = self.plant, self.plant.layout.unpack(x)
         at = t + 0.5 * h
         q, v, _ = plant.motion(t, state)

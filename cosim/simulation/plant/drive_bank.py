@@ -250,6 +250,13 @@ class DriveBank:
         for like in self.classes:
             like.place(self.size, nv)
 
+    @classmethod
+    def of(cls, drives: JointDrives, compiled: bool) -> DriveBank:
+        """Of the drives of a plant."""
+        model = drives.plant.model
+        found = {name: Drive(block, model.dof_index(name)) for name, block in drives.blocks.items()}
+        return cls(found, model.nv, compiled)
+
     # --- parts of z ---
 
     def start(self, states: Mapping[str, State], position: Numeric, v: Numeric) -> Numeric:

@@ -25,7 +25,7 @@ from cosim.core.compile.trace import Shape, inlined, symbols
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.types import Numeric, State
 from cosim.simulation.plant.bristles import JointLoads
-from cosim.simulation.plant.drive_bank import Drive, DriveBank, JointDrives, beyond
+from cosim.simulation.plant.drive_bank import DriveBank, JointDrives, beyond
 from cosim.simulation.plant.joint_resistance import JointResistance
 from cosim.simulation.plant.plant import Plant
 
@@ -50,9 +50,7 @@ class Multirate:
 
     @cached_property
     def bank(self) -> DriveBank:
-        model = self.plant.model
-        drives = {name: Drive(block, model.dof_index(name)) for name, block in self._drives.blocks.items()}
-        return DriveBank(drives, model.nv, self.compiled)
+        return DriveBank.of(self._drives, self.compiled)
 
     @cached_property
     def _drives(self) -> JointDrives:
