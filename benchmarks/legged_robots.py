@@ -87,7 +87,7 @@ class LeggedRobot:
     def rig(
         self, folder: Path, clearance: float, step: float = 1e-3, duration: float = 1.0, stiffness: str = ""
     ) -> Path:
-        """A rig file in the folder: the robot let go at rest in its posture; clearance [m], step, duration [s];
+        """A rig file in the folder: the robot released at rest in its posture; clearance [m], step, duration [s];
         stiffness: as in `mechanism.contacts`, empty for the default."""
         (urdf := folder / f"{self.name}.urdf").write_text(self.text)
         law = f", stiffness: {stiffness}" if stiffness else ""
