@@ -11,7 +11,7 @@ from cosim.control.guard import Guard, check
 from cosim.control.limits import LIMIT_OF, LIMITS
 from cosim.core.types import COMMAND
 from cosim.execution.stop_cause import cause_of
-from cosim.simulation.tick.tick_functions import REACTION_INPUTS
+from cosim.simulation.tick.tick_functions import HAPTIC_GUARD_INPUTS, REACTION_INPUTS
 from tests.kit.late_feedback import DAMPING, INERTIA, JOINT, LOAD, STALE, STEP, Pause, Played
 
 # ticks of the motion: one half of it, with its highest speed and where it turns back with full effort
@@ -24,7 +24,9 @@ FEW = (1, 2, 3, 5, 8, 13, 26, 40, LONGEST)
 # by how much a limit is above what the run without pauses comes to, and in the unit of each
 MARGIN, FLOOR = 1.15, {"stall": 2e-3, "frozen": 1e-4, "residual_energy": 2e-3, "load_residual_energy": 2e-3}
 FLOOR |= {"shadow_position": 1e-4, "shadow_slip": 1e-4, "units": 0.1}
-FLOOR |= dict.fromkeys(REACTION_INPUTS, 0.1)  # by the model, whatever the feedback
+# by the model, whatever the feedback, or of virtual contacts, which the rig has not
+OTHERS = (*REACTION_INPUTS, *HAPTIC_GUARD_INPUTS)
+FLOOR |= dict.fromkeys(OTHERS, 0.1)
 OF = [(JOINT,), (LOAD,), (JOINT, LOAD)]
 
 
@@ -61,7 +63,7 @@ def fires(rig: Played, run: Mapping[str, np.ndarray], key: str, bound: float) ->
     names = LIMIT_OF[key].bound_keys
     bounds = {"lower": -bound, "upper": bound} if key == "position" else dict.fromkeys(names, bound)
     feedback = {name: run[name] for name in rig.model.guard_inputs} | {"request": run["request"]}
-    feedback |= dict.fromkeys(REACTION_INPUTS, np.zeros(len(run["request"])))
+    feedback |= dict.fromkeys(OTHERS, np.zeros(len(run["request"])))
     feedback |= {"new": run["interval"] > 0.0, "armed": np.full(len(run["request"]), 9.0)}
     command = {name: run[f"command_{name}"] for name in COMMAND}
     return check(guard_with(rig, len(feedback["new"]), **bounds), feedback, command)[1] > 0.0
