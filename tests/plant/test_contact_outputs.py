@@ -11,7 +11,7 @@ from cosim.core.errors import RunError
 from cosim.output.contact_events import CHATTER, ContactEvents
 from cosim.rig.run.contact_figures import ContactSolverSummary, contact_warnings
 from cosim.rig.run.run import StoppedRun
-from cosim.simulation.plant import contact_step
+from cosim.simulation.plant import contact_impulses
 
 G = 9.81
 
@@ -212,7 +212,7 @@ def test_a_limit_of_a_contact_warns_or_stops(rig, key, said):
 
 @pytest.mark.parametrize("interpret", [False, True])
 def test_contacts_that_are_not_solved_stop_the_run(rig, interpret, said, monkeypatch):
-    monkeypatch.setattr(contact_step, "UNSOLVED", -1.0)
+    monkeypatch.setattr(contact_impulses, "UNSOLVED", -1.0)
     stopped = rig(BALL, f"{SPHERE}, stiffness: rigid", ball_at(0.1), interpret=interpret)
     with pytest.raises(RunError) as error:
         stopped.run()

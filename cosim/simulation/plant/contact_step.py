@@ -23,21 +23,15 @@ from cosim.core import ops
 from cosim.core.compile.routine import Routine, call_when
 from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.constrained_dynamics import Solution
-from cosim.mechanics.multibody.contact.cone import DISKS, NORMAL, miss
-from cosim.mechanics.multibody.contact.contact_problem import is_closed
-from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
-from cosim.mechanics.multibody.contact.law_rows import PROXIMAL, SOFT, PointState, PointTerms, point_terms, spring_after
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, GivenMotionAndEffort, MotionState
 from cosim.mechanics.multibody.contact_set import ContactSet
 from cosim.mechanics.multibody.kinematics import Placement
 from cosim.simulation.plant.bristles import JointLoads
-from cosim.simulation.plant.contact_state import UNCONVERGED, UNSOLVED
+from cosim.simulation.plant.contact_impulses import ContactImpulses, SolvedContacts
 from cosim.simulation.plant.dof_elasticity import DofElasticity
 from cosim.simulation.plant.drive_bank import DriveBank, Iteration, JointDrives
 from cosim.simulation.plant.joint_resistance import JointResistance
 from cosim.simulation.plant.plant import Plant
-
-SLIP_SPEED = 1e-8  # m/s, of a point that slides
 
 
 class Middle(NamedTuple):
@@ -83,8 +77,8 @@ class ContactStep:
         return DriveBank.of(self._drives, self.compiled)
 
     @cached_property
-    def _solver(self) -> ContactSolver:
-        return ContactSolver(len(self.contacts.of_points), rows=self.contacts.rows_of_point)
+    def _impulses(self) -> ContactImpulses:
+        return ContactImpulses(self.contacts, self.compiled)
 
     # --- the step ---
 
@@ -140,10 +134,8 @@ class ContactStep:
         nv = (self._nv,)
         return [(2,), nv, (self.plant.layout.size,), (self.plant.model.nq,), nv, nv]
 
-    def _part(
-        self, fn: Callable[..., Numeric], name: str, shapes: list[tuple[int, ...]] | None = None
-    ) -> Callable[..., Numeric]:
-        return Routine(fn, shapes or self._shapes, name) if self.compiled else fn
+    def _part(self, fn: Callable[..., Numeric], name: str) -> Callable[..., Numeric]:
+        return Routine(fn, self._shapes, name) if self.compiled else fn
 
     @cached_property
     def _flying(self) -> Callable[..., Numeric]:
@@ -167,7 +159,8 @@ class ContactStep:
             found = equations.constrained_dynamics(q, v, *given, t, active)
         before, kept = self.plant.layout.unpack(middle.state), self.plant.contacts
         ended = kept.none | (kept.carried(before["contacts"]) if kept else {})
-        return self._end(middle, drives, found, ended, np.zeros(len(self.contacts.members)))
+        none = np.zeros(len(self.contacts.members))
+        return self._end(middle, drives, found, SolvedContacts(ended, np.zeros(0), none, 1.0))
 
     # --- with contact ---
 
@@ -178,111 +171,9 @@ class ContactStep:
         equations, motion, given = self._equations(middle, drives)
         dynamics = ContactDynamics.of(equations, motion, given)
         before = self.contacts.rates(self._placed(middle), dynamics.points)
-        free = before + h * dynamics.free_change
-        terms = self._terms(dynamics, before, free, state, h)
-        compliance = ops.concatenate([of.compliance for of in terms])
-        W = dynamics.inertia + np.eye(self.contacts.size) * compliance
-        shifted = free + ops.concatenate([of.shift for of in terms])
-        friction, known = self._friction(terms), h * state["force"]
-        if self._anchored.any():
-            known = self._known_impulses(W, shifted, friction, known, compliance)
-            shifted = shifted - ops.where(self._anchored, compliance * known, 0.0)
-        impulses, passes, residual, _ = self._solver(W, shifted, friction, known)
-        forces = impulses / h
-        after = free + dynamics.inertia @ impulses
-        slip = shifted + W @ impulses
-        ended = self._contact_state(terms, forces, slip, state)
-        # points that touch first change velocities at once: what they were before says nothing of the next step
-        now, then = self.contacts.normals(forces), self.contacts.normals(state["force"])
-        first = ops.sum(ops.where(ops.logical_and(now > 0.0, then <= 0.0), 1.0, 0.0)) > 0.5
-        ended |= {"passes": passes, "residual": residual, "continues": ops.where(first, 0.0, 1.0)}
-        unsolved = ops.logical_not(residual <= UNSOLVED)
-        ended["unsolved"] = ops.where(unsolved, state["unsolved"] + 1.0, 0.0)
-        coarse, mobility = ops.logical_not(residual <= UNCONVERGED), np.diag(W)
-        none = np.zeros(len(self.contacts.members))
-        ended["miss"] = call_when(coarse, self._misses, (impulses, slip, friction, mobility), [none])
-        ended |= self.plant.contacts.counted(state, ended, slip, h)
-        work, at = impulses * (before + after), self.contacts.at
-        taken = [-0.5 * ops.sum(ops.sum(work[at(j)]) for j in own) for _, own in self.contacts.by_contact]
-        return self._end(middle, drives, dynamics.motion(forces), ended, ops.array(taken))
-
-    @cached_property
-    def _misses(self) -> Callable[..., Numeric]:
-        """(m,) how far each contact is from its law [m/s], from impulses, velocities, friction and diagonal of W."""
-        n, k = self.contacts.size, len(self.contacts.of_points)
-        disks = (k,) if self._disks == 1 else (k, self._disks)
-        return self._part(self._missed, "misses", [(n,), (n,), disks, (n,)])
-
-    def _missed(self, impulses: Numeric, velocities: Numeric, friction: Numeric, mobility: Numeric) -> Numeric:
-        found = []
-        for _, own in self.contacts.by_contact:
-            worst: Numeric = 0.0
-            for j in own:
-                rows = self.contacts.at(j)
-                impulse, velocity = impulses[rows], velocities[rows]
-                missed = miss(impulse, velocity, friction.reshape(-1, self._disks)[j], mobility[rows])
-                worst = ops.maximum(worst, ops.where(is_closed(impulse, velocity) > 0.5, missed, 0.0))
-            found.append(worst)
-        return ops.array(found)
-
-    @property
-    def _disks(self) -> int:
-        """The number of disks of friction of each point."""
-        return len(DISKS[self.contacts.rows_of_point])
-
-    def _friction(self, terms: list[PointTerms]) -> Numeric:
-        """(k,) or (k, disks) coefficients of friction: of sliding, and of spinning and rolling [m]."""
-        laws = [contact.law for contact in self.contacts.of_points]
-        pairs = zip(terms, laws, strict=True)
-        found = [[of.friction, law.torsional, law.rolling][: self._disks] for of, law in pairs]
-        return ops.array(found) if self._disks > 1 else ops.array([each for (each,) in found])
-
-    @cached_property
-    def _anchored(self) -> np.ndarray:
-        """bool (size,): rows whose impulse is next to a known one: of rigid points, and moments."""
-        rows = self.contacts.rows_of_point
-        return np.array([rigid or row > NORMAL for rigid in self._rigid for row in range(rows)], dtype=bool)
-
-    @cached_property
-    def _rigid(self) -> np.ndarray:
-        """bool (k,)"""
-        return np.array([contact.law.stiffness is None for contact in self.contacts.of_points], dtype=bool)
-
-    def _known_impulses(
-        self, W: Numeric, c: Numeric, friction: Numeric, before: Numeric, compliance: Numeric
-    ) -> Numeric:
-        """(size,) next to which impulses of rigid points are searched, see `law_rows`."""
-        if not self._rigid.any():
-            return before
-        normals = [self.contacts.at(j).start + NORMAL for j in np.flatnonzero(self._rigid).tolist()]
-        touches = [ops.logical_and(c[n] < 0.0, before[n] <= 0.0) for n in normals]
-        first = ops.sum(ops.where(each, 1.0, 0.0) for each in touches) > 0.5
-        soft = ops.where(np.repeat(self._rigid, self.contacts.rows_of_point), SOFT / PROXIMAL * compliance, 0.0)
-        given = W + np.eye(len(c)) * soft, c, friction, before
-        return call_when(first, self._solver, given, [before, 0.0, 0.0, 0.0])[0]
-
-    def _terms(
-        self, dynamics: ContactDynamics, before: Numeric, free: Numeric, state: State, h: Numeric
-    ) -> list[PointTerms]:
-        found = []
-        for j, (contact, point) in enumerate(zip(self.contacts.of_points, dynamics.points, strict=True)):
-            own = self.contacts.at(j)
-            mobility = np.diag(dynamics.inertia)[own]
-            found.append(
-                point_terms(
-                    contact.law, point.gap, before[own], free[own], mobility, _point(self.contacts, state, j), h
-                )
-            )
-        return found
-
-    def _contact_state(self, terms: list[PointTerms], forces: Numeric, slip: Numeric, state: State) -> State:
-        springs, slides = [], []
-        for j, of in enumerate(terms):
-            own = self.contacts.at(j)
-            force = forces[own]
-            springs.append(spring_after(of, force, _point(self.contacts, state, j)))
-            slides.append(_slides(force, slip[own], of.friction))
-        return {"force": forces, "spring": ops.concatenate(springs), "slides": ops.array(slides)}
+        solved = self._impulses.solved(dynamics, before, state, h)
+        ended = solved.state | self.plant.contacts.counted(state, solved.state, solved.slip, h)
+        return self._end(middle, drives, dynamics.motion(solved.forces), solved._replace(state=ended))
 
     # --- the parts of both ---
 
@@ -317,8 +208,8 @@ class ContactStep:
         given = GivenMotionAndEffort(plant.motion(at, state)[2], efforts, plant.locked_or_imposed(state))
         return equations, motion, given
 
-    def _end(self, middle: Middle, drives: _Implicit, found: Solution, contacts: State, taken: Numeric) -> Numeric:
-        """The flat state after the step. contacts: their state; taken (m,): energy that each of them takes [J]."""
+    def _end(self, middle: Middle, drives: _Implicit, found: Solution, contacts: SolvedContacts) -> Numeric:
+        """The flat state after the step."""
         plant, equations, bank = self.plant, self.plant.model.equations, self.bank
         (_, h), state = middle.clock, plant.layout.unpack(middle.state)
         standing = found.acceleration - plant.transport(state, middle.at)
@@ -329,12 +220,11 @@ class ContactStep:
         z = drives.start + ops.concatenate([*drives.iteration.changes(change), h * v, change])
         blocks = self._drives.of_plant(bank.states(z))
         impulses = drives.iteration.efforts + drives.iteration.efforts_by_velocity * change
-        haptic = plant.haptic_effort(middle.clock[0], middle.q, {"contacts": contacts})
+        haptic = plant.haptic_effort(middle.clock[0], middle.q, {"contacts": contacts.state})
         energy = self._energy(middle, drives, z, v, impulses, found, haptic)
         if self.contacts:
-            energy["contacts"] = state["energy"]["contacts"] + taken
-        own = {name: value for name, value in contacts.items() if name != "continues"}
-        own["acceleration"] = standing * contacts.get("continues", 1.0)
+            energy["contacts"] = state["energy"]["contacts"] + contacts.taken
+        own = contacts.state | {"acceleration": standing * contacts.continues}
         moved = plant.with_motion(state, q, after)
         return plant.layout.pack(moved | blocks | {"energy": energy, "contacts": own})
 
@@ -386,18 +276,3 @@ class _Implicit(NamedTuple):
     iteration: Iteration
     slope: Numeric
     efforts: Numeric
-
-
-def _point(contacts: ContactSet, state: State, j: int) -> PointState:
-    """The part of the state of point j."""
-    force, spring = state["force"][contacts.at(j)], state["spring"][2 * j : 2 * j + 2]
-    return PointState(force, spring, state["slides"][j])
-
-
-def _slides(force: Numeric, slip: Numeric, friction: Numeric) -> Numeric:
-    """1 for a point at the limit of friction that slips."""
-    across = force[0] * force[0] + force[1] * force[1]
-    limit = friction * force[2]
-    at_limit = across >= (1.0 - 1e-9) ** 2 * limit * limit
-    slips = slip[0] * slip[0] + slip[1] * slip[1] > SLIP_SPEED**2
-    return ops.where(ops.logical_and(force[2] > 0.0, ops.logical_and(at_limit, slips)), 1.0, 0.0)
