@@ -341,7 +341,13 @@ def concatenate(parts: Sequence[Numeric]) -> Numeric:
     """The concatenation of 1-D arrays."""
     if not parts:
         return np.zeros(0)
-    return _traced(np.concatenate([np.atleast_1d(_boxed(p) if is_symbolic(p) else p) for p in parts]))
+    return _traced(np.concatenate([_vector(p) for p in parts]))
+
+
+def _vector(x: Numeric) -> np.ndarray:
+    if type(x) is np.ndarray and x.ndim == 1:  # most are
+        return x
+    return np.atleast_1d(_boxed(x) if is_symbolic(x) else x)
 
 
 def set_at(vector: Numeric, index: Iterable[int], values: Numeric) -> Numeric:

@@ -11,6 +11,7 @@ CHATTER = 0.01  # s; an event that comes again sooner is not listed again
 TOUCHES, LIFTS, SLIPS, STICKS = "touches", "lifts", "slips", "sticks"
 WHAT_CONTACTS_DO = (TOUCHES, LIFTS, SLIPS, STICKS)
 STATE, LOST = "state", "lost"
+FOLLOWED = (STATE, TOUCHES, SLIPS)
 OPEN, STICKING, SLIDING = 0.0, 1.0, 2.0  # states
 
 
@@ -30,19 +31,22 @@ class ContactEvents:
         """signals: of the columns of the blocks."""
         place = {name: k for k, name in enumerate(signals)}
         self._names = tuple(contacts)
-        self._columns = {
-            what: np.array([place[f"{contact}/{what}"] for contact in contacts], dtype=np.intp)
-            for what in (STATE, TOUCHES, SLIPS, LOST)
-        }
-        self._before = {what: np.zeros(len(contacts)) for what in self._columns}
+        self._columns = np.array([place[f"{name}/{what}"] for what in FOLLOWED for name in contacts], dtype=np.intp)
+        self._lost = np.array([place[f"{name}/{LOST}"] for name in contacts], dtype=np.intp)
+        self._before = np.zeros(len(self._columns))
         self._listed = np.zeros(len(contacts))  # energy lost up to the last event that was listed
         self._latest: dict[tuple[str, str], float] = {}  # time of the last one of each kind
 
     def __call__(self, times: np.ndarray, values: np.ndarray) -> list[ContactEvent]:
         """The events of these ticks, in their order. times (k,) [s]; values (k, n): of all signals."""
-        now = {what: values[:, columns] for what, columns in self._columns.items()}
-        before = {what: np.vstack([self._before[what], own[:-1]]) for what, own in now.items()}
-        self._before = {what: own[-1].copy() for what, own in now.items()}
+        followed = values[:, self._columns]
+        if (followed == self._before).all():
+            return []
+        now, before = (
+            dict(zip(FOLLOWED, np.split(rows, len(FOLLOWED), axis=1), strict=True))
+            for rows in (followed, np.vstack([self._before, followed[:-1]]))
+        )
+        self._before = followed[-1].copy()
         touched, slipped = (now[what] > before[what] for what in (TOUCHES, SLIPS))
         closes = (now[STATE] > OPEN).astype(float) - (before[STATE] > OPEN)
         lifted = now[TOUCHES] - before[TOUCHES] > closes  # also where it has touched and lifted within a tick
@@ -58,7 +62,7 @@ class ContactEvents:
                 again = t - self._latest.get((name, did), -np.inf) < CHATTER
                 self._latest[name, did] = t
                 if not again:
-                    lost = float(now[LOST][tick, k])
+                    lost = float(values[tick, self._lost[k]])
                     found.append(ContactEvent(t, name, did, lost - float(self._listed[k])))
                     self._listed[k] = lost
         return found

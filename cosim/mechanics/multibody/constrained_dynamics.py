@@ -205,18 +205,17 @@ class InwardSweep:
                 self._columns[k].insert(0, column)
                 self._loads[k].insert(0, u)
                 self._row_projections[k].insert(0, projections)
-            parent = parents[k]
-            passed = {
-                r: transport_force(bodies[k], motion, force) for r, force in E_k.items() if not _is_zero_force(force)
-            }
+            parent, passing = parents[k], {r: force for r, force in E_k.items() if not _is_zero_force(force)}
             if parent == GROUND:
-                for r, force in passed.items():
-                    multipliers.constant[r] = multipliers.constant[r] + force.dot(root)
+                above = transport(bodies[k], motion, root) if passing else root
+                for r, force in passing.items():
+                    multipliers.constant[r] = multipliers.constant[r] + force.dot(above)
                 continue
             M[parent] = M[parent] + transport_inertia(bodies[k], motion, M_k)
             Q[parent] = Q[parent] + transport_force(bodies[k], motion, Q_k)
-            for r, force in passed.items():
-                E[parent][r] = E[parent][r] + force if r in E[parent] else force
+            for r, force in passing.items():
+                passed = transport_force(bodies[k], motion, force)
+                E[parent][r] = E[parent][r] + passed if r in E[parent] else passed
 
         self._eliminated[GROUND] = _eliminate(multipliers, pending.pop(GROUND, set()), {})
 

@@ -91,9 +91,9 @@ class ContactDynamics:
         reduced, S = _OpenRows.of(sweep, rotors.inertia), spread.spread
         timed = any(constraint.law.timed for constraint in constraints.members)
         rates = e.constraint_violation(q, np.zeros(len(v)), t)[1] if timed else np.zeros(len(constraints.holonomic))
-        return ContactDynamics(
-            points, S @ reduced.free, S @ reduced.inertia @ S.T, e, reduced, S, given, efforts, rates
-        )
+        inertia = S @ reduced.inertia @ S.T
+        inertia = ops.where(np.tri(len(S), dtype=bool), inertia, inertia.T)  # as symmetric as it is, by half the work
+        return ContactDynamics(points, S @ reduced.free, inertia, e, reduced, S, given, efforts, rates)
 
     def motion(self, forces: Numeric) -> Solution:
         """As `MechanismEquations.constrained_dynamics`, with the forces (3 k,) of the points."""

@@ -58,9 +58,8 @@ class ContactImpulses:
             known = self._known_impulses(W, shifted, friction, known, compliance)
             shifted = shifted - ops.where(self._anchored, compliance * known, 0.0)
         impulses, passes, residual, _ = self._solver(W, shifted, friction, known)
-        forces = impulses / h
-        after = free + dynamics.inertia @ impulses
-        slip = shifted + W @ impulses
+        forces, change = impulses * (1.0 / h), dynamics.inertia @ impulses
+        after, slip = free + change, shifted + change + compliance * impulses
         ended = self._state(terms, forces, slip, state) | {"passes": passes, "residual": residual}
         unsolved = ops.logical_not(residual <= UNSOLVED)
         ended["unsolved"] = ops.where(unsolved, state["unsolved"] + 1.0, 0.0)

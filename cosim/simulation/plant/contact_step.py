@@ -65,6 +65,11 @@ class ContactStep:
         return JointDrives(self.plant)
 
     @cached_property
+    def _driven(self) -> np.ndarray:
+        """bool (nv,): the dofs whose position a drive may depend on."""
+        return np.isin(self.plant.model.dof_names, list(self._drives.blocks))
+
+    @cached_property
     def _resistance(self) -> JointResistance:
         return JointResistance(self.plant, self._drives)
 
@@ -105,20 +110,25 @@ class ContactStep:
 
     def _with_contacts(self, middle: Middle) -> Numeric:
         """The flat state after the step; without rows while all points are farther than they can come."""
-        near = self._nearest(middle) <= 0.0
+        pressed = ops.sum(self.contacts.normals(self.plant.layout.unpack(middle.state)["contacts"]["force"])) > 0.0
+        near = call_when(ops.logical_not(pressed), self._distance, middle, [-1.0]) <= 0.0
         flying = call_when(ops.logical_not(near), self._flying, middle, [middle.state])
         return call_when(near, self._touching, middle, [flying])
 
-    def _nearest(self, middle: Middle) -> Numeric:
+    @cached_property
+    def _distance(self) -> Callable[..., Numeric]:
+        return self._part(self._nearest, "distance")
+
+    def _nearest(self, *parts: Numeric) -> Numeric:
         """The least distance of a point from where a step without impulses could bring it [m]."""
+        middle = Middle(*parts)
         placed, (_, h) = self._placed(middle), middle.clock
         points = self.contacts.points(placed)
         rates = self.contacts.rates(placed, points)
         least: Numeric = np.inf
         for j, point in enumerate(points):
             least = ops.minimum(least, point.gap - h * ops.abs(self.contacts.normals(rates)[j]) - self._reserve(h))
-        state = self.plant.layout.unpack(middle.state)["contacts"]
-        return ops.where(ops.sum(self.contacts.normals(state["force"])) > 0.0, -1.0, least)
+        return least
 
     def _reserve(self, h: Numeric) -> Numeric:
         """What accelerations add to the way of a point in a step [m]: 100 g."""
@@ -181,12 +191,12 @@ class ContactStep:
         """Drives and joints in an implicit step, linear in the change of the velocities."""
         plant, (at, h) = self.plant, middle.clock
         state = plant.layout.unpack(middle.state)
-        chart = plant.model.equations.chart(plant.motion(at - 0.5 * h, state)[0])
+        chart = ops.where(self._driven, plant.model.equations.chart(plant.motion(at - 0.5 * h, state)[0]), 0.0)
         z = self.bank.start(self._drives.states(state), chart, middle.v)
         clock = ops.array([at + 0.5 * h, h])
         drives = self.bank.iterate(z, middle.request, clock, z)
         slope = h * self._resistance.damping(middle.v) - drives.efforts_by_velocity
-        efforts = drives.efforts / h - self._resistance.friction(middle.v)
+        efforts = drives.efforts * (1.0 / h) - self._resistance.friction(middle.v)
         if self._elasticity:  # at the middle of the step, so that it keeps its energy
             motion = ops.concatenate([plant.model.equations.chart(middle.q), middle.v])
             stiffness, damping = self._elasticity.resistances(motion)
