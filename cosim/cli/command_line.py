@@ -68,6 +68,7 @@ def all_commands() -> Commands:
         overlay,
         flag("--realtime", "run in real time"),
         word("--record", metavar="F.mcap", help="record every tick"),
+        word("--format", choices=("protobuf", "json", "ros2"), help="of the messages of the recording"),
         flag("--record-bus", "record the traffic of real drivers too"),
         word(
             "--telemetry",
@@ -285,7 +286,7 @@ def all_commands() -> Commands:
         "export recording",
         run_commands.export,
         word("recording", metavar="F.mcap", type=Path, help="the recording, or a pattern of its files"),
-        word("--to", choices=("csv", "parquet", "mat"), help="the format; default: that of the file"),
+        word("--to", choices=("csv", "parquet", "mat", "ros2"), help="the format; default: that of the file"),
         word("-o", dest="output", metavar="FILE", type=Path, help="the file; default: named as the recording, here"),
         word("--signals", metavar="A/B,*/C", default="", help="only these signals"),
         word("--from", dest="start", metavar="S", help="from this time on, e.g. 2.5 or 500 ms"),

@@ -36,7 +36,7 @@ NEEDED: Rules = {
     },
     "export code": {"--trust": ("--check",)},
     "replay": {"--to": ("--bus",), "--trust": ("--rerun", "--bus")},
-    "run": {"--record-bus": ("--record",)},
+    "run": {"--record-bus": ("--record",), "--format": ("--record",)},
     "tune gains": dict.fromkeys(_OF_HARDWARE, ("--on-hardware",)),
 }
 # command -> option -> the options that have no effect beside it

@@ -24,6 +24,7 @@ def run(
     overrides: list[Override],
     realtime: bool,
     record: str | None,
+    format: str | None,
     record_bus: bool,
     telemetry: str | None,
     control: str | None,
@@ -62,6 +63,7 @@ def run(
     overrides += sockets_of(rig, overrides, {"publish": telemetry, "control": control})
     overrides += shadow_of(rig, overrides) if shadow else []
     overrides += [("recording.bus=true", "--record-bus")] if record_bus else []
+    overrides += [] if format is None else [(f"recording.encoding={format}", "--format")]
     compared = next(iter(steps), "--reference" if reference else "")
     joints, signals = names_in(plot_joints), names_in(plot_signals)
     console.check_targets(plots, json, record, rig)

@@ -156,7 +156,7 @@ def export(
     """Write the signals of a recording in another format."""
     from cosim.output.console import quantity_of
     from cosim.output.output_files import check_output, identity
-    from cosim.rig.run.export import FORMATS, export_run, selection_of
+    from cosim.rig.run.export import FORMATS, SUFFIXES, export_run, selection_of
     from cosim.rig.run.run import open_recording
 
     times = [
@@ -167,8 +167,9 @@ def export(
     to = to or next((format for format in FORMATS if format == suffix), None)
     if to is None:
         raise InputError(f"name the format, {', '.join(FORMATS)}, or a file of it by -o", "--to")
-    path = Path(f"{recording.name.partition('.')[0]}.{to}") if output is None else output
-    check_output(path, "-o", (f".{to}",), {identity(recording): "the recording"})
+    ending = SUFFIXES.get(to, f".{to}")
+    path = Path(recording.name.partition(".")[0] + ending) if output is None else output
+    check_output(path, "-o", ("." + ending.rpartition(".")[2],), {identity(recording): "the recording"})
     run = open_recording(recording)
     selection = selection_of(run, names_in(signals), *times)
     export_run(selection, to, path)

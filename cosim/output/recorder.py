@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -31,14 +31,12 @@ from cosim.core.recordings.footer import (
     summary_of_parts,
 )
 from cosim.core.recordings.index import CONTINUED, METADATA, PART, part_path
-from cosim.core.recordings.sample_encoding import SAMPLES, Channels, Encoding, Numbers, message_record, topics_of
-from cosim.core.recordings.topics import CHANGES_TOPIC, JSON_TOPICS, LOG_LEVELS, LOG_TOPIC, log_message
+from cosim.core.recordings.sample_encoding import Channels, Encoding, Numbers, message_record, topics_of
 from cosim.core.types import Level
 from cosim.output.output_files import write_error
-from cosim.output.traffic_messages import SEQUENCES, BusChannel, EntryFields, encode, is_item, schemas
-from cosim.output.view3d.motion import TOPICS as VIEW_TOPICS
+from cosim.output.recording_formats import recording_format
+from cosim.output.traffic_messages import SEQUENCES, BusChannel, EntryFields, encode, is_item
 from cosim.output.view3d.motion import Motion, ViewMessage
-from cosim.output.view3d.schemas import schema_of
 from cosim.output.view3d.view import View
 
 if TYPE_CHECKING:
@@ -108,10 +106,9 @@ class Recorder:
         self._split_bytes = math.inf if split_size is None else split_size
         self._split_ns = math.inf if split_time is None else split_time * 1e9
         self._attached: list[tuple[str, bytes, str]] = []
-        self._topics = topics_of(channels)
-        self._samples = SAMPLES[encoding](self._topics, numbers)
-        self._motion = None if view is None else Motion(view)
-        self._buses = tuple(buses)
+        self._format = recording_format(encoding, topics_of(channels), numbers, view, buses)
+        self._samples, self._motion, self._buses = self._format.samples, self._format.motion, tuple(buses)
+        self._channels = {topic.name: number for number, topic in enumerate(self._format.topics, 1)}
         # the checksum of zstd is many times faster than the CRC of MCAP
         self._compress = ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).compress
         self._chunk = RecordingChunk()
@@ -133,7 +130,7 @@ class Recorder:
         self._parts, self._complete = [], 0
         self._flushed_ns = self._begun_ns = t_ns
         self._file.write(MCAP0_MAGIC)
-        self._add_record(Header(profile="", library="cosim"))
+        self._add_record(Header(profile=self._format.profile, library="cosim"))
         self._add_metadata(METADATA, {**self._metadata, PART: str(self._number)})
         for attached in self._attached:
             self._add_attachment(*attached)
@@ -184,7 +181,8 @@ class Recorder:
     def event(self, t_ns: int, text: str, level: Level = "info") -> None:
         """Add a line to the topic `/log`; level is `info`, `warning` or `error`. An error is on disk on return."""
         with self._writing():
-            self._add_json(LOG_TOPIC, t_ns, log_message(int(t_ns) + self._start_ns, text, LOG_LEVELS[level]))
+            for topic, data in self._format.event(int(t_ns) + self._start_ns, text, level):
+                self._add_message(topic, int(t_ns), data)
             if level == "error":
                 self._flush(int(t_ns))
 
@@ -192,33 +190,28 @@ class Recorder:
         """Add a change of the rig before a tick to the topic `/changes`; on disk on return, because without it the run
         cannot be repeated."""
         with self._writing():
-            self._add_json(CHANGES_TOPIC, t_ns, {"tick": tick, "name": name, "value": list(value)})
+            for topic, data in self._format.change(tick, name, value):
+                self._add_message(topic, int(t_ns), data)
             self._flush(int(t_ns))
 
     def traffic(self, zero_ns: int, entries: Iterable[EntryFields]) -> None:
         """Add entries of the bus traffic. zero_ns: when the run was at 0, on their clock."""
-        first = len(self._topics) + len(JSON_TOPICS) + (0 if self._motion is None else len(VIEW_TOPICS)) + 1
         with self._writing():
             for driver, number, clock_ns, what, content, _ in entries:
-                t_ns, channel = clock_ns - zero_ns, first + 2 * driver + (not is_item(what))
+                of_items, of_events = self._buses[driver].topics
+                t_ns, channel = clock_ns - zero_ns, self._channels[of_items if is_item(what) else of_events]
                 log_ns, data = max(t_ns + self._start_ns, 0), encode(clock_ns, what, content)
                 record = message_record(channel, log_ns, max(t_ns, 0), data, number % SEQUENCES)
                 self._chunk.add_message(channel, log_ns, record)
             if self._chunk.size >= CHUNK_BYTES:
                 self._flush(self._flushed_ns)
 
-    def _add_json(self, topic: str, t_ns: int, message: Mapping[str, Any]) -> None:
-        from orjson import dumps
-
-        self._add_message(len(self._topics) + 1 + list(JSON_TOPICS).index(topic), int(t_ns), dumps(message))
-
     def _add_view(self, messages: Iterable[ViewMessage]) -> None:
-        first = len(self._topics) + len(JSON_TOPICS) + 1
         for topic, t_ns, data in messages:
-            self._add_message(first + list(VIEW_TOPICS).index(topic), t_ns, data)
+            self._add_message(topic, t_ns, data)
 
-    def _add_message(self, channel: int, t_ns: int, data: bytes) -> None:
-        log_ns = t_ns + self._start_ns
+    def _add_message(self, topic: str, t_ns: int, data: bytes) -> None:
+        log_ns, channel = t_ns + self._start_ns, self._channels[topic]
         self._chunk.add_message(channel, log_ns, message_record(channel, log_ns, t_ns, data))
 
     def attach(self, name: str, data: bytes, media_type: str) -> None:
@@ -259,37 +252,20 @@ class Recorder:
     def _define(self) -> None:
         """Write the schemas and channels of all topics."""
         from mcap.records import Channel, Schema
-        from orjson import dumps
 
-        samples, definitions = self._samples, []
-        for number, (topic, (name, data)) in enumerate(zip(self._topics, samples.schemas(), strict=True), 1):
-            definitions.append(Schema(id=number, name=name, encoding=samples.schema_encoding, data=data))
-            units = {name: unit for name, unit, _ in topic.fields}
-            definitions.append(
+        for topic, number in zip(self._format.topics, self._channels.values(), strict=True):
+            definitions = (
+                Schema(id=number, name=topic.schema, encoding=topic.language, data=topic.text),
                 Channel(
-                    id=number, topic=topic.name, message_encoding=samples.encoding, schema_id=number, metadata=units
-                )
+                    id=number,
+                    topic=topic.name,
+                    message_encoding=topic.encoding,
+                    schema_id=number,
+                    metadata=dict(topic.metadata),
+                ),
             )
-        for number, (topic, schema) in enumerate(JSON_TOPICS.items(), len(self._topics) + 1):
-            definitions.append(Schema(id=number, name=schema["title"], encoding="jsonschema", data=dumps(schema)))
-            definitions.append(Channel(id=number, topic=topic, message_encoding="json", schema_id=number, metadata={}))
-        if self._motion is not None:
-            for number, (topic, message) in enumerate(VIEW_TOPICS.items(), len(definitions) // 2 + 1):
-                name, data = schema_of(message)
-                definitions.append(Schema(id=number, name=name, encoding="protobuf", data=data))
-                definitions.append(
-                    Channel(id=number, topic=topic, message_encoding="protobuf", schema_id=number, metadata={})
-                )
-        for bus in self._buses:
-            for topic, (name, data) in zip(bus.topics, schemas(), strict=True):
-                number = len(definitions) // 2 + 1
-                definitions.append(Schema(id=number, name=name, encoding="protobuf", data=data))
-                channel = Channel(
-                    id=number, topic=topic, message_encoding="protobuf", schema_id=number, metadata=bus.metadata
-                )
-                definitions.append(channel)
-        for item in definitions:
-            self._add_record(item).definitions.append(item)
+            for item in definitions:
+                self._add_record(item).definitions.append(item)
 
     def _add_metadata(self, name: str, metadata: Mapping[str, str]) -> None:
         from mcap.records import Metadata, MetadataIndex

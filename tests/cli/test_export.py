@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 import scipy.io
+from rosbags.highlevel import AnyReader
 
 from cosim import open_recording
+from cosim.core.recordings.reader import read_recording
 from cosim.rig.run import export as export_module
 from cosim.rig.run.export import matlab_names
 
@@ -49,6 +51,18 @@ def test_parquet_has_columns_with_units(recorded, run):
     np.testing.assert_array_equal(table["t"], run.t[50:101])
     for name in chosen:
         np.testing.assert_array_equal(table[name], run[name][50:101])
+
+
+def test_ros2_has_every_number_to_the_bit_and_the_joints_together(recorded, run):
+    said = "wrote    a.ros2.mcap: 401 ticks, 14 signals\n"
+    assert recorded("export", "recording", "a.mcap", "--to", "ros2") == (0, said, [])
+    found = read_recording("a.ros2.mcap")
+    np.testing.assert_allclose(found.t_ns * 1e-9, run.t, rtol=0, atol=1e-12)
+    for name in run.signals:
+        np.testing.assert_array_equal(found.signals[name], run[name])
+    with AnyReader([Path("a.ros2.mcap")]) as reader:
+        counts = {connection.topic: connection.msgcount for connection in reader.connections}
+    assert counts["/joint_states"] == 401
 
 
 def test_matlab_has_a_variable_per_signal(recorded, run):

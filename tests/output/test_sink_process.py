@@ -419,7 +419,7 @@ def test_an_unexpected_error_is_reported_in_one_line(tmp_path):
     remote.event(0, "a level that does not exist", "grave")
     error = str(refusal(remote.close))
     assert error.startswith("the output failed: KeyError: 'grave' (")
-    assert "\n" not in error and "recorder.py:" in error
+    assert "\n" not in error and "recording_formats.py:" in error
 
 
 def test_values_of_another_shape_raise_in_the_process_of_the_run(tmp_path):

@@ -19,7 +19,7 @@ def git(folder, *words):
     )
 
 
-@pytest.mark.parametrize("encoding", ["protobuf", "json"])
+@pytest.mark.parametrize("encoding", ["protobuf", "json", "ros2"])
 def test_the_rig_as_it_ran_versions_and_commit_are_in_the_file(tmp_path, encoding):
     path = tmp_path / "arm.yaml"
     path.write_text(yaml.safe_dump(ARM))

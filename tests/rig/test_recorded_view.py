@@ -5,9 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mcap.reader import make_reader
+from rosbags.highlevel import AnyReader
+from rosbags.typesys import Stores, get_typestore
 
 from cosim import load_rig, open_recording
 from cosim.output.scene.scene import rotated
+from cosim.output.view3d.ros_motion import ROS_VIEW_TOPICS
 from cosim.rig.rerun import rerun
 from cosim.rig.scene import scene_of_rig
 from tests.kit.foxglove import foxglove_messages, matrix
@@ -129,6 +132,30 @@ def test_they_are_no_signals_and_the_rerun_is_equal(tmp_path, encoding):
     assert opened.signals == run.signals
     assert rerun(tmp_path / "a.mcap").difference is None
     assert len(of_topic(foxglove_messages(tmp_path / "a.mcap"), "/tf")) == 11
+
+
+def test_a_recording_of_ros_has_the_transforms_and_runs_again(tmp_path):
+    """The same transforms as those for Foxglove, with the bytes of another serialiser."""
+    rig = load_rig(ROOT / "rigs/ur5_sim.yaml")
+    rig.run(duration=0.2, record=tmp_path / "a.mcap")
+    frames = of_topic(foxglove_messages(tmp_path / "a.mcap"), "/tf")
+    load_rig(ROOT / "rigs/ur5_sim.yaml", ["recording.encoding=ros2"]).run(duration=0.2, record=tmp_path / "b.mcap")
+    assert rerun(tmp_path / "b.mcap").difference is None
+    store, found = get_typestore(Stores.ROS2_KILTED), {}
+    with AnyReader([tmp_path / "b.mcap"], default_typestore=store) as reader:
+        for connection, _, raw in reader.messages():
+            if connection.topic in ROS_VIEW_TOPICS:
+                message = reader.deserialize(raw, connection.msgtype)
+                assert bytes(store.serialize_cdr(message, connection.msgtype)) == bytes(raw)
+                found.setdefault(connection.topic, []).append(message)
+    assert {topic: len(each) for topic, each in found.items()} == {"/clock": 11, "/tf": 11, "/tf_static": 1}
+    for ours, theirs in zip(found["/tf"], frames, strict=True):
+        for one, other in zip(ours.transforms, theirs.content.transforms, strict=True):
+            assert (one.header.frame_id, one.child_frame_id) == (other.parent_frame_id, other.child_frame_id)
+            for part in ("translation", "rotation"):
+                axes = "xyz" if part == "translation" else "xyzw"
+                values = [[getattr(getattr(each, part), axis) for axis in axes] for each in (one.transform, other)]
+                np.testing.assert_array_equal(*values)
 
 
 def test_shapes_are_where_the_scene_has_them(recorded):

@@ -56,7 +56,8 @@ def test_a_full_disk_leaves_every_tick_of_the_run_and_the_recording_its_reason(t
 
 
 @pytest.mark.parametrize(
-    ("encoding", "numbers"), [("protobuf", "float64"), ("protobuf", "float32"), ("json", "float64")]
+    ("encoding", "numbers"),
+    [("protobuf", "float64"), ("protobuf", "float32"), ("json", "float64"), ("ros2", "float64")],
 )
 def test_a_recording_is_no_larger_than_it_was_thought_to_be(tmp_path, encoding, numbers):
     """Of noise, which cannot be compressed."""

@@ -15,6 +15,8 @@ import numpy as np
 
 from cosim.core.errors import InputError
 from cosim.core.paths import open_file, unreadable
+from cosim.core.recordings.cdr import CdrReader
+from cosim.core.recordings.cdr_samples import ENCODING, MARK, places_of, signals_of
 from cosim.core.recordings.footer import CHUNK_HEAD, ENTRY, HEADER, SIZE
 from cosim.core.recordings.index import DAMAGED, ChunkPlace, RecordingIndex, recordings_of
 from cosim.core.recordings.sample_encoding import (
@@ -27,7 +29,7 @@ from cosim.core.recordings.sample_encoding import (
     value_places,
 )
 from cosim.core.recordings.stored_array import StoredArray
-from cosim.core.recordings.topics import LOG_LEVELS, LOG_TOPIC
+from cosim.core.recordings.topics import CHANGES_TOPIC, LOG_LEVELS, LOG_TOPIC, ROS_LOG_LEVELS, ROS_LOG_TOPIC
 from cosim.core.trust.plain_data import WrongShape, from_json
 from cosim.core.types import Level
 
@@ -44,6 +46,8 @@ HEAD = np.dtype(
 )
 T = TypeVar("T")
 _LEVELS: dict[int, Level] = {number: level for level, number in LOG_LEVELS.items()}
+
+_OF_ROS = {number: LOG_LEVELS[level] for level, number in ROS_LOG_LEVELS.items()}
 
 NEIGHBOURS = 3  # ticks at each side of a gap that show the time between ticks
 GAP_RATIO = 1.5  # times of it: a gap
@@ -75,6 +79,23 @@ def read_recording(path: str | Path) -> Recording:
 class _LogMessage(TypedDict):
     message: str
     level: int
+
+
+class _ChangeMessage(TypedDict):
+    tick: int
+    name: str
+    value: tuple[float, ...]
+
+
+def _ros_event(message: CdrReader) -> tuple[str, int]:
+    """(text, level) of rcl_interfaces/Log."""
+    message.stamp()
+    level, _ = message.whole(1), message.text()
+    return message.text(), _OF_ROS.get(level, LOG_LEVELS["info"])
+
+
+def _ros_change(message: CdrReader) -> tuple[int, str, tuple[float, ...]]:
+    return message.whole(8), message.text(), tuple(message.values(message.whole()))
 
 
 class SampleTopic(NamedTuple):
@@ -229,8 +250,26 @@ class RecordedSamples:
 
     def log(self) -> list[tuple[int, str, Level]]:
         """(time [ns], text, level) of the events."""
-        found = self.described(LOG_TOPIC, _LogMessage)
-        return [(t_ns, event["message"], _LEVELS.get(event["level"], "info")) for t_ns, event in found]
+        found = [(t_ns, event["message"], event["level"]) for t_ns, event in self.described(LOG_TOPIC, _LogMessage)]
+        found += [(t_ns, *event) for t_ns, event in self._decoded(ROS_LOG_TOPIC, _ros_event)]
+        return [(t_ns, text, _LEVELS.get(level, "info")) for t_ns, text, level in found]
+
+    def changes(self) -> Iterator[tuple[int, str, tuple[float, ...]]]:
+        """(tick, name, value) of the changes of the rig, in the order in which they were made."""
+        encodings = {channel.message_encoding for channel in self.indexes[0].summary.channels.values()}
+        if ENCODING in encodings:
+            yield from (change for _, change in self._decoded(CHANGES_TOPIC, _ros_change))
+        else:
+            for _, item in self.described(CHANGES_TOPIC, _ChangeMessage):
+                yield item["tick"], item["name"], item["value"]
+
+    def _decoded(self, topic: str, read: Callable[[CdrReader], T]) -> Iterator[tuple[int, T]]:
+        """(time in the run [ns], content) of the messages of a topic in CDR. Raises InputError for other content."""
+        for t_ns, data in self.messages(topic):
+            try:
+                yield t_ns, read(CdrReader(data))
+            except ValueError as wrong:
+                raise InputError(f"{DAMAGED} ({topic}: {wrong})", str(self.indexes[0].path)) from None
 
     def described(self, topic: str, shape: type[T]) -> Iterator[tuple[int, T]]:
         """(time in the run [ns], content) of the messages of a topic in JSON. Raises InputError for other content."""
@@ -323,7 +362,7 @@ def _topics_of(index: RecordingIndex) -> list[SampleTopic]:
     found = []
     for channel in sorted(index.summary.channels.values(), key=lambda channel: channel.id):
         schema = index.summary.schemas.get(channel.schema_id)
-        if schema is not None and schema.name.startswith(SCHEMA_PREFIX):
+        if schema is not None and schema.name.startswith((SCHEMA_PREFIX, MARK)) and channel.topic != CHANGES_TOPIC:
             try:
                 found.append(_topic_of(channel, schema))
             except (ValueError, KeyError, TypeError, IndexError, StopIteration) as cause:
@@ -337,6 +376,9 @@ def _topic_of(channel: Channel, schema: Schema) -> SampleTopic:
     group = channel.topic.removeprefix(JOINTS).removeprefix("/")
     if channel.message_encoding == "json":
         fields, places, dtype = tuple(loads(schema.data)["properties"]), None, np.dtype(float)
+    elif channel.message_encoding == ENCODING:
+        fields, dtype = signals_of(schema.data), np.dtype("<f8")
+        places = places_of(len(fields))
     else:
         fields, dtype = fields_of(schema.data), number_of(schema.data)
         places = value_places(len(fields), dtype)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from cosim.core.recordings.protobuf_wire import MessageField, descriptor_set, parts_of, varint
 
 Channels = Sequence[tuple[str, str]]  # (signal, unit); a signal is `<joint or group of the rig>/<what>`
-Encoding = Literal["protobuf", "json"]
+Encoding = Literal["protobuf", "json", "ros2"]
 Numbers = Literal["float64", "float32"]
 
 SCHEMA_PREFIX = "cosim."  # marks the topics that hold samples; the rest of the schema's name is the group
@@ -57,6 +58,23 @@ class Topic:
     def name(self) -> str:
         return f"/{self.group}" if self.group in RIG_GROUPS else f"{JOINTS}{self.group}"
 
+    @property
+    def units(self) -> dict[str, str]:
+        """By field."""
+        return {name: unit for name, unit, _ in self.fields}
+
+
+class RecordedTopic(NamedTuple):
+    """A topic of a recording: the schema of its messages by name, language and text, how they are encoded, and the
+    metadata of its channel."""
+
+    name: str
+    schema: str
+    language: str
+    text: bytes
+    encoding: str
+    metadata: Mapping[str, str] = MappingProxyType({})
+
 
 def topics_of(channels: Channels) -> tuple[Topic, ...]:
     """In the order of their first signals."""
@@ -83,8 +101,6 @@ class ProtobufSamples:
     """Every topic is a message of fields of type `double` or `float`; numbers that are not finite are stored as they
     are."""
 
-    encoding = schema_encoding = "protobuf"
-
     def __init__(self, topics: Sequence[Topic], numbers: Numbers = "float64") -> None:
         """The channels of the topics have the numbers 1, 2, …"""
         self._topics, self._numbers = topics, NUMBERS[numbers]
@@ -102,14 +118,14 @@ class ProtobufSamples:
                 message["more"]["tag"] = _tags(range(_SHORT_TAGS + 1, n + 1), wire).view("<u2")
         self._begins = np.array([self._layout.fields[str(k)][1] for k in range(len(topics))])  # type: ignore[index]
 
-    def schemas(self) -> list[tuple[str, bytes]]:
-        """(name, FileDescriptorSet) of each topic. Messages and fields have the names of the signals where Protobuf
+    def topics(self) -> list[RecordedTopic]:
+        """Their schemas are each a FileDescriptorSet. Messages and fields have the names of the signals where Protobuf
         allows them; the JSON name of a field is the signal's in any case."""
-        messages = _identifiers([topic.group for topic in self._topics])
-        return [
-            (SCHEMA_PREFIX + message, _descriptor(message, [name for name, _, _ in topic.fields], self._numbers.kind))
-            for message, topic in zip(messages, self._topics, strict=True)
-        ]
+        found, messages = [], _identifiers([topic.group for topic in self._topics])
+        for message, topic in zip(messages, self._topics, strict=True):
+            text = _descriptor(message, [name for name, _, _ in topic.fields], self._numbers.kind)
+            found.append(RecordedTopic(topic.name, SCHEMA_PREFIX + message, "protobuf", text, "protobuf", topic.units))
+        return found
 
     def encode(self, log_ns: np.ndarray, t_ns: np.ndarray, rows: np.ndarray) -> EncodedTicks:
         k = len(rows)
@@ -196,8 +212,6 @@ def _identifiers(names: Sequence[str]) -> list[str]:
 class JsonSamples:
     """Every topic is an object; numbers that are not finite are null."""
 
-    encoding, schema_encoding = "json", "jsonschema"
-
     def __init__(self, topics: Sequence[Topic], numbers: Numbers = "float64") -> None:
         """numbers: of no use, the numbers of JSON are text."""
         self._topics = topics
@@ -206,8 +220,8 @@ class JsonSamples:
     def _names(self) -> list[tuple[list[str], list[int]]]:
         return [([name for name, _, _ in t.fields], [column for _, _, column in t.fields]) for t in self._topics]
 
-    def schemas(self) -> list[tuple[str, bytes]]:
-        """(name, JSON schema) of each topic."""
+    def topics(self) -> list[RecordedTopic]:
+        """Their schemas are JSON schemas."""
         from orjson import dumps
 
         found = []
@@ -218,7 +232,8 @@ class JsonSamples:
                 for name, unit, _ in topic.fields
             }
             name = SCHEMA_PREFIX + topic.group
-            found.append((name, dumps({"title": name, "type": "object", "properties": fields})))
+            text = dumps({"title": name, "type": "object", "properties": fields})
+            found.append(RecordedTopic(topic.name, name, "jsonschema", text, "json", topic.units))
         return found
 
     def encode(self, log_ns: np.ndarray, t_ns: np.ndarray, rows: np.ndarray) -> EncodedTicks:
@@ -239,6 +254,3 @@ class JsonSamples:
 def message_record(channel: int, log_ns: int, publish_ns: int, data: bytes, sequence: int = 0) -> bytes:
     head = MESSAGE_HEAD.pack(MESSAGE, MESSAGE_HEAD.size - 9 + len(data), channel, sequence, log_ns, publish_ns)
     return head + data
-
-
-SAMPLES: dict[Encoding, type[ProtobufSamples] | type[JsonSamples]] = {"protobuf": ProtobufSamples, "json": JsonSamples}

@@ -7,9 +7,10 @@ from typing import Any
 
 from cosim.core.types import Level
 
-LOG_TOPIC = "/log"
+LOG_TOPIC, ROS_LOG_TOPIC = "/log", "/rosout"
 CHANGES_TOPIC = "/changes"
 LOG_LEVELS: dict[Level, int] = {"info": 2, "warning": 3, "error": 4}
+ROS_LOG_LEVELS: dict[Level, int] = {"info": 20, "warning": 30, "error": 40}  # of rcl_interfaces/Log
 JSON_TOPICS: Mapping[str, Mapping[str, Any]] = {
     LOG_TOPIC: {
         "title": "foxglove.Log",

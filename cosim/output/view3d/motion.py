@@ -61,11 +61,7 @@ class Motion:
     def moving(self, stamps_ns: np.ndarray, t_ns: np.ndarray, rows: np.ndarray) -> Iterator[ViewMessage]:
         """Of the ticks that are due: the first at or after each multiple of the period. stamps_ns: (k,) since 1970;
         t_ns: (k,) in the run; rows: (k, …) all signals."""
-        if not len(t_ns):
-            return
-        intervals = (t_ns // self._period_ns).astype(np.int64)
-        due = np.flatnonzero(np.diff(intervals, prepend=self._interval))
-        self._interval = int(intervals[-1])
+        due, self._interval = due_ticks(t_ns, self._period_ns, self._interval)
         if not len(due):
             return
         stamps, times, chosen = stamps_ns[due], t_ns[due], rows[due]
@@ -80,6 +76,15 @@ class Motion:
         if self._view.contacts:
             for t, stamp, row in zip(times.tolist(), stamps.tolist(), chosen, strict=True):
                 yield ViewMessage("/scene", t, contact_update(self._view, stamp, row))
+
+
+def due_ticks(t_ns: np.ndarray, period_ns: float, interval: int) -> tuple[np.ndarray, int]:
+    """(which ticks are the first at or after a multiple of the period, number of the last interval), of those after the
+    interval of this number."""
+    if not len(t_ns):
+        return np.empty(0, dtype=np.intp), interval
+    intervals = (t_ns // period_ns).astype(np.int64)
+    return np.flatnonzero(np.diff(intervals, prepend=interval)), int(intervals[-1])
 
 
 def _transform(parent: str, child: str) -> MessagePattern:

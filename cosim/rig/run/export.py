@@ -1,4 +1,5 @@
-"""A recording in other formats: CSV, Parquet, MATLAB; block by block, so that a long one needs little memory."""
+"""A recording in other formats: CSV, Parquet, MATLAB, messages of ROS 2. Block by block, so that a long one needs
+little memory."""
 
 from __future__ import annotations
 
@@ -124,4 +125,25 @@ def matlab_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-FORMATS: dict[str, Callable[[Selection, Path], None]] = {"csv": _csv, "parquet": _parquet, "mat": _mat}
+def _ros2(selection: Selection, path: Path) -> None:
+    """An MCAP file of ROS 2, with the events; times are those of the run."""
+    from cosim.output.recorder import Recorder
+
+    run = selection.run
+    channels = tuple((name, run.units[name]) for name in selection.names)
+    span = run.t[selection.rows[0]], run.t[selection.rows[-1]]
+    with Recorder(path, channels, {"rig": run.rig.name}, "ros2") as recorder:
+        for event in run.events:
+            if span[0] <= event.t <= span[1]:
+                recorder.event(round(event.t * 1e9), event.name, event.level)
+        for t, values in selection.blocks():
+            recorder.append(np.round(t * 1e9).astype(np.int64), values)
+
+
+FORMATS: dict[str, Callable[[Selection, Path], None]] = {
+    "csv": _csv,
+    "parquet": _parquet,
+    "mat": _mat,
+    "ros2": _ros2,
+}
+SUFFIXES = {"ros2": ".ros2.mcap"}  # where it is not the name of the format

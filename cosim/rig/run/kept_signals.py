@@ -32,6 +32,7 @@ _numbers = itertools.count()
 
 # bytes of a value on the disk that is noise, with its part of the message and the index, by numbers; in JSON
 VALUE_BYTES = {"float64": 11.4, "float32": 7.3}
+JOINT_STATE_BYTES = 30.0  # of a joint in `/joint_states`
 JSON_VALUE_BYTES = 23.0
 POSE_BYTES = 200.0  # bytes of a joint and its link in a frame of the 3D view, at most
 TRAFFIC_BYTES = 600.0  # bytes of the bus traffic of a joint in a tick, at most: frames, calls, readings of the clock
@@ -120,7 +121,8 @@ def bytes_per_tick(rig: WiredRig, metadata: RunMetadata) -> float:
     frames = 0.0 if recording.frame_rate is None else min(recording.frame_rate / rate, 1.0)
     traffic = TRAFFIC_BYTES * joints if recording.bus and rig.hardware else 0.0
     value = JSON_VALUE_BYTES if recording.encoding == "json" else VALUE_BYTES[recording.numbers]
-    return value * columns + frames * POSE_BYTES * (1 + joints) + traffic
+    states = JOINT_STATE_BYTES * joints if recording.encoding == "ros2" else 0.0
+    return value * columns + states + frames * POSE_BYTES * (1 + joints) + traffic
 
 
 def scarce_room(rig: WiredRig, record: str | Path | None, ticks: int, metadata: RunMetadata | None = None) -> str:

@@ -17,7 +17,6 @@ import numpy as np
 
 from cosim.core.errors import CosimError, InputError
 from cosim.core.paths import open_file
-from cosim.core.recordings.topics import CHANGES_TOPIC
 from cosim.core.trust.plain_data import WrongShape, from_json, of_shape
 from cosim.core.types import Level
 from cosim.execution.hardware.manager import BusReport
@@ -40,12 +39,6 @@ KILLED = "the process of the run ended before the run did"
 INDEX_DAMAGED = "the index of the recording is damaged; every tick was found without it"
 _ARRAYS_OF_TIMING = ("numbers", "stamps")
 _NOT_JSON = ("t", "values", "timing", "statistics")
-
-
-class _ChangeMessage(TypedDict):
-    tick: int
-    name: str
-    value: tuple[float, ...]
 
 
 class _SavedTiming(TypedDict):
@@ -266,8 +259,7 @@ def read_recorded(path: str | Path) -> dict[str, Any]:
 
 def _changes_of(samples: RecordedSamples) -> Iterator[Change]:
     """In the order in which they were made."""
-    for _, item in samples.described(CHANGES_TOPIC, _ChangeMessage):
-        yield Change(item["tick"], item["name"], item["value"])
+    return (Change(*change) for change in samples.changes())
 
 
 def _outcome(samples: RecordedSamples) -> tuple[str, tuple[RunEvent, ...]]:
