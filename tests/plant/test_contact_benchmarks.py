@@ -87,8 +87,8 @@ COUNT, RADIUS, HEAVY = 2, 0.1, 10.0
 
 
 def heap(restitution, height):
-    """(bodies, contacts) of balls in a cube, each a little off its place; every pair may touch. They have 36 points; the
-    216 balls of the original have more than are simulated."""
+    """(bodies, contacts) of balls in a cube, each a little off its place; every pair may touch. They have 36 points:
+    the 216 balls of the original have more than are simulated."""
     random = np.random.default_rng(42)
     grid = np.stack(np.meshgrid(*[np.arange(COUNT)] * 3), axis=-1).reshape(-1, 3)
     places = 0.21 * grid + random.uniform(0.0, 1e-3, grid.shape) + [0.0, 0.0, height]
@@ -130,5 +130,4 @@ def test_balls_without_loss_keep_their_energy(run, step):
     assert_nothing_pushes_sideways(found)
     energy = found["energy/kinetic"] + found["energy/potential"]
     assert sum(found[name][-1] for name in found.signals if name.endswith("/touches")) > 40
-    print(sum(found[name][-1] for name in found.signals if name.endswith("/touches")), energy.min() / energy[0] - 1)
     np.testing.assert_allclose(energy, energy[0], rtol=1e-4)
