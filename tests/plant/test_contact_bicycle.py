@@ -12,7 +12,7 @@ from tests.kit.lagrange import Lagrange
 
 G = 9.81
 WHEELBASE, TRAIL, TILT, REAR, FRONT = 1.02, 0.08, np.pi / 10, 0.3, 0.35  # m, m, rad, m, m
-# x ahead, y left, z up, from the point below the rear wheel: mass [kg], centre of mass [m], inertia xx, yy, zz, xz [kg m²]
+# x ahead, y left, z up, from the point below the rear wheel: mass [kg], its centre [m], inertia xx, yy, zz, xz [kg m²]
 FRAME = 85.0, (0.3, 0.0, 0.9), (9.2, 11.0, 2.8, -2.4)
 FORK = 4.0, (0.9, 0.0, 0.7), (0.05892, 0.06, 0.00708, 0.00756)
 REAR_WHEEL = 2.0, (0.0, 0.0, REAR), (0.0603, 0.12, 0.0603, 0.0)
