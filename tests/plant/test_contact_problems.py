@@ -227,21 +227,28 @@ def test_a_stack_of_very_unequal_cubes_stands(run, top, low):
         assert max(abs(found[f"{before}{k}/gap"][-1]) for k in range(4)) < 1e-10
 
 
-@pytest.mark.parametrize(("apart", "speeds"), [(0.0, [-1 / 3, 2 / 3, 2 / 3]), (1e-3, [0.0, 0.0, 1.0])])
-def test_balls_in_a_row(run, apart, speeds):
+THIRDS, PASSED_ON = [-1 / 3, 2 / 3, 2 / 3], [0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("apart", "step", "speeds"),
+    [(0.0, 1e-4, THIRDS), (1e-3, 1e-4, PASSED_ON), *((part * 1e-3, 1e-3, PASSED_ON) for part in (0.01, 0.1, 0.3, 0.8))],
+)
+def test_balls_in_a_row(run, apart, step, speeds):
     """Impacts at once share the impulse so that energy and the rates of all contacts are reversed; impacts after each
-    other pass it on."""
+    other pass it on, also where the ball gets there within the step of the impact before."""
     r, mass = 0.05, 1.0
-    places = [-0.02, 2 * r, 4 * r + apart]
+    places = [-0.0203, 2 * r, 4 * r + apart]
     bodies = [
         body(f"b{k}", mass, [0.001] * 3, [x, 0, 0], velocity=[1.0 if k == 0 else 0.0, 0, 0, 0, 0, 0])
         for k, x in enumerate(places)
     ]
     law = f"sphere: {r}, friction: 0, restitution: 1, stiffness: rigid"
     contacts = [f"name: c{k}, link: b{k}, {law}, with: {{link: b{k + 1}, sphere: {r}}}" for k in range(2)]
-    found = run(bodies, contacts, 0.2, 1e-4, "  gravity: [0, 0, 0]\n")
-    ended = [np.diff(found[f"b{k}.x/position"])[-1] / 1e-4 for k in range(3)]
+    found = run(bodies, contacts, 0.2, step, "  gravity: [0, 0, 0]\n")
+    ended = [np.diff(found[f"b{k}.x/position"])[-1] / step for k in range(3)]
     assert ended == pytest.approx(speeds, abs=1e-5)
+    assert found["energy/kinetic"][-1] == pytest.approx(0.5 * mass, rel=1e-5)
 
 
 # --- energy -------------------------------------------------------------------------------------------------

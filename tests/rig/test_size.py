@@ -20,7 +20,12 @@ mechanism:
 def read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    def read(bodies=1, substeps="1", integrator="rk4", more="", joint="revolute"):
+    def read(bodies=1, substeps="1", integrator="rk4", more="", joint="revolute", soles=0):
+        """soles: boxes on the last bodies, with eight points each."""
+        if soles:
+            box = "box: [0.1, 0.1, 0.1], with: ground, friction: 0.5, stiffness: 1e6"
+            entries = (f"    - {{name: sole_{k}, link: rod_{bodies - k}, {box}}}\n" for k in range(soles))
+            more += f"  contacts:\n{''.join(entries)}"
         text = CHAIN.format(bodies=bodies, substeps=substeps, integrator=integrator, more=more, joint=joint)
         (tmp_path / "rig.yaml").write_text(text)
         return read_rig("rig.yaml")
@@ -39,6 +44,7 @@ def read(tmp_path, monkeypatch):
         {"bodies": 300, "more": "joints: {all: {stops: {lower: -1, upper: 1}}}\n"},
         {"bodies": 10_000, "substeps": "1e9", "integrator": "rosenbrock"},
         {"bodies": 200, "integrator": "rosenbrock"},
+        {"bodies": 100, "integrator": "moreau", "soles": 8},
         {"bodies": 10_001},
         {"bodies": 6000, "more": "    - {name: tip, repeat: 6000, mass: 1, inertia: [1, 1, 1]}\n"},
     ],
@@ -66,6 +72,10 @@ def test_an_implicit_step_counts_the_trees_on_the_ground_one_by_one(read):
     )
     assert "a tick of 61 dofs" in refusal(read, bodies=61, integrator="rosenbrock")
     assert len(read(bodies=1, integrator="rosenbrock", more=axes).joints) == 61
+
+
+def test_steps_with_contacts_are_sweeps(read):
+    assert len(read(bodies=100, integrator="moreau", soles=2).mechanism.description.contacts) == 2
 
 
 MIXED = """\

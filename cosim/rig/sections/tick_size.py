@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from cosim.core.errors import plural
 from cosim.mechanics.formulations import SEPARATE_BODIES
 from cosim.mechanics.integrators.methods import INTEGRATORS
+from cosim.mechanics.multibody.contact.gaps import points_of
 from cosim.mechanics.multibody.equations import ROLLED_FROM
 from cosim.mechanics.multibody.joints import kind_of
 from cosim.rig.reading.schema import KeyPath, Reading
@@ -25,19 +26,22 @@ PER_DOF, PER_DOF_AND_SUBSTEP = 200, 65  # of straight-line code
 LOOP_PER_DOF, LOOP_PER_DOF_AND_SUBSTEP = 28, 8
 PER_DOF_AND_SWITCH = 25  # its impulse on each dof
 PER_CUBED_DOFS, PER_SQUARED_DOFS = 12, 52  # of the equations of an implicit step; of one for the drives alone
+# of a step with contacts, whose equations are sweeps, and of the matrix of its points
+PER_SWEPT_DOF, PER_DOF_AND_POINT, PER_SQUARED_POINTS = 1050, 104, 240
 
 
 @dataclass(frozen=True)
 class TickSize:
     """What the size of a tick depends on. dofs: that move on their own; straight: why their equations are straight-line
     code, "" where they are a loop; coupled: dofs that an implicit step solves together, set by set, None for all;
-    switches: joints with stops, and events.
+    switches: joints with stops, and events; points: of contacts.
     """
 
     dofs: int
     straight: str = "it is a small one"
     coupled: Sequence[int] | None = None
     switches: int = 0
+    points: int = 0
 
     def instructions(self, substeps: int, integrator: str) -> int:
         """The instructions of a tick, estimated from measured ones."""
@@ -50,6 +54,9 @@ class TickSize:
         together = [self.dofs] if self.coupled is None else self.coupled
         # substeps share the code that solves the equations
         solved = sum(PER_SQUARED_DOFS * n**2 if method.multirate else PER_CUBED_DOFS * n**3 for n in together)
+        if method.moreau:  # of bodies that are alike less
+            of_points = self.points * (PER_DOF_AND_POINT * self.dofs + PER_SQUARED_POINTS * self.points)
+            solved = min(solved, PER_SWEPT_DOF * self.dofs + of_points)
         return (per_dof + per_both) * self.dofs + FIXED_PER_SUBSTEP * substeps + solved + events
 
 
@@ -72,7 +79,8 @@ def size_of(mechanism: MechanismSpec, dofs: int) -> TickSize:
     }
     straight = next((reason for reason, holds in reasons.items() if holds), "")
     joined = bool(described.loops or described.constraints or described.springs or described.forces)
-    return TickSize(dofs, straight, None if joined else _trees(mechanism))
+    points = sum(points_of(*contact.shapes) for contact in described.contacts)
+    return TickSize(dofs, straight, None if joined else _trees(mechanism), points=points)
 
 
 def _trees(mechanism: MechanismSpec) -> list[int]:
@@ -126,6 +134,8 @@ def _to_lower(size: TickSize, integrator: str) -> tuple[KeyPath, str]:
     most = (limit - fixed) // (one - fixed)
     if most >= 1:
         return ("schedule", "substeps"), f"lower substeps to {most:,} or less, or use a smaller step"
+    if INTEGRATORS[integrator].moreau and size.points:
+        return ("mechanism",), f"use fewer bodies or fewer contacts, which have {size.points} points"
     return ("schedule", "integrator"), "use another integrator or fewer bodies"
 
 

@@ -31,6 +31,8 @@ PROXIMAL, SOFT = 1e-6, 1e-2  # ε, of the mean mobility of a rigid point, and of
 # that is 4 mm deep is pushed out with less than its weight, and does not fly off
 CORRECTED, SLOWEST_CORRECTION = 0.2, 0.02  # 1, s
 SLOWEST_BOUNCE = 0.05  # m/s, of the approach; below, a rigid point does not rebound
+TOUCHES = 1e-3  # m/s, gap over half a step; below, a rigid point with restitution touches
+NO_ROW = 1e4  # m/s, beyond any velocity of a contact
 LEAST_RESTITUTION = 0.01  # that dampers give; the damping ratio is 4.8 there
 NEWTON_STEPS = 8  # of the damping ratio
 IMMOBILE = 1e-9  # W of a direction in which nothing moves, relative to the compliance of the springs in a step
@@ -90,7 +92,13 @@ def _rigid_shift(law: ContactLaw, gap: Numeric, before: Numeric, free: Numeric, 
     closing = ops.where(gap > 0.0, 2.0 * gap / h, gap * ops.minimum(CORRECTED / h, 1.0 / SLOWEST_CORRECTION))
     if ops.is_zero(law.restitution):
         return ops.array([0.0, 0.0, closing])
-    hits = ops.logical_and(free[2] + closing < 0.0, before[2] < -SLOWEST_BOUNCE)
+    reached = free[2] + closing < 0.0
+    hits = ops.logical_and(reached, before[2] < -SLOWEST_BOUNCE)
+    # only an impact of others brings a point here that is apart and not reached: it hits in the next step, with the
+    # velocity that it has then, and would not rebound in this one
+    apart = ops.logical_and(ops.logical_not(reached), closing > TOUCHES)
+    later = ops.logical_and(apart, law.restitution > 0.0)
+    closing = ops.where(later, closing + NO_ROW, closing)
     return ops.array([0.0, 0.0, ops.where(hits, law.restitution * before[2], closing)])
 
 
