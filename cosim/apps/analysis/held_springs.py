@@ -1,7 +1,7 @@
 """What the springs of contacts that stick remember, taken out of a linear rig.
 
-The force of a tangential spring is a state, beside the position of its point: together they tell where it touched,
-which is constant while it sticks. Such a constant is a pole 1 that no disturbance moves and that tells nothing of the
+The force of a tangential spring is a state, beside the position of its point: together they hold where it touched,
+which is constant while it sticks. Such a constant is a pole 1 that no disturbance moves, of no meaning for the
 rig. While a robot settles the pole is not exactly 1, as a foot that rolls turns its springs along, and a rig that
 stands well would be called unstable. The springs follow from the other states instead.
 """
