@@ -26,14 +26,14 @@ def contacts_of(rig: Rig) -> list[str]:
 
 
 @dataclass(frozen=True)
-class ContactColumns:
+class ForceColumns:
     """The columns of c contacts in a table. with_moment: of each whether it has a moment beside its force."""
 
     columns: list[MeasuredColumn]
     with_moment: tuple[bool, ...]
 
     @staticmethod
-    def of(table: FileTable, contacts: Sequence[str]) -> ContactColumns:
+    def of(table: FileTable, contacts: Sequence[str]) -> ForceColumns:
         """`<contact>/force_x` … on its first shape and `<contact>/point_x` … where it acts, in ground axes;
         `<contact>/moment_x` … about this point, where the table has it. Raises InputError for one without its force."""
         found, moments = list[MeasuredColumn](), list[bool]()
@@ -51,7 +51,7 @@ class ContactColumns:
                         f"{what}; {fix}, or leave mechanism.contacts out where nothing touched", str(table.path)
                     )
                 found.append(MeasuredColumn(contact, signal, table.index(name), "rad"))
-        return ContactColumns(found, tuple(moments))
+        return ForceColumns(found, tuple(moments))
 
     def wrenches(self, values: Array) -> Array:
         """(k, 6 c): force [N] and moment about the origin of the ground [N m] of each contact, from the columns."""

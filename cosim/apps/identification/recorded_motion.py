@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.apps.identification.recorded_contacts import ContactColumns
+from cosim.apps.identification.recorded_contacts import ForceColumns
 from cosim.core.errors import InputError, listed
 from cosim.core.tables import open_table
 from cosim.core.tables.even_rows import STEPS_PER_MEAN, even_rows
@@ -40,7 +40,7 @@ class RecordedMotion:
     """Of n joints with drives at k equally spaced times: t (k,) [s], position (k, n), drive (k, n): the signal `source`
     of each joint, SI; window [s]: over which rows are means of uneven ones, 0 for rows as they were; logged [s]: times
     of the latter, empty without; gaps: (begin, end) [s] between which nothing was recorded; notes: what was guessed or
-    changed; fixed (m,): positions of joints that do not move; wrenches (k, 6 c): of contacts, see `ContactColumns`."""
+    changed; fixed (m,): positions of joints that do not move; wrenches (k, 6 c): of contacts, see `ForceColumns`."""
 
     path: str
     joints: tuple[str, ...]
@@ -141,7 +141,7 @@ def read_motion(
         for quantity, columns in ((what, positions), (source, drives))
         for of_joint in zip(joints, [quantity] * len(joints), columns, dofs, strict=True)
     ]
-    plates, n = ContactColumns.of(table, contacts), len(joints)
+    plates, n = ForceColumns.of(table, contacts), len(joints)
     log = read_log(of, [*wanted, *plates.columns])
     _check_length(log.t, str(path))
     values = np.hstack([log.values[:, : 2 * n], plates.wrenches(log.values[:, 2 * n :])])
