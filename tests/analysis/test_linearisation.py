@@ -60,7 +60,7 @@ def differences(rig: Rig, at: float, monkeypatch: pytest.MonkeyPatch) -> tuple[n
                 after[model.layout.place("t").where] = number * model.step
                 for task in (task for task in model.tasks if number % task.ticks == task.phase):
                     for call in task.calls:
-                        linearisation._evaluate(call, after)
+                        linearisation.evaluate(call, after)
         return after
 
     inside = found[0] < len(memory)  # the others are disturbances that are held

@@ -404,3 +404,28 @@ def test_functions_of_numbers_are_those_of_c(tab) -> None:
         found = evaluated(tab, ["libm"], f"values[0].map(x => LIBM.{name}(x))", [*POINTS, *wide])
         expected = [getattr(math, name)(x) for x in (*POINTS, *wide)]
         np.testing.assert_allclose(found, expected, rtol=2e-14, atol=1e-17, err_msg=name)
+
+
+CUBE = """\
+name: cube
+mechanism:
+  ground: {friction: 0.3}
+  bodies: [{name: cube, parent: base, type: free, mass: 3 kg, inertia: [0.02, 0.02, 0.02]}]
+  contacts: [{name: c, link: cube, box: [0.2, 0.2, 0.2], with: ground, stiffness: 1e5}]
+joints: {cube: {initial: {position: [0, 0, 0.101, 0, 0, 0, 1], velocity: [1, 0, 0, 0, 0, 0]}}}
+schedule: {step: 1 ms, duration: 1 s}
+"""
+
+
+def test_arrows_show_the_forces_of_contacts(opened, tmp_path: Path) -> None:
+    """Of a cube in the air, that slides (red), and that lies (orange)."""
+    (tmp_path / "cube.yaml").write_text(CUBE)
+    page, seen = opened(built_page(tmp_path / "cube.yaml", tmp_path)), []
+    for ticks, state in ((1, 0.0), (199, 2.0), (600, 1.0)):
+        page.do("rig.take(values[0])", ticks)
+        page.wait_for_frames()
+        assert page.do("rig.signals()")["c/state"] == state
+        seen.append(tuple(page.hues("#view", *of) for of in ((0, 12), (20, 35))))
+    (air_red, air_orange), (slides_red, slides_orange), (lies_red, lies_orange) = seen
+    assert air_red == air_orange == slides_orange == lies_red == 0
+    assert slides_red > 50 and lies_orange > 50

@@ -72,6 +72,34 @@ def test_a_point_mass_is_enlarged_and_keeps_its_form() -> None:
     assert found["color"] == [0.169, 0.424, 0.69, 1.0]
 
 
+def test_the_forces_of_contacts_are_drawn_from_their_signals() -> None:
+    rig = load_rig(FOLDER / "contacts" / "quadruped_stand.yaml")
+    scene, signals = scene_of_page(rig), list(rig.tick_model.signals.declared)
+    facts = scene_facts(scene, signals)
+    forces = facts["forces"]
+    named = [
+        {key: signals[of] if isinstance(of, int) else [signals[k] for k in of] for key, of in contact.items()}
+        for contact in forces["contacts"]
+    ]
+    assert named[0] == {
+        "state": "lf/state",
+        "force": [f"lf/force_{axis}" for axis in "xyz"],
+        "point": [f"lf/point_{axis}" for axis in "xyz"],
+    }
+    assert len(named) == 4 and forces["length"] == scene.force_length > 0.0
+    plates = [shape for shape in facts["bodies"][0]["shapes"] if shape["floor"]]
+    assert len(plates) == 1 and not any(shape["floor"] for body in facts["bodies"][1:] for shape in body["shapes"])
+    assert scene_facts(body())["forces"]["contacts"] == []
+
+
+def test_a_bar_leads_to_what_touches() -> None:
+    scene = scene_of_page(load_rig(FOLDER / "contacts" / "quadruped_stand.yaml"))
+    shank = next(body for body in scene.bodies if body.name == "lf_shank")
+    foot = next(shape for shape in shank.shapes if shape.role == "contact")
+    assert np.linalg.norm(foot.pose.position) == pytest.approx(0.2)
+    assert any(shape.role == "link" and shape.size[2] == pytest.approx(0.2) for shape in shank.shapes)
+
+
 def test_an_elastic_link_has_a_pose_for_each_of_its_pieces() -> None:
     from cosim.apps.deploy.tick_code import poses_routine
 

@@ -79,8 +79,8 @@ def test_the_equation_error_has_the_numbers_of_the_rotor(arm):
     rate = v[4] + v[5]
     parts = [a[4] + a[5], rate, rate / np.hypot(rate, FRICTION_SPEED)]
     for k, part in enumerate(parts):
-        change = error.of_sample(none + np.eye(3)[k], q, v, a, drive, none[:0]) - error.of_sample(
-            none, q, v, a, drive, none[:0]
+        change = error.of_sample(none + np.eye(3)[k], q, v, a, drive, none[:0], none[:0]) - error.of_sample(
+            none, q, v, a, drive, none[:0], none[:0]
         )
         np.testing.assert_allclose(np.asarray(change, dtype=float), [0, 0, 0, 0, part, part], rtol=1e-9, atol=1e-12)
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cosim.apps.deploy.command import Choices, build
 from cosim.apps.deploy.page.page import source
 
@@ -55,12 +57,22 @@ class RigPage:
 
     def pixels(self, selector: str) -> int:
         """How many colours a part of the page has."""
+        return len(self._picture(selector).getcolors(1 << 24) or ())
+
+    def hues(self, selector: str, lowest: float, highest: float) -> int:
+        """How many pixels of a part of the page have a strong colour of these hues [deg]."""
+        hue, saturation, value = (
+            np.asarray(part, dtype=float) for part in self._picture(selector).convert("HSV").split()
+        )
+        strong = (saturation > 128) & (value > 64)
+        return int(np.sum(strong & (hue * 360 / 256 >= lowest) & (hue * 360 / 256 <= highest)))
+
+    def _picture(self, selector: str) -> Any:
         import io
 
         from PIL import Image
 
-        picture = Image.open(io.BytesIO(self.tab.locator(selector).first.screenshot())).convert("RGB")
-        return len(picture.getcolors(1 << 24) or ())
+        return Image.open(io.BytesIO(self.tab.locator(selector).first.screenshot())).convert("RGB")
 
     def close(self) -> None:
         self.tab.close()

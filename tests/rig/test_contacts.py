@@ -24,7 +24,7 @@ from cosim.mechanics.multibody.contact.shapes import (
 )
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
 from cosim.mechanics.multibody.description.export.writer import ENDINGS, robot_text
-from cosim.mechanics.multibody.mechanism import GRAVITY
+from cosim.mechanics.multibody.mechanism import GRAVITY, ContactBound
 from cosim.rig.parametrised_rig import plant_with
 from cosim.rig.plant_parameters import Changes, contact_parameters
 from cosim.rig.sections.rig_spec import read_rig
@@ -278,6 +278,15 @@ def test_a_robot_may_touch_itself():
     )
     pairs = read_rig(write(robot() + "  self_contact: {pairs: [[shank, foot]], friction: 0.2}\n")).mechanism.description
     assert [each.name for each in pairs.contacts] == ["self_contact/shank/foot", "self_contact/shank/foot/2"]
+
+
+def test_a_robot_that_touches_itself_has_limits():
+    limits = "limits: {normal_force: 20 N, depth: 1 mm, actions: {depth: warn}}"
+    found = read_rig(write(robot() + f"  self_contact: {{friction: 0.2, {limits}}}\n")).mechanism.description
+    expected = (ContactBound("normal_force", 20.0, True), ContactBound("depth", 1e-3, False))
+    assert [each.limits for each in found.contacts] == [expected] * 2
+    (plain,) = read_rig(write(robot() + "  self_contact: {friction: 0.2}\n")).mechanism.description.contacts[:1]
+    assert plain.limits == ()
 
 
 @pytest.mark.parametrize(

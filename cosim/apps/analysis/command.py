@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cosim.apps.analysis.contact_states import contact_states
 from cosim.apps.analysis.experiment import Kind, Measuring, at_rest, experiment_of
 from cosim.apps.analysis.frequency import modes_of, respond
 from cosim.apps.analysis.inner_loops import inner_loop_figures
@@ -49,7 +50,8 @@ def analyze(rig: Rig, at: float = 0.0, joints: Sequence[str] = ()) -> Analysis:
     response = respond(linear, shown if together is None else [*shown, together.frequency])
     driven = [name for name in tick_model.samples if not joints or name in joints]
     drives = inner_loop_figures(tick_model, memory, slopes, driven, stable)
-    return Analysis(linear, response, modes_of(linear), loops, together, drives)
+    contacts = contact_states(tick_model, memory)
+    return Analysis(linear, response, modes_of(linear), loops, together, drives, contacts)
 
 
 def check_time(rig: Rig, at: float) -> None:

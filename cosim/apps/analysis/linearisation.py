@@ -1,8 +1,9 @@
 """A tick of a rig linearised at a state: x(k + 1) = A x(k) + B d(k), y(k) = C x(k) + D d(k).
 
 The derivative of a tick is the product of the derivatives of its calls, each exact. The time, parameters and
-the modes of the plant are held; encoders measure without their quantisation; a saturation has the slope that it has at
-the state. Disturbances d enter where loops are broken: efforts requested of the drives, and measured positions.
+the modes of the plant are held; contacts stay open, stick or slide as they do in the tick; encoders measure without
+their quantisation; a saturation has the slope that it has at the state. Disturbances d enter where loops are broken:
+efforts requested of the drives, and measured positions.
 
 Tasks of several rates repeat after a hyper-period, the least common multiple of their ticks. k then counts
 hyper-periods, and A is the product of the derivatives of their ticks (the monodromy matrix; Bittanti and Colaneri,
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cosim.apps.analysis.held_springs import Springs, without_held_springs
 from cosim.apps.analysis.plant_steps import PlantSteps, cut, unquantised
 from cosim.core import ops
 from cosim.core.compile.jacobian import Jacobian
@@ -93,6 +95,8 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
     nv, size, place = tick_model.nv, tick_model.layout.size, tick_model.layout.place
     request, measured = (place(*path).where for path in (("request",), ("measured", "position")))
     ticks, phases, begun = hyper_period(tick_model), _phases(tick_model), float(memory[place("t").where].item())
+    speeds = np.abs(memory[place("plant").where][tick_model.plant.layout.place("velocity").where])
+    drift = float(speeds.max(initial=0.0)) * ticks * tick_model.step
     # rows: the memory, and the disturbances that are held; columns: both at first, and the disturbances
     whole = size + 2 * nv
     derivative = np.hstack([np.eye(whole), np.zeros((whole, 2 * nv))])
@@ -116,12 +120,15 @@ def linearise_at(tick_model: TickModel, memory: Array, slopes: Slopes | None = N
             derivative[request] += derivative[size : size + nv]
             outputs[seen] = derivative[request][seen]
     states = observable(derivative[:, :whole], outputs[:, :whole], written)
-    A, B = derivative[np.ix_(states, states)], derivative[states, whole:]
+    A, B, C = derivative[np.ix_(states, states)], derivative[states, whole:], outputs[:, states]
+    if tick_model.plant.contacts:
+        kept, A, B, C = without_held_springs(A, B, C, Springs.of(tick_model, states, drift))
+        states = states[kept]
     names = [*parts_of(tick_model), *["held disturbance"] * (2 * nv)]
     return LinearRig(
         A,
         B,
-        outputs[:, states],
+        C,
         outputs[:, whole:],
         ticks * tick_model.step,
         begun,
@@ -144,7 +151,7 @@ def calls_in(tick_model: TickModel, memory: Array, ticks: int) -> Iterator[tuple
             for call in task.calls:
                 yield number, call
                 if number + 1 < first + ticks or call is not last:
-                    _evaluate(call, memory)
+                    evaluate(call, memory)
 
 
 def with_first_calls(tick_model: TickModel, memory: Array) -> Array:
@@ -158,13 +165,13 @@ def with_first_calls(tick_model: TickModel, memory: Array) -> Array:
     begun, called, place = memory.copy(), memory.copy(), tick_model.layout.place
     read = next(task for task in tick_model.tasks if task.name == "read")
     for call in (call for task in (read, *new) for call in task.calls):
-        _evaluate(call, called)
+        evaluate(call, called)
     regions = [place(what, task.name) for task in new for what in ("controllers", "controller_commands")]
     if not first:
         regions.append(place("sensors"))
         if tick_model.plant.modes:
             for call in (call for task in tick_model.tasks if task not in (read, *new) for call in task.calls):
-                _evaluate(call, called)
+                evaluate(call, called)
             regions.append(place("plant", "modes"))
     for where, _ in regions:
         begun[where] = called[where]
@@ -222,7 +229,7 @@ def slopes_of(tick_model: TickModel) -> Slopes:
     return found, exact
 
 
-def _evaluate(call: MemoryCall, memory: Array) -> None:
+def evaluate(call: MemoryCall, memory: Array) -> None:
     """Make the call on the memory, in Python."""
     with np.errstate(all="ignore"):
         results = call.fn(*(memory[where].reshape(shape).copy() for where, shape in call.inputs))

@@ -2,7 +2,8 @@
 the motion.
 
 A motion of a given number of steps has an exact derivative. One whose number depends on the state, and one with events,
-is linearised in its equations in the present modes: it is the exponential of these.
+is linearised in its equations in the present modes: it is the exponential of these. With contacts it is one of their
+steps, each of whose points stays as it is: open, sticking or sliding.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.compile.jacobian import Jacobian
+from cosim.core.compile.reverse_jacobian import ReverseJacobian
 from cosim.core.errors import CompileError
 from cosim.core.types import Array, Numeric
 from cosim.simulation.plant.sampling import due
@@ -42,15 +44,17 @@ class PlantSteps:
 
     @property
     def exact(self) -> bool:
-        return isinstance(self._motion, Jacobian)
+        return isinstance(self._motion, Jacobian | ReverseJacobian)
 
     @cached_property
     def _motion(self) -> Callable[[Array, Numeric], Array]:
+        plant = self.tick_model.plant
+        derivative = ReverseJacobian if plant.contacts else Jacobian
         try:
             with unquantised():
-                return Jacobian(self._stepped, [(self.nx + self.nv,), ()], "slope_step")
+                return derivative(self._stepped, [(self.nx + self.nv,), ()], "slope_step")
         except CompileError:
-            return self._exponential
+            return self._with_contacts if plant.contacts else self._exponential
 
     @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
@@ -115,6 +119,30 @@ class PlantSteps:
         rate = np.asarray(self.integration.flow(t, x, request), dtype=float)
         by_state = np.asarray(self.integration.slope(np.concatenate([[t], x]), request, rate), dtype=float)[:, 1:]
         return by_state, self._by_request(request, t, x)
+
+    @cached_property
+    def _one_step(self) -> ReverseJacobian:
+        """Of a step with contacts in the present modes: ∂(state at its end)/∂(x, request), from (x, request), t, h."""
+
+        def step(z: Numeric, t: Numeric, h: Numeric) -> Numeric:
+            return self.integration.one_step(t, z[: self.nx], z[self.nx :], h)
+
+        with unquantised():
+            return ReverseJacobian(step, [(self.nx + self.nv,), (), ()], "slope_contact_step")
+
+    def _with_contacts(self, z: Array, t: Numeric) -> Array:
+        """The motion with contacts, in steps as long as the next one is planned where they are chosen."""
+        length, control = self.tick_model.stepping.length, self.integration.plant.control
+        count = 1
+        if control is not None and control.adaptive:
+            planned = self.integration.plant.layout.unpack(z[: self.nx])["steps"]["length"]
+            count = math.ceil(length / min(length, float(planned)))
+        found, x, h = np.eye(self.nx, len(z)), z[: self.nx], length / count
+        for k in range(count):
+            step = self._one_step(np.concatenate([x, z[self.nx :]]), t + k * h, h)
+            found = step[:, : self.nx] @ found + step[:, self.nx :] @ np.eye(self.nv, len(z), self.nx)
+            x = np.asarray(self.integration.one_step(t + k * h, x, z[self.nx :], h))
+        return found
 
     def _exponential(self, z: Array, t: Numeric) -> Array:
         """The motion linearised at its start, integrated exactly and corrected for drift."""

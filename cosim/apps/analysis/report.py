@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from cosim.apps.analysis.contact_states import ContactStates
 from cosim.apps.analysis.frequency import ClosedLoopMode, FrequencyResponse
 from cosim.apps.analysis.inner_loops import InnerLoopFigures
 from cosim.apps.analysis.linearisation import LinearRig
@@ -22,8 +23,8 @@ ROUNDING = 1e-5  # a smaller fraction is shown as 0
 
 @dataclass(frozen=True)
 class Analysis:
-    """Of a rig at a state: its modes, the figures of its loops, the margin of all of them together, and the figures of
-    the loops inside its drives."""
+    """Of a rig at a state: its modes, the figures of its loops, the margin of all of them together, the figures of
+    the loops inside its drives, and what its contacts do."""
 
     rig: LinearRig
     response: FrequencyResponse
@@ -31,6 +32,7 @@ class Analysis:
     loops: Sequence[LoopFigures]
     together: DiskMargin | None
     drives: Sequence[InnerLoopFigures] = ()
+    contacts: ContactStates = field(default_factory=ContactStates)
 
     @property
     def unstable(self) -> list[ClosedLoopMode]:
@@ -57,6 +59,7 @@ class Analysis:
             ],
             "loops": {figures.dof: asdict(figures) for figures in self.loops},
             "drives": [asdict(figures) for figures in self.drives],
+            "contacts": dict(self.contacts.kinds),
             "disk_margin": None if self.together is None else asdict(self.together),
         }
         return _finite(data)
@@ -70,6 +73,7 @@ class Analysis:
             yield f"several rates: the loops are seen every {period}, the hyper-period of {rig.ticks} ticks"
         if faster := [dof for dof, phase in zip(rig.dofs, rig.phases, strict=True) if phase is None]:
             yield f"no figures of {', '.join(faster)}: their controllers are called more than once in it"
+        yield from self.contacts.lines()
         if self.loops:
             yield from self._loop_table().lines()
         else:

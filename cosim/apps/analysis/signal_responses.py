@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cosim.apps.analysis.circle import balanced
+from cosim.apps.analysis.contact_states import contact_states
 from cosim.apps.analysis.linearisation import with_first_calls
 from cosim.apps.analysis.plant_steps import PlantSteps
 from cosim.core import ops
@@ -83,7 +84,8 @@ class SignalResponse:
 def signal_responses(tick_model: TickModel, memory: Array, given: str, signals: Sequence[str]) -> list[SignalResponse]:
     """From the signal `given` of a joint to others, of the plant in a tick that begins with this memory.
 
-    Raises InputError for unknown signals, and for one that its joint does not move.
+    Raises InputError for unknown signals, for one that its joint does not move, and where a contact touches, whose
+    force the equations of the plant do not have.
     """
     declared, dofs = tick_model.signals.declared, tick_model.plant.model.dof_names
     for name in (given, *signals):
@@ -93,6 +95,11 @@ def signal_responses(tick_model: TickModel, memory: Array, given: str, signals: 
     if joint not in dofs:
         raise InputError(
             f"'{given}' is of no joint; begin with a signal of the one that moves the others", "--response"
+        )
+    for contact in contact_states(tick_model, memory).touching:
+        what = f"contact '{contact}' touches at this time, and the response would not have its force"
+        raise InputError(
+            f"{what}; give an --at at which nothing touches, or leave mechanism.contacts out", "--response"
         )
     F, inputs, C, through = linear_plant(tick_model, memory, joint, (given, *signals))
     systems = [PlantResponse(*balanced(F, b[:, None], C), d) for b, d in zip(inputs.T, through.T, strict=True)]

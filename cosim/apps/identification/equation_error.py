@@ -1,9 +1,10 @@
 """The equation error of a rig: what a recorded motion requires of each joint, less what drives it.
 
-    e = (ID(q, v, q̈) + friction − effort of the drive) / gain of the drive
+    e = (ID(q, v, q̈) − Jᵀ f + friction − effort of the drive) / gain of the drive
 
-It is in the unit of the recorded signal, which has the noise: a drive of another gain explains nothing by itself. It
-is a function of numbers of the rig. Its derivatives are exact, and both are machine code for all samples together.
+f: measured forces of contacts. It is in the unit of the recorded signal, which has the noise: a drive of another gain
+explains nothing by itself. It is a function of numbers of the rig. Its derivatives are exact, and both are machine code
+for all samples together.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cosim.apps.identification.blocks import GAIN, OFFSET
+from cosim.apps.identification.recorded_contacts import contacts_of
 from cosim.apps.identification.recorded_motion import MotionSamples
 from cosim.core import ops
 from cosim.core.compile import ArrayPort, BatchFunction, Interpreted, compile_for_batches
@@ -23,6 +25,7 @@ from cosim.core.compile.jacobian import Jacobian
 from cosim.core.errors import InputError
 from cosim.core.types import Array, Numeric
 from cosim.mechanics.bondgraph.components.dc_motor import gear_friction
+from cosim.mechanics.multibody.contact_dynamics import measured_efforts
 from cosim.rig.parameter_table import table_of
 from cosim.rig.parametrised_rig import plant_with
 from cosim.rig.rig import Rig
@@ -98,8 +101,23 @@ class EquationError:
         still = [k for k in range(nv) if k not in self._moving]
         return ops.set_at(ops.set_at(np.zeros(nv), self._moving, moving), still, fixed) if still else moving
 
-    def of_sample(self, values: Numeric, q: Numeric, v: Numeric, a: Numeric, drive: Numeric, fixed: Numeric) -> Numeric:
-        """e (n,) of one sample; values of the numbers; fixed: positions of the joints that do not move."""
+    @property
+    def wrenches(self) -> int:
+        """Numbers of the measured wrenches of all contacts, see `RecordedMotion`."""
+        return 6 * len(contacts_of(self.rig))
+
+    def of_sample(
+        self,
+        values: Numeric,
+        q: Numeric,
+        v: Numeric,
+        a: Numeric,
+        drive: Numeric,
+        fixed: Numeric,
+        wrenches: Numeric,
+    ) -> Numeric:
+        """e (n,) of one sample; values of the numbers; fixed: positions of the joints that do not move; wrenches: of
+        the contacts."""
         count, still = self._count_of_rig, np.zeros(len(self.fixed))
         q, v, a = self._of_all(q, fixed), self._of_all(v, still), self._of_all(a, still)
         drive = self._of_all(drive, still)
@@ -115,11 +133,12 @@ class EquationError:
             motor = gains[k] * (drive[k] - corrections.get(OFFSET + name, 0.0))
             efforts.append(motor - self._friction(params[name], motor, v[k]))
         laws = equations.friction_laws
+        pushed = measured_efforts(equations, q, wrenches.reshape(-1, 6)) if self.wrenches else 0.0
         carried = np.zeros(len(efforts))  # as in the plant, without accelerations
         if any(law.of_external for law in laws.values()):
-            carried = -equations.inverse_dynamics(q, v, np.zeros(len(efforts)))
+            carried = pushed - equations.inverse_dynamics(q, v, np.zeros(len(efforts)))
         dry = {k: law.sliding_effort(v[k], law.load(efforts[k], carried[k])) for k, law in laws.items()}
-        required = equations.inverse_dynamics(q, v, a) + equations.friction_effort(v, dry)
+        required = equations.inverse_dynamics(q, v, a) - pushed + equations.friction_effort(v, dry)
         return ops.array([(required[k] - efforts[k]) / gains[k] for k in self._moving])
 
     @property
@@ -146,18 +165,17 @@ class EquationError:
     @cached_property
     def _compiled(self) -> BatchFunction | Interpreted:
         nv, n = len(self._moving), self.count
-        shapes = [(n + nv,), (nv,), (nv,), (nv,), (len(self.fixed),)]
+        shapes = [(n + nv,), (nv,), (nv,), (nv,), (len(self.fixed),), (self.wrenches,)]
 
-        def signed(z: Numeric, q: Numeric, v: Numeric, a: Numeric, fixed: Numeric) -> Numeric:
-            return self.of_sample(z[:n], q, v, a, z[n:], fixed)
+        def signed(z: Numeric, q: Numeric, v: Numeric, a: Numeric, *known: Numeric) -> Numeric:
+            return self.of_sample(z[:n], q, v, a, z[n:], *known)
 
         by_all = Jacobian(signed, shapes, "equation_error")
 
-        def error(z: Numeric, q: Numeric, v: Numeric, a: Numeric, fixed: Numeric) -> Numeric:
+        def error(*sample: Numeric) -> Numeric:
             """Per change of the signal, which a friction that grows with the effort of the drive makes less than 1:
             else a friction as large as the drive itself would explain everything."""
-            slope = by_all(z, q, v, a, fixed)
-            errors = signed(z, q, v, a, fixed)
+            slope, errors = by_all(*sample), signed(*sample)
             return ops.array([-errors[k] / slope[k, n + k] for k in range(nv)])
 
         grows = any(law.of_drive for law in self.rig.plant.model.equations.friction_laws.values())
@@ -165,15 +183,16 @@ class EquationError:
         jacobian = Jacobian(found, shapes, "equation_error") if grows else by_all
 
         def both(
-            values: Numeric, q: Numeric, v: Numeric, a: Numeric, drive: Numeric, fixed: Numeric
+            values: Numeric, q: Numeric, v: Numeric, a: Numeric, drive: Numeric, *known: Numeric
         ) -> tuple[Numeric, ...]:
             z = ops.concatenate([values, drive])
-            slope = jacobian(z, q, v, a, fixed)
+            slope = jacobian(z, q, v, a, *known)
             by_drive = ops.array([slope[k, n + k] for k in range(nv)])
-            return found(z, q, v, a, fixed), slope[:, :n], by_drive
+            return found(z, q, v, a, *known), slope[:, :n], by_drive
 
         sizes = {"values": n, **dict.fromkeys(("position", "velocity", "acceleration", "drive"), nv)}
-        ports = [ArrayPort(name, (size,)) for name, size in (sizes | {"fixed": len(self.fixed)}).items()]
+        known = {"fixed": len(self.fixed), "wrenches": self.wrenches}
+        ports = [ArrayPort(name, (size,)) for name, size in (sizes | known).items()]
         return compile_for_batches(both, ports, "equation_error")
 
     @cached_property
@@ -190,6 +209,6 @@ class EquationError:
         """(e (k, nv), ∂e/∂values (k, nv, n), ∂e/∂drive (k, nv)); the drive acts `delay` [s] after it was recorded."""
         drive = samples.drive - (delay - samples.delay) * samples.drive_rate
         motion = samples.position, samples.velocity, samples.acceleration
-        found = self._compiled(values, *motion, drive, samples.fixed)
+        found = self._compiled(values, *motion, drive, samples.fixed, samples.wrenches)
         error, slope, by_drive = (np.asarray(part) for part in found)
         return error, slope, by_drive

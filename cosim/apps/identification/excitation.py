@@ -138,7 +138,8 @@ class _MotionSearch:
 
     def _samples(self, motion: tuple[Array, Array, Array], drive: Array) -> MotionSamples:
         everywhere, rate = np.ones(drive.shape, dtype=bool), np.gradient(drive, self.t[1], axis=0)
-        return MotionSamples(self.t, *motion, drive, rate, width=0.0, kept=np.arange(len(self.t)), moving=everywhere)
+        kept, nothing = np.arange(len(self.t)), np.zeros((len(self.t), self.equation.wrenches))  # in the air
+        return MotionSamples(self.t, *motion, drive, rate, width=0.0, kept=kept, moving=everywhere, wrenches=nothing)
 
     def information(self, coefficients: Array) -> float:
         """The logarithm of the determinant of JᵀJ / σ² + 1, J by all variables, of recordings too."""

@@ -21,6 +21,7 @@ from cosim.apps.identification.identifiability import Seen, look, scales_of
 from cosim.apps.identification.loads import load_block
 from cosim.apps.identification.motion_file import MotionFile, of_joints
 from cosim.apps.identification.output_error import ClosedLoop, fit_outputs, noise_of
+from cosim.apps.identification.recorded_contacts import contacts_of
 from cosim.apps.identification.recorded_errors import LoadedEquation, RecordedErrors
 from cosim.apps.identification.recorded_motion import (
     RecordedMotion,
@@ -102,8 +103,9 @@ def identify(
     files, checks = ([MotionFile.of(each) for each in part] for part in (given, check))
     dofs = dict(zip(rig.joints, rig.plant.model.dof_units, strict=True))
     read = []
+    measured = contacts_of(rig) if method == EQUATION_ERROR else []  # simulated runs have contacts themselves
     for file in (*files, *checks):
-        motion = of_joints(read_motion(rig, file.path, sources_of(rig), table, fixed), rig, motors)
+        motion = of_joints(read_motion(rig, file.path, sources_of(rig), table, fixed, measured), rig, motors)
         read.append(ReadFile(file, file.corrected(motion, dofs)))
     chosen = choose(rig, wanted) if given else Variables(())
     if method == OUTPUT_ERROR:
@@ -117,9 +119,14 @@ def identify(
     return replace(found, failure=failure_of(found, lambda: _cause(found, chosen, read[0], training, fixed)))
 
 
+def has_contacts(rig: Rig, motion: RecordedMotion) -> bool:
+    """Whether a motion has the forces of all contacts of a rig."""
+    return 6 * len(contacts_of(rig)) == motion.wrenches.shape[-1]
+
+
 def _cause(found: Identification, chosen: Variables, read: ReadFile, training: float, fixed: Sequence[str]) -> str:
     """The sign or the unit that explains a recording, in words; see `cause_of`."""
-    if has_equation_error(found.rig, fixed):
+    if has_equation_error(found.rig, fixed) and has_contacts(found.rig, read.motion):
         given = FittedRecordings.of(found.rig, [read], [], chosen, found.cutoff, training, fixed)
         return cause_of(found.rig, read.motion, given.compared_with)
 
@@ -375,8 +382,8 @@ def by_output_error(
 
 def _start(rig: Rig, read: ReadFile, chosen: Variables, cutoff: float | None, training: float) -> Array:
     """(size,) of the chosen variables: what the equation error finds; 0 for a rig or a motion without one."""
-    x = np.zeros(chosen.size)
-    if not has_equation_error(rig):
+    x, motion = np.zeros(chosen.size), read.motion
+    if not (has_equation_error(rig) and has_contacts(rig, motion)):
         return x
     try:
         near = by_equation_error(rig, [read], [], chosen, cutoff, training)

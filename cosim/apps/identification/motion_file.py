@@ -17,7 +17,7 @@ from cosim.core.types import Array
 from cosim.core.units import parse_quantity, quantity_unit
 from cosim.rig.rig import Rig
 
-LOAD, ZERO, OFFSET, DELAY = KEYS = ("load", "zero", "offset", "delay")
+LOAD, ZERO, OFFSET, DELAY, FORCE_DELAY = KEYS = ("load", "zero", "offset", "delay", "force_delay")
 _KEY = re.compile(r":(\w+)=")
 LONGEST_DELAY = 1.0  # s
 
@@ -26,26 +26,28 @@ LONGEST_DELAY = 1.0  # s
 class MotionFile:
     """A recording, or a table. load: that the machine carried; zero: joint -> what is added to its positions; offset:
     joint -> error of the signal of its drive; both SI, or texts with a unit; delay [s]: from the signals of drives to
-    their effect on the positions."""
+    their effect on the positions; force_delay [s]: by which the forces of contacts are late."""
 
     path: str | Path
     load: Load | None = None
     zero: Mapping[str, float | str] = field(default_factory=dict)
     offset: Mapping[str, float | str] = field(default_factory=dict)
     delay: float = 0.0
+    force_delay: float = 0.0
 
     @staticmethod
     def of(given: str | Path | MotionFile) -> MotionFile:
         return given if isinstance(given, MotionFile) else MotionFile(given)
 
     def corrected(self, motion: RecordedMotion, dofs: Mapping[str, str]) -> RecordedMotion:
-        """With zeros, without offsets and delay. dofs: of each joint the unit of its position. Raises InputError for
+        """With zeros, without offsets and delays. dofs: of each joint the unit of its position. Raises InputError for
         joints that it does not have, and for units that do not fit."""
         joints = {joint: dofs[joint] for joint in motion.joints}
         zero = self._of_joints(self.zero, ZERO, "joint position", joints)
         offset = self._of_joints(self.offset, OFFSET, "A" if motion.source == CURRENT else "joint effort", joints)
         drive = late(motion.t, motion.drive - offset, self.delay)
-        return replace(motion, position=motion.position + zero, drive=drive)
+        wrenches = late(motion.t, motion.wrenches, -self.force_delay) if motion.wrenches.size else motion.wrenches
+        return replace(motion, position=motion.position + zero, drive=drive, wrenches=wrenches)
 
     def _of_joints(self, given: Mapping[str, float | str], key: str, quantity: str, joints: Mapping[str, str]) -> Array:
         """(n,) SI; joints: with the units of their positions."""
@@ -69,7 +71,8 @@ def motion_file(text: str) -> MotionFile:
         raise InputError(f"there is no '{unknown[0]}' of a recording; give {listed(KEYS)}", text)
     load = load_of(given[LOAD], text) if LOAD in given else None
     zero, offset = (_of_joints(given.get(key, ""), text) for key in (ZERO, OFFSET))
-    return MotionFile(path, load, zero, offset, _delay(given.get(DELAY, "0"), text))
+    delays = (_delay(given.get(key, "0"), text) for key in (DELAY, FORCE_DELAY))
+    return MotionFile(path, load, zero, offset, *delays)
 
 
 def _of_joints(text: str, where: str) -> dict[str, str]:

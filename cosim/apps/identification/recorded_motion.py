@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cosim.apps.identification.recorded_contacts import ForceColumns
 from cosim.core.errors import InputError, listed
 from cosim.core.tables import open_table
 from cosim.core.tables.even_rows import STEPS_PER_MEAN, even_rows
@@ -39,7 +40,7 @@ class RecordedMotion:
     """Of n joints with drives at k equally spaced times: t (k,) [s], position (k, n), drive (k, n): the signal `source`
     of each joint, SI; window [s]: over which rows are means of uneven ones, 0 for rows as they were; logged [s]: times
     of the latter, empty without; gaps: (begin, end) [s] between which nothing was recorded; notes: what was guessed or
-    changed; fixed (m,): positions of joints that do not move."""
+    changed; fixed (m,): positions of joints that do not move; wrenches (k, 6 c): of contacts, see `ForceColumns`."""
 
     path: str
     joints: tuple[str, ...]
@@ -52,6 +53,7 @@ class RecordedMotion:
     gaps: tuple[tuple[float, float], ...] = ()
     notes: tuple[str, ...] = ()
     fixed: Array = field(default_factory=lambda: np.zeros(0))
+    wrenches: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def step(self) -> float:
@@ -63,8 +65,8 @@ class MotionSamples:
     """Position, velocity, acceleration and drive (k, nv) at k times that are close together, and the filter for what
     follows from them: its width in rows, and the rows `kept` (n,) afterwards, so far apart that their noise is
     independent. drive_rate: the derivative of the drive by time; moving (n, nv): bool, joints that do not turn round as
-    far as the filter reaches, where dry friction jumps; delay [s]: by which the drive was shifted; fixed (m,): see the
-    motion.
+    far as the filter reaches, where dry friction jumps; delay [s]: by which the drive was shifted; fixed (m,) and
+    wrenches (k, 6 c): see the motion.
 
     The equations are not linear: filtered positions would not obey them.
     """
@@ -80,6 +82,7 @@ class MotionSamples:
     moving: Array
     delay: float = 0.0
     fixed: Array = field(default_factory=lambda: np.zeros(0))
+    wrenches: Array = field(default_factory=lambda: np.zeros(0))
 
     def part(self, which: slice) -> MotionSamples:
         """Of the kept rows."""
@@ -87,7 +90,7 @@ class MotionSamples:
 
     def first(self, rows: int) -> MotionSamples:
         """The first rows, none smoothed, and all kept."""
-        columns = ("t", "position", "velocity", "acceleration", "drive", "drive_rate")
+        columns = ("t", "position", "velocity", "acceleration", "drive", "drive_rate", "wrenches")
         few = {name: getattr(self, name)[:rows] for name in columns}
         count = len(few["t"])
         return replace(self, **few, width=0.0, kept=np.arange(count), moving=np.ones(few["drive"].shape, dtype=bool))
@@ -110,9 +113,11 @@ def read_motion(
     sources: Sequence[str],
     options: TableOptions = SAID_BY_THE_FILE,
     fixed: Sequence[str] = (),
+    contacts: Sequence[str] = (),
 ) -> RecordedMotion:
     """sources: signals of what drives a joint, in the order of preference; one is taken for all joints. options: what
-    the file does not say; fixed: joints that do not move, at their positions in the file, or else in the rig.
+    the file does not say; fixed: joints that do not move, at their positions in the file, or else in the rig; contacts:
+    whose forces are read.
 
     Uneven rows become means over equal intervals. Raises InputError for a file of another rig, without a signal, too
     short, without motion, or with too many rows missing, and for fixed joints that move.
@@ -136,18 +141,20 @@ def read_motion(
         for quantity, columns in ((what, positions), (source, drives))
         for of_joint in zip(joints, [quantity] * len(joints), columns, dofs, strict=True)
     ]
-    log = read_log(of, wanted)
+    plates, n = ForceColumns.of(table, contacts), len(joints)
+    log = read_log(of, [*wanted, *plates.columns])
     _check_length(log.t, str(path))
-    rows = even_rows(log.t, log.values, log.places.row, str(path))
+    values = np.hstack([log.values[:, : 2 * n], plates.wrenches(log.values[:, 2 * n :])])
+    rows = even_rows(log.t, values, log.places.row, str(path))
     _check_length(rows.t, str(path))
-    position, drive = np.split(rows.values, 2, axis=1)
+    position, drive, wrenches = np.split(rows.values, [n, 2 * n], axis=1)
     if np.ptp(position, axis=0).max() < STILL:
         raise InputError("no joint moves; record a motion, such as one from 'cosim identify --excite'", str(path))
     still, of_still = _fixed_positions(rig, table, options, fixed)
     notes = (*log.notes, *of.of_no_joint(rig.joints, [what, source]), *rows.notes, *of_still)
     logged = log.t if rows.window else np.zeros(0)
     return RecordedMotion(
-        str(path), joints, rows.t, position, drive, source, rows.window, logged, rows.gaps, notes, still
+        str(path), joints, rows.t, position, drive, source, rows.window, logged, rows.gaps, notes, still, wrenches
     )
 
 
@@ -224,9 +231,10 @@ def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> Mot
         raise InputError(what, motion.path)
     drives = late(motion.t, motion.drive, delay)
     # a Gaussian does not ring behind the jumps of dry friction
-    position, drive = (
-        gaussian_filter1d(values, first, axis=0, mode="nearest", truncate=REACH) for values in (motion.position, drives)
-    )
+    columns = np.hstack([motion.position, drives, motion.wrenches.reshape(len(motion.t), -1)])
+    n = len(motion.joints)
+    filtered = gaussian_filter1d(columns, first, axis=0, mode="nearest", truncate=REACH)
+    position, drive, wrenches = np.split(filtered, [n, 2 * n], axis=1)
     velocity = np.gradient(position, motion.step, axis=0, edge_order=2)
     # not the gradient of a gradient, which is wider
     acceleration = np.zeros_like(position)
@@ -241,7 +249,8 @@ def samples_of(motion: RecordedMotion, cutoff: float, delay: float = 0.0) -> Mot
     kept = np.arange(edge, len(rows[0]) - edge, apart)
     kept = kept[_beside_gaps(rows[0][kept], motion.gaps, touched)]
     moving = keep_moving(rows[2], -(-reach // thin))[kept]
-    return MotionSamples(*rows, width=second / thin, kept=kept, moving=moving, delay=delay, fixed=motion.fixed)
+    known = {"fixed": motion.fixed, "wrenches": np.ascontiguousarray(wrenches[::thin])}
+    return MotionSamples(*rows, width=second / thin, kept=kept, moving=moving, delay=delay, **known)
 
 
 def late(t: Array, columns: Array, delay: float) -> Array:

@@ -10,7 +10,7 @@ off (Moreau and Jean).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from cosim.mechanics.multibody.constrained_dynamics import (
 from cosim.mechanics.multibody.contact.gaps import PointOfContact
 from cosim.mechanics.multibody.coupled_inertia import CoupledInertia
 from cosim.mechanics.multibody.equations import REST, MechanismEquations
+from cosim.mechanics.multibody.kinematics import Placement
 from cosim.mechanics.multibody.spatial import SpatialVector
 
 
@@ -156,10 +157,27 @@ def _along(row: ConstraintRow, accelerations: Sequence[AnyVector]) -> Numeric:
 
 def contact_efforts(equations: MechanismEquations, q: Numeric, forces: Numeric, t: Numeric = 0.0) -> Numeric:
     """Gᵀ f (nv,): efforts on the dofs of the forces (3 k,) of the points [N]."""
-    e, contacts = equations, equations.constraints.contacts
+    contacts = equations.constraints.contacts
+    return _efforts(equations, q, t, lambda placed: contacts.wrenches(placed, contacts.points(placed), forces))
+
+
+def measured_efforts(equations: MechanismEquations, q: Numeric, wrenches: Numeric) -> Numeric:
+    """(nv,) the same of measured contacts: of each force (3,) [N] on its first shape, and its moment (3,) about the
+    origin of the ground [N m], in ground axes (m, 6)."""
+    contacts = equations.constraints.contacts
+    return _efforts(equations, q, 0.0, lambda placed: contacts.of_ground_wrenches(placed, wrenches))
+
+
+def _efforts(
+    e: MechanismEquations,
+    q: Numeric,
+    t: Numeric,
+    of_bodies: Callable[[Sequence[Placement]], Sequence[tuple[int, SpatialVector]]],
+) -> Numeric:
+    """(nv,) efforts on the dofs of wrenches on bodies, each at the origin of its body along its axes."""
     moving, placed = e.placements(e.q_map.positions(q), np.zeros(e.nv_tree), t)
     together: dict[int, SpatialVector] = {}
-    for body, wrench in contacts.wrenches(placed, contacts.points(placed), forces):
+    for body, wrench in of_bodies(placed):
         together[body] = together[body] + wrench if body in together else wrench
     (by_dof,) = rows_by_dof(e.sweeps, moving, [ConstraintRow(together, {}, 0.0)], e.nv_tree)
     return e.v_map.project(ops.array([by_dof.get(dof, 0.0) for dof in range(e.nv_tree)]))

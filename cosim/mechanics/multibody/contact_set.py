@@ -156,6 +156,18 @@ class ContactSet:
                     found.append((body, wrench + turning if self.rows_of_point > 3 else wrench))
         return found
 
+    def of_ground_wrenches(self, placed: Sequence[Placement], wrenches: Numeric) -> list[tuple[int, SpatialVector]]:
+        """As `wrenches`, of the force on the first shape of each contact and its moment about the origin of the ground,
+        in ground axes (m, 6)."""
+        found = []
+        for contact, wrench in zip(self.members, wrenches, strict=True):
+            for body, sign in zip(contact.bodies, (1.0, -1.0), strict=True):
+                if body != GROUND:
+                    force, moment = wrench[:3] * sign, wrench[3:] * sign
+                    turned, position = placed[body].rotation.T, placed[body].position
+                    found.append((body, SpatialVector(turned @ force, turned @ (moment - ops.cross(position, force)))))
+        return found
+
     def along_ground(self, point: PointOfContact, own: Numeric) -> tuple[Numeric, Numeric]:
         """(force, moment) on the first shape in ground axes, of the rows of a point."""
         axes = self._axes(point)

@@ -14,7 +14,7 @@ from cosim.mechanics.multibody.mechanism import Inertial, Joint, Pose
 from cosim.mechanics.multibody.model import Model
 from cosim.mechanics.multibody.part_names import shown_name, whole_of
 from cosim.mechanics.multibody.tree import Tree
-from cosim.output.scene.contact_solids import contact_solids
+from cosim.output.scene.contact_solids import contact_solids, touching_sizes
 from cosim.output.scene.scene import Role, Scene, SceneBody, SceneSpring, Shape, ShapeKind, placement
 from cosim.output.scene.visuals import Visual
 
@@ -44,9 +44,12 @@ def scene_of(
     timed = model.equations.timed
     poses = _with_ground(model.body_poses(start, 0.0) if timed else model.body_poses(start))
     shapes = _shapes(model, tree, poses, actuated, visuals or {})
-    extent = _extent(poses, shapes)
+    extent = _extent(poses, shapes, touching_sizes(tree))
     solids, hidden = contact_solids(tree, extent)
     for body, solid in solids:
+        bars = [shape for shape in shapes[body] if shape.role == "link"]
+        if body and bars:
+            shapes[body] += bar(solid.link, np.zeros(3), np.array(solid.pose.position), bars[0].size[0])
         shapes[body].append(solid)
     names = map(shown_name, tree.body_links)
     parents = (0, *(parent + 1 for parent in tree.parents))
@@ -184,13 +187,14 @@ def _diameters(tree: Tree, reach: float) -> np.ndarray:
     return DIAMETER * reach * np.clip(fractions, THINNEST, 1.0)
 
 
-def _extent(poses: np.ndarray, shapes: Sequence[Sequence[Shape]]) -> float:
-    """Diagonal [m] of the box around the origins of the shapes and bodies at the start."""
+def _extent(poses: np.ndarray, shapes: Sequence[Sequence[Shape]], sizes: Sequence[float]) -> float:
+    """Diagonal [m] of the box around the origins of the shapes and bodies at the start; sizes [m]: of what may touch,
+    of which the largest one is seen whole."""
     points = [pose[:, 3] for pose in poses]
     for pose, own in zip(poses, shapes, strict=True):
         points += [pose[:, 3] + pose[:, :3] @ np.array(shape.pose.position) for shape in own]
     spread = np.ptp(points, axis=0)
-    return max(float(np.linalg.norm(spread)), 1e-2)
+    return max(float(np.linalg.norm(spread)), *sizes, 1e-2)
 
 
 def _force_length(tree: Tree, gravity: np.ndarray, extent: float) -> float:

@@ -45,6 +45,15 @@ def contact_solids(tree: Tree, extent: float) -> tuple[list[tuple[int, Shape]], 
     return found, notes
 
 
+def touching_sizes(tree: Tree) -> list[float]:
+    """Diagonals [m] of the boxes around the shapes of bodies that may touch, but points."""
+    shapes = (
+        shape for contact in tree.mechanism.contacts for shape in contact.shapes if not isinstance(shape, HalfSpace)
+    )
+    boxes = [[np.add(size, (0.0, 0.0, 2.0 * abs(z))) for _, size, z in _solids(shape, 0.0)] for shape in shapes]
+    return [float(np.linalg.norm(np.max(box, axis=0))) for box in boxes if box]
+
+
 def _shape(link: str, frame: Pose, kind: ShapeKind, size: Sequence[float], height: float, color: Color | None) -> Shape:
     position = frame.position + frame.rotation @ np.array([0.0, 0.0, height])
     x, y, z = map(float, size)

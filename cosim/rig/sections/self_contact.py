@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -13,6 +14,7 @@ from cosim.mechanics.multibody.mechanism import Contact
 from cosim.rig.reading.schema import READERS, KeyPath, Reading, as_boolean, read, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.contact_laws import ContactLawKeys
+from cosim.rig.sections.contact_limits import ContactLimitKeys
 from cosim.rig.sections.contacts import PARTS_OF_NAME, SELF, ContactReader, Side, numbered, part_of_name
 from cosim.rig.sections.joint_definition import keyed
 
@@ -26,6 +28,7 @@ class LinkPairs(tuple):
 @keyed
 class SelfContactKeys(ContactLawKeys):
     pairs: LinkPairs | None = param(default=None, doc="links of the robot file; default: all that no joint connects")
+    limits: ContactLimitKeys = param(default=ContactLimitKeys(), doc="of each contact of two links")
 
 
 class SelfContact(tuple):
@@ -85,7 +88,7 @@ def self_contacts(keys: SelfContactKeys, others: Sequence[Contact], reader: Cont
             if law is None:
                 return []
             name = numbered(PARTS_OF_NAME.join((SELF, part_of_name(first), part_of_name(second))), n)
-            found.append(reader.contact(name, a, b, law, AT))
+            found.append(replace(reader.contact(name, a, b, law, AT), limits=keys.limits.bounds))
     if impossible:
         each = ", ".join(f"{n} of {words}" for words, n in impossible.items())
         reader.findings.warn(f"pairs of shapes whose contact is not simulated: {each}", reading.place(AT))

@@ -143,9 +143,10 @@ class Integration:
         shapes = [(), (self._size,), (self.plant.model.nv,), ()]
         # the equations of an implicit method are long, and samples need many substeps: they share their code
         shared = self.method.implicit or bool(self.plant.periods)
-        return self._part(self._one_step, shapes, "implicit_step") if shared else self._one_step
+        return self._part(self.one_step, shapes, "implicit_step") if shared else self.one_step
 
-    def _one_step(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
+    def one_step(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
+        """The state at t + h after one step, whatever its error."""
         if self.method.multirate:
             return self.corrected(t + h, self._multirate.step(t, x, request, h))
         if self.method.moreau:

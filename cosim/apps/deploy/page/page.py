@@ -28,8 +28,11 @@ from cosim.core.units import quantity_unit, unit_sign
 from cosim.execution.rig_state import PLAUSIBLE
 from cosim.execution.stop_reason import OVERFLOWING, fault_templates, fix_of_divergence
 from cosim.output.events import alarm_texts
-from cosim.output.scene.scene import ROLE_COLORS, Scene, Shape
+from cosim.output.scene.contact_solids import PLATE
+from cosim.output.scene.scene import ROLE_COLORS, TOUCHING, Scene, Shape
 from cosim.output.signal_charts import charts_of
+from cosim.output.view3d import contact_arrows as arrows
+from cosim.output.view3d.view import contact_columns
 from cosim.rig.scene import scene_of_page
 from cosim.rig.wiring.wired_rig import WiredRig
 from cosim.simulation.tick.tick_functions import FIRST_OF_PARTS
@@ -59,7 +62,7 @@ def page_of(rig: WiredRig, name: str, machine: CodeTarget) -> str:
         "parameters": [_with_shown_unit(one) for one in (*references.parameters, *facts["parameters"])],
         "charts": chart_facts(references.rig.tick_model.signals.declared),
         "notes": references.notes,
-        "scene": scene_facts(scene_of_page(rig)),
+        "scene": scene_facts(scene_of_page(rig), list(references.rig.tick_model.signals.declared)),
         "stop": stop_facts(references.rig.tick_model),
     }
     texts = {
@@ -149,13 +152,29 @@ def chart_facts(declared: Mapping[str, Signal]) -> list[dict[str, Any]]:
     ]
 
 
-def scene_facts(scene: Scene) -> dict[str, Any]:
-    """Body 0 is the ground; body k ≥ 1 is row k − 1 of the poses of the module."""
+def scene_facts(scene: Scene, signals: Sequence[str] = ()) -> dict[str, Any]:
+    """Body 0 is the ground; body k ≥ 1 is row k − 1 of the poses of the module. signals: names in their order."""
     return {
         "bodies": [{"name": body.name, "shapes": _shapes(body.shapes, scene.extent)} for body in scene.bodies],
         "springs": [[[body, _rounded(point)] for body, point in (one.start, one.end)] for one in scene.springs],
         "extent": _rounded([scene.extent])[0],
         "floor": _rounded([scene.floor])[0],
+        "forces": _forces(scene, signals),
+    }
+
+
+def _forces(scene: Scene, signals: Sequence[str]) -> dict[str, Any]:
+    """How the forces of contacts are drawn, see `contact_arrows`."""
+    return {
+        "contacts": [{"state": of.state, "force": of.force, "point": of.point} for of in contact_columns(signals)],
+        "open": arrows.OPEN,
+        "slides": arrows.SLIDES,
+        "sticking": [*(part / 255.0 for part in TOUCHING), 1.0],
+        "sliding": [*(part / 255.0 for part in arrows.SLIDE_COLOR), 1.0],
+        "length": scene.force_length,
+        "longest": _rounded([arrows.LONGEST * scene.extent])[0],
+        "diameters": [arrows.SHAFT, arrows.HEAD, arrows.DOT],
+        "head": arrows.HEAD_PART,
     }
 
 
@@ -180,6 +199,7 @@ def _shape(shape: Shape, enlarged: float) -> dict[str, Any]:
         "wxyz": _rounded(shape.pose.wxyz),
         "size": _rounded([enlarged * edge for edge in shape.size]),
         "color": [round(part, 3) for part in color],
+        "floor": shape.color == PLATE,
     }
 
 

@@ -144,7 +144,7 @@ class Page {
 
   draw() {
     this.changed = false;
-    this.view.draw(this.simulation.poses(), this.look);
+    this.view.draw(this.simulation.poses(), this.simulation.signals(), this.look);
     for (const chart of this.charts) chart.draw(this.look);
     byId("alarms").textContent = this.alarms.present.join("\n");
     this.showTime();

@@ -48,6 +48,18 @@ const cylinder = () => {
   return solid;
 };
 
+// along z, its tip up
+const cone = () => {
+  const solid = triangles();
+  for (let k = 0; k < CYLINDER_SIDES; k++) {
+    const [[a, b], [c, d]] = [onCircle(k, CYLINDER_SIDES), onCircle(k + 1, CYLINDER_SIDES)];
+    const [one, next] = [[a / 2, b / 2, -0.5], [c / 2, d / 2, -0.5]];
+    solid.corners.push(...one, ...next, 0, 0, 0.5, 0, 0, -0.5, ...one, ...next);
+    solid.normals.push(a, b, 0.5, c, d, 0.5, a + c, b + d, 1, 0, 0, -1, 0, 0, -1, 0, 0, -1);
+  }
+  return solid;
+};
+
 const ellipsoid = () => {
   const solid = triangles();
   const at = (band, k) => {
@@ -63,4 +75,4 @@ const ellipsoid = () => {
   return solid;
 };
 
-const SOLIDS = { box, cylinder, ellipsoid };
+const SOLIDS = { box, cylinder, cone, ellipsoid };

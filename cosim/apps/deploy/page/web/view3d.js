@@ -59,7 +59,7 @@ class View3d {
   }
 
   prepared(shape, body) {
-    return { body, solid: this.buffers[shape.kind], size: shape.size, color: shape.color, local: placed(shape.position, shape.wxyz) };
+    return { body, solid: this.buffers[shape.kind], size: shape.size, color: shape.color, floor: shape.floor, local: placed(shape.position, shape.wxyz) };
   }
 
   // The middle, the size and the lowest point of what is shown: along the motion ahead, unless that leads far away.
@@ -73,17 +73,17 @@ class View3d {
     return { target, extent, size: minus(high, low), floor: Math.min(low[2], this.scene.floor) };
   }
 
-  // the corners of a box around all solids, at all of these poses
+  // the corners of a box around all solids but the ground that is touched, at all of these poses
   boundsAt(ahead) {
     const [low, high] = [Array(3).fill(Infinity), Array(3).fill(-Infinity)];
     for (const poses of ahead)
-      for (const { pose, size } of this.shapesAt(poses))
+      for (const { pose, size } of this.shapesAt(poses).filter((shape) => !shape.floor))
         for (let i = 0; i < 3; i++) {
           const half = (Math.abs(pose[i]) * size[0] + Math.abs(pose[4 + i]) * size[1] + Math.abs(pose[8 + i]) * size[2]) / 2;
           low[i] = Math.min(low[i], pose[12 + i] - half);
           high[i] = Math.max(high[i], pose[12 + i] + half);
         }
-    return this.shapes.length ? [low, high] : [[0, 0, 0], [0, 0, 0]];
+    return low[0] < Infinity ? [low, high] : [[0, 0, 0], [0, 0, 0]];
   }
 
   poseOf(poses, body) {
@@ -157,8 +157,8 @@ class View3d {
     this.gl.viewport(0, 0, width, height);
   }
 
-  // poses (bodies, 3, 4), look: colours of the page
-  draw(poses, look) {
+  // poses (bodies, 3, 4), signals of the tick, look: colours of the page
+  draw(poses, signals, look) {
     if (!this.works) return;
     const { gl, camera } = this;
     this.fitted();
@@ -175,11 +175,17 @@ class View3d {
     this.drawFloor(solids, look);
     this.set("fade", 0);
     this.set("lit", 1);
+    this.paintAll(solids, look);
+    gl.clear(gl.DEPTH_BUFFER_BIT); // arrows begin inside of what touches, and are seen through it
+    this.paintAll(this.forcesOf(signals), look);
+    this.moved = false;
+  }
+
+  paintAll(solids, look) {
     for (const { solid, pose, size, color } of solids) {
       this.set("color", ...(color ?? look.spring));
       this.paint(solid, pose, size);
     }
-    this.moved = false;
   }
 
   shapesAt(poses) {
@@ -192,6 +198,28 @@ class View3d {
       const [start, end] = spring.map(([body, point]) => transformed(this.poseOf(poses, body), point));
       const length = Math.hypot(...minus(end, start));
       return { solid: this.buffers.cylinder, pose: between(start, end), size: [width, width, length || width] };
+    });
+  }
+
+  // an arrow and a dot at each contact that touches
+  forcesOf(signals) {
+    const { extent, forces } = this.scene;
+    return forces.contacts.flatMap(({ state, force, point }) => {
+      const [vector, start] = [force, point].map((places) => places.map((k) => signals[k]));
+      const size = Math.hypot(...vector);
+      if (!(signals[state] > forces.open && size > 0 && size < Infinity)) return [];
+      const color = signals[state] > forces.slides ? forces.sliding : forces.sticking;
+      const length = Math.min(size * forces.length, forces.longest);
+      const at = (part) => start.map((x, i) => x + (vector[i] / size) * part * length);
+      const part = (kind, from, to, wide) => {
+        const ends = [at(from), at(to)];
+        return { solid: this.buffers[kind], pose: between(...ends), size: [wide * extent, wide * extent, Math.abs(to - from) * length], color };
+      };
+      const [shaft, head, dot] = forces.diameters;
+      const middle = new Float32Array(IDENTITY);
+      middle.set(start, 12);
+      const round = { solid: this.buffers.ellipsoid, pose: middle, size: Array(3).fill(dot * extent), color };
+      return [part("cylinder", 0, 1 - forces.head, shaft), part("cone", 1 - forces.head, 1, head), round];
     });
   }
 
