@@ -13,7 +13,7 @@ the middle that the change of the step before leads to. Where no point is within
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -26,7 +26,17 @@ from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.contact.cone import DISKS, NORMAL, miss
 from cosim.mechanics.multibody.contact.contact_problem import is_closed
 from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
-from cosim.mechanics.multibody.contact.law_rows import PROXIMAL, SOFT, PointState, PointTerms, point_terms, spring_after
+from cosim.mechanics.multibody.contact.law_rows import (
+    PROXIMAL,
+    SOFT,
+    PointState,
+    PointTerms,
+    comes,
+    last_impulse,
+    part_inside,
+    point_terms,
+    spring_after,
+)
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, GivenMotionAndEffort, MotionState
 from cosim.mechanics.multibody.contact_set import ContactSet
 from cosim.mechanics.multibody.kinematics import Placement
@@ -53,10 +63,12 @@ class Middle(NamedTuple):
 
 @dataclass
 class ContactStep:
-    """compiled: whether the parts are compiled as routines."""
+    """compiled: whether the parts are compiled as routines. for_slopes: a step whose derivative stands for the one of a
+    step in which a contact begins or ends, see `law_rows`."""
 
     plant: Plant
     compiled: bool = True
+    for_slopes: bool = False
 
     @property
     def _nv(self) -> int:
@@ -151,7 +163,14 @@ class ContactStep:
 
     @cached_property
     def _touching(self) -> Callable[..., Numeric]:
-        return self._part(self._touch, "touching")
+        touching = self._part(self._touch, "touching")
+        if isinstance(touching, Routine):
+            touching.stand_in = lambda: replace(self, for_slopes=True)._touching_for_slopes
+        return touching
+
+    @cached_property
+    def _touching_for_slopes(self) -> Routine:
+        return Routine(self._touch, self._shapes, "touching_for_slopes")
 
     # --- without contact ---
 
@@ -188,9 +207,11 @@ class ContactStep:
             known = self._known_impulses(W, shifted, friction, known, compliance)
             shifted = shifted - ops.where(self._anchored, compliance * known, 0.0)
         impulses, passes, residual, _ = self._solver(W, shifted, friction, known)
+        slip = shifted + W @ impulses
+        if self.for_slopes:
+            impulses = impulses + self._last_impulses(state, impulses, slip, compliance, h)
         forces = impulses / h
         after = free + dynamics.inertia @ impulses
-        slip = shifted + W @ impulses
         ended = self._contact_state(terms, forces, slip, state)
         # points that touch first change velocities at once: what they were before says nothing of the next step
         now, then = self.contacts.normals(forces), self.contacts.normals(state["force"])
@@ -204,7 +225,32 @@ class ContactStep:
         ended |= self.plant.contacts.counted(state, ended, slip, h)
         work, at = impulses * (before + after), self.contacts.at
         taken = [-0.5 * ops.sum(ops.sum(work[at(j)]) for j in own) for _, own in self.contacts.by_contact]
-        return self._end(middle, drives, dynamics.motion(forces), ended, ops.array(taken))
+        found, placing = dynamics.motion(forces), None
+        if self.for_slopes and self._rigid.any():
+            placing = dynamics.motion(forces * self._parts_of_impacts(dynamics, before, state, h)).acceleration
+        return self._end(middle, drives, found, ended, ops.array(taken), placing)
+
+    def _parts_of_impacts(self, dynamics: ContactDynamics, before: Numeric, state: State, h: Numeric) -> Numeric:
+        """(size,) by which impulses count for the places at the end, in twice the part of the step that is left after
+        them: of rigid points that come; 1 for all others."""
+        found = []
+        for j, point in enumerate(dynamics.points):
+            speed, force = before[self.contacts.at(j)][NORMAL], state["force"][self.contacts.at(j)][NORMAL]
+            hits = ops.logical_and(comes(point.gap, speed, h), force <= 0.0)
+            part = ops.where(hits, 2.0 * part_inside(point.gap, speed, h), 1.0) if self._rigid[j] else 1.0
+            found += [part] * self.contacts.rows_of_point
+        return ops.array(found)
+
+    def _last_impulses(
+        self, state: State, impulses: Numeric, slip: Numeric, compliance: Numeric, h: Numeric
+    ) -> Numeric:
+        """(size,) of the normals of elastic points that open, see `last_impulse`."""
+        found: Numeric = np.zeros(self.contacts.size)
+        for j in np.flatnonzero(~self._rigid).tolist():
+            n = self.contacts.at(j).start + NORMAL
+            at_end = -slip[n] / (h * compliance[n])
+            found = ops.set_at(found, [n], [last_impulse(state["force"][n], impulses[n], at_end, h)])
+        return found
 
     @cached_property
     def _misses(self) -> Callable[..., Numeric]:
@@ -270,7 +316,14 @@ class ContactStep:
             mobility = np.diag(dynamics.inertia)[own]
             found.append(
                 point_terms(
-                    contact.law, point.gap, before[own], free[own], mobility, _point(self.contacts, state, j), h
+                    contact.law,
+                    point.gap,
+                    before[own],
+                    free[own],
+                    mobility,
+                    _point(self.contacts, state, j),
+                    h,
+                    self.for_slopes,
                 )
             )
         return found
@@ -317,14 +370,23 @@ class ContactStep:
         given = GivenMotionAndEffort(plant.motion(at, state)[2], efforts, plant.locked_or_imposed(state))
         return equations, motion, given
 
-    def _end(self, middle: Middle, drives: _Implicit, found: Solution, contacts: State, taken: Numeric) -> Numeric:
-        """The flat state after the step. contacts: their state; taken (m,): energy that each of them takes [J]."""
+    def _end(
+        self,
+        middle: Middle,
+        drives: _Implicit,
+        found: Solution,
+        contacts: State,
+        taken: Numeric,
+        placing: Numeric | None = None,
+    ) -> Numeric:
+        """The flat state after the step. contacts: their state; taken (m,): energy that each of them takes [J];
+        placing: (nv,) acceleration that leads to the places, by default the one of the motion."""
         plant, equations, bank = self.plant, self.plant.model.equations, self.bank
         (_, h), state = middle.clock, plant.layout.unpack(middle.state)
         standing = found.acceleration - plant.transport(state, middle.at)
         change = h * standing
         v = middle.v + change
-        way = 0.5 * h * v
+        way = 0.5 * h * (v if placing is None else v + h * (placing - found.acceleration))
         q, after = middle.q + equations.rate(middle.q, way), plant.turned(state, v, way)
         z = drives.start + ops.concatenate([*drives.iteration.changes(change), h * v, change])
         blocks = self._drives.of_plant(bank.states(z))
