@@ -110,6 +110,14 @@ class ContactStep:
 
     def _step(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
         """The same where h > 0."""
+        middle = self._middle(t, x, request, h)
+        return self._with_contacts(middle) if self.contacts else self._fly(*middle)
+
+    def without_contacts(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
+        """As `step`, with all contacts open."""
+        return self._fly(*self._middle(t, x, request, h))
+
+    def _middle(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Middle:
         plant, state = self.plant, self.plant.layout.unpack(x)
         at = t + 0.5 * h
         q, v, _ = plant.motion(t, state)
@@ -118,8 +126,7 @@ class ContactStep:
         predicted = before + (0.5 * h) * state["contacts"]["acceleration"]
         moved = plant.with_motion(state, q + plant.model.equations.rate(q, way), predicted)
         q_middle, v_middle, _ = plant.motion(at, moved)
-        middle = Middle(ops.array([at, h]), request, x, q_middle, before, v_middle)
-        return self._with_contacts(middle) if self.contacts else self._fly(*middle)
+        return Middle(ops.array([at, h]), request, x, q_middle, before, v_middle)
 
     def _with_contacts(self, middle: Middle) -> Numeric:
         """The flat state after the step; without rows while all points are farther than they can come."""
