@@ -22,6 +22,7 @@ from cosim.execution.rig_state import MAX_SAMPLES, MAX_SIZE, MIN_TICKS, ROUNDING
 from cosim.execution.servo_loops import unstable_servo_loops
 from cosim.mechanics.formulations import SEPARATE_BODIES, dependent_row
 from cosim.mechanics.integrators.methods import INTEGRATORS, System
+from cosim.simulation.plant.contact_step import ContactStep
 from cosim.simulation.plant.plant import Plant
 
 # what is left of a row of the constraints, relative to it, below which a step may reach the singular configuration
@@ -159,12 +160,23 @@ def stiff_plant(stop: RigState) -> list[Cause]:
     tick_model, plant, (A, moving) = stop.tick_model, stop.tick_model.plant, found
     coordinates = np.flatnonzero(np.isin(moving, plant.coordinates))
     rates = np.linalg.eigvals(A)
+    if plant.moreau and not (tick_model.substeps and plant.model.equations.constraints.acts_between_bodies):
+        return []  # all else is implicit there
+    step = ContactStep(plant, compiled=False)
+
+    def one_step(h: float) -> Array:
+        if not plant.moreau:
+            return _one_step(tick_model.integrator, A, coordinates, h)
+        _, _, request = _about(stop)
+        before = plant.layout.place("contacts", "acceleration").where  # by which dampers look ahead
+        states = [*moving, *range(before.start, before.stop)]
+        return _slopes(stop, lambda t, x: step.without_contacts(t, x, request, h), states)
 
     def growth(substeps: int) -> float:
         """Per tick, beyond the growth of the motion itself."""
         h = tick_model.step / substeps
         own = math.exp(min(tick_model.step * max(0.0, float(np.real(rates).max())), 700.0))
-        largest = np.max(np.abs(np.linalg.eigvals(_one_step(tick_model.integrator, A, coordinates, h))))
+        largest = np.max(np.abs(np.linalg.eigvals(one_step(h))))
         return math.exp(min(substeps * math.log(max(float(largest), TINY)), 700.0)) / own
 
     if not stop.explains(growth(tick_model.substeps)):
@@ -176,10 +188,11 @@ def stiff_plant(stop: RigState) -> list[Cause]:
     angle = tick_model.step * abs(rate.imag) if joint in plant.model.elastic_dofs else 0.0
     while (growth(needed) > 1.0 + ROUNDING or angle > RESOLVED * needed) and needed < MOST_SUBSTEPS:
         needed *= 2
-    steps = f"schedule.substeps: {needed} or " if needed < MOST_SUBSTEPS else ""
+    fixes = [f"schedule.substeps: {needed}"] if needed < MOST_SUBSTEPS else []
+    fixes += ["softer springs"] if plant.contacts else [f"schedule.integrator: {_stable(plant)}"]
     substeps = "" if tick_model.substeps == 1 else f" in {tick_model.substeps} substeps"
     wrong = f"{part} has a time constant of {1e6 / abs(rate):.3g} us, too short for a step of {stop.step_ms}"
-    fix = f"use {steps}schedule.integrator: {_stable(plant)}"
+    fix = f"use {' or '.join(fixes)}"
     return [Cause(joint, f"{wrong}{substeps} with {tick_model.integrator}; {fix}")]
 
 
@@ -209,7 +222,6 @@ def _linearised(stop: RigState) -> tuple[Array, list[int]] | None:
     tick_model, plant = stop.tick_model, stop.tick_model.plant
     if plant.layout.size > MAX_SIZE:
         return None
-    t, x = stop.tick * tick_model.step, plant.layout.pack(stop.state)
     moving = [
         i
         for path, (where, _) in plant.layout.places.items()
@@ -218,17 +230,29 @@ def _linearised(stop: RigState) -> tuple[Array, list[int]] | None:
     ]
     if not moving:
         return None
+    _, _, request = _about(stop)
+    A = _slopes(stop, lambda t, x: tick_model.integration.flow(t, x, request), moving)
+    return (A, moving) if np.isfinite(A).all() else None
+
+
+def _about(stop: RigState) -> tuple[float, Array, Array]:
+    """(time, flat state, requests to the drives) about which the plant is linearised."""
+    tick_model = stop.tick_model
     request = stop.window[-1]["request"] if stop.window else np.zeros(tick_model.nv)
-    request = np.where(np.isfinite(request), request, 0.0)
-    at = np.asarray(tick_model.integration.flow(t, x, request), dtype=float)[moving]
-    A = np.zeros((len(moving), len(moving)))
+    state = tick_model.plant.layout.pack(stop.state)
+    return stop.tick * tick_model.step, state, np.where(np.isfinite(request), request, 0.0)
+
+
+def _slopes(stop: RigState, fn: Callable[[float, Array], Array], moving: list[int]) -> Array:
+    """(n, n) ∂fn/∂x of these elements of the state by each other."""
+    t, x, _ = _about(stop)
+    at = np.asarray(fn(t, x), dtype=float)[moving]
+    found = np.zeros((len(moving), len(moving)))
     for j, i in enumerate(moving):
         change = x.copy()
         change[i] += (width := 1e-6 * max(1.0, abs(x[i])))
-        A[:, j] = (np.asarray(tick_model.integration.flow(t, change, request), dtype=float)[moving] - at) / width
-    if not np.isfinite(A).all():
-        return None
-    return A, moving
+        found[:, j] = (np.asarray(fn(t, change), dtype=float)[moving] - at) / width
+    return found
 
 
 def _one_step(integrator: str, A: Array, coordinates: Array, h: float) -> Array:

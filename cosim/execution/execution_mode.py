@@ -46,9 +46,9 @@ class ExecutionMode(Protocol):
         """A deadline for measurements before the start, on the clock of the drivers."""
         ...
 
-    def start(self, ticks: int, before: Callable[[TickRing | None], object]) -> None:
+    def start(self, ticks: int, before: Callable[[TickRing | None], object], end_hold: Callable[[], object]) -> None:
         """Start, or resume, so many ticks. before(ring) is called first; with the ring where they run in another
-        thread."""
+        thread. end_hold(): of what `hold` calls, as late as may be."""
         ...
 
     def change(self, places: np.ndarray, values: np.ndarray) -> int:
@@ -126,8 +126,9 @@ class FreeRunning:
     def start_deadline_ns(self) -> int:
         return self._engine.number * self._engine.tick_model.step_ns
 
-    def start(self, ticks: int, before: Callable[[TickRing | None], object]) -> None:
+    def start(self, ticks: int, before: Callable[[TickRing | None], object], end_hold: Callable[[], object]) -> None:
         before(None)
+        end_hold()
         self._block = FIRST_BLOCK
 
     def change(self, places: np.ndarray, values: np.ndarray) -> int:

@@ -19,6 +19,7 @@ from cosim.core.driver_contract import AddedTurns
 from cosim.core.errors import RunError
 from cosim.core.units import TURN
 from cosim.execution.hardware.manager import PowerOnPlace
+from cosim.simulation.tick.arming import depths_at_start
 from cosim.simulation.tick.first_references import Start, blend_bounds
 
 if TYPE_CHECKING:
@@ -290,15 +291,11 @@ def check_start(
 
 
 def check_contacts(model: TickModel, x: Array, position: Array, velocity: Array) -> None:
-    """Raises RunError for real joints that start inside of a virtual contact, whose force would be a blow. x (nx,):
-    the plant's state."""
-    plant = model.plant
-    real = [plant.model.dof_index(name) for name in plant.real]
-    state = plant.start_from_measured(plant.layout.unpack(x), position[real], velocity[real])
-    depths = plant.contacts.depths(plant.model.equations, 0.0, plant.motion(0.0, state)[0])
-    for name, depth in depths.items():
-        what = f"virtual contact '{name}' is {1e3 * depth:.4g} mm deep before the first command"
-        raise RunError(f"{what}, and its force would be a blow; move the joints out of it by hand")
+    """Raises RunError for real joints that start inside of a virtual contact, see `depths_at_start`."""
+    for name, depth in depths_at_start(model, x, position, velocity).items():
+        if depth > 0.0:
+            what = f"virtual contact '{name}' is {1e3 * depth:.4g} mm deep before the first command"
+            raise RunError(f"{what}, and its force would be a blow; move the joints out of it by hand")
 
 
 def _leaves_limits(model: TickModel, start: Start, k: int, blend: float, position: Array, velocity: Array) -> str:

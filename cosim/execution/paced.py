@@ -30,7 +30,7 @@ POLL = {False: 0.02, True: 0.05}
 CHANGE_POLL = 2e-4  # s
 STOP_TIMEOUT = 2.0  # s from the order to stop, after which a tick hangs
 STAMP_BYTES = 1 << 26  # in memory; further ones are on the disk
-LEAD_NS = 5_000_000  # from the order to start to the first tick, in which the thread of the loop wakes up
+LEAD_NS = 5_000_000  # from the last hold command to the first tick, in which the drivers begin their cycles
 
 
 class Paced:
@@ -96,7 +96,7 @@ class Paced:
     def start_deadline_ns(self) -> int:
         return self._clock.now() + LEAD_NS
 
-    def start(self, ticks: int, before: Callable[[TickRing | None], object]) -> None:
+    def start(self, ticks: int, before: Callable[[TickRing | None], object], end_hold: Callable[[], object]) -> None:
         engine, pacing, step_ns = self._engine, self.pacing, self._engine.tick_model.step_ns
         places = max(MIN_PLACES, round(RING_TIME * 1e9 * pacing.rate / step_ns))
         self.ring = TickRing(engine.program, min(places, ticks), stamped=True)
@@ -104,23 +104,31 @@ class Paced:
         deadlines = np.array([task.deadline_ns for task in self.tasks], dtype=np.int64)
         self._pace = PacingMemory(self._clock, settings(resumed, step_ns), deadlines)
         self._clock.begin()
-        before(self.ring)  # from here on nothing takes long: motors get no commands until the first tick
-        start = self._clock.now() + LEAD_NS
-        self.ring.words[SharedWord.START] = start
-        self.ring.words[SharedWord.TRIGGERED] = pacing.trigger is not None
-        zero = start - round(engine.number * step_ns / pacing.rate) - self.slip_ns
-        self._zero_ns = zero if self._zero_ns is None else self._zero_ns
-        self._paused_ns = zero - self._zero_ns
+        before(self.ring)
         self._started = True  # before the submission: an interrupt must find the running loop
         self._ended = threading.Lock()
         self._ended.acquire()
         self.future = self._executor.submit(self._run_ticks, ticks)
         self.future.add_done_callback(lambda _, ended=self._ended: ended.release())
+        # the thread of the loop, which holds the motors, goes from its last command to the ticks: it waits for no other
+        # thread, which on a machine under load may take longer than the watchdog of a drive
+        end_hold()
+
+    def _begin(self) -> None:
+        """In the thread of the loop, which gets to the first tick at once: the time of it."""
+        engine, step_ns = self._engine, self._engine.tick_model.step_ns
+        start = self._clock.now() + LEAD_NS
+        self.ring.words[SharedWord.START] = start
+        self.ring.words[SharedWord.TRIGGERED] = self.pacing.trigger is not None
+        zero = start - round(engine.number * step_ns / self.pacing.rate) - self.slip_ns
+        self._zero_ns = zero if self._zero_ns is None else self._zero_ns
+        self._paused_ns = zero - self._zero_ns
 
     def _run_ticks(self, ticks: int) -> None:
         """In the thread of the loop: motors off as soon as it has ended, except for a pause."""
         ring = self.ring
         try:
+            self._begin()
             self._engine.run_ticks(ring, ticks, self._pace)
         finally:
             if ring.status is not LoopStatus.STOPPED or ring.words[SharedWord.STOP] != StopRequest.PAUSE:

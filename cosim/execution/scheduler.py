@@ -199,15 +199,13 @@ class Scheduler:
         self.state = SchedulerState.RUNNING  # before the start: an interrupt must find the running loop
         try:
             with self.signals.postponed():  # ticks may run before this thread does: a signal stops them as later ones
-                self.mode.start(self._remaining, self._before_ticks)
+                self.mode.start(self._remaining, self._before_ticks, self.engine.end_hold)
         except Exception:
             self.stop()
             raise
 
     def _before_ticks(self, ring: TickRing | None) -> None:
-        """End the hold commands. A signal stops ticks in another thread in their loop: like `controlled_stop`, the next
-        signal immediately."""
-        self.engine.end_hold()
+        """A signal stops ticks in another thread in their loop: like `controlled_stop`, the next signal immediately."""
         if ring is None:
             return
         orders = [StopOrder(ring.words[SharedWord.STOP, ...], StopRequest.STOP)]

@@ -99,20 +99,21 @@ def plant_with(rig: WiredRig, names: Sequence[str], values: Numeric) -> tuple[Pl
 
 
 def bristles_of(rig: WiredRig, names: Sequence[str]) -> Callable[[Numeric, Numeric], Numeric]:
-    """(values (numbers,), state of the plant at t = 0 (nx,)) -> deflections (n,) of bristles that hold."""
-    layout = rig.plant.layout
+    """(values (numbers,), state at t = 0 (nx,) of the plant with these numbers as symbols) -> deflections (n,) of
+    bristles that hold."""
 
     def bristles(values: Numeric, x: Numeric) -> Numeric:
-        return plant_with(rig, names, values)[0].holding_bristles(layout.unpack(x))
+        plant = plant_with(rig, names, values)[0]
+        return plant.holding_bristles(plant.layout.unpack(x))
 
     return bristles
 
 
-def holding_bristles(rig: WiredRig, names: Sequence[str]) -> BatchFunction | Interpreted:
-    """`bristles_of` in batches: (k, n) from values (k, numbers) and states (k, nx)."""
+def holding_bristles(rig: WiredRig, model: TickModel, names: Sequence[str]) -> BatchFunction | Interpreted:
+    """`bristles_of` in batches: (k, n) from values (k, numbers) and states (k, nx); model: with these numbers."""
     numbers = table_of(rig).per_run
     count = sum(numbers[name].values.size for name in names)
-    ports = [ArrayPort("numbers", (count,)), ArrayPort("x", (rig.plant.layout.size,))]
+    ports = [ArrayPort("numbers", (count,)), ArrayPort("x", (model.plant.layout.size,))]
     return compile_for_batches(bristles_of(rig, names), ports, "bristles")
 
 

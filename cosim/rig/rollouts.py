@@ -91,7 +91,7 @@ def first_memories(
     gains, numbers = (model.layout.place(name).where for name in ("parameters", "numbers"))
     base = model.memory()
     plant_place, bristle_place = (model.layout.place(*path).where for path in (("plant",), ("plant", "bristles")))
-    bristles = holding_bristles(rig, given.numbers) if given.numbers and rig.plant.bristles else None
+    bristles = holding_bristles(rig, model, given.numbers) if given.numbers and rig.plant.bristles else None
 
     def first(chunk: slice) -> Array:
         n = chunk.stop - chunk.start

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cosim import load_rig
-from cosim.apps.deploy.stages import NOT_ARMED, STOPPED
+from cosim.apps.deploy.stages import IN_CONTACT, NOT_ARMED, STOPPED
 from cosim.control.limits import CODES, NOT_FINITE, STALE
 from cosim.execution.native_engine import NativeEngine
 from cosim.simulation.tick.arming import armed
@@ -214,3 +214,20 @@ def test_a_controlled_stop_that_was_requested_is_distinct_from_faults(sample):
             break
     assert said == STOPPED
     assert_no_effort(code)
+
+
+def test_a_joint_inside_of_a_virtual_wall_is_not_armed(sample):
+    """The wall of the sample is at 0.3 m, the point of the arm in front of it or 3 cm behind."""
+    code = ObjectRig(sample("haptic_wall"))
+    code.call("reset")
+    before, behind = np.radians([-20.0, 60.0]), np.radians([40.0, 60.0])
+    code.place("measured", "position")[:] = behind
+    assert code.call("arm", 0) == IN_CONTACT
+    assert code.stages(0) == IN_CONTACT
+    assert_no_effort(code)
+    code.place("measured", "position")[:] = before
+    assert code.call("arm", 1) == 0
+    assert code.stages(1) == 0
+    # a limit comes first: it is the joint's
+    code.place("measured", "position")[:] = np.radians([40.0, 160.0])
+    assert code.call("arm", 2) == CODES["position"]

@@ -228,3 +228,26 @@ def test_blocks_that_wait_keep_their_rows(native_scheduler):
     assert len(rows) > 30_000
     times = rows[:, scheduler.engine.program.time]
     np.testing.assert_allclose(times, np.arange(len(rows)) * scheduler.engine.tick_model.step, atol=1e-9)
+
+
+def test_motors_are_held_until_the_ticks_are_next_in_the_thread_of_the_loop(bench_of):
+    """On a machine under load the hand-over from another thread may take longer than the watchdog of a drive."""
+    bench = bench_of(paced=True)
+    bench.scheduler.prepare()
+    engine, mode, order = bench.scheduler.engine, bench.scheduler.mode, []
+    ended = threading.Event()
+    engine.begin_hold = lambda: lambda: (ended.wait(10.0), order.append("held"))
+    run_ticks = engine.run_ticks
+    engine.run_ticks = lambda *given: (order.append("ticks"), run_ticks(*given))
+
+    def end_hold():
+        order.append(f"submitted {not mode.future.done()}")
+        ended.set()
+
+    engine.end_hold = end_hold
+    engine.hardware = True
+    bench.scheduler._check_plan = lambda *given: None
+    bench.scheduler.arm()
+    bench.scheduler.start(3)
+    assert Ticks(bench.scheduler).numbers == [0, 1, 2]
+    assert order == ["submitted True", "held", "ticks"]

@@ -5,9 +5,12 @@ import re
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
+from scipy.optimize import brentq
 
 from cosim import load_rig
 from cosim.core import ops
+from cosim.mechanics.multibody.contact.law_rows import damping_ratio
 from tests.kit.refusals import refusal
 from tests.kit.rigs import rig_in
 from tests.kit.samples import FOLDER
@@ -114,11 +117,98 @@ def test_a_start_with_a_closed_loop():
         assert gradient[name] == pytest.approx((high - low) / (2 * step), rel=1e-6), name
 
 
-def test_a_touch_in_the_run_is_told(tmp_path):
-    """A ball that falls and rebounds: the derivative is of the steps, in which the touch stays in its step."""
-    rig = puck(tmp_path, BALL, "stiffness: rigid, restitution: 0.7", 0.05, 0.0)
-    with pytest.warns(match=re.escape("contact 'floor' touches in some steps of the run and not in others")):
-        rig.gradient(figure, "mechanism.floor.friction")
+BALL_IN_FLIGHT = """
+name: thrown
+mechanism:
+  bodies:
+    - {{name: ball, type: free, mass: 0.2 kg, inertia: [1, 1, 1]}}
+  contacts:
+    - {{name: floor, link: ball, point: [0, 0, 0], with: ground, friction: 0.3, {law}}}
+joints:
+  ball: {{initial: {{position: [0, 0, 0.5, 0, 0, 0, 1], velocity: [3.0, 0, 0.4, 0, 0, 0]}}}}
+schedule: {{step: {step}, duration: 0.6 s}}
+"""
+THROW = ["ball.z/position", "ball.x/velocity", "ball.z/velocity"]
+
+
+def thrown(folder, law, step="1 ms"):
+    return rig_in(folder, BALL_IN_FLIGHT.format(law=law, step=step))
+
+
+def last(rig, name):
+    step = rig.tick_model.step
+
+    def at_the_end(t, signals):
+        return ops.array([ops.where(t > 0.6 - 0.5 * step, signals[name] / step, 0.0)])
+
+    return at_the_end
+
+
+def flight(height, vx, vz, friction, restitution, end=0.6):
+    """(x, z) after a parabola, an impact in which the point slides, and a parabola."""
+    down = np.sqrt(vz**2 + 2 * G * height)
+    touch, up = (vz + down) / G, restitution * down
+    left = end - touch
+    return np.array([vx * touch + (vx - friction * (1 + restitution) * down) * left, up * left - 0.5 * G * left**2])
+
+
+def slopes(values, k, step=1e-6):
+    """Of the flight, by one of its numbers."""
+    moved = step * np.eye(len(values))[k]
+    return (flight(*(values + moved)) - flight(*(values - moved))) / (2 * step)
+
+
+@pytest.mark.parametrize("restitution", [0.5, 0.7, 1.0])
+def test_a_rigid_rebound_has_the_derivatives_of_parabola_impact_and_parabola(tmp_path, restitution):
+    rig = thrown(tmp_path, f"stiffness: rigid, restitution: {restitution}")
+    names = ["mechanism.floor.friction", "mechanism.floor.restitution"]
+    values = np.array([0.5, 3.0, 0.4, 0.3, restitution])
+    for axis, of_axis in (("x", 0), ("z", 1)):
+        gradient = rig.gradient(last(rig, f"ball.{axis}/position"), names, initial=THROW)
+        for k, name in enumerate([*THROW, *names]):
+            assert gradient[name] == pytest.approx(slopes(values, k)[of_axis], rel=2e-3, abs=2e-3), (axis, name)
+
+
+def bounced(height, vz, stiffness, restitution, mass=0.2, end=0.6):
+    """z of the ball on a spring with a damper that do not pull, each part of the way in closed form by its matrix."""
+    down = np.sqrt(vz**2 + 2 * G * height)
+    touch, omega = (vz + down) / G, np.sqrt(stiffness / mass)
+    zeta = float(damping_ratio(restitution))
+    A = np.array([[0.0, 1.0, 0.0], [-(omega**2), -2 * zeta * omega, -G], [0.0, 0.0, 0.0]])
+
+    def inside(t):
+        return expm(A * t) @ [0.0, -down, 1.0]
+
+    def pressing(t):
+        z, v, _ = inside(t)
+        return omega**2 * z + 2 * zeta * omega * v  # below 0 while it presses
+
+    first = np.arange(1, 400) * (2 * np.pi / omega / 400)
+    opens = next(t for t in first if pressing(t) > 0.0)
+    opens = brentq(pressing, opens - first[0], opens, xtol=1e-15)
+    z, v, _ = inside(opens)
+    left = end - touch - opens
+    return z + v * left - 0.5 * G * left**2
+
+
+@pytest.mark.parametrize("restitution", [0.5, 0.7, 1.0])
+def test_an_elastic_rebound_has_the_derivatives_of_its_law_to_the_order_of_the_step(tmp_path, restitution):
+    stiffness, s, errors = 5e3, 1e-5, []
+    by_height = bounced(0.5 + s, 0.4, stiffness, restitution) - bounced(0.5 - s, 0.4, stiffness, restitution)
+    by_speed = bounced(0.5, 0.4 + s, stiffness, restitution) - bounced(0.5, 0.4 - s, stiffness, restitution)
+    for step in ("0.4 ms", "0.1 ms", "0.025 ms"):
+        rig = thrown(tmp_path, f"stiffness: {stiffness}, restitution: {restitution}", step)
+        gradient = rig.gradient(last(rig, "ball.z/position"), initial=["ball.z/position", "ball.z/velocity"])
+        errors.append(np.abs(gradient.vector - np.array([by_height, by_speed]) / (2 * s)).max())
+    assert errors[0] < 0.1
+    assert errors[2] < 0.25 * errors[0]
+    assert errors[2] < 1e-2
+
+
+def test_a_touch_of_few_steps_is_told(tmp_path):
+    rig = thrown(tmp_path, "stiffness: 2e5, restitution: 0.7")
+    with pytest.warns(match=re.escape("contact 'floor' touches and opens again within 4 steps")):
+        rig.gradient(last(rig, "ball.z/position"), initial=THROW)
 
 
 def test_starts_that_do_not_exist_are_refused(tmp_path):

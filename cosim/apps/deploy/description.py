@@ -14,7 +14,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-from cosim.apps.deploy.stages import NOT_ARMED, STOPPED
+from cosim.apps.deploy.stages import IN_CONTACT, NOT_ARMED, STOPPED
 from cosim.apps.deploy.tick_code import TickCode
 from cosim.control.limits import CODES, LIMITS, NOT_FINITE, STALE
 from cosim.core.compile.object_code import CodeTarget
@@ -41,6 +41,7 @@ PART_FAULTS = {
 }
 OF_JOINT = "joint '{joint}'"
 _STALE = "has sent no feedback for {age}; check its power, its cable and its bus"
+_IN_CONTACT = "a real joint is inside of a virtual contact, whose force would be a blow; move it out by hand"
 _NOT_FINITE = "has a motion or a command that is not finite; check its controller"
 
 
@@ -95,6 +96,7 @@ def fault_codes() -> Sequence[FaultCode]:
     of_limits = [(CODES[row.key], row.key, f"beyond the {row.meaning}", f"{OF_JOINT} {row.reason}") for row in LIMITS]
     return [
         FaultCode(NOT_ARMED, "not_armed", "not armed", "the motors are not armed"),
+        FaultCode(IN_CONTACT, "in_contact", "a real joint is inside of a virtual contact", _IN_CONTACT),
         FaultCode(STOPPED, "stopped", "stopped as requested", "stopped as requested"),
         *(FaultCode(*row) for row in of_limits),
         FaultCode(STALE, "stale", "feedback older than guard.stale", f"{OF_JOINT} {_STALE}"),

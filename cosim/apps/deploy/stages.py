@@ -30,13 +30,14 @@ from cosim.core.layout import Region
 from cosim.core.types import COMMAND, FEEDBACK, Numeric
 from cosim.simulation.loop.loop_text import LoopText
 from cosim.simulation.loop.tick_ring import RoutineCall
-from cosim.simulation.tick.arming import armed, refused
+from cosim.simulation.tick.arming import armed, depths_at_start, refused
 from cosim.simulation.tick.first_references import start_of
 from cosim.simulation.tick.tick_model import TickModel, TickTask
 
 # what `guard` and `arm` return besides fault codes
 STOPPED = -1  # a controlled stop that was requested has ended
 NOT_ARMED = -2
+IN_CONTACT = -3  # a real joint is inside of a virtual contact
 # where the memory keeps the length of the blend, 0 where it is not armed
 _LENGTH = BumplessStart._fields.index("duration")
 
@@ -101,8 +102,10 @@ class _Stages:
             worst: Numeric = 0.0
             for code in ops.array(codes):
                 worst = ops.maximum(worst, code)
+            for depth in depths_at_start(self.model, x, q, v).values():
+                worst = ops.where(ops.logical_and(worst <= 0.0, depth > 0.0), float(IN_CONTACT), worst)
             start = values["bumpless_start",]
-            length = ops.where(worst > 0.0, 0.0, start[_LENGTH])
+            length = ops.where(worst == 0.0, start[_LENGTH], 0.0)
             values["bumpless_start",] = ops.set_at(start, [_LENGTH], [length])
             return tuple((values | {("guard_fault",): codes, ("fault",): worst}).values())
 

@@ -198,7 +198,7 @@ class ServoRuns:
     @cached_property
     def _held(self) -> object:
         """Deflections of bristles at the start by numbers and state; None without bristles."""
-        return holding_bristles(self.rig, self.numbers) if self.rig.plant.bristles else None
+        return holding_bristles(self.rig, self._model, self.numbers) if self.rig.plant.bristles else None
 
     # --- simulated runs ---
 

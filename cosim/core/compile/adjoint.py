@@ -31,8 +31,9 @@ class Differentiation:
 
     def taped(self, routine: RoutineBase) -> RoutineBase:
         """The routine with its tape as further outputs, one vector for each of `tape_sizes`."""
-        if not isinstance(routine, Routine) or not routine.trace.calls:
+        if not tape_sizes(routine):
             return routine
+        assert isinstance(routine, Routine)
         if routine.symbol not in self._taped:
             given = routine.trace
             made = Trace(f"{given.name}_taped", given.inputs, list(given.outputs))
@@ -59,12 +60,31 @@ class Differentiation:
         if key not in self._adjoints:
             if routine.own_adjoint is not None:
                 self._adjoints[key] = _known(routine, routine.own_adjoint, *key[1:])
+            elif routine.stand_in is not None:
+                self._adjoints[key] = self._derive_stand_in(routine, routine.stand_in(), *key[1:])
             elif isinstance(routine, WhileLoop) and routine.converges:
                 self._adjoints[key] = self._derive_converged(routine, *key[1:])
             else:
                 own = routine if isinstance(routine, Routine) else self._expand(routine)
                 self._adjoints[key] = self._derive(own, *key[1:])
         return self._adjoints[key]
+
+    def _derive_stand_in(
+        self, routine: RoutineBase, other: RoutineBase, wrt: tuple[int, ...], seeded: tuple[int, ...]
+    ) -> Routine:
+        """The adjoint of another routine of the same arguments and results, which is evaluated for it."""
+        hidden = [] if routine.symbolic_parameters is None else [routine.symbolic_parameters.column.numel()]
+        inputs = _columns("x", [*(math.prod(shape) for shape in routine.shapes), *hidden])
+        seeds = _columns("seed", [routine.output_sizes[k] for k in seeded])
+        made = Trace(f"{routine.name}_adjoint", [*inputs, *seeds])
+        taped = self.taped(other)
+        found, derivatives = _columns("y", taped.output_sizes), _columns("found", [inputs[k].numel() for k in wrt])
+        tape = found[len(other.output_sizes) :]
+        made.calls.append(RecordedCall(taped, tuple(inputs), tuple(found)))
+        adjoint = self.adjoint(other, wrt, seeded)
+        made.calls.append(RecordedCall(adjoint, (*inputs, *tape, *seeds), tuple(derivatives)))
+        made.outputs, made.output_shapes = derivatives, [(output.numel(),) for output in derivatives]
+        return Routine.of_trace(made, routine.fn)
 
     def _derive_converged(self, loop: WhileLoop, wrt: tuple[int, ...], seeded: tuple[int, ...]) -> Routine:
         """The adjoint of one more iteration at the result of the loop, which is computed again: where an exact Newton
@@ -198,7 +218,7 @@ def _known(routine: RoutineBase, own: RoutineBase, wrt: tuple[int, ...], seeded:
 
 def tape_sizes(routine: RoutineBase) -> list[int]:
     """The lengths of the vectors on the tape of a routine."""
-    if not isinstance(routine, Routine):
+    if not isinstance(routine, Routine) or routine.stand_in is not None:
         return []
     sizes: list[int] = []
     for call in routine.trace.calls:

@@ -129,8 +129,10 @@ def _with_reciprocals(columns: Sequence[Any], expressions: Any) -> Any:
     """The same expressions with products with reciprocals instead of quotients."""
     import casadi
 
-    f = casadi.Function("f", list(columns), [casadi.densify(expressions)])
-    elements = [column.elements() for column in columns]
+    known = {symbol.element_hash() for column in columns for symbol in column.elements()}
+    numbers = [symbol for symbol in casadi.symvar(expressions) if symbol.element_hash() not in known]  # of the rig
+    f = casadi.Function("f", [*columns, *numbers], [casadi.densify(expressions)])
+    elements = [column.elements() for column in (*columns, *numbers)]
     value: dict[int, Any] = {}
     reciprocals: dict[int, Any] = {}
     results: list[Any] = [0.0] * f.nnz_out(0)

@@ -96,6 +96,9 @@ class RoutineBase(ABC):
     # one that knows its derivative: (arguments, seed of the first output) -> derivatives with respect to all arguments;
     # the other outputs have none
     own_adjoint: RoutineBase | None = None
+    # of one whose derivative means nothing, such as in a step in which something begins: makes a routine of nearly the
+    # same values, whose derivative stands for its own
+    stand_in: Callable[[], RoutineBase] | None = None
 
     @property
     @abstractmethod

@@ -114,7 +114,12 @@ class ConstraintSet:
     @property
     def apply_forces(self) -> bool:
         """Whether there are springs, force laws or elastic links."""
-        return bool(self.springs or self.laws) or self.acts_on_dofs
+        return self.acts_between_bodies or self.acts_on_dofs
+
+    @property
+    def acts_between_bodies(self) -> bool:
+        """Whether there are springs between bodies or force laws."""
+        return bool(self.springs or self.laws)
 
     @property
     def acts_on_dofs(self) -> bool:

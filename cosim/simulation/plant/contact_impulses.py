@@ -16,7 +16,17 @@ from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.contact.cone import DISKS, NORMAL, miss
 from cosim.mechanics.multibody.contact.contact_problem import is_closed
 from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
-from cosim.mechanics.multibody.contact.law_rows import PROXIMAL, SOFT, PointState, PointTerms, point_terms, spring_after
+from cosim.mechanics.multibody.contact.law_rows import (
+    PROXIMAL,
+    SOFT,
+    PointState,
+    PointTerms,
+    comes,
+    last_impulse,
+    part_inside,
+    point_terms,
+    spring_after,
+)
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics
 from cosim.mechanics.multibody.contact_set import ContactSet
 from cosim.simulation.plant.contact_state import UNCONVERGED, UNSOLVED
@@ -26,12 +36,14 @@ SLIP_SPEED = 1e-8  # m/s, of a point that slides
 
 class SolvedContacts(NamedTuple):
     """state: of the contacts after the step, without what is counted in them; slip (size,): velocities that the law
-    holds of [m/s]; taken (m,): energy that each contact takes [J]; continues: 0 where a point touches first."""
+    holds of [m/s]; taken (m,): energy that each contact takes [J]; continues: 0 where a point touches first; placing (size,): forces that lead to the places at the end, None for
+    those of the state."""
 
     state: State
     slip: Numeric
     taken: Numeric
     continues: Numeric
+    placing: Numeric | None = None
 
     @property
     def forces(self) -> Numeric:
@@ -41,10 +53,11 @@ class SolvedContacts(NamedTuple):
 
 @dataclass(frozen=True)
 class ContactImpulses:
-    """compiled: whether the parts are compiled as routines."""
+    """compiled: whether the parts are compiled as routines; for_slopes: see `ContactStep`."""
 
     contacts: ContactSet
     compiled: bool
+    for_slopes: bool = False
 
     def solved(self, dynamics: ContactDynamics, before: Numeric, state: State, h: Numeric) -> SolvedContacts:
         """before (size,): velocities of the points before the step; state: of the contacts then."""
@@ -58,8 +71,12 @@ class ContactImpulses:
             known = self._known_impulses(W, shifted, friction, known, compliance)
             shifted = shifted - ops.where(self._anchored, compliance * known, 0.0)
         impulses, passes, residual, _ = self._solver(W, shifted, friction, known)
-        forces, change = impulses * (1.0 / h), dynamics.inertia @ impulses
-        after, slip = free + change, shifted + change + compliance * impulses
+        change = dynamics.inertia @ impulses
+        slip = shifted + change + compliance * impulses
+        if self.for_slopes:
+            impulses = impulses + self._last_impulses(state, impulses, slip, compliance, h)
+            change = dynamics.inertia @ impulses
+        forces, after = impulses * (1.0 / h), free + change
         ended = self._state(terms, forces, slip, state) | {"passes": passes, "residual": residual}
         unsolved = ops.logical_not(residual <= UNSOLVED)
         ended["unsolved"] = ops.where(unsolved, state["unsolved"] + 1.0, 0.0)
@@ -68,7 +85,32 @@ class ContactImpulses:
         ended["miss"] = call_when(coarse, self._misses, (impulses, slip, friction, mobility), [none])
         work, at = impulses * (before + after), self.contacts.at
         taken = [-0.5 * ops.sum(ops.sum(work[at(j)]) for j in own) for _, own in self.contacts.by_contact]
-        return SolvedContacts(ended, slip, ops.array(taken), self._continues(forces, state["force"]))
+        solved = SolvedContacts(ended, slip, ops.array(taken), self._continues(forces, state["force"]))
+        if self.for_slopes and self._rigid.any():
+            return solved._replace(placing=forces * self._parts_of_impacts(dynamics, before, state, h))
+        return solved
+
+    def _parts_of_impacts(self, dynamics: ContactDynamics, before: Numeric, state: State, h: Numeric) -> Numeric:
+        """(size,) by which impulses count for the places at the end, in twice the part of the step that is left after
+        them: of rigid points that come; 1 for all others."""
+        found = []
+        for j, point in enumerate(dynamics.points):
+            speed, force = before[self.contacts.at(j)][NORMAL], state["force"][self.contacts.at(j)][NORMAL]
+            hits = ops.logical_and(comes(point.gap, speed, h), force <= 0.0)
+            part = ops.where(hits, 2.0 * part_inside(point.gap, speed, h), 1.0) if self._rigid[j] else 1.0
+            found += [part] * self.contacts.rows_of_point
+        return ops.array(found)
+
+    def _last_impulses(
+        self, state: State, impulses: Numeric, slip: Numeric, compliance: Numeric, h: Numeric
+    ) -> Numeric:
+        """(size,) of the normals of elastic points that open, see `last_impulse`."""
+        found: Numeric = np.zeros(self.contacts.size)
+        for j in np.flatnonzero(~self._rigid).tolist():
+            n = self.contacts.at(j).start + NORMAL
+            at_end = -slip[n] / (h * compliance[n])
+            found = ops.set_at(found, [n], [last_impulse(state["force"][n], impulses[n], at_end, h)])
+        return found
 
     def _continues(self, forces: Numeric, before: Numeric) -> Numeric:
         """Points that touch first make velocities jump: their change before is no guess of the next one."""
@@ -140,13 +182,10 @@ class ContactImpulses:
     ) -> list[PointTerms]:
         found = []
         for j, (contact, point) in enumerate(zip(self.contacts.of_points, dynamics.points, strict=True)):
-            own = self.contacts.at(j)
+            own, kept = self.contacts.at(j), _point(self.contacts, state, j)
             mobility = np.diag(dynamics.inertia)[own]
-            found.append(
-                point_terms(
-                    contact.law, point.gap, before[own], free[own], mobility, _point(self.contacts, state, j), h
-                )
-            )
+            given = before[own], free[own], mobility, kept, h, self.for_slopes
+            found.append(point_terms(contact.law, point.gap, *given))
         return found
 
     def _state(self, terms: list[PointTerms], forces: Numeric, slip: Numeric, state: State) -> State:

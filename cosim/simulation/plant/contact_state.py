@@ -130,13 +130,13 @@ class ContactState:
         """(nv,) what the forces of virtual contacts exert on the dofs; x: state of the plant."""
         return contact_efforts(equations, q, ops.where(self.virtual_rows, x["contacts"]["force"], 0.0), t)
 
-    def depths(self, equations: MechanismEquations, t: Numeric, q: Numeric) -> dict[str, float]:
-        """Virtual contact -> how deep its shapes are in each other [m], of those that touch; on numbers."""
+    def virtual_depths(self, equations: MechanismEquations, t: Numeric, q: Numeric) -> dict[str, Numeric]:
+        """Virtual contact -> how deep its shapes are in each other [m], below 0 where they are apart."""
         points, _ = self.points_and_rates(equations, t, q, np.zeros(self.nv))
-        found: dict[str, float] = {}
+        found: dict[str, Numeric] = {}
         for contact, point in zip(self.contacts.of_points, points, strict=True):
-            if contact.virtual and (depth := -float(point.gap)) > 0.0:
-                found[contact.name] = max(depth, found.get(contact.name, 0.0))
+            if contact.virtual:
+                found[contact.name] = ops.maximum(found.get(contact.name, -np.inf), -point.gap)
         return found
 
 

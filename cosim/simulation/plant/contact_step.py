@@ -13,7 +13,7 @@ the middle that the change of the step before leads to. Where no point is within
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -47,10 +47,12 @@ class Middle(NamedTuple):
 
 @dataclass
 class ContactStep:
-    """compiled: whether the parts are compiled as routines."""
+    """compiled: whether the parts are compiled as routines. for_slopes: a step whose derivative stands for the one of a
+    step in which a contact begins or ends, see `law_rows`."""
 
     plant: Plant
     compiled: bool = True
+    for_slopes: bool = False
 
     @property
     def _nv(self) -> int:
@@ -83,7 +85,7 @@ class ContactStep:
 
     @cached_property
     def _impulses(self) -> ContactImpulses:
-        return ContactImpulses(self.contacts, self.compiled)
+        return ContactImpulses(self.contacts, self.compiled, self.for_slopes)
 
     # --- the step ---
 
@@ -97,6 +99,14 @@ class ContactStep:
 
     def _step(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
         """The same where h > 0."""
+        middle = self._middle(t, x, request, h)
+        return self._with_contacts(middle) if self.contacts else self._fly(*middle)
+
+    def without_contacts(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
+        """As `step`, with all contacts open."""
+        return self._fly(*self._middle(t, x, request, h))
+
+    def _middle(self, t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Middle:
         plant, state = self.plant, self.plant.layout.unpack(x)
         at = t + 0.5 * h
         q, v, _ = plant.motion(t, state)
@@ -105,8 +115,7 @@ class ContactStep:
         predicted = before + (0.5 * h) * state["contacts"]["acceleration"]
         moved = plant.with_motion(state, q + plant.model.equations.rate(q, way), predicted)
         q_middle, v_middle, _ = plant.motion(at, moved)
-        middle = Middle(ops.array([at, h]), request, x, q_middle, before, v_middle)
-        return self._with_contacts(middle) if self.contacts else self._fly(*middle)
+        return Middle(ops.array([at, h]), request, x, q_middle, before, v_middle)
 
     def _with_contacts(self, middle: Middle) -> Numeric:
         """The flat state after the step; without rows while all points are farther than they can come."""
@@ -153,7 +162,14 @@ class ContactStep:
 
     @cached_property
     def _touching(self) -> Callable[..., Numeric]:
-        return self._part(self._touch, "touching")
+        touching = self._part(self._touch, "touching")
+        if isinstance(touching, Routine):
+            touching.stand_in = lambda: replace(self, for_slopes=True)._touching_for_slopes
+        return touching
+
+    @cached_property
+    def _touching_for_slopes(self) -> Routine:
+        return Routine(self._touch, self._shapes, "touching_for_slopes")
 
     # --- without contact ---
 
@@ -183,7 +199,8 @@ class ContactStep:
         before = self.contacts.rates(self._placed(middle), dynamics.points)
         solved = self._impulses.solved(dynamics, before, state, h)
         ended = solved.state | self.plant.contacts.counted(state, solved.state, solved.slip, h)
-        return self._end(middle, drives, dynamics.motion(solved.forces), solved._replace(state=ended))
+        placing = None if solved.placing is None else dynamics.motion(solved.placing).acceleration
+        return self._end(middle, drives, dynamics.motion(solved.forces), solved._replace(state=ended), placing)
 
     # --- the parts of both ---
 
@@ -218,14 +235,22 @@ class ContactStep:
         given = GivenMotionAndEffort(plant.motion(at, state)[2], efforts, plant.locked_or_imposed(state))
         return equations, motion, given
 
-    def _end(self, middle: Middle, drives: _Implicit, found: Solution, contacts: SolvedContacts) -> Numeric:
-        """The flat state after the step."""
+    def _end(
+        self,
+        middle: Middle,
+        drives: _Implicit,
+        found: Solution,
+        contacts: SolvedContacts,
+        placing: Numeric | None = None,
+    ) -> Numeric:
+        """The flat state after the step. placing: (nv,) acceleration that leads to the places, by default the one of
+        the motion."""
         plant, equations, bank = self.plant, self.plant.model.equations, self.bank
         (_, h), state = middle.clock, plant.layout.unpack(middle.state)
         standing = found.acceleration - plant.transport(state, middle.at)
         change = h * standing
         v = middle.v + change
-        way = 0.5 * h * v
+        way = 0.5 * h * (v if placing is None else v + h * (placing - found.acceleration))
         q, after = middle.q + equations.rate(middle.q, way), plant.turned(state, v, way)
         z = drives.start + ops.concatenate([*drives.iteration.changes(change), h * v, change])
         blocks = self._drives.of_plant(bank.states(z))

@@ -89,7 +89,9 @@ class Plant(PlantDescription):
         v, n = self.motion(0.0, x)[1], len(self.bristles.dofs)
         has_bristles = np.isin(np.arange(self.model.nv), self.bristles.dofs)
         held = ops.logical_and(has_bristles, ops.abs(v) <= STANDSTILL)
-        solution = self.efforts(0.0, x | {"bristles": np.zeros(n)}, np.zeros(self.model.nv), held=held)
+        # contacts have no forces before the first step; how many rows they have depends on their numbers
+        x = x | {"bristles": np.zeros(n)} | ({"contacts": self.contacts.initial()} if self.moreau else {})
+        solution = self.efforts(0.0, x, np.zeros(self.model.nv), held=held)
         return self.bristles.at_start(v, solution["loads"], -solution["locking_effort"])
 
     def _constants(self) -> State:

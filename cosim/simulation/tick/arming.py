@@ -64,3 +64,14 @@ def refused(model: TickModel, start: Start, position: Numeric, velocity: Numeric
         code = ops.logical_or(ops.logical_and(judged, wrong), ops.logical_and(real, leaves))
         codes = ops.where(code, float(CODES[key]), codes)
     return codes
+
+
+def depths_at_start(model: TickModel, x: Numeric, position: Numeric, velocity: Numeric) -> dict[str, Numeric]:
+    """Virtual contact that real drives exert -> its depth [m] in the measured state (nv,), below 0 where it is open.
+    Where one is not the motors must stay off: its force would be a blow. x (nx,): the plant's state."""
+    plant = model.plant
+    if not plant.haptic:
+        return {}
+    real = [plant.model.dof_index(name) for name in plant.real]
+    state = plant.start_from_measured(plant.layout.unpack(x), position[real], velocity[real])
+    return plant.contacts.virtual_depths(plant.model.equations, 0.0, plant.motion(0.0, state)[0])

@@ -36,6 +36,7 @@ NO_ROW = 1e4  # m/s, beyond any velocity of a contact
 LEAST_RESTITUTION = 0.01  # that dampers give; the damping ratio is 4.8 there
 NEWTON_STEPS = 8  # of the damping ratio
 IMMOBILE = 1e-9  # W of a direction in which nothing moves, relative to the compliance of the springs in a step
+LEAST_WAY, LEAST_PART = 1e-12, 1e-6  # m in a step; of a step
 STUCK_SPEED = 1e-3  # m/s; a point that touches at a lower tangential speed has static friction
 
 
@@ -59,7 +60,14 @@ class PointTerms(NamedTuple):
 
 
 def point_terms(
-    law: ContactLaw, gap: Numeric, before: Numeric, free: Numeric, mobility: Numeric, state: PointState, h: Numeric
+    law: ContactLaw,
+    gap: Numeric,
+    before: Numeric,
+    free: Numeric,
+    mobility: Numeric,
+    state: PointState,
+    h: Numeric,
+    for_slopes: bool = False,
 ) -> PointTerms:
     """gap [m] in the middle of the step of length h [s]; before, free (rows,): velocity before the step, and after it
     without impulses [m/s]; mobility (rows,): diagonal of W [1/kg]. Rows of moments are as those of a rigid point."""
@@ -70,16 +78,48 @@ def point_terms(
     turning = PROXIMAL * mobility[3:]
     if law.stiffness is None:
         kept = PROXIMAL / 3.0 * ops.sum(mobility[:3]) * np.ones(3)
-        shift = ops.concatenate([_rigid_shift(law, gap, before, free, h), moments])
+        shift = ops.concatenate([_rigid_shift(law, gap, before, free, h, for_slopes), moments])
         return PointTerms(ops.concatenate([kept, turning]), shift, friction, np.ones(2))
-    k, inside = law.stiffness, gap < 0.0
+    k = law.stiffness
     damping = [_damping(law, k, mobility[i], h) for i in range(3)]
     across = [k * h + damping[i] for i in range(2)]
-    normal = 0.5 * k * h + ops.where(inside, damping[2], 0.0)
+    normal, pressing = 0.5 * k * h + ops.where(gap < 0.0, damping[2], 0.0), 1.0
+    if for_slopes:
+        pressing, inside = begun(gap, before[2], h)
+        normal = 0.5 * pressing * k * h + inside * damping[2]
     compliance = [1.0 / (h * a) for a in (*across, normal)]
-    shift = [-state.spring[0] / across[0], -state.spring[1] / across[1], k * gap / normal, *moments]
+    shift = [-state.spring[0] / across[0], -state.spring[1] / across[1], k * gap * pressing / normal, *moments]
     relaxed = ops.array([k * h / a for a in across])
     return PointTerms(ops.array([*compliance, *turning]), ops.array(shift), friction, relaxed)
+
+
+def part_inside(gap: Numeric, speed: Numeric, h: Numeric) -> Numeric:
+    """φ, the part of the step in which a point is inside; gap: in the middle [m], speed: of the gap before [m/s]."""
+    return ops.clip(0.5 - gap / ops.maximum(h * ops.abs(speed), LEAST_WAY), LEAST_PART, 1.0)
+
+
+def comes(gap: Numeric, speed: Numeric, h: Numeric) -> Numeric:
+    """Whether the point is outside at the start of the step."""
+    return gap - 0.5 * h * speed >= 0.0
+
+
+# A touch begins at an instant, and a step has all of the damper or nothing, and the spring at its end. That is the law
+# to the order of the step. But where the instant moves, the impulse stands still, and jumps where the touch comes into
+# another step: the derivative of the step is none of the motion. For it the impulse is the one of the law from the
+# instant on, and to the instant at which a contact opens.
+
+
+def begun(gap: Numeric, speed: Numeric, h: Numeric) -> tuple[Numeric, Numeric]:
+    """(mean force of the spring as a part of the one at the end of the step, mean of the damper likewise)."""
+    part, begins = part_inside(gap, speed, h), comes(gap, speed, h)
+    return ops.where(begins, 0.5 * part, 1.0), ops.where(begins, part, ops.where(gap < 0.0, 1.0, 0.0))
+
+
+def last_impulse(force: Numeric, impulse: Numeric, at_end: Numeric, h: Numeric) -> Numeric:
+    """Normal impulse [N s] of a step in which a contact opens and the law has none: `impulse` is 0. Its force falls
+    from `force` at the start through 0 to `at_end`, which a contact cannot have."""
+    opens = ops.logical_and(force > 0.0, impulse <= 0.0)
+    return ops.where(opens, 0.5 * h * force * force / ops.where(opens, force - at_end, 1.0), 0.0)
 
 
 def spring_after(terms: PointTerms, force: Numeric, state: PointState) -> Numeric:
@@ -88,7 +128,9 @@ def spring_after(terms: PointTerms, force: Numeric, state: PointState) -> Numeri
     return ops.where(force[2] > 0.0, loaded, 0.0)
 
 
-def _rigid_shift(law: ContactLaw, gap: Numeric, before: Numeric, free: Numeric, h: Numeric) -> Numeric:
+def _rigid_shift(
+    law: ContactLaw, gap: Numeric, before: Numeric, free: Numeric, h: Numeric, for_slopes: bool
+) -> Numeric:
     closing = ops.where(gap > 0.0, 2.0 * gap / h, gap * ops.minimum(CORRECTED / h, 1.0 / SLOWEST_CORRECTION))
     if ops.is_zero(law.restitution):
         return ops.array([0.0, 0.0, closing])
@@ -99,7 +141,11 @@ def _rigid_shift(law: ContactLaw, gap: Numeric, before: Numeric, free: Numeric, 
     apart = ops.logical_and(ops.logical_not(reached), closing > TOUCHES)
     later = ops.logical_and(apart, law.restitution > 0.0)
     closing = ops.where(later, closing + NO_ROW, closing)
-    return ops.array([0.0, 0.0, ops.where(hits, law.restitution * before[2], closing)])
+    rebound = law.restitution * before[2]
+    if for_slopes:  # of the velocity at the impact, and what changes it afterwards
+        part, change = part_inside(gap, before[2], h), free[2] - before[2]
+        rebound = rebound + (law.restitution * (1.0 - part) - part) * change
+    return ops.array([0.0, 0.0, ops.where(hits, rebound, closing)])
 
 
 def _damping(law: ContactLaw, k: Numeric, mobility: Numeric, h: Numeric) -> Numeric:
