@@ -12,6 +12,7 @@ import pytest
 from cosim import load_rig
 from cosim.cli.contact_lines import contact_lines
 from cosim.core.errors import InputErrors
+from cosim.mechanics.multibody.contact.contact_solver import SolverBounds
 from cosim.mechanics.multibody.contact.gaps import MOST_POINTS, is_possible, points_of
 from cosim.mechanics.multibody.contact.shapes import (
     BallShape,
@@ -149,6 +150,26 @@ def test_a_stiffness_is_refused_by_the_step():
     assert "give at most 9e+08 N/m" in refusal(read, entry, mechanism=bodies)
     for fix in ("schedule.substeps=4", "schedule.step=0.25 ms", "mechanism.contacts.c.stiffness=8e8"):
         assert len(read(entry, mechanism=bodies, overrides=[fix]).contacts) == 1
+
+
+@pytest.mark.parametrize("keys", ["{}", "{tolerance: 1e-7, passes: 8}"])
+def test_bounds_of_the_solver(keys):
+    entry = "name: c, link: rod, sphere: 1 cm, with: ground, friction: 1"
+    read(entry, more=f"schedule: {{contact: {keys}}}\n")
+    expected = SolverBounds() if keys == "{}" else SolverBounds(1e-7, 8)
+    assert read_rig("rig.yaml").schedule.contact == expected
+
+
+@pytest.mark.parametrize(
+    "keys", ["8", "{pases: 8}", "{passes: 0}", "{passes: few}", "{passes: 20000}", "{tolerance: 0}", "{tolerance: 1 s}"]
+)
+def test_bounds_of_the_solver_that_are_wrong(keys, said):
+    entry = "name: c, link: rod, sphere: 1 cm, with: ground, friction: 1"
+    said(raised(InputErrors, read, entry, more=f"schedule: {{contact: {keys}}}\n"))
+
+
+def test_bounds_of_the_solver_without_contacts(said):
+    said(raised(InputErrors, read_rig, write(f"{BODIES}schedule: {{contact: {{passes: 8}}}}\n")))
 
 
 def test_contacts_are_changed_by_name():

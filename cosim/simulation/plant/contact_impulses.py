@@ -15,11 +15,10 @@ from cosim.core.compile.routine import Routine, call_when
 from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.contact.cone import DISKS, NORMAL, miss
 from cosim.mechanics.multibody.contact.contact_problem import is_closed
-from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
+from cosim.mechanics.multibody.contact.contact_solver import ContactSolver, SolverBounds
 from cosim.mechanics.multibody.contact.law_rows import PROXIMAL, SOFT, PointState, PointTerms, point_terms, spring_after
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics
 from cosim.mechanics.multibody.contact_set import ContactSet
-from cosim.simulation.plant.contact_state import UNCONVERGED, UNSOLVED
 
 SLIP_SPEED = 1e-8  # m/s, of a point that slides
 
@@ -44,6 +43,7 @@ class ContactImpulses:
     """compiled: whether the parts are compiled as routines."""
 
     contacts: ContactSet
+    bounds: SolverBounds
     compiled: bool
 
     def solved(self, dynamics: ContactDynamics, before: Numeric, state: State, h: Numeric) -> SolvedContacts:
@@ -62,9 +62,9 @@ class ContactImpulses:
         after = free + dynamics.inertia @ impulses
         slip = shifted + W @ impulses
         ended = self._state(terms, forces, slip, state) | {"passes": passes, "residual": residual}
-        unsolved = ops.logical_not(residual <= UNSOLVED)
+        unsolved = ops.logical_not(residual <= self.bounds.unsolved)
         ended["unsolved"] = ops.where(unsolved, state["unsolved"] + 1.0, 0.0)
-        coarse, mobility = ops.logical_not(residual <= UNCONVERGED), np.diag(W)
+        coarse, mobility = ops.logical_not(residual <= self.bounds.unconverged), np.diag(W)
         none = np.zeros(len(self.contacts.members))
         ended["miss"] = call_when(coarse, self._misses, (impulses, slip, friction, mobility), [none])
         work, at = impulses * (before + after), self.contacts.at
@@ -79,7 +79,8 @@ class ContactImpulses:
 
     @cached_property
     def _solver(self) -> ContactSolver:
-        return ContactSolver(len(self.contacts.of_points), rows=self.contacts.rows_of_point)
+        points, rows = len(self.contacts.of_points), self.contacts.rows_of_point
+        return ContactSolver(points, self.bounds.passes, self.bounds.tolerance, rows)
 
     @cached_property
     def _misses(self) -> Callable[..., Numeric]:

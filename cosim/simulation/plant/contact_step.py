@@ -78,7 +78,7 @@ class ContactStep:
 
     @cached_property
     def _impulses(self) -> ContactImpulses:
-        return ContactImpulses(self.contacts, self.compiled)
+        return ContactImpulses(self.contacts, self.plant.contact_bounds, self.compiled)
 
     # --- the step ---
 
