@@ -1,11 +1,19 @@
 """Long motions in contact against equations of their own, and what a run must keep."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 from cosim.execution.stop_reason import finer_steps
+from cosim.mechanics.multibody.constrained_dynamics import GROUND
+from cosim.mechanics.multibody.contact.shapes import ContactLaw
+from cosim.mechanics.multibody.contact_set import BodyContact, ContactSet
+from cosim.mechanics.multibody.kinematics import Placement
+from cosim.mechanics.multibody.mechanism import NOWHERE, Pose
 from tests.kit.contact_rigs import body, contact_rig, cube, slider
+from tests.multibody.contact.shapes_and_poses import SHAPES, random_frames
 
 G = 9.81
 
@@ -171,3 +179,64 @@ def test_coarse_steps_are_not_sent_to_an_integrator_without_contacts(tmp_path):
     ball = body("ball", 1.0, [1.0] * 3, [0, 0, 1])
     rig = contact_rig(tmp_path, [ball], [f"name: c, link: ball, sphere: 10 cm, with: ground, {law}"], 1.0)
     assert finer_steps(rig.plant) == "a smaller schedule.step or more schedule.substeps"
+
+
+# --- what is far --------------------------------------------------------------------------------------------
+
+SHAPE = {
+    "box": "box: [0.1, 0.14, 0.2]",
+    "capsule": "capsule: {radius: 4 cm, length: 0.2}",
+    "sphere": "sphere: 7 cm",
+    "cylinder": "cylinder: {radius: 6 cm, length: 0.2}",
+}
+FAR_PAIRS = [("box", "box"), ("capsule", "box"), ("capsule", "capsule"), ("sphere", "cylinder"), ("sphere", "sphere")]
+START = {"a": ([-0.4, 0.0, 0.5], 4.0), "b": ([0.0, 0.02, 0.45], 0.0)}  # m, m/s
+
+
+def collision(folder, first, second):
+    """Of two bodies that turn and fly: one hits the other, which flies on, and falls to the ground."""
+    shapes = {"a": SHAPE[first], "b": SHAPE[second]}
+    bodies = [
+        body(name, 1, [0.004, 0.005, 0.003], at, 0.3, [speed, 0.0, 0.0, 2.0, 3.0, 1.0])
+        for name, (at, speed) in START.items()
+    ]
+    contacts = [
+        f"name: ab, link: a, {shapes['a']}, with: {{link: b, {shapes['b']}}}",
+        f"name: on_a, link: a, {shapes['a']}, with: ground",
+    ]
+    return contact_rig(folder, bodies, [f"{contact}, friction: 0.4" for contact in contacts], 0.6).run()
+
+
+@pytest.mark.parametrize(("first", "second"), FAR_PAIRS)
+def test_contacts_that_are_left_out_while_they_are_far_change_nothing(tmp_path, monkeypatch, first, second):
+    found = collision(tmp_path, first, second)
+    assert found["ab/touches"][-1] > 0 and found["on_a/touches"][-1] > 0
+    assert min(found["ab/touches"][:40]) == 0
+    assert max(found["ab/gap"][found["on_a/normal_force"] > 0.0]) > 0.05
+    monkeypatch.setattr(ContactSet, "has_dear", False)
+    measured = collision(tmp_path, first, second)
+    for name in ("a", "b"):
+        for axis in "xyz":
+            np.testing.assert_allclose(found[f"{name}.{axis}/position"], measured[f"{name}.{axis}/position"], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [*FAR_PAIRS, ("box", "terrain"), ("cylinder", "terrain"), ("terrain", "capsule")]
+)
+def test_the_bound_of_a_distance_is_below_what_is_left_of_every_gap(first, second):
+    """At random places and velocities of both bodies; terrain stands."""
+    random, h = np.random.default_rng(0), 0.05
+    shapes = ["ball" if name == "sphere" else name for name in (first, second)]
+    law, nowhere = ContactLaw(0.5, 0.5), Pose.identity()
+    bodies: Any = tuple(GROUND if name == "terrain" else k for k, name in enumerate(shapes))
+    contact = BodyContact("c", bodies, (nowhere, nowhere), (SHAPES[shapes[0]], SHAPES[shapes[1]]), law, NOWHERE)
+    contacts, nearest = ContactSet((contact,)), []
+    for _ in range(300):
+        frames = random_frames(random, *shapes, near=0.6)
+        placed = [Placement(R, p, random.normal(size=3) * 5.0, random.normal(size=3)) for R, p in frames]
+        points = contacts.points(placed)
+        normal = contacts.normals(contacts.rates(placed, points))
+        left = [point.gap - h * abs(rate) for point, rate in zip(points, normal, strict=True)]
+        (bound,) = contacts.distances(placed, h)
+        nearest.append(min(left) - bound)
+    assert min(nearest) > -1e-12 and np.median(nearest) < 1.0

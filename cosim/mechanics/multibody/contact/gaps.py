@@ -38,7 +38,14 @@ from cosim.mechanics.multibody.contact.shapes import (
     HalfSpace,
     TerrainShape,
 )
-from cosim.mechanics.multibody.contact.terrain import ball_terrain, capsule_terrain, fits, normal_under, points_terrain
+from cosim.mechanics.multibody.contact.terrain import (
+    ball_terrain,
+    capsule_terrain,
+    fits,
+    least_upright,
+    normal_under,
+    points_terrain,
+)
 
 Frame = tuple[Numeric, Numeric]  # rotation (3, 3) and position (3,) [m] in ground axes
 UP = np.array([0.0, 0.0, 1.0])
@@ -132,13 +139,27 @@ def points(first: ContactShape, frame_first: Frame, second: ContactShape, frame_
 
 def reach(first: ContactShape, frame_first: Frame, second: ContactShape, frame_second: Frame) -> Numeric:
     """() [m] no more than any gap of the pair, at the cost of a few operations: the gap of the balls around both."""
-    if isinstance(first, HalfSpace | TerrainShape):
+    if is_unbounded(first):
         return reach(second, frame_second, first, frame_first)
     offset = frame_first[1] - frame_second[1]
-    if isinstance(second, HalfSpace | TerrainShape):
-        top = second.heights.max() if isinstance(second, TerrainShape) else 0.0
-        return frame_second[0][:, 2] @ offset - top - radius_around(first)
+    height = frame_second[0][:, 2] @ offset - radius_around(first)
+    if isinstance(second, HalfSpace):
+        return height
+    if isinstance(second, TerrainShape):
+        above = height - second.heights.max()
+        return ops.minimum(above, least_upright(second) * above)
     return between(offset, np.zeros(3), UP).distance - radius_around(first) - radius_around(second)
+
+
+def is_unbounded(shape: ContactShape) -> bool:
+    """Whether no ball is around it."""
+    return isinstance(shape, HalfSpace | TerrainShape)
+
+
+def is_cheap(first: ContactShape, second: ContactShape) -> bool:
+    """Whether points cost about as little as `reach`: of two balls, and of all on a plane."""
+    kinds = {type(first), type(second)}
+    return HalfSpace in kinds or kinds == {BallShape}
 
 
 def radius_around(shape: ContactShape) -> Numeric:
