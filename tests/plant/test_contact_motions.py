@@ -1,5 +1,6 @@
 """Long motions in contact against equations of their own, and what a run must keep."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -240,3 +241,55 @@ def test_the_bound_of_a_distance_is_below_what_is_left_of_every_gap(first, secon
         (bound,) = contacts.distances(placed, h)
         nearest.append(min(left) - bound)
     assert min(nearest) > -1e-12 and np.median(nearest) < 1.0
+
+
+# --- meshes -------------------------------------------------------------------------------------------------
+
+EDGES = np.array([0.2, 0.12, 0.08])
+
+
+def brick(folder, shape, mechanism="", law="friction: 0.4", duration=0.8):
+    """A brick that is thrown, tumbles and comes to stand."""
+    inertia = (EDGES @ EDGES - EDGES**2) / 12.0
+    thrown = body("brick", 1.0, inertia, [0.0, 0.0, 0.15], 0.4, [0.8, 0.3, 0.0, 2.0, -1.0, 3.0])
+    return contact_rig(folder, [thrown], [f"name: c, link: brick, {shape}, {law}"], duration, mechanism=mechanism)
+
+
+def in_text(corners):
+    return "".join(f"v {x} {y} {z}\n" for x, y, z in corners)
+
+
+@pytest.mark.parametrize("stiffness", ["rigid", "1e5"])
+def test_the_mesh_of_a_box_moves_as_the_box(tmp_path, stiffness):
+    signs = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
+    (tmp_path / "brick.obj").write_text(in_text(signs * EDGES * 1000.0))
+    law = f"with: ground, friction: 0.4, stiffness: {stiffness}"
+    box = brick(tmp_path, f"box: {EDGES.tolist()}", law=law).run()
+    mesh = brick(tmp_path, "mesh: {file: brick.obj, scale: 0.001}", law=law).run()
+    assert box["c/touches"][-1] > 0
+    for axis in ("x", "y", "z"):
+        np.testing.assert_allclose(mesh[f"brick.{axis}/position"], box[f"brick.{axis}/position"], atol=1e-8)
+    np.testing.assert_allclose(mesh["c/normal_force"][-1], 9.81, rtol=1e-3)
+    np.testing.assert_allclose(mesh["c/normal_force"], box["c/normal_force"], atol=1e-4)
+
+
+@pytest.mark.parametrize("corners", [12, 40])
+def test_a_disk_of_a_mesh_stands_and_tips_over_its_rim(tmp_path, corners):
+    """On a slope of 20° it stands while its centre of mass is over the rim, and tips when it is higher."""
+    angles = np.linspace(0.0, 2.0 * np.pi, corners, endpoint=False)
+    ring = 0.1 * np.column_stack([np.cos(angles), np.sin(angles)])
+    slope = np.radians(20.0)
+    for share in (0.9, 1.1):
+        height = share * 0.1 * np.cos(np.pi / corners) / np.tan(slope)  # of the centre of mass
+        places = np.concatenate([np.column_stack([ring, np.full(corners, z)]) for z in (-height, 0.02)])
+        (tmp_path / "disk.obj").write_text(in_text(places))
+        at = height * np.array([np.sin(slope), 0.0, np.cos(slope)])
+        disk = body("disk", 1.0, [0.01, 0.01, 0.01], at, slope)
+        # it turns so that a flat side of the ring points down the slope
+        turned = f"mesh: {{file: disk.obj}}, origin: {{rpy: [0, 0, {np.pi / corners}]}}"
+        ground = f"  ground: {{friction: 2, rpy: [0, {slope}, 0]}}\n"
+        found = contact_rig(
+            tmp_path, [disk], [f"name: c, link: disk, {turned}, with: ground"], 0.5, mechanism=ground
+        ).run()
+        way = np.abs(found["disk.x/position"] - found["disk.x/position"][0]).max()
+        assert way < 1e-4 if share < 1.0 else way > 1e-3

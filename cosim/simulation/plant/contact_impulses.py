@@ -72,7 +72,7 @@ class ContactImpulses:
         return SolvedContacts(ended, slip, ops.array(taken), self._continues(forces, state["force"]))
 
     def _continues(self, forces: Numeric, before: Numeric) -> Numeric:
-        """Where points touch first velocities jump: those before tell nothing of the next step."""
+        """Where points touch first velocities jump: those before mean nothing for the next step."""
         now, then = self.contacts.normals(forces), self.contacts.normals(before)
         first = ops.sum(ops.where(ops.logical_and(now > 0.0, then <= 0.0), 1.0, 0.0)) > 0.5
         return ops.where(first, 0.0, 1.0)

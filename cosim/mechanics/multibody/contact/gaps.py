@@ -1,11 +1,12 @@
 """The points of contact of any two shapes: which pairs there are, and their gaps, axes and places.
 
-| first \\ second | ball | capsule | box | cylinder | half-space | terrain |
-|---|---|---|---|---|---|---|
-| ball | 1 | 1 | 1 | 1 | 1 | 1 |
-| capsule | | 3 | 3 | – | 2 | 3 |
-| box | | | 13 | – | 8 | 8 |
-| cylinder | | | | – | 6 | 6 |
+| first \\ second | ball | capsule | box | cylinder | hull | half-space | terrain |
+|---|---|---|---|---|---|---|---|
+| ball | 1 | 1 | 1 | 1 | – | 1 | 1 |
+| capsule | | 3 | 3 | – | – | 2 | 3 |
+| box | | | 13 | – | – | 8 | 8 |
+| cylinder | | | | – | – | 6 | 6 |
+| hull | | | | | – | 4 to 8 | – |
 
 Other pairs have no closed form that is exact, and are refused. The least gap of a pair is the distance while the shapes
 are apart or touch; of boxes also where one is in the other. Where a ball's centre or a capsule's axis is in the other
@@ -27,6 +28,7 @@ from cosim.mechanics.multibody.contact.box_pairs import POINTS as POINTS_OF_BOXE
 from cosim.mechanics.multibody.contact.box_pairs import boxes
 from cosim.mechanics.multibody.contact.boxes import ball_box, capsule_box, corners
 from cosim.mechanics.multibody.contact.cylinders import ball_cylinder, rim_points
+from cosim.mechanics.multibody.contact.hulls import lowest_corners
 from cosim.mechanics.multibody.contact.point_of_contact import Pair, PointOfContact, between
 from cosim.mechanics.multibody.contact.segments import ball_capsule, capsules, ends
 from cosim.mechanics.multibody.contact.shapes import (
@@ -36,6 +38,7 @@ from cosim.mechanics.multibody.contact.shapes import (
     ContactShape,
     CylinderShape,
     HalfSpace,
+    HullShape,
     TerrainShape,
 )
 from cosim.mechanics.multibody.contact.terrain import (
@@ -53,10 +56,10 @@ MOST_POINTS = 64  # of all contacts of a mechanism
 
 
 class _Meeting(NamedTuple):
-    """number: of points; points: of the first and second shape, rotation (3, 3) and position (3,) of the first one in
-    the axes of the second."""
+    """number: of points, of a hull a function of it; points: of the first and second shape, rotation (3, 3) and
+    position (3,) of the first one in the axes of the second."""
 
-    number: int
+    number: int | Callable[..., int]
     points: Callable[..., list[PointOfContact]]
 
 
@@ -84,6 +87,10 @@ def _cylinder_plane(shape: CylinderShape, plane: HalfSpace, rotation: Numeric, c
     return [_on_plane(point) for point in rim_points(shape, rotation, centre, lambda _: UP)]
 
 
+def _hull_plane(hull: HullShape, plane: HalfSpace, rotation: Numeric, centre: Numeric) -> list[PointOfContact]:
+    return [_on_plane(corner) for corner in lowest_corners(hull, rotation, centre)]
+
+
 def _box_terrain(shape: BoxShape, terrain: TerrainShape, rotation: Numeric, centre: Numeric) -> list[PointOfContact]:
     return points_terrain(corners(shape, rotation, centre), terrain)
 
@@ -108,6 +115,7 @@ _MEETINGS: dict[tuple[type, type], _Meeting] = {
     (BoxShape, BoxShape): _Meeting(POINTS_OF_BOXES, boxes),
     (BoxShape, HalfSpace): _Meeting(8, _box_plane),
     (BoxShape, TerrainShape): _Meeting(8, _box_terrain),
+    (HullShape, HalfSpace): _Meeting(lambda hull: len(hull.groups), _hull_plane),
     (CylinderShape, HalfSpace): _Meeting(6, _cylinder_plane),
     (CylinderShape, TerrainShape): _Meeting(6, _cylinder_terrain),
 }
@@ -123,7 +131,8 @@ def is_possible(first: ContactShape, second: ContactShape) -> bool:
 
 def points_of(first: ContactShape, second: ContactShape) -> int:
     """The number of points of contact, whether they count at present or not. Raises KeyError unless `is_possible`."""
-    return _meeting(first, second)[0].number
+    (number, _), swapped = _meeting(first, second)
+    return number(second if swapped else first) if callable(number) else number
 
 
 def points(first: ContactShape, frame_first: Frame, second: ContactShape, frame_second: Frame) -> list[PointOfContact]:
@@ -173,6 +182,8 @@ def radius_around(shape: ContactShape) -> Numeric:
             return ops.sqrt(radius * radius + 0.25 * length * length)
         case BoxShape((x, y, z)):
             return 0.5 * ops.sqrt(x * x + y * y + z * z)
+        case HullShape(corners):
+            return float(np.linalg.norm(corners, axis=1).max())
     raise KeyError(type(shape))
 
 
