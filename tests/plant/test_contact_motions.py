@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from cosim.core import ops
 from cosim.execution.stop_reason import finer_steps
 from cosim.mechanics.multibody.constrained_dynamics import GROUND
 from cosim.mechanics.multibody.contact.shapes import ContactLaw
@@ -194,7 +195,7 @@ FAR_PAIRS = [("box", "box"), ("capsule", "box"), ("capsule", "capsule"), ("spher
 START = {"a": ([-0.4, 0.0, 0.5], 4.0), "b": ([0.0, 0.02, 0.45], 0.0)}  # m, m/s
 
 
-def collision(folder, first, second):
+def collision(folder, first, second, duration=0.6):
     """Of two bodies that turn and fly: one hits the other, which flies on, and falls to the ground."""
     shapes = {"a": SHAPE[first], "b": SHAPE[second]}
     bodies = [
@@ -205,20 +206,43 @@ def collision(folder, first, second):
         f"name: ab, link: a, {shapes['a']}, with: {{link: b, {shapes['b']}}}",
         f"name: on_a, link: a, {shapes['a']}, with: ground",
     ]
-    return contact_rig(folder, bodies, [f"{contact}, friction: 0.4" for contact in contacts], 0.6).run()
+    return contact_rig(folder, bodies, [f"{contact}, friction: 0.4" for contact in contacts], duration)
 
 
 @pytest.mark.parametrize(("first", "second"), FAR_PAIRS)
 def test_contacts_that_are_left_out_while_they_are_far_change_nothing(tmp_path, monkeypatch, first, second):
-    found = collision(tmp_path, first, second)
+    found = collision(tmp_path, first, second).run()
     assert found["ab/touches"][-1] > 0 and found["on_a/touches"][-1] > 0
     assert min(found["ab/touches"][:40]) == 0
     assert max(found["ab/gap"][found["on_a/normal_force"] > 0.0]) > 0.05
     monkeypatch.setattr(ContactSet, "has_dear", False)
-    measured = collision(tmp_path, first, second)
+    measured = collision(tmp_path, first, second).run()
     for name in ("a", "b"):
         for axis in "xyz":
             np.testing.assert_allclose(found[f"{name}.{axis}/position"], measured[f"{name}.{axis}/position"], atol=1e-9)
+
+
+def test_lanes_in_which_some_are_far_equal_single_runs(tmp_path):
+    """Of which some meet and others pass each other."""
+    rig, at = collision(tmp_path, "capsule", "box", 0.2), np.linspace(-0.3, 0.3, 5)
+    batch, names = rig.rollouts(initial={"b.y/position": at}).final, ["a.x/position", "b.y/velocity", "b.z/position"]
+    met = batch["ab/touches"] > 0.0
+    assert met.any() and not met.all()
+    for k in range(5):
+        single = rig.rollouts(initial={"b.y/position": at[k : k + 1]}).final
+        assert [batch[name][k] for name in names] == [single[name][0] for name in names]
+
+
+def test_gradients_know_which_contacts_are_far(tmp_path):
+    rig, name = collision(tmp_path, "capsule", "box", 0.15), "b.y/position"
+
+    def figure(t, signals):
+        return ops.array([signals["a.x/position"] + 2.0 * signals["b.z/position"] + signals["b.y/velocity"]])
+
+    gradient = rig.gradient(figure, initial=name)
+    ends = 0.02 + 1e-6 * np.array([-1.0, 1.0])
+    low, high = rig.rollouts(initial={name: ends}, metrics=[figure])["figure"].reshape(2)
+    assert gradient[name] == pytest.approx((high - low) / 2e-6, rel=1e-4)
 
 
 @pytest.mark.parametrize(
