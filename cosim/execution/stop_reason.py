@@ -12,8 +12,9 @@ from cosim.core.types import State, requested_effort
 from cosim.core.units import quantity_unit
 from cosim.execution.divergence import likely_cause
 from cosim.execution.rig_state import PLAUSIBLE, RigState
+from cosim.mechanics.multibody.contact.contact_solver import MOST_PASSES
 from cosim.simulation.plant.contact_limits import CONTACT_LIMITS, judged
-from cosim.simulation.plant.contact_state import MOST_UNSOLVED, UNSOLVED
+from cosim.simulation.plant.contact_state import MOST_UNSOLVED
 from cosim.simulation.plant.contradictions import contradiction
 from cosim.simulation.plant.event_stepper import PlantFault, is_tripped
 from cosim.simulation.plant.integration import MAX_STEPS
@@ -179,15 +180,16 @@ def finer_steps(plant: Plant) -> str:
 def fault_templates(model: TickModel) -> dict[float, str]:
     """By the code of a fault of the plant or of a part: the sentence with its fix, with the fields of `_fields`. Where
     the plant cannot be asked, that of a violated constraint, which has no fields."""
-    control, step = model.plant.control, "a smaller schedule.step"
+    control, step, bounds = model.plant.control, "a smaller schedule.step", model.plant.contact_bounds
+    more_passes = " or more schedule.contact.passes" * (bounds.passes < MOST_PASSES)
     plant = {
         PlantFault.CONSTRAINT_VIOLATED: f"a constraint is violated; try {step}, or {PROJECTION}",
         PlantFault.ENDLESS_EVENTS: "events trigger each other without end at t = {endless} s: {events}; change their"
         " conditions so that none triggers the others again",
         PlantFault.CONTACT_LIMIT: "{contact_limit}",
-        PlantFault.CONTACTS_UNSOLVED: f"the solver of the contacts has left more than {UNSOLVED:g} m/s for"
+        PlantFault.CONTACTS_UNSOLVED: f"the solver of the contacts has left more than {bounds.unsolved:g} m/s for"
         f" {MOST_UNSOLVED} steps in a row, now {{residual}} m/s, most of it at contact '{{missed}}'; give contacts a"
-        f" stiffness in place of 'rigid', or try {step}",
+        f" stiffness in place of 'rigid', or try {step}{more_passes}",
         PlantFault.TRIPPED: "{tripped}; brake more slowly, take less, or give it another source, chopper or capacitor",
     }
     if control is not None:

@@ -1,11 +1,21 @@
 """Long motions in contact against equations of their own, and what a run must keep."""
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from cosim.core import ops
 from cosim.execution.stop_reason import finer_steps
+from cosim.mechanics.multibody.constrained_dynamics import GROUND
+from cosim.mechanics.multibody.contact.shapes import ContactLaw
+from cosim.mechanics.multibody.contact_set import BodyContact, ContactSet
+from cosim.mechanics.multibody.kinematics import Placement
+from cosim.mechanics.multibody.mechanism import NOWHERE, Pose
 from tests.kit.contact_rigs import body, contact_rig, cube, slider
+from tests.multibody.contact.shapes_and_poses import SHAPES, random_frames
 
 G = 9.81
 
@@ -171,3 +181,139 @@ def test_coarse_steps_are_not_sent_to_an_integrator_without_contacts(tmp_path):
     ball = body("ball", 1.0, [1.0] * 3, [0, 0, 1])
     rig = contact_rig(tmp_path, [ball], [f"name: c, link: ball, sphere: 10 cm, with: ground, {law}"], 1.0)
     assert finer_steps(rig.plant) == "a smaller schedule.step or more schedule.substeps"
+
+
+# --- what is far --------------------------------------------------------------------------------------------
+
+SHAPE = {
+    "box": "box: [0.1, 0.14, 0.2]",
+    "capsule": "capsule: {radius: 4 cm, length: 0.2}",
+    "sphere": "sphere: 7 cm",
+    "cylinder": "cylinder: {radius: 6 cm, length: 0.2}",
+}
+FAR_PAIRS = [("box", "box"), ("capsule", "box"), ("capsule", "capsule"), ("sphere", "cylinder"), ("sphere", "sphere")]
+START = {"a": ([-0.4, 0.0, 0.5], 4.0), "b": ([0.0, 0.02, 0.45], 0.0)}  # m, m/s
+
+
+def collision(folder, first, second, duration=0.6):
+    """Of two bodies that turn and fly: one hits the other, which flies on, and falls to the ground."""
+    shapes = {"a": SHAPE[first], "b": SHAPE[second]}
+    bodies = [
+        body(name, 1, [0.004, 0.005, 0.003], at, 0.3, [speed, 0.0, 0.0, 2.0, 3.0, 1.0])
+        for name, (at, speed) in START.items()
+    ]
+    contacts = [
+        f"name: ab, link: a, {shapes['a']}, with: {{link: b, {shapes['b']}}}",
+        f"name: on_a, link: a, {shapes['a']}, with: ground",
+    ]
+    return contact_rig(folder, bodies, [f"{contact}, friction: 0.4" for contact in contacts], duration)
+
+
+@pytest.mark.parametrize(("first", "second"), FAR_PAIRS)
+def test_contacts_that_are_left_out_while_they_are_far_change_nothing(tmp_path, monkeypatch, first, second):
+    found = collision(tmp_path, first, second).run()
+    assert found["ab/touches"][-1] > 0 and found["on_a/touches"][-1] > 0
+    assert min(found["ab/touches"][:40]) == 0
+    assert max(found["ab/gap"][found["on_a/normal_force"] > 0.0]) > 0.05
+    monkeypatch.setattr(ContactSet, "has_dear", False)
+    measured = collision(tmp_path, first, second).run()
+    for name in ("a", "b"):
+        for axis in "xyz":
+            np.testing.assert_allclose(found[f"{name}.{axis}/position"], measured[f"{name}.{axis}/position"], atol=1e-9)
+
+
+def test_lanes_in_which_some_are_far_equal_single_runs(tmp_path):
+    """Of which some meet and others pass each other."""
+    rig, at = collision(tmp_path, "capsule", "box", 0.2), np.linspace(-0.3, 0.3, 5)
+    batch, names = rig.rollouts(initial={"b.y/position": at}).final, ["a.x/position", "b.y/velocity", "b.z/position"]
+    met = batch["ab/touches"] > 0.0
+    assert met.any() and not met.all()
+    for k in range(5):
+        single = rig.rollouts(initial={"b.y/position": at[k : k + 1]}).final
+        assert [batch[name][k] for name in names] == [single[name][0] for name in names]
+
+
+def test_gradients_know_which_contacts_are_far(tmp_path):
+    rig, name = collision(tmp_path, "capsule", "box", 0.15), "b.y/position"
+
+    def figure(t, signals):
+        return ops.array([signals["a.x/position"] + 2.0 * signals["b.z/position"] + signals["b.y/velocity"]])
+
+    gradient = rig.gradient(figure, initial=name)
+    ends = 0.02 + 1e-6 * np.array([-1.0, 1.0])
+    low, high = rig.rollouts(initial={name: ends}, metrics=[figure])["figure"].reshape(2)
+    assert gradient[name] == pytest.approx((high - low) / 2e-6, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [*FAR_PAIRS, ("box", "terrain"), ("cylinder", "terrain"), ("terrain", "capsule")]
+)
+def test_the_bound_of_a_distance_is_below_what_is_left_of_every_gap(first, second):
+    """At random places and velocities of both bodies; terrain stands."""
+    random, h = np.random.default_rng(0), 0.05
+    shapes = ["ball" if name == "sphere" else name for name in (first, second)]
+    law, nowhere = ContactLaw(0.5, 0.5), Pose.identity()
+    bodies: Any = tuple(GROUND if name == "terrain" else k for k, name in enumerate(shapes))
+    contact = BodyContact("c", bodies, (nowhere, nowhere), (SHAPES[shapes[0]], SHAPES[shapes[1]]), law, NOWHERE)
+    contacts, nearest = ContactSet((contact,)), []
+    for _ in range(300):
+        frames = random_frames(random, *shapes, near=0.6)
+        placed = [Placement(R, p, random.normal(size=3) * 5.0, random.normal(size=3)) for R, p in frames]
+        points = contacts.points(placed)
+        normal = contacts.normals(contacts.rates(placed, points))
+        left = [point.gap - h * abs(rate) for point, rate in zip(points, normal, strict=True)]
+        (bound,) = contacts.distances(placed, h)
+        nearest.append(min(left) - bound)
+    assert min(nearest) > -1e-12 and np.median(nearest) < 1.0
+
+
+# --- meshes -------------------------------------------------------------------------------------------------
+
+EDGES = np.array([0.2, 0.12, 0.08])
+
+
+def brick(folder, shape, mechanism="", law="friction: 0.4", duration=0.8):
+    """A brick that is thrown, tumbles and comes to stand."""
+    inertia = (EDGES @ EDGES - EDGES**2) / 12.0
+    thrown = body("brick", 1.0, inertia, [0.0, 0.0, 0.15], 0.4, [0.8, 0.3, 0.0, 2.0, -1.0, 3.0])
+    return contact_rig(folder, [thrown], [f"name: c, link: brick, {shape}, {law}"], duration, mechanism=mechanism)
+
+
+def in_text(corners):
+    return "".join(f"v {x} {y} {z}\n" for x, y, z in corners)
+
+
+@pytest.mark.parametrize("stiffness", ["rigid", "1e5"])
+def test_the_mesh_of_a_box_moves_as_the_box(tmp_path, stiffness):
+    signs = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
+    (tmp_path / "brick.obj").write_text(in_text(signs * EDGES * 1000.0))
+    law = f"with: ground, friction: 0.4, stiffness: {stiffness}"
+    box = brick(tmp_path, f"box: {EDGES.tolist()}", law=law).run()
+    mesh = brick(tmp_path, "mesh: {file: brick.obj, scale: 0.001}", law=law).run()
+    assert box["c/touches"][-1] > 0
+    for axis in ("x", "y", "z"):
+        np.testing.assert_allclose(mesh[f"brick.{axis}/position"], box[f"brick.{axis}/position"], atol=1e-8)
+    np.testing.assert_allclose(mesh["c/normal_force"][-1], 9.81, rtol=1e-3)
+    np.testing.assert_allclose(mesh["c/normal_force"], box["c/normal_force"], atol=1e-4)
+
+
+@pytest.mark.parametrize("corners", [12, 40])
+def test_a_disk_of_a_mesh_stands_and_tips_over_its_rim(tmp_path, corners):
+    """On a slope of 20° it stands while its centre of mass is over the rim, and tips when it is higher."""
+    angles = np.linspace(0.0, 2.0 * np.pi, corners, endpoint=False)
+    ring = 0.1 * np.column_stack([np.cos(angles), np.sin(angles)])
+    slope = np.radians(20.0)
+    for share in (0.9, 1.1):
+        height = share * 0.1 * np.cos(np.pi / corners) / np.tan(slope)  # of the centre of mass
+        places = np.concatenate([np.column_stack([ring, np.full(corners, z)]) for z in (-height, 0.02)])
+        (tmp_path / "disk.obj").write_text(in_text(places))
+        at = height * np.array([np.sin(slope), 0.0, np.cos(slope)])
+        disk = body("disk", 1.0, [0.01, 0.01, 0.01], at, slope)
+        # it turns so that a flat side of the ring points down the slope
+        turned = f"mesh: {{file: disk.obj}}, origin: {{rpy: [0, 0, {np.pi / corners}]}}"
+        ground = f"  ground: {{friction: 2, rpy: [0, {slope}, 0]}}\n"
+        found = contact_rig(
+            tmp_path, [disk], [f"name: c, link: disk, {turned}, with: ground"], 0.5, mechanism=ground
+        ).run()
+        way = np.abs(found["disk.x/position"] - found["disk.x/position"][0]).max()
+        assert way < 1e-4 if share < 1.0 else way > 1e-3

@@ -8,10 +8,10 @@ import pytest
 
 from cosim import load_rig, load_run
 from cosim.core.errors import RunError
+from cosim.mechanics.multibody.contact.contact_solver import SolverBounds
 from cosim.output.contact_events import CHATTER, ContactEvents
 from cosim.rig.run.contact_figures import ContactSolverSummary, contact_warnings
 from cosim.rig.run.run import StoppedRun
-from cosim.simulation.plant import contact_impulses
 
 G = 9.81
 
@@ -45,6 +45,8 @@ def ball_at(height, velocity=(0.0,) * 6):
 
 
 SPHERE = "link: ball, sphere: 0.1, with: ground, friction: 0.3"
+STANDING = "link: cube, box: [0.2, 0.2, 0.2], with: ground, friction: 0.6, stiffness: rigid"
+TUMBLING = "cube: {initial: {position: [0, 0, 0.2, 0.1, 0.2, 0.05, 0.97], velocity: [1, 0, 0, 1, 2, 3]}}"
 
 
 # --- counts, events and the summary -------------------------------------------------------------------------
@@ -211,9 +213,10 @@ def test_a_limit_of_a_contact_warns_or_stops(rig, key, said):
 
 
 @pytest.mark.parametrize("interpret", [False, True])
-def test_contacts_that_are_not_solved_stop_the_run(rig, interpret, said, monkeypatch):
-    monkeypatch.setattr(contact_impulses, "UNSOLVED", -1.0)
-    stopped = rig(BALL, f"{SPHERE}, stiffness: rigid", ball_at(0.1), interpret=interpret)
+def test_contacts_that_are_not_solved_stop_the_run(rig, interpret, said):
+    stopped = rig(
+        CUBE, STANDING, TUMBLING, step="2 ms, contact: {tolerance: 1e-12 m/s, passes: 2}", interpret=interpret
+    )
     with pytest.raises(RunError) as error:
         stopped.run()
     said(str(error.value).partition(": ")[2], r"(?<=now )\S+")
@@ -223,10 +226,38 @@ def test_steps_that_are_not_solved_are_warned_of(said):
     solver: ContactSolverSummary = {
         "passes_mean": 3.0, "passes_max": 500, "residual_max": 2.5e-5, "unconverged": 12, "unconverged_part": 0.012
     }  # fmt: skip
-    said(contact_warnings(solver))
-    assert contact_warnings(None) == []
+    said(contact_warnings(solver, SolverBounds()))
+    assert contact_warnings(None, SolverBounds()) == []
     solver["unconverged_part"] = 0.001
-    assert contact_warnings(solver) == []
+    assert contact_warnings(solver, SolverBounds()) == []
+
+
+def bounded(rig, bounds):
+    return rig(CUBE, STANDING, TUMBLING, duration=0.6, step=f"2 ms, contact: {{{bounds}}}").run()
+
+
+def test_passes_of_the_solver_are_bounded(rig):
+    needed = max(bounded(rig, "tolerance: 1e-10 m/s")["contacts/passes"])
+    for passes in (1, 2, 5):
+        assert passes < needed
+        found = bounded(rig, f"tolerance: 1e-4 m/s, passes: {passes}")
+        assert max(found["contacts/passes"]) <= passes
+        assert found.rig.contact_tolerance == 1e-4
+
+
+@pytest.mark.parametrize("tolerance", [1e-11, 1e-7, 1e-4])
+def test_the_tolerance_ends_the_passes(rig, tolerance):
+    assert max(bounded(rig, f"tolerance: {tolerance}")["contacts/residual"]) <= tolerance
+
+
+@pytest.mark.filterwarnings("ignore::cosim.core.errors.RunWarning")
+def test_what_is_not_solved_follows_the_tolerance(rig):
+    counts = []
+    for tolerance in (1e-9, 1e-8, 1e-4):
+        few = bounded(rig, f"tolerance: {tolerance}, passes: 2")
+        counts.append(few.summary["contact_solver"]["unconverged"])
+        assert counts[-1] == np.count_nonzero(few["contacts/residual"] > 100 * tolerance)
+    assert counts[0] > counts[1] > counts[2] == 0
 
 
 # --- wrenches of joints -------------------------------------------------------------------------------------

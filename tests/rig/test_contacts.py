@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 
 from cosim import load_rig
 from cosim.cli.contact_lines import contact_lines
-from cosim.core.errors import InputErrors
+from cosim.core.errors import InputError, InputErrors
+from cosim.mechanics.multibody.contact.contact_solver import SolverBounds
 from cosim.mechanics.multibody.contact.gaps import MOST_POINTS, is_possible, points_of
+from cosim.mechanics.multibody.contact.hulls import hull_of
 from cosim.mechanics.multibody.contact.shapes import (
     BallShape,
     BoxShape,
@@ -20,6 +24,7 @@ from cosim.mechanics.multibody.contact.shapes import (
     ContactLaw,
     CylinderShape,
     HalfSpace,
+    HullShape,
     TerrainShape,
 )
 from cosim.mechanics.multibody.description.elastic_links import with_nodes
@@ -151,6 +156,26 @@ def test_a_stiffness_is_refused_by_the_step():
         assert len(read(entry, mechanism=bodies, overrides=[fix]).contacts) == 1
 
 
+@pytest.mark.parametrize("keys", ["{}", "{tolerance: 1e-7, passes: 8}"])
+def test_bounds_of_the_solver(keys):
+    entry = "name: c, link: rod, sphere: 1 cm, with: ground, friction: 1"
+    read(entry, more=f"schedule: {{contact: {keys}}}\n")
+    expected = SolverBounds() if keys == "{}" else SolverBounds(1e-7, 8)
+    assert read_rig("rig.yaml").schedule.contact == expected
+
+
+@pytest.mark.parametrize(
+    "keys", ["8", "{pases: 8}", "{passes: 0}", "{passes: few}", "{passes: 20000}", "{tolerance: 0}", "{tolerance: 1 s}"]
+)
+def test_bounds_of_the_solver_that_are_wrong(keys, said):
+    entry = "name: c, link: rod, sphere: 1 cm, with: ground, friction: 1"
+    said(raised(InputErrors, read, entry, more=f"schedule: {{contact: {keys}}}\n"))
+
+
+def test_bounds_of_the_solver_without_contacts(said):
+    said(raised(InputErrors, read_rig, write(f"{BODIES}schedule: {{contact: {{passes: 8}}}}\n")))
+
+
 def test_contacts_are_changed_by_name():
     entries = (
         "name: a, link: rod, sphere: 1 cm, with: ground, friction: 1",
@@ -193,6 +218,92 @@ def test_a_terrain_is_a_grid_of_numbers(text, said):
     Path("t.csv").write_text(text)
     more = "  ground: {friction: 1, terrain: {file: t.csv, spacing: 10 cm}}\n"
     said(raised(InputErrors, contact, "link: rod, sphere: 1 cm, with: ground", more=more))
+
+
+# --- meshes ---
+
+CORNERS = np.array([[x, y, z] for x in (0.0, 10.0) for y in (0.0, 20.0) for z in (0.0, 30.0)])
+HULL = "link: rod, mesh: {file: FILE, scale: 0.001}, with: ground, friction: 1"
+
+
+def triangles(corners=CORNERS):
+    return corners[ConvexHull(corners).simplices]
+
+
+def stl(form):
+    """The bytes of an STL file with the triangles of the box."""
+    if form == "text":
+        lines = ["solid box"]
+        for triangle in triangles():
+            lines += ["facet normal 0 0 0", "outer loop", *(f"vertex {x} {y} {z}" for x, y, z in triangle)]
+            lines += ["endloop", "endfacet"]
+        return "\n".join([*lines, "endsolid"]).encode()
+    faces = [struct.pack("<12fH", 0, 0, 0, *triangle.ravel(), 0) for triangle in triangles()]
+    return b"solid, but binary".ljust(80) + struct.pack("<I", len(faces)) + b"".join(faces)
+
+
+FILES = {
+    "box.stl": stl("binary"),
+    "text.STL": stl("text"),
+    "box.obj": "".join(f"v {x} {y} {z} 1\n" for x, y, z in CORNERS).encode() + b"vn 0 0 1\nf 1 2 3\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_mesh_of_each_format(name):
+    Path(name).write_bytes(FILES[name])
+    found = contact(HULL.replace("FILE", name))
+    (shape, plane), (extent,) = found.shapes, [line.split(",")[0] for line in contact_lines(read_again())]
+    assert isinstance(shape, HullShape) and isinstance(plane, HalfSpace)
+    assert np.array(sorted(shape.corners.tolist())) == pytest.approx(0.001 * CORNERS)
+    assert extent == "contact c: mesh 10 x 20 x 30 mm of rod with plane of the ground"
+
+
+def read_again():
+    return read_rig("rig.yaml").mechanism.description
+
+
+WRONG = {
+    "none.stl": None,
+    "mesh.dae": b"<COLLADA/>",
+    "rubbish.stl": bytes(range(256)) * 3,
+    "short.stl": stl("binary")[:-7],
+    "empty.stl": b"",
+    "empty.obj": b"# nothing\n",
+    "word.obj": b"v 0 0 0\nv 1 x 0\n",
+    "nan.obj": b"v 0 0 0\nv 1 nan 0\n",
+    "flat.obj": b"v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\n",
+    "point.obj": b"v 1 2 3\n",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_mesh(name, said):
+    if (data := WRONG[name]) is not None:
+        Path(name).write_bytes(data)
+    said(raised((InputError, InputErrors), contact, HULL.replace("FILE", name)))
+
+
+@pytest.mark.parametrize("keys", ["box.stl", "{scale: 1}", "{file: box.stl, scale: 0}", "{file: box.stl, units: mm}"])
+def test_keys_of_a_mesh(keys, said):
+    Path("box.stl").write_bytes(FILES["box.stl"])
+    said(raised(InputErrors, contact, f"link: rod, mesh: {keys}, with: ground, friction: 1"))
+
+
+@pytest.mark.parametrize("other", ["sphere: 1 cm", "box: [1, 1, 1]", "mesh: {file: box.stl}"])
+def test_what_a_mesh_does_not_touch_yet(other, said):
+    Path("box.stl").write_bytes(FILES["box.stl"])
+    said(
+        raised(InputErrors, contact, f"link: rod, {other}, with: {{link: cart, mesh: {{file: box.stl}}}}, friction: 1")
+    )
+
+
+def test_a_mesh_of_many_corners_is_warned_of(said):
+    places = np.random.default_rng(0).normal(size=(400, 3))
+    places /= np.linalg.norm(places, axis=1)[:, None]
+    Path("ball.obj").write_text("".join(f"v {x} {y} {z}\n" for x, y, z in places))
+    contact(HULL.replace("FILE", "ball.obj"))
+    said([line for line in read_again().warnings if "hull" in line])
 
 
 # --- shapes of a robot file ---
@@ -365,6 +476,7 @@ def test_every_pair_of_shapes_has_a_number_of_points_or_is_refused():
         CapsuleShape(1, 1),
         BoxShape((1, 1, 1)),
         CylinderShape(1, 1),
+        hull_of(CORNERS)[0],
         HalfSpace(),
         TerrainShape(grid, grid, np.zeros((2, 2))),
     ]

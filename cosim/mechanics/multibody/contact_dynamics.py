@@ -28,6 +28,7 @@ from cosim.mechanics.multibody.constrained_dynamics import (
     rows_by_dof,
 )
 from cosim.mechanics.multibody.contact.gaps import PointOfContact
+from cosim.mechanics.multibody.contact.near_contacts import NearContacts
 from cosim.mechanics.multibody.coupled_inertia import CoupledInertia
 from cosim.mechanics.multibody.equations import REST, MechanismEquations
 from cosim.mechanics.multibody.kinematics import Placement
@@ -66,8 +67,10 @@ class ContactDynamics:
     _rates: Numeric  # a₀ of constraints that depend on time, as in `MechanismEquations.constrained_dynamics`
 
     @staticmethod
-    def of(equations: MechanismEquations, state: MotionState, given: GivenMotionAndEffort) -> ContactDynamics:
-        """The inward sweep of the equations of motion."""
+    def of(
+        equations: MechanismEquations, state: MotionState, given: GivenMotionAndEffort, near: NearContacts | None = None
+    ) -> ContactDynamics:
+        """The inward sweep of the equations of motion; near: the contacts that may touch, None: all."""
         e, constraints = equations, equations.constraints
         t, q, v, active = state
         q_tree, v_tree = e.q_map.positions(q), e.v_map.expand(v)
@@ -77,7 +80,7 @@ class ContactDynamics:
             rows = constraints.with_active(rows, active)
         forces, efforts = constraints.forces(e.tree, moving, placed, q_tree, v_tree, t)
         root = SpatialVector(-e.gravity, REST)
-        points = constraints.contacts.points(placed)
+        points = constraints.contacts.points(placed, near)
         spread = constraints.contacts.rows(placed, points)
         standing = e.v_map.expand(ops.where(given.prescribed, 0.0, e.transport(v)))
         kinematic = _accelerations(e, moving, root, standing)
@@ -92,9 +95,8 @@ class ContactDynamics:
         reduced, S = _OpenRows.of(sweep, rotors.inertia), spread.spread
         timed = any(constraint.law.timed for constraint in constraints.members)
         rates = e.constraint_violation(q, np.zeros(len(v)), t)[1] if timed else np.zeros(len(constraints.holonomic))
-        inertia = S @ reduced.inertia @ S.T
-        inertia = ops.where(np.tri(len(S), dtype=bool), inertia, inertia.T)  # as symmetric as it is, by half the work
-        return ContactDynamics(points, S @ reduced.free, inertia, e, reduced, S, given, efforts, rates)
+        W = constraints.contacts.responses(spread, reduced.inertia, near)
+        return ContactDynamics(points, S @ reduced.free, W, e, reduced, S, given, efforts, rates)
 
     def motion(self, forces: Numeric) -> Solution:
         """As `MechanismEquations.constrained_dynamics`, with the forces (3 k,) of the points."""

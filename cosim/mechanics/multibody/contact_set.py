@@ -20,7 +20,8 @@ from cosim.mechanics.multibody.constrained_dynamics import GROUND, ConstraintRow
 from cosim.mechanics.multibody.constraint_rows import on_body
 from cosim.mechanics.multibody.contact import gaps
 from cosim.mechanics.multibody.contact.cone import NORMAL
-from cosim.mechanics.multibody.contact.gaps import PointOfContact
+from cosim.mechanics.multibody.contact.gaps import Frame, PointOfContact
+from cosim.mechanics.multibody.contact.near_contacts import NearContacts
 from cosim.mechanics.multibody.contact.shapes import ContactLaw, ContactShape
 from cosim.mechanics.multibody.kinematics import GROUND_PLACEMENT, Placement
 from cosim.mechanics.multibody.mechanism import Contact, ContactBound, Pose
@@ -46,12 +47,18 @@ class BodyContact(NamedTuple):
     def points(self) -> int:
         return gaps.points_of(*self.shapes)
 
+    def placed(self, placed: Sequence[Placement]) -> list[Frame]:
+        """The frames of both shapes in ground axes."""
+        return [_frame(_of(placed, body), pose) for body, pose in zip(self.bodies, self.frames, strict=True)]
+
 
 class SpreadRows(NamedTuple):
-    """Rows of the sweeps, and `spread` (all rows of the points, rows): the rows of the points by these."""
+    """Rows of the sweeps, and `spread` (all rows of the points, rows): the rows of the points by these; of_points:
+    which of them each point has."""
 
     rows: list[ConstraintRow]
     spread: Numeric
+    of_points: list[list[int]]
 
 
 def body_contacts(tree: Tree, contacts: Sequence[Contact]) -> ContactSet:
@@ -121,14 +128,40 @@ class ContactSet:
             found.setdefault(contact.bodies, []).append(j)
         return found
 
-    def points(self, placed: Sequence[Placement]) -> list[PointOfContact]:
-        """(k,)"""
+    def points(self, placed: Sequence[Placement], near: NearContacts | None = None) -> list[PointOfContact]:
+        """(k,); near: those of the others are far away."""
+        found = []
+        for k, contact in enumerate(self.members):
+            first, second = contact.shapes
+
+            def of_frames(*parts: Numeric, first=first, second=second) -> list[PointOfContact]:
+                return gaps.points(first, (parts[0], parts[1]), second, (parts[2], parts[3]))
+
+            frames = [part for frame in contact.placed(placed) for part in frame]
+            if near is None or near.flags[k] is None:
+                found += of_frames(*frames)
+            else:
+                found += near.points(k, of_frames, frames, contact.points)
+        return found
+
+    @cached_property
+    def has_dear(self) -> bool:
+        """Whether it is worth while to know which contacts are near."""
+        return not all(gaps.is_cheap(*contact.shapes) for contact in self.members)
+
+    def distances(self, placed: Sequence[Placement], h: Numeric) -> list[Numeric]:
+        """(m,) no more than what is left of the gap of any point of each contact after a time h with these velocities
+        [m], at the cost of a few operations: of balls around the shapes, at the greatest speed of their surfaces."""
         found = []
         for contact in self.members:
-            frames = [
-                _frame(_of(placed, body), pose) for body, pose in zip(contact.bodies, contact.frames, strict=True)
-            ]
-            found += gaps.points(contact.shapes[0], frames[0], contact.shapes[1], frames[1])
+            sides = list(zip(contact.shapes, contact.placed(placed), strict=True))
+            reach = gaps.reach(*sides[0], *sides[1])
+            ball, (_, middle) = sides[1] if gaps.is_unbounded(sides[0][0]) else sides[0]
+            one, two = (_of(placed, body) for body in contact.bodies)
+            # a point of contact is off the surface along the normal, along which turning does not move it
+            speed = _length(_velocity(one, middle) - _velocity(two, middle))
+            turning = _length(one.angular - two.angular)
+            found.append(reach - h * (speed + gaps.radius_around(ball) * turning))
         return found
 
     def rates(self, placed: Sequence[Placement], points: Sequence[PointOfContact]) -> Numeric:
@@ -194,7 +227,30 @@ class ContactSet:
                     wrench = [*axis, *arm] if i < 3 else [0.0, 0.0, 0.0, *axis]
                     elements[self.at(j).start + i] = dict(enumerate(wrench, first))
         spread = [[row.get(r, 0.0) for r in range(len(rows))] for row in elements]
-        return SpreadRows(rows, ops.array(spread).reshape(len(spread), len(rows)))
+        of_points = [sorted({r for row in elements[self.at(j)] for r in row}) for j in range(len(self.of_points))]
+        return SpreadRows(rows, ops.array(spread).reshape(len(spread), len(rows)), of_points)
+
+    def responses(self, rows: SpreadRows, inertia: Numeric, near: NearContacts | None) -> Numeric:
+        """(size, size) what impulses of all rows do to each other, by the inertia that the rows of the sweeps meet."""
+        if near is None:
+            whole = rows.spread @ inertia @ rows.spread.T
+            return ops.where(np.tri(self.size, dtype=bool), whole, whole.T)  # as symmetric as it is, by half the work
+        found: list[list[Numeric]] = [[0.0] * self.size for _ in range(self.size)]
+        parts = []
+        for _, own in self.by_contact:
+            columns = sorted({r for j in own for r in rows.of_points[j]})
+            first, last = self.at(own[0]).start, self.at(own[-1]).stop
+            parts.append((first, columns, rows.spread[first:last][:, columns]))
+        for i, (at, columns, one) in enumerate(parts):
+            for j, (start, others, other) in enumerate(parts[i:], i):
+                met = inertia[columns][:, others]
+                if all(ops.is_zero(element) for element in met.ravel()):
+                    continue
+                block = near.block(i, j, one, met, other)
+                for k in range(len(one)):
+                    for m in range(len(other)):
+                        found[at + k][start + m] = found[start + m][at + k] = block[k, m]
+        return ops.array(found)
 
 
 NO_CONTACTS = ContactSet()
@@ -210,6 +266,10 @@ def _frame(here: Placement, pose: Pose) -> tuple[Numeric, Numeric]:
 
 def _velocity(here: Placement, point: Numeric) -> Numeric:
     return here.linear + ops.cross(here.angular, point - here.position)
+
+
+def _length(vector: Numeric) -> Numeric:
+    return ops.sqrt(vector @ vector)
 
 
 def _wrench(here: Placement, force: Numeric, point: Numeric) -> SpatialVector:

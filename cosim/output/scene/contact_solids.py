@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cosim.mechanics.multibody.contact.shape_words import in_words
 from cosim.mechanics.multibody.contact.shapes import (
     BallShape,
     BoxShape,
@@ -35,13 +36,13 @@ def contact_solids(tree: Tree, extent: float) -> tuple[list[tuple[int, Shape]], 
             body, frame = tree.frames[link]
             solids, color = _solids(shape, extent), PLATE if isinstance(shape, HalfSpace) else None
             if not solids:
-                hidden.append(contact.name)
+                hidden.append(f"the {in_words(shape)} of contact '{contact.name}'")
             for kind, size, height in solids:
                 drawn = _shape(link, frame @ pose, kind, size, height, color)
                 if (body, drawn) not in seen:  # the ground, that many contacts share
                     seen.add((body, drawn))
                     found.append((body + 1, drawn))
-    notes = [f"the terrain of contact '{name}' is not drawn" for name in hidden[:1]]
+    notes = [f"{what} is not drawn" for what in hidden[:1]]
     return found, notes
 
 
@@ -61,7 +62,7 @@ def _shape(link: str, frame: Pose, kind: ShapeKind, size: Sequence[float], heigh
 
 
 def _solids(shape: ContactShape, extent: float) -> list[Solid]:
-    """None of a terrain."""
+    """None of a terrain and of a mesh."""
     if isinstance(shape, BallShape):
         across = 2.0 * float(shape.radius) or POINT * extent
         return [("ellipsoid", (across, across, across), 0.0)]

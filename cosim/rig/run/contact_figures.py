@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import TypedDict
 
+from cosim.mechanics.multibody.contact.contact_solver import SolverBounds
 from cosim.output.signal_statistics import SignalFigures
 from cosim.rig.run.run_metadata import RunMetadata
-from cosim.simulation.plant.contact_state import UNCONVERGED
 
 FORCE, GAP = "normal_force", "gap"
 OF_A_CONTACT = (FORCE, GAP, "impulse", "slid", "touches", "slips", "lost")
 SOLVER = tuple(f"contacts/{what}" for what in ("passes", "residual", "total_passes", "unconverged"))
-OFTEN = 0.001  # of the steps, whose residuals above UNCONVERGED are warned of
+OFTEN = 0.001  # of the steps, that are not solved, which are warned of
 
 
 class ContactSummary(TypedDict):
@@ -33,7 +33,7 @@ class ContactSummary(TypedDict):
 
 class ContactSolverSummary(TypedDict):
     """Passes of the solver per step on average, in a step at most; its largest residual [m/s]; the steps whose residual
-    was above UNCONVERGED, and their part of all steps."""
+    was above `SolverBounds.unconverged`, and their part of all steps."""
 
     passes_mean: float
     passes_max: int
@@ -92,12 +92,12 @@ def contact_solver(rig: RunMetadata, signals: Mapping[str, SignalFigures], ticks
     }
 
 
-def contact_warnings(solver: ContactSolverSummary | None) -> list[str]:
+def contact_warnings(solver: ContactSolverSummary | None, bounds: SolverBounds) -> list[str]:
     """Where the law of contact does not hold in too many steps."""
     if solver is None or not solver["unconverged_part"] > OFTEN:
         return []
     part = f"{solver['unconverged_part']:.2%} of the steps"
-    what = f"the contacts are not solved to {UNCONVERGED:g} m/s in {part}, the largest residual is"
+    what = f"the contacts are not solved to {bounds.unconverged:g} m/s in {part}, the largest residual is"
     fix = "give contacts a stiffness in place of 'rigid', or try a smaller schedule.step"
     return [f"{what} {solver['residual_max']:.2g} m/s; {fix}"]
 

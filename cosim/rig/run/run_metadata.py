@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from cosim.core.errors import InputError, shortened
 from cosim.execution.timing import deadlines
 from cosim.mechanics.formulations import SEPARATE_BODIES
+from cosim.mechanics.multibody.contact.contact_solver import TOLERANCE
 from cosim.simulation.plant.recorded_reactions import OF_A_CONSTRAINT
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class RunMetadata:
     reactions: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of joints that record them: their sizes
     supplies: dict[str, SupplyMetadata] = field(default_factory=dict)
     temperatures: dict[str, float | None] = field(default_factory=dict)  # rises in drives -> their limits [K]
+    contact_tolerance: float = TOLERANCE  # of the solver of the contacts [m/s]
 
     @property
     def joints(self) -> tuple[str, ...]:
@@ -145,6 +147,7 @@ def _run_metadata_of(rig: WiredRig) -> RunMetadata:
         reactions={joint: names.sizes for joint, names in reactions.items()},
         supplies=_supplies(rig),
         temperatures=_temperatures(rig),
+        contact_tolerance=rig.plant.contact_bounds.tolerance,
     )
 
 

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cosim.core.errors import RunError, RunWarning
+from cosim.mechanics.multibody.contact.contact_solver import SolverBounds
 from cosim.rig.run.contact_figures import contact_warnings
 from cosim.rig.run.drive_figures import warnings_of_drives
 from cosim.rig.run.link_voltages import supply_warnings
@@ -46,7 +47,7 @@ def result_warnings(run: RecordedRun, summary: RunSummary) -> list[str]:
         *balance_warnings(run, summary),
         *violation_warnings(run, summary),
         *step_error_warnings(summary),
-        *contact_warnings(summary["contact_solver"]),
+        *contact_warnings(summary["contact_solver"], SolverBounds(tolerance=run.rig.contact_tolerance)),
         *coarse_coupling_warnings(summary),
         *deflection_warnings(summary, run.rig.full_deflection),
         *torsion_warnings(summary),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from cosim.core.types import param, params
 from cosim.mechanics.multibody.contact.shape_words import in_words
 from cosim.mechanics.multibody.contact.shapes import (
@@ -13,10 +15,12 @@ from cosim.mechanics.multibody.contact.shapes import (
     ContactShape,
     CylinderShape,
     HalfSpace,
+    HullShape,
 )
 from cosim.mechanics.multibody.mechanism import Pose
 from cosim.rig.reading.names import Reference
 from cosim.rig.reading.schema import KeyPath, Reading
+from cosim.rig.sections.contact_meshes import MeshKeys, read_hull
 from cosim.rig.sections.geometry import Origin, Vector, at_point
 from cosim.rig.sections.joint_definition import keyed
 
@@ -35,20 +39,22 @@ class ShapeKeys:
     capsule: RoundKeys | None = param(default=None, doc="radius and length, along z")
     cylinder: RoundKeys | None = param(default=None, doc="radius and length, along z")
     box: Vector | None = param(unit="m", above=0, default=None, doc="its edges along x, y and z")
+    mesh: MeshKeys | None = param(default=None, doc="the convex hull of a file")
     plane: Origin | None = param(default=None, doc="frame whose z points out of the body")
     at: Vector | None = param(unit="m", default=None, doc="the middle of the shape in the link; default: its origin")
     origin: Origin | None = param(default=None, doc="frame of the shape in the link, in place of `at`")
 
 
-SHAPES = ("point", "sphere", "capsule", "cylinder", "box", "plane")
+SHAPES = ("point", "sphere", "capsule", "cylinder", "box", "mesh", "plane")
 PLACED = ("point", "plane")  # shapes that have their place themselves
 
 
 class PlacedShape(NamedTuple):
-    """A shape and its frame in the link."""
+    """A shape and its frame in the link. lost: what of it is not taken, in words."""
 
     shape: ContactShape
     pose: Pose
+    lost: str = ""
 
 
 def placed_shape(keys: ShapeKeys, path: KeyPath, reading: Reading) -> PlacedShape | None:
@@ -70,7 +76,10 @@ def placed_shape(keys: ShapeKeys, path: KeyPath, reading: Reading) -> PlacedShap
         pose = at_point(keys.point)
     if keys.plane is not None:
         pose = keys.plane.pose
-    return PlacedShape(_shape(keys), pose)
+    if keys.mesh is None:
+        return PlacedShape(_shape(keys), pose)
+    found = read_hull(keys.mesh, (*path, "mesh"), reading)
+    return None if found is None else PlacedShape(found[0], pose, found[1])
 
 
 def _shape(keys: ShapeKeys) -> ContactShape:
@@ -94,6 +103,8 @@ def extent(shape: ContactShape) -> str:
             sizes = [radius, length]
         case BoxShape(size):
             sizes = list(size)
+        case HullShape(corners):
+            sizes = np.ptp(corners, axis=0).tolist()
         case _:
             sizes = []
     shown = " x ".join(f"{float(size) * 1e3:.6g}" for size in sizes)

@@ -141,7 +141,7 @@ class ContactReader:
             elif keys.link is None:
                 self.reading.fail(path, "missing key 'link'")
             elif (link := self.link(keys.link, (*path, "link"))) is not None:
-                placed = placed_shape(keys, path, self.reading)
+                placed = self._placed(keys, path)
                 return [] if placed is None else [(keys.name, Side(link, placed))]
             return []
         own = [key for key in ("link", *SHAPES, "at", "origin") if getattr(keys, key) is not None]
@@ -217,8 +217,15 @@ class ContactReader:
             return None
         if keys.link is None:
             return self.reading.fail(at, "missing key 'link'")
-        link, placed = self.link(keys.link, (*at, "link")), placed_shape(keys, at, self.reading)
+        link, placed = self.link(keys.link, (*at, "link")), self._placed(keys, at)
         return None if link is None or placed is None else Side(link, placed)
+
+    def _placed(self, keys: ShapeKeys, path: KeyPath) -> PlacedShape | None:
+        """None after an error, which is recorded."""
+        placed = placed_shape(keys, path, self.reading)
+        if placed is not None and placed.lost:
+            self._say(self.findings.warn, placed.lost, self.reading.place(path))
+        return placed
 
     def link(self, name: str, path: KeyPath) -> str | None:
         """The link with this name, `base` is the ground; None after an error."""

@@ -13,6 +13,7 @@ from cosim.core.errors import did_you_mean
 from cosim.core.types import param, params
 from cosim.core.units import LONGEST_TIME, show_time
 from cosim.mechanics.integrators.methods import INTEGRATORS, OF_CONTACTS
+from cosim.mechanics.multibody.contact.contact_solver import SolverBounds
 from cosim.rig.reading.schema import KeyPath, Reading, as_boolean, is_section, read_fields, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.simulation.loop.pacing import Pacing, Trigger
@@ -44,6 +45,7 @@ class _ScheduleFile:
     seed: int = param(min=0, default=0)
     order: tuple[str, ...] = param(default=ORDER)
     blend: float = param(unit="s", min=0, max=60, default=0.5)
+    contact: SolverBounds | None = param(default=None)
     deadlines: dict | None = param(default=None)
 
 
@@ -63,10 +65,10 @@ class _DeadlineKeys:
 class ScheduleSpec:
     """The checked section `schedule`: the times of a run and of its ticks.
 
-    substeps: 1 where the tolerance chooses them (`adaptive`); tolerance: of estimated errors, None for an integrator
-    without an estimate; order: the tasks of a tick; pacing: None for as fast as possible; blend: duration [s] of the
-    transition of the references from the measured state to the trajectory when the rig is armed; deadlines: of tasks,
-    where given [ns after the tick is due].
+    substeps: 1 where the tolerance chooses them (`adaptive`); tolerance: of estimated errors, None for an
+    integrator without an estimate; order: the tasks of a tick; contact: bounds of the solver of contacts; pacing:
+    None for as fast as possible; blend: duration [s] of the transition of the references from the measured state to
+    the trajectory when the rig is armed; deadlines: of tasks, where given [ns after the tick is due].
     """
 
     step_ns: int
@@ -79,6 +81,7 @@ class ScheduleSpec:
     order: tuple[str, ...]
     pacing: Pacing | None
     blend: float
+    contact: SolverBounds
     deadlines: Mapping[str, int]
 
     @property
@@ -98,6 +101,8 @@ def read_schedule(data: YamlValue, reading: Reading, contacts: bool = False) -> 
         reading.fail((*at, "substeps"), what)
     fixed = {key: value for key, value in data.items() if not (is_word and key == "substeps")}
     values: dict[str, Any] = read_fields(_ScheduleFile, fixed, at, reading, besides=("realtime",))
+    if data.get("contact") is not None and not contacts:
+        reading.fail((*at, "contact"), "has no effect without mechanism.contacts; remove it")
     if contacts:
         values["integrator"] = _of_contacts(values, "integrator" in data, reading)
     step_ns: Any = _step_ns(values["step"], reading) if "step" in values else None
@@ -109,7 +114,12 @@ def read_schedule(data: YamlValue, reading: Reading, contacts: bool = False) -> 
     tolerance = _read_tolerance(values, adaptive, "tolerance" in data, reading)
     pacing = _read_pacing(data.get("realtime"), step_ns, (*at, "realtime"), reading)
     spec: dict[str, Any] = {key: values.get(key) for key in ("integrator", "substeps", "seed", "order", "blend")}
-    spec |= {"step_ns": step_ns, "duration_ns": duration_ns, "pacing": pacing}
+    spec |= {
+        "contact": values.get("contact") or SolverBounds(),
+        "step_ns": step_ns,
+        "duration_ns": duration_ns,
+        "pacing": pacing,
+    }
     spec |= {"adaptive": adaptive, "tolerance": tolerance}
     schedule = ScheduleSpec(**spec, deadlines={})
     times = read_fields(_DeadlineKeys, values.get("deadlines"), (*at, "deadlines"), reading)

@@ -15,7 +15,7 @@ from cosim.core.compile.routine import Routine, call_when
 from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.contact.cone import DISKS, NORMAL, miss
 from cosim.mechanics.multibody.contact.contact_problem import is_closed
-from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
+from cosim.mechanics.multibody.contact.contact_solver import ContactSolver, SolverBounds
 from cosim.mechanics.multibody.contact.law_rows import (
     PROXIMAL,
     SOFT,
@@ -29,15 +29,14 @@ from cosim.mechanics.multibody.contact.law_rows import (
 )
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics
 from cosim.mechanics.multibody.contact_set import ContactSet
-from cosim.simulation.plant.contact_state import UNCONVERGED, UNSOLVED
 
 SLIP_SPEED = 1e-8  # m/s, of a point that slides
 
 
 class SolvedContacts(NamedTuple):
     """state: of the contacts after the step, without what is counted in them; slip (size,): velocities that the law
-    holds of [m/s]; taken (m,): energy that each contact takes [J]; continues: 0 where a point touches first; placing (size,): forces that lead to the places at the end, None for
-    those of the state."""
+    holds of [m/s]; taken (m,): energy that each contact takes [J]; continues: 0 where a point touches first; placing
+    (size,): forces that lead to the places at the end, None for those of the state."""
 
     state: State
     slip: Numeric
@@ -56,6 +55,7 @@ class ContactImpulses:
     """compiled: whether the parts are compiled as routines; for_slopes: see `ContactStep`."""
 
     contacts: ContactSet
+    bounds: SolverBounds
     compiled: bool
     for_slopes: bool = False
 
@@ -78,9 +78,9 @@ class ContactImpulses:
             change = dynamics.inertia @ impulses
         forces, after = impulses * (1.0 / h), free + change
         ended = self._state(terms, forces, slip, state) | {"passes": passes, "residual": residual}
-        unsolved = ops.logical_not(residual <= UNSOLVED)
+        unsolved = ops.logical_not(residual <= self.bounds.unsolved)
         ended["unsolved"] = ops.where(unsolved, state["unsolved"] + 1.0, 0.0)
-        coarse, mobility = ops.logical_not(residual <= UNCONVERGED), np.diag(W)
+        coarse, mobility = ops.logical_not(residual <= self.bounds.unconverged), np.diag(W)
         none = np.zeros(len(self.contacts.members))
         ended["miss"] = call_when(coarse, self._misses, (impulses, slip, friction, mobility), [none])
         work, at = impulses * (before + after), self.contacts.at
@@ -120,7 +120,8 @@ class ContactImpulses:
 
     @cached_property
     def _solver(self) -> ContactSolver:
-        return ContactSolver(len(self.contacts.of_points), rows=self.contacts.rows_of_point)
+        points, rows = len(self.contacts.of_points), self.contacts.rows_of_point
+        return ContactSolver(points, self.bounds.passes, self.bounds.tolerance, rows)
 
     @cached_property
     def _misses(self) -> Callable[..., Numeric]:

@@ -9,15 +9,13 @@ import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import Numeric, State
-from cosim.mechanics.multibody.contact.contact_solver import TOLERANCE
+from cosim.mechanics.multibody.contact.contact_solver import SolverBounds
 from cosim.mechanics.multibody.contact.gaps import PointOfContact
 from cosim.mechanics.multibody.contact_dynamics import contact_efforts
 from cosim.mechanics.multibody.contact_set import ContactSet
 from cosim.mechanics.multibody.equations import MechanismEquations
 
-UNCONVERGED = 100.0 * TOLERANCE  # m/s, a residual above which a step counts as not solved
-UNSOLVED = 1e-6  # m/s, a residual above which a plant must not go on for long …
-MOST_UNSOLVED = 10  # … this number of steps in a row
+MOST_UNSOLVED = 10  # steps in a row with a residual above `SolverBounds.unsolved`
 
 
 @dataclass(frozen=True)
@@ -27,6 +25,7 @@ class ContactState:
 
     contacts: ContactSet
     nv: int
+    bounds: SolverBounds
 
     def __bool__(self) -> bool:
         return bool(self.contacts)
@@ -44,7 +43,7 @@ class ContactState:
             "passes": np.zeros(()),  # of the solver in the last step
             "residual": np.zeros(()),  # it left [m/s]
             "miss": np.zeros(len(self.contacts.members)),  # of each contact, of a step that is not solved [m/s]
-            "unsolved": np.zeros(()),  # steps in a row with a residual above UNSOLVED
+            "unsolved": np.zeros(()),  # steps in a row with a residual above `bounds.unsolved`
         }
 
     @property
@@ -59,7 +58,7 @@ class ContactState:
             "touches": np.zeros(m),  # how often it touched
             "slips": np.zeros(m),  # how often it began to slide
             "total_passes": np.zeros(()),
-            "unconverged": np.zeros(()),  # steps with a residual above UNCONVERGED
+            "unconverged": np.zeros(()),  # steps with a residual above `bounds.unconverged`
         }
 
     def initial(self) -> State:
@@ -87,7 +86,7 @@ class ContactState:
         added = {"impulse": impulse, "slid": slid, "touches": touches, "slips": slips}
         found = {name: before[name] + ops.array(more) for name, more in added.items()}
         found["total_passes"] = before["total_passes"] + now["passes"]
-        is_coarse = ops.logical_not(now["residual"] <= UNCONVERGED)
+        is_coarse = ops.logical_not(now["residual"] <= self.bounds.unconverged)
         return found | {"unconverged": before["unconverged"] + ops.where(is_coarse, 1.0, 0.0)}
 
     def _touches(self, state: State, own: Iterable[int]) -> Numeric:

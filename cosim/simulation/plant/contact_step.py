@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,8 @@ from cosim.core import ops
 from cosim.core.compile.routine import Routine, call_when
 from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.constrained_dynamics import Solution
+from cosim.mechanics.multibody.contact import gaps
+from cosim.mechanics.multibody.contact.near_contacts import NearContacts
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, GivenMotionAndEffort, MotionState
 from cosim.mechanics.multibody.contact_set import ContactSet
 from cosim.mechanics.multibody.kinematics import Placement
@@ -85,7 +87,7 @@ class ContactStep:
 
     @cached_property
     def _impulses(self) -> ContactImpulses:
-        return ContactImpulses(self.contacts, self.compiled, self.for_slopes)
+        return ContactImpulses(self.contacts, self.plant.contact_bounds, self.compiled, self.for_slopes)
 
     # --- the step ---
 
@@ -119,14 +121,32 @@ class ContactStep:
 
     def _with_contacts(self, middle: Middle) -> Numeric:
         """The flat state after the step; without rows while all points are farther than they can come."""
-        pressed = ops.sum(self.contacts.normals(self.plant.layout.unpack(middle.state)["contacts"]["force"])) > 0.0
-        near = call_when(ops.logical_not(pressed), self._distance, middle, [-1.0]) <= 0.0
+        near = self._is_near(middle)
         flying = call_when(ops.logical_not(near), self._flying, middle, [middle.state])
         return call_when(near, self._touching, middle, [flying])
 
-    @cached_property
-    def _distance(self) -> Callable[..., Numeric]:
-        return self._part(self._nearest, "distance")
+    def _is_near(self, middle: Middle) -> Numeric:
+        """Whether a point presses or could come to touch in the step; gaps that are dear are measured only where they
+        have to be."""
+        (_, h), state = middle.clock, self.plant.layout.unpack(middle.state)["contacts"]
+        presses = ops.sum(self.contacts.normals(state["force"])) > 0.0
+        may = ops.logical_not(presses)
+        if self.contacts.has_dear:
+            distances = self.contacts.distances(self._placed(middle), h)
+            may = ops.logical_and(reduce(ops.minimum, distances) - self._reserve(h) <= 0.0, may)
+        return ops.logical_or(presses, call_when(may, self._measured, middle, [1.0]) <= 0.0)
+
+    def _near_contacts(self, middle: Middle) -> NearContacts | None:
+        """None where all contacts are as cheap as their bounds."""
+        if not self.contacts.has_dear:
+            return None
+        _, h = middle.clock
+        distances = self.contacts.distances(self._placed(middle), h)
+        flags = [
+            None if gaps.is_cheap(*contact.shapes) else distance - self._reserve(h) <= 0.0
+            for contact, distance in zip(self.contacts.members, distances, strict=True)
+        ]
+        return NearContacts(flags, self.compiled)
 
     def _nearest(self, *parts: Numeric) -> Numeric:
         """The least distance of a point from where a step without impulses could bring it [m]."""
@@ -155,6 +175,10 @@ class ContactStep:
 
     def _part(self, fn: Callable[..., Numeric], name: str) -> Callable[..., Numeric]:
         return Routine(fn, self._shapes, name) if self.compiled else fn
+
+    @cached_property
+    def _measured(self) -> Callable[..., Numeric]:
+        return self._part(self._nearest, "nearest_point")
 
     @cached_property
     def _flying(self) -> Callable[..., Numeric]:
@@ -195,7 +219,7 @@ class ContactStep:
         (_, h), state = middle.clock, self.plant.layout.unpack(middle.state)["contacts"]
         drives = self._iterated(middle)
         equations, motion, given = self._equations(middle, drives)
-        dynamics = ContactDynamics.of(equations, motion, given)
+        dynamics = ContactDynamics.of(equations, motion, given, self._near_contacts(middle))
         before = self.contacts.rates(self._placed(middle), dynamics.points)
         solved = self._impulses.solved(dynamics, before, state, h)
         ended = solved.state | self.plant.contacts.counted(state, solved.state, solved.slip, h)

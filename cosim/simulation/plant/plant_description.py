@@ -18,6 +18,7 @@ from cosim.core.types import Actuator, Numeric, SampledPart, SharedActuator, Sta
 from cosim.mechanics.formulations import SEPARATE_BODIES, Formulation, load_formulation
 from cosim.mechanics.multibody import Model
 from cosim.mechanics.multibody.assembly import ConsistentState, find_consistent_state
+from cosim.mechanics.multibody.contact.contact_solver import SolverBounds
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, GivenMotionAndEffort, MotionState
 from cosim.mechanics.multibody.given_rotation import GivenRotation
 from cosim.mechanics.multibody.mechanism import GivenMotion, Mechanism
@@ -90,6 +91,7 @@ class PlantDescription:
     control: StepControl | None = None  # of integrators that estimate their error
     multirate: bool = False  # whether the drives take steps of their own
     moreau: bool = False  # whether steps are those of `ContactStep`
+    contact_bounds: SolverBounds = field(default_factory=SolverBounds)  # of the solver in these steps
     coupled: tuple[str, ...] = ()  # dofs with an effort from outside
     haptic: tuple[str, ...] = ()  # real dofs whose drives exert the forces of virtual contacts
     rotations: Mapping[str, GivenRotation] = field(default_factory=dict)  # of prescribed spherical joints, by joint
@@ -373,7 +375,7 @@ class PlantDescription:
 
     @cached_property
     def contacts(self) -> ContactState:
-        return ContactState(self.full_model.equations.constraints.contacts, self.full_model.nv)
+        return ContactState(self.full_model.equations.constraints.contacts, self.full_model.nv, self.contact_bounds)
 
     @property
     def contact_mobility(self) -> np.ndarray:

@@ -4,9 +4,11 @@ import itertools
 
 import coal
 import numpy as np
+from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 from cosim.mechanics.multibody.contact.gaps import is_possible, points
+from cosim.mechanics.multibody.contact.hulls import hull_of
 from cosim.mechanics.multibody.contact.point_of_contact import FAR
 from cosim.mechanics.multibody.contact.shapes import (
     BallShape,
@@ -20,18 +22,45 @@ from tests.multibody.random_frames import turn
 
 X, Y = np.linspace(-0.6, 0.6, 7), np.linspace(-0.5, 0.4, 10)
 HILLS = 0.12 * np.sin(5.0 * X)[:, None] * np.cos(4.0 * Y) + 0.02 * np.cos(40.0 * X)[:, None]
+# faces of 3 to 12 corners, and edges of all directions
+CRYSTAL = np.concatenate(
+    [
+        np.array(
+            [[0.1 * np.cos(a), 0.08 * np.sin(a), -0.1] for a in np.linspace(0.0, 2.0 * np.pi, 12, endpoint=False)]
+        ),
+        [[0.1, 0.1, 0.1], [-0.1, 0.1, 0.1], [-0.1, -0.1, 0.12], [0.1, -0.1, 0.1], [0.0, 0.0, 0.2], [0.16, 0.0, 0.0]],
+    ]
+)
+
+
+def convex(corners):
+    """The shape of coal with these corners."""
+    places, triangles = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
+    places.extend(list(corners))
+    triangles.extend([coal.Triangle(*map(int, simplex)) for simplex in ConvexHull(corners).simplices])
+    return coal.Convex(places, triangles)
+
+
 SHAPES = {
     "ball": BallShape(0.08),
     "point": BallShape(0.0),
     "capsule": CapsuleShape(0.05, 0.4),
     "box": BoxShape((0.2, 0.3, 0.4)),
     "cylinder": CylinderShape(0.1, 0.3),
+    "hull": hull_of(CRYSTAL)[0],
     "half-space": HalfSpace(),
     "terrain": TerrainShape(X, Y, HILLS),
 }
 PAIRS = [pair for pair in itertools.product(SHAPES, repeat=2) if is_possible(*map(SHAPES.get, pair))]
 FLAT_PAIRS = [pair for pair in PAIRS if "terrain" not in pair]
-ROUND = {"ball": 0.08, "point": 0.0, "capsule": 0.05, "box": 0.0, "cylinder": 0.0}  # radius around the skeleton
+ROUND = {
+    "ball": 0.08,
+    "point": 0.0,
+    "capsule": 0.05,
+    "box": 0.0,
+    "cylinder": 0.0,
+    "hull": 0.0,
+}  # radius around the skeleton
 
 _COAL = {
     "ball": coal.Sphere(0.08),
@@ -39,6 +68,7 @@ _COAL = {
     "capsule": coal.Capsule(0.05, 0.4),
     "box": coal.Box(0.2, 0.3, 0.4),
     "cylinder": coal.Cylinder(0.1, 0.3),
+    "hull": convex(CRYSTAL),
     "half-space": coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0),
 }
 

@@ -239,7 +239,9 @@ def test_machine_code_has_the_same_points(first, second):
 def test_pairs_without_an_exact_form_are_refused():
     refused = {pair for pair in itertools.product(SHAPES, repeat=2) if pair not in PAIRS}
     ground, round_ones = {"half-space", "terrain"}, {"capsule", "box", "cylinder"}
+    hulls = set(itertools.product(["hull"], set(SHAPES) - {"half-space"}))
     expected = set(itertools.product(ground, repeat=2)) | {("cylinder", "cylinder")}
+    expected |= hulls | {pair[::-1] for pair in hulls}
     expected |= {pair for name in round_ones for pair in (("cylinder", name), (name, "cylinder"))}
     assert refused == expected
     for first, second in refused:

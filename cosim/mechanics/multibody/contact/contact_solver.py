@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from cosim.core import ops
 from cosim.core.compile.array_program import ArrayMachine, ArrayProgram, Span
 from cosim.core.compile.routine import Routine
-from cosim.core.types import Numeric
+from cosim.core.types import Numeric, param, params
 from cosim.mechanics.multibody.contact import admm
 from cosim.mechanics.multibody.contact.admm import AlternatingPasses
 from cosim.mechanics.multibody.contact.cone import DISKS
@@ -24,11 +24,33 @@ from cosim.mechanics.multibody.contact.newton_step import NewtonStep
 
 NEWTON_PASSES = 6  # before ADMM takes over
 NEWTON_PASSES_AFTER = 2  # from each result of ADMM
+# of a rig that does not give them
 TOLERANCE = 1e-10  # [m/s]
 MOST_PASSES = 500
+# residuals in tolerances, above which …
+UNCONVERGED = 1e2  # … a step counts as not solved
+UNSOLVED = 1e4  # … a plant must not go on for long
 # of the solver that goes on where derivatives are taken
 FINISHING_PASSES, ROUNDING = 2, 1e-16
 NEARER = 1.0 - 1e-9  # of the best residual: impulses on what cannot move change it by rounding
+
+
+@params
+class SolverBounds:
+    """When the solver of the contacts ends: `tolerance` of its residual [m/s], and the greatest number of passes."""
+
+    tolerance: float = param(unit="m/s", min=1e-12, max=1e-4, default=TOLERANCE)
+    passes: int = param(min=1, max=10_000, default=MOST_PASSES)
+
+    @property
+    def unconverged(self) -> float:
+        """A residual above which a step counts as not solved [m/s]."""
+        return UNCONVERGED * self.tolerance
+
+    @property
+    def unsolved(self) -> float:
+        """A residual above which a plant must not go on for long [m/s]."""
+        return UNSOLVED * self.tolerance
 
 
 def judged(

@@ -1,11 +1,12 @@
 """The points of contact of any two shapes: which pairs there are, and their gaps, axes and places.
 
-| first \\ second | ball | capsule | box | cylinder | half-space | terrain |
-|---|---|---|---|---|---|---|
-| ball | 1 | 1 | 1 | 1 | 1 | 1 |
-| capsule | | 3 | 3 | – | 2 | 3 |
-| box | | | 13 | – | 8 | 8 |
-| cylinder | | | | – | 6 | 6 |
+| first \\ second | ball | capsule | box | cylinder | hull | half-space | terrain |
+|---|---|---|---|---|---|---|---|
+| ball | 1 | 1 | 1 | 1 | – | 1 | 1 |
+| capsule | | 3 | 3 | – | – | 2 | 3 |
+| box | | | 13 | – | – | 8 | 8 |
+| cylinder | | | | – | – | 6 | 6 |
+| hull | | | | | – | 4 to 8 | – |
 
 Other pairs have no closed form that is exact, and are refused. The least gap of a pair is the distance while the shapes
 are apart or touch; of boxes also where one is in the other. Where a ball's centre or a capsule's axis is in the other
@@ -27,6 +28,7 @@ from cosim.mechanics.multibody.contact.box_pairs import POINTS as POINTS_OF_BOXE
 from cosim.mechanics.multibody.contact.box_pairs import boxes
 from cosim.mechanics.multibody.contact.boxes import ball_box, capsule_box, corners
 from cosim.mechanics.multibody.contact.cylinders import ball_cylinder, rim_points
+from cosim.mechanics.multibody.contact.hulls import lowest_corners
 from cosim.mechanics.multibody.contact.point_of_contact import Pair, PointOfContact, between
 from cosim.mechanics.multibody.contact.segments import ball_capsule, capsules, ends
 from cosim.mechanics.multibody.contact.shapes import (
@@ -36,9 +38,17 @@ from cosim.mechanics.multibody.contact.shapes import (
     ContactShape,
     CylinderShape,
     HalfSpace,
+    HullShape,
     TerrainShape,
 )
-from cosim.mechanics.multibody.contact.terrain import ball_terrain, capsule_terrain, fits, normal_under, points_terrain
+from cosim.mechanics.multibody.contact.terrain import (
+    ball_terrain,
+    capsule_terrain,
+    fits,
+    least_upright,
+    normal_under,
+    points_terrain,
+)
 
 Frame = tuple[Numeric, Numeric]  # rotation (3, 3) and position (3,) [m] in ground axes
 UP = np.array([0.0, 0.0, 1.0])
@@ -46,10 +56,10 @@ MOST_POINTS = 64  # of all contacts of a mechanism
 
 
 class _Meeting(NamedTuple):
-    """number: of points; points: of the first and second shape, rotation (3, 3) and position (3,) of the first one in
-    the axes of the second."""
+    """number: of points, of a hull a function of it; points: of the first and second shape, rotation (3, 3) and
+    position (3,) of the first one in the axes of the second."""
 
-    number: int
+    number: int | Callable[..., int]
     points: Callable[..., list[PointOfContact]]
 
 
@@ -77,6 +87,10 @@ def _cylinder_plane(shape: CylinderShape, plane: HalfSpace, rotation: Numeric, c
     return [_on_plane(point) for point in rim_points(shape, rotation, centre, lambda _: UP)]
 
 
+def _hull_plane(hull: HullShape, plane: HalfSpace, rotation: Numeric, centre: Numeric) -> list[PointOfContact]:
+    return [_on_plane(corner) for corner in lowest_corners(hull, rotation, centre)]
+
+
 def _box_terrain(shape: BoxShape, terrain: TerrainShape, rotation: Numeric, centre: Numeric) -> list[PointOfContact]:
     return points_terrain(corners(shape, rotation, centre), terrain)
 
@@ -101,6 +115,7 @@ _MEETINGS: dict[tuple[type, type], _Meeting] = {
     (BoxShape, BoxShape): _Meeting(POINTS_OF_BOXES, boxes),
     (BoxShape, HalfSpace): _Meeting(8, _box_plane),
     (BoxShape, TerrainShape): _Meeting(8, _box_terrain),
+    (HullShape, HalfSpace): _Meeting(lambda hull: len(hull.groups), _hull_plane),
     (CylinderShape, HalfSpace): _Meeting(6, _cylinder_plane),
     (CylinderShape, TerrainShape): _Meeting(6, _cylinder_terrain),
 }
@@ -116,7 +131,8 @@ def is_possible(first: ContactShape, second: ContactShape) -> bool:
 
 def points_of(first: ContactShape, second: ContactShape) -> int:
     """The number of points of contact, whether they count at present or not. Raises KeyError unless `is_possible`."""
-    return _meeting(first, second)[0].number
+    (number, _), swapped = _meeting(first, second)
+    return number(second if swapped else first) if callable(number) else number
 
 
 def points(first: ContactShape, frame_first: Frame, second: ContactShape, frame_second: Frame) -> list[PointOfContact]:
@@ -132,13 +148,27 @@ def points(first: ContactShape, frame_first: Frame, second: ContactShape, frame_
 
 def reach(first: ContactShape, frame_first: Frame, second: ContactShape, frame_second: Frame) -> Numeric:
     """() [m] no more than any gap of the pair, at the cost of a few operations: the gap of the balls around both."""
-    if isinstance(first, HalfSpace | TerrainShape):
+    if is_unbounded(first):
         return reach(second, frame_second, first, frame_first)
     offset = frame_first[1] - frame_second[1]
-    if isinstance(second, HalfSpace | TerrainShape):
-        top = second.heights.max() if isinstance(second, TerrainShape) else 0.0
-        return frame_second[0][:, 2] @ offset - top - radius_around(first)
+    height = frame_second[0][:, 2] @ offset - radius_around(first)
+    if isinstance(second, HalfSpace):
+        return height
+    if isinstance(second, TerrainShape):
+        above = height - second.heights.max()
+        return ops.minimum(above, least_upright(second) * above)
     return between(offset, np.zeros(3), UP).distance - radius_around(first) - radius_around(second)
+
+
+def is_unbounded(shape: ContactShape) -> bool:
+    """Whether no ball is around it."""
+    return isinstance(shape, HalfSpace | TerrainShape)
+
+
+def is_cheap(first: ContactShape, second: ContactShape) -> bool:
+    """Whether points cost about as little as `reach`: of two balls, and of all on a plane."""
+    kinds = {type(first), type(second)}
+    return HalfSpace in kinds or kinds == {BallShape}
 
 
 def radius_around(shape: ContactShape) -> Numeric:
@@ -152,6 +182,8 @@ def radius_around(shape: ContactShape) -> Numeric:
             return ops.sqrt(radius * radius + 0.25 * length * length)
         case BoxShape((x, y, z)):
             return 0.5 * ops.sqrt(x * x + y * y + z * z)
+        case HullShape(corners):
+            return float(np.linalg.norm(corners, axis=1).max())
     raise KeyError(type(shape))
 
 

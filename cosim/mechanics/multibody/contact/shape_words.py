@@ -9,6 +9,7 @@ from cosim.mechanics.multibody.contact.shapes import (
     ContactShape,
     CylinderShape,
     HalfSpace,
+    HullShape,
     TerrainShape,
 )
 
@@ -17,6 +18,7 @@ WORDS: dict[type, str] = {
     CapsuleShape: "capsule",
     BoxShape: "box",
     CylinderShape: "cylinder",
+    HullShape: "mesh",
     HalfSpace: "plane",
     TerrainShape: "terrain",
 }

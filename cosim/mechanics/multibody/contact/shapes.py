@@ -55,7 +55,15 @@ class TerrainShape:
     heights: np.ndarray
 
 
-ContactShape = BallShape | CapsuleShape | BoxShape | CylinderShape | HalfSpace | TerrainShape
+@dataclass(frozen=True, eq=False)
+class HullShape:
+    """A convex hull: corners (n, 3) [m], and by number the corners of each group, see `hulls`."""
+
+    corners: np.ndarray
+    groups: tuple[tuple[int, ...], ...]
+
+
+ContactShape = BallShape | CapsuleShape | BoxShape | CylinderShape | HullShape | HalfSpace | TerrainShape
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,13 @@ def points_terrain(at: list[Numeric], terrain: TerrainShape) -> list[PointOfCont
     return found
 
 
+def least_upright(terrain: TerrainShape) -> float:
+    """The least upward component of a normal: planes of triangles are nearer than their heights by this factor."""
+    (dx, dy), heights = _cell(terrain), terrain.heights
+    rise_x, rise_y = (float(np.abs(np.diff(heights, axis=axis)).max()) for axis in (0, 1))
+    return 1.0 / math.sqrt(1.0 + (rise_x / dx) ** 2 + (rise_y / dy) ** 2)
+
+
 def normal_under(point: Numeric, terrain: TerrainShape) -> Numeric:
     """(3,) of the triangle under a point (3,)."""
     return _under(point, terrain)[0]
