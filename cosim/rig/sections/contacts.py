@@ -55,6 +55,7 @@ class ContactKeys(ContactLawKeys, ShapeKeys, _Named):
     links: tuple[Reference, ...] | None = param(default=None, doc="that have these shapes")
     limits: ContactLimitKeys = param(default=ContactLimitKeys(), doc="of the contact, each of its own")
     virtual: bool = param(default=False, doc="in the simulation alone; drives of real joints exert its force")
+    exact: bool = param(default=False, doc="finds the instants at which it touches, slips, sticks and lifts")
 
 
 class Side(NamedTuple):
@@ -128,7 +129,7 @@ class ContactReader:
                 self.reading.fail(path, why)
             elif (law := self.law(keys, first, second, other == GROUND, path)) is not None:
                 own = self.contact(name, first, second, law, path)
-                found.append(replace(own, limits=keys.limits.bounds, virtual=keys.virtual))
+                found.append(replace(own, limits=keys.limits.bounds, virtual=keys.virtual, exact=keys.exact))
         return found
 
     # --- sides ---

@@ -17,6 +17,7 @@ from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
 from cosim.core.paths import irregular
 from cosim.core.recordings.sample_encoding import Encoding, Numbers
 from cosim.core.types import param, params
+from cosim.mechanics.integrators.methods import OF_CONTACTS, OF_EXACT_CONTACTS
 from cosim.mechanics.multibody.mechanism import NOWHERE, Mechanism
 from cosim.output.stream.decimation import Decimation
 from cosim.output.stream.messages import Format
@@ -260,8 +261,9 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         _check_joint_names(mechanism.description, dofs, reading)
     if dofs and not dofs.owners and "mechanism" in source.data:
         reading.fail(("mechanism",), "no joint moves on its own; give it a joint that is not fixed")
-    contacts = bool(mechanism and mechanism.description.contacts)
-    schedule = read_schedule(top.get("schedule"), reading, contacts)
+    described = mechanism.description.contacts if mechanism else ()
+    integrator = "" if not described else OF_EXACT_CONTACTS if described[0].exact else OF_CONTACTS
+    schedule = read_schedule(top.get("schedule"), reading, integrator)
     if mechanism and mechanism.description.contacts:
         step = 1e-9 * schedule.step_ns / schedule.substeps
         check_stiffness(mechanism.description, source.data["mechanism"], step, reading)

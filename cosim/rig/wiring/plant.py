@@ -72,6 +72,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         control=None if schedule.tolerance is None else StepControl(schedule.tolerance, schedule.adaptive),
         multirate=INTEGRATORS[schedule.integrator].multirate,
         moreau=INTEGRATORS[schedule.integrator].moreau,
+        exact=any(contact.exact for contact in mechanism.description.contacts),
         formulation=mechanism.formulation,
         coupled=tuple(name for name in spec.joints if name in spec.couplings.loaded_dofs),
         haptic=haptic_joints(spec, real, reading),

@@ -1,4 +1,4 @@
-"""Discrete modes of a mechanism: latches, brakes, hard stops, released constraints.
+"""Discrete modes of a mechanism: latches, brakes, hard stops, exact contacts, released constraints.
 
 All modes are state: latched dofs, the brakes that act and the directions in which they slip (0: they stick), touched
 stops, active constraints. An `EventIndicator` fires when its value crosses zero upwards; its effect changes modes, and
@@ -17,6 +17,7 @@ from cosim.control.control_loop import Locks
 from cosim.core import ops
 from cosim.core.types import Numeric, State
 from cosim.simulation.plant.brakes import Brake, Brakes
+from cosim.simulation.plant.contact_modes import ContactModes, ExactPoint
 from cosim.simulation.plant.indicators import STANDSTILL, EventIndicator, EventInputs, ModeChange, with_modes
 
 MIN_REBOUND = 1e-3  # speed [rad/s or m/s] below which a body does not rebound from its stop
@@ -88,9 +89,14 @@ class HybridModes:
     stops: tuple[HardStop, ...] = ()
     latched: tuple[int, ...] = ()
     signals: tuple[str, ...] = ()  # that events depend on, besides the motion of dofs
+    points: tuple[ExactPoint, ...] = ()  # of exact contacts
 
     def __bool__(self) -> bool:
-        return bool(self.events or self.stops or self.latched)
+        return bool(self.events or self.stops or self.latched or self.points)
+
+    @cached_property
+    def contacts(self) -> ContactModes:
+        return ContactModes(self.points, self.nv)
 
     @property
     def releases(self) -> bool:
@@ -114,11 +120,14 @@ class HybridModes:
 
     @cached_property
     def indicators(self) -> tuple[EventIndicator, ...]:
-        """Events of the rig in its order, hits of stops, separation from stops, and events of brakes."""
+        """Events of the rig in its order, hits of stops, events of contacts, separation from stops, what else changes
+        the modes of contacts, and events of brakes."""
         return (
             *(self._of_event(event) for event in self.events),
             *(_hit(k, stop) for k, stop in enumerate(self.stops)),
+            *self.contacts.reported,
             *(_leave(k, stop) for k, stop in enumerate(self.stops)),
+            *self.contacts.further,
             *self.brakes.indicators,
         )
 
@@ -132,8 +141,9 @@ class HybridModes:
 
     @property
     def event_names(self) -> tuple[str, ...]:
-        """Names of the events that a run reports: events of the rig and hits of stops."""
-        return tuple(indicator.name for indicator in self.indicators[: len(self.events) + len(self.stops)])
+        """Names of the events that a run reports: events of the rig, hits of stops, and events of contacts."""
+        reported = len(self.events) + len(self.stops) + len(self.contacts.reported)
+        return tuple(indicator.name for indicator in self.indicators[:reported])
 
     def initial(self) -> State:
         n, zeros = len(self.indicators), np.zeros(len(self.event_names))
@@ -142,6 +152,7 @@ class HybridModes:
         return {
             **applied,
             **switched,
+            **self.contacts.initial(),
             "latched": np.isin(np.arange(self.nv), self.latched).astype(float),
             "brake": np.zeros(self.nv),
             "slide": np.zeros(self.nv),

@@ -90,6 +90,7 @@ class PlantDescription:
     control: StepControl | None = None  # of integrators that estimate their error
     multirate: bool = False  # whether the drives take steps of their own
     moreau: bool = False  # whether steps are those of `ContactStep`
+    exact: bool = False  # whether the instants of contacts are events
     coupled: tuple[str, ...] = ()  # dofs with an effort from outside
     haptic: tuple[str, ...] = ()  # real dofs whose drives exert the forces of virtual contacts
     rotations: Mapping[str, GivenRotation] = field(default_factory=dict)  # of prescribed spherical joints, by joint
