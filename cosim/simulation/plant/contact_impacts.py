@@ -26,10 +26,10 @@ from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
 from cosim.mechanics.multibody.contact.law_rows import STUCK_SPEED
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, MotionState
 from cosim.mechanics.multibody.contact_set import ContactSet
+from cosim.simulation.plant.contact_modes import SLOWEST
 from cosim.simulation.plant.plant import Plant
 
 PROXIMAL = 1e-8  # of the mean mobility, of impulses that are not unique
-SLOWEST = 1e-9  # m/s: a point that is hit approaches at least as fast, also where it is pressed without moving
 
 
 class ContactImpact(NamedTuple):

@@ -24,7 +24,11 @@ from cosim.simulation.plant.indicators import STANDSTILL, EventIndicator, EventI
 # m/s of a rebound; and flights of a point in a step: what is slower or shorter counts as contact, or infinitely many
 # impacts would occur in finite time
 LEAST_REBOUND, MOST_FLIGHTS = 1e-3, 8.0
+SLOWEST = 1e-9  # m/s: a point in an impact approaches at least as fast, also where it is pressed without moving
 LEAST_GAP = 1e-300  # m, above 0
+AT_ONCE = 1e-9  # m or rad: points and stops that are nearer when one touches touch at the same instant
+# steps in which friction takes away the creep speed: an explicit step is stable then
+CREEP_STEPS = 0.5
 DEPARTING = 1e-9  # of the accelerations: a point that departs from its mode by less keeps it
 
 # inputs of events: gap [m], (k,); contact_rates [m/s], contact_accelerations [m/s²] and contact_law, the accelerations
@@ -59,12 +63,19 @@ class ContactModes:
     @property
     def reported(self) -> tuple[EventIndicator, ...]:
         """Indicators of the events that a run reports."""
-        makers = _touches, _lifts, _slips, _sticks
-        return tuple(make(j, point, self.row + j) for j, point in enumerate(self.points) for make in makers)
+        return tuple(make(j, point, self.row + j) for j, point in enumerate(self.points) for make in REPORTED)
 
     @property
     def further(self) -> tuple[EventIndicator, ...]:
         return tuple(make(j, point, self.row + j) for j, point in enumerate(self.points) for make in (_turns, _jams))
+
+    def about_to_touch(self, s: State, inputs: EventInputs) -> list[Numeric]:
+        """(k,) whether points are within rounding of the surface, and do not leave it."""
+        found = []
+        for j in range(len(self.points)):
+            near = ops.logical_and(inputs[GAP][j] < AT_ONCE, inputs[RATES][ROWS * j + NORMAL] < STANDSTILL)
+            found.append(ops.logical_and(near, ops.logical_not(_is_closed(s, j))))
+        return found
 
     def of(self, s: State, rates: Numeric) -> PointModes:
         """The modes with the present directions of sliding; rates (3 k,): velocities of the points."""
@@ -79,7 +90,7 @@ class ContactModes:
         rates (3 k,): after it; takes_part (k,): 1 for points that it changes."""
         closed, directions = [], []
         for j in range(len(self.points)):
-            changes, away = takes_part[j] > 0.5, rates[ROWS * j + NORMAL] > STANDSTILL
+            changes, away = takes_part[j] > 0.5, rates[ROWS * j + NORMAL] > 2.0 * SLOWEST
             closed.append(ops.where(ops.logical_and(changes, away), 0.0, s[CLOSED][j]))
             for new, held in zip(directions_of(_across(rates, j), STANDSTILL), _direction(s, j), strict=True):
                 directions.append(ops.where(changes, ops.where(away, 0.0, new), held))
@@ -197,6 +208,9 @@ def _jams(j: int, point: ExactPoint, row: int) -> EventIndicator:
         lambda s, i: ModeChange(s, {row: 0.0}),
         lambda i: jammed(i) > 0.0,
     )
+
+
+REPORTED = _touches, _lifts, _slips, _sticks  # of each point, in this order
 
 
 def _held(inputs: EventInputs, j: int) -> list[Numeric]:

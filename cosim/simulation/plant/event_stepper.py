@@ -326,8 +326,9 @@ class EventStepper:
     def _apply_events(self, t: Numeric, x: Numeric, request: Numeric, fires: Numeric) -> Numeric:
         """The flat state after the effects of the indicators that fire (n,): modes, velocities, energies, counters."""
         plant, modes = self.plant, self.plant.modes
-        inputs, fires, x = self._event_inputs(t, x, request), fires > 0.5, plant.layout.unpack(x)
+        inputs, x = self._event_inputs(t, x, request), plant.layout.unpack(x)
         s = x["modes"]
+        fires = modes.together(s, inputs, fires) > 0.5
         if modes.brakes:
             of_brakes = fires[len(modes.indicators) - len(modes.brakes.indicators) :]
             trial = plant.efforts(t, x | {"modes": modes.brakes.trial(s, of_brakes)}, request)

@@ -17,7 +17,7 @@ from cosim.control.control_loop import Locks
 from cosim.core import ops
 from cosim.core.types import Numeric, State
 from cosim.simulation.plant.brakes import Brake, Brakes
-from cosim.simulation.plant.contact_modes import ContactModes, ExactPoint
+from cosim.simulation.plant.contact_modes import AT_ONCE, REPORTED, ContactModes, ExactPoint
 from cosim.simulation.plant.indicators import STANDSTILL, EventIndicator, EventInputs, ModeChange, with_modes
 
 MIN_REBOUND = 1e-3  # speed [rad/s or m/s] below which a body does not rebound from its stop
@@ -144,6 +144,22 @@ class HybridModes:
         """Names of the events that a run reports: events of the rig, hits of stops, and events of contacts."""
         reported = len(self.events) + len(self.stops) + len(self.contacts.reported)
         return tuple(indicator.name for indicator in self.indicators[:reported])
+
+    def together(self, s: State, inputs: EventInputs, fires: Numeric) -> Numeric:
+        """The indicators that fire (n,), with those of points and stops that are about to touch at an instant at which
+        one touches: what rounding sets apart is one impact."""
+        if not self.points:
+            return fires
+        first, touching = len(self.events), dict[int, Numeric]()
+        for k, stop in enumerate(self.stops):
+            near = stop.side * (inputs["position"][stop.dof] - stop.bound) > -AT_ONCE
+            comes = ops.logical_and(near, stop.side * inputs["velocity"][stop.dof] > 0.0)
+            touching[first + k] = ops.logical_and(s["stopped"][k] < 0.5, comes)
+        for j, comes in enumerate(self.contacts.about_to_touch(s, inputs)):
+            touching[first + len(self.stops) + len(REPORTED) * j] = comes
+        touches = ops.sum(fires[k] for k in touching) > 0.5
+        found = [ops.where(ops.logical_and(touches, comes), 1.0, fires[k]) for k, comes in touching.items()]
+        return ops.set_at(fires, list(touching), found)
 
     def initial(self) -> State:
         n, zeros = len(self.indicators), np.zeros(len(self.event_names))

@@ -10,7 +10,8 @@ u̇ = W f + c of the rows t1, t2, n of all points, closed ones have
 (Pfeiffer and Glocker, Multibody Dynamics with Unilateral Contacts, 1996). Beyond an event, in a step that is then cut,
 the law holds on smoothly: u̇_n > 0 tells that a point lifts, u̇_t ≠ 0 that it begins to slide. With x the forces of
 the rows that are left, f = B x, it is the problem of `ContactSolver`, whose matrix is not symmetric where points slide.
-Where there are more forces than the motion needs, those next to known ones are taken.
+Where there are more forces than the motion needs, those of least norm are taken, which is how points that are equally
+soft would share a load.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from cosim.mechanics.multibody.contact.cone import NORMAL
 from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
 from cosim.mechanics.multibody.contact.shapes import ContactLaw
 
-PROXIMAL = 1e-8  # of the mean mobility of a point
+PROXIMAL = 1e-6  # of the mean mobility of a point
 TOLERANCE = 1e-11  # of the accelerations that the law is required of
 LEAST = 1e-300
 REFINED = 3  # times that a projection is repeated: each takes away all but PROXIMAL of what is left
@@ -85,12 +86,12 @@ class ContactForces:
         return ContactSolver(self._points, tolerance=TOLERANCE, name="contact_forces", symmetric=False)
 
     def solved(self, W: Numeric, c: Numeric, modes: PointModes, known: Numeric) -> PointForces:
-        """W (3 k, 3 k) [1/kg], c (3 k,) [m/s²], known (3 k,): forces next to which they are searched [N]."""
+        """W (3 k, 3 k) [1/kg], c (3 k,) [m/s²], known (3 k,): forces from which the search begins [N]."""
         k = self._points
         turned, kept, friction = self._turned(modes), modes.held(), []
         matrix, mobility = W @ turned, np.diag(W)
         left = [[kept[i] * matrix[i, j] for j in range(ROWS * k)] for i in range(ROWS * k)]
-        right, scale = [], ops.sum(ops.abs(kept[i] * c[i]) for i in range(ROWS * k)) + LEAST
+        right, softness, scale = [], [], ops.sum(ops.abs(kept[i] * c[i]) for i in range(ROWS * k)) + LEAST
         start = [known[i] * kept[i] / scale for i in range(ROWS * k)]
         for j, law in enumerate(self.laws):
             own, normal = range(ROWS * j, ROWS * (j + 1)), ROWS * j + NORMAL
@@ -99,11 +100,16 @@ class ContactForces:
                 left[i][i] = left[i][i] + held * kept[i]
                 # an open point moves away, whatever the others do
                 opens = 1.0 - modes.closed[j] if i == normal else 0.0
-                right.append(kept[i] * c[i] / scale - held * start[i] + opens)
+                right.append(kept[i] * c[i] / scale + opens)
+                softness.append(held * kept[i])
             friction.append(ops.where(modes.slides(j) > 0.5, 0.0, law.static))
-        problem = ops.array(left), ops.array(right)
-        x, passes, residual, _ = self._solver(*problem, ops.array(friction), ops.array(start))
-        return PointForces(scale * (turned @ x), problem[0] @ x + problem[1], scale, passes, residual)
+        soft, given, mu = ops.array(left), ops.array(right), ops.array(friction)
+        x, passes, residual, _ = self._solver(soft, given, mu, ops.array(start))
+        if k > 1:  # as points that are a little soft share the load; then without the softness
+            given = given - ops.array(softness) * x
+            x, more, residual, _ = self._solver(soft, given, mu, x)
+            passes = passes + more
+        return PointForces(scale * (turned @ x), soft @ x + given, scale, passes, residual)
 
     def _turned(self, modes: PointModes) -> Numeric:
         """B (3 k, 3 k)"""
