@@ -14,7 +14,8 @@ def reciprocal() -> Routine:
 
 
 def add_product(machine: ArrayMachine, target: Span, by_columns: Span, vector: Span, together: int = 1) -> None:
-    """target += matrix @ vector, of a matrix whose columns are the rows here. together: rows that are added in one go; it divides their number."""
+    """target += matrix @ vector, of a matrix whose columns are the rows here. together: rows that are added in one go;
+    it divides their number."""
     n = vector.length
     for i in machine.loop(n // together):
         rows = [together * i + a for a in range(together)]

@@ -20,8 +20,8 @@ from cosim.rig.sections.elastic import AT
 from cosim.rig.sections.events import EventSpec
 from cosim.rig.sections.mechanism import LoopClosureKeys
 from cosim.rig.sections.rig_spec import RigSpec
-from cosim.simulation.plant.brakes import Brake
 from cosim.simulation.plant import contact_modes
+from cosim.simulation.plant.brakes import Brake
 from cosim.simulation.plant.contact_modes import ExactPoint
 from cosim.simulation.plant.hybrid_modes import HardStop, HybridModes, PlantEvent
 from cosim.simulation.plant.indicators import ELAPSED, EventInputs
@@ -131,7 +131,9 @@ def exact_points(spec: RigSpec, plant: Plant) -> tuple[ExactPoint, ...]:
     step = spec.schedule.step_ns * 1e-9 / spec.schedule.substeps
     weight = float(np.linalg.norm(np.asarray(plant.gravity, dtype=float)))
     contacts = plant.contacts.contacts.of_points
-    return tuple(ExactPoint(one.name, contact_modes.CREEP_STEPS * step * float(one.law.sliding) * weight) for one in contacts)
+    return tuple(
+        ExactPoint(one.name, contact_modes.CREEP_STEPS * step * float(one.law.sliding) * weight) for one in contacts
+    )
 
 
 def _holding_brake(name: str, dof: int, effort: float, others: Sequence[PlantEvent]) -> list[PlantEvent]:

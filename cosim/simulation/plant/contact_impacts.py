@@ -11,7 +11,7 @@ Newton's law of impact and Coulomb's of friction. Of impulses that are not uniqu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -23,7 +23,8 @@ from cosim.core.compile.routine import Routine
 from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.contact.cone import DISKS, NORMAL
 from cosim.mechanics.multibody.contact.contact_solver import ContactSolver
-from cosim.mechanics.multibody.contact.law_rows import STUCK_SPEED
+from cosim.mechanics.multibody.contact.gaps import PointOfContact
+from cosim.mechanics.multibody.contact.law_rows import SLOWEST_BOUNCE, STUCK_SPEED
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, MotionState
 from cosim.mechanics.multibody.contact_set import ContactSet
 from cosim.simulation.plant.contact_modes import SLOWEST
@@ -49,9 +50,10 @@ class ContactImpact(NamedTuple):
 
 @dataclass
 class ContactImpacts:
-    """compiled: whether the parts are compiled as routines."""
+    """length: of a step [s]; compiled: whether the parts are compiled as routines."""
 
     plant: Plant
+    length: float
     compiled: bool = True
 
     @property
@@ -69,13 +71,17 @@ class ContactImpacts:
         shapes = [(), (self.plant.layout.size,), (self.rows,), (self.rows,)]
         return Routine(self._solve, shapes, "contact_impact") if self.compiled else self._solve
 
-    def takes_part(self, x: State) -> Numeric:
-        """(k,) 1 for rigid points that touch."""
+    def _takes_part(self, x: State, points: Sequence[PointOfContact], rates: Numeric) -> Numeric:
+        """(k,) 1 for rigid points that touch; where their instants are not known, also for those that come to touch
+        within a step."""
         if self.plant.exact:
             return x["modes"]["closed"]
-        pushes = self.contacts.normals(x["contacts"]["force"])
-        rigid = [contact.law.stiffness is None for contact in self.contacts.of_points]
-        return ops.array([ops.where(f > 0.0, 1.0, 0.0) if is_so else 0.0 for f, is_so in zip(pushes, rigid, strict=True)])
+        pushes, speeds, found = self.contacts.normals(x["contacts"]["force"]), self.contacts.normals(rates), []
+        for contact, point, push, speed in zip(self.contacts.of_points, points, pushes, speeds, strict=True):
+            comes = ops.logical_and(speed < 0.0, point.gap + self.length * speed <= 0.0)
+            touches = ops.where(ops.logical_or(push > 0.0, comes), 1.0, 0.0)
+            found.append(touches if contact.law.stiffness is None else 0.0)
+        return ops.array(found)
 
     def _stops(self, x: State, v: Numeric, arrested: Numeric) -> tuple[list[Numeric], Numeric]:
         """(which stops are hit, bool (stops,); 1 for those and for touched ones (stops,))."""
@@ -105,7 +111,8 @@ class ContactImpacts:
         approach = [-stop.side * v[stop.dof] for stop in modes.stops]
         u = ops.concatenate([before, *([0.0] * NORMAL + [a] + [0.0] * (n - NORMAL - 1) for a in approach)])
         shift = self._shift(u, hit, arrested, rebound)
-        on = ops.concatenate([self.takes_part(state), touched]) if stops else self.takes_part(state)
+        of_points_on = self._takes_part(state, points, before)
+        on = ops.concatenate([of_points_on, touched]) if stops else of_points_on
         impulses, passes, residual = self._impulses(dynamics.inertia, u + dynamics.free_change + shift, on, u, state)
         result = dynamics.motion(impulses)
         after = v + result.acceleration
@@ -126,11 +133,13 @@ class ContactImpacts:
         """What the law of impact adds to the velocities of all rows."""
         nv, n, modes = self.plant.modes.nv, self.contacts.rows_of_point, self.plant.modes
         found: list[Numeric] = [0.0] * len(u)
-        for j in range(len(modes.contacts.points)):
-            row, own = n * j + NORMAL, arrested[nv + j] > 0.5
-            back = rebound[nv + j] * u[row]
-            slow = -SLOWEST - u[row]  # less than what comes from it
-            found[row] = ops.where(own, ops.minimum(back, ops.where(u[row] > -SLOWEST, slow, back)), 0.0)
+        for j, contact in enumerate(self.contacts.of_points):
+            row = n * j + NORMAL
+            if self.plant.exact:
+                back = ops.where(u[row] > -SLOWEST, -SLOWEST - u[row], rebound[nv + j] * u[row])
+                found[row] = ops.where(arrested[nv + j] > 0.5, back, 0.0)
+            else:
+                found[row] = ops.where(u[row] < -SLOWEST_BOUNCE, contact.law.restitution * u[row], 0.0)
         for k, stop in enumerate(modes.stops):
             row = n * (len(self.contacts.of_points) + k) + NORMAL
             found[row] = ops.where(hit[k], rebound[stop.dof] * u[row], 0.0)

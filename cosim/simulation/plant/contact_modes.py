@@ -139,9 +139,7 @@ def _touches(j: int, point: ExactPoint, row: int) -> EventIndicator:
         gap = inputs[GAP][j]
         return ops.where(inputs[RATES][n] > 0.0, -ops.maximum(ops.abs(gap), LEAST_GAP), -gap)
 
-    return EventIndicator(
-        f"{point.name} touches", inside, possible, effect, lambda i: i[RATES][n] < -STANDSTILL
-    )
+    return EventIndicator(f"{point.name} touches", inside, possible, effect, lambda i: i[RATES][n] < -STANDSTILL)
 
 
 def _lifts(j: int, point: ExactPoint, row: int) -> EventIndicator:
@@ -151,7 +149,8 @@ def _lifts(j: int, point: ExactPoint, row: int) -> EventIndicator:
     def effect(s: State, inputs: EventInputs) -> ModeChange:
         return ModeChange(_with_direction(with_modes(s, CLOSED, [j], 0.0), j, 0.0), {})
 
-    return EventIndicator(f"{point.name} lifts", away, lambda s, i: _is_closed(s, j), effect, lambda i: away(i) > 0.0)
+    name = f"{point.name} lifts"
+    return EventIndicator(name, away, lambda s, i: _is_closed(s, j), effect, lambda i: away(i) > 0.0, leaves=True)
 
 
 def _slips(j: int, point: ExactPoint, row: int) -> EventIndicator:
@@ -187,9 +186,7 @@ def _turns(j: int, point: ExactPoint, row: int) -> EventIndicator:
     def effect(s: State, inputs: EventInputs) -> ModeChange:
         speeds = _across(inputs[RATES], j)
         rests = norm(speeds) <= max(point.creep, STANDSTILL)
-        return ModeChange(
-            _with_direction(s, j, [ops.where(rests, 0.0, x) for x in directions_of(speeds, 0.0)]), {}
-        )
+        return ModeChange(_with_direction(s, j, [ops.where(rests, 0.0, x) for x in directions_of(speeds, 0.0)]), {})
 
     return EventIndicator(point.name, turned, lambda s, i: _slides(s, j), effect)
 

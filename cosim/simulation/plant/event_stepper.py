@@ -180,7 +180,7 @@ class EventStepper:
 
     @cached_property
     def impacts(self) -> Impacts:
-        return Impacts(self.plant, self.compiled)
+        return Impacts(self.plant, self.length, self.compiled)
 
     @cached_property
     def _piece_routine(self) -> Kernel:

@@ -11,9 +11,10 @@ every step velocities and gaps are projected onto those of the modes, in the met
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -101,7 +102,7 @@ class ExactContacts:
             SOLVER: ops.array([found.passes, found.residual * found.scale]),
         }
 
-    def powers(self, x: State, solution: dict[str, Any]) -> tuple[Numeric, State]:
+    def powers(self, x: State, solution: Mapping[str, Numeric]) -> tuple[Numeric, State]:
         """(power (m,) that each contact takes [W], rates of what is counted in the state of the contacts)."""
         force, rates, modes = solution["pushes"], solution[RATES], self.modes(x, solution[RATES])
         power, impulse, slid = [], [], []

@@ -147,7 +147,8 @@ class HybridModes:
 
     def together(self, s: State, inputs: EventInputs, fires: Numeric) -> Numeric:
         """The indicators that fire (n,), with those of points and stops that are about to touch at an instant at which
-        one touches: what rounding sets apart is one impact."""
+        one touches: what rounding sets apart is one impact. Nothing leaves a stop or a surface at that instant: what
+        does is found from the velocities and forces after the impact."""
         if not self.points:
             return fires
         first, touching = len(self.events), dict[int, Numeric]()
@@ -159,7 +160,9 @@ class HybridModes:
             touching[first + len(self.stops) + len(REPORTED) * j] = comes
         touches = ops.sum(fires[k] for k in touching) > 0.5
         found = [ops.where(ops.logical_and(touches, comes), 1.0, fires[k]) for k, comes in touching.items()]
-        return ops.set_at(fires, list(touching), found)
+        leaving = [k for k, indicator in enumerate(self.indicators) if indicator.leaves]
+        stay = [ops.where(touches, 0.0, fires[k]) for k in leaving]
+        return ops.set_at(ops.set_at(fires, list(touching), found), leaving, stay)
 
     def initial(self) -> State:
         n, zeros = len(self.indicators), np.zeros(len(self.event_names))
@@ -254,4 +257,5 @@ def _leave(k: int, stop: HardStop) -> EventIndicator:
         lambda s, inputs: s["stopped"][k] > 0.5,
         lambda s, inputs: ModeChange(with_modes(s, "stopped", [k], 0.0), {}),
         lambda inputs: stop.side * inputs["locking_effort"][stop.dof] > 0.0,
+        leaves=True,
     )

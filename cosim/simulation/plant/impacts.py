@@ -28,9 +28,10 @@ Impulse = Callable[[Numeric], Solution]  # by which dofs are fixed (nv,); see `M
 
 @dataclass
 class Impacts:
-    """The impacts of a plant; compiled: whether the parts are compiled as routines."""
+    """The impacts of a plant; length: of a step [s]; compiled: whether the parts are compiled as routines."""
 
     plant: Plant
+    length: float
     compiled: bool = True
 
     # --- dofs that are arrested ---
@@ -68,7 +69,7 @@ class Impacts:
         plant, modes, s, flat = self.plant, self.plant.modes, x["modes"], self.plant.layout.pack(x)
         if self._share_impulses:
             return self._arrested_in_contact(t, x, arrested, rebound)
-        q, v, _ = plant.motion(t, x)
+        _, v, _ = plant.motion(t, x)
         stopping = ops.maximum(arrested, ops.where(plant.imposed, 1.0, 0.0))
         jump = ops.where(plant.imposed, 0.0, -(1.0 + rebound) * v)
         (change, impulse, constraint_loss), touched = self._with_stops(
@@ -106,16 +107,13 @@ class Impacts:
 
     @cached_property
     def _in_contact(self) -> ContactImpacts:
-        return ContactImpacts(self.plant, self.compiled)
+        return ContactImpacts(self.plant, self.length, self.compiled)
 
-    def _arrested_in_contact(
-        self, t: Numeric, x: State, arrested: Numeric, rebound: Numeric
-    ) -> tuple[State, Numeric]:
+    def _arrested_in_contact(self, t: Numeric, x: State, arrested: Numeric, rebound: Numeric) -> tuple[State, Numeric]:
         """As `arrested`, in one problem with the contacts."""
         plant, modes, s, flat = self.plant, self.plant.modes, x["modes"], self.plant.layout.pack(x)
         contacts = plant.contacts.contacts
         _, v, _ = plant.motion(t, x)
-        takes_part = self._in_contact.takes_part(x)
         nothing = ContactImpact(
             np.zeros(modes.nv),
             np.zeros(modes.nv),
@@ -130,18 +128,24 @@ class Impacts:
         found = ContactImpact(*call_when(hits, self._in_contact.impact, (t, flat, arrested, rebound), [*nothing]))
         s = modes.after_impact(s, np.zeros(len(modes.stops)), v + found.change)  # those that move leave their stops
         if plant.exact:
-            s = modes.contacts.after_impact(s, found.rates, ops.where(hits, takes_part, 0.0))
+            s = modes.contacts.after_impact(s, found.rates, ops.where(hits, s["closed"], 0.0))
         end, losses = self._ended(t, x | {"modes": s}, found.change, found.impulse)
-        by_contact = [(ops.sum(found.work[j] for j in own), contacts.normals(found.of_points)[own.start : own.stop])
-                      for _, own in contacts.by_contact]
-        taken = ops.array([work for work, _ in by_contact])
+        normals, then = contacts.normals(found.of_points), contacts.normals(x["contacts"]["force"])
+        own = [own for _, own in contacts.by_contact]
+        taken = ops.array([ops.sum(found.work[j] for j in points) for points in own])
         end["energy"] = end["energy"] | {"contacts": x["energy"]["contacts"] + taken}
         of, coarse = x["contacts"], ops.logical_not(found.residual <= UNCONVERGED)
         end["contacts"] = of | {
-            "impulse": of["impulse"] + ops.array([ops.sum(normals) for _, normals in by_contact]),
+            "impulse": of["impulse"] + ops.array([ops.sum(normals[j] for j in points) for points in own]),
             "total_passes": of["total_passes"] + found.passes,
             "unconverged": of["unconverged"] + ops.where(coarse, 1.0, 0.0),
         }
+        if not plant.exact:
+            begun = [
+                ops.logical_and(ops.sum(normals[j] for j in points) > 0.0, ops.sum(then[j] for j in points) <= 0.0)
+                for points in own
+            ]
+            end["contacts"]["touches"] = of["touches"] + ops.array([ops.where(each, 1.0, 0.0) for each in begun])
         end = self._balanced(t, x, end, ops.sum(losses) + found.lost[0], ops.sum(taken))
         return end, ops.concatenate([losses, found.work]) if plant.exact else losses
 

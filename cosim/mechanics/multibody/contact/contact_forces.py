@@ -30,7 +30,8 @@ from cosim.mechanics.multibody.contact.shapes import ContactLaw
 
 PROXIMAL = 1e-6  # of the mean mobility of a point
 TOLERANCE = 1e-11  # of the accelerations that the law is required of
-LEAST = 1e-300
+LEAST_SCALE = 1e-3  # m/s², of the accelerations: less is compared with it, since it may be rounding
+TINY = 1e-300
 REFINED = 3  # times that a projection is repeated: each takes away all but PROXIMAL of what is left
 ROWS = 3  # of a point
 
@@ -91,7 +92,7 @@ class ContactForces:
         turned, kept, friction = self._turned(modes), modes.held(), []
         matrix, mobility = W @ turned, np.diag(W)
         left = [[kept[i] * matrix[i, j] for j in range(ROWS * k)] for i in range(ROWS * k)]
-        right, softness, scale = [], [], ops.sum(ops.abs(kept[i] * c[i]) for i in range(ROWS * k)) + LEAST
+        right, softness, scale = [], [], ops.sum(ops.abs(kept[i] * c[i]) for i in range(ROWS * k)) + LEAST_SCALE
         start = [known[i] * kept[i] / scale for i in range(ROWS * k)]
         for j, law in enumerate(self.laws):
             own, normal = range(ROWS * j, ROWS * (j + 1)), ROWS * j + NORMAL
@@ -129,7 +130,7 @@ def projecting(W: Numeric, demand: Numeric, held: Numeric) -> Numeric:
     """Λ (n,) with W Λ = −demand in the rows that are held, 0 in the others: of dependent rows the one of least norm.
 
     W (n, n): symmetric; held (n,): 1 or 0."""
-    n, mean = len(demand), PROXIMAL / len(demand) * ops.sum(np.diag(W)) + LEAST
+    n, mean = len(demand), PROXIMAL / len(demand) * ops.sum(np.diag(W)) + TINY
     rows = [[held[i] * held[j] * W[i, j] for j in range(n)] for i in range(n)]
     for i in range(n):
         rows[i][i] = ops.where(held[i] > 0.5, rows[i][i] + mean, 1.0)

@@ -25,8 +25,8 @@ def transposed(machine: ArrayMachine, W: Span, size: int) -> Span:
 
 @dataclass(frozen=True)
 class ContactProblem:
-    """u = W Λ + c with friction μ: spans W (k rows, k rows), c (k rows,), friction (k disks,). by_columns: W transposed,
-    itself where it is symmetric."""
+    """u = W Λ + c with friction μ: spans W (k rows, k rows), c (k rows,), friction (k disks,). by_columns: W
+    transposed, itself where it is symmetric."""
 
     machine: ArrayMachine
     rows: int  # of a contact

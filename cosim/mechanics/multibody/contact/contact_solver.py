@@ -70,8 +70,8 @@ def _at_most() -> Routine:
 class ContactSolver(ArrayProgram):
     """Λ, passes, residual, converged = ContactSolver(k)(W, c, friction, before), a routine like `Routine`.
 
-    W (n, n) [1/kg]: positive semidefinite, and symmetric unless otherwise said, with n = k rows; c (n,) [m/s]; friction: μ ≥ 0, (k,) for contacts
-    of 3 rows, else (k, disks) with its coefficients of sliding, spinning and rolling [–, m, m]; before (n,) [N s]: Λ of
+    W (n, n) [1/kg]: positive semidefinite, and symmetric unless otherwise said, with n = k rows; c (n,) [m/s];
+    friction: μ ≥ 0, (k,) for contacts of 3 rows, else (k, disks) with its coefficients of sliding, spinning and rolling [–, m, m]; before (n,) [N s]: Λ of
     the step before, the warm start and all that is kept between steps. Rows of a contact: t1, t2, n; with 4 rows then
     spin; with 6 then roll1, roll2, see `cone`.
 
@@ -90,8 +90,8 @@ class ContactSolver(ArrayProgram):
         name: str = "contact_solver",
         symmetric: bool = True,
     ) -> None:
-        """tolerance [m/s]; rows: of a contact, 3, 4 or 6; symmetric: whether W is. Raises ValueError for other rows, no contact, no pass, or a
-        tolerance that is not positive."""
+        """tolerance [m/s]; rows: of a contact, 3, 4 or 6; symmetric: whether W is. Raises ValueError for other rows, no
+        contact, no pass, or a tolerance that is not positive."""
         if rows not in DISKS:
             raise ValueError(f"a contact has {', '.join(map(str, DISKS))} rows, got {rows}")
         if contacts < 1 or most_passes < 1 or not tolerance > 0.0:
