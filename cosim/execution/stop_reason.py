@@ -180,15 +180,15 @@ def fault_templates(model: TickModel) -> dict[float, str]:
     """By the code of a fault of the plant or of a part: the sentence with its fix, with the fields of `_fields`. Where
     the plant cannot be asked, that of a violated constraint, which has no fields."""
     control, step = model.plant.control, "a smaller schedule.step"
-    of_contacts = "take 'exact' out" if model.plant.exact else "give contacts a stiffness in place of 'rigid'"
+    most, fix = ", most of it at contact '{missed}'", "give contacts a stiffness in place of 'rigid'"
+    most, fix = ("", "take 'exact' out") if model.plant.exact else (most, fix)
     plant = {
         PlantFault.CONSTRAINT_VIOLATED: f"a constraint is violated; try {step}, or {PROJECTION}",
         PlantFault.ENDLESS_EVENTS: "events trigger each other without end at t = {endless} s: {events}; change their"
         " conditions so that none triggers the others again",
         PlantFault.CONTACT_LIMIT: "{contact_limit}",
         PlantFault.CONTACTS_UNSOLVED: f"the solver of the contacts has left more than {UNSOLVED:g} m/s for"
-        f" {MOST_UNSOLVED} steps in a row, now {{residual}} m/s, most of it at contact '{{missed}}';"
-        f" {of_contacts}, or try {step}",
+        f" {MOST_UNSOLVED} steps in a row, now {{residual}} m/s{most}; {fix}, or try {step}",
         PlantFault.TRIPPED: "{tripped}; brake more slowly, take less, or give it another source, chopper or capacitor",
     }
     if control is not None:

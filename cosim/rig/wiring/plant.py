@@ -39,7 +39,6 @@ from cosim.simulation.plant.plant_description import SharedDrive
 from cosim.simulation.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
 from cosim.simulation.plant.step_control import StepControl
 
-
 DEEPEST_START = 1e-6  # m, of a point of an exact contact
 
 

@@ -19,6 +19,7 @@ from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.simulation.plant.contact_impacts import ContactImpact, ContactImpacts
 from cosim.simulation.plant.contact_state import UNCONVERGED
+from cosim.simulation.plant.indicators import STANDSTILL
 from cosim.simulation.plant.plant import Plant
 
 IMPACT_ITERATIONS = 2  # in which stops that would pull are removed from an impact
@@ -140,9 +141,10 @@ class Impacts:
             "total_passes": of["total_passes"] + found.passes,
             "unconverged": of["unconverged"] + ops.where(coarse, 1.0, 0.0),
         }
-        if not plant.exact:
+        if not plant.exact:  # those that stay are counted in the step that follows
+            pushed = ops.where(ops.logical_and(normals > 0.0, contacts.normals(found.rates) > STANDSTILL), 1.0, 0.0)
             begun = [
-                ops.logical_and(ops.sum(normals[j] for j in points) > 0.0, ops.sum(then[j] for j in points) <= 0.0)
+                ops.logical_and(ops.sum(pushed[j] for j in points) > 0.5, ops.sum(then[j] for j in points) <= 0.0)
                 for points in own
             ]
             end["contacts"]["touches"] = of["touches"] + ops.array([ops.where(each, 1.0, 0.0) for each in begun])

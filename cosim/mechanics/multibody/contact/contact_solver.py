@@ -71,9 +71,9 @@ class ContactSolver(ArrayProgram):
     """Λ, passes, residual, converged = ContactSolver(k)(W, c, friction, before), a routine like `Routine`.
 
     W (n, n) [1/kg]: positive semidefinite, and symmetric unless otherwise said, with n = k rows; c (n,) [m/s];
-    friction: μ ≥ 0, (k,) for contacts of 3 rows, else (k, disks) with its coefficients of sliding, spinning and rolling [–, m, m]; before (n,) [N s]: Λ of
-    the step before, the warm start and all that is kept between steps. Rows of a contact: t1, t2, n; with 4 rows then
-    spin; with 6 then roll1, roll2, see `cone`.
+    friction: μ ≥ 0, (k,) for contacts of 3 rows, else (k, disks) with its coefficients of sliding, spinning and rolling
+    [–, m, m]; before (n,) [N s]: Λ of the step before, the warm start and all that is kept between steps. Rows of a
+    contact: t1, t2, n; with 4 rows then spin; with 6 then roll1, roll2, see `cone`.
 
     Λ (n,) [N s] is the best point found; residual () [m/s]: the largest component of its natural map
     (`cone.natural_map`), infinite where a number is missing; converged (): 1 if it is within the tolerance, else 0;
