@@ -172,7 +172,7 @@ def fix_of_divergence(model: TickModel, name: str) -> str:
 
 def finer_steps(plant: Plant) -> str:
     """What makes steps of a plant more accurate; contacts are not left to another integrator."""
-    if plant.moreau:
+    if plant.moreau or plant.exact:
         return "a smaller schedule.step or more schedule.substeps"
     return "a smaller schedule.step, more schedule.substeps or schedule.integrator: rosenbrock"
 
@@ -182,14 +182,15 @@ def fault_templates(model: TickModel) -> dict[float, str]:
     the plant cannot be asked, that of a violated constraint, which has no fields."""
     control, step, bounds = model.plant.control, "a smaller schedule.step", model.plant.contact_bounds
     more_passes = " or more schedule.contact.passes" * (bounds.passes < MOST_PASSES)
+    most, fix = ", most of it at contact '{missed}'", "give contacts a stiffness in place of 'rigid'"
+    most, fix = ("", "take 'exact' out") if model.plant.exact else (most, fix)
     plant = {
         PlantFault.CONSTRAINT_VIOLATED: f"a constraint is violated; try {step}, or {PROJECTION}",
         PlantFault.ENDLESS_EVENTS: "events trigger each other without end at t = {endless} s: {events}; change their"
         " conditions so that none triggers the others again",
         PlantFault.CONTACT_LIMIT: "{contact_limit}",
         PlantFault.CONTACTS_UNSOLVED: f"the solver of the contacts has left more than {bounds.unsolved:g} m/s for"
-        f" {MOST_UNSOLVED} steps in a row, now {{residual}} m/s, most of it at contact '{{missed}}'; give contacts a"
-        f" stiffness in place of 'rigid', or try {step}{more_passes}",
+        f" {MOST_UNSOLVED} steps in a row, now {{residual}} m/s{most}; {fix}, or try {step}{more_passes}",
         PlantFault.TRIPPED: "{tripped}; brake more slowly, take less, or give it another source, chopper or capacitor",
     }
     if control is not None:

@@ -60,7 +60,9 @@ class EventMonitor:
         self._columns = [row.index("plant", "modes", what) for what in ("count", "last", "lost")] if self.names else []
         self._count, self._lost = np.zeros(len(self.names)), np.zeros(len(self.names))
         contacts = [contact.name for contact in tick_model.plant.contacts.contacts.members]
-        self._contacts = ContactEvents(contacts, tick_model.signals.names) if contacts else None
+        # of exact contacts the modes of the plant know the instants
+        from_signals = contacts and not tick_model.plant.exact
+        self._contacts = ContactEvents(contacts, tick_model.signals.names) if from_signals else None
 
     def __call__(
         self, rows: np.ndarray, failures: Sequence[str] = (), signals: np.ndarray = NO_SIGNALS

@@ -358,6 +358,9 @@ def _events(rig: WiredRig) -> Iterator[Obstacle]:
     for stop in modes.stops:
         name = rig.joints[stop.dof]
         yield _at(rig, ("joints", name, "stops")), f"an impact of '{name}' on its stop has", "leave out 'stops'"
+    for contact in rig.plant.mechanism.contacts:
+        if contact.exact:
+            yield contact.place, f"the instants of the exact contact '{contact.name}' have", "take 'exact' out"
 
 
 def _steps(rig: WiredRig) -> Iterator[Obstacle]:

@@ -13,16 +13,17 @@ def reciprocal() -> Routine:
     return Routine(lambda x: 1.0 / x, [()], "reciprocal")
 
 
-def add_product(machine: ArrayMachine, target: Span, symmetric: Span, vector: Span, together: int = 1) -> None:
-    """target += symmetric @ vector. together: rows that are added in one go; it divides their number."""
+def add_product(machine: ArrayMachine, target: Span, by_columns: Span, vector: Span, together: int = 1) -> None:
+    """target += matrix @ vector, of a matrix whose columns are the rows here. together: rows that are added in one go;
+    it divides their number."""
     n = vector.length
     for i in machine.loop(n // together):
         rows = [together * i + a for a in range(together)]
-        machine.add(target, [(vector.at(row), symmetric.at(n * row, n)) for row in rows])
+        machine.add(target, [(vector.at(row), by_columns.at(n * row, n)) for row in rows])
 
 
 def invert(machine: ArrayMachine, matrix: Span, n: int) -> None:
-    """matrix (n, n), which is symmetric and positive definite, becomes its inverse (Gauss and Jordan)."""
+    """matrix (n, n), which is positive definite, becomes its inverse (Gauss and Jordan)."""
     factor, one = machine.space(1), machine.space(1)
     machine.fill(one, 1.0)
 

@@ -178,6 +178,7 @@ class Integrator:
 
 
 OF_CONTACTS = "moreau"  # the integrator of mechanisms with contacts
+OF_EXACT_CONTACTS = "rk4"  # … whose instants are events
 INTEGRATORS: dict[str, Integrator] = {
     "semi_implicit_euler": Integrator(semi_implicit_euler),
     "rk4": Integrator(rk4),

@@ -27,10 +27,11 @@ from cosim.mechanics.multibody.constrained_dynamics import (
     Solution,
     rows_by_dof,
 )
+from cosim.mechanics.multibody.contact.cone import NORMAL
 from cosim.mechanics.multibody.contact.gaps import PointOfContact
 from cosim.mechanics.multibody.contact.near_contacts import NearContacts
 from cosim.mechanics.multibody.coupled_inertia import CoupledInertia
-from cosim.mechanics.multibody.equations import REST, MechanismEquations
+from cosim.mechanics.multibody.equations import REST, ZERO, MechanismEquations
 from cosim.mechanics.multibody.kinematics import Placement
 from cosim.mechanics.multibody.spatial import SpatialVector
 
@@ -68,9 +69,14 @@ class ContactDynamics:
 
     @staticmethod
     def of(
-        equations: MechanismEquations, state: MotionState, given: GivenMotionAndEffort, near: NearContacts | None = None
+        equations: MechanismEquations,
+        state: MotionState,
+        given: GivenMotionAndEffort,
+        near: NearContacts | None = None,
+        standing: bool = True,
     ) -> ContactDynamics:
-        """The inward sweep of the equations of motion; near: the contacts that may touch, None: all."""
+        """The inward sweep of the equations of motion. near: the contacts that may touch, None: all; standing: whether
+        the free change is along axes that stand still, else it is G q̈."""
         e, constraints = equations, equations.constraints
         t, q, v, active = state
         q_tree, v_tree = e.q_map.positions(q), e.v_map.expand(v)
@@ -82,21 +88,48 @@ class ContactDynamics:
         root = SpatialVector(-e.gravity, REST)
         points = constraints.contacts.points(placed, near)
         spread = constraints.contacts.rows(placed, points)
-        standing = e.v_map.expand(ops.where(given.prescribed, 0.0, e.transport(v)))
-        kinematic = _accelerations(e, moving, root, standing)
+        turning = e.transport(v) if standing else np.zeros(len(v))
+        kinematic = _accelerations(e, moving, root, e.v_map.expand(ops.where(given.prescribed, 0.0, turning)))
         opened = [row._replace(bias=-_along(row, kinematic)) for row in spread.rows]
-        rotors = CoupledInertia.of_rotors(e.tree)
-        turning = [ConstraintRow({}, dict(enumerate(c)), 0.0) for c in rotors.directions.T]
-        mimics, solved = e.v_map.rows(), constraints.solved
-        levels = [*constraints.levels(e.tree, mimics), *[OPEN] * (len(opened) + len(turning))]
-        chosen = [*(rows[r] for r in solved), *mimics, *opened, *turning]
-        vectors = e.v_map.expand(given.qdd), e.v_map.embed(given.tau) + efforts, given.prescribed[e.v_map.leader]
-        sweep = InwardSweep(e.sweeps, moving, forces, root, chosen, levels, vectors)
-        reduced, S = _OpenRows.of(sweep, rotors.inertia), spread.spread
+        reduced = _reduced(e, moving, forces, root, [rows, opened], given, efforts)
         timed = any(constraint.law.timed for constraint in constraints.members)
         rates = e.constraint_violation(q, np.zeros(len(v)), t)[1] if timed else np.zeros(len(constraints.holonomic))
-        W = constraints.contacts.responses(spread, reduced.inertia, near)
+        W, S = constraints.contacts.responses(spread, reduced.inertia, near), spread.spread
         return ContactDynamics(points, S @ reduced.free, W, e, reduced, S, given, efforts, rates)
+
+    @staticmethod
+    def of_impulses(
+        equations: MechanismEquations,
+        state: MotionState,
+        demand: Numeric,
+        jump: Numeric,
+        fixed: Numeric,
+        stops: Sequence[tuple[int, float]] = (),
+    ) -> ContactDynamics:
+        """The same for impulses: velocity changes in place of accelerations, as in `MechanismEquations.impulse` with
+        its demand (m,), jump and fixed (nv,). Behind the points come the stops of joints as contacts of one row, their
+        normal: (dof, side: +1 at an upper bound)."""
+        e, constraints = equations, equations.constraints
+        t, q, v, active = state
+        moving, placed, _, _, rows = e.constraint_state(e.q_map.positions(q), np.zeros(e.nv_tree), t)
+        rows = [row._replace(bias=d) for row, d in zip(rows, demand, strict=True)]
+        if active is not None:
+            rows = constraints.with_active(rows, active)
+        still = [motion.bias * 0.0 for motion in moving]
+        moving = [motion._replace(bias=nothing) for motion, nothing in zip(moving, still, strict=True)]
+        points = constraints.contacts.points(placed)
+        spread = constraints.contacts.rows(placed, points)
+        of_stops = [ConstraintRow({}, {int(e.v_map.independent[dof]): -side}, 0.0) for dof, side in stops]
+        given, nothing = GivenMotionAndEffort(jump, np.zeros(len(v)), fixed), np.zeros(e.nv_tree)
+        reduced = _reduced(e, moving, still, ZERO, [rows, [*spread.rows, *of_stops]], given, nothing)
+        S, n = spread.spread, constraints.contacts.rows_of_point
+        if stops:
+            own = np.zeros((n * len(stops), len(stops)))
+            own[NORMAL::n] = np.eye(len(stops))
+            beside = np.zeros((len(S), len(stops))), np.zeros((len(own), len(spread.rows)))
+            S = ops.array([*([*a, *b] for a, b in zip(S, beside[0], strict=True)), *np.hstack((beside[1], own))])
+        none, W = np.zeros(len(constraints.holonomic)), S @ reduced.inertia @ S.T
+        return ContactDynamics(points, S @ reduced.free, W, e, reduced, S, given, nothing, none)
 
     def motion(self, forces: Numeric) -> Solution:
         """As `MechanismEquations.constrained_dynamics`, with the forces (3 k,) of the points."""
@@ -137,6 +170,26 @@ class _OpenRows(NamedTuple):
     def solution(self, multipliers: Numeric) -> Solution:
         of_rotors = self.of_rotors[:, :-1] @ multipliers + self.of_rotors[:, -1]
         return self.sweep.solution(dict(zip(self.sweep.open, [*multipliers, *of_rotors], strict=True)))
+
+
+def _reduced(
+    e: MechanismEquations,
+    moving: Sequence[AnyVector],
+    forces: Sequence[AnyVector],
+    root: SpatialVector,
+    rows: Sequence[Sequence[ConstraintRow]],
+    given: GivenMotionAndEffort,
+    efforts: Numeric,
+) -> _OpenRows:
+    """rows: of the constraints, and those that are left open."""
+    of_constraints, opened = rows
+    rotors = CoupledInertia.of_rotors(e.tree)
+    turning = [ConstraintRow({}, dict(enumerate(c)), 0.0) for c in rotors.directions.T]
+    mimics = e.v_map.rows()
+    levels = [*e.constraints.levels(e.tree, mimics), *[OPEN] * (len(opened) + len(turning))]
+    chosen = [*(of_constraints[r] for r in e.constraints.solved), *mimics, *opened, *turning]
+    vectors = e.v_map.expand(given.qdd), e.v_map.embed(given.tau) + efforts, given.prescribed[e.v_map.leader]
+    return _OpenRows.of(InwardSweep(e.sweeps, moving, forces, root, chosen, levels, vectors), rotors.inertia)
 
 
 def _accelerations(

@@ -267,6 +267,7 @@ class Contact:
     place: SourceLocation = NOWHERE
     limits: tuple[ContactBound, ...] = ()
     virtual: bool = False  # whether it is in the simulation alone, and the drives of real joints exert its force
+    exact: bool = False  # whether a run finds the instants at which it touches, slips, sticks and lifts
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any, Literal, NamedTuple
 
-from cosim.core.errors import SourceLocation, did_you_mean, listed
+from cosim.core.errors import InputError, SourceLocation, did_you_mean, listed
 from cosim.core.types import param
 from cosim.core.units import show_time
 from cosim.mechanics.multibody.contact.gaps import MOST_POINTS, is_possible, points_of
@@ -33,7 +33,7 @@ from cosim.rig.reading.names import Name, Reference
 from cosim.rig.reading.schema import KeyPath, Reading, read, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.bodies import BASE
-from cosim.rig.sections.contact_laws import RIGID, ContactLawKeys, FrictionPair
+from cosim.rig.sections.contact_laws import RIGID, ContactLawKeys, ContactStiffness, FrictionPair
 from cosim.rig.sections.contact_limits import ContactLimitKeys
 from cosim.rig.sections.contact_shapes import SHAPES, PlacedShape, ShapeKeys, placed_shape
 from cosim.rig.sections.ground import GROUND, Ground, read_ground
@@ -41,6 +41,7 @@ from cosim.rig.sections.joint_definition import keyed
 
 WITH, SELF = "with", "self_contact"
 FRICTION_OF_SELF = f"; give '{SELF}: {{friction: …}}'"
+MOST_EXACT_POINTS = 4  # of all exact contacts of a mechanism
 PARTS_OF_NAME = "/"  # between the name of an entry and those of its links
 
 
@@ -55,6 +56,7 @@ class ContactKeys(ContactLawKeys, ShapeKeys, _Named):
     links: tuple[Reference, ...] | None = param(default=None, doc="that have these shapes")
     limits: ContactLimitKeys = param(default=ContactLimitKeys(), doc="of the contact, each of its own")
     virtual: bool = param(default=False, doc="in the simulation alone; drives of real joints exert its force")
+    exact: bool = param(default=False, doc="finds the instants at which it touches, slips, sticks and lifts")
 
 
 class Side(NamedTuple):
@@ -116,7 +118,14 @@ class ContactReader:
 
     def _entry(self, keys: ContactKeys, other: YamlValue, path: KeyPath) -> list[Contact]:
         before = len(self.reading.errors)
-        if keys.virtual and (keys.stiffness is None or math.isinf(keys.stiffness)):
+        if keys.exact and keys.stiffness is None:
+            keys = replace(keys, stiffness=ContactStiffness(math.inf))
+        if keys.exact and not math.isinf(keys.stiffness or 0.0):
+            self.reading.fail((*path, "exact"), "an exact contact is rigid; take 'stiffness' or 'exact' out")
+        elif keys.virtual and keys.exact:
+            what = "a virtual contact is a spring, and an exact one is rigid"
+            self.reading.fail((*path, "exact"), f"{what}; take 'virtual' or 'exact' out")
+        elif keys.virtual and (keys.stiffness is None or math.isinf(keys.stiffness)):
             why = "the stiffness that drives can exert is bounded by their damping; give it in N/m"
             self.reading.fail((*path, "virtual"), f"a virtual contact needs 'stiffness': {why}")
         firsts, second = self._firsts(keys, path), self._second(other, path)
@@ -127,8 +136,10 @@ class ContactReader:
             if why := self._refusal(first, second):
                 self.reading.fail(path, why)
             elif (law := self.law(keys, first, second, other == GROUND, path)) is not None:
+                if keys.exact and (why := _not_exact(law, first, second)):
+                    self.reading.fail((*path, "exact"), why)
                 own = self.contact(name, first, second, law, path)
-                found.append(replace(own, limits=keys.limits.bounds, virtual=keys.virtual))
+                found.append(replace(own, limits=keys.limits.bounds, virtual=keys.virtual, exact=keys.exact))
         return found
 
     # --- sides ---
@@ -291,6 +302,28 @@ class ContactReader:
     def contact(self, name: str, first: Side, second: Side, law: ContactLaw, path: KeyPath) -> Contact:
         ends = (first.link, first.placed.pose), (second.link, second.placed.pose)
         return Contact(name, ends, (first.placed.shape, second.placed.shape), law, self.reading.place(path))
+
+
+def _not_exact(law: ContactLaw, first: Side, second: Side) -> str:
+    """Why a contact cannot be exact, "" if it can."""
+    if law.torsional or law.rolling:
+        return "an exact contact does not resist spinning and rolling; give 'torsional: 0' and 'rolling: 0'"
+    if any(isinstance(side.placed.shape, TerrainShape) for side in (first, second)):
+        return "an exact contact does not take a terrain, whose cells have edges; take a plane, or take 'exact' out"
+    return ""
+
+
+def check_exact(mechanism: Mechanism, reading: Reading) -> None:
+    """Record exact contacts with too many points, and others beside them."""
+    exact = [contact for contact in mechanism.contacts if contact.exact]
+    if not exact:
+        return
+    if other := next((contact for contact in mechanism.contacts if not contact.exact), None):
+        what = f"'{exact[0].name}' is exact, and '{other.name}' is not: they take different integrators"
+        reading.errors.append(InputError(f"{what}; give both 'exact: true', or none", other.place))
+    elif (points := sum(points_of(*contact.shapes) for contact in exact)) > MOST_EXACT_POINTS:
+        what = f"the exact contacts have {points} points, at most {MOST_EXACT_POINTS} are simulated"
+        reading.fail(("mechanism", "contacts"), f"{what}; leave some out, take spheres or points, or take 'exact' out")
 
 
 def _is_ground(shape: CollisionShape) -> bool:

@@ -17,6 +17,7 @@ from cosim.core.errors import ErrorList, InputError, InputErrors, SourceLocation
 from cosim.core.paths import irregular
 from cosim.core.recordings.sample_encoding import Encoding, Numbers
 from cosim.core.types import param, params
+from cosim.mechanics.integrators.methods import OF_CONTACTS, OF_EXACT_CONTACTS
 from cosim.mechanics.multibody.mechanism import NOWHERE, Mechanism
 from cosim.output.stream.decimation import Decimation
 from cosim.output.stream.messages import Format
@@ -24,7 +25,7 @@ from cosim.rig.reading.names import Line, Title
 from cosim.rig.reading.schema import KeyPath, Reading, read_fields
 from cosim.rig.reading.yaml_source import Override, YamlSource, YamlValue, load_yaml, override
 from cosim.rig.sections.bond_graphs import SharedDriveSpec, joints_of, read_bond_graphs
-from cosim.rig.sections.contacts import check_stiffness
+from cosim.rig.sections.contacts import check_exact, check_stiffness
 from cosim.rig.sections.controllers import ControllerSpec, read_controllers
 from cosim.rig.sections.dofs import Dofs, dofs_of
 from cosim.rig.sections.drivers import DriverSpec, check_bounds, check_real_time, read_drivers
@@ -260,11 +261,13 @@ def _read(source: YamlSource, reading: Reading) -> RigSpec:
         _check_joint_names(mechanism.description, dofs, reading)
     if dofs and not dofs.owners and "mechanism" in source.data:
         reading.fail(("mechanism",), "no joint moves on its own; give it a joint that is not fixed")
-    contacts = bool(mechanism and mechanism.description.contacts)
-    schedule = read_schedule(top.get("schedule"), reading, contacts)
+    described = mechanism.description.contacts if mechanism else ()
+    integrator = "" if not described else OF_EXACT_CONTACTS if any(each.exact for each in described) else OF_CONTACTS
+    schedule = read_schedule(top.get("schedule"), reading, integrator)
     if mechanism and mechanism.description.contacts:
         step = 1e-9 * schedule.step_ns / schedule.substeps
         check_stiffness(mechanism.description, source.data["mechanism"], step, reading)
+        check_exact(mechanism.description, reading)
     size = size_of(mechanism, len(dofs.owners)) if dofs else None
     if size and not check_size(size, schedule, reading):
         raise InputErrors(reading.errors)  # each further section would take its time

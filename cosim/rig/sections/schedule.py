@@ -90,9 +90,9 @@ class ScheduleSpec:
         return self.pacing.rate if self.pacing else 1.0
 
 
-def read_schedule(data: YamlValue, reading: Reading, contacts: bool = False) -> ScheduleSpec:
-    """The section `schedule`; errors are recorded in `reading`; wrong values are None or missing. contacts: whether the
-    mechanism has some, which one integrator takes."""
+def read_schedule(data: YamlValue, reading: Reading, contacts: str = "") -> ScheduleSpec:
+    """The section `schedule`; errors are recorded in `reading`; wrong values are None or missing. contacts: the
+    integrator that takes the contacts of the mechanism, "" where it has none."""
     at, data = ("schedule",), data or {}
     substeps = data.get("substeps")
     adaptive, is_word = substeps == AUTO, isinstance(substeps, str) and substeps.isalpha()
@@ -104,7 +104,7 @@ def read_schedule(data: YamlValue, reading: Reading, contacts: bool = False) -> 
     if data.get("contact") is not None and not contacts:
         reading.fail((*at, "contact"), "has no effect without mechanism.contacts; remove it")
     if contacts:
-        values["integrator"] = _of_contacts(values, "integrator" in data, reading)
+        values["integrator"] = _of_contacts(values, "integrator" in data, contacts, reading)
     step_ns: Any = _step_ns(values["step"], reading) if "step" in values else None
     duration_ns: Any = round(values["duration"] * 1e9) if "duration" in values else None
     if step_ns and duration_ns is not None and duration_ns < step_ns:
@@ -131,14 +131,15 @@ def read_schedule(data: YamlValue, reading: Reading, contacts: bool = False) -> 
     return dataclasses.replace(schedule, deadlines=deadlines)
 
 
-def _of_contacts(values: Mapping[str, Any], given: bool, reading: Reading) -> str:
+def _of_contacts(values: Mapping[str, Any], given: bool, wanted: str, reading: Reading) -> str:
     """The integrator of a mechanism with contacts; records another one."""
     integrator = values.get("integrator")
-    if given and integrator not in (None, OF_CONTACTS):
-        fix = f"use {OF_CONTACTS}, which is the default of a mechanism with contacts"
-        what = f"{integrator} does not treat contacts; {fix}"
+    if given and integrator not in (None, wanted):
+        kind = "contacts" if wanted == OF_CONTACTS else "exact contacts"
+        fix = f"use {wanted}, which is the default of a mechanism with {kind}"
+        what = f"{integrator} does not treat {kind}; {fix}"
         reading.fail(("schedule", "integrator"), what)
-    return OF_CONTACTS
+    return wanted
 
 
 def _step_ns(step: float, reading: Reading) -> int | None:

@@ -20,7 +20,9 @@ from cosim.rig.sections.elastic import AT
 from cosim.rig.sections.events import EventSpec
 from cosim.rig.sections.mechanism import LoopClosureKeys
 from cosim.rig.sections.rig_spec import RigSpec
+from cosim.simulation.plant import contact_modes
 from cosim.simulation.plant.brakes import Brake
+from cosim.simulation.plant.contact_modes import ExactPoint
 from cosim.simulation.plant.hybrid_modes import HardStop, HybridModes, PlantEvent
 from cosim.simulation.plant.indicators import ELAPSED, EventInputs
 from cosim.simulation.plant.plant import Plant
@@ -119,7 +121,19 @@ def hybrid_modes_of(spec: RigSpec, plant: Plant) -> HybridModes:
             events += _holding_brake(name, model.dof_index(name), effort, events)
             signals.append(f"{name}/{BRAKE}")
     signals = tuple(dict.fromkeys(signals))
-    return HybridModes(model.nv, len(couplings), tuple(events), stops, latched, signals)
+    return HybridModes(model.nv, len(couplings), tuple(events), stops, latched, signals, exact_points(spec, plant))
+
+
+def exact_points(spec: RigSpec, plant: Plant) -> tuple[ExactPoint, ...]:
+    """The points of exact contacts. Their creep is the speed that friction takes away where the weight presses."""
+    if not plant.exact:
+        return ()
+    step = spec.schedule.step_ns * 1e-9 / spec.schedule.substeps
+    weight = float(np.linalg.norm(np.asarray(plant.gravity, dtype=float)))
+    contacts = plant.contacts.contacts.of_points
+    return tuple(
+        ExactPoint(one.name, contact_modes.CREEP_STEPS * step * float(one.law.sliding) * weight) for one in contacts
+    )
 
 
 def _holding_brake(name: str, dof: int, effort: float, others: Sequence[PlantEvent]) -> list[PlantEvent]:

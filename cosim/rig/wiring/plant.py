@@ -39,6 +39,8 @@ from cosim.simulation.plant.plant_description import SharedDrive
 from cosim.simulation.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
 from cosim.simulation.plant.step_control import StepControl
 
+DEEPEST_START = 1e-6  # m, of a point of an exact contact
+
 
 def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     """The plant at its initial state. real: joints whose motion is measured.
@@ -73,6 +75,7 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
         multirate=INTEGRATORS[schedule.integrator].multirate,
         moreau=INTEGRATORS[schedule.integrator].moreau,
         contact_bounds=schedule.contact,
+        exact=any(contact.exact for contact in mechanism.description.contacts),
         formulation=mechanism.formulation,
         coupled=tuple(name for name in spec.joints if name in spec.couplings.loaded_dofs),
         haptic=haptic_joints(spec, real, reading),
@@ -95,6 +98,8 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
     check_jumps(plant, reading)
     _check_redundancy(plant, spec, reading)
     _check_rigid_contacts(plant, spec, reading)
+    if plant.exact:
+        _check_exact_start(plant, reading)
     plant = plant.with_modes(hybrid_modes_of(spec, plant))
     _check_formulation(plant, reading)
     return plant
@@ -102,10 +107,31 @@ def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
 
 def check_contacts(plant: Plant, reading: Reading) -> None:
     """Record what contacts cannot be together with."""
-    if not plant.moreau:
-        return
-    if plant.shared:
+    if plant.moreau and plant.shared:
         reading.fail(("schedule", "integrator"), "moreau takes drives of one joint each")
+    if not plant.exact:
+        return
+    drives = [*plant.shared, *(name for name, of in plant.actuators.items() if getattr(of, "is_inertial", False))]
+    why = ""
+    if drives:
+        why = f"the drive '{drives[0]}' is solved together with the mechanism"
+    elif plant.real:
+        why = f"joint '{plant.real[0]}' is real, and its measured velocity jumps from tick to tick"
+    elif plant.breaks.has_jumps:
+        why = "the velocity of a given motion jumps"
+    if why:
+        at = plant.mechanism.contacts[0].place
+        reading.errors.append(InputError(f"{why}, which exact contacts do not take; take 'exact' out", at))
+
+
+def _check_exact_start(plant: Plant, reading: Reading) -> None:
+    """Record points of exact contacts that start inside of what they touch."""
+    points, _ = plant.contacts.points_and_rates(plant.model.equations, 0.0, plant.start.q, plant.start.v)
+    for contact, point in zip(plant.contacts.contacts.of_points, points, strict=True):
+        if (depth := -float(point.gap)) > DEEPEST_START:
+            what = f"contact '{contact.name}' starts {depth:.3g} m deep, and an exact contact is rigid"
+            reading.errors.append(InputError(f"{what}; change the start", contact.place))
+            return
 
 
 def _check_rigid_contacts(plant: Plant, spec: RigSpec, reading: Reading) -> None:
@@ -222,6 +248,7 @@ def _modes(plant: Plant) -> str:
     found = [f"the event '{event.name}'" for event in modes.events]
     found += [f"the hard stop '{stop.name}'" for stop in modes.stops]
     latched = ", ".join(plant.model.dof_names[k] for k in modes.latched)
+    found += [f"the exact contact '{name}'" for name in dict.fromkeys(point.name for point in modes.points)]
     return listed([*found, *[f"joints latched at the start: {latched}"] * bool(latched)])
 
 
@@ -269,6 +296,8 @@ def _check_loads(spec: RigSpec, actuators: Mapping[str, Actuator], reading: Read
 
 def load_of_mechanism(plant: Plant) -> str:
     """Why it is not known what a joint carries beside its drive, before its acceleration is known; "" where it is."""
+    if plant.exact:
+        return "with exact contacts the load of the mechanism depends on its acceleration; take it out"
     for apart, name in ((plant.multirate, "multirate"), (plant.moreau, "moreau")):
         if apart:
             return f"{name} solves drives with their friction apart from the mechanism; use rosenbrock or rodas4"

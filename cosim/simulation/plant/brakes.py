@@ -114,7 +114,7 @@ class Brakes:
 
     def applied(self, brake: Brake, s: State, inputs: EventInputs) -> State:
         """The modes once the brake acts: it slips in the direction of motion or, at rest, sticks."""
-        direction = _directions([inputs["velocity"][k] for k in brake.dofs], STANDSTILL)
+        direction = directions_of([inputs["velocity"][k] for k in brake.dofs], STANDSTILL)
         s = with_modes(with_modes(s, "brake", brake.dofs, float(brake.number)), "slide", brake.dofs, direction)
         return with_modes(s, "applied", brake.dofs, inputs["t"]) if self.timed else s
 
@@ -161,19 +161,15 @@ class Brakes:
         held = [slide[k] for k in dofs]
         if len(dofs) == 1:
             return held
-        speeds = [v[k] for k in dofs]
-        along = ops.sum(a * b for a, b in zip(held, speeds, strict=True))
-        bias = ops.maximum(self._creep(dofs) - 0.25 * _norm(speeds), 0.0)
-        moving = _directions([x + bias * a for x, a in zip(speeds, held, strict=True)], 0.0)
-        return [ops.where(along > 0.0, a, b) for a, b in zip(moving, held, strict=True)]
+        return slip_direction(held, [v[k] for k in dofs], self._creep(dofs))
 
     def after_impact(self, s: State, velocity: Numeric) -> State:
         """The modes in which the brakes of moving dofs slip in the direction of motion; velocity: (nv,)."""
         for dofs in self.units:
             speeds = [velocity[k] for k in dofs]
-            slides = ops.logical_and(s["brake"][dofs[0]] > 0.0, _norm(speeds) > STANDSTILL)
+            slides = ops.logical_and(s["brake"][dofs[0]] > 0.0, norm(speeds) > STANDSTILL)
             kept = [s["slide"][k] for k in dofs]
-            new = [ops.where(slides, a, b) for a, b in zip(_directions(speeds, STANDSTILL), kept, strict=True)]
+            new = [ops.where(slides, a, b) for a, b in zip(directions_of(speeds, STANDSTILL), kept, strict=True)]
             s = with_modes(s, "slide", dofs, new)
         return s
 
@@ -197,13 +193,22 @@ class Brakes:
         return ratio
 
 
-def _norm(values: Sequence[Numeric]) -> Numeric:
+def slip_direction(held: Sequence[Numeric], speeds: Sequence[Numeric], creep: Numeric) -> list[Numeric]:
+    """The unit vector along the speeds, which tends to the one that was `held` at the last event below the creep speed,
+    and stays there beyond the instant at which the motion turns back; all 0 where none is held."""
+    along = ops.sum(a * b for a, b in zip(held, speeds, strict=True))
+    bias = ops.maximum(creep - 0.25 * norm(speeds), 0.0)
+    moving = directions_of([x + bias * a for x, a in zip(speeds, held, strict=True)], 0.0)
+    return [ops.where(along > 0.0, a, b) for a, b in zip(moving, held, strict=True)]
+
+
+def norm(values: Sequence[Numeric]) -> Numeric:
     return ops.abs(values[0]) if len(values) == 1 else ops.sqrt(ops.sum(x * x for x in values))
 
 
-def _directions(values: Sequence[Numeric], threshold: float) -> list[Numeric]:
+def directions_of(values: Sequence[Numeric], threshold: float) -> list[Numeric]:
     """The unit vector along the values, all 0 where their norm is not above the threshold."""
-    size = _norm(values)
+    size = norm(values)
     if len(values) == 1:
         return [ops.sign(ops.where(size > threshold, values[0], 0.0))]
     above = size > threshold
@@ -217,7 +222,7 @@ def _acts(brake: Brake, s: State) -> Numeric:
 
 def _slides(dofs: Sequence[int], s: State) -> Numeric:
     """Whether the brake on these dofs slips."""
-    return _norm([s["slide"][k] for k in dofs]) > 0.5
+    return norm([s["slide"][k] for k in dofs]) > 0.5
 
 
 def _load(dofs: Sequence[int], locking_effort: Numeric, held: Numeric) -> list[Numeric]:
@@ -236,9 +241,9 @@ def _stick(dofs: tuple[int, ...], name: str, creep: float) -> EventIndicator:
 
     def several(s: State, inputs: EventInputs) -> ModeChange:
         load, speeds = _load(dofs, inputs["trial_effort"], inputs["held"]), [inputs["velocity"][k] for k in dofs]
-        rests = _norm(speeds) <= max(creep, STANDSTILL)
-        sticks = _norm(load) <= inputs["static_effort"][dofs[0]]
-        directions = zip(_directions(load, 0.0), _directions(speeds, 0.0), strict=True)
+        rests = norm(speeds) <= max(creep, STANDSTILL)
+        sticks = norm(load) <= inputs["static_effort"][dofs[0]]
+        directions = zip(directions_of(load, 0.0), directions_of(speeds, 0.0), strict=True)
         slide = [ops.where(rests, ops.where(sticks, 0.0, -against), turned) for against, turned in directions]
         return ModeChange(
             with_modes(s, "slide", dofs, slide), dict.fromkeys(dofs, ops.where(rests, 0.0, KEEPS_VELOCITY))
@@ -246,7 +251,7 @@ def _stick(dofs: tuple[int, ...], name: str, creep: float) -> EventIndicator:
 
     def stopping(inputs: EventInputs) -> Numeric:
         along = ops.sum(inputs["slide"][k] * inputs["velocity"][k] for k in dofs)
-        return -along if len(dofs) == 1 else TURN_COSINE * _norm([inputs["velocity"][k] for k in dofs]) - along
+        return -along if len(dofs) == 1 else TURN_COSINE * norm([inputs["velocity"][k] for k in dofs]) - along
 
     return EventIndicator(name, stopping, lambda s, inputs: _slides(dofs, s), one if len(dofs) == 1 else several)
 
@@ -260,11 +265,11 @@ def _slip(dofs: tuple[int, ...], name: str) -> EventIndicator:
         return ops.logical_and(sticks, free)
 
     def overload(inputs: EventInputs) -> Numeric:
-        return _norm(_load(dofs, inputs["locking_effort"], inputs["held"])) - inputs["static_effort"][dofs[0]]
+        return norm(_load(dofs, inputs["locking_effort"], inputs["held"])) - inputs["static_effort"][dofs[0]]
 
     def effect(s: State, inputs: EventInputs) -> ModeChange:
         load = _load(dofs, inputs["locking_effort"], inputs["held"])
-        return ModeChange(with_modes(s, "slide", dofs, [-x for x in _directions(load, 0.0)]), {})
+        return ModeChange(with_modes(s, "slide", dofs, [-x for x in directions_of(load, 0.0)]), {})
 
     # a brake that is too weak from the start is overloaded without a crossing
     return EventIndicator(name, overload, sticks, effect, lambda inputs: overload(inputs) > 0.0)

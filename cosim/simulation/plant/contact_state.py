@@ -61,9 +61,14 @@ class ContactState:
             "unconverged": np.zeros(()),  # steps with a residual above `bounds.unconverged`
         }
 
+    @property
+    def counts(self) -> State:
+        """At the start, of contacts without steps of their own."""
+        return self.none | self._no_counts
+
     def initial(self) -> State:
         """acceleration: mean one of the step before, along axes that stand still (nv,)."""
-        return self.none | self._no_counts | {"acceleration": np.zeros(self.nv)}
+        return self.counts | {"acceleration": np.zeros(self.nv)}
 
     def carried(self, before: State) -> State:
         """After a step without contact."""

@@ -20,6 +20,7 @@ from cosim.core.compile.routine import Routine, call_when
 from cosim.core.compile.while_loop import repeated_while
 from cosim.core.types import Numeric, State, TripLimit
 from cosim.simulation.plant.contact_limits import is_beyond, stopping
+from cosim.simulation.plant.contact_modes import ACCELERATIONS, DIRECTION, GAP, LAW, RATES, RESTITUTION
 from cosim.simulation.plant.contact_state import MOST_UNSOLVED
 from cosim.simulation.plant.impacts import Impacts
 from cosim.simulation.plant.plant import Plant
@@ -30,6 +31,8 @@ MAX_SEARCH = 80  # evaluations to locate an event
 MOST_UNROLLED = 4  # breaks of given functions of time in a step; beyond, the pieces are a loop, without derivatives
 MAX_EVENTS = 50  # in one step; beyond, events are taken to trigger each other without end
 LEAST_INDICATOR = 1e-300  # above 0: the least value of an indicator after its event
+
+OF_POINTS = GAP, RATES, ACCELERATIONS, LAW, RESTITUTION  # inputs of events
 
 MAX_VIOLATION = 1e-2  # of a constraint, m, rad, m/s or rad/s
 
@@ -177,7 +180,7 @@ class EventStepper:
 
     @cached_property
     def impacts(self) -> Impacts:
-        return Impacts(self.plant, self.compiled)
+        return Impacts(self.plant, self.length, self.compiled)
 
     @cached_property
     def _piece_routine(self) -> Kernel:
@@ -215,6 +218,8 @@ class EventStepper:
         }
         inputs |= {"acceleration": solution["a"], "locking_effort": solution["locking_effort"]}
         inputs |= self._brake_inputs(t, state["modes"], solution) if self.plant.modes.brakes else {}
+        if self.plant.exact:
+            inputs |= {name: solution[name] for name in OF_POINTS} | {DIRECTION: state["modes"][DIRECTION]}
         if self.plant.modes.signals:
             signals = recorded_of(self.plant, t, state, request).values
             inputs |= {name: signals[name] for name in self.plant.modes.signals}
@@ -321,13 +326,15 @@ class EventStepper:
     def _apply_events(self, t: Numeric, x: Numeric, request: Numeric, fires: Numeric) -> Numeric:
         """The flat state after the effects of the indicators that fire (n,): modes, velocities, energies, counters."""
         plant, modes = self.plant, self.plant.modes
-        inputs, fires, x = self._event_inputs(t, x, request), fires > 0.5, plant.layout.unpack(x)
+        inputs, x = self._event_inputs(t, x, request), plant.layout.unpack(x)
         s = x["modes"]
+        fires = modes.together(s, inputs, fires) > 0.5
         if modes.brakes:
             of_brakes = fires[len(modes.indicators) - len(modes.brakes.indicators) :]
             trial = plant.efforts(t, x | {"modes": modes.brakes.trial(s, of_brakes)}, request)
             inputs |= {"trial_acceleration": trial["a"], "trial_effort": trial["locking_effort"]}
-        rebound, arrested, owners = np.zeros(modes.nv), np.zeros(modes.nv), np.zeros(modes.nv)
+        before, none = s, np.zeros(modes.nv + len(modes.points))
+        rebound, arrested, owners = none, none, none
         n, stopping = len(modes.event_names), []
         for k, indicator in enumerate(modes.indicators):
             change = indicator.effect(s, inputs)
@@ -342,6 +349,8 @@ class EventStepper:
                 owners = ops.set_at(owners, dofs, owned)
                 stopping.append(dofs)
         after, losses = self.impacts.arrested(t, x | {"modes": s}, arrested, rebound)
+        if plant.exact:
+            after = plant.exact_contacts.after_event(t, before, arrested[modes.nv :], after)
         losses_by_dof = losses / ops.maximum(owners, 1.0)
         fired = ops.where(fires[:n], 1.0, 0.0)
         s = after["modes"]

@@ -1,4 +1,4 @@
-"""Discrete modes of a mechanism: latches, brakes, hard stops, released constraints.
+"""Discrete modes of a mechanism: latches, brakes, hard stops, exact contacts, released constraints.
 
 All modes are state: latched dofs, the brakes that act and the directions in which they slip (0: they stick), touched
 stops, active constraints. An `EventIndicator` fires when its value crosses zero upwards; its effect changes modes, and
@@ -17,6 +17,7 @@ from cosim.control.control_loop import Locks
 from cosim.core import ops
 from cosim.core.types import Numeric, State
 from cosim.simulation.plant.brakes import Brake, Brakes
+from cosim.simulation.plant.contact_modes import AT_ONCE, REPORTED, ContactModes, ExactPoint
 from cosim.simulation.plant.indicators import STANDSTILL, EventIndicator, EventInputs, ModeChange, with_modes
 
 MIN_REBOUND = 1e-3  # speed [rad/s or m/s] below which a body does not rebound from its stop
@@ -88,9 +89,14 @@ class HybridModes:
     stops: tuple[HardStop, ...] = ()
     latched: tuple[int, ...] = ()
     signals: tuple[str, ...] = ()  # that events depend on, besides the motion of dofs
+    points: tuple[ExactPoint, ...] = ()  # of exact contacts
 
     def __bool__(self) -> bool:
-        return bool(self.events or self.stops or self.latched)
+        return bool(self.events or self.stops or self.latched or self.points)
+
+    @cached_property
+    def contacts(self) -> ContactModes:
+        return ContactModes(self.points, self.nv)
 
     @property
     def releases(self) -> bool:
@@ -114,11 +120,14 @@ class HybridModes:
 
     @cached_property
     def indicators(self) -> tuple[EventIndicator, ...]:
-        """Events of the rig in its order, hits of stops, separation from stops, and events of brakes."""
+        """Events of the rig in its order, hits of stops, events of contacts, separation from stops, what else changes
+        the modes of contacts, and events of brakes."""
         return (
             *(self._of_event(event) for event in self.events),
             *(_hit(k, stop) for k, stop in enumerate(self.stops)),
+            *self.contacts.reported,
             *(_leave(k, stop) for k, stop in enumerate(self.stops)),
+            *self.contacts.further,
             *self.brakes.indicators,
         )
 
@@ -132,8 +141,28 @@ class HybridModes:
 
     @property
     def event_names(self) -> tuple[str, ...]:
-        """Names of the events that a run reports: events of the rig and hits of stops."""
-        return tuple(indicator.name for indicator in self.indicators[: len(self.events) + len(self.stops)])
+        """Names of the events that a run reports: events of the rig, hits of stops, and events of contacts."""
+        reported = len(self.events) + len(self.stops) + len(self.contacts.reported)
+        return tuple(indicator.name for indicator in self.indicators[:reported])
+
+    def together(self, s: State, inputs: EventInputs, fires: Numeric) -> Numeric:
+        """The indicators that fire (n,), with those of points and stops that are about to touch at an instant at which
+        one touches: what rounding sets apart is one impact. Nothing leaves a stop or a surface at that instant: what
+        does is found from the velocities and forces after the impact."""
+        if not self.points:
+            return fires
+        first, touching = len(self.events), dict[int, Numeric]()
+        for k, stop in enumerate(self.stops):
+            near = stop.side * (inputs["position"][stop.dof] - stop.bound) > -AT_ONCE
+            comes = ops.logical_and(near, stop.side * inputs["velocity"][stop.dof] > 0.0)
+            touching[first + k] = ops.logical_and(s["stopped"][k] < 0.5, comes)
+        for j, comes in enumerate(self.contacts.about_to_touch(s, inputs)):
+            touching[first + len(self.stops) + len(REPORTED) * j] = comes
+        touches = ops.sum(fires[k] for k in touching) > 0.5
+        found = [ops.where(ops.logical_and(touches, comes), 1.0, fires[k]) for k, comes in touching.items()]
+        leaving = [k for k, indicator in enumerate(self.indicators) if indicator.leaves]
+        stay = [ops.where(touches, 0.0, fires[k]) for k in leaving]
+        return ops.set_at(ops.set_at(fires, list(touching), found), leaving, stay)
 
     def initial(self) -> State:
         n, zeros = len(self.indicators), np.zeros(len(self.event_names))
@@ -142,6 +171,7 @@ class HybridModes:
         return {
             **applied,
             **switched,
+            **self.contacts.initial(),
             "latched": np.isin(np.arange(self.nv), self.latched).astype(float),
             "brake": np.zeros(self.nv),
             "slide": np.zeros(self.nv),
@@ -227,4 +257,5 @@ def _leave(k: int, stop: HardStop) -> EventIndicator:
         lambda s, inputs: s["stopped"][k] > 0.5,
         lambda s, inputs: ModeChange(with_modes(s, "stopped", [k], 0.0), {}),
         lambda inputs: stop.side * inputs["locking_effort"][stop.dof] > 0.0,
+        leaves=True,
     )

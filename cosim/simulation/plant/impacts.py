@@ -13,10 +13,13 @@ from functools import cached_property
 import numpy as np
 
 from cosim.core import ops
-from cosim.core.compile.routine import Routine
+from cosim.core.compile.routine import Routine, call_when
 from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.equations import MechanismEquations
+from cosim.simulation.plant.contact_impacts import ContactImpact, ContactImpacts
+from cosim.simulation.plant.contact_state import UNCONVERGED
+from cosim.simulation.plant.indicators import STANDSTILL
 from cosim.simulation.plant.plant import Plant
 
 IMPACT_ITERATIONS = 2  # in which stops that would pull are removed from an impact
@@ -26,9 +29,10 @@ Impulse = Callable[[Numeric], Solution]  # by which dofs are fixed (nv,); see `M
 
 @dataclass
 class Impacts:
-    """The impacts of a plant; compiled: whether the parts are compiled as routines."""
+    """The impacts of a plant; length: of a step [s]; compiled: whether the parts are compiled as routines."""
 
     plant: Plant
+    length: float
     compiled: bool = True
 
     # --- dofs that are arrested ---
@@ -57,28 +61,95 @@ class Impacts:
         return drives.impulse(self.plant, t, state, solve) if drives else solve(self.plant.model.equations)
 
     def arrested(self, t: Numeric, x: State, arrested: Numeric, rebound: Numeric) -> tuple[State, Numeric]:
-        """(state, energy [J] lost at every dof (nv,)): arrested dofs leave with −rebound times their velocity,
-        the other velocities follow from momentum; latches hold, touched stops push, brakes slip.
+        """(state, energy [J] lost at every dof (nv,) and point of exact contacts): arrested dofs leave with −rebound
+        times their velocity, the other velocities follow from momentum; latches hold, touched stops and contacts
+        push, brakes slip.
 
         What the change of kinetic energy is besides the loss is work of the imposed motions.
         """
         plant, modes, s, flat = self.plant, self.plant.modes, x["modes"], self.plant.layout.pack(x)
-        q, v, _ = plant.motion(t, x)
+        if self._share_impulses:
+            return self._arrested_in_contact(t, x, arrested, rebound)
+        _, v, _ = plant.motion(t, x)
         stopping = ops.maximum(arrested, ops.where(plant.imposed, 1.0, 0.0))
         jump = ops.where(plant.imposed, 0.0, -(1.0 + rebound) * v)
         (change, impulse, constraint_loss), touched = self._with_stops(
             s, stopping, lambda fixed: self._arrest_routine(t, flat, jump, fixed)
         )
         s = modes.after_impact(s, touched, v + change)
-        locked = ops.logical_and(~plant.imposed, modes.locked(s) > 0.5)
+        end, losses = self._ended(t, x | {"modes": s}, change, impulse)
+        return self._balanced(t, x, end, ops.sum(losses) + constraint_loss[0]), losses
+
+    def _ended(self, t: Numeric, x: State, change: Numeric, impulse: Numeric) -> tuple[State, Numeric]:
+        """(the state x, with the modes after an impact, after this change of velocities (nv,); energy [J] that dofs
+        lose (nv,) by the impulses on them (nv,))."""
+        plant = self.plant
+        q, v, _ = plant.motion(t, x)
+        locked = ops.logical_and(~plant.imposed, plant.modes.locked(x["modes"]) > 0.5)
         after = ops.where(locked, 0.0, v + change)
-        losses = ops.where(plant.imposed, 0.0, -0.5 * impulse * (v + after))
-        loss = ops.sum(losses) + constraint_loss[0]
-        energy = x["energy"] | {"loss": x["energy"]["loss"] + loss}
-        end = self._moved(t, x | {"modes": s}, q, after)
+        return self._moved(t, x, q, after), ops.where(plant.imposed, 0.0, -0.5 * impulse * (v + after))
+
+    def _balanced(self, t: Numeric, before: State, x: State, loss: Numeric, elsewhere: Numeric = 0.0) -> State:
+        """The state x after an impact with the energy accounts of the one before it: loss [J], and what was lost
+        elsewhere."""
+        plant, account = self.plant, before["energy"]
+        energy = x["energy"] | {"loss": account["loss"] + loss}
         if plant.imposed.any() or plant.model.equations.timed:
-            energy["work"] = energy["work"] + (self._kinetic(t, end) - self._kinetic(t, x) + loss)
-        return end | {"energy": energy}, losses
+            energy["work"] = account["work"] + (self._kinetic(t, x) - self._kinetic(t, before) + loss + elsewhere)
+        return x | {"energy": energy}
+
+    # --- together with contacts ---
+
+    @cached_property
+    def _share_impulses(self) -> bool:
+        """Whether rigid contacts take part in impacts."""
+        rigid = any(contact.law.stiffness is None for contact in self._in_contact.contacts.members)
+        return rigid and not self.plant.inertial_drives
+
+    @cached_property
+    def _in_contact(self) -> ContactImpacts:
+        return ContactImpacts(self.plant, self.length, self.compiled)
+
+    def _arrested_in_contact(self, t: Numeric, x: State, arrested: Numeric, rebound: Numeric) -> tuple[State, Numeric]:
+        """As `arrested`, in one problem with the contacts."""
+        plant, modes, s, flat = self.plant, self.plant.modes, x["modes"], self.plant.layout.pack(x)
+        contacts = plant.contacts.contacts
+        _, v, _ = plant.motion(t, x)
+        nothing = ContactImpact(
+            np.zeros(modes.nv),
+            np.zeros(modes.nv),
+            np.zeros(1),
+            plant.exact_contacts.rates(t, x),
+            np.zeros(contacts.size),
+            np.zeros(len(contacts.of_points)),
+            0.0,
+            0.0,
+        )
+        hits = ops.sum(arrested) > 0.5
+        found = ContactImpact(*call_when(hits, self._in_contact.impact, (t, flat, arrested, rebound), [*nothing]))
+        s = modes.after_impact(s, np.zeros(len(modes.stops)), v + found.change)  # those that move leave their stops
+        if plant.exact:
+            s = modes.contacts.after_impact(s, found.rates, ops.where(hits, s["closed"], 0.0))
+        end, losses = self._ended(t, x | {"modes": s}, found.change, found.impulse)
+        normals, then = contacts.normals(found.of_points), contacts.normals(x["contacts"]["force"])
+        own = [own for _, own in contacts.by_contact]
+        taken = ops.array([ops.sum(found.work[j] for j in points) for points in own])
+        end["energy"] = end["energy"] | {"contacts": x["energy"]["contacts"] + taken}
+        of, coarse = x["contacts"], ops.logical_not(found.residual <= UNCONVERGED)
+        end["contacts"] = of | {
+            "impulse": of["impulse"] + ops.array([ops.sum(normals[j] for j in points) for points in own]),
+            "total_passes": of["total_passes"] + found.passes,
+            "unconverged": of["unconverged"] + ops.where(coarse, 1.0, 0.0),
+        }
+        if not plant.exact:  # those that stay are counted in the step that follows
+            pushed = ops.where(ops.logical_and(normals > 0.0, contacts.normals(found.rates) > STANDSTILL), 1.0, 0.0)
+            begun = [
+                ops.logical_and(ops.sum(pushed[j] for j in points) > 0.5, ops.sum(then[j] for j in points) <= 0.0)
+                for points in own
+            ]
+            end["contacts"]["touches"] = of["touches"] + ops.array([ops.where(each, 1.0, 0.0) for each in begun])
+        end = self._balanced(t, x, end, ops.sum(losses) + found.lost[0], ops.sum(taken))
+        return end, ops.concatenate([losses, found.work]) if plant.exact else losses
 
     def _moved(self, t: Numeric, x: State, q: Numeric, v: Numeric) -> State:
         """The state after velocities jumped to v (nv,), and states of drives with them."""

@@ -35,6 +35,7 @@ class EventIndicator(NamedTuple):
     effect: Callable[[State, EventInputs], ModeChange]
     # while this holds, it also fires at a value of 0 or above without a crossing
     fires_while: Callable[[EventInputs], Numeric] | None = None
+    leaves: bool = False  # whether a body leaves what it touches
 
 
 def with_modes(s: State, what: str, places: Sequence[int], values: Numeric) -> State:

@@ -157,7 +157,19 @@ class Integration:
             before = state["steps"]["error"]
             found = [largest([before[dof], *errors[places]]) for dof, places in enumerate(self.plant.state_places)]
             end = self.plant.layout.pack(state | {"steps": {"error": ops.array(found)}})
-        return self.corrected(t + h, end)
+        return self._at_end(t + h, self.corrected(t + h, end), request, h)
+
+    @cached_property
+    def _at_end(self) -> Callable[..., Numeric]:
+        """The state at the end of a step, on the surfaces of exact contacts."""
+        if not self.plant.exact:
+            return lambda t, x, request, h: x
+
+        def ended(t: Numeric, x: Numeric, request: Numeric, h: Numeric) -> Numeric:
+            layout = self.plant.layout
+            return layout.pack(self.plant.exact_contacts.at_end(t, layout.unpack(x), request, h))
+
+        return self._part(ended, [(), (self._size,), (self.plant.model.nv,), ()], "contact_end")
 
     @cached_property
     def _multirate(self) -> Multirate:

@@ -21,6 +21,7 @@ from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.mechanics.multibody.model import Model
 from cosim.simulation.plant.bristles import JointLoads
+from cosim.simulation.plant.exact_contacts import ExactContacts
 from cosim.simulation.plant.indicators import STANDSTILL
 from cosim.simulation.plant.inertial_drives import PlantMotion
 from cosim.simulation.plant.plant_description import PlantDescription
@@ -103,6 +104,8 @@ class Plant(PlantDescription):
             constants["drive_steps"] = {"acceleration": before, "unconverged": np.zeros(())}
         if self.moreau:
             constants["contacts"] = self.contacts.initial()
+        if self.exact:
+            constants["contacts"] = self.contacts.counts
         constants |= {"steps": self.control.initial(self.full_model.nv)} if self.control else {}
         return constants | ({"modes": self.modes.initial()} if self.modes else {})
 
@@ -254,6 +257,10 @@ class Plant(PlantDescription):
 
     # --- dynamics ---
 
+    @cached_property
+    def exact_contacts(self) -> ExactContacts:
+        return ExactContacts(self)
+
     def mobility_matrix(self, t: float, x: State) -> np.ndarray:
         """(nv, nv) accelerations per effort in a state, 0 of and by dofs whose motion is given: the inverse of the mass
         matrix, less what the constraints take, W − W Gᵀ (G W Gᵀ)⁺ G W."""
@@ -360,7 +367,9 @@ class Plant(PlantDescription):
         friction = equations.friction_effort(v, self.bristles.dry_efforts(v, loads, z))
         bristle_rates = self.bristles.rates(v, loads, z)
         of_joints = {"joint_friction": friction, "bristle_rates": bristle_rates, "loads": loads}
-        resistance = friction - external - self.contacts.efforts(equations, t, q, x)
+        resistance = friction - external
+        if not self.exact:
+            resistance = resistance - self.contacts.efforts(equations, t, q, x)
         applied = effort - resistance
         of_brakes: dict[str, Numeric] = {}
         if self.modes.brakes:
@@ -368,7 +377,7 @@ class Plant(PlantDescription):
             braking = of_brakes["braking_effort"]
             friction, applied = friction - braking, applied + braking
         multipliers, input_power = np.zeros(0), 0.0
-        at = PlantMotion(t, x, q, v, known, freely=held is None)
+        at, touching = PlantMotion(t, x, q, v, known, freely=held is None), dict[str, Numeric]()
         if acceleration is not None:
             load = equations.inverse_dynamics(q, v, a, t)
         elif self.inertial_drives:
@@ -376,6 +385,8 @@ class Plant(PlantDescription):
             (a, load, multipliers, input_power), applied = found, applied - self.actuator_efforts(outputs) + effort
             rates, outputs = self.actuator_flows(t, x, request, q, v, a)
             effort = self.actuator_efforts(outputs)
+        elif self.exact:
+            (a, load, multipliers, input_power), touching = self.exact_contacts.accelerated(at, a, applied)
         else:
             a, load, multipliers, input_power = self.accelerated(equations, at, a, applied)
         haptic = self.haptic_effort(t, q, x)
@@ -386,6 +397,7 @@ class Plant(PlantDescription):
         solution["pushes"] = x["contacts"]["force"] if self.contacts else np.zeros(0)
         return (
             solution
+            | touching
             | of_joints
             | of_brakes
             | {"multipliers": multipliers, "input_power": input_power, "rates": rates, "outputs": outputs}
@@ -415,7 +427,7 @@ class Plant(PlantDescription):
     def flow(self, t: Numeric, p: Numeric, x: State, u: Mapping[str, Numeric]) -> tuple[State, dict[str, Numeric]]:
         """(dx/dt of the state, `effort` (nv,) on each dof); u["request"] (nv,): effort requested of the drives."""
         solution = self.efforts(t, x, u["request"])
-        return self._rates(t, solution), {"effort": solution["effort"]}
+        return self._rates(t, x, solution), {"effort": solution["effort"]}
 
     def balance(self, t: Numeric, x: State, request: Numeric, acceleration: Numeric) -> tuple[State, Numeric]:
         """(dx/dt, residual (m,)) of a plain tree whose m dofs that are not prescribed have these accelerations (m,).
@@ -424,10 +436,10 @@ class Plant(PlantDescription):
         given = ops.set_at(np.zeros(self.model.nv), dofs, acceleration)
         solution = self.efforts(t, x, request, given)
         residual = ops.where(self.locked_or_imposed(x), given - solution["a"], solution["locking_effort"])
-        return self._rates(t, solution), residual[dofs]
+        return self._rates(t, x, solution), residual[dofs]
 
-    def _rates(self, t: Numeric, solution: Mapping[str, Numeric]) -> State:
-        """dx/dt from the efforts and accelerations of a state."""
+    def _rates(self, t: Numeric, x: State, solution: Mapping[str, Numeric]) -> State:
+        """dx/dt from the efforts and accelerations of a state x."""
         q, v, a, effort, outputs = (solution[name] for name in ("q", "v", "a", "effort", "outputs"))
         equations = self.model.equations
         power = solution["input_power"] + ops.sum(y["power"] for y in outputs.values())
@@ -450,4 +462,8 @@ class Plant(PlantDescription):
             dx["energy"]["external"] = ops.array([solution["external"][k] * v[k] for k in self.external.dofs])
         if self.real:
             dx["energy"]["real"] = ops.array([effort[k] * v[k] for k in self._real_dofs])
-        return dx | zeros_like(self._constants())
+        dx |= zeros_like(self._constants())
+        if self.exact:
+            dx["energy"]["contacts"], counted = self.exact_contacts.powers(x, solution)
+            dx["contacts"] = dx["contacts"] | counted
+        return dx

@@ -92,6 +92,7 @@ class PlantDescription:
     multirate: bool = False  # whether the drives take steps of their own
     moreau: bool = False  # whether steps are those of `ContactStep`
     contact_bounds: SolverBounds = field(default_factory=SolverBounds)  # of the solver in these steps
+    exact: bool = False  # whether the instants of contacts are events
     coupled: tuple[str, ...] = ()  # dofs with an effort from outside
     haptic: tuple[str, ...] = ()  # real dofs whose drives exert the forces of virtual contacts
     rotations: Mapping[str, GivenRotation] = field(default_factory=dict)  # of prescribed spherical joints, by joint

@@ -84,7 +84,7 @@ def _next_penalty() -> Routine:
 
 @cache
 def _scaled_row(rows: int) -> Routine:
-    """A row of W in the columns of a contact, by the scale of the row and those of the contact."""
+    """A column of W in the rows of a contact, by the scale of the column and those of the contact."""
     return Routine(lambda row, own, scale: row * (own * scale), [(rows,), (), (rows,)], "contact_scaled_row")
 
 
@@ -132,11 +132,11 @@ class AlternatingPasses:
         machine.copy(self.y, self.x)
 
     def factorise(self) -> None:
-        """(scaled W + (penalty + η) E)⁻¹."""
+        """(scaled W + (penalty + η) E)⁻¹, transposed."""
         problem, machine, n = self.problem, self.problem.machine, self.problem.size
         for i in machine.loop(n):
             for j in machine.loop(problem.contacts):
-                given = [problem.block(i, j), self.scale.at(i), problem.of_contact(self.scale, j)]
+                given = [problem.block_of_column(i, j), self.scale.at(i), problem.of_contact(self.scale, j)]
                 place = self._matrix.at(n * i + problem.rows * j, problem.rows)
                 machine.call(_scaled_row(problem.rows), given, [place])
         for i in machine.loop(n):

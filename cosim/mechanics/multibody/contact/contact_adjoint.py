@@ -35,7 +35,7 @@ class ContactAdjoint(ArrayProgram):
         said = [machine.space(size) for size in self.solver.output_sizes[1:]]
         machine.call(self.solver, [W, c, friction, before], [impulses, *said])
         machine.call(self.finisher, [W, c, friction, impulses], [impulses, *said])
-        problem = ContactProblem(machine, self.rows, W, c, friction)
+        problem = ContactProblem(machine, self.rows, W, c, friction, W)
         problem.velocities(u, impulses)
         NewtonStep(problem, PROXIMAL).pull_back(by_c, by_friction, impulses, u, seed)
         machine.fill(by_before, 0.0)

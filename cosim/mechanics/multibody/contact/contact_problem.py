@@ -14,15 +14,26 @@ from cosim.mechanics.multibody.contact.cone import DISKS, NORMAL, TINY, length, 
 from cosim.mechanics.multibody.contact.one_contact import one_contact, one_disk
 
 
+def transposed(machine: ArrayMachine, W: Span, size: int) -> Span:
+    """A new array with the columns of W (size, size) in its rows."""
+    found = machine.space(size * size)
+    for i in machine.loop(size):
+        for j in machine.loop(size):
+            machine.copy(found.at(size * j + i), W.at(size * i + j))
+    return found
+
+
 @dataclass(frozen=True)
 class ContactProblem:
-    """u = W Λ + c with friction μ: spans W (k rows, k rows), c (k rows,), friction (k disks,)."""
+    """u = W Λ + c with friction μ: spans W (k rows, k rows), c (k rows,), friction (k disks,). by_columns: W
+    transposed, itself where it is symmetric."""
 
     machine: ArrayMachine
     rows: int  # of a contact
     W: Span
     c: Span
     friction: Span
+    by_columns: Span
 
     @property
     def contacts(self) -> int:
@@ -40,6 +51,10 @@ class ContactProblem:
         """A row of W."""
         return self.W.at(self.size * index, self.size)
 
+    def column(self, index: Place) -> Span:
+        """A column of W."""
+        return self.by_columns.at(self.size * index, self.size)
+
     def of_contact(self, vector: Span, contact: Place) -> Span:
         """The rows of one contact."""
         return vector.at(self.rows * contact, self.rows)
@@ -50,6 +65,10 @@ class ContactProblem:
     def block(self, row: Place, contact: Place) -> Span:
         """The elements of a row of W in the columns of one contact."""
         return self.W.at(self.size * row + self.rows * contact, self.rows)
+
+    def block_of_column(self, column: Place, contact: Place) -> Span:
+        """The elements of a column of W in the rows of one contact."""
+        return self.by_columns.at(self.size * column + self.rows * contact, self.rows)
 
     def own_blocks(self, contact: Place) -> list[Span]:
         """The rows of the block of one contact on the diagonal of W."""
@@ -66,9 +85,9 @@ class ContactProblem:
                 self._add_response(u, j, own)
 
     def _add_response(self, u: Span, contact: Place, change: Span) -> None:
-        """Add what a change of the impulse of one contact does; W is symmetric."""
-        rows = [self.row(self.rows * contact + k) for k in range(self.rows)]
-        self.machine.add(u, [(change.at(k), row) for k, row in enumerate(rows)])
+        """Add what a change of the impulse of one contact does."""
+        columns = [self.column(self.rows * contact + k) for k in range(self.rows)]
+        self.machine.add(u, [(change.at(k), column) for k, column in enumerate(columns)])
 
     def measure(self, worst: Span, impulses: Span, u: Span) -> None:
         """worst = the largest miss of a contact; one without impulse that opens has none."""

@@ -19,7 +19,7 @@ from cosim.mechanics.multibody.contact import admm
 from cosim.mechanics.multibody.contact.admm import AlternatingPasses
 from cosim.mechanics.multibody.contact.cone import DISKS
 from cosim.mechanics.multibody.contact.contact_adjoint import ContactAdjoint
-from cosim.mechanics.multibody.contact.contact_problem import ContactProblem
+from cosim.mechanics.multibody.contact.contact_problem import ContactProblem, transposed
 from cosim.mechanics.multibody.contact.newton_step import NewtonStep
 
 NEWTON_PASSES = 6  # before ADMM takes over
@@ -92,10 +92,10 @@ def _at_most() -> Routine:
 class ContactSolver(ArrayProgram):
     """Λ, passes, residual, converged = ContactSolver(k)(W, c, friction, before), a routine like `Routine`.
 
-    W (n, n) [1/kg]: symmetric, positive semidefinite, with n = k rows; c (n,) [m/s]; friction: μ ≥ 0, (k,) for contacts
-    of 3 rows, else (k, disks) with its coefficients of sliding, spinning and rolling [–, m, m]; before (n,) [N s]: Λ of
-    the step before, the warm start and all that is kept between steps. Rows of a contact: t1, t2, n; with 4 rows then
-    spin; with 6 then roll1, roll2, see `cone`.
+    W (n, n) [1/kg]: positive semidefinite, and symmetric unless otherwise said, with n = k rows; c (n,) [m/s];
+    friction: μ ≥ 0, (k,) for contacts of 3 rows, else (k, disks) with its coefficients of sliding, spinning and rolling
+    [–, m, m]; before (n,) [N s]: Λ of the step before, the warm start and all that is kept between steps. Rows of a
+    contact: t1, t2, n; with 4 rows then spin; with 6 then roll1, roll2, see `cone`.
 
     Λ (n,) [N s] is the best point found; residual () [m/s]: the largest component of its natural map
     (`cone.natural_map`), infinite where a number is missing; converged (): 1 if it is within the tolerance, else 0;
@@ -110,15 +110,17 @@ class ContactSolver(ArrayProgram):
         tolerance: float = TOLERANCE,
         rows: int = 3,
         name: str = "contact_solver",
+        symmetric: bool = True,
     ) -> None:
-        """tolerance [m/s]; rows: of a contact, 3, 4 or 6. Raises ValueError for other rows, no contact, no pass, or a
-        tolerance that is not positive."""
+        """tolerance [m/s]; rows: of a contact, 3, 4 or 6; symmetric: whether W is. Raises ValueError for other rows, no
+        contact, no pass, or a tolerance that is not positive."""
         if rows not in DISKS:
             raise ValueError(f"a contact has {', '.join(map(str, DISKS))} rows, got {rows}")
         if contacts < 1 or most_passes < 1 or not tolerance > 0.0:
             what = f"{contacts} contacts, {most_passes} passes, tolerance {tolerance} m/s"
             raise ValueError(f"a solver needs at least one contact and one pass and a positive tolerance, got {what}")
         self.contacts, self.most_passes, self.tolerance, self.rows = contacts, most_passes, tolerance, rows
+        self.symmetric = symmetric
         n, disks = rows * contacts, len(DISKS[rows])
         shapes = [(n, n), (n,), (contacts,) if disks == 1 else (contacts, disks), (n,)]
         super().__init__(self._solve, shapes, [(n,), (), (), ()], name)
@@ -134,7 +136,8 @@ class ContactSolver(ArrayProgram):
     def _solve(self, machine: ArrayMachine, inputs: Sequence[Span], outputs: Sequence[Span]) -> None:
         W, c, friction, before = inputs
         impulses, passes, residual, converged = outputs
-        problem = ContactProblem(machine, self.rows, W, c, friction)
+        by_columns = W if self.symmetric else transposed(machine, W, c.length)
+        problem = ContactProblem(machine, self.rows, W, c, friction, by_columns)
         search = _ImpulseSearch(problem, self.tolerance, impulses, passes, residual)
         rounds = (self.most_passes - NEWTON_PASSES + NEWTON_PASSES_AFTER) // (NEWTON_PASSES_AFTER + admm.PASSES)
         search.begin(before, NEWTON_PASSES if rounds > 0 else self.most_passes)
