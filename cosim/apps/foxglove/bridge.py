@@ -100,8 +100,8 @@ class BridgedRun:
         self._fields = [[name for name, _, _ in topic.fields] for topic in topics]
         self._columns = [[column for _, _, column in topic.fields] for topic in topics]
         self._groups = [
-            _channel(topic.name, (name, "jsonschema", data), server, {name: unit for name, unit, _ in topic.fields})
-            for topic, (name, data) in zip(topics, JsonSamples(topics).schemas(), strict=True)
+            _channel(topic.name, (topic.schema, topic.language, topic.text), server, dict(topic.metadata))
+            for topic in JsonSamples(topics).topics()
         ]
         self._log = _channel(LOG_TOPIC, _json_schema(LOG_TOPIC), server)
         self._motion = self._motion_of(schema)

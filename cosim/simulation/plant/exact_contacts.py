@@ -28,7 +28,6 @@ from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, GivenMot
 from cosim.mechanics.multibody.contact_set import ContactSet
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.simulation.plant.contact_modes import ACCELERATIONS, CLOSED, DIRECTION, GAP, LAW, RATES, RESTITUTION
-from cosim.simulation.plant.contact_state import UNCONVERGED, UNSOLVED
 from cosim.simulation.plant.inertial_drives import PlantMotion
 
 if TYPE_CHECKING:
@@ -164,9 +163,9 @@ class ExactContacts:
             for j in range(len(self.contacts.of_points))
         ]
         known = {"force": solution["pushes"], "slides": ops.array(slides), "passes": passes, "residual": residual}
-        unsolved = ops.logical_not(residual <= UNSOLVED)
+        unsolved = ops.logical_not(residual <= self.plant.contact_bounds.unsolved)
         known["unsolved"] = ops.where(unsolved, before["unsolved"] + 1.0, 0.0)
-        coarse = ops.where(ops.logical_not(residual <= UNCONVERGED), 1.0, 0.0)
+        coarse = ops.where(ops.logical_not(residual <= self.plant.contact_bounds.unconverged), 1.0, 0.0)
         known["unconverged"] = before["unconverged"] + coarse
         known["total_passes"] = before["total_passes"] + passes
         return x | {"contacts": before | known}

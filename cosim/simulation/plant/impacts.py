@@ -18,7 +18,6 @@ from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.equations import MechanismEquations
 from cosim.simulation.plant.contact_impacts import ContactImpact, ContactImpacts
-from cosim.simulation.plant.contact_state import UNCONVERGED
 from cosim.simulation.plant.indicators import STANDSTILL
 from cosim.simulation.plant.plant import Plant
 
@@ -135,7 +134,7 @@ class Impacts:
         own = [own for _, own in contacts.by_contact]
         taken = ops.array([ops.sum(found.work[j] for j in points) for points in own])
         end["energy"] = end["energy"] | {"contacts": x["energy"]["contacts"] + taken}
-        of, coarse = x["contacts"], ops.logical_not(found.residual <= UNCONVERGED)
+        of, coarse = x["contacts"], ops.logical_not(found.residual <= self.plant.contact_bounds.unconverged)
         end["contacts"] = of | {
             "impulse": of["impulse"] + ops.array([ops.sum(normals[j] for j in points) for points in own]),
             "total_passes": of["total_passes"] + found.passes,
