@@ -1,5 +1,5 @@
 """`python -m benchmarks.contact_figure F.svg`: the picture of `docs/explanation/contact.md`, time against accuracy of a
-quadruped that is dropped and lands, beside MuJoCo."""
+quadruped that is dropped and lands, beside MuJoCo and, where it is installed, Drake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.legged_robots import BASE, SOLO
-from benchmarks.peers import import_peer
+from benchmarks.peers import MissingPeer, import_peer
+from benchmarks.peers_drake import RobotInDrake
 from benchmarks.rows_runs import loop_alone
 from cosim import load_rig
 from cosim.rig.rig import Rig
@@ -65,6 +66,16 @@ def of_mujoco(exact: np.ndarray, hard: bool) -> np.ndarray:
     return np.array(rows)
 
 
+def of_drake(exact: np.ndarray) -> np.ndarray:
+    """Like `of_ours`. Raises MissingPeer."""
+    rows = []
+    for step in STEPS:
+        drake = RobotInDrake(SOLO, step)
+        error = np.abs(drake.base(DROP, END) - exact).max()
+        rows.append((error, _per_second(lambda drake=drake: drake.base(DROP, END))))
+    return np.array(rows)
+
+
 def main(file: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -75,19 +86,23 @@ def main(file: Path) -> None:
         "MuJoCo, contacts as hard as the step allows": of_mujoco(exact, True),
         "MuJoCo, its default contacts": of_mujoco(exact, False),
     }
+    try:
+        curves["Drake, its default contacts"] = of_drake(exact)
+    except MissingPeer as missing:
+        print(missing)
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "contact", "font.size": 9}):
         figure = Figure(figsize=(6.4, 3.6), layout="constrained")
         axes = figure.add_subplot()
-        for (label, rows), marker in zip(curves.items(), "os^", strict=True):
+        for (label, rows), marker in zip(curves.items(), "os^d", strict=False):
             axes.loglog(1e3 * rows[:, 1], rows[:, 0], f"{marker}-", label=label)
             for k in (0, len(STEPS) - 1):
                 place = {"textcoords": "offset points", "xytext": (4, 5), "fontsize": 7}
                 axes.annotate(f"{STEPS[k] * 1e3:g} ms", (1e3 * rows[k, 1], rows[k, 0]), **place)
         axes.set(xlabel="CPU time per simulated second [ms]", ylabel=f"error of the base after {END} s [m]")
-        times = [1, 2, 5, 10, 20, 50, 100]
+        times = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
         axes.set_xticks(times, list(map(str, times)))
         axes.set_xticks([], minor=True)
-        axes.set(xlim=(1, 200), ylim=(2e-7, 1.0))
+        axes.set(xlim=(1, 3000), ylim=(2e-7, 1.0))
         axes.grid(alpha=0.3)
         axes.legend(loc="upper left", fontsize=8)
         figure.savefig(file, metadata={"Date": None})

@@ -18,10 +18,10 @@ from cosim.mechanics.multibody.mechanism import Joint, Mechanism
 
 
 class MissingPeer(CosimError):
-    """A peer that a row compares with is not installed."""
+    """A peer that a row compares with is not installed. install: how to get it."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"{name} is not installed: pip install 'cosim[test]'")
+    def __init__(self, name: str, install: str = "pip install 'cosim[test]'") -> None:
+        super().__init__(f"{name} is not installed: {install}")
 
 
 def import_peer(name: str) -> Any:

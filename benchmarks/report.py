@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks import cyclictest
 from benchmarks.rows import BenchRow
 
-PACKAGES = ("cosim", "numpy", "casadi", "llvmlite", "pin", "mujoco", "exudyn", "mosaik", "example-robot-data")
+PACKAGES = ("cosim", "numpy", "casadi", "llvmlite", "pin", "mujoco", "drake", "exudyn", "mosaik", "example-robot-data")
 UNMEASURED = {True: "[red]failed[/red]", False: "[yellow]not measured[/yellow]"}
 OUTCOMES = {True: "[green]met[/green]", False: "[red]missed[/red]", None: ""}
 

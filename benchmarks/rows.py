@@ -125,7 +125,7 @@ class BenchRow:
 
 
 def beside(
-    ours: RepeatedCall, peer: Callable[[], tuple[RepeatedCall, float]], budget: Budget, note: str = ""
+    ours: RepeatedCall, peer: Callable[[], tuple[RepeatedCall, float | None]], budget: Budget, note: str = ""
 ) -> Measurement:
     """CPU time of ours beside a peer's, or alone with the reason where the peer is missing.
 

@@ -28,7 +28,7 @@ ACCURATE_DROP, ACCURATE_END = 0.05, 0.4  # m, s; of the comparison of accuracies
 FINEST = 12.5e-6  # s
 
 
-def _rig(robot: LeggedRobot, clearance: float, duration: float, step: float = STEP, stiffness: str = "rigid") -> Rig:
+def rig_of(robot: LeggedRobot, clearance: float, duration: float, step: float = STEP, stiffness: str = "rigid") -> Rig:
     with tempfile.TemporaryDirectory() as folder:
         return load_rig(robot.rig(Path(folder), clearance, step, duration, stiffness), interpret=False)
 
@@ -58,7 +58,7 @@ def run(
 ) -> Measurement:
     """Per step: `rig.run` with all signals and its summary, or the ticks alone."""
     seconds = budget.of(LONG if clearance == 0.0 else DROP)
-    rig = _rig(robot, clearance, seconds, stiffness=stiffness)
+    rig = rig_of(robot, clearance, seconds, stiffness=stiffness)
     steps = round(seconds / STEP)
 
     def ours(n: int) -> None:
@@ -73,7 +73,7 @@ def run(
     return Measurement(samples.per(steps, steps), note=note, failed=f"{unsolved} steps unsolved" if unsolved else "")
 
 
-def _base(rig: Rig) -> np.ndarray:
+def base_after(rig: Rig) -> np.ndarray:
     found = rig.run()
     return np.array([found[f"{BASE}.{axis}/position"][-1] for axis in "xyz"])
 
@@ -81,13 +81,13 @@ def _base(rig: Rig) -> np.ndarray:
 def accuracy(step: float, other: float, budget: Budget) -> Measurement:
     """Per simulated second, at about the same error of the base: ours with a long step, MuJoCo's contacts as hard as
     its short step allows."""
-    rig, drop = _rig(SOLO, ACCURATE_DROP, ACCURATE_END, step), (ACCURATE_DROP, ACCURATE_END)
-    exact = _base(_rig(SOLO, *drop, FINEST))
+    rig, drop = rig_of(SOLO, ACCURATE_DROP, ACCURATE_END, step), (ACCURATE_DROP, ACCURATE_END)
+    exact = base_after(rig_of(SOLO, *drop, FINEST))
     mujoco = import_peer("mujoco")
     model, data = SOLO.mujoco(other, "IMPLICITFAST", "ELLIPTIC", hard=True)
     SOLO.place(model, data, ACCURATE_DROP)
     mujoco.mj_step(model, data, nstep=round(ACCURATE_END / other))
-    errors = np.abs(_base(rig) - exact).max(), np.abs(data.qpos[:3] - exact).max()
+    errors = np.abs(base_after(rig) - exact).max(), np.abs(data.qpos[:3] - exact).max()
     ticks = round(ACCURATE_END / step) + 1
 
     def ours(n: int) -> None:
@@ -103,7 +103,7 @@ def rollouts(robot: LeggedRobot, stiffness: str, budget: Budget) -> Measurement:
     """Per step of a run, in one thread on both sides."""
     mujoco, pool = import_peer("mujoco"), import_peer("mujoco.rollout")
     few, seconds = budget.of(RUNS, 8), budget.of(DROP)
-    rig, steps = _rig(robot, 0.0, seconds, stiffness=stiffness), round(seconds / STEP)
+    rig, steps = rig_of(robot, 0.0, seconds, stiffness=stiffness), round(seconds / STEP)
     clearances = APART * np.arange(few)
     heights = np.array([robot.base_height(clearance) for clearance in clearances])
 

@@ -51,6 +51,13 @@ def test_our_figure_is_there_without_the_peer(name, monkeypatch):
     assert (row.other, row.ratio, row.met) == (None, None, None)
 
 
+def test_drake_is_installed_beside_the_others(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pydrake", None)
+    row = measure_case(named("contact drake cube slides"), TINY)
+    assert row.note.startswith("pydrake is not installed: pip install --target FOLDER --no-deps drake, and FOLDER in ")
+    assert row.ours is not None and (row.other, row.ratio) == (None, None)
+
+
 @pytest.mark.parametrize("name", ["tick virtual", "tick compiled", "tick serial", "1 kHz", "stop"])
 def test_hardware_rows_need_packages(name, monkeypatch):
     def absent(package):
