@@ -45,8 +45,7 @@ def scene_of(
     poses = _with_ground(model.body_poses(start, 0.0) if timed else model.body_poses(start))
     shapes = _shapes(model, tree, poses, actuated, visuals or {})
     extent = _extent(poses, shapes, touching_sizes(tree))
-    solids, hidden = contact_solids(tree, extent)
-    for body, solid in solids:
+    for body, solid in contact_solids(tree, extent, np.mean(poses[:, :, 3], axis=0)):
         bars = [shape for shape in shapes[body] if shape.role == "link"]
         if body and bars:
             shapes[body] += bar(solid.link, np.zeros(3), np.array(solid.pose.position), bars[0].size[0])
@@ -70,7 +69,7 @@ def scene_of(
         floor=_floor(poses),
         closed=bool(model.equations.constraints.members),
         timed=timed,
-        notes=(*notes, *hidden),
+        notes=tuple(notes),
         force_length=_force_length(tree, model.gravity, extent) if tree.mechanism.contacts else 0.0,
     )
 

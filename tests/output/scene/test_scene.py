@@ -176,3 +176,41 @@ def test_meshes_of_a_robot_of_ros_packages_are_found() -> None:
     assert notes == []
     files = [Path(visual.file) for own in visuals.values() for visual in own if visual.kind == "mesh"]
     assert len(files) >= 7 and all(file.is_file() for file in files)
+
+
+HILLS = """\
+mechanism:
+  ground: {friction: 0.6, xyz: [0.3, -0.2, 0.1], rpy: [0, 0.1, 0.4], terrain: {file: hills.csv, spacing: 5 cm}}
+  bodies: [{name: ball, parent: base, type: free, mass: 3 kg, inertia: [0.02, 0.02, 0.02]}]
+  contacts: [{name: c, link: ball, sphere: 0.1, with: ground, stiffness: 1e5}]
+joints: {ball: {initial: {position: [0.2, 0, 0.6, 0, 0, 0, 1]}}}
+schedule: {step: 1 ms}
+"""
+
+
+@pytest.mark.parametrize("spread", [1.0, 10.0])
+def test_a_terrain_is_plates_about_the_mechanism(spread: float, tmp_path: Path) -> None:
+    """The middle of each plate is on the terrain, as near as its cell is flat; far parts are left out."""
+
+    def height(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return 0.12 * np.sin(1.2 * x + 0.5) * np.cos(1.1 * y)
+
+    count = round(30 * spread)
+    at = 0.05 * np.arange(-count, count + 1)
+    np.savetxt(tmp_path / "hills.csv", height(at[:, None], at[None, :]), delimiter=",")
+    (tmp_path / "hills.yaml").write_text(HILLS)
+    rig = load_rig(tmp_path / "hills.yaml")
+    scene = scene_of_rig(rig)
+    plates = [shape for shape in scene.bodies[0].shapes if shape.role == "contact"]
+    assert len(plates) == 400 and not scene.notes
+    turned = Rotation.from_euler("xyz", [0, 0.1, 0.4]).as_matrix()
+    for plate in plates:
+        axes = Rotation.from_quat(np.roll(plate.pose.wxyz, -1)).as_matrix()
+        top = np.array(plate.pose.position) + 0.5 * plate.size[2] * axes[:, 2]
+        x, y, z = turned.T @ (top - [0.3, -0.2, 0.1])
+        assert abs(z - height(x, y)) < 6e-3  # a cell of 0.25 m at most, bent by 0.2 per m
+        slope_x, slope_y = ((height(x + dx, y + dy) - height(x - dx, y - dy)) / 2e-4 for dx, dy in np.eye(2) * 1e-4)
+        normal = np.array([-slope_x, -slope_y, 1.0])
+        assert (turned.T @ axes[:, 2]) @ normal / np.linalg.norm(normal) > np.cos(0.03)
+    reach = max(np.linalg.norm(np.array(plate.pose.position[:2]) - [0.2, 0.0]) for plate in plates)
+    assert reach < 3.0 * 1.5 * scene.extent + 0.3

@@ -28,7 +28,6 @@ from cosim.core.units import quantity_unit, unit_sign
 from cosim.execution.rig_state import PLAUSIBLE
 from cosim.execution.stop_reason import OVERFLOWING, fault_templates, fix_of_divergence
 from cosim.output.events import alarm_texts
-from cosim.output.scene.contact_solids import PLATE
 from cosim.output.scene.scene import ROLE_COLORS, TOUCHING, Scene, Shape
 from cosim.output.signal_charts import charts_of
 from cosim.output.view3d import contact_arrows as arrows
@@ -155,7 +154,10 @@ def chart_facts(declared: Mapping[str, Signal]) -> list[dict[str, Any]]:
 def scene_facts(scene: Scene, signals: Sequence[str] = ()) -> dict[str, Any]:
     """Body 0 is the ground; body k ≥ 1 is row k − 1 of the poses of the module. signals: names in their order."""
     return {
-        "bodies": [{"name": body.name, "shapes": _shapes(body.shapes, scene.extent)} for body in scene.bodies],
+        "bodies": [
+            {"name": body.name, "shapes": _shapes(body.shapes, scene.extent, not k)}
+            for k, body in enumerate(scene.bodies)
+        ],
         "springs": [[[body, _rounded(point)] for body, point in (one.start, one.end)] for one in scene.springs],
         "extent": _rounded([scene.extent])[0],
         "floor": _rounded([scene.floor])[0],
@@ -178,11 +180,11 @@ def _forces(scene: Scene, signals: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _shapes(shapes: Sequence[Shape], extent: float) -> list[dict[str, Any]]:
+def _shapes(shapes: Sequence[Shape], extent: float, stands: bool) -> list[dict[str, Any]]:
     drawn = _drawn(shapes)
     largest = max((edge for shape in drawn for edge in shape.size), default=0.0)
     enlarged = SMALLEST_BODY * extent / largest if 0.0 < largest < SMALLEST_BODY * extent else 1.0
-    return [_shape(shape, enlarged) for shape in drawn]
+    return [_shape(shape, enlarged) | {"floor": stands and shape.role == "contact"} for shape in drawn]
 
 
 def _drawn(shapes: Sequence[Shape]) -> Sequence[Shape]:
@@ -199,7 +201,6 @@ def _shape(shape: Shape, enlarged: float) -> dict[str, Any]:
         "wxyz": _rounded(shape.pose.wxyz),
         "size": _rounded([enlarged * edge for edge in shape.size]),
         "color": [round(part, 3) for part in color],
-        "floor": shape.color == PLATE,
     }
 
 
