@@ -243,7 +243,9 @@ mechanism:
     - {{name: wheel, parent: base, type: revolute, axis: [0, 0, 1], mass: 1 kg, inertia: [0.01, 0.01, 0.01]}}
   contacts: [{{name: floor, link: mass, point: [0, 0, -50 cm], with: ground, friction: 0}}]
 {law}
-joints: {{mass: {{initial: {{position: 1 mm, velocity: 0.01}}}}, wheel: {{initial: {{position: 1e-3, velocity: 0.01}}}}}}
+joints:
+  mass: {{initial: {{position: 1 mm, velocity: 0.01}}}}
+  wheel: {{initial: {{position: 1e-3, velocity: 0.01}}}}
 schedule: {{step: 1 ms, duration: 0.6 s}}
 """
 LINEAR_LAW = """
