@@ -115,7 +115,7 @@ class Paced:
         end_hold()
 
     def _begin(self) -> None:
-        """In the thread of the loop, which gets to the first tick at once: the time of it."""
+        """In the thread of the loop: the time of the first tick, which follows."""
         engine, step_ns = self._engine, self._engine.tick_model.step_ns
         start = self._clock.now() + LEAD_NS
         self.ring.words[SharedWord.START] = start

@@ -115,9 +115,9 @@ def test_another_signal_than_that_of_ctrl_c_is_named(stopped, raises_on_terminat
 def test_a_signal_before_the_start_returns_makes_a_controlled_stop(stopped, monkeypatch):
     start = Paced.start
 
-    def slow_start(self, ticks, before):
+    def slow_start(self, ticks, before, end_hold):
         """The thread of the program waits for the processor while ticks run."""
-        start(self, ticks, before)
+        start(self, ticks, before, end_hold)
         until(lambda: self.ring.words[SharedWord.NUMBER] >= 62)
 
     monkeypatch.setattr(Paced, "start", slow_start)

@@ -99,12 +99,12 @@ def in_simulated_time(patch: pytest.MonkeyPatch) -> list[FakeClock]:
         clocks.append(_RunClock())
         return clocks[-1]
 
-    def started(paced: Any, ticks: int, before: Callable[[Any], None]) -> None:
+    def started(paced: Any, ticks: int, before: Callable[[Any], None], end_hold: Callable[[], None]) -> None:
         def begun(ring: Any) -> None:
             paced._clock.ring = ring
             before(ring)
 
-        start(paced, ticks, begun)
+        start(paced, ticks, begun, end_hold)
 
     patch.setattr("cosim.execution.paced.open_clock", opened)
     patch.setattr(Paced, "start", started)

@@ -230,3 +230,59 @@ def test_a_step_without_length_changes_nothing(tmp_path, law):
     assert np.isfinite(after).all() and integration.integrator == "moreau"
     same = Integration(rig.plant, "moreau", False).advance(1e-3, after, request, 0.0)
     np.testing.assert_allclose(np.asarray(same, dtype=float), after, rtol=1e-14)
+
+
+# --- forces between bodies, which are explicit --------------------------------------------------------------
+
+EXPLICIT = """
+name: explicit
+mechanism:
+  gravity: [0, 0, 0]
+  bodies:
+    - {{name: mass, parent: base, type: prismatic, axis: [0, 0, 1], origin: {{xyz: [0, 0, 1]}}, mass: 1 kg}}
+    - {{name: wheel, parent: base, type: revolute, axis: [0, 0, 1], mass: 1 kg, inertia: [0.01, 0.01, 0.01]}}
+  contacts: [{{name: floor, link: mass, point: [0, 0, -50 cm], with: ground, friction: 0}}]
+{law}
+joints:
+  mass: {{initial: {{position: 1 mm, velocity: 0.01}}}}
+  wheel: {{initial: {{position: 1e-3, velocity: 0.01}}}}
+schedule: {{step: 1 ms, duration: 0.6 s}}
+"""
+LINEAR_LAW = """
+from cosim.plugin import ForceLaw, ops, param, params
+
+@params
+class Params:
+    stiffness: float = param(unit="N/m", above=0, doc="along z")
+
+def load(params):
+    return ForceLaw(lambda frames, q, v, t: [ops.array([0.0, 0.0, params.stiffness * (1.0 - frames[0].position[2])])])
+"""
+SPRING = "  springs: [{{name: s, between: [base, mass], points: [[0, 0, 2], [0, 0, 0]], unloaded_length: 1, {}: {}}}]"
+TORSION = "  torsion_springs: [{{name: s, between: [base, wheel], {}: {}}}]"
+LAW = "  forces: [{{name: s, type: linear.py, between: [mass], params: {{{}: {}}}}}]"
+# where the step becomes unstable: springs at ω h = 2, dampers, which look ahead by half a step, at d h / m = 1
+LIMITS_OF_LAWS = {
+    "spring": (SPRING, "stiffness", 4e6),
+    "damper": (SPRING, "damping", 1e3),
+    "torsion spring": (TORSION, "stiffness", 4e4),
+    "torsion damper": (TORSION, "damping", 10.0),
+    "law": (LAW, "stiffness", 4e6),
+}
+
+
+@pytest.mark.parametrize("kind", LIMITS_OF_LAWS)
+def test_a_law_between_bodies_is_warned_of_where_its_steps_grow(tmp_path, kind):
+    form, key, limit = LIMITS_OF_LAWS[kind]
+    for factor, grows in ((0.9, False), (1.1, True)):
+        found = rig_in(tmp_path, EXPLICIT.format(law=form.format(key, factor * limit)), linear=LINEAR_LAW)
+        said = [line for lines in found.warnings for line in lines if "too short for a step" in line]
+        assert len(said) == grows, said
+        run = found.run()
+        largest = max(np.abs(run[f"{name}/position"]).max() for name in ("mass", "wheel"))
+        assert run.unstable == tuple(said)
+        if grows:
+            assert "too short for a step of 1 ms with moreau; use schedule.substeps: 2 or softer springs" in said[0]
+            assert largest > 1.0
+        else:
+            assert largest < 1e-2
