@@ -17,7 +17,7 @@ from cosim.core.types import param
 from cosim.core.units import show_time
 from cosim.mechanics.multibody.contact.gaps import MOST_POINTS, is_possible, points_of
 from cosim.mechanics.multibody.contact.shape_words import in_words
-from cosim.mechanics.multibody.contact.shapes import ContactLaw, HalfSpace, TerrainShape
+from cosim.mechanics.multibody.contact.shapes import ContactLaw, HalfSpace, HullShape, TerrainShape
 from cosim.mechanics.multibody.description.collisions import NEAREST, CollisionShape, SurfaceFriction, counted
 from cosim.mechanics.multibody.description.contact_stiffness import (
     body_masses,
@@ -261,7 +261,8 @@ class ContactReader:
         shapes = first.placed.shape, second.placed.shape
         if not is_possible(*shapes):
             words = " and ".join(f"a {in_words(shape)}" for shape in shapes)
-            return f"the contact of {words} is not simulated; take capsules, boxes or spheres that come close"
+            why = ", a mesh touches planes alone" * any(isinstance(shape, HullShape) for shape in shapes)
+            return f"the contact of {words} is not simulated{why}; take capsules, boxes or spheres that come close"
         return ""
 
     def law(

@@ -27,9 +27,9 @@ class NearContacts:
     flags: Sequence[Numeric | None]
     compiled: bool
 
-    def points(self, contact: int, fn: Callable[..., list[PointOfContact]], frames: Sequence[Numeric], count: int) -> (
-        list[PointOfContact]
-    ):  # fmt: skip
+    def points(
+        self, contact: int, fn: Callable[..., list[PointOfContact]], frames: Sequence[Numeric], count: int
+    ) -> list[PointOfContact]:
         """Of one contact, by `fn` of its frames."""
         flat = self._skipped([contact], lambda *given: _numbers(fn(*given)), frames, _far(count))
         rows = [flat[NUMBERS * j : NUMBERS * (j + 1)] for j in range(count)]
