@@ -72,7 +72,7 @@ class ContactImpulses:
         return SolvedContacts(ended, slip, ops.array(taken), self._continues(forces, state["force"]))
 
     def _continues(self, forces: Numeric, before: Numeric) -> Numeric:
-        """Points that touch first change velocities at once: what they were before says nothing of the next step."""
+        """Points that touch first change velocities in no time: their change is no prediction of the next step."""
         now, then = self.contacts.normals(forces), self.contacts.normals(before)
         first = ops.sum(ops.where(ops.logical_and(now > 0.0, then <= 0.0), 1.0, 0.0)) > 0.5
         return ops.where(first, 0.0, 1.0)
