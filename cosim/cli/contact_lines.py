@@ -27,6 +27,7 @@ def _law(contact: Contact) -> str:
     parts += [f"{word} {value * 1e3:g} mm" for word in ("torsional", "rolling") if (value := getattr(law, word))]
     parts += ["rigid" if law.stiffness is None else f"{law.stiffness:.4g} N/m"]
     parts += [f"restitution {law.restitution:g}"] * bool(law.restitution)
+    parts += ["exact"] * contact.exact
     return ", ".join(parts)
 
 

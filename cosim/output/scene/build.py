@@ -45,7 +45,8 @@ def scene_of(
     poses = _with_ground(model.body_poses(start, 0.0) if timed else model.body_poses(start))
     shapes = _shapes(model, tree, poses, actuated, visuals or {})
     extent = _extent(poses, shapes, touching_sizes(tree))
-    for body, solid in contact_solids(tree, extent, np.mean(poses[:, :, 3], axis=0)):
+    solids, hidden = contact_solids(tree, extent, np.mean(poses[:, :, 3], axis=0))
+    for body, solid in solids:
         bars = [shape for shape in shapes[body] if shape.role == "link"]
         if body and bars:
             shapes[body] += bar(solid.link, np.zeros(3), np.array(solid.pose.position), bars[0].size[0])
@@ -69,7 +70,7 @@ def scene_of(
         floor=_floor(poses),
         closed=bool(model.equations.constraints.members),
         timed=timed,
-        notes=tuple(notes),
+        notes=(*notes, *hidden),
         force_length=_force_length(tree, model.gravity, extent) if tree.mechanism.contacts else 0.0,
     )
 

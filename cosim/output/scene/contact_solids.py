@@ -31,9 +31,11 @@ SHADES = 0.12  # by which plates that fall along x are darker, per slope
 Solid = tuple[ShapeKind, tuple[float, float, float], float]  # kind, edges [m], height of its centre along z
 
 
-def contact_solids(tree: Tree, extent: float, middle: np.ndarray) -> list[tuple[int, Shape]]:
-    """(body of the scene and shape of each). extent: of the mechanism [m]; middle (3,): of it at the start."""
+def contact_solids(tree: Tree, extent: float, middle: np.ndarray) -> tuple[list[tuple[int, Shape]], list[str]]:
+    """(body of the scene and shape of each, notes on what is not shown). extent: of the mechanism [m]; middle (3,): of
+    it at the start."""
     found: list[tuple[int, Shape]] = []
+    hidden: list[str] = []
     seen: set[tuple] = set()
     for contact in tree.mechanism.contacts:
         for (link, pose), shape in zip(contact.ends, contact.shapes, strict=True):

@@ -33,13 +33,12 @@ from cosim.rig.wiring.prescribed_motion import (
 )
 from cosim.rig.wiring.virtual_contacts import haptic_joints, movers
 from cosim.simulation.plant.encoder import Encoders
+from cosim.simulation.plant.exact_contacts import MOST_MOVED
 from cosim.simulation.plant.inertial_drives import rotor_of
 from cosim.simulation.plant.plant import Plant
 from cosim.simulation.plant.plant_description import SharedDrive
 from cosim.simulation.plant.sampling import nearest_steps, samples_per_tick, whole_substeps
 from cosim.simulation.plant.step_control import StepControl
-
-DEEPEST_START = 1e-6  # m, of a point of an exact contact
 
 
 def build_plant(spec: RigSpec, real: Sequence[str], reading: Reading) -> Plant:
@@ -128,7 +127,7 @@ def _check_exact_start(plant: Plant, reading: Reading) -> None:
     """Record points of exact contacts that start inside of what they touch."""
     points, _ = plant.contacts.points_and_rates(plant.model.equations, 0.0, plant.start.q, plant.start.v)
     for contact, point in zip(plant.contacts.contacts.of_points, points, strict=True):
-        if (depth := -float(point.gap)) > DEEPEST_START:
+        if (depth := -float(point.gap)) > MOST_MOVED:
             what = f"contact '{contact.name}' starts {depth:.3g} m deep, and an exact contact is rigid"
             reading.errors.append(InputError(f"{what}; change the start", contact.place))
             return

@@ -1,7 +1,7 @@
 """The modes of exact contacts: which points touch, and along which unit vector each of them slides (all 0: it sticks).
 
 A point touches where its gap closes, in an impact with Newton's restitution; lifts where it would accelerate away;
-begins to slide where friction does not hold it; and comes to rest where its velocity along the direction of sliding
+begins to slide where friction does not hold it; and stops where its velocity along the direction of sliding
 is 0. That direction is renewed where the velocity has turned by 30° from it: below a creep speed, which friction takes
 away within a few steps, the point is at rest then, as with a brake of several dofs.
 """
@@ -167,7 +167,8 @@ def _slips(j: int, point: ExactPoint, row: int) -> EventIndicator:
 
 
 def _sticks(j: int, point: ExactPoint, row: int) -> EventIndicator:
-    """The velocity along the direction of sliding is 0. Where friction does not hold the point it slips at once."""
+    """The velocity along the direction of sliding is 0. A point that friction does not hold slips in the same
+    instant."""
     return EventIndicator(
         f"{point.name} sticks",
         lambda i: -ops.sum(a * b for a, b in zip(_held(i, j), _across(i[RATES], j), strict=True)),

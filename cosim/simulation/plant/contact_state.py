@@ -62,13 +62,13 @@ class ContactState:
         }
 
     @property
-    def counts(self) -> State:
+    def with_counts(self) -> State:
         """At the start, of contacts without steps of their own."""
         return self.none | self._no_counts
 
     def initial(self) -> State:
         """acceleration: mean one of the step before, along axes that stand still (nv,)."""
-        return self.counts | {"acceleration": np.zeros(self.nv)}
+        return self.with_counts | {"acceleration": np.zeros(self.nv)}
 
     def carried(self, before: State) -> State:
         """After a step without contact."""

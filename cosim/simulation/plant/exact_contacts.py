@@ -33,7 +33,13 @@ from cosim.simulation.plant.inertial_drives import PlantMotion
 if TYPE_CHECKING:
     from cosim.simulation.plant.plant import Plant
 
+MOST_MOVED = 1e-6  # m
 SOLVER = "solver"  # of `touching`: passes, and residual [m/s²]
+
+
+def _moved(gap: Numeric) -> Numeric:
+    """How far a point is moved to the surface in one step [m]: what steps drift, and not a start that is deep."""
+    return ops.clip(gap, -MOST_MOVED, MOST_MOVED)
 
 
 @dataclass(frozen=True)
@@ -130,7 +136,7 @@ class ExactContacts:
         held = self.modes(x, np.zeros(self.contacts.size)).held()
         normals = np.arange(len(held)) % ROWS == NORMAL
         dynamics = self._impulses(t, x, q, demand)
-        gaps = ops.set_at(np.zeros(len(held)), np.flatnonzero(normals), [p.gap for p in dynamics.points])
+        gaps = ops.set_at(np.zeros(len(held)), np.flatnonzero(normals), [_moved(p.gap) for p in dynamics.points])
         moved = self._projected(dynamics, gaps, held * normals)
         q = e.normalised(e.integrate(q, moved.acceleration))
         _, rate = e.constraint_violation(q, v, t)

@@ -105,7 +105,7 @@ class Plant(PlantDescription):
         if self.moreau:
             constants["contacts"] = self.contacts.initial()
         if self.exact:
-            constants["contacts"] = self.contacts.counts
+            constants["contacts"] = self.contacts.with_counts
         constants |= {"steps": self.control.initial(self.full_model.nv)} if self.control else {}
         return constants | ({"modes": self.modes.initial()} if self.modes else {})
 

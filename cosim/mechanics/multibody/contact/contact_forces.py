@@ -8,7 +8,7 @@ u̇ = W f + c of the rows t1, t2, n of all points, closed ones have
     slides  f_t = −μ f_n d,
 
 (Pfeiffer and Glocker, Multibody Dynamics with Unilateral Contacts, 1996). Beyond an event, in a step that is then cut,
-the law holds on smoothly: u̇_n > 0 tells that a point lifts, u̇_t ≠ 0 that it begins to slide. With x the forces of
+the law holds on smoothly: u̇_n > 0 means that a point lifts, u̇_t ≠ 0 that it begins to slide. With x the forces of
 the rows that are left, f = B x, it is the problem of `ContactSolver`, whose matrix is not symmetric where points slide.
 Where there are more forces than the motion needs, those of least norm are taken, which is how points that are equally
 soft would share a load.
