@@ -100,7 +100,7 @@ def run(
         try:
             given = {"wait": wait, "consent": consent, "allow_turns": allow_turns}
             if compared:  # wherever it differs
-                given["keep"] = replace(loaded.run_spec.keep, every=1, last=None, signals=())
+                given["keep"] = replace(loaded.spec.keep, every=1, last=None, signals=())
             finished = loaded.run(seconds, record, shown, clear_faults, **given)
         except StoppedRun as stopped:
             finished, fault = stopped.run, stopped

@@ -19,6 +19,7 @@ from cosim.execution.divergence import fastest_plant, instability
 from cosim.execution.drive_loops import fastest_loop
 from cosim.execution.rig_state import RigState, predicted
 from cosim.mechanics.multibody.description.inertia import IMPOSSIBLE
+from cosim.rig.contact_doubts import doubts_of_contacts
 from cosim.rig.drive_commands import commands_without_effect
 from cosim.rig.loop_drives import drives_against_each_other
 from cosim.rig.loop_reach import loops_beyond_reach
@@ -118,6 +119,7 @@ def _misfits(rig: WiredRig, state: RigState) -> Iterator[str]:
     yield from doubts_of_references(rig)
     yield from unstable_loads(rig)
     yield from limits_of_walls(rig)[1]
+    yield from doubts_of_contacts(rig)
     with np.errstate(all="ignore"):
         yield from motors_that_do_not_fit(rig, state)
 
@@ -129,7 +131,7 @@ def warnings_before_run(rig: WiredRig) -> tuple[list[str], list[str]]:
     impossible = [*(note for note in mechanism.description.notes if IMPOSSIBLE in note), *mechanism.warnings]
     if rig.interpret or rig.tick_model.untraceable:
         beside = (*commands_without_effect(rig), *doubts_of_references(rig), *unstable_loads(rig))
-        beside += tuple(limits_of_walls(rig)[1])
+        beside += (*limits_of_walls(rig)[1], *doubts_of_contacts(rig))
         of_drives = (*doubts_of_drives(rig), *drives_against_each_other(rig), *loops_beyond_reach(rig))
         return [], [*impossible, *rig.plant.misaligned, *of_drives, *beside]
     with suppress(Exception):

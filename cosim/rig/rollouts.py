@@ -10,8 +10,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from cosim.control.bumpless_start import BumplessStart
+from cosim.core.compile import ArrayPort, BatchFunction, compile_for_batches
 from cosim.core.errors import CompileError, InputError, InputErrors, did_you_mean
-from cosim.core.types import Array
+from cosim.core.types import Array, Numeric
 from cosim.execution.gpu_rollouts import GpuRollouts
 from cosim.execution.native_engine import NativeEngine
 from cosim.execution.rollouts import Rollouts
@@ -90,14 +91,18 @@ def first_memories(
     """The memories (n, size) at t = 0 of a range of runs."""
     gains, numbers = (model.layout.place(name).where for name in ("parameters", "numbers"))
     base = model.memory()
-    plant_place, bristle_place = (model.layout.place(*path).where for path in (("plant",), ("plant", "bristles")))
+    paths = ("plant",), ("plant", "bristles"), ("plant", "energy", "contacts")
+    plant_place, bristle_place, stored_place = (model.layout.place(*path).where for path in paths)
     bristles = holding_bristles(rig, model, given.numbers) if given.numbers and rig.plant.bristles else None
+    stored = None if starts is None or not rig.plant.contacts else _stored_in_contacts(rig.plant)
 
     def first(chunk: slice) -> Array:
         n = chunk.stop - chunk.start
         memory = np.repeat(base[None], n, axis=0)
         if starts is not None:
             memory = np.array([starts(i) for i in range(len(starts))[chunk]])
+            if stored is not None:
+                memory[:, stored_place] = stored(memory[:, plant_place])
         memory[:, gains] = given.gains[chunk if given.k else slice(1)]
         memory[:, numbers] = given.values[chunk if given.k else slice(1)]
         if bristles is not None:  # that hold with these numbers
@@ -105,6 +110,20 @@ def first_memories(
         return memory
 
     return first
+
+
+def _stored_in_contacts(plant: Plant) -> Callable[[Array], Array] | None:
+    """(n, m) energies in the springs of contacts [J] in states (n, size) at t = 0; None without springs."""
+    if all(contact.law.stiffness is None for contact in plant.contacts.contacts.members):
+        return None
+
+    def energies(x: Numeric) -> Numeric:
+        state = plant.layout.unpack(x)
+        return plant.contacts.stored_energy(plant.model.equations, 0.0, plant.motion(0.0, state)[0], state)
+
+    batch = compile_for_batches(energies, [ArrayPort("x", (plant.layout.size,))], "stored_in_contacts", interpret=False)
+    assert isinstance(batch, BatchFunction)
+    return lambda states: np.asarray(batch(states)).reshape(len(states), -1)
 
 
 def reason_of_stop(model: TickModel, first: Callable[[slice], Array], number: int, count: int) -> str:

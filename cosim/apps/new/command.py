@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cosim.apps.new.feet import feet_of
+from cosim.apps.new.feet import feet_of, standing_height
 from cosim.apps.new.plan import BESIDE, Actuators, Plan, plan_rig
 from cosim.apps.new.rig_size import check_number_of_joints, too_large
 from cosim.apps.new.rig_text import ModelSource, rig_text
@@ -90,7 +90,12 @@ def _planned(
         keys["xacro_arguments"] = arguments
     free = floating or fixed or any(joint.kind == "free" for joint in mechanism.joints)
     feet = feet_of(mechanism, robot_file.collisions) if free else ()
-    return plan, ModelSource(keys, floating or fixed, robot_file.gravity, 0 if actuator == "file" else able, feet)
+    height = None
+    if feet and floating:  # a file whose base is free has its place
+        starts = {joint.joint.name: joint.start for joint in plan.joints}
+        height = standing_height(whole, feet, starts)
+    source = ModelSource(keys, floating or fixed, robot_file.gravity, 0 if actuator == "file" else able, feet, height)
+    return plan, source
 
 
 def _check_names(rig: Path, robot: str, force: bool) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from cosim.mechanics.multibody.description.collisions import CollisionShape
 from cosim.mechanics.multibody.description.inertia import rigid_bodies
 from cosim.mechanics.multibody.description.topology import depth_first
 from cosim.mechanics.multibody.mechanism import Mechanism, Pose
+from cosim.mechanics.multibody.model import Model
 
 USUAL_RADIUS = 0.02  # m, of a foot without a sphere in the robot file
 AS_LOW = 0.1  # of the height of the robot: leaf links that are at most as far above the lowest one are feet
@@ -57,3 +59,13 @@ def feet_of(mechanism: Mechanism, collisions: Sequence[CollisionShape]) -> tuple
     least = min((height for height, _ in found), default=0.0)
     feet = tuple(foot for height, foot in found if height - least <= AS_LOW * (max(heights) - least))
     return feet if len(feet) <= MOST_FEET else ()
+
+
+def standing_height(mechanism: Mechanism, feet: Sequence[Foot], positions: Mapping[str, float]) -> float:
+    """Of the base [m], with the lowest foot on the ground. mechanism: with its free base at 0; positions: of joints."""
+    model = Model(mechanism, (0.0, 0.0, 0.0))
+    q = model.neutral()
+    for joint, position in positions.items():
+        q[model.coordinate_names.index(joint)] = position
+    lowest = min(float((model.frame_pose(q, foot.link) @ [*foot.at, 1.0])[2]) - foot.radius for foot in feet)
+    return math.ceil(-lowest * 1e4) * 1e-4  # never inside of it

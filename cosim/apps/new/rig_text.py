@@ -24,13 +24,15 @@ STIFF_COMMENT = "  # implicit, for the strong friction of light joints"
 @dataclass(frozen=True)
 class ModelSource:
     """Where the mechanism comes from: its keys in the section `mechanism`, whether the base is free, the gravity of
-    the file [m/s²], how many actuators of it the rig could have and does not take, and feet on which it could stand."""
+    the file [m/s²], how many actuators of it the rig could have and does not take, feet on which it could stand, and
+    the height of its base then [m]."""
 
     keys: Mapping[str, str | Mapping[str, str] | list[str]]
     floating: bool
     gravity: tuple[float, float, float] | None = None
     actuators: int = 0
     feet: tuple[Foot, ...] = ()
+    height: float | None = None
 
 
 def rig_text(plan: Plan, source: ModelSource) -> str:
@@ -86,6 +88,9 @@ def _contacts(source: ModelSource) -> Iterator[str]:
         of = "of the file" if foot.given else "chosen: the file has no sphere"
         yield f"  #   - {{{names}, sphere: {foot.radius * 1e3:.6g} mm, at: [{at}], with: ground}}  # {of}"
     yield "  # ground: {friction: 0.7}"
+    if source.height is not None:
+        yield "  # Without a start of its own the base is in the ground. Under 'joints', with its feet on the ground:"
+        yield f"  #   {ROOT_JOINT}: {{initial: {{position: [0, 0, {source.height:.6g}, 0, 0, 0, 1]}}}}"
 
 
 def _joints(plan: Plan) -> Iterator[str]:

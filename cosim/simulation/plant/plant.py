@@ -59,7 +59,7 @@ class Plant(PlantDescription):
             "actuators": self._initial_actuators(),
             "energy": {"work": np.zeros(()), "loss": np.zeros(())}
             | ({"forces": np.zeros(())} if self.has_force_laws else {})
-            | ({"contacts": np.zeros(len(self.contacts.contacts.members))} if self.contacts else {})
+            | ({"contacts": self.stored_at_start} if self.contacts else {})
             | ({"external": np.zeros(len(self.coupled))} if self.coupled else {})
             | ({"real": np.zeros(len(self.real))} if self.real else {}),
         }

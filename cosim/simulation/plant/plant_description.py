@@ -104,7 +104,9 @@ class PlantDescription:
 
     def starting_at(self, position: np.ndarray, velocity: np.ndarray, kept: tuple[np.ndarray, np.ndarray]) -> Self:
         """The same plant with other guesses of the initial state, see `PlantDescription`."""
-        return self._sharing(("full_model", "model"), replace(self, position=position, velocity=velocity, kept=kept))
+        return self._sharing(
+            ("full_model", "model", "stored_at_start"), replace(self, position=position, velocity=velocity, kept=kept)
+        )
 
     def with_prescribed(self, prescribed: Mapping[str, Trajectory]) -> Self:
         """The same plant with other trajectories of its prescribed dofs, from the same start."""
@@ -116,8 +118,9 @@ class PlantDescription:
         model = self.full_model
         assumed = {name: float(J) for name, J in zip(model.dof_names, model.assumed_inertia, strict=True) if J}
         changed = replace(self, mechanism=mechanism, actuators=actuators, rotors={**assumed, **self.rotors})
-        _ = self.measured_efforts  # a run has the same signals with every number
-        return self._sharing(("start", "bristle_start", "measured_efforts"), changed)
+        # a run has the same signals with every number, and the energy of its start is no symbol
+        _ = self.measured_efforts, self.stored_at_start
+        return self._sharing(("start", "bristle_start", "measured_efforts", "stored_at_start"), changed)
 
     def _sharing(self, solved: Sequence[str], plant: Self) -> Self:
         """plant, with what this one has computed already."""
@@ -377,6 +380,14 @@ class PlantDescription:
     @cached_property
     def contacts(self) -> ContactState:
         return ContactState(self.full_model.equations.constraints.contacts, self.full_model.nv, self.contact_bounds)
+
+    @cached_property
+    def stored_at_start(self) -> np.ndarray:
+        """(m,) in the springs of contacts whose shapes are in each other at t = 0 [J]."""
+        if not self.contacts:
+            return np.zeros(0)
+        state = {"contacts": self.contacts.none}
+        return np.asarray(self.contacts.stored_energy(self.model.equations, 0.0, self.start.q, state), dtype=float)
 
     @property
     def contact_mobility(self) -> np.ndarray:
