@@ -14,7 +14,8 @@ from cosim.rig.run.measured_log import MeasuredLog
 MOST_SIGNALS, MOST_FIELDS, MOST_PARTINGS = 12, 24, 3  # that are listed
 LONGEST_VALUE = 40  # characters of the text of a field
 ROUNDING = 1e-9  # relative to the size of a signal: smaller differences are summed up in a line
-NOISE = 1e-15  # relative to the largest signal of the same unit: below it is what rounding leaves of a signal that is 0
+# what rounding leaves of a signal that is 0 is below both: relative to the largest signal of the same unit, and in SI
+NOISE, SMALLEST = 1e-15, 1e-10
 
 
 def print_comparison(comparison: Comparison, a: str, b: str) -> None:
@@ -81,7 +82,7 @@ def differing_signals(comparison: Comparison) -> dict[str, float]:
     relative = {
         name: d.max / sizes[name] if math.isfinite(sizes[name]) else math.inf
         for name, d in comparison.signals.items()
-        if d.max > NOISE * largest.get(d.unit, 0.0)
+        if d.max > max(NOISE * largest.get(d.unit, 0.0), SMALLEST) or not math.isfinite(d.max)
     }
     return {name: r for name, r in sorted(relative.items(), key=lambda item: -item[1]) if r > ROUNDING}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cosim.cli.comparison_report import differing_signals, signals_table
+from cosim.cli.comparison_report import SMALLEST, differing_signals, signals_table
 from cosim.core.errors import InputError, RunError
 from cosim.core.units import format_seconds
 from cosim.mechanics.integrators.methods import OF_CONTACTS
@@ -84,7 +84,7 @@ def _worst(run: Run, reference: Run) -> str:
     differences = compare(reference, run).signals
     found = {}
     for name in (f"{joint}/{what}" for joint in run.rig.joints for what in MOTION):
-        if extent := float(np.ptp(reference[name])):
+        if (extent := float(np.ptp(reference[name]))) > SMALLEST:
             found[name] = differences[name].max / extent
     name = max(found, key=lambda name: found[name], default=None)
     if name is None or found[name] < ROUNDING:

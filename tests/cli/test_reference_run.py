@@ -45,6 +45,27 @@ def test_the_errors_are_those_against_the_closest_reference_there_is(command, ri
     assert float(largest) == pytest.approx(error.max, rel=1e-3)
 
 
+def test_a_rig_that_is_known_from_a_run_before_has_the_same_reference(command, rig):
+    path = str(rig("20 ms"))
+    command.prints("run", path)
+    tables = [command.prints("run", path, "--reference").partition("signal")[2] for _ in range(2)]
+    assert tables[0] == tables[1] != ""
+
+
+def test_rounding_is_no_error(command, tmp_path):
+    """Of a ball that falls along one axis: the others have nothing but rounding."""
+    path = tmp_path / "ball.yaml"
+    path.write_text(
+        "mechanism:\n  bodies: [{name: b, type: free, mass: 0.5, inertia: [5e-4, 5e-4, 5e-4]}]\n"
+        "  contacts: [{name: c, link: b, sphere: 5 cm, with: ground, friction: 0.3}]\n"
+        "joints: {b: {initial: {position: [0, 0, 0.06, 0, 0, 0, 1]}}}\nschedule: {step: 1 ms, duration: 0.2}\n"
+    )
+    out = command.prints("run", str(path), "--reference")
+    assert "b.z/velocity" in out
+    assert not re.search(r"b\.(x|y|rx|ry|rz)/", out.partition("signal ")[2])
+    assert "range of b.z/" in command.prints("run", str(path), "--step", "0.5 ms")
+
+
 def test_a_run_without_error_says_so(command, rig):
     code, out, _ = command("run", str(rig("0.1 ms")), "--reference", "--duration", "0.05")
     assert code == 0

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
+from cosim import load_rig
 from cosim.apps.new.command import new_rig
 from cosim.rig.sections.rig_spec import read_rig
 from tests.oracle.conftest import ROBOTS
@@ -40,6 +42,18 @@ def test_the_lowest_leaf_links_are_its_feet(robot, tmp_path, capsys):
     found = read_rig(rig).mechanism.description.contacts
     assert [each.shapes[0].radius for each in found] == pytest.approx([radius] * len(links), abs=2e-3)
     assert {each.law.static for each in found} == {0.7}
+
+
+@pytest.mark.parametrize("robot", FEET)
+def test_on_the_height_that_is_proposed_its_feet_are_on_the_ground(robot, tmp_path, capsys):
+    rig = tmp_path / "first.yaml"
+    new_rig(rig, str(ROBOTS / robot), floating=True)
+    (start,) = (line for line in rig.read_text().splitlines() if line.startswith("  #   root_joint: "))
+    contacts_of(rig)
+    rig.write_text(rig.read_text().replace("joints:\n", f"joints:\n  {start[6:]}\n"))
+    plant = load_rig(rig, interpret=True).plant
+    points, _ = plant.contacts.points_and_rates(plant.model.equations, 0.0, plant.start.q, np.zeros(plant.model.nv))
+    assert 0.0 <= min(float(point.gap) for point in points) <= 1e-4 + 1e-9
 
 
 def test_a_base_that_is_fixed_has_no_feet(tmp_path, capsys):

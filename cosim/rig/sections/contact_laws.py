@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cosim.core.types import param, params
-from cosim.rig.reading.schema import READERS, KeyPath, Reading, number, read
+from cosim.rig.reading.schema import READERS, KeyPath, Reading, number, read, show
 from cosim.rig.reading.yaml_source import YamlValue
 from cosim.rig.sections.joint_definition import keyed
 
@@ -57,6 +57,8 @@ def _stiffness(
 ) -> ContactStiffness | None:
     if value == RIGID:
         return ContactStiffness(math.inf)
+    if isinstance(value, str) and value[:1].isalpha():
+        return reading.fail(path, f"expected a stiffness such as 1e6 N/m, or '{RIGID}'; got {show(value)}")
     found = number(value, meta.get("unit", "1"), path, reading, {key: meta.get(key) for key in _BOUNDS})
     return None if found is None else ContactStiffness(found)
 
