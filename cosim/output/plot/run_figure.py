@@ -163,7 +163,8 @@ def _draw_cells(figure: Figure, grid: GridSpec, content: RunFigureContent, span:
         axes.set_title(cell.title, fontsize=TITLE_SIZE, color=SOFT, pad=4.0)
         if len(lines) > 1:
             names = [curve.name for curve in cell.curves]
-            axes.legend(lines, names, loc="upper right", ncols=len(lines), frameon=False, fontsize=8.0)
+            across = len(lines) if len(lines) < 3 else math.ceil(len(lines) / 2)  # within the axes
+            axes.legend(lines, names, loc="upper right", ncols=across, frameon=False, fontsize=8.0, handlelength=1.2)
         axes.tick_params(labelbottom=k + per_row >= len(content.cells))
         if k // per_row == (len(content.cells) - 1) // per_row:
             axes.set_xlabel("time [s]")
