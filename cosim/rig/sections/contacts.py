@@ -277,11 +277,10 @@ class ContactReader:
         if pair is None and file is not None:
             pair = FrictionPair((file.static, file.sliding))
         if pair is None:
-            fix = (
-                f"; give it here or as 'mechanism.{GROUND}.friction'"
-                if with_ground
-                else FRICTION_OF_SELF * (path[-1] == SELF)
-            )
+            if with_ground:
+                fix = f"; give it here or as 'mechanism.{GROUND}.friction'"
+            else:
+                fix = FRICTION_OF_SELF if path[-1] == SELF else f"; that of 'mechanism.{GROUND}' is of it alone"
             return self.reading.fail(path, f"missing key 'friction'{fix}")
         torsional, rolling = (0.0, 0.0) if file is None else (file.torsional, file.rolling)
         static, sliding = pair

@@ -107,8 +107,10 @@ def _heights(file: Path) -> Array:
     if found.size > MOST_HEIGHTS:
         raise InputError(f"has {found.size:,} heights, at most {MOST_HEIGHTS:,} are taken; make it coarser", str(file))
     heights = np.array(found, dtype=float)
-    if not np.isfinite(heights).all():
-        raise InputError("has heights that are not finite; give numbers", str(file))
+    if len(lacking := np.argwhere(~np.isfinite(heights))):
+        row, column = lacking[0].tolist()
+        what = f"the height in row {row + 1}, column {column + 1} is {heights[row, column]:g}"
+        raise InputError(f"{what}; give a number", str(file))
     return heights
 
 
