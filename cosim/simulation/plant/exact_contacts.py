@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -24,14 +24,15 @@ from cosim.core.types import Numeric, State
 from cosim.mechanics.multibody.constrained_dynamics import Solution
 from cosim.mechanics.multibody.contact.cone import NORMAL
 from cosim.mechanics.multibody.contact.contact_forces import ROWS, ContactForces, PointModes, projecting
+from cosim.mechanics.multibody.contact.contact_solver import SolverBounds
 from cosim.mechanics.multibody.contact_dynamics import ContactDynamics, GivenMotionAndEffort, MotionState
 from cosim.mechanics.multibody.contact_set import ContactSet
 from cosim.mechanics.multibody.equations import MechanismEquations
+from cosim.mechanics.multibody.model import Model
 from cosim.simulation.plant.contact_modes import ACCELERATIONS, CLOSED, DIRECTION, GAP, LAW, RATES, RESTITUTION
-from cosim.simulation.plant.inertial_drives import PlantMotion
-
-if TYPE_CHECKING:
-    from cosim.simulation.plant.plant import Plant
+from cosim.simulation.plant.contact_state import ContactState
+from cosim.simulation.plant.hybrid_modes import HybridModes
+from cosim.simulation.plant.inertial_drives import InertialDrives, PlantMotion
 
 MOST_MOVED = 1e-6  # m
 SOLVER = "solver"  # of `touching`: passes, and residual [m/s²]
@@ -42,11 +43,31 @@ def _moved(gap: Numeric) -> Numeric:
     return ops.clip(gap, -MOST_MOVED, MOST_MOVED)
 
 
+class PlantThatTouches(Protocol):
+    """What is used of a `Plant`."""
+
+    @property
+    def contact_bounds(self) -> SolverBounds: ...
+    @property
+    def modes(self) -> HybridModes: ...
+    @cached_property
+    def contacts(self) -> ContactState: ...
+    @cached_property
+    def model(self) -> Model: ...
+    @cached_property
+    def inertial_drives(self) -> InertialDrives: ...
+    def active(self, x: State) -> Numeric: ...
+    def locked_or_imposed(self, x: State) -> Numeric: ...
+    def motion(self, t: Numeric, x: State) -> tuple[Numeric, Numeric, Numeric]: ...
+    def with_motion(self, x: State, q: Numeric, v: Numeric) -> State: ...
+    def efforts(self, t: Numeric, x: State, request: Numeric) -> dict[str, Numeric]: ...
+
+
 @dataclass(frozen=True)
 class ExactContacts:
     """Of a plant, by functions of numbers or symbols. k: the number of points."""
 
-    plant: Plant
+    plant: PlantThatTouches
 
     @property
     def contacts(self) -> ContactSet:
