@@ -17,7 +17,7 @@ from cosim.core.tables.joint_table import TableFile, read_joint_table
 from cosim.core.tables.options import TableOptions
 from cosim.core.types import Array
 from cosim.rig.run.comparison import compare
-from cosim.rig.run.export import FORMATS, export_run, selection_of
+from cosim.rig.run.export import FORMATS, SUFFIXES, export_run, selection_of
 from cosim.rig.run.measured_log import measured_log, run_or_log
 from tests.kit.refusals import refusal
 
@@ -46,6 +46,11 @@ ENCODINGS = {
     "split": {"split_time": 1},
 }
 FILES = (*FORMATS, *ENCODINGS, "npz")
+
+
+def named(suffix: str) -> str:
+    """A file in this format."""
+    return f"run{SUFFIXES.get(suffix, f'.{suffix}')}"
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +84,7 @@ def files(rig: Rig, run: Run, tmp_path_factory: pytest.TempPathFactory) -> dict[
         overrides = [f"recording.{key}={value}" for key, value in keys.items()]
         load_rig(rig.spec.source.file, overrides).run(record=found[name])
     for suffix in FORMATS:
-        found[suffix] = folder / f"run.{suffix}"
+        found[suffix] = folder / named(suffix)
         export_run(selection_of(run), suffix, found[suffix])
     found["npz"] = folder / "run.npz"
     run.save(found["npz"])
@@ -222,7 +227,7 @@ def test_a_joint_with_blanks_around_it(joint: str, suffix: str, tmp_path: Path) 
     rig = {"mechanism": {"urdf": "r.urdf"}, "schedule": {"step": "10 ms", "duration": 0.3}}
     (tmp_path / "rig.yaml").write_text(json.dumps(rig))
     run = load_rig(tmp_path / "rig.yaml").run()
-    export_run(selection_of(run), suffix, tmp_path / f"run.{suffix}")
-    table = read_joint_table(TableFile(file=f"run.{suffix}"), tmp_path, run.joints, "position")
+    export_run(selection_of(run), suffix, tmp_path / named(suffix))
+    table = read_joint_table(TableFile(file=named(suffix)), tmp_path, run.joints, "position")
     np.testing.assert_array_equal(table.values[:, 0], run[f"{run.joints[0]}/position"])
-    assert compare(run, run_or_log(tmp_path / f"run.{suffix}", run)).signals
+    assert compare(run, run_or_log(tmp_path / named(suffix), run)).signals

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 NO_SAMPLES = "the recording holds no samples; record the run again"
 CUT_OFF = "its program was killed, or is still writing it"
 NO_TICK = f"the recording is cut off before its first tick: {CUT_OFF}; record the run again"
+NO_RIG = "the recording does not describe its rig; record the run again"
 FOREIGN = "a recording of another program; give one written by 'cosim run RIG --record FILE.mcap'"
 # MESSAGE_HEAD for many messages at once
 HEAD = np.dtype(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cosim.core.errors import InputError, listed
-from cosim.core.recordings.reader import FOREIGN
+from cosim.core.recordings.reader import FOREIGN, NO_RIG
 from cosim.core.tables import open_table
 from cosim.core.tables.joint_columns import NamedColumns
 from cosim.core.tables.log import JointLog, MeasuredColumn, read_log
@@ -167,6 +167,6 @@ def run_or_log(path: str | Path, run: Run, options: TableOptions = SAID_BY_THE_F
     try:
         return load_run(path)
     except InputError as error:
-        if FOREIGN not in error.what:
+        if FOREIGN not in error.what and NO_RIG not in error.what:  # an export of a run has its signals alone
             raise
     return measured_log(path, run, options, from_start)

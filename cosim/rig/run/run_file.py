@@ -228,11 +228,11 @@ def read_recorded(path: str | Path) -> dict[str, Any]:
     Raises InputError for a file that is no recording of this version, or has no tick.
     """
     from cosim.core.recordings.index import recordings_of
-    from cosim.core.recordings.reader import NO_TICK, RecordedSamples
+    from cosim.core.recordings.reader import NO_RIG, NO_TICK, RecordedSamples
 
     samples = RecordedSamples(recordings_of(path))
     if "outline" not in samples.metadata:
-        raise InputError("the recording does not describe its rig; record the run again", str(path))
+        raise InputError(NO_RIG, str(path))
     try:
         rig = _run_metadata(from_json(samples.metadata["outline"]))
         columns = np.array([samples.names.index(name) for name in rig.units], dtype=np.intp)
