@@ -10,6 +10,7 @@ import yaml
 
 from cosim import load_rig
 from cosim.apps.new.command import new_rig
+from cosim.mechanics.multibody.contact.shapes import BoxShape
 from cosim.rig.sections.rig_spec import read_rig
 from tests.oracle.conftest import ROBOTS
 
@@ -19,6 +20,7 @@ FEET = {
     "solo_description/robots/solo12.urdf": ([f"{leg}_FOOT" for leg in ("FL", "FR", "HL", "HR")], 0.02),
     "a1_description/urdf/a1.urdf": ([f"{leg}_foot" for leg in ("FR", "FL", "RR", "RL")], 0.02),
     "talos_data/robots/talos_reduced.urdf": (["left_sole_link", "right_sole_link"], 0.02),
+    "talos_data/robots/talos_full_v2_box.urdf": (["leg_left_6_link", "leg_right_6_link"], (0.21, 0.13, 0.02)),
 }
 
 
@@ -34,13 +36,14 @@ def contacts_of(rig):
 
 @pytest.mark.parametrize("robot", FEET)
 def test_the_lowest_leaf_links_are_its_feet(robot, tmp_path, capsys):
-    links, radius = FEET[robot]
+    links, size = FEET[robot]
     rig = tmp_path / "first.yaml"
     new_rig(rig, str(ROBOTS / robot), floating=True)
     section = contacts_of(rig)
     assert sorted(entry["link"] for entry in section["contacts"]) == sorted(links)
     found = read_rig(rig).mechanism.description.contacts
-    assert [each.shapes[0].radius for each in found] == pytest.approx([radius] * len(links), abs=2e-3)
+    for shape, _ in (each.shapes for each in found):
+        assert (shape.size if isinstance(shape, BoxShape) else shape.radius) == pytest.approx(size, abs=2e-3)
     assert {each.law.static for each in found} == {0.7}
 
 

@@ -12,6 +12,7 @@ from textwrap import wrap
 from cosim.apps.new.feet import Foot
 from cosim.apps.new.plan import DELAY, DURATION, JointPlan, Plan, motor_keys
 from cosim.core.errors import listed, one_line
+from cosim.mechanics.multibody.contact.shapes import BallShape
 from cosim.mechanics.multibody.mechanism import ROOT_JOINT
 
 PLAIN = re.compile(r"[A-Za-z_./][\w./-]*")
@@ -85,12 +86,18 @@ def _contacts(source: ModelSource) -> Iterator[str]:
     for foot in source.feet:
         at = ", ".join(f"{x:.6g}" for x in foot.at)
         names = f"name: {yaml_text(foot.name)}, link: {yaml_text(foot.link)}"
-        of = "of the file" if foot.given else "chosen: the file has no sphere"
-        yield f"  #   - {{{names}, sphere: {foot.radius * 1e3:.6g} mm, at: [{at}], with: ground}}  # {of}"
+        of = "of the file" if foot.given else "chosen: the file has no sphere or box"
+        yield f"  #   - {{{names}, {_shape(foot)}, at: [{at}], with: ground}}  # {of}"
     yield "  # ground: {friction: 0.7}"
     if source.height is not None:
         yield "  # Without a start of its own the base is in the ground. Under 'joints', with its feet on the ground:"
         yield f"  #   {ROOT_JOINT}: {{initial: {{position: [0, 0, {source.height:.6g}, 0, 0, 0, 1]}}}}"
+
+
+def _shape(foot: Foot) -> str:
+    if isinstance(foot.shape, BallShape):
+        return f"sphere: {float(foot.shape.radius) * 1e3:.6g} mm"
+    return f"box: [{', '.join(f'{float(edge):.6g}' for edge in foot.shape.size)}]"
 
 
 def _joints(plan: Plan) -> Iterator[str]:
