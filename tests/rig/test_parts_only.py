@@ -135,7 +135,7 @@ def test_run_writes_every_file_and_prints_no_joints(folder, command):
     assert command.prints("export", "recording", "a.mcap", "--to", "csv") == "wrote    a.csv: 401 ticks, 6 signals\n"
     assert command.prints("export", "recording", "a.mcap", "-o", "b.csv") == "wrote    b.csv: 401 ticks, 6 signals\n"
     (line,) = command.refuses("export", "recording", "a.mcap")
-    assert line == "--to: name the format, csv, parquet, mat, or a file of it by -o"
+    assert line == "--to: name the format, csv, parquet, mat, ros2, or a file of it by -o"
     for program in ("foxglove", "plotjuggler"):
         command.prints("export", "layout", FILES[0], "--for", program)
     assert "chassis-wheel" in Path("quarter_car.foxglove.json").read_text()

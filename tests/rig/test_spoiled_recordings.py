@@ -107,7 +107,7 @@ def test_events_and_changes_are_refused_in_one_line_or_shown(tmp_path, run, topi
         path = tmp_path / "a.mcap"
         with Recorder(path, tuple(run.rig.units.items()), {"outline": run_metadata_json(run.rig)}) as recorder:
             recorder.append(np.rint(run.t * 1e9).astype(np.int64), run.values)
-            recorder._add_json(topic, 0, data)
+            recorder._add_message(topic, 0, json.dumps(data).encode())
         return path
 
     show(write(message))

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from cosim.core import ops
 from cosim.core.types import Array, Numeric
@@ -31,6 +30,8 @@ DIRECTIONS = np.array([d for d in itertools.product((-1.0, 0.0, 1.0), repeat=3) 
 def hull_of(points: Array) -> tuple[HullShape, int, float]:
     """(the convex hull of points (n, 3) [m], how many corners it would have, how far these lie outside of it at most
     [m]). Raises ValueError where the hull has no volume."""
+    from scipy.spatial import ConvexHull, QhullError
+
     try:
         corners = points[ConvexHull(points).vertices]
     except (QhullError, ValueError):
@@ -58,6 +59,8 @@ def lowest_corners(hull: HullShape, rotation: Numeric, centre: Numeric) -> list[
 def _spread_corners(corners: Array, tolerance: float) -> tuple[list[int], float]:
     """(at most `MOST_CORNERS`, how far the others lie outside of their hull [m]): again and again those that are
     farthest outside."""
+    from scipy.spatial import ConvexHull
+
     if len(corners) <= MOST_CORNERS:
         return list(range(len(corners))), 0.0
     chosen = sorted({int(k) for k in (corners @ DIRECTIONS.T).argmax(axis=0)})
@@ -94,6 +97,8 @@ def _groups(corners: Array) -> tuple[tuple[int, ...], ...]:
 
 def _faces(corners: Array) -> list[list[int]]:
     """The corners of each face."""
+    from scipy.spatial import ConvexHull
+
     size, planes = float(np.ptp(corners, axis=0).max()), []
     for equation in ConvexHull(corners).equations:
         if all(np.abs(equation[:3] - other[:3]).max() > FLAT for other in planes):
