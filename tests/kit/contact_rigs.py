@@ -2,6 +2,9 @@
 
 import math
 
+import numpy as np
+import pytest
+
 from cosim import load_rig
 
 
@@ -36,3 +39,18 @@ def contact_rig(folder, bodies, contacts, duration, step=1e-3, mechanism=""):
     path = folder / "rig.yaml"
     path.write_text(text)
     return load_rig(path)
+
+
+def solved_runs(worst):
+    """The fixture `run`: runs of a `contact_rig` whose residual is below `worst` [m/s] at all times."""
+
+    @pytest.fixture
+    def run(tmp_path):
+        def run(*args, **more):
+            found = contact_rig(tmp_path, *args, **more).run()
+            assert np.max(found["contacts/residual"]) < worst
+            return found
+
+        return run
+
+    return run

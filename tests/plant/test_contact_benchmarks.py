@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from tests.kit.contact_rigs import body, contact_rig
+from tests.kit.contact_rigs import body, solved_runs
 
 G = 9.81
 
@@ -25,14 +25,7 @@ def load(params):
 """
 
 
-@pytest.fixture
-def run(tmp_path):
-    def run(*args, **more):
-        found = contact_rig(tmp_path, *args, **more).run()
-        assert np.max(found["contacts/residual"]) < 1e-9
-        return found
-
-    return run
+run = solved_runs(1e-9)
 
 
 # --- rolling ------------------------------------------------------------------------------------------------

@@ -3,20 +3,13 @@
 import numpy as np
 import pytest
 
-from tests.kit.contact_rigs import body, contact_rig, cube, slider
+from tests.kit.contact_rigs import body, cube, slider, solved_runs
 
 G, EDGE = 9.81, 0.1
 RIGID, SPRINGS = "rigid", "1e6"
 
 
-@pytest.fixture
-def run(tmp_path):
-    def run(*args, **more):
-        found = contact_rig(tmp_path, *args, **more).run()
-        assert np.max(found["contacts/residual"]) < 1e-9
-        return found
-
-    return run
+run = solved_runs(1e-9)
 
 
 CORNERS = [(-0.5, -0.5), (-0.5, 0.5), (0.5, -0.5), (0.5, 0.5)]

@@ -14,20 +14,13 @@ from cosim.mechanics.multibody.contact.shapes import ContactLaw
 from cosim.mechanics.multibody.contact_set import BodyContact, ContactSet
 from cosim.mechanics.multibody.kinematics import Placement
 from cosim.mechanics.multibody.mechanism import NOWHERE, Pose
-from tests.kit.contact_rigs import body, contact_rig, cube, slider
+from tests.kit.contact_rigs import body, contact_rig, cube, slider, solved_runs
 from tests.multibody.contact.shapes_and_poses import SHAPES, random_frames
 
 G = 9.81
 
 
-@pytest.fixture
-def run(tmp_path):
-    def run(*args, **more):
-        found = contact_rig(tmp_path, *args, **more).run()
-        assert np.max(found["contacts/residual"]) < 1e-8
-        return found
-
-    return run
+run = solved_runs(1e-8)
 
 
 # --- a tippe top --------------------------------------------------------------------------------------------

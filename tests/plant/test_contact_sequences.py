@@ -5,21 +5,14 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from tests.kit.contact_rigs import body, contact_rig
+from tests.kit.contact_rigs import body, solved_runs
 from tests.kit.impacts_by_events import BACKWARD, FORWARD, STICKS, ImpactsByEvents
 from tests.kit.lagrange import Lagrange
 
 G = 9.81
 
 
-@pytest.fixture
-def run(tmp_path):
-    def run(*args, **more):
-        found = contact_rig(tmp_path, *args, **more).run()
-        assert np.max(found["contacts/residual"]) < 1e-8
-        return found
-
-    return run
+run = solved_runs(1e-8)
 
 
 # --- a woodpecker toy ---------------------------------------------------------------------------------------

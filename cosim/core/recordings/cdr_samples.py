@@ -55,18 +55,13 @@ class CdrSamples:
         orders += [each.columns for each in self._standard]
         self._layout = np.dtype([(str(k), _record(pattern)) for k, pattern in enumerate(patterns)])
         self._patterns, self._orders = patterns, [np.array(order, dtype=np.intp) for order in orders]
-        constant = np.zeros(1, self._layout)
+        records = []
         for k, pattern in enumerate(patterns):
             record = MESSAGE_HEAD.pack(MESSAGE, MESSAGE_HEAD.size - 9 + len(pattern.data), k + 1, 0, 0, 0)
-            where = self._begin(k)
-            constant.view(np.uint8)[where : where + self._layout[k].itemsize] = np.frombuffer(
-                record + pattern.data, np.uint8
-            )
+            records.append(record + pattern.data)
+        constant = np.frombuffer(b"".join(records), self._layout)
         self._constant, self._ticks = constant, np.empty(0, self._layout)
-        self._begins = np.array([self._begin(k) for k in range(len(patterns))])
-
-    def _begin(self, k: int) -> int:
-        return self._layout.fields[str(k)][1]  # type: ignore[index]
+        self._begins = np.cumsum([0, *map(len, records[:-1])])
 
     def topics(self) -> list[RecordedTopic]:
         names = unique([message_name(topic.group) for topic in self._topics])

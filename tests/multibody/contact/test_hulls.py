@@ -93,7 +93,7 @@ def test_the_lowest_corner_is_a_point(solid):
 
 
 def test_of_many_corners_those_are_taken_that_leave_out_least():
-    """Of a fine sphere: as good as the same number of corners evenly spread, and all within what is told."""
+    """Of a fine sphere: as good as the same number of corners evenly spread, and all within what is reported."""
     ball = cloud(5000, 0)
     hull, count, outside = hull_of(ball)
     assert (len(hull.corners), count) == (MOST_CORNERS, 5000)

@@ -10,12 +10,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cosim.core import ops
 from cosim.core.types import Array, Numeric
 from cosim.mechanics.multibody.contact.shapes import HullShape
+
+if TYPE_CHECKING:
+    from scipy.spatial import ConvexHull
 
 MOST_CORNERS = 128
 MOST_GROUPS = 8
@@ -27,15 +31,20 @@ STEADY = 1e-10  # height that a corner must be below the one before it in its gr
 DIRECTIONS = np.array([d for d in itertools.product((-1.0, 0.0, 1.0), repeat=3) if any(d)])
 
 
+def _convex_hull(points: Array) -> ConvexHull:
+    """Raises ValueError where it has no volume."""
+    from scipy.spatial import ConvexHull, QhullError  # slow to import, and of use for meshes alone
+
+    try:
+        return ConvexHull(points)
+    except (QhullError, ValueError):
+        raise ValueError("has no volume") from None
+
+
 def hull_of(points: Array) -> tuple[HullShape, int, float]:
     """(the convex hull of points (n, 3) [m], how many corners it would have, how far these lie outside of it at most
     [m]). Raises ValueError where the hull has no volume."""
-    from scipy.spatial import ConvexHull, QhullError
-
-    try:
-        corners = points[ConvexHull(points).vertices]
-    except (QhullError, ValueError):
-        raise ValueError("has no volume") from None
+    corners = points[_convex_hull(points).vertices]
     size = float(np.ptp(corners, axis=0).max())
     chosen, outside = _spread_corners(corners, EXACT * size)
     return HullShape(corners[chosen], _groups(corners[chosen])), len(corners), outside
@@ -59,13 +68,11 @@ def lowest_corners(hull: HullShape, rotation: Numeric, centre: Numeric) -> list[
 def _spread_corners(corners: Array, tolerance: float) -> tuple[list[int], float]:
     """(at most `MOST_CORNERS`, how far the others lie outside of their hull [m]): again and again those that are
     farthest outside."""
-    from scipy.spatial import ConvexHull
-
     if len(corners) <= MOST_CORNERS:
         return list(range(len(corners))), 0.0
     chosen = sorted({int(k) for k in (corners @ DIRECTIONS.T).argmax(axis=0)})
     while True:
-        equations = ConvexHull(corners[chosen]).equations
+        equations = _convex_hull(corners[chosen]).equations
         beyond = corners @ equations[:, :3].T + equations[:, 3]
         outside = beyond.max(axis=1)
         room = MOST_CORNERS - len(chosen)
@@ -97,10 +104,8 @@ def _groups(corners: Array) -> tuple[tuple[int, ...], ...]:
 
 def _faces(corners: Array) -> list[list[int]]:
     """The corners of each face."""
-    from scipy.spatial import ConvexHull
-
     size, planes = float(np.ptp(corners, axis=0).max()), []
-    for equation in ConvexHull(corners).equations:
+    for equation in _convex_hull(corners).equations:
         if all(np.abs(equation[:3] - other[:3]).max() > FLAT for other in planes):
             planes.append(equation)
     return [np.flatnonzero(np.abs(corners @ e[:3] + e[3]) < FLAT * size).tolist() for e in planes]
